@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 
+use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, reload};
@@ -18,6 +19,9 @@ pub(super) fn start(config: &Config) {
     // A log line that cannot be written, for example on a full disk, is lost. Reporting that on stderr, which
     // is the log, would panic in the current task.
     let lines = fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
+    // The end of each span has the time of a turn, a phase, a model call or a tool call.
+    let is_detailed = matches!(config.daemon.log, LogLevel::Debug | LogLevel::Trace);
+    let lines = lines.with_span_events(if is_detailed { FmtSpan::CLOSE } else { FmtSpan::NONE });
     let lines = match config.daemon.log_format {
         LogFormat::Json => lines.json().boxed(),
         LogFormat::Human | LogFormat::Auto => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),

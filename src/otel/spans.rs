@@ -63,6 +63,7 @@ enum What {
         stop: Option<StopReason>,
         response: Option<String>,
         took_ms: u64,
+        cache_hit: bool,
     },
     /// A model call ended without an answer. It may be reported twice, first with its usage.
     Lost {
@@ -128,8 +129,10 @@ impl Mark {
                 stop_reason,
                 duration_ms,
                 response_id,
+                cache_hit,
                 ..
             } => What::Answered {
+                cache_hit: *cache_hit,
                 model: model.clone().unwrap_or_default(),
                 usage: *usage,
                 stop: *stop_reason,
@@ -207,11 +210,14 @@ impl Spans {
                 }
                 None
             }
-            What::Answered { model, usage, stop, response, took_ms } => {
+            What::Answered { model, usage, stop, response, took_ms, cache_hit } => {
                 if let Some(open) = self.open.get_mut(&session_id) {
                     open.called_at = None;
                 }
                 let mut attributes = self.call(&model, Some(usage), took_ms, None);
+                if cache_hit {
+                    attributes.push(("agentd.response_cache_hit", text("true")));
+                }
                 if let Some(id) = response {
                     attributes.push(("gen_ai.response.id", text(&id)));
                 }

@@ -55,6 +55,12 @@ pub fn text(metrics: &Metrics) -> String {
     );
     page.counter("model_calls_total", "Model calls, lost attempts included.", metrics.model_calls);
     page.counter("lost_attempts_total", "Model calls of which no answer came.", metrics.lost_attempts);
+    let hits = [("response", metrics.response_cache_hits), ("prompt", metrics.prompt_cache_hits)];
+    page.counters(
+        "cache_hits_total",
+        "Model calls answered by the daemon's response cache, or helped by the provider's prompt cache.",
+        hits.iter().map(|(cache, count)| (format!("cache=\"{cache}\""), count.to_string())),
+    );
     page.counter("retries_total", "Model calls that were tried again.", metrics.retries);
     let tokens = [
         ("input", usage.input_tokens),

@@ -22,6 +22,8 @@ pub(super) async fn list(ctx: Arc<RpcContext>, _: Caller, p: ToolListParams) -> 
             input_schema: card.input_schema.clone(),
             read_only: card.read_only,
             concurrency_safe: card.is_concurrency_safe(),
+            limits: ctx.registry.tool_limits(&card.name),
+            max_output_bytes: ctx.registry.max_result_bytes(),
         })
         .collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));

@@ -62,6 +62,8 @@ pub(super) struct Counts {
     permission_ms: Count,
     model_calls: Count,
     lost_attempts: Count,
+    response_cache_hits: Count,
+    prompt_cache_hits: Count,
     retries: Count,
     input_tokens: Count,
     output_tokens: Count,
@@ -86,6 +88,7 @@ impl Counts {
         match &envelope.event {
             Event::TurnStarted { .. } => self.turns_started.add(1),
             Event::TurnCompleted { result } => self.ended(envelope, result),
+            Event::MessageCompleted { cache_hit: true, .. } => self.response_cache_hits.add(1),
             Event::Retry { .. } => self.retries.add(1),
             Event::PermissionRequested { .. } => self.permission_requests.add(1),
             Event::Error { .. } => self.errors.add(1),
@@ -106,6 +109,7 @@ impl Counts {
             None => self.unpriced_calls.add(1),
         }
         let usage = &booking.usage;
+        self.prompt_cache_hits.add(u64::from(usage.cache_read_tokens > 0));
         self.input_tokens.add(usage.input_tokens);
         self.output_tokens.add(usage.output_tokens);
         self.cache_read_tokens.add(usage.cache_read_tokens);
@@ -154,6 +158,8 @@ impl Counts {
             permission_ms: self.permission_ms.get(),
             model_calls: self.model_calls.get(),
             lost_attempts: self.lost_attempts.get(),
+            response_cache_hits: self.response_cache_hits.get(),
+            prompt_cache_hits: self.prompt_cache_hits.get(),
             retries: self.retries.get(),
             usage: Usage {
                 input_tokens: self.input_tokens.get(),

@@ -29,6 +29,7 @@ mod fs;
 #[doc(hidden)]
 pub mod fuzz;
 mod input;
+mod limits;
 mod sensitivity;
 mod settings;
 mod shell;

@@ -26,11 +26,11 @@ use crate::tools::files::{edit, glob, grep, inspect, ls, multi_edit, notebook, p
 use crate::tools::fs::jail::Jails;
 use crate::tools::fs::resolve;
 use crate::tools::sensitivity::SensitivePaths;
-use crate::tools::{input, shell, web};
+use crate::tools::{input, limits, shell, web};
 use crate::types::ids::{CallId, SessionId};
 use crate::types::message::ToolCall;
 use crate::types::tool::{
-    Confinement, Inspection, PreparedCall, ProcessRecord, Progress, ToolDefinition, ToolOutcome,
+    Confinement, Inspection, PreparedCall, ProcessRecord, Progress, ToolDefinition, ToolLimits, ToolOutcome,
 };
 
 /// All tools with their settings. Cheap to clone.
@@ -229,6 +229,12 @@ impl Toolbox {
     #[must_use]
     pub fn cards(&self) -> Arc<[ToolDefinition]> {
         self.cards.clone()
+    }
+
+    /// Permission need, time limit and output limit of a tool.
+    #[must_use]
+    pub fn limits(&self, tool: &str) -> ToolLimits {
+        limits::of_tool(tool, &self.settings)
     }
 
     /// Prepares a call: determines its effect without changing anything. Reads files, never writes, runs

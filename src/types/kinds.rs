@@ -55,6 +55,7 @@ impl Event {
             Event::ToolBlocked { .. } => "tool.blocked",
             Event::ToolProgress { .. } => "tool.progress",
             Event::ToolCompleted { .. } => "tool.completed",
+            Event::ToolSummary { .. } => "tool.summary",
             Event::ToolBackground { .. } => "tool.background",
             Event::FileCheckpointed { .. } => "file.checkpointed",
             Event::FileChanged { .. } => "file.changed",

@@ -36,6 +36,10 @@ pub struct Metrics {
     pub model_calls: u64,
     /// Model calls without an answer, for which the provider may still charge.
     pub lost_attempts: u64,
+    /// Answers that came from the response cache. They count as model calls without cost.
+    pub response_cache_hits: u64,
+    /// Model calls of which the provider read a part from its prompt cache.
+    pub prompt_cache_hits: u64,
     /// Failed model calls that were retried.
     pub retries: u64,
     /// Tokens and searches of all model calls.

@@ -25,6 +25,22 @@ pub enum Phase {
     Result,
 }
 
+impl Phase {
+    /// The value on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::Input => "input",
+            Phase::CompactCheck => "compact_check",
+            Phase::Context => "context",
+            Phase::Normalize => "normalize",
+            Phase::ModelCall => "model_call",
+            Phase::ToolExecution => "tool_execution",
+            Phase::Result => "result",
+        }
+    }
+}
+
 /// How a permission request or a question was settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

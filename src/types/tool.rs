@@ -25,6 +25,34 @@ pub struct ToolDefinition {
     pub read_only: bool,
 }
 
+/// When calls of a tool need a permission request in mode `default`, if no rule decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PermissionNeed {
+    /// Never: it reaches only what the session itself made.
+    Never,
+    /// For files outside the workspace, and for sensitive ones.
+    OutsideWorkspace,
+    /// Always. Read-only commands are allowed by `[permissions] safe_commands`.
+    Always,
+}
+
+/// The limits of a tool's calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolLimits {
+    /// When its calls need a permission request.
+    pub permission: PermissionNeed,
+    /// Time limit of a call in milliseconds. Absent: it reads or writes local files, and an abort ends it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub timeout_ms: Option<u64>,
+    /// Highest time limit that a call may ask for, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_timeout_ms: Option<u64>,
+    /// Characters of output that the tool itself keeps; of longer output the model gets beginning and end.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_output_chars: Option<u64>,
+}
+
 /// Which tools a session offers its models. By default all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -179,6 +179,22 @@ async fn tool_list_contains_schema_and_properties() {
         [&page, &rest].iter().flat_map(|page| page["tools"].as_array().expect("tools")).collect();
     let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
     assert!(names.is_sorted() && names.contains(&"Bash") && names.contains(&"ApplyPatch"), "{names:?}");
+    for (name, permission, timeout_ms, max_output_chars) in [
+        ("Read", "outside_workspace", json!(null), json!(null)),
+        ("Edit", "always", json!(null), json!(null)),
+        ("Bash", "always", json!(120_000), json!(30_000)),
+        ("KillBash", "never", json!(null), json!(null)),
+        ("WebFetch", "always", json!(60_000), json!(100_000)),
+    ] {
+        let tool = tools.iter().find(|tool| tool["name"] == name).expect("listed");
+        assert_eq!(tool["permission"], permission, "{name}");
+        assert_eq!(
+            (&tool["timeout_ms"], &tool["max_output_chars"]),
+            (&timeout_ms, &max_output_chars),
+            "{name}"
+        );
+        assert_eq!(tool["max_output_bytes"], 128 * 1024, "{name}");
+    }
     for (name, read_only, parallel) in
         [("Read", true, true), ("Edit", false, false), ("Bash", false, false), ("WebFetch", false, true)]
     {

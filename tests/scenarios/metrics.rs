@@ -253,6 +253,30 @@ async fn telemetry_config_without_otel_feature_warns_only() {
     assert!(refused.status.code() == Some(78) && told.contains("endpoint"), "{told}");
 }
 
+#[tokio::test]
+async fn log_lines_of_turn_carry_spans_of_its_phases_and_calls() {
+    let mut daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    daemon.models.push(Step::calls([("LS", json!({"path": "."}))]).usage(100, 10).cache_read(60));
+    daemon.models.push(Step::text("Done."));
+    session.submit("go").await;
+    let mut seen = session.follow().await;
+    seen.turn_ends("success").await;
+    assert_eq!(numbers(&daemon).await["prompt_cache_hits"], 1);
+    let turn = seen.seen_of("turn.started")[0]["turn_id"].as_str().expect("a turn").to_owned();
+    daemon.stop().await;
+    let log = daemon.log();
+    let turn = format!("turn{{session={} turn={turn}}}", session.id);
+    for span in [
+        "phase{phase=\"model_call\" step=1}:model_call{model=scripted/model}: agentd::session::actor::effects: close",
+        "phase{phase=\"tool_execution\" step=1}:tool_call{tool=\"LS\" call=call_",
+        "phase{phase=\"model_call\" step=2}:model_call{model=scripted/model}",
+        "phase{phase=\"result\" step=2}: agentd::session::actor::turn_spans: close time.busy=",
+    ] {
+        assert!(log.contains(&format!("{turn}:{span}")), "{span} in {log}");
+    }
+}
+
 #[cfg(feature = "otel")]
 #[tokio::test]
 async fn telemetry_exports_turn_spans_without_content() {

@@ -43,6 +43,8 @@ async fn identical_request_is_answered_from_cache_for_free() {
             assert_eq!(second["usage"]["input_tokens"], 0, "{api:?}");
         }
         assert_eq!(asked.len(), again.len());
+        let metrics = daemon.client("alice").await.call("daemon.metrics", json!({})).await;
+        assert_eq!(metrics["response_cache_hits"], 2, "{api:?}: {metrics}");
 
         // A single different word makes another request.
         daemon.models.push(Step::text("That is not."));

@@ -151,4 +151,10 @@ async fn edits_of_different_files_run_together_and_read_of_edited_file_waits() {
     seen.turn_ends("success").await;
     let results = daemon.models.requests()[1].tool_results();
     assert!(results[2].1.contains("new a"), "the read sees the edit before it: {results:?}");
+    let summaries = seen.seen_of("tool.summary");
+    assert_eq!(summaries.len(), 1, "one for the answer with several calls: {summaries:?}");
+    assert_eq!(summaries[0]["text"], "read 1 file, edited 2 files");
+    let requested: Vec<_> =
+        seen.seen_of("tool.requested").iter().map(|event| event["call_id"].clone()).collect();
+    assert_eq!(summaries[0]["call_ids"], json!(requested));
 }

@@ -18,6 +18,7 @@ pub struct Step {
     pub(super) calls: Vec<(String, Value)>,
     pub(super) stop: Option<String>,
     pub(super) usage: Option<(u64, u64)>,
+    pub(super) cache_read: u64,
     pub(super) break_off: Option<(String, String)>,
     pub(super) error: Option<(u16, String, String)>,
     pub(super) raw: Option<(u16, String, Vec<u8>)>,
@@ -80,6 +81,12 @@ impl Step {
     /// Reported tokens (default 10 in, 5 out).
     pub fn usage(mut self, input: u64, output: u64) -> Self {
         self.usage = Some((input, output));
+        self
+    }
+
+    /// Input tokens read from the prompt cache (Anthropic API; default 0).
+    pub fn cache_read(mut self, tokens: u64) -> Self {
+        self.cache_read = tokens;
         self
     }
 

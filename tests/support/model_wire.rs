@@ -82,7 +82,7 @@ fn anthropic(step: &Step, number: usize) -> Vec<Event> {
     let (input, output) = usage(step);
     send(json!({"type":"message_start","message":{"id":format!("msg_{number}"),"type":"message",
         "role":"assistant","model":"scripted","content":[],"stop_reason":null,
-        "usage":{"input_tokens":input,"output_tokens":1}}}));
+        "usage":{"input_tokens":input,"output_tokens":1,"cache_read_input_tokens":step.cache_read}}}));
     send(json!({"type":"ping"}));
     let mut index = 0;
     let mut block = |start: Value, deltas: Vec<Value>| {

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::types::tool::ToolLimits;
+
 /// `tool.list`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ToolListParams {
@@ -39,4 +41,10 @@ pub struct ToolView {
     pub read_only: bool,
     /// Its calls may run in parallel.
     pub concurrency_safe: bool,
+    /// Permission need, time limit and output limit.
+    #[serde(flatten)]
+    pub limits: ToolLimits,
+    /// Bytes of one result for the model; a longer one is cut, and the whole is kept as a blob. In a small context
+    /// window it is less.
+    pub max_output_bytes: u64,
 }

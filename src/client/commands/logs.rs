@@ -181,6 +181,7 @@ fn what(envelope: &Envelope) -> String {
         }
         Event::TurnCompleted { result } => format!("{}: {}", result.subtype.name(), result.text),
         Event::TurnPhase { phase, .. } => format!("{} {}", name(phase), envelope.step.unwrap_or_default()),
+        Event::ToolSummary { text, .. } => text.clone(),
         Event::BudgetWarning { budget, used, limit } => format!("{}: {used} of {limit}", budget.name()),
         Event::CompactStarted { stage, trigger, tokens_before, .. } => {
             format!("{}, {}: {tokens_before} tokens", stage.name(), name(trigger))

@@ -42,6 +42,7 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "tool.status",
     "tool.started",
     "tool.blocked",
+    "tool.summary",
     "file.checkpointed",
     "file.changed",
     "permission.requested",
@@ -131,6 +132,7 @@ impl State {
             | Event::Retry { .. }
             | Event::Heartbeat { .. }
             | Event::BudgetWarning { .. }
+            | Event::ToolSummary { .. }
             | Event::ModelSwitched { .. }
             | Event::Error { .. } => {
                 if let Some(turn) = &mut self.turn {

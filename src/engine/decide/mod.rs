@@ -25,6 +25,7 @@ pub(super) mod structured_output;
 pub(super) mod submit;
 pub(super) mod title;
 pub(super) mod tool_calls;
+mod tool_summary;
 pub(super) mod unsandboxed_retry;
 pub(super) mod update;
 

@@ -383,6 +383,7 @@ impl PlanBuilder<'_> {
             turn.activity == Activity::Tools && !turn.calls.is_empty() && turn.calls.iter().all(Call::is_done)
         });
         if all_done {
+            self.summarize_calls();
             self.remind_of_matches();
             self.deliver_steered();
             self.call_model();

@@ -207,6 +207,16 @@ impl ReferenceModel {
                     self.seen.insert("outside run".into());
                 }
             }
+            Event::ToolSummary { call_ids, text } => {
+                let answer: Vec<CallId> = self.message.iter().map(|call| call.call_id).collect();
+                property!(answer.len() > 1 && *call_ids == answer, "a summary names the calls of an answer");
+                property!(!text.is_empty(), "a summary has a text");
+                for call_id in call_ids {
+                    let call = self.calls.get_mut(call_id).ok_or("a summary names known calls")?;
+                    property!(call.status.is_some(), "a summary comes after its calls");
+                    property!(!std::mem::replace(&mut call.is_summarized, true), "calls are summarized once");
+                }
+            }
             Event::ToolBackground {
                 call_id, bash_id, state: BackgroundState::Running, end: None, ..
             } => {

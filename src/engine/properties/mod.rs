@@ -98,6 +98,7 @@ fn random_scripts_reach_every_event_and_result() {
         "reminder.added",
         "retry",
         "session.archived",
+        "tool.summary",
         "session.cleared",
         "session.attached",
         "session.prompt_built",

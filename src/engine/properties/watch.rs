@@ -34,6 +34,8 @@ pub struct CallWatch {
     pub status: Option<ToolStatus>,
     pub is_edit: bool,
     pub is_background: bool,
+    /// A summary of its answer named it.
+    pub is_summarized: bool,
     /// The folder that the permission request showed.
     pub folder: Option<String>,
     /// Arguments of a user that replace the model's arguments.

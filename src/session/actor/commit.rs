@@ -138,6 +138,7 @@ impl Actor {
         self.feed.publish(entries);
         for entry in &plan.events {
             self.shared.on_commit(&entry.envelope);
+            self.state.spans.on_event(&entry.envelope);
             if let Some(change) = status_change(&entry.envelope) {
                 self.shared.notify_status(change);
             }

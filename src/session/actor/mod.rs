@@ -13,6 +13,7 @@ mod queue;
 mod rewind;
 mod run_effect;
 mod submit;
+mod turn_spans;
 mod waiting_callers;
 
 use std::collections::{HashMap, HashSet};
@@ -41,6 +42,7 @@ use crate::types::usage::ModelSnapshot;
 use command::{ReplyTo, SessionCommand};
 use commit::{CommittedEngine, UnwrittenPlan};
 use effects::EffectRunner;
+use turn_spans::TurnSpans;
 
 /// Maximum size of deltas that are merged into one decision, in bytes of text.
 const JOIN_BYTES: usize = 64 * 1024;
@@ -115,6 +117,7 @@ struct LoopState {
     evict: bool,
     /// The running turn used a tool that may change the repository.
     may_have_changed_repository: bool,
+    spans: TurnSpans,
     seeds: Seeds,
 }
 

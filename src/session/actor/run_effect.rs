@@ -42,14 +42,16 @@ impl Actor {
                     },
                 );
             }
-            Effect::CallModel { token, request } => self.effects.call_model(token, *request),
+            Effect::CallModel { token, request } => {
+                self.effects.call_model(token, *request, self.state.spans.current());
+            }
             Effect::AskHelper { token, request } => self.effects.ask_helper(token, *request),
             Effect::Sleep { token, delay_ms } => self.effects.sleep(token, delay_ms),
             Effect::Prepare { turn_id, calls } => {
                 self.effects.prepare(turn_id, calls, self.call_context());
             }
             Effect::RunTool { call, prepared } => {
-                self.effects.run_tool(call, prepared, self.call_context());
+                self.effects.run_tool(call, prepared, self.call_context(), self.state.spans.current());
             }
             Effect::Inspect { call, prepared } => {
                 self.effects.inspect(call.call_id, prepared, self.call_context());

@@ -12,7 +12,7 @@ use crate::types::ledger::{LedgerRow, ModelUsage};
 use crate::types::model::ModelView;
 use crate::types::session::{PermissionRequest, SessionDetails, SessionView};
 use crate::types::time::Timestamp;
-use crate::types::tool::{Confinement, PlannedChange, ToolDefinition};
+use crate::types::tool::{Confinement, PlannedChange, ToolDefinition, ToolLimits};
 
 /// The pointer of `[models]` for sessions that name no model.
 const MAIN: &str = "main";
@@ -133,6 +133,18 @@ impl Registry {
     #[must_use]
     pub fn tools(&self) -> Arc<[ToolDefinition]> {
         self.inner.shared.components().tools.cards()
+    }
+
+    /// Permission need, time limit and output limit of a tool.
+    #[must_use]
+    pub fn tool_limits(&self, tool: &str) -> ToolLimits {
+        self.inner.shared.components().tools.limits(tool)
+    }
+
+    /// Maximum bytes of one tool result for the model.
+    #[must_use]
+    pub fn max_result_bytes(&self) -> u64 {
+        self.inner.shared.components().settings.engine.result_bytes as u64
     }
 
     /// The available models with their known properties.

@@ -20,9 +20,9 @@ use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 /// Redirects that are followed.
 const MOST_HOPS: usize = 5;
 /// Time limit of the whole call.
-const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
+pub(in crate::tools) const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
 /// Characters of the page for the model.
-const MAX_TEXT_CHARS: usize = 100_000;
+pub(in crate::tools) const MAX_TEXT_CHARS: usize = 100_000;
 /// Characters of an error page.
 const LONGEST_ERROR: usize = 2_000;
 

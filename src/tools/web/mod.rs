@@ -10,5 +10,5 @@ mod hop;
 #[cfg(test)]
 mod tests;
 
-pub(super) use fetch::{DESCRIPTION, Input, prepare, run};
+pub(super) use fetch::{DESCRIPTION, FETCH_TIMEOUT, Input, MAX_TEXT_CHARS, prepare, run};
 pub(super) use hop::Client;

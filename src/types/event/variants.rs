@@ -581,6 +581,14 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default, alias = "told")]
         background_read: Option<BackgroundRead>,
     },
+    /// All calls of an answer ended. Only an answer with two or more calls has a summary.
+    #[serde(rename = "tool.summary")]
+    ToolSummary {
+        /// The calls, in the order of the answer.
+        call_ids: Vec<CallId>,
+        /// What they did, as text for users: `read 2 files, ran 1 command; 1 failed`.
+        text: String,
+    },
     /// A command continues in the background after its call returned, or it ended. It belongs to the session:
     /// `turn_id` is present only while the turn that started it runs.
     #[serde(rename = "tool.background")]

@@ -328,6 +328,7 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
             of(*attempt, *max),
             if *delay_ms == 0 { "at once".to_string() } else { format!("in {}", took(*delay_ms)) },
         )),
+        Event::ToolSummary { text, .. } => dim(format!("  {}", one_line(text, 160))),
         Event::BudgetWarning { budget, used, limit } => {
             warn(format!("{} of {limit} {} are used", used, budget.name()))
         }

@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span, info_span};
 
 use crate::crash;
 use crate::engine::Input;
@@ -344,13 +345,15 @@ impl EffectRunner {
         });
     }
 
-    pub fn call_model(&mut self, token: Seq, mut request: ModelRequest) {
+    /// Starts a model call. `phase` is the parent of its tracing span.
+    pub fn call_model(&mut self, token: Seq, mut request: ModelRequest, phase: &Span) {
+        let span = info_span!(parent: phase, "model_call", model = %request.model);
         let key = self.key;
         let shared = Arc::clone(&self.shared);
         let components = shared.components();
         let (out, batches) = mpsc::channel(BATCHES);
         self.stream = Some(Stream::of(token, batches));
-        self.start(async move {
+        let call = async move {
             let _present = ActiveModelCall::new();
             crash::point("C3");
             let started = shared.clock.now();
@@ -379,7 +382,8 @@ impl EffectRunner {
                     Input::ModelFailed { token, fault, model_snapshot, duration_ms }
                 }
             })
-        });
+        };
+        self.start(call.instrument(span));
     }
 
     /// Starts a helper call. Its deltas are not published.

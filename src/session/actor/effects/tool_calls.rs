@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::{Instrument as _, Span, info_span};
 
 use crate::crash;
 use crate::engine::{Input, JudgedCall};
@@ -89,7 +90,15 @@ impl EffectRunner {
         });
     }
 
-    pub fn run_tool(&mut self, call: Arc<ToolCall>, prepared: Arc<PreparedCall>, call_context: CallContext) {
+    /// Runs an allowed call. `phase` is the parent of its tracing span.
+    pub fn run_tool(
+        &mut self,
+        call: Arc<ToolCall>,
+        prepared: Arc<PreparedCall>,
+        call_context: CallContext,
+        phase: &Span,
+    ) {
+        let span = info_span!(parent: phase, "tool_call", tool = call.tool, call = %call.call_id);
         let (shared, report, stop) =
             (Arc::clone(&self.shared), self.report.clone(), CancellationToken::new());
         let components = shared.components();
@@ -102,7 +111,7 @@ impl EffectRunner {
             is_stored
         });
         let goes_on = matches!(prepared.subject, Subject::Bash { background: true, .. });
-        self.running.spawn(async move {
+        let work = async move {
             let session_context = match prepared.subject {
                 // A command reads no files for the model. Its sandbox, if any, decides which paths it may read.
                 Subject::Bash { .. } => SessionContext {
@@ -160,7 +169,8 @@ impl EffectRunner {
             crash::point("C14");
             let duration_ms = shared.clock.now().since(started);
             Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms }.into())
-        });
+        };
+        self.running.spawn(work.instrument(span));
     }
 }
 

@@ -1,0 +1,65 @@
+//! The summary of the calls of one answer, as one line for users. It is made of the calls alone, without a model.
+
+use std::collections::BTreeSet;
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::state::{Call, Stage};
+use crate::types::event::Event;
+
+/// How calls of a tool are counted: verb, singular, plural, and the argument that names the target. Calls of the
+/// same target count once. Other tools are counted as `called NAME 2 times`.
+const KINDS: [(&str, &[&str], &str, &str, Option<&str>); 7] = [
+    ("read", &["Read"], "file", "files", Some("file_path")),
+    ("edited", &["Edit", "MultiEdit", "Write", "ApplyPatch"], "file", "files", Some("file_path")),
+    ("edited", &["NotebookEdit"], "notebook", "notebooks", Some("notebook_path")),
+    ("searched for", &["Grep", "Glob"], "pattern", "patterns", Some("pattern")),
+    ("listed", &["LS"], "folder", "folders", Some("path")),
+    ("ran", &["Bash"], "command", "commands", None),
+    ("fetched", &["WebFetch"], "page", "pages", Some("url")),
+];
+
+/// One line about these calls, for example `read 2 files, ran 1 command; 1 failed`.
+fn summarize(calls: &[Call]) -> String {
+    let mut parts = Vec::new();
+    for (verb, tools, one, many, target) in KINDS {
+        let of: Vec<&Call> = calls.iter().filter(|call| tools.contains(&call.call.tool.as_str())).collect();
+        let count = match target {
+            // A call without the argument (a patch names its files inside) counts by itself.
+            Some(key) => of
+                .iter()
+                .map(|call| match call.call.input.get(key).and_then(|value| value.as_str()) {
+                    Some(target) => target.to_owned(),
+                    None => call.call.call_id.to_string(),
+                })
+                .collect::<BTreeSet<_>>()
+                .len(),
+            None => of.len(),
+        };
+        if count > 0 {
+            parts.push(format!("{verb} {count} {}", if count == 1 { one } else { many }));
+        }
+    }
+    let is_known = |tool: &str| KINDS.iter().any(|(_, tools, ..)| tools.contains(&tool));
+    let others: BTreeSet<&str> =
+        calls.iter().map(|call| call.call.tool.as_str()).filter(|tool| !is_known(tool)).collect();
+    for tool in others {
+        let count = calls.iter().filter(|call| call.call.tool == tool).count();
+        let times = if count == 1 { String::new() } else { format!(" {count} times") };
+        parts.push(format!("called {}{times}", tool.chars().take(80).collect::<String>()));
+    }
+    let failed = calls.iter().filter(|call| matches!(call.stage, Stage::Done { is_error: true, .. })).count();
+    let end = if failed == 0 { String::new() } else { format!("; {failed} failed") };
+    format!("{}{end}", parts.join(", "))
+}
+
+impl PlanBuilder<'_> {
+    /// Summarizes the calls of the answer, if it has several.
+    pub fn summarize_calls(&mut self) {
+        let calls = self.state.calls();
+        if calls.len() < 2 {
+            return;
+        }
+        let (call_ids, text) = (calls.iter().map(|call| call.call.call_id).collect(), summarize(calls));
+        self.push_turn(Event::ToolSummary { call_ids, text });
+    }
+}

@@ -1,0 +1,26 @@
+//! What clients are told about a tool besides its definition: its permission need, time limit and output limit.
+
+use crate::tools::settings::Settings;
+use crate::tools::web::{FETCH_TIMEOUT, MAX_TEXT_CHARS};
+use crate::types::tool::{PermissionNeed, ToolLimits};
+
+/// The limits of a tool with these settings. An unknown tool is treated like one that may change anything.
+pub(super) fn of_tool(tool: &str, settings: &Settings) -> ToolLimits {
+    let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let permission = match tool {
+        "BashOutput" | "KillBash" => PermissionNeed::Never,
+        "Read" | "Glob" | "Grep" | "LS" => PermissionNeed::OutsideWorkspace,
+        _ => PermissionNeed::Always,
+    };
+    let (timeout_ms, max_timeout_ms) = match tool {
+        "Bash" => (Some(settings.bash_timeout_ms), Some(settings.bash_timeout_max_ms)),
+        "WebFetch" => (Some(millis(FETCH_TIMEOUT)), None),
+        _ => (None, None),
+    };
+    let max_output_chars = match tool {
+        "Bash" | "BashOutput" | "Grep" => Some(settings.output_cap as u64),
+        "WebFetch" => Some(MAX_TEXT_CHARS as u64),
+        _ => None,
+    };
+    ToolLimits { permission, timeout_ms, max_timeout_ms, max_output_chars }
+}
