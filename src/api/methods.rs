@@ -254,6 +254,17 @@ pub static METHODS: &[Method] = &[
         reply: schema::<p::AnswerReply>,
     },
     Method {
+        name: "session.feedback",
+        summary: "Choose one of two answers of the model (binary feedback). The first choice wins.",
+        unbuilt: &[],
+        errors: &[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly],
+        mutates: true,
+        waits: false,
+        params: schema::<p::FeedbackParams>,
+        names: field_names::<p::FeedbackParams>,
+        reply: schema::<p::AnswerReply>,
+    },
+    Method {
         name: "session.queue.list",
         summary: "The inputs that wait for the running turn, in the order of their start.",
         unbuilt: &[],

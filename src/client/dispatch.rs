@@ -10,7 +10,8 @@ use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
     abort, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo, diff,
-    doctor, explain, export, fork, logs, models, ps, queue, rewind, rpc, rules, submit, trust, update, wait,
+    doctor, explain, export, feedback, fork, logs, models, ps, queue, rewind, rpc, rules, submit, trust,
+    update, wait,
 };
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
@@ -117,6 +118,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Rules { what, json } => rules::rules(&reach, what.as_ref(), json, out).await,
         Command::Mode { session, mode } => rules::mode(&reach, &session, mode, out).await,
         Command::Rename { session, title } => rules::rename(&reach, &session, &title, out).await,
+        Command::Feedback { request, answer } => feedback::feedback(&reach, &request, &answer, out).await,
         Command::Answer { request, choice } => answer::answer(&reach, &request, &choice, out).await,
         Command::Approvals { requests, json } => approve::list(&reach, &requests, json, out).await,
         Command::Trust { dir, yes } => trust::trust(&reach, dir.as_deref(), yes, out).await,

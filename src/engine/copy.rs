@@ -56,6 +56,8 @@ pub const UNCOPIED_KINDS: &[&str] = &[
     "permission.expired",
     "question.requested",
     "question.resolved",
+    "feedback.request",
+    "feedback.completed",
     "retry",
     "heartbeat",
     "stream.idle",
@@ -126,6 +128,12 @@ impl JournalCopier {
 
     /// The event as it stands in the copy; `None` if the copy leaves it out.
     pub fn copy(&mut self, envelope: Envelope) -> Option<Envelope> {
+        if let Event::FeedbackCompleted { context_tokens, .. } = envelope.event
+            && envelope.item_id.is_some()
+            && envelope.seq <= self.point.last_seq
+        {
+            self.context_tokens = context_tokens;
+        }
         let is_of_kind = UNCOPIED_KINDS.contains(&envelope.event.kind());
         if is_of_kind || envelope.seq > self.point.last_seq || !self.keeps_item(&envelope) {
             return None;
@@ -175,6 +183,8 @@ impl JournalCopier {
                 }
                 Event::SessionUpdated { title: None, titled_by: None, options }
             }
+            // The conversation has a copy of the chosen answer.
+            Event::MessageCompleted { candidate: true, .. } => return None,
             Event::MessageCompleted {
                 item,
                 reasoning_item_id,
@@ -205,6 +215,7 @@ impl JournalCopier {
                     cache_hit,
                     uncalibrated_tokens: None,
                     cut_short: false,
+                    candidate: false,
                 }
             }
             Event::SessionRewound(rewound) => {

@@ -376,6 +376,15 @@ pub enum Input {
         /// The client that answered.
         origin: Option<Origin>,
     },
+    /// A user chose one of two answers of the model.
+    ChooseAnswer {
+        /// Id of the request.
+        request_id: QuestionId,
+        /// The item of the chosen answer.
+        item_id: ItemId,
+        /// The client that chose.
+        origin: Option<Origin>,
+    },
     /// The session inspected the file that an interrupted call was to change.
     Inspected {
         /// Id of the call.
@@ -456,6 +465,8 @@ pub enum Refusal {
     },
     /// The request is not pending.
     NotPending,
+    /// The request offers no such answer.
+    NoSuchAnswer,
     /// No user can answer, and `on_timeout = "pause"`: the request stays pending.
     Paused,
     /// There is no unfinished call with this id.

@@ -274,6 +274,15 @@ impl Engine {
         }
     }
 
+    /// The open choice between two answers, with their items.
+    #[cfg(test)]
+    #[must_use]
+    pub fn open_feedback(&self) -> Option<(QuestionId, Vec<crate::types::ids::ItemId>)> {
+        let turn = self.state.turn.as_ref()?;
+        let super::state::Activity::Choosing { request_id } = turn.activity else { return None };
+        Some((request_id, turn.candidates.iter().map(|candidate| candidate.item.item_id).collect()))
+    }
+
     /// Open questions.
     #[must_use]
     pub fn questions(&self) -> Vec<QuestionId> {

@@ -326,7 +326,7 @@ impl Models {
         // A conversation that the provider stores changes with each answer, so no request repeats an earlier
         // one.
         let mut known = match &self.inner.cache {
-            Some(cache) if !address.store => {
+            Some(cache) if !address.store && !request.is_repeated => {
                 let to = RequestTarget { is_vendor: address.is_vendor, ..RequestTarget::default() };
                 let body = address.api.body(request, &settings, to, &self.inner.request_cache)?;
                 let key = CacheKey::of(name, &address.url, &headers, &body);
@@ -480,6 +480,7 @@ mod tests {
                 stop: Vec::new(),
                 metadata: Default::default(),
                 no_interleaving: false,
+                is_repeated: false,
             };
             let fault = models.call(&request, &out).await.unwrap_err();
             assert_eq!(fault.kind, FaultKind::Unconfigured);

@@ -68,6 +68,11 @@ pub(super) fn fault(error: SessionError) -> Fault {
              queued turns",
         )
         .with("turn_id", turn_id.to_string()),
+        SessionError::Refused(Refusal::NoSuchAnswer) => Fault::new(
+            Code::InvalidParams,
+            "item_id: the request does not offer this answer; choose one of its item_ids",
+        )
+        .with("path", "item_id"),
         SessionError::Refused(Refusal::NoGrant) => Fault::new(
             Code::InvalidParams,
             "grant: no grant can be derived from this request; name one, or allow it once",

@@ -26,6 +26,7 @@ pub(super) async fn create(
         on_restart: p.on_restart,
         options,
         ablation: p.ablation,
+        binary_feedback: p.binary_feedback,
         initial_items,
         keyed,
         origin: Some(caller.origin()),

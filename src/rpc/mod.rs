@@ -70,6 +70,7 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     params::serve(m, "session.approve", approve::approve)?;
     params::serve(m, "session.update", update::update)?;
     params::serve(m, "session.answer", answer::answer)?;
+    params::serve(m, "session.feedback", answer::feedback)?;
     params::serve(m, "session.queue.list", queue::list)?;
     params::serve(m, "session.queue.clear", queue::clear)?;
     params::serve(m, "session.queue.update", queue::update)?;

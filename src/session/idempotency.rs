@@ -11,6 +11,7 @@ pub(super) mod method {
     pub const SUBMIT: &str = "session.submit";
     pub const APPROVE: &str = "session.approve";
     pub const ANSWER: &str = "session.answer";
+    pub const FEEDBACK: &str = "session.feedback";
     pub const UPDATE: &str = "session.update";
     pub const ABORT: &str = "session.abort";
     pub const KILL: &str = "session.kill";

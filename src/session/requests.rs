@@ -154,13 +154,22 @@ pub struct RewindOutcome {
     pub conflicts: Vec<RewindConflict>,
 }
 
+/// The answer of a user to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuestionReply {
+    /// One of the question's options.
+    Choice(Choice),
+    /// The item of the chosen answer, for binary feedback.
+    Answer(ItemId),
+}
+
 /// An answer to a question.
 #[derive(Clone, Debug)]
 pub struct QuestionAnswer {
     /// Id of the question.
     pub request_id: QuestionId,
-    /// The option that the user chose.
-    pub choice: Choice,
+    /// The user's answer.
+    pub reply: QuestionReply,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
     /// The client that sent it.

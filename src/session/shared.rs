@@ -57,6 +57,8 @@ pub struct Settings {
     pub safe_mode: bool,
     /// Optimisations that sessions do without, if they do not set it.
     pub ablation: Ablation,
+    /// Whether models of attended sessions answer twice, if a session does not set it.
+    pub binary_feedback: bool,
     /// Read-only commands inside the workspace run without a rule.
     pub safe_commands: bool,
     /// Whether some calls need a permission request even in `bypass`: see [`crate::judge::BypassGuard`].

@@ -42,6 +42,8 @@ impl Event {
             Event::MessageToolInputDelta { .. } => "message.tool_input_delta",
             Event::MessageBlockCompleted { .. } => "message.block_completed",
             Event::MessageCompleted { .. } => "message.completed",
+            Event::FeedbackRequested { .. } => "feedback.request",
+            Event::FeedbackCompleted { .. } => "feedback.completed",
             Event::MessageTombstone { .. } => "message.tombstone",
             Event::HistoryRepaired { .. } => "history.repaired",
             Event::CompactStarted { .. } => "compact.started",

@@ -77,6 +77,8 @@ pub struct ModelRequest {
     pub metadata: BTreeMap<String, String>,
     /// No thinking between tool calls, where it is a setting of the provider.
     pub no_interleaving: bool,
+    /// The same request was sent before, and another answer is wanted: the response cache is not used.
+    pub is_repeated: bool,
 }
 
 /// One step of a streamed answer. Blocks come in order of `index`, one at a time.

@@ -115,6 +115,24 @@ pub enum TombstoneReason {
     ModelSwitched,
     /// The answer was cut at the output limit and is requested again with a higher limit.
     OutputLimit,
+    /// The model answered twice, and the other answer was chosen.
+    NotChosen,
+    /// The model answered twice, and this answer was chosen. A complete item with the same content follows.
+    Chosen,
+}
+
+/// How one of two answers was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FeedbackBy {
+    /// A client chose it.
+    Answer,
+    /// Both say and do the same, so no client was asked.
+    Equal,
+    /// There is no complete second answer, so no client was asked.
+    Single,
+    /// The turn was aborted before a client chose.
+    Abort,
 }
 
 /// Why tokens are booked outside the answers of turns.

@@ -141,6 +141,9 @@ pub struct SessionSpec {
     /// Values of the project's configuration file for the engine and the tools; fixed when the session is created.
     #[serde(skip_serializing_if = "ProjectSettings::is_none", default)]
     pub project_settings: ProjectSettings,
+    /// The model answers twice, and a client chooses the answer; fixed when the session is created.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub binary_feedback: bool,
     /// SHA-256 of the messages that the session begins with, if there are any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub initial_digest: Option<String>,
@@ -254,6 +257,9 @@ pub struct SessionDetails {
     /// Values of the project's configuration file for the engine and the tools.
     #[serde(skip_serializing_if = "ProjectSettings::is_none", default)]
     pub project_settings: ProjectSettings,
+    /// The model answers twice, and a client chooses the answer.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub binary_feedback: bool,
 }
 
 /// A client that follows a session.

@@ -75,6 +75,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         stop: Vec::new(),
         metadata: Default::default(),
         no_interleaving: false,
+        is_repeated: false,
     }
 }
 

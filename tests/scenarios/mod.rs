@@ -22,6 +22,7 @@ mod cost;
 mod crash;
 mod explain;
 mod export;
+mod feedback;
 mod fetch;
 mod files;
 mod fork;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::types::ablation::Ablation;
-use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
+use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::Role;
 use crate::types::permission::{Decision, Mode, Scope};
 use crate::types::sampling::{Temperature, TopP};
@@ -115,6 +115,10 @@ pub struct CreateParams {
     /// Optimisations that the session does without; by default `[session.ablation]`. Fixed from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ablation: Option<Ablation>,
+    /// The model answers every request twice, and a client chooses (`feedback.request`); by default `[session]
+    /// binary_feedback`. Not for unattended sessions. Fixed from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary_feedback: Option<bool>,
     /// A conversation to begin with: at most 1,000 messages, of at most 4 MiB together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_items: Option<Vec<InitialItem>>,
@@ -518,11 +522,23 @@ pub struct AnswerParams {
     pub idempotency_key: Option<String>,
 }
 
-/// Reply of `session.answer`: the answer is on disk.
+/// `session.feedback`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct FeedbackParams {
+    /// Id of the `feedback.request`.
+    pub request_id: QuestionId,
+    /// The chosen answer: one of its `item_ids`.
+    pub item_id: ItemId,
+    /// The same key returns the same reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// Reply of `session.answer` and `session.feedback`: the answer is on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerReply {
     /// Id of the session.
     pub session_id: SessionId,
-    /// Seq of `question.resolved`.
+    /// Seq of `question.resolved` or `feedback.completed`.
     pub seq: Seq,
 }

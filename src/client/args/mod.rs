@@ -279,6 +279,13 @@ pub enum Command {
         /// continue or abort
         choice: String,
     },
+    /// Choose one of two answers of the model (binary feedback)
+    Feedback {
+        /// Request id (ask_…), or a session that waits for the choice
+        request: String,
+        /// 1, 2, or the item id of the answer
+        answer: String,
+    },
     /// List pending permission requests, or show all details of some
     Approvals {
         /// Request ids (perm_…), or unique starts of them: show these in full

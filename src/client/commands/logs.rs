@@ -114,6 +114,7 @@ fn log_line(envelope: &Envelope) -> Option<Line> {
         Event::Error { .. } => Tone::Bad,
         Event::PermissionRequested { .. }
         | Event::QuestionRequested { .. }
+        | Event::FeedbackRequested { .. }
         | Event::Retry { .. }
         | Event::StreamIdle { .. }
         | Event::ModelSwitched { .. }
@@ -154,6 +155,14 @@ fn what(envelope: &Envelope) -> String {
         }
         Event::QuestionResolved { request_id, choice, by, .. } => {
             format!("{request_id} {} by {}", choice.name(), name(by))
+        }
+        Event::FeedbackRequested { request_id, item_ids } => {
+            let items: Vec<String> = item_ids.iter().map(ToString::to_string).collect();
+            return format!("{request_id}: {}", items.join(" or "));
+        }
+        Event::FeedbackCompleted { by, .. } => {
+            let chosen = envelope.item_id.map_or_else(|| "none".to_owned(), |item_id| item_id.to_string());
+            format!("{chosen}, by {}", name(by))
         }
         Event::SessionAttached { clients } | Event::SessionDetached { clients } => {
             format!("{clients} clients")

@@ -16,6 +16,7 @@ pub(super) mod diff;
 pub(super) mod doctor;
 pub(super) mod explain;
 pub(super) mod export;
+pub(super) mod feedback;
 pub(super) mod fork;
 pub(super) mod logs;
 pub(super) mod models;

@@ -3,6 +3,7 @@
 pub(super) mod approval_prompt;
 pub(super) mod attach;
 pub(super) mod editor;
+pub(super) mod feedback;
 pub(super) mod keys;
 pub(super) mod prompt;
 pub(super) mod question;

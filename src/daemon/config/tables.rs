@@ -292,6 +292,8 @@ pub struct Session {
     pub ablation: Ablation,
     /// Whether calls run one at a time and each needs a permission request.
     pub safe_mode: bool,
+    /// Whether the model answers twice and a client chooses the answer.
+    pub binary_feedback: bool,
     /// Output tokens of the first request for an answer. The daemon requests more only if they do not suffice.
     pub output_tokens: NonZeroU32,
     /// Limits of each turn.
@@ -307,6 +309,7 @@ impl Default for Session {
             ablation: Ablation::default(),
             safe_mode: false,
             response_cache: false,
+            binary_feedback: false,
             output_tokens: NonZeroU32::new(32_000).unwrap_or(NonZeroU32::MIN),
             budgets: Budgets::default(),
         }

@@ -130,6 +130,7 @@ pub(super) fn components(
         thinking: config.session.thinking,
         safe_mode: config.session.safe_mode,
         ablation: if config.session.simple { Ablation::ALL } else { config.session.ablation },
+        binary_feedback: config.session.binary_feedback,
         safe_commands: config.permissions.safe_commands,
         bypass,
         bypass_guard: config.permissions.bypass_guard,

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::engine::apply::turn::answered;
 use crate::engine::state::partial::Partial;
 use crate::engine::state::transcript::last_line_of;
-use crate::engine::state::{Activity, State, TokenRatio, Turn};
+use crate::engine::state::{Activity, Candidate, State, TokenRatio, Turn};
 use crate::types::event::{Envelope, Event};
+use crate::types::ids::RequestId;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::StopReason;
 use crate::types::session::{Item, ItemKind, ItemStatus};
@@ -44,6 +46,7 @@ impl State {
                 estimated,
                 cache_hit,
                 cut_short,
+                candidate,
                 ..
             } => {
                 let is_measured = !*estimated && !*cache_hit;
@@ -56,14 +59,30 @@ impl State {
                     // The next request is that of another step.
                     (turn.failures, turn.overloads) = (0, 0);
                 }
-                self.message_completed(item, model.as_ref(), *superseded);
+                // A candidate that is not chosen stays visible to clients until then.
+                self.message_completed(item, model.as_ref(), *superseded && !*candidate);
+                if let (true, Some(turn), Some(stop_reason)) = (*candidate, &mut self.turn, stop_reason) {
+                    // Only one call of a step is counted by its number.
+                    if turn.candidates.is_empty() {
+                        turn.unanswered_attempts += 1;
+                    }
+                    Arc::make_mut(&mut turn.candidates).push(Candidate {
+                        item: item.clone(),
+                        model: model.clone(),
+                        stop_reason: *stop_reason,
+                        usage: *usage,
+                        response_id: response_id.clone(),
+                    });
+                }
                 if item.role == Some(Role::Assistant) && item.status == ItemStatus::Completed {
                     // The provider cannot continue from an answer that left nothing in the transcript.
                     self.continues =
                         model.clone().zip(response_id.clone()).filter(|_| !item.content.is_empty());
                 }
-                if let (Some(_), Some(turn)) = (usage, &mut self.turn) {
+                if let (Some(_), Some(turn)) = (stop_reason, &mut self.turn) {
                     turn.stop_reason = *stop_reason;
+                }
+                if let (Some(_), Some(turn)) = (usage, &mut self.turn) {
                     (turn.failures, turn.overloads) = (0, 0);
                     // The answer is requested again with a higher limit.
                     turn.output_limit_raised |= *superseded && *stop_reason == Some(StopReason::MaxTokens);
@@ -76,6 +95,23 @@ impl State {
                 }
                 if let (Some(ms), Some(turn)) = (duration_ms, &mut self.turn) {
                     turn.model_ms += ms;
+                }
+            }
+            Event::FeedbackRequested { request_id, .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.waiting_since.get_or_insert(envelope.at_ms);
+                    turn.activity = Activity::Choosing { request_id: *request_id };
+                }
+            }
+            Event::FeedbackCompleted { request_id, context_tokens, .. } => {
+                if envelope.item_id.is_some() {
+                    self.context_tokens = *context_tokens;
+                }
+                if let Some(turn) = &mut self.turn {
+                    turn.candidates = Arc::default();
+                    if let Some(request_id) = request_id {
+                        answered(turn, RequestId::Question(*request_id), envelope);
+                    }
                 }
             }
             Event::MessageTombstone { .. } => {

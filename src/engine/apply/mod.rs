@@ -42,6 +42,7 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "tool.status",
     "tool.started",
     "tool.blocked",
+    "feedback.request",
     "tool.summary",
     "file.checkpointed",
     "file.changed",
@@ -145,7 +146,10 @@ impl State {
             | Event::MessageThinkingDelta { .. }
             | Event::MessageToolInputDelta { .. }
             | Event::MessageBlockCompleted { .. } => self.apply_stream_event(envelope),
-            Event::MessageCompleted { .. } | Event::MessageTombstone { .. } => {
+            Event::MessageCompleted { .. }
+            | Event::MessageTombstone { .. }
+            | Event::FeedbackRequested { .. }
+            | Event::FeedbackCompleted { .. } => {
                 self.apply_message_event(envelope);
             }
             Event::CompactStarted { .. } | Event::CompactCompleted { .. } => self.apply_compaction(envelope),

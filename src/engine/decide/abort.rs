@@ -153,6 +153,7 @@ impl PlanBuilder<'_> {
             self.book_lost_attempt(partial.as_ref(), None, model_snapshot);
         }
         self.settle_paused(Choice::Abort, SettledBy::Abort);
+        self.withdraw_feedback();
         let lost = self.state.turn.as_ref().is_some_and(|turn| turn.journal_truncated);
         for call in self.state.calls().to_vec() {
             match call.stage {

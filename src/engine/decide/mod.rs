@@ -9,6 +9,7 @@ pub(super) mod budget;
 pub(super) mod compact;
 mod context;
 pub(super) mod fallback;
+mod feedback;
 pub(super) mod fork;
 pub(super) mod message;
 pub(super) mod model_reply;
@@ -100,6 +101,10 @@ impl Engine {
             Input::AnswerQuestion { request_id, choice, origin } => {
                 builder.origin = origin;
                 builder.choose(request_id, choice)?;
+            }
+            Input::ChooseAnswer { request_id, item_id, origin } => {
+                builder.origin = origin;
+                builder.choose_answer(request_id, item_id)?;
             }
             Input::Inspected { call_id, inspection } => builder.inspected(call_id, inspection),
             Input::Abort { turn_id, call_id, origin } => {

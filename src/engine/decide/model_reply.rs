@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::engine::decide::message::PlainMessage;
-use crate::engine::decide::output_limit::drop_cut_call;
+use crate::engine::decide::output_limit::{CutAtLimit, drop_cut_call};
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::decide::retry::{MAX_SUMMARY_OVERFLOWS, RetryDecision};
 use crate::engine::state::partial::Partial;
@@ -208,6 +208,7 @@ impl PlanBuilder<'_> {
             self.summary_done(reply, cost_usd_micros, model_snapshot);
             return;
         }
+        let candidate = self.is_candidate(&reply);
         let cut = (reply.stop_reason == StopReason::MaxTokens).then(|| drop_cut_call(&mut reply.content));
         let early: HashMap<String, CallId> = self
             .state
@@ -249,7 +250,7 @@ impl PlanBuilder<'_> {
             })
             .collect();
         let has_said = !content.is_empty();
-        let longer = cut.is_some() && calls.is_empty() && self.can_raise_limit();
+        let longer = !candidate && cut.is_some() && calls.is_empty() && self.can_raise_limit();
         // Some servers report no usage, which differs from zero usage. A cached answer has no usage.
         let estimated = reply.usage.all_tokens() == 0 && !reply.cache_hit;
         let request = if estimated { self.request().ok() } else { None };
@@ -267,7 +268,7 @@ impl PlanBuilder<'_> {
             item_id,
             turn_id,
             kind: ItemKind::AssistantMessage,
-            status: if longer { ItemStatus::Interrupted } else { ItemStatus::Completed },
+            status: if longer || candidate { ItemStatus::Interrupted } else { ItemStatus::Completed },
             first_seq,
             last_seq: seq,
             text: Some(text),
@@ -290,10 +291,11 @@ impl PlanBuilder<'_> {
                 model_snapshot: Some(model_snapshot),
                 duration_ms: Some(duration_ms),
                 response_id: reply.response_id,
-                superseded: longer,
+                superseded: longer || candidate,
                 cache_hit: reply.cache_hit,
                 uncalibrated_tokens,
                 cut_short: false,
+                candidate,
             },
         );
         self.warn_of_budgets();
@@ -301,12 +303,26 @@ impl PlanBuilder<'_> {
             self.ask_for_longer(item_id);
             return;
         }
-        // Complete calls run with every stop reason.
+        if candidate {
+            self.candidate_done(reply.stop_reason);
+            return;
+        }
+        self.go_on_after_answer(calls, reply.stop_reason, has_said, cut);
+    }
+
+    /// Continues after a complete answer. Complete calls run with every stop reason.
+    pub fn go_on_after_answer(
+        &mut self,
+        calls: Vec<ToolCall>,
+        stop_reason: StopReason,
+        has_said: bool,
+        cut: Option<CutAtLimit>,
+    ) {
         if !calls.is_empty() {
             self.request_tools(calls);
-        } else if self.deliver_steered() || (reply.stop_reason == StopReason::Pause && has_said) {
+        } else if self.deliver_steered() || (stop_reason == StopReason::Pause && has_said) {
             self.call_model();
-        } else if reply.stop_reason == StopReason::Pause {
+        } else if stop_reason == StopReason::Pause {
             // The next request would be the same, and could get the same answer in an endless loop.
             let text = "the provider paused its answer without having said anything";
             self.finish(Subtype::LlmError, vec![TurnError::new("paused", text)]);
@@ -401,6 +417,10 @@ impl PlanBuilder<'_> {
         if partial.is_some() || fault.usage.is_some() || fault.kind == FaultKind::Idle {
             // The provider began to answer, so it may charge for that.
             self.book_lost_attempt(partial.as_ref(), fault.usage.as_deref(), model_snapshot);
+        }
+        if self.awaits_second_answer() && !matches!(reaction, RetryDecision::Retry { .. }) {
+            self.use_first_answer();
+            return;
         }
         let Some((step, failures)) = self.state.turn.as_ref().map(|turn| (turn.step, turn.failures)) else {
             return;
@@ -535,6 +555,7 @@ mod tests {
             stop: Vec::new(),
             metadata: Default::default(),
             no_interleaving: false,
+            is_repeated: false,
         };
         let model_snapshot =
             |max_output_tokens| ModelSnapshot { max_output_tokens, ..ModelSnapshot::default() };

@@ -39,6 +39,7 @@ impl PlanBuilder<'_> {
             stop: self.state.stop_sequences().to_vec(),
             metadata: self.state.metadata().clone(),
             no_interleaving: self.state.spec.ablation.interleaved_thinking,
+            is_repeated: self.awaits_second_answer(),
         };
         Ok(match compaction {
             Some(compaction) => self.summary_request(request, compaction),

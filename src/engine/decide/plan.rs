@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::input::Now;
 use crate::engine::output::{Decision, Effect, Entry, ItemChange, Plan, Reply, RequestChange};
-use crate::engine::state::{Engine, Hold, Stage, State};
+use crate::engine::state::{Activity, Engine, Hold, Stage, State};
 use crate::types::event::{Envelope, Event, Origin, Phase};
 use crate::types::ids::{CallId, ItemId, Mint, RequestId, Seq, TurnId};
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionState};
@@ -175,6 +175,12 @@ impl<'a> PlanBuilder<'a> {
                 self.call_item(question.call_id, seq);
                 self.request_row(RequestId::Question(question.request_id), seq, false);
             }
+            Event::FeedbackRequested { request_id, .. } => {
+                self.request_row(RequestId::Question(*request_id), seq, false);
+            }
+            Event::FeedbackCompleted { request_id: Some(request_id), .. } => {
+                self.request_row(RequestId::Question(*request_id), seq, true);
+            }
             Event::QuestionResolved { request_id, call_id, .. } => {
                 self.call_item(*call_id, seq);
                 self.request_row(RequestId::Question(*request_id), seq, true);
@@ -224,6 +230,9 @@ impl<'a> PlanBuilder<'a> {
         };
         if matches!(turn.hold, Some(Hold::Paused { .. })) {
             return (SessionState::Paused, Some(Requires::Question));
+        }
+        if matches!(turn.activity, Activity::Choosing { .. }) {
+            return (SessionState::RequiresAction, Some(Requires::Question));
         }
         let stands = |is: fn(&Stage) -> bool| self.state.calls().iter().any(|call| is(&call.stage));
         if stands(|stage| matches!(stage, Stage::Unknown { .. })) {

@@ -105,6 +105,9 @@ impl PlanBuilder<'_> {
     /// Whether the turn can continue without a decision of the user.
     fn goes_on_by_itself(&self) -> bool {
         let Some(turn) = &self.state.turn else { return false };
+        if matches!(turn.activity, Activity::Choosing { .. }) {
+            return false;
+        }
         let calls = self.state.calls();
         let moves = |call: &Call| matches!(call.stage, Stage::Requested | Stage::Running { .. });
         calls.is_empty()
@@ -166,10 +169,13 @@ impl PlanBuilder<'_> {
             Activity::Context => self.prepare_context(step),
             Activity::Calling { .. } | Activity::Waiting { .. } => {
                 if !self.continue_backoff() {
-                    self.deliver_steered();
+                    if !self.awaits_second_answer() {
+                        self.deliver_steered();
+                    }
                     self.call_model_step(step);
                 }
             }
+            Activity::Choosing { .. } => {}
             Activity::Tools if !turn.calls.is_empty() => {
                 let calls = turn.calls.clone();
                 self.go_on_with_tools(&calls);

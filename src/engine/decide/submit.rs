@@ -265,6 +265,10 @@ impl PlanBuilder<'_> {
             }
             return;
         }
+        if self.awaits_second_answer() {
+            self.ask_second_answer(step);
+            return;
+        }
         if let Some((subtype, message)) = self.over_budget(step) {
             self.finish(subtype, vec![TurnError::new("budget", message)]);
             return;

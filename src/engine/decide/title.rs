@@ -106,6 +106,7 @@ impl PlanBuilder<'_> {
             stop: Vec::new(),
             metadata: Default::default(),
             no_interleaving: false,
+            is_repeated: false,
         })
     }
 

@@ -112,7 +112,10 @@ impl PlanBuilder<'_> {
     /// Requests complete calls of the streaming answer (the provider's id, the tool and its input), and prepares them.
     pub fn request_early(&mut self, complete: Vec<(String, String, serde_json::Value)>) {
         let Some(turn) = &self.state.turn else { return };
-        let is_off = self.state.spec.ablation.streaming_execution || self.state.safe_mode();
+        // With binary feedback a client chooses the answer first.
+        let is_off = self.state.spec.ablation.streaming_execution
+            || self.state.spec.binary_feedback
+            || self.state.safe_mode();
         if is_off || turn.aborting {
             return;
         }

@@ -133,6 +133,10 @@ impl ReferenceModel {
                 let known = self.rules.contains(&(kind.name(), rule.clone()));
                 (!known).then_some(Refusal::NoSuchRule)
             }
+            Input::ChooseAnswer { request_id, .. } => {
+                let asked = self.turn.as_ref().and_then(|turn| turn.asked);
+                (asked != Some(*request_id) || self.is_aborting()).then_some(Refusal::NotPending)
+            }
             Input::AnswerQuestion { request_id, .. } => match self.questions.get(request_id) {
                 Some((_, false)) if !self.is_aborting() => None,
                 _ => Some(Refusal::NotPending),
@@ -200,8 +204,12 @@ impl ReferenceModel {
                 Event::QuestionRequested { question } => {
                     Some((RequestId::Question(question.request_id), entry.envelope.seq, false))
                 }
-                Event::QuestionResolved { request_id, .. } => {
+                Event::QuestionResolved { request_id, .. }
+                | Event::FeedbackCompleted { request_id: Some(request_id), .. } => {
                     Some((RequestId::Question(*request_id), entry.envelope.seq, true))
+                }
+                Event::FeedbackRequested { request_id, .. } => {
+                    Some((RequestId::Question(*request_id), entry.envelope.seq, false))
                 }
                 _ => None,
             })
@@ -432,6 +440,7 @@ impl ReferenceModel {
             Some(_) if unknown => (SessionState::RequiresAction, Some(Requires::UnknownOutcome)),
             Some(_) if self.is_paused_by_a_deadline() => (SessionState::Paused, Some(Requires::Permission)),
             Some(_) if pending => (SessionState::RequiresAction, Some(Requires::Permission)),
+            Some(turn) if turn.asked.is_some() => (SessionState::RequiresAction, Some(Requires::Question)),
             Some(_) => (SessionState::Running, None),
         };
         property!(

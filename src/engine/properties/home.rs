@@ -230,6 +230,10 @@ impl Simulator {
                     digest: None,
                     origin: None,
                 })))?;
+            } else if let Some((request_id, items)) = self.engine.open_feedback()
+                && !self.engine.is_aborting()
+            {
+                self.feed(Input::ChooseAnswer { request_id, item_id: items[0], origin: None })?;
             } else if let Some(request_id) = self.engine.questions().first().copied()
                 && !self.engine.is_aborting()
             {

@@ -21,6 +21,7 @@ pub struct Setup {
     pub has_model: bool,
     pub budgets: Budgets,
     pub thinking: Option<Thinking>,
+    pub binary_feedback: bool,
 }
 
 /// Model capabilities in these scripts: some models accept no pictures, some have no known price.
@@ -112,7 +113,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
             prop_oneof![2 => Just(false), 1 => Just(true)],
             proptest::option::weighted(0.2, prop_oneof![Just(OnRestart::Resume), Just(OnRestart::Pause)]),
         ),
-        any::<[bool; 2]>(),
+        (any::<[bool; 2]>(), prop_oneof![4 => Just(false), 1 => Just(true)]),
         prop_oneof![9 => Just(true), 1 => Just(false)],
         (prop_oneof![3 => Just(Budgets::default()), 1 => budgets()], thinking()),
         (
@@ -126,7 +127,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
             |(
                 (retry, parallel_tools, max_resumes, policy, background_commands),
                 own,
-                safe,
+                (safe, binary_feedback),
                 has_model,
                 (budgets, thinking),
                 unattended,
@@ -151,6 +152,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
                 has_model,
                 budgets,
                 thinking,
+                binary_feedback: binary_feedback && !own.0,
             },
         )
 }

@@ -6,10 +6,10 @@ use crate::engine::properties::setup;
 use crate::engine::properties::watch::{CommandWatch, ReferenceModel, TurnWatch};
 use crate::engine::state::CONTEXT_OVERFLOW;
 use crate::types::compaction::{CompactStage, CompactTrigger};
-use crate::types::event::{Envelope, Event, Phase, Purpose};
+use crate::types::event::{Envelope, Event, FeedbackBy, Phase, Purpose};
 use crate::types::ledger::ModelUsage;
 use crate::types::message::Block;
-use crate::types::session::{ItemKind, ItemStatus, Subtype, TurnError, TurnResult};
+use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError, TurnResult};
 use crate::types::time::Timestamp;
 use crate::types::usage::Usage;
 use std::collections::BTreeSet;
@@ -98,6 +98,9 @@ impl ReferenceModel {
                     command: options.command.as_ref().map(|command| command.name.clone()),
                     has_schema: options.output_schema.is_some(),
                     rejected: 0,
+                    candidates: Vec::new(),
+                    asked: None,
+                    chosen: None,
                 });
             }
             Event::TurnCompleted { result } => {
@@ -291,6 +294,27 @@ impl ReferenceModel {
                 shown
                     .into_iter()
                     .for_each(|blob_id| _ = self.withheld.entry(blob_id).or_insert(envelope.seq));
+            }
+            Event::FeedbackRequested { request_id, item_ids } => {
+                let known: Vec<_> = turn.candidates.iter().map(|item| item.item_id).collect();
+                property!(known.len() == 2 && known == *item_ids, "two answers are offered");
+                property!(turn.asked.replace(*request_id).is_none(), "one choice at a time");
+            }
+            Event::FeedbackCompleted { request_id, by, .. } => {
+                let item_id = envelope.item_id;
+                property!(*request_id == turn.asked.take(), "an open choice is settled");
+                self.seen.insert(format!("feedback {by:?}"));
+                let chosen = turn.candidates.iter().find(|item| Some(item.item_id) == item_id).cloned();
+                property!(chosen.is_some() == (*by != FeedbackBy::Abort), "only an abort chooses none");
+                let words = |item: &Item| item.text.clone().unwrap_or_default();
+                for other in turn.candidates.iter().filter(|item| Some(item.item_id) != item_id) {
+                    let is_said = |word: &&str| chosen.as_ref().is_some_and(|it| words(it).contains(word));
+                    let text = words(other);
+                    let words = text.split_whitespace().filter(|word| word.ends_with('.') && !is_said(word));
+                    self.cut.extend(words.map(String::from));
+                }
+                turn.orphans.extend(turn.candidates.drain(..).map(|item| item.item_id));
+                turn.chosen = chosen;
             }
             Event::MessageTombstone { .. } => {
                 let orphan = envelope.item_id.is_some_and(|item_id| turn.orphans.remove(&item_id));

@@ -7,14 +7,14 @@ use crate::engine::properties::property;
 use crate::engine::properties::setup::Setup;
 use crate::engine::{Entry, Input};
 use crate::types::compaction::{CompactStage, CompactTrigger};
-use crate::types::event::{Event, Origin, Phase, SettledBy, TitledBy};
+use crate::types::event::{Event, FeedbackBy, Origin, Phase, SettledBy, TitledBy};
 use crate::types::history::RewoundHistory;
 use crate::types::ids::{BlobId, CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{ModelRequest, StopReason};
 use crate::types::permission::{Mode, OnTimeout};
 use crate::types::sampling::Sampling;
-use crate::types::session::{ItemKind, ItemStatus, Requires, SessionState, Subtype, TurnError};
+use crate::types::session::{Item, ItemKind, ItemStatus, Requires, SessionState, Subtype, TurnError};
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
@@ -86,7 +86,7 @@ pub struct TurnWatch {
     pub woken: Option<Timestamp>,
     /// Number of attempts that were booked without an answer.
     pub lost: u64,
-    /// Number of summaries that were booked.
+    /// Number of summaries that were booked, and of first answers of binary feedback: calls without a step.
     pub summaries: u64,
     pub model_calls: u64,
     /// The turn waits before it continues.
@@ -104,6 +104,12 @@ pub struct TurnWatch {
     pub has_schema: bool,
     /// Number of answers that did not satisfy the schema.
     pub rejected: u32,
+    /// The answers of this step of which none was chosen yet.
+    pub candidates: Vec<Item>,
+    /// The open request to choose one of them.
+    pub asked: Option<QuestionId>,
+    /// The chosen one: its copy follows.
+    pub chosen: Option<Item>,
 }
 
 /// State of one background command.
@@ -289,6 +295,7 @@ impl ReferenceModel {
                 | Input::Update(_)
                 | Input::Rule { .. }
                 | Input::AnswerQuestion { .. }
+                | Input::ChooseAnswer { .. }
                 | Input::EditQueue { .. }
                 | Input::Archive { .. }
                 | Input::Rewind(_)
@@ -452,6 +459,7 @@ fn may_follow_abort(event: &Event) -> bool {
         | Event::ToolStatus { .. }
         | Event::PermissionRequested { .. }
         | Event::QuestionRequested { .. }
+        | Event::FeedbackRequested { .. }
         | Event::CompactStarted { .. }
         | Event::MessageStarted { .. }
         | Event::MessageTextDelta { .. }
@@ -466,6 +474,7 @@ fn may_follow_abort(event: &Event) -> bool {
         | Event::ModelSwitched { .. }
         | Event::MediaWithheld { .. }
         | Event::MessageTombstone { .. } => false,
+        Event::FeedbackCompleted { by, .. } => *by == FeedbackBy::Abort,
         // The limit that ends the turn.
         Event::Error { kind, .. } => kind == "budget",
         _ => true,

@@ -143,6 +143,7 @@ impl ReferenceModel {
                 stop_reason,
                 superseded,
                 cut_short,
+                candidate,
                 ..
             } => {
                 let thinks =
@@ -173,6 +174,48 @@ impl ReferenceModel {
                             "an answer that was cut goes on, and not for ever"
                         );
                         (turn.cut, turn.joins) = (false, true);
+                    }
+                    ItemKind::AssistantMessage if *candidate => {
+                        property!(self.setup.binary_feedback && cut, "only feedback has candidates");
+                        let streamed = self.streaming.take().ok_or("an answer was begun")?.2;
+                        property!(item.text.as_ref() == Some(&streamed), "deltas joined are the text");
+                        let turn = self.turn.as_mut().ok_or("an answer belongs to a turn")?;
+                        let usage = usage.as_ref().ok_or("a candidate has its usage")?;
+                        self.usage.add(usage);
+                        turn.usage.add(usage);
+                        turn.cost = turn.cost.zip(*cost_usd_micros).map(|(sum, more)| sum + more);
+                        turn.at_least += cost_usd_micros.unwrap_or(0);
+                        self.calls_made += 1;
+                        self.at_least += cost_usd_micros.unwrap_or(0);
+                        turn.stop = *stop_reason;
+                        turn.summaries += u64::from(turn.candidates.is_empty());
+                        (turn.retries, turn.go_ons, turn.may_repeat) = (0, 0, true);
+                        turn.candidates.push(item.clone());
+                    }
+                    ItemKind::AssistantMessage
+                        if self.turn.as_ref().is_some_and(|turn| turn.chosen.is_some()) =>
+                    {
+                        let turn = self.turn.as_mut().ok_or("an answer belongs to a turn")?;
+                        let chosen = turn.chosen.take().ok_or("an answer was chosen")?;
+                        property!(
+                            item.content == chosen.content
+                                && item.item_id != chosen.item_id
+                                && usage.is_none(),
+                            "the chosen answer is copied, and paid once"
+                        );
+                        turn.text = item.text.clone().unwrap_or_default();
+                        turn.stop = *stop_reason;
+                        (turn.cut, turn.paused, turn.joins) = (false, false, false);
+                        turn.orphans.clear();
+                        self.asked_before = false;
+                        self.message = item
+                            .content
+                            .iter()
+                            .filter_map(|block| match block {
+                                Block::ToolCall(call) => Some(call.clone()),
+                                _ => None,
+                            })
+                            .collect();
                     }
                     ItemKind::AssistantMessage => {
                         self.answered(envelope, item, *cut_short)?;

@@ -100,6 +100,7 @@ impl Simulator {
             mode: Mode::Default,
             background: setup.background,
             safe_mode: setup.safe_mode,
+            binary_feedback: setup.binary_feedback,
             on_restart: setup.on_restart,
             budgets: setup.budgets,
             thinking: setup.thinking,
@@ -149,6 +150,7 @@ impl Simulator {
         for step in script {
             self.step(step)?;
             let asks = !self.engine.pending().is_empty() || !self.engine.questions().is_empty();
+            let asks = asks || self.engine.open_feedback().is_some();
             let to_come = !self.outstanding.is_empty() || asks;
             property!(self.watch.turn.is_none() || to_come, "a turn always has something to come");
         }
@@ -309,6 +311,12 @@ impl Simulator {
             Step::Due { wait_ms } => {
                 self.clock += i64::from(*wait_ms);
                 self.feed(Input::DeadlineReached)?;
+            }
+            Step::Choose { pick, right, .. } if self.engine.open_feedback().is_some() => {
+                let Some((open, items)) = self.engine.open_feedback() else { return Ok(()) };
+                let request_id = if *right { open } else { self.other_question(*pick) };
+                let item_id = choose(&items, *pick).copied().unwrap_or_else(|| self.mint().item());
+                self.feed(Input::ChooseAnswer { request_id, item_id, origin: someone() })?;
             }
             Step::Choose { pick, right, choice } => {
                 let open = self.engine.questions();

@@ -22,7 +22,7 @@ use crate::types::permission::RuleKind;
 pub(in crate::engine) use call::{Call, Deadline, FirstRun, Stage};
 pub(in crate::engine) use session::{Helper, QueuedInput, State};
 pub(in crate::engine) use token_ratio::TokenRatio;
-pub(in crate::engine) use turn::{Activity, CONTEXT_OVERFLOW, Compacting, Hold, Turn};
+pub(in crate::engine) use turn::{Activity, CONTEXT_OVERFLOW, Candidate, Compacting, Hold, Turn};
 
 /// Rules that users gave this session, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

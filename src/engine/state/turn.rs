@@ -14,12 +14,12 @@ use crate::types::message::InputBlock;
 use crate::types::model::StopReason;
 use crate::types::permission::Mode;
 use crate::types::sampling::Sampling;
-use crate::types::session::{Denial, SessionSpec, Subtype, TurnError};
+use crate::types::session::{Denial, Item, SessionSpec, Subtype, TurnError};
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolChoice;
 use crate::types::turn_options::TurnOptions;
-use crate::types::usage::{BudgetKind, Budgets};
+use crate::types::usage::{BudgetKind, Budgets, Usage};
 
 /// The stable code of the error, and of the retry, after a request that was too long.
 pub(in crate::engine) const CONTEXT_OVERFLOW: &str = "context_overflow";
@@ -76,6 +76,8 @@ pub(in crate::engine) struct Turn {
     /// After a restart: the condition for continuing the turn.
     pub hold: Option<Hold>,
     pub activity: Activity,
+    /// With binary feedback: the answers of this step of which none was chosen yet.
+    pub candidates: Arc<Vec<Candidate>>,
     /// Limits of which a client was warned.
     pub warned: Vec<BudgetKind>,
     /// The tool calls of the newest answer. They are requested while the answer is still streaming.
@@ -124,6 +126,16 @@ pub(in crate::engine) struct Compacting {
     pub overflows: u32,
 }
 
+/// One of two answers to choose from.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) struct Candidate {
+    pub item: Item,
+    pub model: Option<String>,
+    pub stop_reason: StopReason,
+    pub usage: Option<Usage>,
+    pub response_id: Option<String>,
+}
+
 /// Why an interrupted turn is held. While it is held, it starts no effects.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::engine) enum Hold {
@@ -142,6 +154,8 @@ pub(in crate::engine) enum Activity {
     Calling { token: Seq, partial: Option<Partial> },
     /// Waiting for another attempt; without a `wait` it is due.
     Waiting { token: Seq, wait: Option<Backoff> },
+    /// A client chooses one of the candidates.
+    Choosing { request_id: QuestionId },
     /// The answer is complete: its tools are prepared, wait for permission, or run.
     Tools,
 }
@@ -185,6 +199,7 @@ impl Turn {
             journal_truncated: false,
             hold: None,
             activity: Activity::Context,
+            candidates: Arc::default(),
             warned: Vec::new(),
             calls: Vec::new(),
             has_results: false,

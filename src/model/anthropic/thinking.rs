@@ -150,6 +150,7 @@ mod tests {
             stop: Vec::new(),
             metadata: Default::default(),
             no_interleaving: false,
+            is_repeated: false,
         }
     }
 

@@ -357,6 +357,7 @@ fn request() -> ModelRequest {
         stop: Vec::new(),
         metadata: Default::default(),
         no_interleaving: false,
+        is_repeated: false,
     }
 }
 

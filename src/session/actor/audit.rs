@@ -89,6 +89,10 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
                 None => note,
             })
         }
+        Event::FeedbackCompleted { request_id: Some(_), by, .. } => {
+            let chosen = if fact.item_id.is_some() { "chosen" } else { "withdrawn" };
+            Some(made(AuditKind::Question, chosen, format!("one of two answers, by {}", word(by))))
+        }
         Event::SessionUpdated { options, .. } => {
             Some(made(AuditKind::Mode, options.mode?.name(), "the session's mode was changed".into()))
         }

@@ -15,7 +15,7 @@ use crate::session::effective_rules::EffectiveRules;
 use crate::session::error::SessionError;
 use crate::session::idempotency::{self, IdempotencyKey, method};
 use crate::session::requests::SessionFacts;
-use crate::session::requests::{Changes, QuestionAnswer};
+use crate::session::requests::{Changes, QuestionAnswer, QuestionReply};
 use crate::types::background::KilledBy;
 use crate::types::event::Origin;
 use crate::types::ids::{PermissionId, Seq};
@@ -210,15 +210,23 @@ impl Actor {
     }
 
     async fn answer_question(&mut self, chosen: QuestionAnswer) -> Result<Seq, SessionError> {
-        if let Some(known) = self.remembered(method::ANSWER, chosen.keyed.as_ref()).await? {
+        let method = match chosen.reply {
+            QuestionReply::Choice(_) => method::ANSWER,
+            QuestionReply::Answer(_) => method::FEEDBACK,
+        };
+        if let Some(known) = self.remembered(method, chosen.keyed.as_ref()).await? {
             return Ok(known);
         }
-        let (request_id, choice, origin) = (chosen.request_id, chosen.choice, Some(chosen.origin));
-        let decision = self.decide(Input::AnswerQuestion { request_id, choice, origin })?;
+        let (request_id, origin) = (chosen.request_id, Some(chosen.origin));
+        let input = match chosen.reply {
+            QuestionReply::Choice(choice) => Input::AnswerQuestion { request_id, choice, origin },
+            QuestionReply::Answer(item_id) => Input::ChooseAnswer { request_id, item_id, origin },
+        };
+        let decision = self.decide(input)?;
         let Reply::QuestionAnswered(seq) = decision.reply else {
             return Err(SessionError::Refused(Refusal::NotPending));
         };
-        let idempotency = chosen.keyed.and_then(|keyed| keyed.row(method::ANSWER, self.id, &seq));
+        let idempotency = chosen.keyed.and_then(|keyed| keyed.row(method, self.id, &seq));
         self.commit(UnwrittenPlan { idempotency, ..UnwrittenPlan::new(decision) }).await?;
         Ok(seq)
     }

@@ -42,6 +42,8 @@ pub struct NewSessionRequest {
     pub options: TurnOptions,
     /// Optimisations that are turned off.
     pub ablation: Option<Ablation>,
+    /// Whether the model answers twice and a client chooses.
+    pub binary_feedback: Option<bool>,
     /// The conversation to begin with.
     pub initial_items: Vec<InitialMessage>,
     /// Idempotency key, if the caller sent one.
@@ -69,6 +71,7 @@ impl NewSessionRequest {
                 None => known.fallback_model.clone(),
             },
             project_settings: known.project_settings.clone(),
+            binary_feedback: self.binary_feedback.unwrap_or(known.binary_feedback),
             ..spec.clone()
         };
         asked_for == *known
@@ -245,6 +248,10 @@ impl Registry {
     async fn spec(&self, request: &NewSessionRequest) -> Result<(SessionSpec, Vec<String>), SessionError> {
         let components = self.inner.shared.components();
         let settings = &components.settings;
+        if request.background && request.binary_feedback == Some(true) {
+            let why = "an unattended session has no user who could choose an answer; leave it out";
+            return Err(SessionError::BadParam("binary_feedback", why.into()));
+        }
         let cwd = self.folder(&request.cwd).await?;
         let options = self.resolve_options(request.options.clone()).await?;
         let mut spec = SessionSpec {
@@ -258,6 +265,9 @@ impl Registry {
             budgets: settings.budgets,
             thinking: settings.thinking,
             ablation: settings.ablation,
+            // An unattended session has no user who could choose.
+            binary_feedback: request.binary_feedback.unwrap_or(settings.binary_feedback)
+                && !request.background,
             ..SessionSpec::default()
         };
         let layer = ProjectLayer::load(&self.inner.shared, Path::new(&spec.cwd)).await?;

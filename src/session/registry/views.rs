@@ -79,6 +79,7 @@ impl Registry {
             metadata: spec.metadata,
             ablation: spec.ablation,
             project_settings: spec.project_settings,
+            binary_feedback: spec.binary_feedback,
         });
         Ok(SessionView { details: Some(details), ..view })
     }

@@ -69,6 +69,7 @@ impl Event {
             cache_hit: false,
             uncalibrated_tokens: None,
             cut_short: false,
+            candidate: false,
         }
     }
 }

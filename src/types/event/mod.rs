@@ -9,5 +9,6 @@ pub use variants::Event;
 
 pub use crate::types::origin::Origin;
 pub use crate::types::reason::{
-    DequeueReason, Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason,
+    DequeueReason, FeedbackBy, Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason,
+    UsageReason,
 };

@@ -18,7 +18,8 @@ use crate::types::model::{BlockKind, StopReason};
 use crate::types::permission::{Decision, OnTimeout, RuleKind, Scope};
 use crate::types::question::{Choice, Question, QuestionKind};
 use crate::types::reason::{
-    DequeueReason, Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason,
+    DequeueReason, FeedbackBy, Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason,
+    UsageReason,
 };
 use crate::types::reminder::{FileVersion, ReminderKind};
 use crate::types::session::{
@@ -357,6 +358,31 @@ pub enum Event {
         /// The stream broke off after complete tool calls, which may have run: the answer ends with them.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         cut_short: bool,
+        /// One of two answers to choose from (`feedback.request`): it is not a part of the conversation. The chosen
+        /// one is copied into it as a new item.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        candidate: bool,
+    },
+    /// The model answered twice, and a client chooses the answer that the turn continues with.
+    #[serde(rename = "feedback.request")]
+    FeedbackRequested {
+        /// Its id, as a parameter of `session.feedback`; a restart does not change it.
+        request_id: QuestionId,
+        /// The answers, in the order in which they were written.
+        item_ids: Vec<ItemId>,
+    },
+    /// The answer `item_id` was chosen; without an item the turn was aborted before. Both candidates get a `message.tombstone`; then `message.completed` of a new item with
+    /// the chosen content follows.
+    #[serde(rename = "feedback.completed")]
+    FeedbackCompleted {
+        /// The request; absent if no client was asked.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        request_id: Option<QuestionId>,
+        /// How it was chosen.
+        by: FeedbackBy,
+        /// Tokens of the chosen answer and of its request.
+        #[serde(default)]
+        context_tokens: u64,
     },
     /// A partial answer (`item_id`) is discarded: another one replaces it. Clients remove what they show of it.
     #[serde(rename = "message.tombstone")]

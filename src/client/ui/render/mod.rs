@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::client::terminal::escape;
 use crate::client::terminal::format::{all_tokens, cost, tokens, took};
 use crate::client::terminal::style::{Line, Tone, cut};
+use crate::client::ui::feedback;
 use crate::client::ui::question;
 use crate::client::ui::summary::{call_summary, cut_diff, one_line};
 use crate::types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy};
@@ -36,6 +37,10 @@ pub enum Piece {
 pub struct Transcript {
     /// Number of shown bytes of each unfinished message.
     shown: HashMap<ItemId, usize>,
+    /// The answers of which none was chosen yet; they were shown.
+    candidates: Vec<ItemId>,
+    /// One of them was chosen: the next message repeats it.
+    is_chosen: bool,
     /// Calls whose diff was shown with a request.
     diffs: HashSet<CallId>,
     asked: HashMap<PermissionId, String>,
@@ -94,7 +99,18 @@ impl Transcript {
                 }
                 vec![Piece::Text(escape::text(text).into_owned())]
             }
+            Event::MessageCompleted { item, candidate: true, .. } => self.candidate(item),
+            // The chosen answer was shown when it was written.
+            Event::MessageCompleted { .. } if std::mem::take(&mut self.is_chosen) => Vec::new(),
             Event::MessageCompleted { item, superseded, .. } => self.message(item, *superseded),
+            Event::FeedbackRequested { request_id, .. } => lines(vec![feedback::shown(*request_id)]),
+            Event::FeedbackCompleted { by, .. } => {
+                let number = self.candidates.iter().position(|known| Some(*known) == envelope.item_id);
+                let origin = envelope.origin.as_ref().map(|origin| origin.client.as_str());
+                self.is_chosen = number.is_some();
+                self.candidates.clear();
+                lines(vec![feedback::chosen(number.map(|number| number + 1), *by, origin)])
+            }
             Event::QuestionRequested { question } => lines(question::shown(question)),
             Event::QuestionResolved { kind, choice, by, .. } => {
                 let how = match by {
@@ -194,6 +210,16 @@ impl Transcript {
             }
             event => lines(plain_event(event, self.echo)),
         }
+    }
+
+    /// The end of one of two answers.
+    fn candidate(&mut self, item: &Item) -> Vec<Piece> {
+        let shown = self.shown.remove(&item.item_id).unwrap_or(0);
+        let rest = item.text.as_deref().unwrap_or_default().get(shown..).unwrap_or_default();
+        self.candidates.push(item.item_id);
+        let mut pieces = vec![Piece::Text(escape::text(rest).into_owned()), Piece::Break];
+        pieces.extend(lines(feedback::end_of_answer(self.candidates.len(), item)));
+        pieces
     }
 
     fn message(&mut self, item: &Item, superseded: bool) -> Vec<Piece> {

@@ -63,6 +63,7 @@ impl Place {
             thinking: None,
             safe_mode: false,
             ablation: Default::default(),
+            binary_feedback: false,
             safe_commands: false,
             bypass: Err("not here".into()),
             bypass_guard: true,

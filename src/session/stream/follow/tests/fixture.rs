@@ -306,6 +306,7 @@ impl FeedFixture {
             superseded: false,
             cache_hit: false,
             uncalibrated_tokens: None,
+            candidate: false,
             cut_short: false,
         });
         self.write(events).await;

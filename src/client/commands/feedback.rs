@@ -1,0 +1,82 @@
+//! `agentctl feedback`: chooses one of two answers of the model.
+
+use crate::api::params::{AnswerReply, EventsParams, EventsReply, FeedbackParams};
+use crate::client::connection::client::{CallError, Client};
+use crate::client::connection::connector::Connector;
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::terminal::escape;
+use crate::client::terminal::out::Out;
+use crate::types::event::Event;
+use crate::types::ids::{ItemId, QuestionId, SessionId};
+use crate::types::session::{SessionState, SessionView};
+
+/// An open request with its answers.
+type Open = (QuestionId, Vec<ItemId>);
+
+pub(in crate::client) async fn feedback(
+    reach: &Connector,
+    name: &str,
+    answer: &str,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let (request_id, item_ids) = find(&client, name).await?;
+    let item_id = match answer.parse::<usize>() {
+        Ok(number) => item_ids.get(number.wrapping_sub(1)).copied(),
+        Err(_) => answer.parse::<ItemId>().ok(),
+    };
+    let Some(item_id) = item_id else {
+        let answer = escape::line(answer);
+        return Err(Failure::usage(format!(
+            "there is no answer {answer}; choose 1 or 2, or give an item id"
+        )));
+    };
+    let params = FeedbackParams { request_id, item_id, idempotency_key: None };
+    let reply = match client.call::<AnswerReply>("session.feedback", &params).await {
+        Err(CallError::Fault(fault)) if fault.kind() == "not_found" => return Err(nothing_open(name)),
+        reply => reply?,
+    };
+    Ok(out.say(&format!("chosen: {item_id} (session {})", reply.session_id))?)
+}
+
+/// The open request that `name` identifies: its id, or the session that waits for it.
+async fn find(client: &Client, name: &str) -> Result<Open, Failure> {
+    if name.starts_with("ask_") {
+        let states = Some(vec![SessionState::RequiresAction]);
+        let params = crate::api::params::ListParams { states, ..Default::default() };
+        for session in resolve_id::all_sessions(client, &params).await? {
+            if let Some(open) = open_in(client, session.session_id).await?
+                && open.0.to_string().starts_with(name)
+            {
+                return Ok(open);
+            }
+        }
+        return Err(nothing_open(name));
+    }
+    let SessionView { session_id, .. } = resolve_id::session(client, name).await?;
+    open_in(client, session_id).await?.ok_or_else(|| nothing_open(name))
+}
+
+fn nothing_open(name: &str) -> Failure {
+    Failure::internal(format!("no choice between two answers is open for {}", escape::line(name)))
+}
+
+async fn open_in(client: &Client, session_id: SessionId) -> Result<Option<Open>, Failure> {
+    let mut open = None;
+    let mut page = EventsParams { limit: Some(1_000), ..EventsParams::of(session_id) };
+    loop {
+        let reply: EventsReply = client.call("session.events", &page).await?;
+        for envelope in reply.events {
+            match envelope.event {
+                Event::FeedbackRequested { request_id, item_ids } => open = Some((request_id, item_ids)),
+                Event::FeedbackCompleted { .. } => open = None,
+                _ => {}
+            }
+        }
+        match reply.next_cursor {
+            Some(cursor) => page.cursor = Some(cursor),
+            None => return Ok(open),
+        }
+    }
+}
