@@ -453,6 +453,9 @@ pub struct RunArgs {
     /// Turn every optimisation off, to measure the bare loop
     #[arg(long)]
     pub simple: bool,
+    /// The model answers twice; `agentctl feedback` chooses the answer to continue with
+    #[arg(long, conflicts_with = "background")]
+    pub binary_feedback: bool,
     /// Whether to show the model's thinking; by default stream-json does
     #[arg(long, value_enum)]
     pub thinking: Option<Thinking>,

@@ -139,6 +139,7 @@ fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
         title: args.title.clone(),
         background: args.background,
         ablation: args.simple.then_some(Ablation::ALL),
+        binary_feedback: args.binary_feedback.then_some(true),
         idempotency_key: Some(idempotency_key()),
         ..CreateParams::default()
     };
