@@ -70,6 +70,8 @@ pub const USER_KEYS: &[&str] = &[
     "models.task",
     "models.reasoning",
     "session.response_cache",
+    // Each answer costs twice as much.
+    "session.binary_feedback",
     "permissions.safe_commands",
     "permissions.allow_bypass",
     "permissions.allow_bypass_as_root",
