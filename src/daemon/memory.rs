@@ -1,22 +1,28 @@
-//! Returns the memory of unloaded sessions to the kernel.
+//! Returns memory to the kernel: that of the start, and that of unloaded sessions.
 
 use std::time::Duration;
 
 use crate::proc;
 use crate::session::Registry;
 
+/// Time after which the work of the start has ended.
+const START_DURATION: Duration = Duration::from_secs(1);
 /// Minimum time between two releases.
 const RELEASE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Releases free memory after sessions were unloaded. Runs until it is dropped.
+/// Releases the pages that only the start needs, and free memory after sessions were unloaded. Runs until it is
+/// dropped.
 pub(super) async fn run(registry: Registry) {
+    tokio::time::sleep(START_DURATION).await;
+    // Both calls may take long, so they must not block a worker.
+    let bytes = tokio::task::spawn_blocking(proc::release_startup_pages).await.unwrap_or(0);
+    tracing::debug!(bytes, "released the pages of the start");
     let mut released = 0;
     loop {
         tokio::time::sleep(RELEASE_INTERVAL).await;
         let unloaded = registry.unloaded();
         if unloaded > released {
             released = unloaded;
-            // The call may take long, so it must not block a worker.
             let _ = tokio::task::spawn_blocking(proc::release_free_memory).await;
         }
     }

@@ -30,7 +30,6 @@ use wiring::HostFacts;
 
 use crate::crash;
 use crate::policy::Policies;
-use crate::proc;
 use crate::rpc::{self, ConfigState, Info, RpcContext};
 use crate::session::{Registry, Shared, summarise};
 use crate::store::{self, Store};
@@ -249,8 +248,6 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     crate::daemon::systemd::ready();
     stage("socket answers");
     tracing::info!(socket = %places.socket.display(), pid = std::process::id(), "ready");
-    let bytes = proc::let_go_of_code();
-    tracing::debug!(bytes, "the code of the start is let go of");
 
     let recovering = registry.clone();
     let recovery = tokio::spawn(async move {

@@ -2,7 +2,7 @@
 //!
 //! - `stat`: data of a process; nothing is cached, and a process may have ended when its data is used.
 //! - `child`, `spawn_in_cgroup`: a child, and one that starts inside a cgroup.
-//! - `release_startup_pages`: the program's own code pages.
+//! - `release_startup_pages`: pages of the program's own file.
 //! - `release_free_memory`: freed memory that the allocator still holds.
 //! - `owned`: children that code in this process awaits, and reaping of all others.
 
@@ -16,6 +16,6 @@ mod stat;
 pub use child::Child;
 pub use owned::{adopt_orphans, has_no_orphan, is_adopted, is_alone, reap, spawn, spawn_plain};
 pub use release_free_memory::release_free_memory;
-pub use release_startup_pages::release_startup_pages as let_go_of_code;
+pub use release_startup_pages::release_startup_pages;
 pub use spawn_in_cgroup::{CgroupChild, spawn_inside};
 pub use stat::{Process, all, boot_id, cgroup, environ, has_entry, is_there, one};
