@@ -54,6 +54,7 @@ impl Room {
             unreadable: Unreadable::new(|_, path| path.ends_with("secrets")),
             blobs: None,
             commands: Vec::new(),
+            bash_timeout_ms: None,
         };
         Self { _dir: dir, scene, tools: Toolbox::new(Settings::new(root.join("home"))), mint }
     }

@@ -59,6 +59,7 @@ fn bare_shell(place: &Place, level: LevelSetting) -> Outcome<impl Fn() -> Outcom
         unreadable: Unreadable::default(),
         blobs: None,
         commands: Vec::new(),
+        bash_timeout_ms: None,
     };
     let tools = Toolbox::new(settings);
     Ok(move || match level {

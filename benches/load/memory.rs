@@ -97,7 +97,7 @@ fn unloaded(model: &Model) -> Outcome<()> {
 fn idle(daemon: &Daemon) -> Outcome<f64> {
     // Nobody sends: this waits for the time to pass.
     let (_nobody, silence) = mpsc::channel::<()>();
-    let _ = silence.recv_timeout(SETTLE);
+    let _ = silence.recv_timeout(START);
     let before = daemon.cpu()?;
     let _ = silence.recv_timeout(IDLE);
     Ok(daemon.cpu()?.saturating_sub(before).as_secs_f64() / IDLE.as_secs_f64() * 100.0)
