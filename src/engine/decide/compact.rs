@@ -411,7 +411,7 @@ impl PlanBuilder<'_> {
         let request = if estimated { self.request().ok() } else { None };
         let bytes: usize = reply.content.iter().map(text_bytes).sum();
         let usage = match request {
-            Some(request) => super::model_reply::estimate(&request, bytes, &model_snapshot),
+            Some(request) => super::usage_estimate::estimate(&request, bytes, &model_snapshot),
             None => reply.usage,
         };
         let cost_usd_micros = if estimated { model_snapshot.cost_usd_micros(&usage) } else { cost };

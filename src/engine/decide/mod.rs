@@ -29,6 +29,7 @@ pub(super) mod tool_calls;
 mod tool_summary;
 pub(super) mod unsandboxed_retry;
 pub(super) mod update;
+pub(super) mod usage_estimate;
 
 use crate::engine::input::{Input, Now, Refusal};
 use crate::engine::output::Decision;

@@ -6,9 +6,9 @@ use crate::engine::decide::message::PlainMessage;
 use crate::engine::decide::output_limit::{CutAtLimit, drop_cut_call};
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::decide::retry::{MAX_SUMMARY_OVERFLOWS, RetryDecision};
+use crate::engine::decide::usage_estimate::{estimate, settle};
 use crate::engine::state::partial::Partial;
 use crate::engine::state::{Activity, CONTEXT_OVERFLOW, Call, Stage};
-use crate::types::blob::AttachmentKind;
 use crate::types::event::{Event, Phase, UsageReason};
 use crate::types::ids::{CallId, ItemId, Seq};
 use crate::types::message::{Block, Role, ToolCall};
@@ -82,61 +82,6 @@ pub(in crate::engine) fn pieces(text: String) -> Vec<String> {
     }
     parts.push(rest.to_string());
     parts
-}
-
-/// An upper estimate of the tokens that the attempt cost: one per two bytes, where providers count one per
-/// three to four bytes of most text. No answer is longer than the requested limit, or the model's limit.
-pub(in crate::engine) fn estimate(
-    request: &ModelRequest,
-    received: usize,
-    model_snapshot: &ModelSnapshot,
-) -> Usage {
-    let mut sent = Count(request.system.len());
-    // This cannot fail: it writes plain data with string keys to a counter.
-    let _ = serde_json::to_writer(&mut sent, &request.messages);
-    let _ = serde_json::to_writer(&mut sent, &request.tools);
-    let shown = request.messages.iter().flat_map(|message| message.content.iter().flat_map(Block::shown));
-    let shown: u64 = shown.map(|(kind, blob)| sight(kind, blob.bytes)).sum();
-    let tokens = |bytes: usize| bytes.div_ceil(2) as u64;
-    let most = request.max_output_tokens.or(model_snapshot.max_output_tokens).map_or(u64::MAX, u64::from);
-    let output_tokens = tokens(received.max(1)).min(most);
-    Usage { input_tokens: tokens(sent.0) + shown, output_tokens, ..Usage::default() }
-}
-
-/// An upper estimate of the tokens of a picture or a document. Vendors count at most about 1,600 tokens for a
-/// picture of the size that is sent, and about 3,000 per page for at most a hundred pages.
-fn sight(kind: AttachmentKind, bytes: u64) -> u64 {
-    match kind {
-        AttachmentKind::Image => 3_000,
-        AttachmentKind::Document => (bytes / 2).min(300_000),
-    }
-}
-
-/// The usage to book for an attempt. A provider reports the input at the beginning and the output at the end.
-/// So its input count is exact, and its output count so far is a lower bound.
-pub(in crate::engine) fn settle(estimate: Usage, reported: Option<&Usage>) -> Usage {
-    let Some(reported) = reported else { return estimate };
-    let has_input = Usage { output_tokens: 0, ..*reported }.all_tokens() > 0;
-    let input = if has_input { *reported } else { estimate };
-    Usage {
-        output_tokens: reported.output_tokens.max(estimate.output_tokens),
-        reasoning_tokens: reported.reasoning_tokens,
-        web_search_requests: reported.web_search_requests,
-        ..input
-    }
-}
-
-/// Counts the bytes that are written to it.
-struct Count(usize);
-
-impl std::io::Write for Count {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 impl PlanBuilder<'_> {
@@ -531,48 +476,5 @@ impl PlanBuilder<'_> {
             purpose: None,
             estimated: true,
         });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::engine::decide::model_reply::*;
-
-    #[test]
-    fn estimate_of_output_never_exceeds_the_output_limit() {
-        let request = |max_output_tokens| ModelRequest {
-            model: "p/m".parse().expect("a model"),
-            system: "".into(),
-            messages: Vec::new(),
-            tools: [].into(),
-            max_output_tokens,
-            thinking: None,
-            sampling: Default::default(),
-            media: Default::default(),
-            previous_response_id: None,
-            fresh_connection: false,
-            aside: false,
-            stop: Vec::new(),
-            metadata: Default::default(),
-            no_interleaving: false,
-            is_repeated: false,
-        };
-        let model_snapshot =
-            |max_output_tokens| ModelSnapshot { max_output_tokens, ..ModelSnapshot::default() };
-        for (asked, most, received, expected) in [
-            (None, None, 1_000, 500),
-            (Some(700), None, 1_000, 500),
-            (Some(100), None, 1_000, 100),
-            (Some(100), Some(64), 1_000, 100),
-            (None, Some(64), 1_000, 64),
-            (Some(100), None, 0, 1),
-        ] {
-            let usage = estimate(&request(asked), received, &model_snapshot(most));
-            assert_eq!(usage.output_tokens, expected, "{asked:?} {most:?} {received}");
-        }
-        // Usage that the provider reported is exact.
-        let reported = Usage { output_tokens: 120, ..Usage::default() };
-        let usage = settle(estimate(&request(Some(100)), 1_000, &model_snapshot(None)), Some(&reported));
-        assert_eq!(usage.output_tokens, 120);
     }
 }

@@ -202,9 +202,8 @@ impl PlanBuilder<'_> {
         }
         self.inspect_edits();
         self.prepare_open_calls();
-        if !self.state.calls().iter().any(|call| call.stage == Stage::Requested) {
-            self.advance_tools();
-        }
+        // Calls that were allowed while their answer was streaming need not wait for the others.
+        self.advance_tools();
     }
 
     /// Settles kill calls: the restart has ended the commands that they were to end.

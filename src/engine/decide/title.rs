@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use crate::engine::decide::model_reply::{estimate, settle};
 use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::decide::usage_estimate::{estimate, settle};
 use crate::engine::output::Effect;
 use crate::engine::request::model_texts;
 use crate::engine::state::Helper;

@@ -107,13 +107,18 @@ pub(super) fn entry(entry: &Entry) -> String {
             };
             let state = item.status.name();
             let note = if state == "completed" { String::new() } else { format!(" <em>{state}</em>") };
-            let _ = writeln!(out, "<article class=\"{class}\" id=\"{id}\"><h2>{who}{note}</h2>");
+            let mut body = String::new();
             for block in &item.content {
-                message_block(block, entry, &mut out);
+                message_block(block, entry, &mut body);
             }
             if item.content.is_empty() {
-                out.push_str(&markdown(item.text.as_deref().unwrap_or_default()));
+                body.push_str(&markdown(item.text.as_deref().unwrap_or_default()));
             }
+            // An answer of calls alone has no text; its calls are entries of their own.
+            if body.is_empty() && item.kind == ItemKind::AssistantMessage {
+                return out;
+            }
+            let _ = write!(out, "<article class=\"{class}\" id=\"{id}\"><h2>{who}{note}</h2>\n{body}");
             out.push_str("</article>\n");
         }
     }
