@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     };
     if arguments.check_config {
         return match runtime.block_on(agentd::daemon::check_config(options)) {
-            Ok(checked) if checked.files.is_empty() => told("no configuration file; the defaults hold"),
+            Ok(checked) if checked.files.is_empty() => print_text("no configuration file; the defaults hold"),
             Ok(checked) => {
                 let files: Vec<String> =
                     checked.files.iter().map(|file| file.display().to_string()).collect();
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
                     let keys = checked.not_in_build.join(", ");
                     text += &format!("; not in this build, which was made without --features otel: {keys}");
                 }
-                told(&text)
+                print_text(&text)
             }
             Err(error) => failed(&error),
         };
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
         return match runtime.block_on(agentd::daemon::check_database(options)) {
             Ok(problems) if problems.is_empty() => ExitCode::SUCCESS,
             Ok(problems) => {
-                told(&problems.join("\n"));
+                print_text(&problems.join("\n"));
                 ExitCode::from(agentd::daemon::exit::INTERNAL)
             }
             Err(error) => failed(&error),
@@ -91,7 +91,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn told(text: &str) -> ExitCode {
+fn print_text(text: &str) -> ExitCode {
     // The reader may be gone.
     let _ = writeln!(std::io::stdout(), "{text}");
     ExitCode::SUCCESS

@@ -41,7 +41,7 @@ impl Reloader {
     /// The configuration is invalid and nothing has changed. The error is logged and shown by `daemon.status`.
     pub async fn reload(&mut self, serving: &Serving) -> Result<ReloadReply, Refused> {
         let at_ms = self.clock.now();
-        let (config, ways, reply) = match self.take().await {
+        let (config, ways, reply) = match self.load_configuration().await {
             Ok(taken) => taken,
             Err(error) => {
                 let refused = refused(error);
@@ -68,7 +68,9 @@ impl Reloader {
         Ok(reply)
     }
 
-    async fn take(&self) -> Result<(Config, notifier::NotifyChannels, ReloadReply), DaemonError> {
+    async fn load_configuration(
+        &self,
+    ) -> Result<(Config, notifier::NotifyChannels, ReloadReply), DaemonError> {
         let env = |name: &str| std::env::var(name).ok();
         let config = Config::load(&env, self.flag.clone())?;
         let ways = notifier::NotifyChannels::of(&config)?;

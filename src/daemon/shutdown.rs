@@ -101,14 +101,14 @@ pub(super) async fn park(registry: &Registry, signals: &mut Signals, hurry: &Can
         biased;
         () = hurry.cancelled() => tracing::info!("asked to hurry: not waiting for running tools"),
         () = signals.stop() => tracing::warn!("second signal: not waiting for running tools"),
-        parked = timeout_at(by, registry.park_all(true)) => return told(parked.is_ok(), registry),
+        parked = timeout_at(by, registry.park_all(true)) => return log_shutdown(parked.is_ok(), registry),
     }
     let by = by.min(Instant::now() + HURRIED);
     let parked = timeout_at(by, registry.park_all(false)).await;
-    told(parked.is_ok(), registry);
+    log_shutdown(parked.is_ok(), registry);
 }
 
-fn told(in_time: bool, registry: &Registry) {
+fn log_shutdown(in_time: bool, registry: &Registry) {
     if !in_time {
         tracing::warn!(
             left = registry.running(),

@@ -3,7 +3,7 @@
 use super::Policy;
 use super::glob::PathPattern;
 use super::rule::{Pattern, Rule, verdict};
-use super::shell::{Found, Grant, Outcome, ParsedLine};
+use super::shell::{Grant, Outcome, ParsedLine, PatternMatch};
 use crate::types::permission::{CommandPart, Mode, Verdict, VerdictKind};
 use VerdictKind::{Allow, Ask, Deny};
 
@@ -260,14 +260,14 @@ fn search<'r>(rules: &'r [Rule], reading: &ParsedLine<'_>) -> (Option<&'r Rule>,
     let mut perhaps = None;
     for rule in rules.iter().filter(|rule| is_command(rule)) {
         let found = match &rule.pattern {
-            Pattern::All => Found::Yes,
+            Pattern::All => PatternMatch::Yes,
             Pattern::Command(pattern) => reading.finds(pattern),
-            _ => Found::No,
+            _ => PatternMatch::No,
         };
         match found {
-            Found::Yes => return (Some(rule), perhaps),
-            Found::Perhaps => perhaps = perhaps.or(Some(rule)),
-            Found::No => {}
+            PatternMatch::Yes => return (Some(rule), perhaps),
+            PatternMatch::Perhaps => perhaps = perhaps.or(Some(rule)),
+            PatternMatch::No => {}
         }
     }
     (None, perhaps)

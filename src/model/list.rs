@@ -59,17 +59,18 @@ impl Models {
 mod tests {
     use crate::model::ModelFacts;
     use crate::model::list::*;
-    use crate::model::settings::{Kind, Provider, Settings};
+    use crate::model::settings::{Provider, ProviderKind, Settings};
     use crate::types::usage::Price;
 
     #[test]
     fn model_list_shows_source_of_each_value() {
-        let mut here = Provider::new(Kind::OpenAiChat);
+        let mut here = Provider::new(ProviderKind::OpenAiChat);
         here.base_url = Some("http://127.0.0.1:1/v1".into());
         let mine =
             ModelFacts { price: Some(Price { input: 1.0, ..Price::default() }), ..ModelFacts::default() };
         let models = Models::new(Settings {
-            providers: [("vendor".into(), Provider::new(Kind::Anthropic)), ("here".into(), here)].into(),
+            providers: [("vendor".into(), Provider::new(ProviderKind::Anthropic)), ("here".into(), here)]
+                .into(),
             models: [("here/mine".into(), mine)].into(),
             ..Settings::default()
         })

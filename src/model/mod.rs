@@ -36,7 +36,9 @@ mod testing;
 
 pub use keys::Key;
 pub use models::Models;
-pub use settings::{Kind, ModelError, ModelFacts, ModelSettings, Provider, ReplayReasoning, Settings};
+pub use settings::{
+    ModelError, ModelFacts, ModelSettings, Provider, ProviderKind, ReplayReasoning, Settings,
+};
 
 #[cfg(test)]
 mod edge_cases;

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::anthropic;
 use super::api::{Reader, RequestTarget};
-use super::settings::{Kind, ModelError, ModelSettings, Settings};
+use super::settings::{ModelError, ModelSettings, ProviderKind, Settings};
 use crate::model::catalog::builtin::look_up;
 use crate::model::http::{Clients, Exchange};
 use crate::model::provider::{Address, Backend};
@@ -179,7 +179,7 @@ impl Models {
     }
 
     /// The API of a provider on the network.
-    pub(super) fn kind(&self, provider: &str) -> Option<Kind> {
+    pub(super) fn kind(&self, provider: &str) -> Option<ProviderKind> {
         match self.inner.backends.get(provider)? {
             Backend::Http(address) => Some(address.api.kind()),
             Backend::Replay(_) => None,
@@ -187,7 +187,7 @@ impl Models {
     }
 
     /// Providers that are the vendors of their models.
-    pub(super) fn vendors(&self) -> Vec<(String, Kind)> {
+    pub(super) fn vendors(&self) -> Vec<(String, ProviderKind)> {
         let vendor = |(name, way): (&String, &Backend)| match way {
             Backend::Http(address) if address.is_vendor => Some((name.clone(), address.api.kind())),
             Backend::Http(_) | Backend::Replay(_) => None,
@@ -425,7 +425,7 @@ mod tests {
     }
 
     fn check(change: impl FnOnce(&mut Provider), word: Option<&str>) {
-        let mut provider = Provider::new(Kind::OpenAiChat);
+        let mut provider = Provider::new(ProviderKind::OpenAiChat);
         change(&mut provider);
         let got = build(provider).err();
         assert_eq!(got.as_ref().map(ModelError::word), word, "{got:?}");
@@ -443,8 +443,8 @@ mod tests {
         check(|p| drop(p.headers.insert("a b".into(), "x".into())), Some("bad_header"));
         check(|p| drop(p.headers.insert("a".into(), "x\ny".into())), Some("bad_header"));
         check(|p| p.cassette = Some("f".into()), Some("misplaced_cassette"));
-        check(|p| p.kind = Kind::Replay, Some("no_cassette"));
-        check(|p| p.kind = Kind::OpenAiResponses, None);
+        check(|p| p.kind = ProviderKind::Replay, Some("no_cassette"));
+        check(|p| p.kind = ProviderKind::OpenAiResponses, None);
         check(|p| p.store = true, Some("misplaced_store"));
         check(|p| p.api_version = Some("2026-10-21".into()), Some("bad_api_version"));
         for (version, word) in [
@@ -454,7 +454,7 @@ mod tests {
             ("", Some("bad_api_version")),
         ] {
             let change = |p: &mut Provider| {
-                *p = Provider { api_version: Some(version.into()), ..Provider::new(Kind::Anthropic) };
+                *p = Provider { api_version: Some(version.into()), ..Provider::new(ProviderKind::Anthropic) };
             };
             check(change, word);
         }
@@ -462,7 +462,7 @@ mod tests {
 
     #[tokio::test]
     async fn unconfigured_provider_is_refused_with_advice() {
-        let models = build(Provider::new(Kind::OpenAiChat)).unwrap();
+        let models = build(Provider::new(ProviderKind::OpenAiChat)).unwrap();
         let (out, _in) = mpsc::channel(1);
         for (model, words) in [("y/m", "there is: x")] {
             let request = ModelRequest {

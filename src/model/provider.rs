@@ -9,7 +9,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use super::anthropic;
 use super::keys::{Key, Secret};
 use super::replay::Player;
-use super::settings::{Kind, ModelError, Provider};
+use super::settings::{ModelError, Provider, ProviderKind};
 use crate::model::replay::record::Recorder;
 use crate::model::settings::Api;
 use crate::model::stream::fault::{OUT_OF_QUOTA, Secrets, is_secret_header};
@@ -49,26 +49,26 @@ pub(super) struct Address {
 
 impl Backend {
     pub(super) fn new(name: &str, provider: Provider) -> Result<Self, ModelError> {
-        let is_replay = provider.kind == Kind::Replay;
+        let is_replay = provider.kind == ProviderKind::Replay;
         match provider.cassette {
             Some(file) if is_replay => return Ok(Backend::Replay(Player::new(file))),
             None if is_replay => return Err(ModelError::NoCassette { provider: name.into() }),
             Some(_) => return Err(ModelError::MisplacedCassette { provider: name.into() }),
             None => {}
         }
-        if provider.store && provider.kind != Kind::OpenAiResponses {
+        if provider.store && provider.kind != ProviderKind::OpenAiResponses {
             return Err(ModelError::MisplacedStore { provider: name.into() });
         }
-        let is_usable = |version: &str| provider.kind == Kind::Anthropic && is_date(version);
+        let is_usable = |version: &str| provider.kind == ProviderKind::Anthropic && is_date(version);
         if provider.api_version.as_deref().is_some_and(|version| !is_usable(version)) {
             return Err(ModelError::BadApiVersion { provider: name.into() });
         }
         let api = match provider.kind {
-            Kind::Anthropic => Api::Anthropic,
-            Kind::OpenAiChat => Api::OpenAiChat,
-            Kind::OpenAiResponses => Api::OpenAiResponses,
+            ProviderKind::Anthropic => Api::Anthropic,
+            ProviderKind::OpenAiChat => Api::OpenAiChat,
+            ProviderKind::OpenAiResponses => Api::OpenAiResponses,
             // A replay provider was created or refused above.
-            Kind::Replay => return Err(ModelError::NoCassette { provider: name.into() }),
+            ProviderKind::Replay => return Err(ModelError::NoCassette { provider: name.into() }),
         };
         let bad_url = |why: String| ModelError::BadBaseUrl { provider: name.into(), why };
         let base = provider.base_url.as_deref().unwrap_or(api.vendor_url());

@@ -56,7 +56,7 @@ impl Default for Settings {
 #[derive(Clone)]
 pub struct Provider {
     /// The API of the provider.
-    pub kind: Kind,
+    pub kind: ProviderKind,
     /// Base URL; absent for the vendor's own address.
     pub base_url: Option<String>,
     /// Source of its key.
@@ -76,7 +76,7 @@ pub struct Provider {
 impl Provider {
     /// A provider of this kind at the vendor's own address, without a key.
     #[must_use]
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(kind: ProviderKind) -> Self {
         Self {
             kind,
             base_url: None,
@@ -113,7 +113,7 @@ impl fmt::Debug for Provider {
 
 /// The kind of a provider: an API, or recorded answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ProviderKind {
     /// Anthropic Messages: `base_url` + `/v1/messages`.
     Anthropic,
     /// OpenAI Chat Completions: `base_url` + `/chat/completions`.
@@ -146,11 +146,11 @@ impl Api {
     }
 
     /// The kind of provider that speaks it.
-    pub(in crate::model) const fn kind(self) -> Kind {
+    pub(in crate::model) const fn kind(self) -> ProviderKind {
         match self {
-            Api::Anthropic => Kind::Anthropic,
-            Api::OpenAiChat => Kind::OpenAiChat,
-            Api::OpenAiResponses => Kind::OpenAiResponses,
+            Api::Anthropic => ProviderKind::Anthropic,
+            Api::OpenAiChat => ProviderKind::OpenAiChat,
+            Api::OpenAiResponses => ProviderKind::OpenAiResponses,
         }
     }
 
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn provider_debug_output_contains_no_secret() {
-        let mut provider = Provider::new(Kind::OpenAiChat);
+        let mut provider = Provider::new(ProviderKind::OpenAiChat);
         provider.headers.insert("X-Api-Key".into(), "hush-1".into());
         provider.headers.insert("X-Title".into(), "agentd".into());
         provider.key = Key::Command("echo hush-2".into());

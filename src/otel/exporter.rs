@@ -172,7 +172,7 @@ impl Work {
             let is_over = tokio::select! {
                 mark = inbox.recv() => match mark {
                     Some(mark) => {
-                        batch.extend(spans.take(mark));
+                        batch.extend(spans.handle_mark(mark));
                         if batch.len() < BATCH {
                             continue;
                         }
@@ -183,7 +183,7 @@ impl Work {
                 _ = tick.tick() => false,
                 () = stop.cancelled() => {
                     while let Ok(mark) = inbox.try_recv() {
-                        batch.extend(spans.take(mark));
+                        batch.extend(spans.handle_mark(mark));
                     }
                     true
                 }

@@ -177,7 +177,7 @@ impl Spans {
     }
 
     /// Adds a mark and returns the span that it ends, if any.
-    pub fn take(&mut self, mark: Mark) -> Option<Span> {
+    pub fn handle_mark(&mut self, mark: Mark) -> Option<Span> {
         let Mark { session_id, turn_id, seq, at, what } = mark;
         let root = short(&format!("{turn_id}"));
         let span =

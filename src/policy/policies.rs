@@ -87,14 +87,14 @@ impl Stamp {
     }
 }
 
-type Known = (Option<Stamp>, Result<Arc<Policy>, PolicyError>);
+type CachedPolicy = (Option<Stamp>, Result<Arc<Policy>, PolicyError>);
 
 /// All policy files. The methods access the disk and block.
 #[derive(Debug, Default)]
 pub struct Policies {
     /// `None`: rules are not stored.
     dir: Option<PathBuf>,
-    known: Mutex<HashMap<PathBuf, Known>>,
+    known: Mutex<HashMap<PathBuf, CachedPolicy>>,
     /// Held while a file is changed.
     changing: Mutex<()>,
 }
@@ -141,7 +141,7 @@ impl Policies {
         }
         let (seen, policy) = match stamp {
             None => (None, Ok(Arc::default())),
-            Some(_) => match look(&file, place) {
+            Some(_) => match read_policy(&file, place) {
                 Ok((seen, policy)) => (Some(seen), policy.map(Arc::new)),
                 Err(error) => (stamp, Err(error.to_string())),
             },
@@ -199,7 +199,7 @@ fn path_of(place: Place<'_>) -> Option<&Path> {
 
 /// Locks a mutex and ignores poisoning: no holder leaves a partial change.
 /// Reads a file through one descriptor, so that the checked file is the file that is read.
-fn look(file: &Path, place: Place<'_>) -> io::Result<(Stamp, Result<Policy, String>)> {
+fn read_policy(file: &Path, place: Place<'_>) -> io::Result<(Stamp, Result<Policy, String>)> {
     let handle = OpenOptions::new()
         .read(true)
         .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)

@@ -52,7 +52,7 @@ impl CgroupChild {
     /// The kernel does not know the child.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
-            if let Some(status) = self.life.look()? {
+            if let Some(status) = self.life.poll_exit_status()? {
                 return Ok(status);
             }
             self.end.readable().await?.clear_ready();
@@ -68,7 +68,7 @@ struct Life {
 }
 
 impl Life {
-    fn look(&mut self) -> io::Result<Option<ExitStatus>> {
+    fn poll_exit_status(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             self.status = owned::taken(self.pid, libc::WNOHANG)?;
         }
@@ -161,7 +161,7 @@ pub unsafe fn spawn_inside(
     let started = owned::note(pid);
     let mut life = Life { pid, status: None };
     drop((failure, stdout, stderr));
-    if let Err(error) = told(failed) {
+    if let Err(error) = wait_for_exec(failed) {
         // The child is ending, and nothing can stop that.
         life.status = owned::taken(pid, 0)?;
         return Err(error);
@@ -178,7 +178,7 @@ pub unsafe fn spawn_inside(
 }
 
 /// Waits until the child has executed the program. Returns the error if that fails.
-fn told(mut failed: PipeReader) -> io::Result<()> {
+fn wait_for_exec(mut failed: PipeReader) -> io::Result<()> {
     let mut error = [0; size_of::<i32>()];
     match failed.read_exact(&mut error) {
         Ok(()) => Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error))),

@@ -25,7 +25,7 @@ struct Window {
 
 impl Window {
     /// Whether to write a row now, and how many were omitted before it.
-    fn take(&mut self, now_ms: i64) -> Option<u64> {
+    fn should_record(&mut self, now_ms: i64) -> Option<u64> {
         // A clock that was set back also starts a new minute.
         if !(0..MINUTE_MS).contains(&(now_ms - self.since_ms)) {
             (self.since_ms, self.rows) = (now_ms, 0);
@@ -44,7 +44,7 @@ impl Refusals {
     pub(super) async fn note(&self, registry: &Registry, origin: Origin, method: &'static str, why: &str) {
         let now = registry.shared().clock.now();
         tracing::warn!(method, client = origin.client, pid = origin.pid, exe = origin.exe, "{why}");
-        let Some(left_out) = lock(&self.0).take(now.0) else {
+        let Some(left_out) = lock(&self.0).should_record(now.0) else {
             return;
         };
         let mut reason = why.to_owned();
@@ -67,11 +67,11 @@ mod tests {
     fn refusal_flood_is_counted_in_next_audit_row() {
         let mut window = Window::default();
         for _ in 0..ROWS {
-            assert_eq!(window.take(1_000_000), Some(0));
+            assert_eq!(window.should_record(1_000_000), Some(0));
         }
-        assert_eq!((window.take(1_000_001), window.take(1_059_999)), (None, None));
-        assert_eq!(window.take(1_060_000), Some(2));
-        assert_eq!(window.take(1_060_000), Some(0));
-        assert_eq!(window.take(5), Some(0), "the clock was set back");
+        assert_eq!((window.should_record(1_000_001), window.should_record(1_059_999)), (None, None));
+        assert_eq!(window.should_record(1_060_000), Some(2));
+        assert_eq!(window.should_record(1_060_000), Some(0));
+        assert_eq!(window.should_record(5), Some(0), "the clock was set back");
     }
 }

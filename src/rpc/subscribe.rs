@@ -50,7 +50,7 @@ const ROOM: usize = 256 * 1024;
 async fn pump(mut follower: Follower, _attached: AttachReply, include: Include, outlet: SubscriptionSink) {
     while follower.ready().await {
         let Ok(room) = outlet.room(ROOM).await else { return };
-        match follower.take(READ).await {
+        match follower.next_events(READ).await {
             Ok(mut events) => {
                 if !include.is_all() {
                     events = events.into_iter().filter_map(|event| redact(event, include)).collect();

@@ -221,7 +221,7 @@ mod tests {
     use crate::tools::disk::*;
 
     /// A function that opens a file: folder, path, flags, mode.
-    type Way = fn(BorrowedFd<'_>, &Path, OFlag, Mode) -> Result<OwnedFd, Errno>;
+    type OpenFunction = fn(BorrowedFd<'_>, &Path, OFlag, Mode) -> Result<OwnedFd, Errno>;
 
     #[test]
     fn fallback_open_resolves_paths_like_openat2() {
@@ -233,7 +233,7 @@ mod tests {
         symlink("f", root.join("d/e/file")).unwrap();
         symlink("/", root.join("root")).unwrap();
         let folder = File::open(root).unwrap();
-        let ways: [Way; 2] = [open_below, open_by_steps];
+        let ways: [OpenFunction; 2] = [open_below, open_by_steps];
         for (path, expected) in [
             ("d/e/f", Ok(())),
             ("d//e/./f", Ok(())),

@@ -179,7 +179,7 @@ impl Outbox {
 
     /// For the writer: waits for work and moves all of it into `batch`, which must be empty. Returns
     /// false when everything was taken and nothing more will come.
-    pub(super) async fn take(&self, batch: &mut Vec<Out>) -> bool {
+    pub(super) async fn next_batch(&self, batch: &mut Vec<Out>) -> bool {
         loop {
             {
                 let mut queue = lock(&self.queue);
@@ -271,7 +271,7 @@ mod tests {
         drop(dropped);
         assert!(timeout(SOON, notify(&outbox, 40)).await.unwrap());
         let mut batch = vec![];
-        assert!(outbox.take(&mut batch).await);
+        assert!(outbox.next_batch(&mut batch).await);
         assert_eq!(batch.len(), 2);
     }
 
@@ -305,13 +305,13 @@ mod tests {
         outbox.reply(vec![1]);
         outbox.end();
         assert!(!outbox.reply(vec![2]) && !notify(&outbox, 1).await);
-        assert!(outbox.take(&mut batch).await);
+        assert!(outbox.next_batch(&mut batch).await);
         batch.clear();
-        assert!(!outbox.take(&mut batch).await);
+        assert!(!outbox.next_batch(&mut batch).await);
 
         let outbox = Outbox::new(100);
         outbox.reply(vec![1]);
         outbox.close();
-        assert!(!outbox.take(&mut batch).await);
+        assert!(!outbox.next_batch(&mut batch).await);
     }
 }

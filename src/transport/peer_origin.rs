@@ -79,7 +79,7 @@ pub(super) async fn of_peer(
             let look = tokio::task::spawn_blocking(move || {
                 let _permit = permit;
                 match handle {
-                    Ok(handle) => look(pid, handle.as_ref(), mark.as_deref()),
+                    Ok(handle) => read_origin(pid, handle.as_ref(), mark.as_deref()),
                     Err(_) => Some(PeerOrigin::tool(ENDED)),
                 }
             });
@@ -150,7 +150,7 @@ fn lives(pid: i32, handle: Option<&OwnedFd>) -> Option<bool> {
 }
 
 /// `None`: no descriptor was free.
-fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<PeerOrigin> {
+fn read_origin(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<PeerOrigin> {
     if !lives(pid, handle)? {
         return Some(PeerOrigin::tool(ENDED));
     }

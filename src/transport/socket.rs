@@ -90,13 +90,13 @@ impl Bound {
         Self { page: Some(Page(Arc::new(page))), ..self }
     }
 
-    pub(super) fn into_parts(self) -> (UnixListener, Option<SocketFile>, Told) {
+    pub(super) fn into_parts(self) -> (UnixListener, Option<SocketFile>, ServerInfo) {
         (self.listener, self.file, (self.mark, self.page))
     }
 }
 
 /// The marker of this daemon's processes, and the response to `GET /metrics`.
-pub(super) type Told = (Option<Arc<[u8]>>, Option<Page>);
+pub(super) type ServerInfo = (Option<Arc<[u8]>>, Option<Page>);
 
 /// The path of a bound socket; removed on drop.
 #[derive(Debug)]

@@ -38,7 +38,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     async fn run(&mut self) -> io::Result<()> {
         let mut batch = Vec::new();
-        while self.shared.outbox.take(&mut batch).await {
+        while self.shared.outbox.next_batch(&mut batch).await {
             for out in batch.drain(..) {
                 self.put(out).await?;
             }

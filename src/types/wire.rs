@@ -163,7 +163,7 @@ impl<'a> Knife<'a> {
             Value::Array(entries) => {
                 self.taken.push((at.clone(), value));
                 let mut left = room.saturating_sub(2);
-                let fits = |entry: &&Value| take(&mut left, weigh(entry, room) + 1);
+                let fits = |entry: &&Value| subtract_bytes(&mut left, weigh(entry, room) + 1);
                 Value::Array(entries.iter().take_while(fits).cloned().collect())
             }
             Value::Object(fields)
@@ -190,7 +190,7 @@ impl<'a> Knife<'a> {
                 self.taken.push((at.clone(), value));
                 let mut left = room.saturating_sub(2);
                 let fits = |(key, field): &(&String, &Value)| {
-                    take(&mut left, escaped(key, room) + 2 + weigh(field, room))
+                    subtract_bytes(&mut left, escaped(key, room) + 2 + weigh(field, room))
                 };
                 Value::Object(
                     fields.iter().take_while(fits).map(|(key, field)| (key.clone(), field.clone())).collect(),
@@ -202,7 +202,7 @@ impl<'a> Knife<'a> {
 }
 
 /// Subtracts `bytes` from `left`; returns `false` if fewer are left.
-fn take(left: &mut usize, bytes: usize) -> bool {
+fn subtract_bytes(left: &mut usize, bytes: usize) -> bool {
     let fits = bytes <= *left;
     *left -= if fits { bytes } else { 0 };
     fits
@@ -269,6 +269,6 @@ const fn escape(byte: u8) -> usize {
 #[must_use]
 pub fn head(text: &str, room: usize) -> &str {
     let mut left = room.saturating_sub(2);
-    let end = text.bytes().position(|byte| !take(&mut left, escape(byte))).unwrap_or(text.len());
+    let end = text.bytes().position(|byte| !subtract_bytes(&mut left, escape(byte))).unwrap_or(text.len());
     &text[..text.floor_char_boundary(end)]
 }

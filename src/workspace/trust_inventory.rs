@@ -112,7 +112,7 @@ pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<Sca
             continue;
         }
         walk.too_large = false;
-        walk.look(&path, name.as_bytes(), 0);
+        walk.inspect_entry(&path, name.as_bytes(), 0);
         let size = if walk.too_large { ", and too large to be used at all" } else { "" };
         ground.parts.push(format!("{name} ({usage}{size})"));
     }
@@ -161,7 +161,7 @@ impl Walk<'_> {
         }
     }
 
-    fn look(&mut self, path: &Path, name: &[u8], depth: usize) {
+    fn inspect_entry(&mut self, path: &Path, name: &[u8], depth: usize) {
         self.entries += 1;
         if self.entries > ENTRIES || depth > DEPTH {
             self.too_large = true;
@@ -184,7 +184,7 @@ impl Walk<'_> {
             let mut names: Vec<_> = entries.into_iter().map(|entry| entry.file_name()).collect();
             names.sort_unstable();
             for name in names {
-                self.look(&path.join(&name), name.as_bytes(), depth + 1);
+                self.inspect_entry(&path.join(&name), name.as_bytes(), depth + 1);
             }
             self.note(b"", b"end");
         } else if meta.is_file() {

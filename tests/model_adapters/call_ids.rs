@@ -32,7 +32,7 @@ fn with_long_ids() -> ModelRequest {
 
 #[tokio::test]
 async fn long_call_ids_are_shortened_alike_in_call_and_result() {
-    for kind in [Kind::Anthropic, Kind::OpenAiResponses] {
+    for kind in [ProviderKind::Anthropic, ProviderKind::OpenAiResponses] {
         let server = ModelServer::start().await;
         server.otherwise(|_| Step::text("Done."));
         let models = models(kind, &server);
@@ -43,7 +43,7 @@ async fn long_call_ids_are_shortened_alike_in_call_and_result() {
         let requests = server.requests();
         let ids: Vec<String> = requests[0].tool_results().into_iter().map(|(id, _)| id).collect();
         assert!(ids.len() == 2 && ids[0] != ids[1], "{kind:?}: {ids:?}");
-        let name = if kind == Kind::Anthropic { "messages" } else { "input" };
+        let name = if kind == ProviderKind::Anthropic { "messages" } else { "input" };
         let list = |n: usize| requests[n].body[name].as_array().expect("a list").clone();
         let (first, second) = (list(0), list(1));
         let without_marks = |list: &[serde_json::Value]| {
@@ -60,7 +60,7 @@ async fn long_call_ids_are_shortened_alike_in_call_and_result() {
 async fn long_call_ids_are_returned_unchanged_to_issuing_proxy() {
     let server = ModelServer::start().await;
     server.push(Step::text("Done."));
-    call(&models(Kind::OpenAiChat, &server), &with_long_ids()).await.1.expect("an answer");
+    call(&models(ProviderKind::OpenAiChat, &server), &with_long_ids()).await.1.expect("an answer");
     assert!(server.requests()[0].tool_results().iter().all(|(id, _)| id.len() == 100));
 }
 
@@ -68,7 +68,8 @@ async fn long_call_ids_are_returned_unchanged_to_issuing_proxy() {
 async fn long_call_ids_are_unchanged_for_stateful_server() {
     let server = ModelServer::start().await;
     server.push(Step::raw(200, "application/json", "{}"));
-    let models = models_with(Provider { store: true, ..provider(Kind::OpenAiResponses, &server) }, |_| {});
+    let models =
+        models_with(Provider { store: true, ..provider(ProviderKind::OpenAiResponses, &server) }, |_| {});
     let asked = ModelRequest { previous_response_id: Some("resp_0".into()), ..with_long_ids() };
     // The server has lost the answer. It then receives the whole conversation with short ids.
     server.push(Step::text("Done."));

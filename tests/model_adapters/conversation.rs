@@ -32,11 +32,11 @@ async fn tool_conversation_works_with_every_api() {
         assert_eq!(requests[1].tool_results().len(), 2, "{:?}", requests[1].body);
         assert_eq!(requests[1].tool_results()[0].1, "result of Read");
         let sent = match kind {
-            Kind::Anthropic => requests[0].header("x-api-key"),
+            ProviderKind::Anthropic => requests[0].header("x-api-key"),
             _ => requests[0].header("authorization").and_then(|value| value.strip_prefix("Bearer ")),
         };
         assert_eq!(sent, Some(KEY));
-        assert_eq!(requests[0].header("anthropic-version").is_some(), kind == Kind::Anthropic);
+        assert_eq!(requests[0].header("anthropic-version").is_some(), kind == ProviderKind::Anthropic);
         assert!(requests[0].header("user-agent").is_some_and(|agent| agent.starts_with("agentd/")));
     }
 }
@@ -45,7 +45,7 @@ async fn tool_conversation_works_with_every_api() {
 async fn sequential_model_calls_reuse_connection() {
     let server = ModelServer::start().await;
     server.otherwise(|_| Step::text("hi"));
-    let models = models(Kind::Anthropic, &server);
+    let models = models(ProviderKind::Anthropic, &server);
     models.warm().await;
     for _ in 0..20 {
         call(&models, &hello()).await.1.unwrap();
@@ -87,7 +87,7 @@ async fn unstreamed_reply_equals_streamed_reply() {
 async fn configured_headers_override_default_headers() {
     let server = ModelServer::start().await;
     server.push(Step::text("hi"));
-    let mut provider = provider(Kind::Anthropic, &server);
+    let mut provider = provider(ProviderKind::Anthropic, &server);
     provider.headers.insert("anthropic-version".into(), "2099-01-01".into());
     provider.headers.insert("X-Title".into(), "test".into());
     call(&models_with(provider, |_| {}), &hello()).await.1.unwrap();
@@ -121,13 +121,13 @@ async fn test_server_refuses_requests_like_strict_provider() {
             assert_eq!(server.breaches().len(), breaches);
         }
     }
-    let fault = fault(&models(Kind::Anthropic, &server), &twice).await;
+    let fault = fault(&models(ProviderKind::Anthropic, &server), &twice).await;
     assert!(fault.message.contains("expected role assistant"), "{fault:?}");
 }
 
 /// A provider that stores the conversation, and the request of a later call.
 fn stateful(server: &ModelServer) -> Models {
-    models_with(Provider { store: true, ..provider(Kind::OpenAiResponses, server) }, |_| {})
+    models_with(Provider { store: true, ..provider(ProviderKind::OpenAiResponses, server) }, |_| {})
 }
 
 fn after(asked: ModelRequest, reply: &ModelReply) -> ModelRequest {
@@ -156,7 +156,8 @@ async fn stored_conversation_sends_new_items_only() {
 async fn helper_call_is_not_stored_by_provider() {
     let server = ModelServer::start().await;
     server.push(Step::text("A title"));
-    let models = models_with(Provider { store: true, ..provider(Kind::OpenAiResponses, &server) }, |_| {});
+    let models =
+        models_with(Provider { store: true, ..provider(ProviderKind::OpenAiResponses, &server) }, |_| {});
     call(&models, &ModelRequest { aside: true, ..hello() }).await.1.unwrap();
     assert_eq!(server.requests()[0].body["store"], false);
     server.assert_no_breach();
@@ -235,11 +236,11 @@ async fn encrypted_reasoning_is_sent_to_its_provider_only() {
         let model = ModelFacts { thinking: Some(true), ..ModelFacts::default() };
         settings.models.insert("test/scripted".into(), model);
     };
-    let models = models_with(provider(Kind::OpenAiResponses, &server), thinks);
+    let models = models_with(provider(ProviderKind::OpenAiResponses, &server), thinks);
     let first = call(&models, &hello()).await.1.unwrap();
     let later = continued(hello(), &first);
     call(&models, &later).await.1.unwrap();
-    let other = models_with(provider(Kind::Anthropic, &server), thinks);
+    let other = models_with(provider(ProviderKind::Anthropic, &server), thinks);
     call(&other, &later).await.1.unwrap();
     server.assert_no_breach();
     let requests = server.requests();

@@ -108,7 +108,7 @@ async fn api_key_echoed_by_server_is_redacted() {
 #[tokio::test]
 async fn unreachable_server_fault_gives_advice() {
     let server = ModelServer::start().await;
-    let mut provider = provider(Kind::OpenAiChat, &server);
+    let mut provider = provider(ProviderKind::OpenAiChat, &server);
     // This port was free a moment ago, so no server listens on it.
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     provider.base_url = Some(format!("http://{}/v1", free.local_addr().unwrap()));
@@ -122,13 +122,13 @@ async fn unreachable_server_fault_gives_advice() {
 
 #[tokio::test]
 async fn missing_api_key_fails_before_sending() {
-    let vendor = models_with(Provider::new(Kind::Anthropic), |_| {});
+    let vendor = models_with(Provider::new(ProviderKind::Anthropic), |_| {});
     let fault_ = fault(&vendor, &hello()).await;
     assert_eq!(fault_.kind, FaultKind::NoKey);
     assert!(fault_.message.contains("set ANTHROPIC_API_KEY"), "{fault_:?}");
 
     let server = ModelServer::start().await;
-    let mut provider = provider(Kind::OpenAiChat, &server);
+    let mut provider = provider(ProviderKind::OpenAiChat, &server);
     provider.key = Key::Env("AGENTD_NO_SUCH_KEY".into());
     let fault_ = fault(&models_with(provider.clone(), |_| {}), &hello()).await;
     assert_eq!(fault_.kind, FaultKind::NoKey);
@@ -162,7 +162,7 @@ async fn changed_api_key_is_reread_and_retried_once() {
             .requests()
             .iter()
             .map(|request| {
-                let name = if kind == Kind::Anthropic { "x-api-key" } else { "authorization" };
+                let name = if kind == ProviderKind::Anthropic { "x-api-key" } else { "authorization" };
                 request.header(name).expect("a key").trim_start_matches("Bearer ").to_owned()
             })
             .collect();
@@ -179,6 +179,9 @@ async fn changed_api_key_is_reread_and_retried_once() {
 async fn unchanged_api_key_is_not_retried() {
     let server = ModelServer::start().await;
     server.push(Step::error(401, "authentication_error", "no"));
-    assert_eq!(fault(&models(Kind::Anthropic, &server), &hello()).await.kind, FaultKind::Unauthorized);
+    assert_eq!(
+        fault(&models(ProviderKind::Anthropic, &server), &hello()).await.kind,
+        FaultKind::Unauthorized
+    );
     assert_eq!(server.requests().len(), 1);
 }

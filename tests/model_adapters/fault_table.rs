@@ -18,20 +18,20 @@ enum Does {
     /// Answers with this step.
     Step(Box<Step>),
     /// Answers with one step for each API.
-    Each(fn(Kind) -> Step),
+    Each(fn(ProviderKind) -> Step),
     /// Sends one line without an end, of this many mebibytes.
     EndlessLine(usize),
 }
 
-fn whole_answer(kind: Kind, text: &[u8]) -> Vec<u8> {
+fn whole_answer(kind: ProviderKind, text: &[u8]) -> Vec<u8> {
     let (before, after) = match kind {
-        Kind::Anthropic => (
+        ProviderKind::Anthropic => (
             "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\"}}\n\n\
              data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"",
             "\"}}\n\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n\
              data: {\"type\":\"message_stop\"}\n\n",
         ),
-        Kind::OpenAiChat => (
+        ProviderKind::OpenAiChat => (
             "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"",
             "\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
         ),
@@ -44,7 +44,7 @@ fn whole_answer(kind: Kind, text: &[u8]) -> Vec<u8> {
 }
 
 /// An answer that begins correctly and contains `damage` before its end.
-fn damaged(kind: Kind, damage: &str) -> Vec<u8> {
+fn damaged(kind: ProviderKind, damage: &str) -> Vec<u8> {
     let answer = String::from_utf8(whole_answer(kind, b"some words")).expect("text");
     let (before, after) = answer.split_once("\n\n").expect("events");
     format!("{before}\n\n{damage}{after}").into_bytes()

@@ -89,7 +89,7 @@ fn facts(vision: bool, documents: bool) -> impl FnOnce(&mut Settings) {
     }
 }
 
-async fn sent(kind: Kind, request: &ModelRequest, change: impl FnOnce(&mut Settings)) -> Value {
+async fn sent(kind: ProviderKind, request: &ModelRequest, change: impl FnOnce(&mut Settings)) -> Value {
     let server = ModelServer::start().await;
     server.push(Step::text("I see."));
     let models = models_with(provider(kind, &server), change);
@@ -120,14 +120,14 @@ async fn vision_model_receives_each_attachment_once() {
 #[tokio::test]
 async fn tool_result_images_are_placed_as_api_allows() {
     let (request, _) = album();
-    let body = sent(Kind::Anthropic, &request, facts(true, true)).await;
+    let body = sent(ProviderKind::Anthropic, &request, facts(true, true)).await;
     let results = &body["messages"][2]["content"];
     assert_eq!(results[0]["content"][0], json!({"type": "text", "text": "a screenshot"}));
     assert_eq!(results[0]["content"][1]["source"]["media_type"], "image/png");
     assert_eq!(results[1]["content"][1]["type"], "document");
 
     // In the other two APIs results are text: their media follow in a user message.
-    let body = sent(Kind::OpenAiChat, &request, facts(true, true)).await;
+    let body = sent(ProviderKind::OpenAiChat, &request, facts(true, true)).await;
     let roles: Vec<&str> =
         body["messages"].as_array().unwrap().iter().filter_map(|message| message["role"].as_str()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool", "tool", "user"]);
@@ -135,7 +135,7 @@ async fn tool_result_images_are_placed_as_api_allows() {
     let shown = &body["messages"][5]["content"];
     assert_eq!((&shown[0]["type"], &shown[1]["type"]), (&json!("image_url"), &json!("file")));
 
-    let body = sent(Kind::OpenAiResponses, &request, facts(true, true)).await;
+    let body = sent(ProviderKind::OpenAiResponses, &request, facts(true, true)).await;
     let kinds: Vec<&str> =
         body["input"].as_array().unwrap().iter().filter_map(|item| item["type"].as_str()).collect();
     let outputs = ["function_call_output"; 2];

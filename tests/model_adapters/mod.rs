@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentd::model::{Key, Kind, ModelFacts, Models, Provider, Settings};
+use agentd::model::{Key, ModelFacts, Models, Provider, ProviderKind, Settings};
 use agentd::types::ids::{Mint, Seed};
 use agentd::types::message::{Block, Message, Role, ToolCall};
 use agentd::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
@@ -28,13 +28,14 @@ use tokio::sync::mpsc;
 use crate::support::model_server::{Gate, ModelServer, Step};
 
 const DEADLINE: Duration = Duration::from_secs(20);
-const ALL: [Kind; 3] = [Kind::Anthropic, Kind::OpenAiChat, Kind::OpenAiResponses];
+const ALL: [ProviderKind; 3] =
+    [ProviderKind::Anthropic, ProviderKind::OpenAiChat, ProviderKind::OpenAiResponses];
 /// Cargo sets this variable for every test, and its value has no spaces, so tests use it as a key.
 const KEY_VARIABLE: &str = "CARGO_MANIFEST_DIR";
 const KEY: &str = env!("CARGO_MANIFEST_DIR");
 
-fn provider(kind: Kind, server: &ModelServer) -> Provider {
-    let base_url = if kind == Kind::Anthropic { server.url().into() } else { server.openai_url() };
+fn provider(kind: ProviderKind, server: &ModelServer) -> Provider {
+    let base_url = if kind == ProviderKind::Anthropic { server.url().into() } else { server.openai_url() };
     Provider { base_url: Some(base_url), key: Key::Env(KEY_VARIABLE.into()), ..Provider::new(kind) }
 }
 
@@ -44,13 +45,13 @@ fn models_with(provider: Provider, change: impl FnOnce(&mut Settings)) -> Models
     Models::new(settings).expect("settings that work")
 }
 
-fn models(kind: Kind, server: &ModelServer) -> Models {
+fn models(kind: ProviderKind, server: &ModelServer) -> Models {
     models_with(provider(kind, server), |_| {})
 }
 
 fn replay(cassette: &Path) -> Models {
     let cassette = Some(cassette.to_owned());
-    models_with(Provider { cassette, ..Provider::new(Kind::Replay) }, |_| {})
+    models_with(Provider { cassette, ..Provider::new(ProviderKind::Replay) }, |_| {})
 }
 
 fn request(messages: Vec<Message>) -> ModelRequest {

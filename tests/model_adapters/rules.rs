@@ -34,10 +34,10 @@ fn objects(value: &Value, place: &str, is_responses: bool, found: &mut Vec<Strin
 }
 
 /// Whether the vendor's API accepts a request without this key.
-fn is_optional(kind: Kind, place: &str, name: &str) -> bool {
+fn is_optional(kind: ProviderKind, place: &str, name: &str) -> bool {
     let at_top: &[&str] = match kind {
-        Kind::Anthropic => &["system", "thinking"],
-        Kind::OpenAiChat => &["stream_options", "max_tokens", "reasoning_effort", "tools"],
+        ProviderKind::Anthropic => &["system", "thinking"],
+        ProviderKind::OpenAiChat => &["stream_options", "max_tokens", "reasoning_effort", "tools"],
         _ => &["instructions", "include", "reasoning", "tools", "max_output_tokens"],
     };
     let inside = ["description", "cache_control", "is_error", "effort", "summary", "include_usage"];
@@ -63,7 +63,7 @@ async fn extra_or_missing_request_key_is_breach() {
         assert_eq!(breach(&request), None, "{kind:?}");
 
         let mut places = Vec::new();
-        objects(&request.body, "", kind == Kind::OpenAiResponses, &mut places);
+        objects(&request.body, "", kind == ProviderKind::OpenAiResponses, &mut places);
         assert!(places.len() > 8, "{kind:?}: {places:?}");
         let mut accepted = Vec::new();
         for place in &places {
@@ -93,7 +93,7 @@ async fn assistant_message_without_required_fields_is_breach() {
     let server = ModelServer::start().await;
     server.push(Step::text("Hi."));
     server.push(Step::text("Bye."));
-    let models = models(Kind::OpenAiResponses, &server);
+    let models = models(ProviderKind::OpenAiResponses, &server);
     let first = call(&models, &hello()).await.1.expect("an answer");
     call(&models, &continued(hello(), &first)).await.1.expect("an answer");
     server.assert_no_breach();
@@ -127,7 +127,7 @@ async fn assistant_message_without_required_fields_is_breach() {
 async fn out_of_range_request_parameter_is_breach() {
     let server = ModelServer::start().await;
     server.push(Step::text("hi"));
-    let anthropic = models(Kind::Anthropic, &server);
+    let anthropic = models(ProviderKind::Anthropic, &server);
     call(&anthropic, &hello()).await.1.expect("an answer");
     let request = server.requests().pop().expect("a request");
     for (name, value, words) in [

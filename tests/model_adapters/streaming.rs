@@ -68,7 +68,7 @@ async fn dropping_call_or_listener_cancels_http_request() {
     let gate = Gate::new();
     server.push(Step::text("one two").hold_after(1, &gate));
     server.push(Step::text("one two").hold_after(1, &gate));
-    let models = models(Kind::Anthropic, &server);
+    let models = models(ProviderKind::Anthropic, &server);
 
     let (out, _deltas) = mpsc::channel(4);
     let asking = tokio::spawn({
@@ -100,7 +100,7 @@ async fn complete_reply_survives_connection_break_at_end() {
     let said = json!({"choices":[{"index":0,"delta":{"content":"all said"},"finish_reason":"stop"}]});
     let body = format!("data: {said}\n\n");
     server.push(Step::raw(200, "text/event-stream", body.clone()).cut_after(body.len()));
-    let (deltas, reply) = call(&models(Kind::OpenAiChat, &server), &hello()).await;
+    let (deltas, reply) = call(&models(ProviderKind::OpenAiChat, &server), &hello()).await;
     assert_eq!(reply.unwrap().stop_reason, StopReason::EndTurn);
     assert_eq!(text(&deltas), "all said");
 }

@@ -20,7 +20,8 @@ async fn api_version_sets_header_and_sampling_parameters() {
         let server = ModelServer::start().await;
         server.push(Step::text("hi"));
         let api_version = api_version.map(String::from);
-        let models = models_with(Provider { api_version, ..provider(Kind::Anthropic, &server) }, |_| {});
+        let models =
+            models_with(Provider { api_version, ..provider(ProviderKind::Anthropic, &server) }, |_| {});
         let reply = call(&models, &sampled()).await.1.expect("an answer");
         server.assert_no_breach();
         let request = &server.requests()[0];
@@ -36,7 +37,7 @@ async fn api_version_sets_header_and_sampling_parameters() {
 async fn configured_version_header_decides_sampling_parameters() {
     let server = ModelServer::start().await;
     server.push(Step::text("hi"));
-    let mut provider = provider(Kind::Anthropic, &server);
+    let mut provider = provider(ProviderKind::Anthropic, &server);
     provider.headers.insert("anthropic-version".into(), "2026-10-21".into());
     call(&models_with(provider, |_| {}), &sampled()).await.1.expect("an answer");
     assert!(server.requests()[0].body["temperature"].is_null());
@@ -52,7 +53,7 @@ async fn catalog_models_refusing_sampling_receive_none() {
         server.push(Step::text("hi"));
         let model = format!("test/{model}").parse().expect("a model");
         let asked = ModelRequest { model, ..sampled() };
-        let reply = call(&models(Kind::Anthropic, &server), &asked).await.1.expect("an answer");
+        let reply = call(&models(ProviderKind::Anthropic, &server), &asked).await.1.expect("an answer");
         assert_eq!(!server.requests()[0].body["temperature"].is_null(), is_sent, "{}", asked.model);
         assert_eq!(reply.notices.iter().any(|it| it.contains("temperature = 0.3")), !is_sent, "{reply:?}");
     }
@@ -76,7 +77,7 @@ async fn reply_using_exact_output_limit_counts_as_truncated() {
             assert_eq!(reply.stop_reason, expected, "{kind:?}: {reply:?}");
         }
         // The API requires at least 16 tokens, so that is the limit.
-        if kind == Kind::OpenAiResponses {
+        if kind == ProviderKind::OpenAiResponses {
             let asked = ModelRequest { max_output_tokens: Some(3), ..hello() };
             for (tokens, expected) in [(3, StopReason::EndTurn), (16, StopReason::MaxTokens)] {
                 server.push(Step::text("so").usage(10, tokens));

@@ -80,7 +80,7 @@ async fn send(
             }
             reply => reply?,
         };
-        return Ok(out.say(&told(word, answer, &reply))?);
+        return Ok(out.say(&result_line(word, answer, &reply))?);
     }
     let params = ApproveParams { answers: Some(answers.clone()), ..ApproveParams::default() };
     let ApproveReply::Several { results } = client.call("session.approve", &params).await? else {
@@ -89,7 +89,7 @@ async fn send(
     let mut refused = 0;
     for (answer, result) in answers.iter().zip(&results) {
         match (&result.approved, &result.error) {
-            (Some(approved), _) => out.say(&told(word, answer, approved))?,
+            (Some(approved), _) => out.say(&result_line(word, answer, approved))?,
             (None, error) => {
                 refused += 1;
                 let why = error.as_ref().map_or("not taken", |error| error.message.as_str());
@@ -104,7 +104,7 @@ async fn send(
     }
 }
 
-fn told(word: &str, answer: &ApproveParams, approved: &Approved) -> String {
+fn result_line(word: &str, answer: &ApproveParams, approved: &Approved) -> String {
     let id = answer.request_id.map(|id| id.to_string()).unwrap_or_default();
     let place = match answer.scope {
         Scope::Project => "in this folder",

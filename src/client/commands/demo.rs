@@ -42,7 +42,7 @@ pub(in crate::client) async fn demo(yes: bool, keep: bool) -> Result<(), Failure
     let outcome = play(&reach, &scratch, asking, out).await;
     if keep {
         epilogue_kept(&scratch, out)?;
-        scratch.keep();
+        scratch.keep_running();
         return outcome;
     }
     let stopped = daemon::stop(&reach, true, out).await;
@@ -196,7 +196,7 @@ impl Scratch {
         }
     }
 
-    fn keep(mut self) {
+    fn keep_running(mut self) {
         if let Some(guard) = self.guard.take() {
             let _ = guard.keep();
         }

@@ -47,7 +47,7 @@ impl Keys {
     ///
     /// # Errors
     /// Standard input is not a terminal.
-    pub fn take() -> io::Result<Self> {
+    pub fn enter_raw_mode() -> io::Result<Self> {
         Self::take_with(false)
     }
 

@@ -6,7 +6,7 @@ use crate::daemon::config::{Config, OnRateLimit, ProviderKind};
 use crate::daemon::error::DaemonError;
 use crate::daemon::wiring::millis;
 use crate::engine;
-use crate::model::{self, Key, Kind, ModelError, ModelFacts, Models};
+use crate::model::{self, Key, ModelError, ModelFacts, Models, ProviderKind};
 use crate::types::model::ModelRef;
 
 /// Time limit for connecting to a provider.
@@ -27,10 +27,10 @@ pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
                 (None, None, None) => Key::None,
             };
             let kind = match provider.kind {
-                ProviderKind::Anthropic => Kind::Anthropic,
-                ProviderKind::OpenaiResponses => Kind::OpenAiResponses,
-                ProviderKind::OpenaiChat => Kind::OpenAiChat,
-                ProviderKind::Replay => Kind::Replay,
+                ProviderKind::Anthropic => ProviderKind::Anthropic,
+                ProviderKind::OpenaiResponses => ProviderKind::OpenAiResponses,
+                ProviderKind::OpenaiChat => ProviderKind::OpenAiChat,
+                ProviderKind::Replay => ProviderKind::Replay,
             };
             let made = model::Provider {
                 base_url: provider.base_url.clone(),

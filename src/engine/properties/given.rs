@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::engine::properties::script::{Chance, Fate, Found, Part};
+use crate::engine::properties::script::{Chance, Fate, FileState, Part};
 use crate::engine::{Engine, Input, JudgedCall};
 use crate::types::background::{BackgroundEnd, BackgroundState, Over};
 use crate::types::blob::{Blob, BlobRef};
@@ -202,10 +202,10 @@ fn judged(fate: Fate) -> Result<(PreparedCall, Verdict), ToolOutcome> {
     ))
 }
 
-pub fn inspected(call_id: CallId, found: Found) -> Input {
+pub fn inspected(call_id: CallId, found: FileState) -> Input {
     let path: std::path::PathBuf = format!("/w/{call_id}").into();
     let inspection = match found {
-        Found::New => Inspection::Done {
+        FileState::New => Inspection::Done {
             records: vec![ReadRecord {
                 path: path.clone(),
                 mtime_ns: 1,
@@ -224,7 +224,7 @@ pub fn inspected(call_id: CallId, found: Found) -> Input {
                 sha256_after: None,
             }],
         },
-        Found::Part => Inspection::Partly {
+        FileState::Part => Inspection::Partly {
             records: Vec::new(),
             changes: vec![FileChange {
                 path,
@@ -236,8 +236,8 @@ pub fn inspected(call_id: CallId, found: Found) -> Input {
             }],
             text: "Changed: f. Not changed: g.".into(),
         },
-        Found::Old => Inspection::NotDone,
-        Found::Neither => Inspection::Conflict("it holds something else".into()),
+        FileState::Old => Inspection::NotDone,
+        FileState::Neither => Inspection::Conflict("it holds something else".into()),
     };
     Input::Inspected { call_id, inspection }
 }

@@ -3,7 +3,7 @@
 use crate::engine::properties::given;
 use crate::engine::properties::given::{Answer, context, inspected, model_snapshot, prepared, tool_done};
 use crate::engine::properties::property;
-use crate::engine::properties::script::{Chance, Failure, Found, ModelStep, ToolStep};
+use crate::engine::properties::script::{Chance, Failure, FileState, ModelStep, ToolStep};
 use crate::engine::properties::world::{Outstanding, Simulator, calm, choose};
 use crate::engine::{Answer as Answered, Input, Plan};
 use crate::types::ids::Seq;
@@ -23,7 +23,7 @@ impl Simulator {
             Outstanding::Timer { token } => Input::TimerFired { token },
             Outstanding::Prepare { turn_id, mode, calls } => prepared(turn_id, mode, &calls, &[]),
             Outstanding::Tool { call_id } => tool_done(call_id, ToolStatus::Cancelled),
-            Outstanding::Inspect { call_id } => inspected(call_id, Found::New),
+            Outstanding::Inspect { call_id } => inspected(call_id, FileState::New),
             Outstanding::Stop => return,
         };
         self.late.push(late);

@@ -154,13 +154,13 @@ pub struct Chance {
     pub cost: Option<u64>,
     pub fates: Vec<Fate>,
     pub tool: ToolStep,
-    pub inspection: Found,
+    pub inspection: FileState,
     pub wait_ms: u16,
 }
 
 /// The state of a file whose change was interrupted by a crash.
 #[derive(Clone, Copy, Debug)]
-pub enum Found {
+pub enum FileState {
     New,
     /// Only some of several files were changed.
     Part,
@@ -358,7 +358,12 @@ fn chance() -> impl Strategy<Value = Chance> {
         2 => Just(ToolStep::Blocked),
     ];
     let cost = prop_oneof![9 => (0..300u64).prop_map(Some), 1 => Just(None)];
-    let found = prop_oneof![Just(Found::New), Just(Found::Part), Just(Found::Old), Just(Found::Neither)];
+    let found = prop_oneof![
+        Just(FileState::New),
+        Just(FileState::Part),
+        Just(FileState::Old),
+        Just(FileState::Neither)
+    ];
     (model, vec(part(), 0..5), stop, usage, cost, vec(fate(), 5), tool, found, 0..400u16).prop_map(
         |(model, reply, stop, usage, cost, fates, tool, inspection, wait_ms)| Chance {
             model,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::engine::properties::given::{Answer, command_over, someone};
 use crate::engine::properties::property;
-use crate::engine::properties::script::{Chance, Fate, Found, ModelStep, Named, Part, Step, ToolStep};
+use crate::engine::properties::script::{Chance, Fate, FileState, ModelStep, Named, Part, Step, ToolStep};
 use crate::engine::properties::setup::Setup;
 use crate::engine::properties::watch::{CommandWatch, ReferenceModel};
 use crate::engine::{
@@ -564,7 +564,7 @@ pub(super) fn calm() -> Chance {
         cost: Some(0),
         fates: vec![Fate::Allow { read_only: false }; 5],
         tool: ToolStep::Done(ToolStatus::Completed),
-        inspection: Found::Old,
+        inspection: FileState::Old,
         wait_ms: 0,
     }
 }

@@ -72,7 +72,7 @@ pub fn repair<M: Borrow<Message>>(messages: &[M]) -> Option<Repair> {
     breach(messages)?;
     let mut mender = HistoryRepairer::default();
     for message in messages {
-        mender.take(message.borrow());
+        mender.handle_message(message.borrow());
     }
     mender.close();
     let HistoryRepairer { messages, mut changes, .. } = mender;
@@ -112,7 +112,7 @@ struct HistoryRepairer {
 }
 
 impl HistoryRepairer {
-    fn take(&mut self, message: &Message) {
+    fn handle_message(&mut self, message: &Message) {
         if message.content.is_empty() {
             self.note("an empty message was left out");
             return;

@@ -28,7 +28,7 @@ struct Settled {
 
 impl Settled {
     /// Counts the messages after the plain ones that are plain as well.
-    fn look(&mut self) {
+    fn count_plain(&mut self) {
         let rest = self.messages[self.plain..].iter();
         let place = |at: usize| if at.is_multiple_of(2) { Role::User } else { Role::Assistant };
         let is_plain = |(at, message): &(usize, &Arc<Message>)| {
@@ -62,7 +62,7 @@ impl Transcript {
         if self.newest.len() == NEWEST {
             let settled = Arc::make_mut(&mut self.settled);
             settled.messages.append(&mut self.newest);
-            settled.look();
+            settled.count_plain();
         }
         self.newest.push(Arc::new(message));
     }
@@ -78,7 +78,7 @@ impl Transcript {
                 Arc::make_mut(last).content.push(block);
             }
             settled.plain = settled.plain.min(settled.messages.len() - 1);
-            settled.look();
+            settled.count_plain();
         } else {
             self.push(Message::new(Role::User, vec![block]));
         }
@@ -113,7 +113,7 @@ impl Transcript {
         let end = from.saturating_add(count).min(all.len());
         all.splice(from..end, messages.iter().cloned().map(Arc::new));
         let mut settled = Settled { messages: all, plain: 0 };
-        settled.look();
+        settled.count_plain();
         *self = Self { settled: Arc::new(settled), newest: Vec::new() };
     }
 
@@ -122,7 +122,7 @@ impl Transcript {
         let settled = Arc::make_mut(&mut self.settled);
         how(&mut settled.messages);
         settled.plain = 0;
-        settled.look();
+        settled.count_plain();
         how(&mut self.newest);
     }
 }

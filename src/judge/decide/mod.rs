@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::bash;
 use super::policy::Policy;
 use super::rule::{Pattern, Rule, verdict};
-use super::shell::{Folders, Found, ParsedLine};
+use super::shell::{Folders, ParsedLine, PatternMatch};
 use super::suggest;
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::{PathSensitivity, ResolvedPath, Subject};
@@ -264,27 +264,27 @@ fn search<'r>(
     let mut perhaps = None;
     for rule in rules.iter().filter(|rule| rule.speaks_of(tool, subject)) {
         let found = match (&rule.pattern, subject) {
-            (Pattern::All, _) => Found::Yes,
+            (Pattern::All, _) => PatternMatch::Yes,
             (
                 Pattern::Path(pattern),
                 Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path },
             ) => {
                 let mut names = std::iter::once(&path.path).chain(&path.matched_aliases);
                 if names.any(|name| pattern.catches(name, policy.workspace, policy.home)) {
-                    Found::Yes
+                    PatternMatch::Yes
                 } else {
-                    Found::No
+                    PatternMatch::No
                 }
             }
-            (Pattern::Domain(domain), Subject::Web { host, .. }) if domain.covers(host) => Found::Yes,
+            (Pattern::Domain(domain), Subject::Web { host, .. }) if domain.covers(host) => PatternMatch::Yes,
             // What it covers cannot be told yet, so it cannot be excluded.
-            (Pattern::Later, _) => Found::Perhaps,
-            _ => Found::No,
+            (Pattern::Later, _) => PatternMatch::Perhaps,
+            _ => PatternMatch::No,
         };
         match found {
-            Found::Yes => return (Some(rule), perhaps),
-            Found::Perhaps => perhaps = perhaps.or(Some(rule)),
-            Found::No => {}
+            PatternMatch::Yes => return (Some(rule), perhaps),
+            PatternMatch::Perhaps => perhaps = perhaps.or(Some(rule)),
+            PatternMatch::No => {}
         }
     }
     (None, perhaps)

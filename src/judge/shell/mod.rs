@@ -10,7 +10,7 @@ mod read_only;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 
-pub(super) use evaluate::pattern::{CommandPattern, Found};
+pub(super) use evaluate::pattern::{CommandPattern, PatternMatch};
 pub(super) use evaluate::{Grant, Outcome, ParsedLine};
 pub(super) use paths::resolve::Folders;
 pub use paths::resolve::Repository;

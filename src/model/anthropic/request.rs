@@ -124,7 +124,7 @@ enum Content<'a> {
     },
     ToolResult {
         tool_use_id: Cow<'a, str>,
-        content: Told<'a>,
+        content: ToolResultContent<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
@@ -133,7 +133,7 @@ enum Content<'a> {
 /// The content of a tool result: text alone, or text with attachments.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Told<'a> {
+enum ToolResultContent<'a> {
     Text(Cow<'a, str>),
     Parts(Vec<Content<'a>>),
 }
@@ -278,21 +278,25 @@ fn part<'a>(block: &'a Block, media: &Media<'_>) -> Option<Part<'a>> {
         },
         Block::ToolResult { call_id, provider_id, content, is_error, attachments } => Content::ToolResult {
             tool_use_id: wire_id(provider_id, call_id),
-            content: told(content, attachments, media),
+            content: result_content(content, attachments, media),
             is_error: *is_error,
         },
     };
     Some(content.into())
 }
 
-fn told<'a>(content: &'a str, attachments: &'a [Attachment], media: &Media<'_>) -> Told<'a> {
-    let text = media.told(content, attachments);
+fn result_content<'a>(
+    content: &'a str,
+    attachments: &'a [Attachment],
+    media: &Media<'_>,
+) -> ToolResultContent<'a> {
+    let text = media.result_text(content, attachments);
     let shown = media.attached(attachments);
     if shown.is_empty() {
-        return Told::Text(text);
+        return ToolResultContent::Text(text);
     }
     let text = Content::Words { text: text.into_owned() };
-    Told::Parts([text].into_iter().chain(shown.into_iter().map(seen)).collect())
+    ToolResultContent::Parts([text].into_iter().chain(shown.into_iter().map(seen)).collect())
 }
 
 fn seen(shown: Shown<'_>) -> Content<'_> {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::model::settings::{Kind, ModelFacts, ModelSettings};
+use crate::model::settings::{ModelFacts, ModelSettings, ProviderKind};
 use crate::types::sampling::Sampling;
 
 impl ModelFacts {
@@ -76,16 +76,16 @@ static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| toml::from_str(include_
 /// The properties of a model from the configuration (`given`) and the table. Prices of the table apply only
 /// `at_vendor`, because resellers have their own prices.
 pub(in crate::model) fn look_up(
-    kind: Option<Kind>,
+    kind: Option<ProviderKind>,
     at_vendor: bool,
     model: &str,
     given: Option<&ModelFacts>,
 ) -> (ModelSettings, bool) {
     let vendor = |pick: fn(&Table) -> &Vendor| TABLE.as_ref().map(pick);
     let vendor = match kind {
-        Some(Kind::Anthropic) => vendor(|table| &table.anthropic),
-        Some(Kind::OpenAiChat | Kind::OpenAiResponses) => vendor(|table| &table.openai),
-        Some(Kind::Replay) | None => None,
+        Some(ProviderKind::Anthropic) => vendor(|table| &table.anthropic),
+        Some(ProviderKind::OpenAiChat | ProviderKind::OpenAiResponses) => vendor(|table| &table.openai),
+        Some(ProviderKind::Replay) | None => None,
     };
     let found = vendor.and_then(|vendor| entry(&vendor.models, model)).map(|found| {
         let price = found.price.filter(|_| at_vendor);
@@ -98,17 +98,19 @@ pub(in crate::model) fn look_up(
 }
 
 /// All models of a vendor in the table: names, properties, and the source of the prices.
-pub(in crate::model) fn of_vendor(kind: Kind) -> Vec<(&'static str, &'static ModelFacts, &'static str)> {
+pub(in crate::model) fn of_vendor(
+    kind: ProviderKind,
+) -> Vec<(&'static str, &'static ModelFacts, &'static str)> {
     let vendor = match (kind, TABLE.as_ref()) {
-        (Kind::Anthropic, Some(table)) => &table.anthropic,
-        (Kind::OpenAiChat | Kind::OpenAiResponses, Some(table)) => &table.openai,
-        (Kind::Replay, _) | (_, None) => return Vec::new(),
+        (ProviderKind::Anthropic, Some(table)) => &table.anthropic,
+        (ProviderKind::OpenAiChat | ProviderKind::OpenAiResponses, Some(table)) => &table.openai,
+        (ProviderKind::Replay, _) | (_, None) => return Vec::new(),
     };
     vendor.models.iter().map(|(name, facts)| (name.as_str(), facts, vendor.source.as_str())).collect()
 }
 
 /// Date and source of the price of a model in the table.
-pub(in crate::model) fn price_noted(kind: Kind, model: &str) -> Option<(&'static str, &'static str)> {
+pub(in crate::model) fn price_noted(kind: ProviderKind, model: &str) -> Option<(&'static str, &'static str)> {
     let vendor = of_vendor(kind);
     let longest = vendor.iter().filter(|(name, ..)| *name == model || is_version(model, name));
     let (_, facts, source) = longest.max_by_key(|(name, ..)| name.len())?;
@@ -153,7 +155,8 @@ mod tests {
 
     #[test]
     fn dated_model_names_match_their_base_model_only() {
-        let input = |model| look_up(Some(Kind::Anthropic), true, model, None).0.price.map(|p| p.input);
+        let input =
+            |model| look_up(Some(ProviderKind::Anthropic), true, model, None).0.price.map(|p| p.input);
         assert_eq!(input("claude-sonnet-4-5-20250929"), Some(3.0));
         assert_eq!(input("claude-sonnet-4-5"), Some(3.0));
         assert_eq!(input("claude-haiku-4-5-latest"), Some(1.0));
@@ -162,11 +165,11 @@ mod tests {
         assert_eq!(input("claude-opus-5-9"), None);
         assert_eq!(input("claude-opus-5-20260724"), Some(5.0));
         assert_eq!(
-            look_up(Some(Kind::OpenAiChat), true, "gpt-5-2025-08-07", None).0.price.map(|p| p.input),
+            look_up(Some(ProviderKind::OpenAiChat), true, "gpt-5-2025-08-07", None).0.price.map(|p| p.input),
             Some(1.25)
         );
         assert_eq!(
-            look_up(Some(Kind::OpenAiChat), true, "gpt-5-pro", None),
+            look_up(Some(ProviderKind::OpenAiChat), true, "gpt-5-pro", None),
             (ModelSettings::default(), false)
         );
     }
@@ -175,21 +178,21 @@ mod tests {
     fn catalog_marks_sampling_support_and_omits_retired_models() {
         let facts = |kind, model| look_up(Some(kind), true, model, None);
         for (kind, model, takes_sampling) in [
-            (Kind::Anthropic, "claude-opus-4-6", true),
-            (Kind::Anthropic, "claude-haiku-4-5", true),
-            (Kind::Anthropic, "claude-opus-4-7", false),
-            (Kind::Anthropic, "claude-sonnet-5-5", false),
-            (Kind::Anthropic, "claude-fable-5-2", false),
-            (Kind::OpenAiResponses, "gpt-6.2-sol", false),
-            (Kind::OpenAiResponses, "gpt-4o", true),
+            (ProviderKind::Anthropic, "claude-opus-4-6", true),
+            (ProviderKind::Anthropic, "claude-haiku-4-5", true),
+            (ProviderKind::Anthropic, "claude-opus-4-7", false),
+            (ProviderKind::Anthropic, "claude-sonnet-5-5", false),
+            (ProviderKind::Anthropic, "claude-fable-5-2", false),
+            (ProviderKind::OpenAiResponses, "gpt-6.2-sol", false),
+            (ProviderKind::OpenAiResponses, "gpt-4o", true),
         ] {
             let (settings, is_known) = facts(kind, model);
             assert_eq!((settings.sampling, is_known), (takes_sampling, true), "{model}");
         }
         for (kind, model) in [
-            (Kind::Anthropic, "claude-3-5-haiku-20241022"),
-            (Kind::Anthropic, "claude-opus-4-20250514"),
-            (Kind::OpenAiResponses, "o4-mini"),
+            (ProviderKind::Anthropic, "claude-3-5-haiku-20241022"),
+            (ProviderKind::Anthropic, "claude-opus-4-20250514"),
+            (ProviderKind::OpenAiResponses, "o4-mini"),
         ] {
             assert!(!facts(kind, model).1, "{model} is retired");
         }
@@ -197,7 +200,7 @@ mod tests {
 
     #[test]
     fn configuration_overrides_catalog_and_prices_need_vendor() {
-        let (elsewhere, is_known) = look_up(Some(Kind::OpenAiChat), false, "gpt-4o", None);
+        let (elsewhere, is_known) = look_up(Some(ProviderKind::OpenAiChat), false, "gpt-4o", None);
         assert_eq!((elsewhere.price, elsewhere.context_window, is_known), (None, Some(128_000), true));
         let given = ModelFacts {
             max_output_tokens: Some(100),
@@ -205,7 +208,7 @@ mod tests {
             price: Some(Price { input: 9.0, ..Price::default() }),
             ..ModelFacts::default()
         };
-        let (mine, _) = look_up(Some(Kind::OpenAiChat), false, "gpt-4o", Some(&given));
+        let (mine, _) = look_up(Some(ProviderKind::OpenAiChat), false, "gpt-4o", Some(&given));
         assert_eq!(mine.price.map(|price| price.input), Some(9.0));
         assert_eq!(
             (mine.max_output_tokens, mine.vision, mine.context_window),

@@ -207,7 +207,7 @@ fn user<'a>(
     for block in &message.content {
         match block {
             Block::ToolResult { call_id, provider_id, content, attachments, .. } => {
-                let content = media.told(content, attachments);
+                let content = media.result_text(content, attachments);
                 turns.push(Turn::Tool { tool_call_id: wire_id(provider_id, call_id, vendor), content });
                 shown.extend(media.attached(attachments).into_iter().map(seen));
             }

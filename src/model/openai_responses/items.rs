@@ -79,7 +79,7 @@ struct Item {
 impl Items {
     /// Takes a part of an item of the stream and hands on what is ready. Parts of a complete item are
     /// repetitions.
-    pub(super) fn take(
+    pub(super) fn handle_item(
         &mut self,
         kind: ItemKind,
         name: ItemName<'_>,

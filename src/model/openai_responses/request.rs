@@ -208,7 +208,7 @@ fn user<'a>(message: &'a Message, is_kept: bool, media: &Media<'_>, input: &mut 
     for block in &message.content {
         match block {
             Block::ToolResult { call_id, provider_id, content, attachments, .. } => {
-                let output = media.told(content, attachments);
+                let output = media.result_text(content, attachments);
                 let call_id = wire_id(provider_id, call_id, is_kept);
                 input.push(Item::FunctionCallOutput { call_id, output });
                 shown.extend(media.attached(attachments).into_iter().map(seen));

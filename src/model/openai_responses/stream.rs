@@ -263,7 +263,7 @@ impl Decode for Decoder {
                     && let Some(kind) = item_kind(item)
                 {
                     let name = name_of(item, event.output_index);
-                    self.items.take(kind, name, &item.name, Step::Begin, &mut self.answer, out);
+                    self.items.handle_item(kind, name, &item.name, Step::Begin, &mut self.answer, out);
                 }
                 return Ok(());
             }
@@ -272,7 +272,7 @@ impl Decode for Decoder {
                     && let Some((kind, whole)) = self.read_item(item)
                 {
                     let name = name_of(item, event.output_index);
-                    self.items.take(kind, name, &item.name, Step::Done(whole), &mut self.answer, out);
+                    self.items.handle_item(kind, name, &item.name, Step::Done(whole), &mut self.answer, out);
                 }
                 return Ok(());
             }
@@ -302,7 +302,7 @@ impl Decode for Decoder {
             _ => return Ok(()),
         };
         let name = ItemName { index: event.output_index, id: &event.item_id, call_id: "" };
-        self.items.take(kind, name, "", Step::Piece(piece), &mut self.answer, out);
+        self.items.handle_item(kind, name, "", Step::Piece(piece), &mut self.answer, out);
         Ok(())
     }
 

@@ -65,7 +65,11 @@ impl<'a> Media<'a> {
     }
 
     /// The text of a tool's result; shortened if a sent document contains the same text.
-    pub(in crate::model) fn told<'b>(&self, text: &'b str, attachments: &[Attachment]) -> Cow<'b, str> {
+    pub(in crate::model) fn result_text<'b>(
+        &self,
+        text: &'b str,
+        attachments: &[Attachment],
+    ) -> Cow<'b, str> {
         let is_shown = |attachment: &&Attachment| {
             attachment.in_text && self.can(attachment.kind, attachment.blob.blob_id)
         };

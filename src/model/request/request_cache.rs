@@ -57,8 +57,8 @@ impl RequestCache {
         write: impl Fn(usize, Plainly, &mut Vec<u8>) -> Result<(), E>,
         out: &mut Vec<u8>,
     ) -> Result<(), E> {
-        let mut kept = self.take(manner, messages);
-        kept.keep(messages);
+        let mut kept = self.remove_entry(manner, messages);
+        kept.truncate_to_common(messages);
         for (at, message) in messages.iter().enumerate().skip(kept.messages.len()) {
             let is_left_out = is_of_its_request(message);
             if !is_left_out {
@@ -85,7 +85,7 @@ impl RequestCache {
 
     /// Removes and returns the entry of this conversation: one with the same first messages. The very first one
     /// may change with each request.
-    fn take(&self, manner: CacheKey, messages: &[Arc<Message>]) -> CachedPart {
+    fn remove_entry(&self, manner: CacheKey, messages: &[Arc<Message>]) -> CachedPart {
         let mut all = lock(&self.kept);
         let begins =
             |kept: &CachedPart| kept.messages.iter().zip(messages).take(2).any(|(a, b)| Arc::ptr_eq(a, b));
@@ -125,7 +125,7 @@ impl CachedPart {
     }
 
     /// Removes the first message that differs from `messages`, and all after it.
-    fn keep(&mut self, messages: &[Arc<Message>]) {
+    fn truncate_to_common(&mut self, messages: &[Arc<Message>]) {
         let is_same = |(old, new): &(&Arc<Message>, &Arc<Message>)| {
             Arc::ptr_eq(old, new) || !holds_values(old) && old == new
         };

@@ -86,14 +86,14 @@ impl Parser {
                 let mut kept = None;
                 self.take_line(&whole, &mut kept, &mut each)?;
                 if let Some(data) = kept {
-                    self.keep(data)?;
+                    self.append_data(data)?;
                 }
                 self.line = whole;
                 self.line.clear();
             }
         }
         if let Some(data) = borrowed {
-            self.keep(data)?;
+            self.append_data(data)?;
         }
         Ok(self.grow(chunk)?)
     }
@@ -127,7 +127,7 @@ impl Parser {
                 Some(data) if self.data.is_empty() => each(Event { name: &self.name, data }),
                 last => {
                     if let Some(data) = last {
-                        self.keep(data)?;
+                        self.append_data(data)?;
                     }
                     match self.data.split_last() {
                         Some((_, data)) => each(Event { name: &self.name, data }),
@@ -141,7 +141,7 @@ impl Parser {
         }
         if let Some(value) = field(line, b"data") {
             if let Some(earlier) = borrowed.replace(value) {
-                self.keep(earlier)?;
+                self.append_data(earlier)?;
             }
         } else if let Some(value) = field(line, b"event") {
             self.name.clear();
@@ -152,7 +152,7 @@ impl Parser {
     }
 
     /// Adds one line to the data of the event.
-    fn keep(&mut self, line: &[u8]) -> Result<(), TooLong> {
+    fn append_data(&mut self, line: &[u8]) -> Result<(), TooLong> {
         if self.data.len() + line.len() + 1 > self.max {
             return Err(TooLong);
         }

@@ -248,10 +248,10 @@ impl Writer {
     /// [`StoreError::CommitUnknown`].
     fn commit(&mut self, group: &[&Append], sync: Sync) -> Result<(), StoreError> {
         if let Some(error) = self.denied() {
-            return self.said(Err(error));
+            return self.note_result(Err(error));
         }
         let done = self.set_sync(sync).and_then(|()| self.write_group(group));
-        let Err(error) = self.faults.report_commit(done) else { return self.said(Ok(())) };
+        let Err(error) = self.faults.report_commit(done) else { return self.note_result(Ok(())) };
         self.head = None;
         roll_back(&self.connection, &error);
         // SQLite can report an error for a commit that succeeded, and the session then tries again. So check
@@ -261,7 +261,7 @@ impl Writer {
         } else {
             is_committed(&self.connection, group)
         };
-        self.said(match there {
+        self.note_result(match there {
             Ok(true) => Ok(()),
             Ok(false) => Err(error),
             Err(unread) => Err(StoreError::CommitUnknown(format!("{error}; then: {unread}"))),
@@ -395,10 +395,10 @@ impl Writer {
         if let Err(error) = &done {
             roll_back(&self.connection, error);
         }
-        self.said(done)
+        self.note_result(done)
     }
 
-    fn said<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+    fn note_result<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         self.health.wrote(&result);
         match &result {
             Err(error @ (StoreError::Unsynced(_) | StoreError::CommitUnknown(_))) => {

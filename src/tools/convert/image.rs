@@ -215,7 +215,7 @@ pub(in crate::tools) mod tests {
         (ImageFormat::WebP, "image/webp"),
     ];
 
-    fn look(bytes: &[u8]) -> Result<(Seen, Vec<u8>), String> {
+    fn decode(bytes: &[u8]) -> Result<(Seen, Vec<u8>), String> {
         let mut out = Vec::new();
         write(bytes, &mut out)?;
         let end = out.iter().position(|byte| *byte == b'\n').unwrap();
@@ -225,7 +225,7 @@ pub(in crate::tools) mod tests {
     #[test]
     fn image_within_limits_is_unchanged() {
         for (format, kind) in FORMATS {
-            let (seen, made) = look(&sample(format, 40, 30)).unwrap();
+            let (seen, made) = decode(&sample(format, 40, 30)).unwrap();
             assert_eq!((seen.media_type.as_str(), seen.width, seen.height), (kind, 40, 30));
             assert_eq!((seen.scaled, made.len()), (None, 0), "{kind}");
         }
@@ -234,12 +234,12 @@ pub(in crate::tools) mod tests {
     #[test]
     fn oversized_image_is_scaled_with_aspect_ratio() {
         for (format, kind) in FORMATS {
-            let (seen, made) = look(&sample(format, 2_100, 21)).unwrap();
+            let (seen, made) = decode(&sample(format, 2_100, 21)).unwrap();
             let scaled = seen.scaled.expect("scaled");
             let expected = if kind == "image/jpeg" { "image/jpeg" } else { "image/png" };
             assert_eq!((scaled.width, scaled.media_type.as_str()), (SCALED_SIDE, expected), "{kind}");
             assert!((15..=16).contains(&scaled.height), "{scaled:?}");
-            let (again, rest) = look(&made).unwrap();
+            let (again, rest) = decode(&made).unwrap();
             assert_eq!((again.width, again.height, rest.len()), (scaled.width, scaled.height, 0));
         }
     }
@@ -251,9 +251,9 @@ pub(in crate::tools) mod tests {
         let exif =
             b"\xFF\xE1\0\x22Exif\0\0MM\0\x2A\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
         let turned = [&plain[..2], exif, &plain[2..]].concat();
-        let (seen, made) = look(&turned).unwrap();
+        let (seen, made) = decode(&turned).unwrap();
         let scaled = seen.scaled.expect("scaled");
-        assert_eq!((scaled.height, look(&made).unwrap().0.height), (SCALED_SIDE, SCALED_SIDE));
+        assert_eq!((scaled.height, decode(&made).unwrap().0.height), (SCALED_SIDE, SCALED_SIDE));
     }
 
     #[test]
@@ -264,11 +264,11 @@ pub(in crate::tools) mod tests {
         bomb[20..24].copy_from_slice(&60_000_u32.to_be_bytes());
         let sum = crc(&bomb[12..29]);
         bomb[29..33].copy_from_slice(&sum.to_be_bytes());
-        let why = look(&bomb).unwrap_err();
+        let why = decode(&bomb).unwrap_err();
         assert!(why.contains("60000×60000"), "{why}");
         let mut bomb = sample(ImageFormat::Gif, 4, 4);
         bomb[6..10].copy_from_slice(&[0xFF; 4]);
-        let why = look(&bomb).unwrap_err();
+        let why = decode(&bomb).unwrap_err();
         assert!(why.contains("65535×65535"), "{why}");
     }
 
@@ -286,18 +286,18 @@ pub(in crate::tools) mod tests {
         for (format, kind) in FORMATS {
             let whole = sample(format, 64, 48);
             let cut = &whole[..whole.len() * 2 / 3];
-            let why = look(cut).expect_err(kind);
+            let why = decode(cut).expect_err(kind);
             assert!(why.contains("decoded"), "{kind}: {why}");
             // A truncated picture never makes the decoder hang or panic.
             for end in (0..whole.len()).step_by(whole.len() / 40 + 1) {
-                let _ = look(&whole[..end]);
+                let _ = decode(&whole[..end]);
             }
             for at in (0..whole.len()).step_by(whole.len() / 60 + 1) {
                 let mut bent = whole.clone();
                 bent[at] ^= 0x55;
-                let _ = look(&bent);
+                let _ = decode(&bent);
             }
         }
-        assert!(look(b"BM not ours").unwrap_err().contains("no PNG"));
+        assert!(decode(b"BM not ours").unwrap_err().contains("no PNG"));
     }
 }

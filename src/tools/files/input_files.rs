@@ -77,7 +77,7 @@ pub(in crate::tools) async fn ingest(
         if bytes.len() as u64 > LARGEST_PICTURE {
             return Err(too_large(&shown, LARGEST_PICTURE));
         }
-        let looked = media::look(settings, bytes, &stop).await.map_err(|why| broken(&why))?;
+        let looked = media::inspect_media(settings, bytes, &stop).await.map_err(|why| broken(&why))?;
         let Looked { blob, .. } = looked.ok_or_else(|| broken("it was stopped"))?;
         return Ok(IngestedFile {
             block: InputBlock::Image(Picture { blob: BlobRef::from(&blob), name }),

@@ -11,7 +11,7 @@ use crate::types::tool::{
 };
 
 /// State of one file.
-enum Found {
+enum PlannedFileState {
     /// The file has the planned content; its read record, if available.
     New(Option<ReadRecord>),
     Old,
@@ -44,13 +44,13 @@ pub(in crate::tools) fn inspect(
     let (mut done, mut undone) = (Vec::new(), Vec::new());
     let mut records = Vec::new();
     for file in &files {
-        match look(context, file) {
-            Found::New(record) => {
+        match inspect_file(context, file) {
+            PlannedFileState::New(record) => {
                 records.extend(record);
                 done.push(file);
             }
-            Found::Old => undone.push(file),
-            Found::Neither(why) => return Inspection::Conflict(why),
+            PlannedFileState::Old => undone.push(file),
+            PlannedFileState::Neither(why) => return Inspection::Conflict(why),
         }
     }
     let changes = done.iter().map(|file| change(file)).collect();
@@ -84,14 +84,16 @@ fn remove_temps(context: &ToolContext, subject: &Subject, call_id: CallId) {
     }
 }
 
-fn look(context: &ToolContext, file: &PlannedFile) -> Found {
+fn inspect_file(context: &ToolContext, file: &PlannedFile) -> PlannedFileState {
     let path = file.path.as_path();
     let shown = context.show(path);
     // Do not follow links that appeared since: only the judged object is checked.
     let loaded = context.hold(path, Access::Edit).and_then(|held| Ok((held.load()?, held)));
     let (found, meta) = match &loaded {
         Ok((found, held)) => (found.as_ref(), held.found.as_ref().map(|found| &found.meta)),
-        Err(refusal) => return Found::Neither(format!("{shown} could not be read: {}", refusal.text)),
+        Err(refusal) => {
+            return PlannedFileState::Neither(format!("{shown} could not be read: {}", refusal.text));
+        }
     };
     let now = found.map(|content| content.sha256.hex());
     let planned_before = file.sha256_before.as_deref();
@@ -100,16 +102,18 @@ fn look(context: &ToolContext, file: &PlannedFile) -> Found {
     let known = known(context, path);
     let is_planned = known.is_none() || known == planned_before || planned_before.is_none() && now.is_none();
     if (known.is_some() && now == known) || (is_planned && now == planned_before) {
-        return Found::Old;
+        return PlannedFileState::Old;
     }
     if !is_planned || now != file.sha256_after.as_deref() {
-        return Found::Neither(format!("{shown} holds neither the content before nor the one after"));
+        return PlannedFileState::Neither(format!(
+            "{shown} holds neither the content before nor the one after"
+        ));
     }
     match (found, meta) {
-        (None, _) => Found::New(None),
+        (None, _) => PlannedFileState::New(None),
         (Some(content), Some(meta)) => {
             let stamp = Stamp::of(meta);
-            Found::New(Some(ReadRecord {
+            PlannedFileState::New(Some(ReadRecord {
                 path: path.to_path_buf(),
                 mtime_ns: stamp.mtime_ns,
                 size: stamp.size,
@@ -119,7 +123,7 @@ fn look(context: &ToolContext, file: &PlannedFile) -> Found {
                 total_lines: None,
             }))
         }
-        (Some(_), None) => Found::Neither(format!("{shown} could not be looked at")),
+        (Some(_), None) => PlannedFileState::Neither(format!("{shown} could not be looked at")),
     }
 }
 

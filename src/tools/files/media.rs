@@ -203,7 +203,7 @@ impl Looked {
 ///
 /// # Errors
 /// Why it cannot be shown, for users.
-pub(in crate::tools) async fn look(
+pub(in crate::tools) async fn inspect_media(
     settings: &Settings,
     bytes: Vec<u8>,
     stop: &CancellationToken,
@@ -234,7 +234,7 @@ pub(in crate::tools) fn read_picture(
     let bytes = load(file, LARGEST_PICTURE, path, &shown)?;
     let (size, sha256) = (bytes.len(), disk::sha256(&bytes));
     // This runs on a blocking thread of the runtime.
-    let looked = match Handle::current().block_on(look(&context.settings, bytes, stop)) {
+    let looked = match Handle::current().block_on(inspect_media(&context.settings, bytes, stop)) {
         Ok(Some(looked)) => looked,
         Ok(None) => return Ok(cancelled()),
         Err(why) => return Err(unreadable(&shown, path, &why)),

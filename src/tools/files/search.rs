@@ -86,7 +86,7 @@ impl Search<'_> {
     /// Runs the search; `None` if it was stopped.
     pub(in crate::tools) fn run(&self, walk: &Walk) -> Option<Answer> {
         let shared = Shared {
-            kept: Mutex::new(Kept::default()),
+            kept: Mutex::new(FirstHits::default()),
             secrets: AtomicUsize::new(0),
             linked: AtomicUsize::new(0),
             names: OnceLock::new(),
@@ -95,7 +95,7 @@ impl Search<'_> {
             self.search_folder(walk, &shared);
         } else if let Ok((file, _)) = self.root.open() {
             let hits = self.search_file(&mut self.wanted.searcher(), file);
-            shared.keep(self.wanted, self.root.path.clone(), hits);
+            shared.add_hits(self.wanted, self.root.path.clone(), hits);
         }
         let kept = shared.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (secrets, linked) = (shared.secrets.into_inner(), shared.linked.into_inner());
@@ -137,7 +137,7 @@ impl Search<'_> {
                     return WalkState::Continue;
                 }
                 let hits = self.search_file(&mut searcher, file);
-                shared.keep(self.wanted, entry.into_path(), hits);
+                shared.add_hits(self.wanted, entry.into_path(), hits);
                 WalkState::Continue
             }
         };
@@ -180,7 +180,7 @@ impl Read for Watched<'_> {
 
 /// Data that the threads share.
 struct Shared {
-    kept: Mutex<Kept>,
+    kept: Mutex<FirstHits>,
     secrets: AtomicUsize,
     /// Number of skipped files with names that must not be read or are unknown.
     linked: AtomicUsize,
@@ -190,7 +190,7 @@ struct Shared {
 
 /// The files with the first lines, as far as known.
 #[derive(Default)]
-struct Kept {
+struct FirstHits {
     files: BTreeMap<PathBuf, Hits>,
     lines: usize,
     bytes: usize,
@@ -215,7 +215,7 @@ impl Shared {
         })
     }
 
-    fn keep(&self, wanted: &Wanted, path: PathBuf, hits: Hits) {
+    fn add_hits(&self, wanted: &Wanted, path: PathBuf, hits: Hits) {
         if hits.matches == 0 {
             return;
         }
@@ -315,7 +315,7 @@ impl Sink for Taker<'_> {
 
 /// The result of a search.
 pub(in crate::tools) struct Answer {
-    kept: Kept,
+    kept: FirstHits,
     secrets: usize,
     linked: usize,
     lines: usize,

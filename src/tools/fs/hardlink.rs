@@ -45,19 +45,19 @@ pub(in crate::tools) fn sensitivity_of_names<'r>(
 ) -> (PathSensitivity, Vec<PathBuf>) {
     let mut search = Search { identity: Identity::of(meta), names: Vec::new(), left: MOST_ENTRIES };
     for folder in delicate_folders(&places.home) {
-        search.look(&folder, 0);
+        search.search_folder(&folder, 0);
     }
     for folder in &places.protected {
-        search.look(folder, 3);
+        search.search_folder(folder, 3);
     }
     let is_filled = is_filled(path);
     let wanted = usize::try_from(meta.nlink()).unwrap_or(usize::MAX);
     for root in roots {
-        search.look(&root.join(".git"), 0);
-        search.look(&root.join(".git/hooks"), 0);
-        search.look(&root.join(".agentd"), 1);
+        search.search_folder(&root.join(".git"), 0);
+        search.search_folder(&root.join(".git/hooks"), 0);
+        search.search_folder(&root.join(".agentd"), 1);
         if search.names.len() < wanted {
-            search.look(root, usize::MAX);
+            search.search_folder(root, usize::MAX);
         }
     }
     search.names.sort();
@@ -78,13 +78,13 @@ const MOST_OF_A_SEARCH: usize = 200_000;
 
 /// All names of the files of a workspace, for a search that finds files with several names.
 pub(in crate::tools) struct Names {
-    files: HashMap<Identity, Known>,
+    files: HashMap<Identity, NameCount>,
     /// Credentials of the home folder and of the daemon.
     delicate: HashSet<Identity>,
 }
 
 #[derive(Default)]
-struct Known {
+struct NameCount {
     names: u64,
     /// Whether one name is a secret or a rule denies reading it.
     kept: bool,
@@ -99,7 +99,7 @@ impl Names {
         kept: &dyn Fn(&Path) -> bool,
         stop: &dyn Fn() -> bool,
     ) -> Self {
-        let mut files: HashMap<Identity, Known> = HashMap::new();
+        let mut files: HashMap<Identity, NameCount> = HashMap::new();
         let mut secrets = SecretNames::new(places);
         let mut folders: VecDeque<PathBuf> = roots.map(Path::to_path_buf).collect();
         // A root inside another one is scanned once.
@@ -168,7 +168,7 @@ struct Search {
 
 impl Search {
     /// Searches for other names in `folder` and up to `depth` levels below it, nearest first.
-    fn look(&mut self, folder: &Path, depth: usize) {
+    fn search_folder(&mut self, folder: &Path, depth: usize) {
         let mut folders = VecDeque::from([(folder.to_path_buf(), depth)]);
         while let Some((folder, depth)) = folders.pop_front() {
             let is_here = fs::symlink_metadata(&folder)

@@ -19,7 +19,7 @@ use crate::tools::disk;
 use crate::tools::disk::Identity;
 use crate::tools::error::ToolError;
 use crate::tools::fs::hardlink;
-use crate::tools::fs::pinned::{Anchor, Found, PinnedPath};
+use crate::tools::fs::pinned::{Anchor, PinnedObject, PinnedPath};
 use crate::tools::fs::resolve;
 use crate::tools::sensitivity::git_config_paths;
 use crate::tools::sensitivity::{Access, SensitivePaths, is_directory, sensitivity, strictest};
@@ -146,7 +146,7 @@ impl Jail {
         let name = below.file_name().map(ToOwned::to_owned);
         let found = match &name {
             None => Some(Arc::new(
-                Found::new(anchor.folder.try_clone().map_err(|e| ToolError::io(&path, &e))?)
+                PinnedObject::new(anchor.folder.try_clone().map_err(|e| ToolError::io(&path, &e))?)
                     .map_err(|e| ToolError::io(&path, &e))?,
             )),
             Some(name) if missing.is_empty() => find(&folder, Path::new(name), &path)?,
@@ -176,7 +176,7 @@ impl Jail {
     fn sensitivity_of_names(
         &self,
         path: &Path,
-        found: &Found,
+        found: &PinnedObject,
         access: Access,
         by_name: PathSensitivity,
         hidden: &dyn Fn(&Path) -> bool,
@@ -274,11 +274,11 @@ fn hold_above(
     }
 }
 
-fn find(folder: &File, name: &Path, path: &Path) -> Result<Option<Arc<Found>>, ToolError> {
+fn find(folder: &File, name: &Path, path: &Path) -> Result<Option<Arc<PinnedObject>>, ToolError> {
     match disk::open_below(folder.as_fd(), name, OFlag::O_PATH, Mode::empty()) {
-        Ok(fd) => {
-            Found::new(File::from(fd)).map(|found| Some(Arc::new(found))).map_err(|e| ToolError::io(path, &e))
-        }
+        Ok(fd) => PinnedObject::new(File::from(fd))
+            .map(|found| Some(Arc::new(found)))
+            .map_err(|e| ToolError::io(path, &e)),
         Err(Errno::ENOENT) => Ok(None),
         Err(errno) => Err(disk::refused(path, errno)),
     }

@@ -49,7 +49,7 @@ pub struct PinnedPath {
     /// `None` for the anchor itself.
     pub(in crate::tools) name: Option<OsString>,
     /// The object that existed when the path was judged.
-    pub(in crate::tools) found: Option<Arc<Found>>,
+    pub(in crate::tools) found: Option<Arc<PinnedObject>>,
 }
 
 /// A folder that stays the same however paths change.
@@ -62,13 +62,13 @@ pub(in crate::tools) struct Anchor {
 
 /// An object that exists.
 #[derive(Debug)]
-pub(in crate::tools) struct Found {
+pub(in crate::tools) struct PinnedObject {
     /// Opened neither for reading nor for writing. It prevents reuse of the object's inode number.
     pub(in crate::tools) handle: File,
     pub(in crate::tools) meta: Metadata,
 }
 
-impl Found {
+impl PinnedObject {
     pub(in crate::tools) fn new(handle: File) -> io::Result<Self> {
         let meta = handle.metadata()?;
         Ok(Self { handle, meta })
@@ -171,7 +171,7 @@ impl PinnedPath {
         Ok(&found.handle)
     }
 
-    fn require_found(&self) -> Result<&Found, ToolError> {
+    fn require_found(&self) -> Result<&PinnedObject, ToolError> {
         self.found.as_deref().ok_or_else(|| ToolError::io(&self.path, &io::ErrorKind::NotFound.into()))
     }
 

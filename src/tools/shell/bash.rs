@@ -140,7 +140,7 @@ pub(in crate::tools) fn prepare(
         diff: None,
         read_only: false,
         change: None,
-        sandbox: Some(choice.told()),
+        sandbox: Some(choice.confinement()),
     })
 }
 
@@ -241,7 +241,7 @@ pub(super) async fn start(
     crash::point("C13.recorded");
     let spool = Spool::new(context.spools.as_deref().cloned(), call_id);
     let output = Output::new(&mut shell, settings, progress, spool);
-    let how = prepared.sandbox.filter(|held| held.unsandboxed).unwrap_or(choice.told());
+    let how = prepared.sandbox.filter(|held| held.unsandboxed).unwrap_or(choice.confinement());
     let lingering = (Arc::clone(&context.lingering), context.session_context.session_id);
     Ok(Some(Started { shell, tree, output, begun, choice, how, ground, powers, cwd, confined, lingering }))
 }
@@ -327,7 +327,7 @@ async fn confine(context: &CommandContext, prepared: &PreparedCall) -> Result<Pl
         true => Choice { level: Level::Rlimits, network: true, guards: false },
         false => sandbox.choose(context.session_context.unattended, here)?,
     };
-    if prepared.sandbox.is_some_and(|judged| choice.told().is_weaker_than(judged)) {
+    if prepared.sandbox.is_some_and(|judged| choice.confinement().is_weaker_than(judged)) {
         return Err(ToolError::new(
             "target_changed",
             "the command would now be held less than when it was judged; try again",

@@ -38,5 +38,5 @@ pub(super) use sweep::sweep;
 
 /// The confinement of a command, and its description for users.
 pub(super) fn confinement_label(choice: sandbox::Choice) -> (Confinement, &'static str) {
-    (choice.told(), choice.words())
+    (choice.confinement(), choice.words())
 }

@@ -46,7 +46,7 @@ pub(super) struct FinishedCommand {
 
 /// The confinement of a command, and the restriction that may have stopped it: `files` or `network`.
 #[derive(serde::Serialize)]
-struct Held {
+struct ReportedConfinement {
     #[serde(flatten)]
     how: Confinement,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,7 +159,7 @@ impl Report<'_> {
             "cwd": cwd.as_ref().unwrap_or(&self.ran.cwd),
             "survivors": survivors,
             "limit": limit_reached.map(Breach::name),
-            "sandbox": Held { how: self.ran.how, blocked: blocked.as_ref().map(|blocked| blocked.by) },
+            "sandbox": ReportedConfinement { how: self.ran.how, blocked: blocked.as_ref().map(|blocked| blocked.by) },
         });
         ToolOutcome {
             status,

@@ -101,10 +101,10 @@ impl Output {
             (0, _) => self.stderr = None,
             _ => {}
         }
-        self.take(which, text);
+        self.add_text(which, text);
     }
 
-    fn take(&mut self, which: usize, text: String) {
+    fn add_text(&mut self, which: usize, text: String) {
         if text.is_empty() {
             return;
         }
@@ -135,7 +135,7 @@ impl Output {
     pub(super) fn close(&mut self) {
         for which in [0, 1] {
             let text = self.texts[which].finish();
-            self.take(which, text);
+            self.add_text(which, text);
         }
     }
 

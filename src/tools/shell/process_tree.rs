@@ -87,7 +87,7 @@ impl Tree {
     }
 
     /// Scans for living members.
-    fn look(&mut self) -> Vec<i32> {
+    fn scan_members(&mut self) -> Vec<i32> {
         let me = i32::try_from(std::process::id()).unwrap_or(0);
         let inside: HashSet<i32> = self.cell.iter().flat_map(CallCgroup::members).collect();
         let processes: Vec<Process> = proc::all().into_iter().filter(|process| process.pid != me).collect();
@@ -208,7 +208,7 @@ impl Tree {
         loop {
             // A scan reads all of /proc, so it does not run on this thread.
             let looked = tokio::task::spawn_blocking(move || {
-                let members = self.look();
+                let members = self.scan_members();
                 // Members whose parents ended are now children of the daemon.
                 proc::reap();
                 (self, members)
@@ -243,7 +243,7 @@ impl Drop for Tree {
         }
         // No code waits here, so only processes that are visible now can be killed.
         for _ in 0..LAST_LOOKS {
-            let members = self.look();
+            let members = self.scan_members();
             if members.is_empty() && !self.in_doubt {
                 break;
             }

@@ -94,7 +94,7 @@ fn replies(message: &[u8], limits: Limits) -> Vec<String> {
             shared.end_subscriptions();
             shared.outbox.end();
             let (mut batch, mut replies) = (Vec::new(), Vec::new());
-            while shared.outbox.take(&mut batch).await {
+            while shared.outbox.next_batch(&mut batch).await {
                 replies.extend(batch.drain(..).map(|out| match out {
                     Out::Reply(reply) => String::from_utf8(reply).expect("a reply is text"),
                     other => panic!("{other:?} is no reply"),

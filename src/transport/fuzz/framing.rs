@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use super::super::framing::{
     Decoder, Frame, Framing, Opening, content_length, http, ndjson, recognise, websocket,
 };
-use super::slow::{self, Told};
+use super::slow::{self, FramingResult};
 
 /// Upper bound for a block of header lines or a request head before it is refused.
 const HEAD: usize = 16 << 10;
@@ -31,23 +31,23 @@ pub fn framing(data: &[u8]) {
     }
     for told in &whole {
         match told {
-            Told::Frame(Frame::Message(message)) | Told::Post(message) => {
+            FramingResult::Frame(Frame::Message(message)) | FramingResult::Post(message) => {
                 assert!(message.len() <= longest, "{} bytes over a limit of {longest}", message.len());
                 comes_back(message);
             }
-            Told::Answer(answer) => {
+            FramingResult::Answer(answer) => {
                 assert!(answer.starts_with(b"HTTP/1.1 ") && answer.ends_with(b"\n"), "{answer:?}");
             }
-            Told::Frame(_) | Told::Broken | Told::Upgrade(_) => {}
+            FramingResult::Frame(_) | FramingResult::Broken | FramingResult::Upgrade(_) => {}
         }
         // A request from a web page is refused, whatever else it asks for.
-        if matches!(told, Told::Upgrade(_) | Told::Post(_)) {
+        if matches!(told, FramingResult::Upgrade(_) | FramingResult::Post(_)) {
             assert!(!names_an_origin(bytes), "a request with an Origin was let in");
         }
     }
 }
 
-fn told<'a>(way: u8, longest: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Told> {
+fn told<'a>(way: u8, longest: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<FramingResult> {
     let state = match way {
         1 => State::Open(Decoder::Ndjson(ndjson::Lines::new(longest))),
         2 => State::Open(Decoder::ContentLength(content_length::Blocks::new(longest))),
@@ -70,7 +70,7 @@ struct Peer {
     longest: usize,
     state: State,
     buffer: BytesMut,
-    told: Vec<Told>,
+    told: Vec<FramingResult>,
 }
 
 enum State {
@@ -101,15 +101,15 @@ impl Peer {
                     let Some(request) = http::head(&mut self.buffer, self.longest) else { return };
                     self.state = match request {
                         http::Request::Answer(answer) => {
-                            self.told.push(Told::Answer(answer));
+                            self.told.push(FramingResult::Answer(answer));
                             State::Over
                         }
                         http::Request::Metrics => {
-                            self.told.push(Told::Answer(http::metrics(None)));
+                            self.told.push(FramingResult::Answer(http::metrics(None)));
                             State::Over
                         }
                         http::Request::WebSocket(accepted) => {
-                            self.told.push(Told::Upgrade(accepted));
+                            self.told.push(FramingResult::Upgrade(accepted));
                             State::Open(Decoder::WebSocket(websocket::Frames::new(self.longest)))
                         }
                         http::Request::Post { length, .. } => State::Body(length),
@@ -120,20 +120,20 @@ impl Peer {
                         return;
                     }
                     let body = self.buffer.split_to(*length).freeze();
-                    self.told.push(Told::Post(body));
+                    self.told.push(FramingResult::Post(body));
                     self.state = State::Over;
                 }
                 State::Open(decoder) => match decoder.next(&mut self.buffer) {
                     Ok(None) => return,
                     Ok(Some(frame)) => {
                         let is_last = matches!(frame, Frame::Goodbye(_));
-                        self.told.push(Told::Frame(frame));
+                        self.told.push(FramingResult::Frame(frame));
                         if is_last {
                             self.state = State::Over;
                         }
                     }
                     Err(_) => {
-                        self.told.push(Told::Broken);
+                        self.told.push(FramingResult::Broken);
                         self.state = State::Over;
                     }
                 },
@@ -156,7 +156,7 @@ impl Peer {
             self.read();
         }
         if let State::Open(decoder) = &mut self.state {
-            self.told.extend(decoder.last(&mut self.buffer).map(Told::Frame));
+            self.told.extend(decoder.last(&mut self.buffer).map(FramingResult::Frame));
         }
     }
 }
@@ -170,7 +170,7 @@ fn comes_back(message: &Bytes) {
         framing.tail(&mut out);
         out
     };
-    let expected = [Told::Frame(Frame::Message(message.clone()))];
+    let expected = [FramingResult::Frame(Frame::Message(message.clone()))];
     assert_eq!(told(2, message.len(), [&sent(Framing::ContentLength)[..]]), expected);
     // A reply is JSON text: never blank, without line ends.
     if !message.contains(&b'\n') && !message.ends_with(b"\r") && !message.trim_ascii().is_empty() {

@@ -7,7 +7,7 @@ use super::super::framing::{Frame, websocket};
 
 /// Result for a peer's bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum FramingResult {
     Frame(Frame),
     /// The framing could not be followed any further.
     Broken,
@@ -17,14 +17,14 @@ pub(super) enum Told {
     Post(Bytes),
 }
 
-fn message(bytes: &[u8]) -> Told {
-    Told::Frame(Frame::Message(Bytes::copy_from_slice(bytes)))
+fn message(bytes: &[u8]) -> FramingResult {
+    FramingResult::Frame(Frame::Message(Bytes::copy_from_slice(bytes)))
 }
 
-const TOO_LONG: Told = Told::Frame(Frame::TooLong);
+const TOO_LONG: FramingResult = FramingResult::Frame(Frame::TooLong);
 
 /// Newline-delimited JSON.
-pub(super) fn lines(bytes: &[u8], longest: usize) -> Vec<Told> {
+pub(super) fn lines(bytes: &[u8], longest: usize) -> Vec<FramingResult> {
     let pieces: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     let is_blank = |line: &[u8]| line.iter().all(u8::is_ascii_whitespace);
     let mut found = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn lines(bytes: &[u8], longest: usize) -> Vec<Told> {
 }
 
 /// `Content-Length` blocks.
-pub(super) fn blocks(bytes: &[u8], longest: usize) -> Vec<Told> {
+pub(super) fn blocks(bytes: &[u8], longest: usize) -> Vec<FramingResult> {
     let mut found = Vec::new();
     let mut rest = bytes;
     'blocks: loop {
@@ -52,7 +52,7 @@ pub(super) fn blocks(bytes: &[u8], longest: usize) -> Vec<Told> {
         loop {
             let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
                 if header + rest.len() > 8 << 10 {
-                    found.push(Told::Broken);
+                    found.push(FramingResult::Broken);
                 }
                 return found;
             };
@@ -60,21 +60,21 @@ pub(super) fn blocks(bytes: &[u8], longest: usize) -> Vec<Told> {
             let line = rest[..end].trim_ascii();
             rest = &rest[end + 1..];
             if header > 8 << 10 {
-                found.push(Told::Broken);
+                found.push(FramingResult::Broken);
                 return found;
             }
             if line.is_empty() {
                 match length {
                     None if header <= 2 => continue 'blocks,
                     None => {
-                        found.push(Told::Broken);
+                        found.push(FramingResult::Broken);
                         return found;
                     }
                     Some(_) => break,
                 }
             }
             let Some(colon) = line.iter().position(|byte| *byte == b':') else {
-                found.push(Told::Broken);
+                found.push(FramingResult::Broken);
                 return found;
             };
             if line[..colon].trim_ascii().eq_ignore_ascii_case(b"content-length") {
@@ -86,7 +86,7 @@ pub(super) fn blocks(bytes: &[u8], longest: usize) -> Vec<Told> {
                 match number.filter(|_| !digits.is_empty()) {
                     Some(number) => length = Some(number),
                     None => {
-                        found.push(Told::Broken);
+                        found.push(FramingResult::Broken);
                         return found;
                     }
                 }
@@ -111,7 +111,7 @@ pub(super) fn blocks(bytes: &[u8], longest: usize) -> Vec<Told> {
 }
 
 /// A client's WebSocket frames, as defined in RFC 6455 section 5.2.
-pub(super) fn frames(bytes: &[u8], longest: usize) -> Vec<Told> {
+pub(super) fn frames(bytes: &[u8], longest: usize) -> Vec<FramingResult> {
     let mut found = Vec::new();
     let mut at = 0;
     // The message so far, and whether it was already found too long.
@@ -121,7 +121,7 @@ pub(super) fn frames(bytes: &[u8], longest: usize) -> Vec<Told> {
         let (fin, reserved, opcode) = (first & 0x80 != 0, first & 0x70, first & 0x0f);
         let is_control = opcode & 8 != 0;
         if reserved != 0 || !matches!(opcode, 0..=2 | 8..=10) || (is_control && !fin) {
-            found.push(Told::Broken);
+            found.push(FramingResult::Broken);
             return found;
         }
         let (extended, masked) = (second & 0x7f, second & 0x80 != 0);
@@ -136,7 +136,7 @@ pub(super) fn frames(bytes: &[u8], longest: usize) -> Vec<Told> {
             _ => number.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)),
         };
         if is_control && length > 125 {
-            found.push(Told::Broken);
+            found.push(FramingResult::Broken);
             return found;
         }
         at += 2 + size;
@@ -148,7 +148,7 @@ pub(super) fn frames(bytes: &[u8], longest: usize) -> Vec<Told> {
             &[]
         };
         if !masked || (!is_control && (opcode == 0) != sofar.is_some()) {
-            found.push(Told::Broken);
+            found.push(FramingResult::Broken);
             return found;
         }
         let available = (bytes.len() - at) as u64;
@@ -180,13 +180,13 @@ pub(super) fn frames(bytes: &[u8], longest: usize) -> Vec<Told> {
         at += length as usize;
         match opcode {
             8 => {
-                found.push(Told::Frame(Frame::Goodbye(goodbye(&payload))));
+                found.push(FramingResult::Frame(Frame::Goodbye(goodbye(&payload))));
                 return found;
             }
             9 => {
                 let mut pong = vec![0x8a, payload.len() as u8];
                 pong.extend(payload);
-                found.push(Told::Frame(Frame::Answer(pong.into())));
+                found.push(FramingResult::Frame(Frame::Answer(pong.into())));
             }
             _ => {}
         }

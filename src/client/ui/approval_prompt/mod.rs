@@ -132,7 +132,7 @@ impl ApprovalPrompt {
         }
         // There is at most one reader: the old one ends before the new one begins.
         self.keys = None;
-        let keys = Keys::take()?;
+        let keys = Keys::enter_raw_mode()?;
         if keys.had_input() {
             self.timing.key_pressed(now);
         }
@@ -264,7 +264,7 @@ impl ApprovalPrompt {
                     show_keys(request, out)?;
                 }
                 Typed::Done => {
-                    let said = Some(words.take()).filter(|w| !w.trim().is_empty());
+                    let said = Some(words.take_text()).filter(|w| !w.trim().is_empty());
                     let answer = prompt::approval(request, Decision::Deny, Scope::Once, said);
                     out.aside(&Line::default())?;
                     return Ok(self.answered(answer));

@@ -40,13 +40,13 @@ impl Write for Frame {
 
 /// A backend that stores the cursor position and the terminal size instead of asking the terminal.
 /// Asking would mean waiting for the terminal's reply between the keys.
-struct Known {
+struct FixedSizeBackend {
     inner: CrosstermBackend<Frame>,
     at: Position,
     size: Size,
 }
 
-impl Backend for Known {
+impl Backend for FixedSizeBackend {
     type Error = io::Error;
 
     fn draw<'a, I>(&mut self, content: I) -> io::Result<()>
@@ -92,7 +92,7 @@ impl Backend for Known {
 pub(super) struct Screen<W: Write> {
     out: W,
     frame: Frame,
-    terminal: Terminal<Known>,
+    terminal: Terminal<FixedSizeBackend>,
     size: Size,
     /// First row of the viewport.
     top: u16,
@@ -183,8 +183,14 @@ impl<W: Write> Screen<W> {
 }
 
 /// A viewport of `height` rows from the cursor's row on; rows above it scroll up if needed.
-fn viewport(frame: &Frame, size: Size, row: u16, height: u16) -> io::Result<(Terminal<Known>, u16)> {
-    let backend = Known { inner: CrosstermBackend::new(frame.clone()), at: Position::new(0, row), size };
+fn viewport(
+    frame: &Frame,
+    size: Size,
+    row: u16,
+    height: u16,
+) -> io::Result<(Terminal<FixedSizeBackend>, u16)> {
+    let backend =
+        FixedSizeBackend { inner: CrosstermBackend::new(frame.clone()), at: Position::new(0, row), size };
     let mut terminal =
         Terminal::with_options(backend, TerminalOptions { viewport: Viewport::Inline(height) })?;
     let top = terminal.get_frame().area().y;

@@ -38,7 +38,7 @@ impl Editor {
     }
 
     /// Takes the text, adds it to the history and leaves the line empty.
-    pub fn take(&mut self) -> String {
+    pub fn take_text(&mut self) -> String {
         let text = std::mem::take(&mut self.text);
         if !text.trim().is_empty() && self.history.last() != Some(&text) {
             self.history.push(text.clone());

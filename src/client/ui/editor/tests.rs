@@ -28,7 +28,7 @@ fn apply(editor: &mut Editor, action: char) {
         'w' => editor.delete_word(),
         'u' => editor.delete_to_start(),
         'k' => editor.delete_to_end(),
-        't' => drop(editor.take()),
+        't' => drop(editor.take_text()),
         other => editor.insert(&other.to_string()),
     }
 }
@@ -54,7 +54,7 @@ fn editor_history_returns_to_draft() {
     let mut editor = Editor::default();
     for said in ["first", "second", "second"] {
         editor.insert(said);
-        assert_eq!(editor.take(), said);
+        assert_eq!(editor.take_text(), said);
     }
     editor.insert("draft");
     let mut seen = Vec::new();

@@ -31,7 +31,7 @@ use collect::{Collected, collect};
 pub(in crate::judge) use grants::Grant;
 use grants::Grants;
 use oversized::condense;
-use pattern::{CommandPattern, Found, Programs};
+use pattern::{CommandPattern, PatternMatch, Programs};
 
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::programs::inner_commands::inner_commands;
@@ -134,7 +134,7 @@ impl<'a> ParsedLine<'a> {
     }
 
     /// Searches for the command of a rule.
-    pub(in crate::judge) fn finds(&self, pattern: &CommandPattern) -> Found {
+    pub(in crate::judge) fn finds(&self, pattern: &CommandPattern) -> PatternMatch {
         pattern.finds(self.text, &self.all, self.programs.get_or_init(|| Programs::of(&self.all)))
     }
 

@@ -25,7 +25,7 @@ pub(in crate::judge) enum CommandPattern {
 
 /// Result of searching a line for the command of a deny or ask rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::judge) enum Found {
+pub(in crate::judge) enum PatternMatch {
     /// The command is absent.
     No,
     /// The command cannot be excluded: a word may become the command only when the shell runs.
@@ -116,18 +116,25 @@ impl CommandPattern {
     }
 
     /// Searches all commands of a line for the command of a deny or ask rule.
-    pub(in crate::judge::shell) fn finds(&self, text: &str, all: &Collected, programs: &Programs) -> Found {
+    pub(in crate::judge::shell) fn finds(
+        &self,
+        text: &str,
+        all: &Collected,
+        programs: &Programs,
+    ) -> PatternMatch {
         if self.is_text(text) {
-            return Found::Yes;
+            return PatternMatch::Yes;
         }
         let (own, exact): (Vec<&str>, bool) = match self {
-            Self::Exact { words: None, .. } => return if all.hidden { Found::Perhaps } else { Found::No },
+            Self::Exact { words: None, .. } => {
+                return if all.hidden { PatternMatch::Perhaps } else { PatternMatch::No };
+            }
             Self::Exact { words: Some(words), .. } => (words.iter().map(|w| w.text.as_str()).collect(), true),
             Self::Prefix(words) => (words.iter().map(String::as_str).collect(), false),
         };
         // If the line is too large, only the first words are compared.
         let exact = exact && !all.over;
-        let mut found = if all.hidden { Found::Perhaps } else { Found::No };
+        let mut found = if all.hidden { PatternMatch::Perhaps } else { PatternMatch::No };
         let Some((wanted, rest)) = own.split_first() else { return found };
         let program = program_name(wanted);
         let plain = rest.first().filter(|argument| !is_option(argument));
@@ -141,22 +148,22 @@ impl CommandPattern {
         for view in places.into_iter().flatten().flat_map(|place| programs.at(place)) {
             let (now, looked) = is_it(all.words(*view), &own, exact, view.open);
             found = found.max(now);
-            if found == Found::Yes {
+            if found == PatternMatch::Yes {
                 return found;
             }
             if !programs.looks.spend(looked) {
-                return Found::Perhaps;
+                return PatternMatch::Perhaps;
             }
         }
         // Names that are known only at run time, and commands that an unknown program may run.
         let maybe = programs.at(Place::Maybe(program));
         if maybe.len() > MOST_GUESSES || programs.unknown.len() > MOST_GUESSES {
-            return Found::Perhaps;
+            return PatternMatch::Perhaps;
         }
         for view in programs.unknown.iter().chain(maybe) {
             let (now, looked) = is_it(all.words(*view), &own, false, view.open);
-            if now > Found::No || !programs.looks.spend(looked) {
-                return Found::Perhaps;
+            if now > PatternMatch::No || !programs.looks.spend(looked) {
+                return PatternMatch::Perhaps;
             }
         }
         found
@@ -311,18 +318,18 @@ const MOST_OPTIONS: usize = 2_000;
 
 /// Whether the command at the start of `words` is the one of the pattern, and how many words were
 /// inspected.
-fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, usize) {
+fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (PatternMatch, usize) {
     let (Some((program, arguments)), Some((wanted, rest))) = (words.split_first(), pattern.split_first())
     else {
-        return (Found::No, 1);
+        return (PatternMatch::No, 1);
     };
     if !can_equal(program, wanted, true) {
-        return (Found::No, 1);
+        return (PatternMatch::No, 1);
     }
     let mut looked = if exact { 1 + arguments.len() / 4 } else { 1 };
     let here = compare(arguments, rest, exact, open);
     let mut found = here;
-    if found < Found::Yes && rest.first().is_some_and(|word| !word.starts_with('-')) {
+    if found < PatternMatch::Yes && rest.first().is_some_and(|word| !word.starts_with('-')) {
         let is_git = program_name(wanted) == "git";
         let mut at = 0;
         // Options before the subcommand, with their values where that is known or possible.
@@ -334,11 +341,11 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, u
             // A name that is computed here may be that of the command.
             let names = |word: &Word| word.text.to_ascii_lowercase().contains("alias.");
             if is_git && (names(word) || known && arguments.get(at + 1).is_some_and(names)) {
-                found = found.max(Found::Perhaps);
+                found = found.max(PatternMatch::Perhaps);
             }
             // A value that is not literal may expand to several words, or none.
             if known && arguments.get(at + 1).is_some_and(|value| !value.is_literal()) {
-                found = found.max(Found::Perhaps);
+                found = found.max(PatternMatch::Perhaps);
             }
             if !is_git && at + 2 <= arguments.len() {
                 found = found.max(compare(&arguments[at + 2..], rest, exact, open));
@@ -349,45 +356,48 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, u
             // An unknown option may take the next word.
             if is_git && !known && !GIT_FLAGS.contains(&word.text.as_str()) && !word.text.contains('=') {
                 let behind = compare(arguments.get(at + 1..).unwrap_or(&[]), rest, exact, open);
-                found = found.max(behind.min(Found::Perhaps));
+                found = found.max(behind.min(PatternMatch::Perhaps));
             }
             if at > MOST_OPTIONS && !is_git {
-                found = found.max(Found::Perhaps);
+                found = found.max(PatternMatch::Perhaps);
                 break;
             }
         }
     }
-    (if program.is_literal() || is_at_home(program) { found } else { found.min(Found::Perhaps) }, looked)
+    (
+        if program.is_literal() || is_at_home(program) { found } else { found.min(PatternMatch::Perhaps) },
+        looked,
+    )
 }
 
-fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {
+fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> PatternMatch {
     // Other words come first, so not all of them need to be inspected.
     if let (Some(word), Some(wanted)) = (words.first(), pattern.first())
         && !can_equal(word, wanted, false)
     {
-        return Found::No;
+        return PatternMatch::No;
     }
     if exact && words.len() > pattern.len() && !words.iter().any(|word| !word.is_literal()) {
-        return Found::No;
+        return PatternMatch::No;
     }
-    let mut found = Found::Yes;
+    let mut found = PatternMatch::Yes;
     for (at, wanted) in pattern.iter().enumerate() {
         match words.get(at) {
             // A word that is not literal may expand to any number of words.
             Some(word) if !word.is_literal() => {
-                return if can_equal(word, wanted, false) { Found::Perhaps } else { Found::No };
+                return if can_equal(word, wanted, false) { PatternMatch::Perhaps } else { PatternMatch::No };
             }
             Some(word) if word.text == *wanted => {}
-            Some(_) => return Found::No,
-            None if open => return Found::Perhaps,
-            None => return Found::No,
+            Some(_) => return PatternMatch::No,
+            None if open => return PatternMatch::Perhaps,
+            None => return PatternMatch::No,
         }
     }
     if exact && words.len() > pattern.len() {
-        found = Found::Perhaps;
+        found = PatternMatch::Perhaps;
     }
     if exact && open {
-        found = Found::Perhaps;
+        found = PatternMatch::Perhaps;
     }
     found
 }

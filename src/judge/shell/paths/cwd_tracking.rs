@@ -120,7 +120,7 @@ struct Sets<'f> {
 }
 
 impl Sets<'_> {
-    fn keep(&mut self, mut set: Vec<String>) -> usize {
+    fn limit_set(&mut self, mut set: Vec<String>) -> usize {
         // Long paths are dear to compare. Beyond the measure all of them are the same.
         self.folders.work_budget.spend(40 + set.iter().map(String::len).sum::<usize>());
         set.sort();
@@ -144,7 +144,7 @@ impl Sets<'_> {
             return *found;
         }
         let to = |cwd: &String| resolve::resolve(&target.text, home, cwd, self.folders);
-        let set = self.keep(self.all[from].iter().map(to).collect());
+        let set = self.limit_set(self.all[from].iter().map(to).collect());
         self.steps.insert(key, set);
         set
     }
@@ -157,7 +157,7 @@ impl Sets<'_> {
         if let Some(found) = self.unions.get(&key) {
             return *found;
         }
-        let set = self.keep(self.all[one].iter().chain(self.all[other].iter()).cloned().collect());
+        let set = self.limit_set(self.all[one].iter().chain(self.all[other].iter()).cloned().collect());
         self.unions.insert(key, set);
         set
     }

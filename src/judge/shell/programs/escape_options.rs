@@ -170,7 +170,7 @@ impl Rows {
                 (path || piece.split('/').any(|part| part == "..")) && (call.outside)(piece)
             };
             if value.split(['=', ':', ',']).any(leaves) {
-                return said(text);
+                return escape_reason(text);
             }
         }
         None
@@ -236,7 +236,7 @@ impl Rows {
 /// Reason for a command with too many arguments to inspect.
 pub(in crate::judge::shell) const TOO_COMPLEX: &str = "there is too much in this line to be judged";
 
-fn said(text: &str) -> Option<String> {
+fn escape_reason(text: &str) -> Option<String> {
     Some(format!("{text} makes the program do more than its grant says"))
 }
 
@@ -284,7 +284,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
             // A pattern that selects tests is not a path.
             let chooses = matches!(words[here - 1].text.as_str(), "-k" | "-m");
             if row.outside && is_free(here) && !chooses && (call.outside)(text) {
-                return said(text);
+                return escape_reason(text);
             }
             continue;
         }
@@ -299,7 +299,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
             return Some(TOO_COMPLEX.to_owned());
         }
         if *everything && is_free(here) && !fine.contains(&text) {
-            return said(text);
+            return escape_reason(text);
         }
         let is_option = text.starts_with('-') && text != "-";
         if ended || behind || !is_option {
@@ -313,7 +313,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
                     || row.outside && (call.outside)(text)
             };
             if is_free(here) && hit() {
-                return said(text);
+                return escape_reason(text);
             }
             if ended || !is_option {
                 continue;
@@ -341,10 +341,10 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
                 taken |= only_outside && joined.is_none();
                 let value_is_free = is_free(here) || (joined.is_none() && is_free(here + 1));
                 if only_outside && value_is_free && (call.outside)(value) {
-                    return said(&format!("{option} {value}"));
+                    return escape_reason(&format!("{option} {value}"));
                 }
                 if !only_outside && is_free(here) && !goes_nowhere(row.names, option, value) {
-                    return said(option);
+                    return escape_reason(option);
                 }
             }
         }
@@ -363,7 +363,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
                 if goes_nowhere(row.names, &format!("-{letter}"), value) {
                     break;
                 }
-                return said(&format!("-{letter}"));
+                return escape_reason(&format!("-{letter}"));
             }
             if row.outside_letters.has(letter) {
                 let value = if rest.is_empty() { next.unwrap_or_default() } else { rest };
@@ -371,7 +371,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
                 let place_of_value = if rest.is_empty() { here + 1 } else { here };
                 taken |= rest.is_empty();
                 if (is_free(place_of_value)) && (call.outside)(value) {
-                    return said(&format!("-{letter} {value}"));
+                    return escape_reason(&format!("-{letter} {value}"));
                 }
                 break;
             }

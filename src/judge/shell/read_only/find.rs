@@ -1,7 +1,7 @@
 //! `find` with only read-only tests and actions.
 
 use crate::judge::shell::lex::word::Word;
-use crate::judge::shell::read_only::Look;
+use crate::judge::shell::read_only::ReadPaths;
 use crate::judge::shell::read_only::programs::Shows;
 
 /// Tests and actions without an argument.
@@ -15,7 +15,7 @@ const FILES: &str = "-newer -anewer -cnewer -samefile";
 
 /// The paths that it reads: first folders, then the tests for the files in them. It treats any word
 /// after an option as its value.
-pub(super) fn look(words: &[Word]) -> Option<Look> {
+pub(super) fn read_paths(words: &[Word]) -> Option<ReadPaths> {
     if !words.iter().all(Word::is_literal) {
         return None;
     }
@@ -38,5 +38,5 @@ pub(super) fn look(words: &[Word]) -> Option<Look> {
             _ => return None,
         };
     }
-    Some(Look { shows: Shows::Names, paths })
+    Some(ReadPaths { shows: Shows::Names, paths })
 }

@@ -5,8 +5,8 @@ use crate::judge::shell::paths::resolve::Folders;
 use crate::judge::shell::paths::resolve::Repository;
 use crate::judge::shell::programs::option_spec::{GivenOption, Parts};
 use crate::judge::shell::read_only::programs;
-use crate::judge::shell::read_only::programs::{Shows, Told};
-use crate::judge::shell::read_only::{Look, names_a_file, values_that_may_be_paths};
+use crate::judge::shell::read_only::programs::{OperandKinds, Shows};
+use crate::judge::shell::read_only::{ReadPaths, names_a_file, values_that_may_be_paths};
 
 /// Position of the verb, or where it would be.
 pub(super) fn verb_at(words: &[Word]) -> usize {
@@ -15,7 +15,7 @@ pub(super) fn verb_at(words: &[Word]) -> usize {
 }
 
 /// The paths that the command reads.
-pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option<Look> {
+pub(super) fn read_paths(words: &[Word], cwds: &[String], folders: &Folders) -> Option<ReadPaths> {
     // Below its top a workspace may contain another repository, whose settings run programs: content
     // can look like a bare repository.
     if cwds.iter().any(|cwd| *cwd != folders.workspace) || folders.repository == Repository::Content {
@@ -35,9 +35,9 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
     let formats = parts.options.iter().filter(|option| matches!(option.name, "--format" | "--pretty"));
     let mut formats = formats.map(|option| option.value.unwrap_or_default());
     let lists = match verb.operands {
-        Told::Shown => false,
-        Told::Listed(flags) if parts.operands.is_empty() || parts.has(flags) => true,
-        Told::Listed(_) => return None,
+        OperandKinds::Shown => false,
+        OperandKinds::Listed(flags) if parts.operands.is_empty() || parts.has(flags) => true,
+        OperandKinds::Listed(_) => return None,
     };
     let is_told = |at: &usize| call[*at].is_literal() || !lists && call[*at].marks.has(Marks::GLOB);
     let passes = !parts.options.iter().any(is_odd)
@@ -51,7 +51,7 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
     if !lists {
         paths.extend(&parts.operands);
     }
-    Some(Look { shows: Shows::Content, paths: paths.into_iter().map(|path| at + path).collect() })
+    Some(ReadPaths { shows: Shows::Content, paths: paths.into_iter().map(|path| at + path).collect() })
 }
 
 /// `--format=…` without parts that run gpg: `%G?` and similar, also with modifiers after `%`

@@ -18,13 +18,13 @@ use crate::judge::shell::programs::option_spec::{OptionValue, Parts};
 use programs::{Operands, ReadOnlyProgram, Shows};
 
 /// The paths to check for a command whose options are all known.
-struct Look {
+struct ReadPaths {
     shows: Shows,
     /// The words that may name files.
     paths: Vec<usize>,
 }
 
-impl Look {
+impl ReadPaths {
     /// The command reads no files at all.
     const SAYS: Self = Self { shows: Shows::Names, paths: Vec::new() };
 }
@@ -34,11 +34,11 @@ pub(in crate::judge::shell) fn refuses(words: &[Word], cwds: &[String], folders:
     let name = words[0].text.as_str();
     let look = match name {
         "command" => resolves(words),
-        "echo" => words[1..].iter().all(says_itself).then_some(Look::SAYS),
+        "echo" => words[1..].iter().all(says_itself).then_some(ReadPaths::SAYS),
         "printf" => prints(words),
         "test" | "[" => tests(words),
-        "find" => find::look(words),
-        "git" => git::look(words, cwds, folders),
+        "find" => find::read_paths(words),
+        "git" => git::read_paths(words, cwds, folders),
         _ => programs::program(name).and_then(|row| by_table(words, row)),
     };
     let Some(look) = look else { return true };
@@ -72,13 +72,13 @@ fn says_itself(word: &Word) -> bool {
 }
 
 /// `command -v git`.
-fn resolves(words: &[Word]) -> Option<Look> {
+fn resolves(words: &[Word]) -> Option<ReadPaths> {
     let is_plain = words.len() == 3 && words.iter().all(Word::is_literal);
-    (is_plain && matches!(words[1].text.as_str(), "-v" | "-V")).then_some(Look::SAYS)
+    (is_plain && matches!(words[1].text.as_str(), "-v" | "-V")).then_some(ReadPaths::SAYS)
 }
 
 /// `printf FORMAT …`: only format directives that print. `%n` assigns.
-fn prints(words: &[Word]) -> Option<Look> {
+fn prints(words: &[Word]) -> Option<ReadPaths> {
     let at = if words.get(1)?.text == "--" { 2 } else { 1 };
     let format = words.get(at)?;
     // A width with many digits floods the output.
@@ -89,12 +89,12 @@ fn prints(words: &[Word]) -> Option<Look> {
     let kinds = format.text.replace("%%", "");
     let is_tame =
         format.is_literal() && !format.text.starts_with('-') && kinds.split('%').skip(1).all(prints);
-    (is_tame && words[at..].iter().all(says_itself)).then_some(Look::SAYS)
+    (is_tame && words[at..].iter().all(says_itself)).then_some(ReadPaths::SAYS)
 }
 
 /// `test …` and `[ … ]`: operators that read files, numbers and texts. `-v` and `-R` evaluate
 /// subscripts.
-fn tests(words: &[Word]) -> Option<Look> {
+fn tests(words: &[Word]) -> Option<ReadPaths> {
     const OPERATORS: &str = "-a -b -c -d -e -f -g -h -k -p -r -s -u -w -x -G -L -N -O -S -z -n -o -nt -ot -ef -eq -ne -lt -le -gt -ge";
     let is_fine = |word: &Word| {
         let text = word.text.as_str();
@@ -106,15 +106,15 @@ fn tests(words: &[Word]) -> Option<Look> {
     };
     let is_path = |at: &usize| !words[*at].text.starts_with('-') && !words[*at].marks.has(Marks::NUMBER);
     let paths = (1..words.len()).filter(is_path).collect();
-    words.iter().all(is_fine).then_some(Look { shows: Shows::Names, paths })
+    words.iter().all(is_fine).then_some(ReadPaths { shows: Shows::Names, paths })
 }
 
 /// A program of the table.
-fn by_table(words: &[Word], row: &ReadOnlyProgram) -> Option<Look> {
+fn by_table(words: &[Word], row: &ReadOnlyProgram) -> Option<ReadPaths> {
     let asks_for_help =
         |word: &Word| word.is_literal() && matches!(word.text.as_str(), "--help" | "--version");
     if words.len() == 2 && asks_for_help(&words[1]) {
-        return Some(Look::SAYS);
+        return Some(ReadPaths::SAYS);
     }
     let parts = row.options.parts(words)?;
     let word = |at: &usize| &words[*at];
@@ -155,7 +155,7 @@ fn by_table(words: &[Word], row: &ReadOnlyProgram) -> Option<Look> {
     };
     let mut paths = values_that_may_be_paths(&parts);
     paths.extend(of_operands);
-    Some(Look { shows: row.shows, paths })
+    Some(ReadPaths { shows: row.shows, paths })
 }
 
 /// The values that may name files. If options end at the first operand, all later words are files.

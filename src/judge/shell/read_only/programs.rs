@@ -258,12 +258,12 @@ const NONE: &str = "";
 pub(super) struct Verb {
     name: &'static str,
     pub(super) options: OptionSpec,
-    pub(super) operands: Told,
+    pub(super) operands: OperandKinds,
 }
 
 /// Kinds of operands of a git verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum OperandKinds {
     /// Revisions and paths.
     Shown,
     /// Names and patterns of names, together with one of these options; without an option, the verb
@@ -272,7 +272,7 @@ pub(super) enum Told {
 }
 
 const fn verb(name: &'static str, letters: &'static str, long: [&'static str; 2]) -> Verb {
-    Verb { name, options: OptionSpec { letters, long }, operands: Told::Shown }
+    Verb { name, options: OptionSpec { letters, long }, operands: OperandKinds::Shown }
 }
 
 const fn lists(
@@ -281,7 +281,7 @@ const fn lists(
     long: &'static str,
     flags: &'static [&'static str],
 ) -> Verb {
-    Verb { name, options: OptionSpec { letters, long: [long, NONE] }, operands: Told::Listed(flags) }
+    Verb { name, options: OptionSpec { letters, long: [long, NONE] }, operands: OperandKinds::Listed(flags) }
 }
 
 /// With one of these options `branch` and `tag` list, whatever follows (git-branch(1), git-tag(1)).

@@ -120,7 +120,7 @@ impl Stream {
     }
 
     fn input(&mut self, deltas: Vec<Delta>) -> Input {
-        let bytes = deltas.iter().map(said).sum();
+        let bytes = deltas.iter().map(delta_text_bytes).sum();
         self.rests_until =
             self.pace.record(deltas.len(), bytes, Instant::now(), ActiveModelCall::are_others());
         Input::Deltas { token: self.token, deltas }
@@ -400,7 +400,7 @@ impl EffectRunner {
                 let (mut began, mut bytes) = (false, 0);
                 while let Some(deltas) = batches.recv().await {
                     began |= deltas.iter().any(|delta| !matches!(delta, Delta::Silence { .. }));
-                    bytes += deltas.iter().map(said).sum::<usize>();
+                    bytes += deltas.iter().map(delta_text_bytes).sum::<usize>();
                     if bytes > HELPER_BYTES {
                         // The receiver is gone, so end the stream.
                         break;
@@ -446,7 +446,7 @@ fn too_long() -> ModelFault {
 }
 
 /// Bytes of text in a delta.
-fn said(delta: &Delta) -> usize {
+fn delta_text_bytes(delta: &Delta) -> usize {
     match delta {
         Delta::Text { text, .. } | Delta::Thinking { text, .. } => text.len(),
         Delta::ToolInput { json, .. } => json.len(),

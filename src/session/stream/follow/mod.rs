@@ -127,9 +127,9 @@ impl Follower {
     ///
     /// # Errors
     /// The store could not be read. The call may be repeated.
-    pub async fn take(&mut self, most: usize) -> Result<Vec<Arc<str>>, SessionError> {
+    pub async fn next_events(&mut self, most: usize) -> Result<Vec<Arc<str>>, SessionError> {
         let newest = self.feed.last_seq();
-        let lines = self.look(most).await?;
+        let lines = self.read_entries(most).await?;
         self.nothing_at = lines.is_empty().then_some(newest);
         self.pass(lines, most).await
     }
@@ -141,7 +141,7 @@ impl Follower {
     #[cfg(test)]
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<str>>>, SessionError> {
         while self.ready().await {
-            let events = self.take(PAGE_BYTES).await?;
+            let events = self.next_events(PAGE_BYTES).await?;
             if !events.is_empty() {
                 return Ok(Some(events));
             }
@@ -155,7 +155,7 @@ impl Follower {
         self.cursor
     }
 
-    async fn look(&mut self, most: usize) -> Result<Vec<Entry>, SessionError> {
+    async fn read_entries(&mut self, most: usize) -> Result<Vec<Entry>, SessionError> {
         if self.is_live
             && let ReadResult::Entries(lines) = self.feed.after(self.cursor, most)
         {
@@ -191,7 +191,7 @@ impl Follower {
                     break 'lines;
                 }
                 cursor = if piece.is_last { line.seq - 1 } else { cursor + 1 };
-                inside.take(&piece);
+                inside.record_part(&piece);
                 out.push(piece.at(cursor));
             }
             // The store may be slightly ahead of the feed. The feed then repeats deltas of a message that the
@@ -202,7 +202,7 @@ impl Follower {
                     if is_streamed && inside.rest == Rest::Item =>
                 {
                     if let Some(piece) = source.piece(*first_seq, inside).await? {
-                        inside.take(&piece);
+                        inside.record_part(&piece);
                         out.push(piece.at(line.seq));
                     }
                     cursor = line.seq;
@@ -238,7 +238,7 @@ impl Passed {
 
 impl Inside {
     /// Records that a part of the completed message was passed on.
-    fn take(&mut self, piece: &rebuilt_deltas::Piece) {
+    fn record_part(&mut self, piece: &rebuilt_deltas::Piece) {
         self.sent += piece.text.len();
         self.rest = if piece.is_last { Rest::None } else { Rest::Item };
     }

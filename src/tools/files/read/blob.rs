@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::tools::context::{Blobs, ToolContext};
 use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::read::{Input, Look};
+use crate::tools::files::read::{FileScan, Input};
 use crate::tools::fs::text::Charset;
 use crate::types::blob::{Attachment, AttachmentKind, BlobRef, PDF};
 use crate::types::ids::BlobId;
@@ -77,7 +77,7 @@ pub(super) fn run(
     }
     let bytes = blob.bytes;
     let first = input.offset.unwrap_or(1).max(1);
-    let mut look = Look::new(Charset::UTF8, input.window('\n'));
+    let mut look = FileScan::new(Charset::UTF8, input.window('\n'));
     let mut at = 0;
     loop {
         if stop.is_cancelled() {
@@ -87,12 +87,12 @@ pub(super) fn run(
             .read(blob_id, at, CHUNK)
             .map_err(|why| ToolError::new("io_error", format!("{blob_id} could not be read: {why}")))?;
         at += piece.len() as u64;
-        look.take(&piece);
+        look.add_piece(&piece);
         if piece.is_empty() {
             break;
         }
         if at >= bytes {
-            look.take(&[]);
+            look.add_piece(&[]);
             break;
         }
     }

@@ -142,7 +142,7 @@ fn read(
     file.seek(SeekFrom::Start(0)).map_err(io)?;
 
     let first = input.offset.unwrap_or(1).max(1);
-    let mut look = Look::new(charset, input.window(feed));
+    let mut look = FileScan::new(charset, input.window(feed));
     let mut hash = Sha256::new();
     let mut bytes = 0_u64;
     let mut chunk = vec![0; CHUNK];
@@ -155,7 +155,7 @@ fn read(
             hash.update(&chunk[..n]);
         }
         bytes += n as u64;
-        look.take(&chunk[..n]);
+        look.add_piece(&chunk[..n]);
         if n == 0 {
             break;
         }
@@ -280,7 +280,7 @@ fn read_notebook(
 }
 
 /// A file that is scanned piece by piece.
-struct Look {
+struct FileScan {
     charset: Charset,
     decoder: Decoder,
     /// Remaining bytes of the byte order mark.
@@ -288,14 +288,14 @@ struct Look {
     window: Window,
 }
 
-impl Look {
+impl FileScan {
     fn new(charset: Charset, window: Window) -> Self {
         let decoder = charset.encoding.new_decoder_without_bom_handling();
         Self { charset, decoder, skip: charset.bom, window }
     }
 
     /// Continues with the next piece; an empty one is the end.
-    fn take(&mut self, piece: &[u8]) {
+    fn add_piece(&mut self, piece: &[u8]) {
         let last = piece.is_empty();
         let fresh = &piece[self.skip.min(piece.len())..];
         self.skip -= piece.len() - fresh.len();
@@ -311,7 +311,7 @@ impl Look {
         loop {
             out.reserve(self.decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(CHUNK));
             let (result, read, _) = self.decoder.decode_to_string(bytes, &mut out, last);
-            self.window.take(&out);
+            self.window.add_piece(&out);
             out.clear();
             bytes = &bytes[read..];
             if result == encoding_rs::CoderResult::InputEmpty {
@@ -330,9 +330,9 @@ pub(in crate::tools) fn shown(
     limit: u64,
 ) -> Option<(String, u64)> {
     let (charset, feed) = sniff(head, Path::new("file")).ok()?;
-    let mut look = Look::new(charset, Window::new(first, limit, feed));
-    pieces.filter(|piece| !piece.is_empty()).for_each(|piece| look.take(piece));
-    look.take(&[]);
+    let mut look = FileScan::new(charset, Window::new(first, limit, feed));
+    pieces.filter(|piece| !piece.is_empty()).for_each(|piece| look.add_piece(piece));
+    look.add_piece(&[]);
     let shown = look.window.finish();
     Some((shown.text, shown.total))
 }

@@ -90,14 +90,14 @@ impl Window {
         }
     }
 
-    pub(super) fn take(&mut self, piece: &str) {
+    pub(super) fn add_piece(&mut self, piece: &str) {
         for part in piece.split_inclusive(self.feed) {
             let (line, ends) = match part.strip_suffix(self.feed) {
                 Some(line) => (line, true),
                 None => (part, false),
             };
             if self.is_wanted() {
-                self.keep(line);
+                self.append_part(line);
             }
             if ends {
                 self.end_line();
@@ -107,7 +107,7 @@ impl Window {
         }
     }
 
-    fn keep(&mut self, part: &str) {
+    fn append_part(&mut self, part: &str) {
         for c in part.chars() {
             if self.pending_return {
                 self.pending_return = false;
@@ -200,7 +200,7 @@ mod tests {
 
     fn window(first: u64, limit: u64, pieces: &[&str]) -> (String, u64, u64) {
         let mut window = Window::new(first, limit, '\n');
-        pieces.iter().for_each(|piece| window.take(piece));
+        pieces.iter().for_each(|piece| window.add_piece(piece));
         let shown = window.finish();
         (shown.text, shown.last, shown.total)
     }
@@ -232,7 +232,7 @@ mod tests {
     fn column_beyond_all_lines_is_reported() {
         let told = |column: u64| {
             let mut window = Window::new(1, 9, '\n').beginning_at(column);
-            window.take("abcd\nab\n\nabc\r\n");
+            window.add_piece("abcd\nab\n\nabc\r\n");
             window.finish().into_answer(1)
         };
         let numbers = ["     1\td", "     2\t", "     3\t", "     4\t", "(4 lines in total)"];

@@ -9,7 +9,7 @@ use crate::types::tool::{Barrier, Blocked};
 
 /// The text for the model.
 pub(in crate::tools::shell) fn words(blocked: &Blocked, choice: Choice) -> String {
-    let level = choice.told().level;
+    let level = choice.confinement().level;
     // Do not mention restrictions that the level cannot enforce.
     let held = match choice.level {
         Level::Bubblewrap => {

@@ -122,7 +122,7 @@ struct CachedPlaceholders {
 
 impl PlaceholderCache {
     /// Keeps them for the session's next command and replaces those kept before. Call it in a runtime.
-    pub(super) fn keep(&self, session: SessionId, placed: Placeholders) {
+    pub(super) fn store_placeholders(&self, session: SessionId, placed: Placeholders) {
         if placed.is_empty() {
             return;
         }
@@ -212,20 +212,20 @@ mod tests {
         let mut mint = Mint::new(0, Seed(1));
         let (one, other) = (mint.session(), mint.session());
         let lingering = PlaceholderCache { moment: Duration::from_secs(3600), ..PlaceholderCache::default() };
-        lingering.keep(one, place());
+        lingering.store_placeholders(one, place());
         let first = inode();
         // The next command takes over the placeholder.
         let next = place();
-        lingering.keep(one, next);
+        lingering.store_placeholders(one, next);
         assert_eq!(inode(), first);
-        lingering.keep(other, place());
+        lingering.store_placeholders(other, place());
         lingering.end(one);
         assert_eq!(inode(), first, "another session has left it too");
         lingering.end(other);
         assert!(!path.exists());
 
         // A placeholder that another program removed is created again.
-        lingering.keep(one, place());
+        lingering.store_placeholders(one, place());
         std::fs::remove_file(&path).unwrap();
         let again = place();
         assert!(path.exists());
@@ -241,7 +241,7 @@ mod tests {
         let path = dir.path().join("commondir");
         let lingering = PlaceholderCache { moment: Duration::from_millis(1), ..PlaceholderCache::default() };
         let placed = Placeholders::new(std::slice::from_ref(&path), None).unwrap();
-        lingering.keep(Mint::new(0, Seed(1)).session(), placed);
+        lingering.store_placeholders(Mint::new(0, Seed(1)).session(), placed);
         let gone = async {
             while path.exists() {
                 tokio::task::yield_now().await;

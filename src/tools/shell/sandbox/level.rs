@@ -91,7 +91,7 @@ impl Choice {
     }
 
     /// The value for the journal.
-    pub(in crate::tools) fn told(self) -> Confinement {
+    pub(in crate::tools) fn confinement(self) -> Confinement {
         Confinement { level: self.level.words().0, network: self.network, unsandboxed: false }
     }
 }
@@ -157,7 +157,7 @@ impl SandboxSettings {
     #[must_use]
     pub fn least_level(&self, here: &Available) -> u8 {
         let levels = [false, true].map(|unattended| self.choose(unattended, here));
-        levels.iter().flatten().map(|choice| choice.told().level).min().unwrap_or(0)
+        levels.iter().flatten().map(|choice| choice.confinement().level).min().unwrap_or(0)
     }
 
     fn missing(&self, why: &str) -> ToolError {

@@ -38,10 +38,10 @@ impl Available {
     /// Runs the tests at the first call; later calls get the same result. Takes at most five seconds per level.
     pub async fn here() -> &'static Self {
         static HERE: OnceCell<Available> = OnceCell::const_new();
-        HERE.get_or_init(Self::look).await
+        HERE.get_or_init(Self::probe).await
     }
 
-    async fn look() -> Self {
+    async fn probe() -> Self {
         let abi = landlock_abi();
         let bwrap = find("bwrap");
         let mut here = Self {

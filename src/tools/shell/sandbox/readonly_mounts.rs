@@ -346,15 +346,15 @@ fn is_missing(error: &io::Error) -> bool {
 
 /// Whether the opened file has no name any more.
 fn is_removed(opened: libc::c_int) -> bool {
-    look(opened).is_some_and(|stat| stat.st_nlink == 0)
+    stat_descriptor(opened).is_some_and(|stat| stat.st_nlink == 0)
 }
 
 fn is_folder(opened: libc::c_int) -> bool {
-    look(opened).is_some_and(|stat| stat.st_mode & libc::S_IFMT == libc::S_IFDIR)
+    stat_descriptor(opened).is_some_and(|stat| stat.st_mode & libc::S_IFMT == libc::S_IFDIR)
 }
 
 #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
-fn look(opened: libc::c_int) -> Option<libc::stat> {
+fn stat_descriptor(opened: libc::c_int) -> Option<libc::stat> {
     // SAFETY: the kernel writes one `stat`, for which all zeroes are a valid value.
     unsafe {
         let mut stat: libc::stat = std::mem::zeroed();

@@ -50,13 +50,13 @@ pub(in crate::tools::shell) struct Confined {
     /// Arguments in front of the command: bubblewrap with its options.
     wrapper: Vec<OsString>,
     variables: Vec<(&'static str, PathBuf)>,
-    held: Arc<Held>,
+    held: Arc<ChildRestrictions>,
     placed: Placeholders,
 }
 
 /// Restrictions that the child enforces after the fork.
 #[derive(Debug, Default)]
-struct Held {
+struct ChildRestrictions {
     rules: Option<Arc<OwnedFd>>,
     filter: Option<BpfProgram>,
     guards: Guards,
@@ -68,7 +68,7 @@ struct Held {
 impl Confined {
     /// A sandbox without restrictions.
     pub(in crate::tools::shell) fn free() -> Self {
-        let held = Held { new_privileges: true, ..Held::default() };
+        let held = ChildRestrictions { new_privileges: true, ..ChildRestrictions::default() };
         Self {
             wrapper: Vec::new(),
             variables: Vec::new(),
@@ -102,9 +102,9 @@ impl Confined {
         let absent = there(&absent);
         let filter = filter_of(choice, here.abi)?;
         let (mut held, mut wrapper) = if choice.level == Level::Bubblewrap {
-            Held::for_bubblewrap(choice, layout, &absent, root, here)?
+            ChildRestrictions::for_bubblewrap(choice, layout, &absent, root, here)?
         } else {
-            (Held::for_landlock(choice, layout, &absent, root, here)?, Vec::new())
+            (ChildRestrictions::for_landlock(choice, layout, &absent, root, here)?, Vec::new())
         };
         let temp = if choice.level == Level::Bubblewrap {
             let fd = readable(&seccomp::bytes(&filter))?;
@@ -122,7 +122,7 @@ impl Confined {
 
     /// Call it when the command has ended. The session's next command may reuse the placeholders.
     pub(in crate::tools::shell) fn leave(self, lingering: &PlaceholderCache, session: SessionId) {
-        lingering.keep(session, self.placed);
+        lingering.store_placeholders(session, self.placed);
     }
 
     /// Variables that override those of the environment.
@@ -285,7 +285,7 @@ fn prefer_for_oom() {
     }
 }
 
-impl Held {
+impl ChildRestrictions {
     /// The mounts and rules at level 3, and bubblewrap with its options, except for those of a single start.
     fn for_bubblewrap(
         choice: Choice,

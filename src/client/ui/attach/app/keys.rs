@@ -166,7 +166,7 @@ impl App {
             };
         }
         if let Some(id) = self.denying.take() {
-            let words = Some(self.editor.take()).filter(|w| !w.trim().is_empty());
+            let words = Some(self.editor.take_text()).filter(|w| !w.trim().is_empty());
             let request = self.requests.iter().find(|r| r.request_id == id)?;
             return Some(Effect::Approve(prompt::approval(request, Decision::Deny, Scope::Once, words)));
         }
@@ -177,7 +177,7 @@ impl App {
             self.notice = "the session has ended and takes no more input".into();
             return None;
         }
-        Some(Effect::Submit(self.editor.take()))
+        Some(Effect::Submit(self.editor.take_text()))
     }
 
     /// Whether a key answers the open request.

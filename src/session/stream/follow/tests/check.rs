@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::session::stream::follow::tests::fixture::{FeedFixture, Reader, Told};
+use crate::session::stream::follow::tests::fixture::{FeedFixture, Reader, StreamedMessage};
 use crate::session::stream::follow::*;
 
 impl FeedFixture {
@@ -49,7 +49,7 @@ impl FeedFixture {
         Ok(())
     }
 
-    fn check_message(&self, reader: &Reader, told: &Told) -> Result<(), String> {
+    fn check_message(&self, reader: &Reader, told: &StreamedMessage) -> Result<(), String> {
         let end = told.last_seq.unwrap_or(Seq::MAX);
         let until = reader.until.unwrap_or(Seq::MAX);
         if reader.after >= end || until < told.first_seq {

@@ -73,7 +73,7 @@ pub(super) struct Streamed {
 }
 
 /// A message with its complete text, stored separately from the journal.
-pub(super) struct Told {
+pub(super) struct StreamedMessage {
     pub item_id: ItemId,
     pub first_seq: Seq,
     pub last_seq: Option<Seq>,
@@ -82,7 +82,7 @@ pub(super) struct Told {
     pub steps: Vec<(Seq, usize, usize)>,
 }
 
-impl Told {
+impl StreamedMessage {
     /// Bytes of a block up to a cursor.
     pub fn before(&self, block: usize, cursor: Seq) -> usize {
         let steps = self.steps.iter().filter(|(seq, at, _)| *seq <= cursor && *at == block);
@@ -108,7 +108,7 @@ pub(super) struct FeedFixture {
     id: SessionId,
     pub feed: Arc<Feed>,
     pub next: Seq,
-    pub told: Vec<Told>,
+    pub told: Vec<StreamedMessage>,
     pub readers: Vec<Reader>,
     pub hold: bool,
     pub held: Vec<Entry>,
@@ -167,7 +167,7 @@ impl FeedFixture {
         }
     }
 
-    fn streaming(&mut self) -> Option<&mut Told> {
+    fn streaming(&mut self) -> Option<&mut StreamedMessage> {
         self.told.last_mut().filter(|told| told.last_seq.is_none())
     }
 
@@ -176,7 +176,7 @@ impl FeedFixture {
             Act::Begin if self.streaming().is_none() && self.tool.is_none() => {
                 let item_id = Mint::new(i64::try_from(self.next).unwrap(), Seed(2)).item();
                 let first_seq = self.next;
-                self.told.push(Told {
+                self.told.push(StreamedMessage {
                     item_id,
                     first_seq,
                     last_seq: None,

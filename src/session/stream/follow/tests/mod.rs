@@ -309,7 +309,7 @@ async fn truncated_text_is_rebuilt_for_late_follower() {
         );
         for reader in &mut fixture.readers {
             while reader.follower.cursor() < fixture.feed.last_seq() {
-                let events = soon(reader.follower.take(100_000)).await.unwrap();
+                let events = soon(reader.follower.next_events(100_000)).await.unwrap();
                 let bytes: usize = events.iter().map(|event| event.len()).sum();
                 assert!(bytes <= 100_000 + 65_536, "{bytes} bytes at once");
                 assert!(

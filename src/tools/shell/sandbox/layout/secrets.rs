@@ -179,7 +179,7 @@ impl<'h> HomeDir<'h> {
         &self.real
     }
 
-    fn look(&self, name: &Path) -> io::Result<SFlag> {
+    fn file_type(&self, name: &Path) -> io::Result<SFlag> {
         let stat = fstatat(&self.folder, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
         Ok(SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()))
     }
@@ -191,7 +191,7 @@ impl<'h> HomeDir<'h> {
             let mut path = PathBuf::new();
             Path::new(name).components().all(|part| {
                 path.push(part);
-                self.look(&path).is_ok_and(|kind| kind != SFlag::S_IFLNK)
+                self.file_type(&path).is_ok_and(|kind| kind != SFlag::S_IFLNK)
             })
         };
         let is_real = self.real == self.path;
@@ -213,7 +213,7 @@ impl<'h> HomeDir<'h> {
         let mut found = Vec::new();
         for (name, folder) in &TABLE.names {
             let Folder::There(around) = &folders[*folder] else { continue };
-            let real = match self.look(name) {
+            let real = match self.file_type(name) {
                 Ok(kind) => match around.as_ref().filter(|_| kind != SFlag::S_IFLNK).zip(name.file_name()) {
                     Some((around, file)) => Ok(around.join(file)),
                     None => self.path.join(name).canonicalize(),
@@ -242,7 +242,7 @@ impl<'h> HomeDir<'h> {
     /// Resolves a folder within another folder.
     fn within(&self, folder: &Path, above: &Folder) -> Folder {
         let Folder::There(above) = above else { return Folder::Missing };
-        match (self.look(folder), above.as_ref().zip(folder.file_name())) {
+        match (self.file_type(folder), above.as_ref().zip(folder.file_name())) {
             (Ok(SFlag::S_IFDIR), Some((above, last))) => Folder::There(Some(above.join(last))),
             (Ok(SFlag::S_IFDIR | SFlag::S_IFLNK), _) => match self.path.join(folder).canonicalize() {
                 Ok(real) if real.is_dir() => Folder::There(Some(real)),

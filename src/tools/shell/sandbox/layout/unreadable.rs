@@ -14,7 +14,7 @@ use crate::tools::disk::{is_missing, is_plain};
 const MOST_LINKS: usize = 40;
 
 /// Result of following a path.
-enum Way {
+enum FollowResult {
     To(PathBuf),
     Nowhere,
     /// Stops at a folder that cannot be searched now, or in which the name is too long.
@@ -25,7 +25,7 @@ enum Way {
 
 /// Follows a path, including those links for which `follows` returns true. It receives the folder and the path
 /// of the link.
-fn way(path: &Path, follows: &mut dyn FnMut(&Path, &Path) -> bool) -> Way {
+fn way(path: &Path, follows: &mut dyn FnMut(&Path, &Path) -> bool) -> FollowResult {
     let parts =
         |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
     let (mut rest, mut at, mut links) = (parts(path), PathBuf::new(), 0);
@@ -39,24 +39,24 @@ fn way(path: &Path, follows: &mut dyn FnMut(&Path, &Path) -> bool) -> Way {
             Ok(meta) if meta.is_symlink() => {
                 links += 1;
                 if links > MOST_LINKS || !follows(&at, &next) {
-                    return Way::Link;
+                    return FollowResult::Link;
                 }
-                let Ok(to) = fs::read_link(&next) else { return Way::Nowhere };
+                let Ok(to) = fs::read_link(&next) else { return FollowResult::Nowhere };
                 rest.extend(parts(&to));
             }
             Ok(_) => at = next,
-            Err(error) if is_missing(&error) => return Way::Nowhere,
-            Err(_) => return Way::UpTo(at),
+            Err(error) if is_missing(&error) => return FollowResult::Nowhere,
+            Err(_) => return FollowResult::UpTo(at),
         }
     }
-    Way::To(at)
+    FollowResult::To(at)
 }
 
 /// The ancestor of a path, with links followed, that cannot be searched now and belongs to the daemon's user. A
 /// command may open such a folder again. Also returns a folder in which the name is too long.
 pub(super) fn barrier(path: &Path) -> Option<PathBuf> {
     match way(path, &mut |_, _| true) {
-        Way::UpTo(at) if is_ours(&at) => Some(at),
+        FollowResult::UpTo(at) if is_ours(&at) => Some(at),
         _ => None,
     }
 }
@@ -87,7 +87,7 @@ pub(super) fn without_own_links(path: &Path) -> Option<PathBuf> {
     }
     let is_root = nix::unistd::geteuid().is_root();
     match way(path, &mut |folder, link| folder == Path::new("/") || !is_root && !is_ours(link)) {
-        Way::To(real) => Some(real),
+        FollowResult::To(real) => Some(real),
         _ => None,
     }
 }
