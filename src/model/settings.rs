@@ -112,13 +112,16 @@ impl fmt::Debug for Provider {
 }
 
 /// The kind of a provider: an API, or recorded answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProviderKind {
     /// Anthropic Messages: `base_url` + `/v1/messages`.
     Anthropic,
     /// OpenAI Chat Completions: `base_url` + `/chat/completions`.
+    #[serde(rename = "openai_chat")]
     OpenAiChat,
     /// OpenAI Responses: `base_url` + `/responses`.
+    #[serde(rename = "openai_responses")]
     OpenAiResponses,
     /// Plays a cassette, without a network.
     Replay,

@@ -5,10 +5,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::api::endpoint::{self, Env};
+use crate::model::ProviderKind;
 use crate::types::permission::RuleKind;
 
 pub use permission_tables::{Network, SandboxLevel};
-pub use tables::{Config, LogFormat, LogLevel, OnRateLimit, Provider, ProviderKind};
+pub use tables::{Config, LogFormat, LogLevel, OnRateLimit, Provider};
 
 mod changes;
 mod limits;
@@ -143,15 +144,15 @@ impl Config {
         if let Some(host) = set("OLLAMA_HOST") {
             let host = if host.contains("://") { host } else { format!("http://{host}") };
             let base_url = format!("{}/v1", host.trim_end_matches('/'));
-            self.providers.insert("ollama".into(), provider(ProviderKind::OpenaiChat, Some(base_url), None));
+            self.providers.insert("ollama".into(), provider(ProviderKind::OpenAiChat, Some(base_url), None));
             self.from_environment.insert("providers.ollama".into(), "OLLAMA_HOST");
         }
         if set("OPENAI_API_KEY").is_some() {
             let base_url = set("OPENAI_BASE_URL").unwrap_or_else(|| "https://api.openai.com/v1".into());
             // Most servers that are compatible with OpenAI support Chat Completions only.
             let kind = match is_openai(&base_url) {
-                true => ProviderKind::OpenaiResponses,
-                false => ProviderKind::OpenaiChat,
+                true => ProviderKind::OpenAiResponses,
+                false => ProviderKind::OpenAiChat,
             };
             let made = provider(kind, Some(base_url), Some("OPENAI_API_KEY"));
             self.providers.insert("openai".into(), made);
@@ -349,16 +350,16 @@ mod tests {
     #[test]
     fn openai_key_creates_responses_provider_for_vendor_url() {
         for (base_url, kind) in [
-            (None, ProviderKind::OpenaiResponses),
-            (Some("https://api.openai.com/v1"), ProviderKind::OpenaiResponses),
-            (Some("https://api.openai.com/v1/"), ProviderKind::OpenaiResponses),
-            (Some("https://eu.api.openai.com/v1"), ProviderKind::OpenaiResponses),
-            (Some("http://127.0.0.1:8080/v1"), ProviderKind::OpenaiChat),
-            (Some("https://openrouter.ai/api/v1"), ProviderKind::OpenaiChat),
-            (Some("https://API.openai.com:443/v1"), ProviderKind::OpenaiResponses),
-            (Some("https://api.openai.com.example.org/v1"), ProviderKind::OpenaiChat),
-            (Some("https://api.openai.com@example.org/v1"), ProviderKind::OpenaiChat),
-            (Some("https://example.org/api.openai.com"), ProviderKind::OpenaiChat),
+            (None, ProviderKind::OpenAiResponses),
+            (Some("https://api.openai.com/v1"), ProviderKind::OpenAiResponses),
+            (Some("https://api.openai.com/v1/"), ProviderKind::OpenAiResponses),
+            (Some("https://eu.api.openai.com/v1"), ProviderKind::OpenAiResponses),
+            (Some("http://127.0.0.1:8080/v1"), ProviderKind::OpenAiChat),
+            (Some("https://openrouter.ai/api/v1"), ProviderKind::OpenAiChat),
+            (Some("https://API.openai.com:443/v1"), ProviderKind::OpenAiResponses),
+            (Some("https://api.openai.com.example.org/v1"), ProviderKind::OpenAiChat),
+            (Some("https://api.openai.com@example.org/v1"), ProviderKind::OpenAiChat),
+            (Some("https://example.org/api.openai.com"), ProviderKind::OpenAiChat),
         ] {
             let mut config = Config::default();
             config.fill_from_environment(&|name| match name {

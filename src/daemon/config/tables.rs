@@ -11,7 +11,7 @@ use super::limits::Limits;
 use super::permission_tables::{Permissions, Sandbox};
 use super::source::Source;
 use super::values::CgroupChoice;
-use crate::model::ReplayReasoning;
+use crate::model::{ProviderKind, ReplayReasoning};
 use crate::types::ablation::Ablation;
 use crate::types::config_values::{Size, Span, dollars, part};
 use crate::types::permission::Mode;
@@ -183,20 +183,6 @@ pub struct Provider {
     /// For `anthropic`: the API version that is sent as a header.
     #[serde(default)]
     pub api_version: Option<String>,
-}
-
-/// The APIs of providers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProviderKind {
-    /// Anthropic Messages.
-    Anthropic,
-    /// OpenAI Responses.
-    OpenaiResponses,
-    /// OpenAI Chat Completions.
-    OpenaiChat,
-    /// Answers from a recorded file, without network.
-    Replay,
 }
 
 /// `[models]`

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::daemon::config::{Config, OnRateLimit, ProviderKind};
+use crate::daemon::config::{Config, OnRateLimit};
 use crate::daemon::error::DaemonError;
 use crate::daemon::wiring::millis;
 use crate::engine;
-use crate::model::{self, Key, ModelError, ModelFacts, Models, ProviderKind};
+use crate::model::{self, Key, ModelError, ModelFacts, Models};
 use crate::types::model::ModelRef;
 
 /// Time limit for connecting to a provider.
@@ -26,12 +26,6 @@ pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
                 (None, None, Some(command)) => Key::Command(command.clone()),
                 (None, None, None) => Key::None,
             };
-            let kind = match provider.kind {
-                ProviderKind::Anthropic => ProviderKind::Anthropic,
-                ProviderKind::OpenaiResponses => ProviderKind::OpenAiResponses,
-                ProviderKind::OpenaiChat => ProviderKind::OpenAiChat,
-                ProviderKind::Replay => ProviderKind::Replay,
-            };
             let made = model::Provider {
                 base_url: provider.base_url.clone(),
                 key,
@@ -40,7 +34,7 @@ pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
                 record: provider.record.clone(),
                 store: provider.store,
                 api_version: provider.api_version.clone(),
-                ..model::Provider::new(kind)
+                ..model::Provider::new(provider.kind)
             };
             (name.clone(), made)
         })

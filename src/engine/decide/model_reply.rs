@@ -12,7 +12,7 @@ use crate::engine::state::{Activity, CONTEXT_OVERFLOW, Call, Stage};
 use crate::types::event::{Event, Phase, UsageReason};
 use crate::types::ids::{CallId, ItemId, Seq};
 use crate::types::message::{Block, Role, ToolCall};
-use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
+use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ReplyBlock, StopReason};
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
 use crate::types::usage::{ModelSnapshot, Usage};
 

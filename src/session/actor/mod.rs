@@ -254,7 +254,8 @@ impl Actor {
         self.leases.set_idle(rests);
         if !rests {
             self.state.idle_since = None;
-            self.state.evict = false;
+            // Git facts may still be gathered for a new session: it is unloaded after that.
+            self.state.evict &= self.engine.turn_id().is_none();
             return None;
         }
         let now = Instant::now();
