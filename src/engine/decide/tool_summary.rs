@@ -6,22 +6,49 @@ use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::state::{Call, Stage};
 use crate::types::event::Event;
 
-/// How calls of a tool are counted: verb, singular, plural, and the argument that names the target. Calls of the
-/// same target count once. Other tools are counted as `called NAME 2 times`.
-const KINDS: [(&str, &[&str], &str, &str, Option<&str>); 7] = [
-    ("read", &["Read"], "file", "files", Some("file_path")),
-    ("edited", &["Edit", "MultiEdit", "Write", "ApplyPatch"], "file", "files", Some("file_path")),
-    ("edited", &["NotebookEdit"], "notebook", "notebooks", Some("notebook_path")),
-    ("searched for", &["Grep", "Glob"], "pattern", "patterns", Some("pattern")),
-    ("listed", &["LS"], "folder", "folders", Some("path")),
-    ("ran", &["Bash"], "command", "commands", None),
-    ("fetched", &["WebFetch"], "page", "pages", Some("url")),
+/// How calls of some tools are counted. Calls of the same target count once.
+struct CountedAs {
+    verb: &'static str,
+    tools: &'static [&'static str],
+    one: &'static str,
+    many: &'static str,
+    /// The argument that names the target.
+    target: Option<&'static str>,
+}
+
+/// All other tools are counted as `called NAME 2 times`.
+const COUNTED: [CountedAs; 7] = [
+    CountedAs { verb: "read", tools: &["Read"], one: "file", many: "files", target: Some("file_path") },
+    CountedAs {
+        verb: "edited",
+        tools: &["Edit", "MultiEdit", "Write", "ApplyPatch"],
+        one: "file",
+        many: "files",
+        target: Some("file_path"),
+    },
+    CountedAs {
+        verb: "edited",
+        tools: &["NotebookEdit"],
+        one: "notebook",
+        many: "notebooks",
+        target: Some("notebook_path"),
+    },
+    CountedAs {
+        verb: "searched for",
+        tools: &["Grep", "Glob"],
+        one: "pattern",
+        many: "patterns",
+        target: Some("pattern"),
+    },
+    CountedAs { verb: "listed", tools: &["LS"], one: "folder", many: "folders", target: Some("path") },
+    CountedAs { verb: "ran", tools: &["Bash"], one: "command", many: "commands", target: None },
+    CountedAs { verb: "fetched", tools: &["WebFetch"], one: "page", many: "pages", target: Some("url") },
 ];
 
 /// One line about these calls, for example `read 2 files, ran 1 command; 1 failed`.
 fn summarize(calls: &[Call]) -> String {
     let mut parts = Vec::new();
-    for (verb, tools, one, many, target) in KINDS {
+    for CountedAs { verb, tools, one, many, target } in COUNTED {
         let of: Vec<&Call> = calls.iter().filter(|call| tools.contains(&call.call.tool.as_str())).collect();
         let count = match target {
             // A call without the argument (a patch names its files inside) counts by itself.
@@ -39,7 +66,7 @@ fn summarize(calls: &[Call]) -> String {
             parts.push(format!("{verb} {count} {}", if count == 1 { one } else { many }));
         }
     }
-    let is_known = |tool: &str| KINDS.iter().any(|(_, tools, ..)| tools.contains(&tool));
+    let is_known = |tool: &str| COUNTED.iter().any(|counted| counted.tools.contains(&tool));
     let others: BTreeSet<&str> =
         calls.iter().map(|call| call.call.tool.as_str()).filter(|tool| !is_known(tool)).collect();
     for tool in others {
