@@ -69,13 +69,20 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// The name of an environment variable for error texts. Users write keys into `api_key_env` by mistake, so any other
+/// text is not shown.
+fn shown(name: &str) -> &str {
+    let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    if name.bytes().all(is_name) { name } else { "the variable that api_key_env names" }
+}
+
 impl Key {
     /// Reads the key; `Ok(None)` if the provider needs none. `variable` is the vendor's usual environment
     /// variable, for the error text. Cancel-safe: a running command is killed.
     pub(super) async fn read(&self, provider: &str, variable: &str) -> Result<Option<Secret>, ModelFault> {
         let missing = |why: String| {
             let set = match self {
-                Key::Env(name) => name.as_str(),
+                Key::Env(name) => shown(name),
                 _ => variable,
             };
             ModelFault::new(
@@ -88,7 +95,9 @@ impl Key {
         };
         let text = match self {
             Key::None => return Ok(None),
-            Key::Env(name) => std::env::var(name).map_err(|_| missing(format!("{name} is not set")))?,
+            Key::Env(name) => {
+                std::env::var(name).map_err(|_| missing(format!("{} is not set", shown(name))))?
+            }
             Key::File(path) => from_file(path, true).await.map_err(missing)?,
             Key::Credential(name) => {
                 let folder = std::env::var_os(CREDENTIALS);

@@ -39,6 +39,12 @@ pub(in crate::session) async fn history_point(
         let why = "this item is not complete yet: wait for it, or name an earlier one";
         return Err(SessionError::BadParam("item_id", why.into()));
     }
+    let Page { rows, .. } = shared.store.events_after(key, found.last_seq - 1, 1, PAGE_BYTES).await?;
+    let last = rows.first().and_then(|row| serde_json::from_str::<Envelope>(&row.body).ok());
+    if matches!(last.map(|last| last.event), Some(Event::MessageCompleted { candidate: true, .. })) {
+        let why = "this is one of two answers to choose from; name the item that followed the choice";
+        return Err(SessionError::BadParam("item_id", why.into()));
+    }
     Ok(HistoryPoint { first_seq: found.first_seq, last_seq: found.last_seq })
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ids::BlobId;
+use super::invisible_chars::is_invisible;
 use super::message::Message;
 use super::sampling::Sampling;
 use super::thinking::Thinking;
@@ -25,10 +26,17 @@ pub struct ModelRef {
     pub model: String,
 }
 
+/// Maximum length of `PROVIDER/MODEL`.
+const MAX_NAME_BYTES: usize = 256;
+
 impl FromStr for ModelRef {
     type Err = &'static str;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once('/') {
+            // Names are shown in logs and on screens.
+            Some(_) if text.len() > MAX_NAME_BYTES || text.chars().any(is_invisible) => {
+                Err("a model's name has at most 256 bytes and no invisible characters")
+            }
             Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {
                 Ok(Self { provider: provider.into(), model: model.into() })
             }

@@ -48,8 +48,8 @@ pub(super) fn collect(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path
         seen: HashSet::new(),
         including: Vec::new(),
         bytes: 0,
-        skipped_count: 0,
-        collected: Collected::default(),
+        files: Vec::new(),
+        skipped: Vec::new(),
     };
     if let Some(dir) = user_dir.and_then(|dir| dir.canonicalize().ok()) {
         reader.read_own(&dir.join(NAMES[0]), &dir);
@@ -57,11 +57,21 @@ pub(super) fn collect(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path
     for folder in std::iter::once(cwd).chain(additional.iter().map(PathBuf::as_path)) {
         reader.read_down(folder);
     }
-    if reader.skipped_count > MAX_SKIPPED {
-        let more = reader.skipped_count - MAX_SKIPPED;
-        reader.collected.skipped.push(format!("and {more} more"));
-    }
-    reader.collected
+    let Reader { files, seen, skipped, .. } = reader;
+    // Another file may include it less deep.
+    let is_missing =
+        |skip: &Skip| !(skip.is_too_deep && skip.path.as_ref().is_some_and(|it| seen.contains(it)));
+    let missing: Vec<String> = skipped.into_iter().filter(is_missing).map(|skip| skip.text).collect();
+    let more = missing.len().saturating_sub(MAX_SKIPPED);
+    let further = (more > 0).then(|| format!("and {more} more"));
+    Collected { files, skipped: missing.into_iter().take(MAX_SKIPPED).chain(further).collect() }
+}
+
+/// An include or file that is missing in whole or in part.
+struct Skip {
+    path: Option<PathBuf>,
+    is_too_deep: bool,
+    text: String,
 }
 
 /// The folders from the repository's root down to this one.
@@ -78,8 +88,8 @@ struct Reader {
     /// The file that is being read and the files that include it, outermost first.
     including: Vec<PathBuf>,
     bytes: usize,
-    skipped_count: usize,
-    collected: Collected,
+    files: Vec<Instruction>,
+    skipped: Vec<Skip>,
 }
 
 impl Reader {
@@ -96,7 +106,7 @@ impl Reader {
     fn read_own(&mut self, path: &Path, root: &Path) {
         if path.symlink_metadata().is_ok() {
             let read = self.read(path, root);
-            self.note(read, || shorten(&path.to_string_lossy()));
+            self.note(read, path, || shorten(&path.to_string_lossy()));
         }
     }
 
@@ -118,28 +128,33 @@ impl Reader {
             return Ok(());
         }
         if self.including.len() > DEPTH {
-            return Err(format!("is nested deeper than {DEPTH} includes"));
+            return Err(TOO_DEEP.into());
         }
         self.seen.insert(resolved.clone());
         let (mut text, is_cut) = read_text(&resolved)?;
         if is_cut {
             text.push_str("\n[cut: the file is longer]");
         }
-        if self.bytes + text.len() > ALL_BYTES {
+        // The path is a heading in the prompt.
+        let bytes = text.len() + resolved.as_os_str().len();
+        if self.bytes + bytes > ALL_BYTES {
             return Err(format!("does not fit: all instructions have at most {} KiB", ALL_BYTES / 1024));
         }
-        self.bytes += text.len();
+        self.bytes += bytes;
         let includes = includes(&text);
-        self.collected.files.push(Instruction { path: resolved.clone(), text });
+        self.files.push(Instruction { path: resolved.clone(), text });
         let folder = resolved.parent().unwrap_or(root).to_path_buf();
         self.including.push(resolved.clone());
         for include in includes {
-            let read = self.read(&folder.join(&include), root);
+            let path = folder.join(&include);
+            let read = self.read(&path, root);
             let is_no_file = read.as_ref().is_err_and(|why| [NOT_FOUND, NOT_A_FILE].contains(&why.as_str()));
             if is_no_file && !is_text(&include) {
                 continue;
             }
-            self.note(read, || format!("@{} in {}", shorten(&include), shorten(&resolved.to_string_lossy())));
+            self.note(read, &path, || {
+                format!("@{} in {}", shorten(&include), shorten(&resolved.to_string_lossy()))
+            });
         }
         self.including.pop();
         if is_cut {
@@ -148,15 +163,15 @@ impl Reader {
         Ok(())
     }
 
-    fn note(&mut self, read: Result<(), String>, name: impl FnOnce() -> String) {
-        let Err(why) = read else { return };
-        self.skipped_count += 1;
-        if self.skipped_count <= MAX_SKIPPED {
-            self.collected.skipped.push(format!("{} {why}", name()));
+    fn note(&mut self, read: Result<(), String>, path: &Path, name: impl FnOnce() -> String) {
+        if let Err(why) = read {
+            let (path, is_too_deep) = (path.canonicalize().ok(), why == TOO_DEEP);
+            self.skipped.push(Skip { path, is_too_deep, text: format!("{} {why}", name()) });
         }
     }
 }
 
+const TOO_DEEP: &str = "is nested deeper than 4 includes";
 const NOT_FOUND: &str = "does not exist";
 const NOT_A_FILE: &str = "is not a file";
 
@@ -241,6 +256,20 @@ mod tests {
     }
 
     #[test]
+    fn paths_of_instructions_count_towards_their_limit() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let ws = dir.path().canonicalize().expect("resolved").join("x".repeat(200)).join("y".repeat(200));
+        std::fs::create_dir_all(ws.join(".git")).expect("made");
+        let names: Vec<String> = (0..600).map(|n| format!("{n}.md")).collect();
+        names.iter().for_each(|name| std::fs::write(ws.join(name), "").expect("written"));
+        let list: Vec<String> = names.iter().map(|name| format!("@{name}")).collect();
+        std::fs::write(ws.join("AGENTS.md"), list.join(" ")).expect("written");
+        let collected = collect(&ws, &[], None);
+        let bytes: usize = collected.files.iter().map(|file| file.path.as_os_str().len()).sum();
+        assert!(bytes <= ALL_BYTES && collected.skipped[0].contains("does not fit"), "{bytes}");
+    }
+
+    #[test]
     fn skipped_includes_are_named_with_reason() {
         let dir = tempfile::tempdir().expect("a folder");
         let base = dir.path().canonicalize().expect("resolved");
@@ -269,6 +298,9 @@ mod tests {
                 at("long.txt", "AGENTS.md", "is cut after 64 KiB"),
             ]
         );
+        // The include that is nested too deep is read from another place.
+        write("AGENTS.md", "@a.md @e.md");
+        assert_eq!(collect(&ws, &[], None).skipped, [at("e.md", "e.md", "includes itself in a loop")]);
         write("AGENTS.md", &"@gone.md ".repeat(30));
         let skipped = collect(&ws, &[], None).skipped;
         assert_eq!((skipped.len(), skipped.last().map(String::as_str)), (11, Some("and 20 more")));

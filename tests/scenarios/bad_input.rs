@@ -75,6 +75,13 @@ async fn invalid_parameter_is_named_by_path() {
         ("session.create", json!({"cwd": daemon.workspace(), "mode": "reckless"}), "mode"),
         ("session.create", json!({"cwd": daemon.workspace(), "model": "no-slash"}), "model"),
         ("session.create", json!({"cwd": daemon.workspace(), "model": "missing/model"}), "model"),
+        ("session.create", json!({"cwd": daemon.workspace(), "model": "scripted/a\nINFO forged"}), "model"),
+        ("session.create", json!({"cwd": daemon.workspace(), "model": "scripted/a\u{202e}"}), "model"),
+        (
+            "session.create",
+            json!({"cwd": daemon.workspace(), "model": format!("scripted/{}", "x".repeat(300))}),
+            "model",
+        ),
         (
             "session.create",
             json!({"cwd": daemon.workspace(), "budgets": {"model_calls": "three"}}),

@@ -92,6 +92,10 @@ async fn project_file_mistake_gives_notice_and_users_settings() {
             "[providers.scripted]\nbase_url = \"http://evil\"\n",
             "line 1: `providers` cannot be set by a project; set it in ~/.config/agentd/config.toml",
         ),
+        (
+            "\"permissions.deny\" = [\"Read(.env)\"]\n",
+            "line 1: unknown field `permissions.deny`; write the name without quotes",
+        ),
         ("[session]\nmode = \"bypass\"\n", "line 2: session.mode: a project may not set `bypass`"),
         ("[models]\nmain = \"other/m\"\n", "models.main"),
         ("[session.budgets]\nusd = 1.0\n", "the price of scripted/model is not known"),
@@ -122,6 +126,19 @@ async fn unattended_limits_are_not_loosened_by_project() {
     let view = alice.create_with(&daemon, json!({"background": true})).await.view().await;
     let budgets = &view["budgets"];
     assert_eq!((&budgets["model_calls"], &budgets["output_tokens"]), (&json!(7), &json!(10)), "{budgets}");
+}
+
+#[tokio::test]
+async fn money_limit_of_user_stays_whatever_the_project_says() {
+    let daemon = TestDaemon::builder().config("[permissions.unattended]\nusd = 1.0").start().await;
+    let alice = daemon.client("alice").await;
+    let params = json!({"cwd": daemon.workspace(), "background": true});
+    let refused = alice.refused("session.create", params.clone()).await;
+    assert!(refused.message.contains("price"), "the model has no price: {refused:?}");
+    daemon.write(".agentd/config.toml", "[session.budgets]\nusd = 1.0\n");
+    assert_eq!(alice.refused("session.create", params.clone()).await.kind, refused.kind, "untrusted");
+    alice.call("workspace.trust", json!({"cwd": daemon.workspace()})).await;
+    assert_eq!(alice.refused("session.create", params).await.kind, refused.kind, "trusted");
 }
 
 #[tokio::test]

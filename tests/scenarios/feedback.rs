@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::bash;
+use super::export::{exported, imported};
 use crate::support::daemon::{ALL_APIS, TestDaemon};
 use crate::support::model_server::Step;
 
@@ -53,6 +54,11 @@ async fn chosen_answer_continues_and_other_one_is_never_sent() {
         assert_eq!((&dropped[0]["item_id"], &dropped[0]["reason"]), (&items[0], &json!("not_chosen")));
         assert_eq!((&dropped[1]["item_id"], &dropped[1]["reason"]), (&items[1], &json!("chosen")));
 
+        let candidate = session.refused("fork", json!({"item_id": items[1]})).await;
+        assert_eq!((candidate.kind.as_str(), &candidate.data["path"]), ("invalid_params", &json!("item_id")));
+        let page = session.call("export", json!({"format": "markdown"})).await["data"].to_string();
+        assert!(page.matches("It is green.").count() == 1 && !page.contains("It is blue."), "{page}");
+
         // Both answers are kept; only the chosen one is sent.
         let kept = session.call("items", json!({})).await["items"].to_string();
         assert!(kept.contains("It is blue.") && kept.contains("It is green."), "{kept}");
@@ -87,6 +93,19 @@ async fn calls_of_chosen_answer_need_permission_and_run_once() {
     session.answer(&request, json!({"decision": "allow"})).await;
     seen.turn_ends("success").await;
     assert_eq!(daemon.read("log.txt"), "one\n");
+    // A forged size of the request changes nothing but the estimate, and an import answers once.
+    let lines = exported(&session, "jsonl").await;
+    let largest = format!("\"context_tokens\":{}", u64::MAX);
+    let at = lines.find("\"context_tokens\":").expect("a choice");
+    let end = at + lines[at..].find(['}', ',']).expect("an end");
+    let forged = format!("{}{largest}{}", &lines[..at], &lines[end..]);
+    let copy = imported(&alice, &forged).await;
+    let last_seq = copy.view().await["last_seq"].as_u64().expect("a seq");
+    let mut seen_copy = copy.follow_after(last_seq).await;
+    daemon.models.push(Step::text("Still here."));
+    copy.submit("are you?").await;
+    assert_eq!(seen_copy.turn_ends("success").await["text"], "Still here.");
+
     // A fork has the chosen answers alone.
     let fork = session.call("fork", json!({})).await["session"]["session_id"].clone();
     let items = alice.call("session.items", json!({"session_id": fork})).await["items"].to_string();
@@ -120,6 +139,13 @@ async fn failed_second_answer_leaves_first_and_abort_withdraws_request() {
     let choose = json!({"request_id": asked["request_id"], "item_id": asked["item_ids"][0]});
     let refused = daemon.client("bob").await.refused("session.feedback", choose).await;
     assert_eq!(refused.kind, "not_pending");
+
+    // A limit that is reached during the second answer keeps the first one.
+    daemon.models.push(Step::text("The cheap one.").usage(10, 30));
+    daemon.models.push(Step::text(&"too long ".repeat(3_000)));
+    session.submit_with(json!({"input": "four", "budgets": {"output_tokens": 1_000}})).await;
+    assert_eq!(seen.turn_ends("error_max_tokens").await["text"], "The cheap one.");
+    assert_eq!(seen.seen_of("feedback.completed").last().expect("one")["by"], "single");
 
     // No user can choose in an unattended session.
     daemon.models.push(Step::text("Alone."));

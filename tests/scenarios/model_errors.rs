@@ -130,6 +130,17 @@ async fn missing_api_key_error_names_setting() {
 }
 
 #[tokio::test]
+async fn key_in_place_of_variable_name_is_never_shown() {
+    let daemon = TestDaemon::builder().provider("api_key_env = \"sk-canary-abc\"").start().await;
+    let (session, mut seen) = start(&daemon).await;
+    session.submit("hello").await;
+    let result = seen.turn_ends("llm_error").await.to_string();
+    assert!(result.contains("api_key_env") && !result.contains("canary"), "{result}");
+    let checked = session.client.call("model.check", json!({})).await.to_string();
+    assert!(!checked.contains("canary") && !daemon.log().contains("canary"), "{checked}");
+}
+
+#[tokio::test]
 async fn missing_configuration_error_names_settings() {
     let mut daemon = TestDaemon::builder().build().await;
     std::fs::write(daemon.path("config.toml"), "").expect("written");

@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
-use crate::api::params::{
-    AbortParams, AbortReply, AnswerParams, AnswerReply, ApproveParams, ApproveReply, FeedbackParams,
-};
+use crate::api::params::{AbortParams, AbortReply, AnswerParams, AnswerReply, ApproveParams, ApproveReply};
 use crate::client::args::Output;
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::follow::{Follow, Step};
@@ -24,7 +22,7 @@ use crate::client::ui::render::{Piece, Transcript};
 use crate::client::ui::request_timing::wait_until;
 use crate::client::ui::undo;
 use crate::types::event::Event;
-use crate::types::ids::{ItemId, QuestionId, TurnId};
+use crate::types::ids::TurnId;
 use crate::types::permission::{Decision, Scope};
 use crate::types::question::{Choice, Question};
 use crate::types::session::{PermissionRequest, SessionView};
@@ -167,7 +165,6 @@ impl Watch {
                     }
                 }
                 Event::QuestionRequested { question } => self.question(question, out)?,
-                Event::FeedbackRequested { request_id, item_ids } => self.feedback(*request_id, item_ids),
                 Event::QuestionResolved { request_id, .. } => {
                     self.questions.retain(|q| q.request_id != *request_id);
                     self.asker.question_settled(*request_id, Instant::now(), out)?;
@@ -263,16 +260,6 @@ impl Watch {
         self.questions.push(question.clone());
         self.choose(question::params(question.request_id, choice.name()));
         Ok(())
-    }
-
-    /// A user chooses with `agentctl feedback`. Without a user the first answer is used.
-    fn feedback(&mut self, request_id: QuestionId, item_ids: &[ItemId]) {
-        if let (Asking::Deny(_) | Asking::Allow, Some(item_id)) = (self.asking, item_ids.first()) {
-            let params = FeedbackParams { request_id, item_id: *item_id, idempotency_key: None };
-            let client = self.client.clone();
-            let call = async move { client.call::<AnswerReply>("session.feedback", &params).await };
-            self.calls.spawn(async move { call.await.map(|_| ()) });
-        }
     }
 
     fn choose(&mut self, params: AnswerParams) {

@@ -154,6 +154,9 @@ impl PlanBuilder<'_> {
         }
         self.settle_paused(Choice::Abort, SettledBy::Abort);
         self.withdraw_feedback();
+        if self.is_stopped_by_limit() {
+            self.keep_first_answer();
+        }
         let lost = self.state.turn.as_ref().is_some_and(|turn| turn.journal_truncated);
         for call in self.state.calls().to_vec() {
             match call.stage {

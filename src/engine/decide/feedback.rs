@@ -123,8 +123,28 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Makes a candidate the answer of this step.
+    /// A limit ends the turn during the second answer: the first one becomes the turn's answer. Its calls could not
+    /// run any more, so an answer with calls is left out.
+    pub fn keep_first_answer(&mut self) {
+        let first = self.state.turn.as_ref().and_then(|turn| turn.candidates.first().cloned());
+        let has_calls = |item: &Item| item.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
+        if let Some(first) = first.filter(|first| !has_calls(&first.item)) {
+            self.copy_candidate(&first, None, FeedbackBy::Single);
+        }
+    }
+
+    /// Makes a candidate the answer of this step, and continues with it.
     fn use_candidate(&mut self, chosen: &Candidate, request_id: Option<QuestionId>, by: FeedbackBy) {
+        self.copy_candidate(chosen, request_id, by);
+        let calls = chosen.item.content.iter().filter_map(|block| match block {
+            Block::ToolCall(call) => Some(call.clone()),
+            _ => None,
+        });
+        self.go_on_after_answer(calls.collect(), chosen.stop_reason, true, None);
+    }
+
+    /// Settles the choice and copies a candidate into the conversation.
+    fn copy_candidate(&mut self, chosen: &Candidate, request_id: Option<QuestionId>, by: FeedbackBy) {
         let item_id = chosen.item.item_id;
         let others = self.state.turn.as_ref().map(|turn| Arc::clone(&turn.candidates)).unwrap_or_default();
         let context_tokens = chosen.usage.as_ref().map_or(0, Usage::all_tokens);
@@ -138,11 +158,6 @@ impl PlanBuilder<'_> {
         let (item_id, seq) = (self.mint.item(), self.state.next_seq);
         let (first_seq, last_seq, status) = (seq, seq, ItemStatus::Completed);
         let item = Item { item_id, first_seq, last_seq, status, ..chosen.item.clone() };
-        let calls = item.content.iter().filter_map(|block| match block {
-            Block::ToolCall(call) => Some(call.clone()),
-            _ => None,
-        });
-        let calls = calls.collect();
         let mut completed = Event::message(item);
         if let Event::MessageCompleted { model, stop_reason, response_id, .. } = &mut completed {
             model.clone_from(&chosen.model);
@@ -150,6 +165,5 @@ impl PlanBuilder<'_> {
             response_id.clone_from(&chosen.response_id);
         }
         self.push_item(item_id, completed);
-        self.go_on_after_answer(calls, chosen.stop_reason, true, None);
     }
 }

@@ -7,7 +7,7 @@ use crate::engine::properties::property;
 use crate::engine::properties::setup::Setup;
 use crate::engine::{Entry, Input};
 use crate::types::compaction::{CompactStage, CompactTrigger};
-use crate::types::event::{Event, FeedbackBy, Origin, Phase, SettledBy, TitledBy};
+use crate::types::event::{Event, FeedbackBy, Origin, Phase, SettledBy, TitledBy, TombstoneReason};
 use crate::types::history::RewoundHistory;
 use crate::types::ids::{BlobId, CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
 use crate::types::message::ToolCall;
@@ -447,6 +447,9 @@ fn is_of_session(event: &Event) -> bool {
 
 fn may_follow_abort(event: &Event) -> bool {
     match event {
+        // The copy of the first answer, if a limit ends the turn during the second.
+        Event::MessageCompleted { usage: None, stop_reason: Some(_), candidate: false, .. } => true,
+        Event::MessageTombstone { reason } => *reason == TombstoneReason::Chosen,
         Event::MessageCompleted { item, cut_short, .. } => {
             *cut_short || item.kind == ItemKind::UserMessage || item.status == ItemStatus::Interrupted
         }
@@ -472,9 +475,8 @@ fn may_follow_abort(event: &Event) -> bool {
         | Event::Heartbeat { .. }
         | Event::StreamIdle { .. }
         | Event::ModelSwitched { .. }
-        | Event::MediaWithheld { .. }
-        | Event::MessageTombstone { .. } => false,
-        Event::FeedbackCompleted { by, .. } => *by == FeedbackBy::Abort,
+        | Event::MediaWithheld { .. } => false,
+        Event::FeedbackCompleted { by, .. } => matches!(by, FeedbackBy::Abort | FeedbackBy::Single),
         // The limit that ends the turn.
         Event::Error { kind, .. } => kind == "budget",
         _ => true,

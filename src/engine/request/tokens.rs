@@ -20,7 +20,7 @@ pub(in crate::engine) fn sent_tokens(state: &State, model: &str, tools: &[ToolDe
     let ratio = state.token_ratio(model);
     let since = transcript.iter().rev().take_while(|message| message.role != Role::Assistant).count();
     if reported > 0 && since < transcript.len() {
-        return reported + ratio.tokens(of_messages(transcript.iter().rev().take(since)));
+        return reported.saturating_add(ratio.tokens(of_messages(transcript.iter().rev().take(since))));
     }
     ratio.tokens(of_request(state, tools))
 }

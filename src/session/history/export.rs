@@ -11,8 +11,8 @@ use crate::session::history::page::{Entry, Header, Total};
 use crate::session::history::{html, markdown};
 use crate::session::journal_copy::blobs_in;
 use crate::session::registry::Registry;
-use crate::store::{Page, SessionKey};
-use crate::types::event::Event;
+use crate::store::{Page, SessionKey, StoredItem};
+use crate::types::event::{Envelope, Event};
 use crate::types::ids::{BlobId, CallId, Seq, SessionId};
 use crate::types::message::Block;
 use crate::types::session::Item;
@@ -175,7 +175,7 @@ impl Registry {
         let next = rows.last().map(|row| row.first_seq);
         let upto = rows.iter().map(|row| row.last_seq).max().unwrap_or(0);
         let mut changes = self.changes_between(key, after, upto).await?;
-        for item in rows.iter().filter_map(read) {
+        for item in rows.iter().filter(|row| !is_candidate(row)).filter_map(read) {
             let changes =
                 item.call.as_ref().and_then(|call| changes.remove(&call.call_id)).unwrap_or_default();
             let pictures = if is_html { self.pictures(key, &item).await? } else { HashMap::new() };
@@ -228,6 +228,12 @@ impl Registry {
         }
         Ok(pictures)
     }
+}
+
+/// Whether an item is one of two answers to choose from. The conversation has a copy of the chosen one.
+fn is_candidate(row: &StoredItem) -> bool {
+    let event = || serde_json::from_str::<Envelope>(&row.last).ok().map(|envelope| envelope.event);
+    row.status == "interrupted" && matches!(event(), Some(Event::MessageCompleted { candidate: true, .. }))
 }
 
 fn push(data: &mut String, line: &str) {

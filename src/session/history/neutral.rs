@@ -78,6 +78,8 @@ fn created(fields: &mut Map<String, Value>, defaults: Defaults) -> Result<(), St
     fields.entry("mode").or_insert_with(|| "default".into());
     fields.remove("on_restart");
     fields.remove("project_settings");
+    // It doubles the cost of each turn.
+    fields.remove("binary_feedback");
     if fields.get("background").is_some_and(|it| *it != json!(false)) {
         fields.insert("background".into(), false.into());
     }

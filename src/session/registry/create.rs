@@ -18,7 +18,6 @@ use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{Mint, Seed, SessionId};
 use crate::types::session::{OnRestart, SessionSpec, SessionView};
 use crate::types::turn_options::TurnOptions;
-use crate::types::usage::Budgets;
 
 /// Code of the notice about the project's configuration file.
 const PROJECT_NOTICE: &str = "project_config";
@@ -271,24 +270,26 @@ impl Registry {
             ..SessionSpec::default()
         };
         let layer = ProjectLayer::load(&self.inner.shared, Path::new(&spec.cwd)).await?;
+        let user_budgets = spec.budgets;
         let mut notices = self.apply_project(&layer, &mut spec);
         spec.set(&options);
         spec.ablation = request.ablation.unwrap_or(spec.ablation);
         self.check_mode(spec.mode)?;
-        if spec.background {
-            spec.budgets = self.unattended(&spec.model, spec.budgets);
-        }
-        let user = settings.budgets;
-        let is_of_project = options.budgets.is_none() && layer.values.budgets.limits_money();
-        if is_of_project && check_money(&components, &spec.model, spec.budgets).is_err() {
-            // A project's file must not make its folder unusable.
-            let (usd, session_usd) = (user.usd_micros, user.session_usd_micros);
-            spec.budgets = Budgets { usd_micros: usd, session_usd_micros: session_usd, ..spec.budgets };
+        let limits = |budgets| {
+            if request.background { self.unattended(&spec.model, budgets) } else { budgets }
+        };
+        let (own, mut budgets) = (limits(user_budgets), limits(spec.budgets));
+        let is_of_project =
+            layer.is_used() && options.budgets.is_none() && layer.values.budgets.limits_money();
+        if is_of_project && check_money(&components, &spec.model, budgets).is_err() {
+            // A project's file must not make its folder unusable. The user's own limits still hold.
+            (budgets.usd_micros, budgets.session_usd_micros) = (own.usd_micros, own.session_usd_micros);
             let model = &spec.model;
             notices.push(format!(
-                "{PROJECT_FILE}: the price of {model} is not known, so no limit on money holds"
+                "{PROJECT_FILE}: the price of {model} is not known, so its limit on money does not hold"
             ));
         }
+        spec.budgets = budgets;
         check_money(&components, &spec.model, spec.budgets)?;
         Ok((spec, notices))
     }

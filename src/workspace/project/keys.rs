@@ -113,6 +113,9 @@ pub enum KeyUse {
     Unknown(Option<&'static str>),
 }
 
+/// Longest name that is compared with the known ones: the comparison takes quadratic time.
+const MAX_COMPARED_BYTES: usize = 100;
+
 /// How a project's file may use the key with this dotted name.
 #[must_use]
 pub fn key_use(key: &str) -> KeyUse {
@@ -127,6 +130,9 @@ pub fn key_use(key: &str) -> KeyUse {
         return KeyUse::Table;
     }
     let (above, name) = key.rsplit_once('.').map_or(("", key), |(above, name)| (above, name));
+    if name.len() > MAX_COMPARED_BYTES {
+        return KeyUse::Unknown(None);
+    }
     // The names in the same table.
     let in_table = names().filter_map(|known| {
         let rest = if above.is_empty() { known } else { known.strip_prefix(above)?.strip_prefix('.')? };

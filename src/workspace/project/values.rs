@@ -231,6 +231,11 @@ fn list_keys(text: &str, above: &str, table: &DeTable<'_>, keys: &mut Vec<SetKey
             above => format!("{above}.{}", name.get_ref()),
         };
         let wrong = |why: String| Err(at(text, Some(name.span()), &why));
+        if name.get_ref().contains('.') {
+            // The quoted name "a.b" is not the key b of the table a.
+            let key = shorten(&key);
+            return wrong(format!("unknown field `{key}`; write the name without quotes"));
+        }
         match (key_use(&key), value.get_ref().as_table()) {
             (KeyUse::Table, Some(inner)) => list_keys(text, &key, inner, keys)?,
             // The value is of a wrong type, which the parser reports.
@@ -247,11 +252,19 @@ fn list_keys(text: &str, above: &str, table: &DeTable<'_>, keys: &mut Vec<SetKey
             }
             (KeyUse::Unknown(nearest), _) => {
                 let meant = nearest.map_or_else(String::new, |it| format!("; did you mean `{it}`?"));
-                return wrong(format!("unknown field `{key}`{meant}"));
+                return wrong(format!("unknown field `{}`{meant}", shorten(&key)));
             }
         }
     }
     Ok(())
+}
+
+/// The beginning of a key, which may be of any length.
+fn shorten(key: &str) -> String {
+    match key.char_indices().nth(100) {
+        Some((at, _)) => format!("{}…", &key[..at]),
+        None => key.to_owned(),
+    }
 }
 
 /// The value in this part of the text.

@@ -29,7 +29,17 @@ const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
 
 pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut Out) -> Result<(), Failure> {
     refuse_unbuilt(&args)?;
-    let params = create_params(&args)?;
+    let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
+    let mut params = create_params(&args)?;
+    if !interactive && args.output != Output::StreamJson {
+        if args.binary_feedback {
+            return Err(Failure::usage(
+                "--binary-feedback needs a terminal, or --output stream-json for a program that chooses",
+            ));
+        }
+        // No user of this command could choose an answer, whatever the configuration says.
+        params.binary_feedback = (!args.background).then_some(false);
+    }
     let is_piped = matches!(args.prompt.as_deref(), None | Some("-"));
     let prompt = prompt(args.prompt.clone())?;
     let piped = if is_piped { None } else { stdin::read_piped(out)? };
@@ -48,7 +58,6 @@ pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut O
         submit_first(&client, session, task).await?;
         return Ok(out.say(&session.to_string())?);
     }
-    let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
     let asking = if interactive { Asking::Person } else { Asking::Deny(NO_TERMINAL) };
     let is_whole = args.output == Output::StreamJson;
     let thinking = args.thinking.unwrap_or(if is_whole { Thinking::Show } else { Thinking::Hide });
