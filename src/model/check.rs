@@ -79,6 +79,11 @@ impl Models {
             self.exchange(name, address, url, headers.clone(), body.into()).await
         };
         let list = exchange(address.api.list_url(&address.url), "").await?.probe(Method::GET).await?;
+        if list.status == 200 && !list.is_json {
+            let text =
+                format!("{name} answers with a page and not with JSON: check base_url of [providers.{name}]");
+            return Err(ModelFault::new(FaultKind::Unconfigured, text));
+        }
         if !NO_LIST.contains(&list.status) {
             return list.into_result(name);
         }
@@ -90,6 +95,7 @@ impl Models {
 /// The answer to a check: the status, and the body of an error.
 struct Probe {
     status: u16,
+    is_json: bool,
     body: Vec<u8>,
 }
 
@@ -120,8 +126,10 @@ impl Exchange<'_> {
         }
         let mut response = request.send().await.map_err(|error| self.send_fault(&error))?;
         let status = response.status();
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+        let is_json = kind.contains("json");
         let body = if status.is_success() { Vec::new() } else { error_body(&mut response).await };
-        Ok(Probe { status: status.as_u16(), body })
+        Ok(Probe { status: status.as_u16(), is_json, body })
     }
 }
 

@@ -83,6 +83,11 @@ async fn provider_check_tries_key_and_address_without_tokens() {
         let key = sent[0].header("x-api-key").or_else(|| sent[0].header("authorization"));
         assert!(key.is_some_and(|key| key.ends_with("sk-canary-1234567890")), "{sent:?}");
 
+        // A page where people log in is no API.
+        daemon.models.answer_list(200, "<html>Log in</html>");
+        let page = alice.call("model.check", only.clone()).await["providers"][0].clone();
+        assert!(page["ok"] == false && page["error"].to_string().contains("base_url"), "{page}");
+
         // Without a list of models, an empty request shows that the address is right.
         daemon.models.answer_list(404, "{}");
         assert_eq!(alice.call("model.check", only.clone()).await["providers"][0]["ok"], true);

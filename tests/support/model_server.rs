@@ -215,7 +215,8 @@ async fn serve(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
             let set = state.list_answer.lock().expect("no panic").clone();
             let (status, body) = set.unwrap_or((200, "{\"data\":[]}".to_owned()));
             state.lists.lock().expect("no panic").push(request);
-            let head = format!("HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\n");
+            let kind = if body.starts_with('<') { "text/html" } else { "application/json" };
+            let head = format!("HTTP/1.1 {status} Scripted\r\ncontent-type: {kind}\r\n");
             let length = body.len();
             socket.write_all(format!("{head}content-length: {length}\r\n\r\n{body}").as_bytes()).await?;
             continue;

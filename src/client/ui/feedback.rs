@@ -29,6 +29,14 @@ pub(in crate::client) fn shown(request_id: QuestionId) -> Line {
         .and(Tone::Bold, format!("agentctl feedback {request_id} 1|2"))
 }
 
+/// The keys that choose, in one line.
+pub(in crate::client) fn keys() -> Line {
+    Line::new(Tone::Bold, "▌ 1")
+        .and(Tone::Plain, " continue with the first answer")
+        .and(Tone::Bold, "  2")
+        .and(Tone::Plain, " with the second")
+}
+
 /// The choice.
 pub(in crate::client) fn chosen(number: Option<usize>, by: FeedbackBy, client: Option<&str>) -> Line {
     let which = number.map_or("an earlier answer".to_owned(), |number| format!("answer {number}"));

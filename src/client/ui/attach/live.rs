@@ -151,21 +151,14 @@ impl Live {
                     }
                 }
                 Effect::Approve(params) => {
-                    match client.call::<ApproveReply>("session.approve", &params).await {
-                        Ok(_) => Done::Taken,
-                        Err(CallError::Fault(fault)) if fault.kind() == "not_pending" => {
-                            Done::Said("another client answered first")
-                        }
-                        Err(error) => Done::Failed(error.into()),
-                    }
+                    answered(client.call::<ApproveReply>("session.approve", &params).await.map(|_| ()))
                 }
-                Effect::Answer(params) => match client.call::<AnswerReply>("session.answer", &params).await {
-                    Ok(_) => Done::Taken,
-                    Err(CallError::Fault(fault)) if fault.kind() == "not_pending" => {
-                        Done::Said("another client answered first")
-                    }
-                    Err(error) => Done::Failed(error.into()),
-                },
+                Effect::Answer(params) => {
+                    answered(client.call::<AnswerReply>("session.answer", &params).await.map(|_| ()))
+                }
+                Effect::Choose(params) => {
+                    answered(client.call::<AnswerReply>("session.feedback", &params).await.map(|_| ()))
+                }
                 Effect::Abort => {
                     let params =
                         AbortParams { session_id, turn_id: None, call_id: None, idempotency_key: None };
@@ -191,5 +184,16 @@ impl Live {
                 self.app.notice = format!("not sent: {failure}");
             }
         }
+    }
+}
+
+/// The outcome of an answer to a request or question.
+fn answered(sent: Result<(), CallError>) -> Done {
+    match sent {
+        Ok(()) => Done::Taken,
+        Err(CallError::Fault(fault)) if fault.kind() == "not_pending" => {
+            Done::Said("another client answered first")
+        }
+        Err(error) => Done::Failed(error.into()),
     }
 }

@@ -4,6 +4,7 @@ use crate::client::terminal::escape;
 use crate::client::terminal::format::short_id;
 use crate::client::terminal::style::{Line, Tone, cut, width};
 use crate::client::ui::attach::app::App;
+use crate::client::ui::feedback;
 use crate::client::ui::prompt;
 use crate::client::ui::question;
 use crate::client::ui::request_timing::Phase;
@@ -63,6 +64,9 @@ fn request(app: &App, columns: usize, room: usize) -> Vec<Line> {
         shown.truncate(room.saturating_sub(keys.len()).max(1));
         shown.extend(keys);
         return shown;
+    }
+    if app.feedback.is_some() {
+        return keys(feedback::keys());
     }
     let Some(request) = app.requests.front() else { return Vec::new() };
     let body = prompt::rows(request, columns);

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use crate::api::params::FeedbackParams;
 use crate::client::terminal::style::Line;
 use crate::client::ui::attach::app::{App, Confirming, Effect};
 use crate::client::ui::prompt;
@@ -184,6 +185,7 @@ impl App {
     fn is_answer(&self, key: char) -> bool {
         match (self.questions.front(), self.requests.front()) {
             (Some(_), _) => question::of_key(key).is_some(),
+            (None, _) if self.feedback.is_some() => self.chosen(key).is_some(),
             (None, Some(request)) => prompt::answer_of(request, key).is_some(),
             (None, None) => false,
         }
@@ -195,6 +197,9 @@ impl App {
             let choice = question::of_key(key)?;
             let effect = Effect::Answer(question::params(question.request_id, choice.name()));
             return Some(self.confirmed(key, effect, question::confirmation(choice)));
+        }
+        if self.feedback.is_some() {
+            return self.chosen(key).map(Some);
         }
         let request = self.requests.front()?;
         let send = |decision, scope| Effect::Approve(prompt::approval(request, decision, scope, None));
@@ -217,6 +222,13 @@ impl App {
         };
         let line = prompt::confirmation(request, answer);
         Some(self.confirmed(key, effect, line))
+    }
+
+    /// The choice of a key between two answers: its number.
+    fn chosen(&self, key: char) -> Option<Effect> {
+        let (request_id, item_ids) = self.feedback.as_ref()?;
+        let item_id = *item_ids.get((key.to_digit(10)? as usize).checked_sub(1)?)?;
+        Some(Effect::Choose(FeedbackParams { request_id: *request_id, item_id, idempotency_key: None }))
     }
 
     /// The effect of an answer, or nothing yet if it needs confirmation.

@@ -5,7 +5,7 @@ mod keys;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use crate::api::params::{AnswerParams, ApproveParams};
+use crate::api::params::{AnswerParams, ApproveParams, FeedbackParams};
 use crate::client::connection::wire::Received;
 use crate::client::terminal::escape;
 use crate::client::terminal::style::{Line, Tone};
@@ -16,7 +16,7 @@ use crate::client::ui::request_timing::{Pending, Phase, RequestTiming};
 use crate::client::ui::summary::one_line;
 use crate::client::ui::undo;
 use crate::types::event::Event;
-use crate::types::ids::PermissionId;
+use crate::types::ids::{ItemId, PermissionId, QuestionId};
 use crate::types::message::input_line;
 use crate::types::question::Question;
 use crate::types::session::{PermissionRequest, SessionState, SessionView};
@@ -30,6 +30,7 @@ pub(super) enum Effect {
     Submit(String),
     Approve(ApproveParams),
     Answer(AnswerParams),
+    Choose(FeedbackParams),
     Abort,
     Detach,
 }
@@ -46,6 +47,8 @@ pub(super) struct App {
     pub(super) requests: VecDeque<PermissionRequest>,
     /// Questions that a restart has asked.
     pub(super) questions: VecDeque<Question>,
+    /// The open choice between two answers of the model.
+    pub(super) feedback: Option<(QuestionId, Vec<ItemId>)>,
     pub(super) editor: Editor,
     /// The request that is being denied with feedback.
     pub(super) denying: Option<PermissionId>,
@@ -90,6 +93,7 @@ impl App {
             tail: String::new(),
             requests: VecDeque::new(),
             questions: VecDeque::new(),
+            feedback: None,
             editor: Editor::default(),
             denying: None,
             editing: None,
@@ -140,7 +144,9 @@ impl App {
 
     /// Questions from a restart come before requests of the turn.
     fn front(&self) -> Option<Pending> {
-        let question = self.questions.front().map(|q| Pending::Question(q.request_id));
+        let question = self.questions.front().map(|q| q.request_id);
+        let feedback = self.feedback.as_ref().map(|(request_id, _)| *request_id);
+        let question = question.or(feedback).map(Pending::Question);
         question.or_else(|| self.requests.front().map(|r| Pending::Permission(r.request_id)))
     }
 
@@ -203,6 +209,10 @@ impl App {
                 }
             }
             Event::PermissionResolved { request_id, .. } => self.settled(*request_id),
+            Event::FeedbackRequested { request_id, item_ids } => {
+                self.feedback = Some((*request_id, item_ids.clone()));
+            }
+            Event::FeedbackCompleted { .. } => self.feedback = None,
             Event::QuestionRequested { question } => {
                 // Shown below the history while it is open; it moves up with its answer.
                 self.questions.push_back(question.clone());

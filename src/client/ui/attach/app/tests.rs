@@ -236,6 +236,22 @@ fn abort_key_requires_confirmation_for_requests_and_questions() {
 }
 
 #[test]
+fn number_keys_choose_between_two_answers() {
+    let mut app = app();
+    let items = ["item_0190f2a4-0000-7000-8000-000000000001", "item_0190f2a4-0000-7000-8000-000000000002"];
+    let request_id = "ask_0190f2a4-0000-7000-8000-000000000006";
+    feed(&mut app, json!({"type": "feedback.request", "request_id": request_id, "item_ids": items}));
+    let sent = keys(&mut app, "2");
+    assert!(
+        matches!(sent.as_slice(), [Effect::Choose(params)] if params.item_id.to_string() == items[1]),
+        "{sent:?}"
+    );
+    assert!(keys(&mut app, "3").is_empty(), "there are two answers");
+    feed(&mut app, json!({"type": "feedback.completed", "request_id": request_id, "by": "answer"}));
+    assert!(keys(&mut app, "2").is_empty(), "the key is text again");
+}
+
+#[test]
 fn request_view_shows_command_and_closes_on_answer() {
     let mut app = app();
     feed(&mut app, asks());
