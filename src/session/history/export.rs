@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::session::error::SessionError;
 use crate::session::history::lines::{self, BlobLine, FirstLine};
 use crate::session::history::page::{Entry, Header, Total};
-use crate::session::history::{html, markdown};
+use crate::session::history::{html, markdown, neutral};
 use crate::session::journal_copy::blobs_in;
 use crate::session::registry::Registry;
 use crate::store::{Page, SessionKey, StoredItem};
@@ -104,7 +104,7 @@ impl Registry {
                 continue;
             }
             let Some(body) = filter(row.body) else { continue };
-            data.extend(lines::event_line(&body).map(|line| line + "\n"));
+            data.extend(neutral::exported_line(&body).map(|line| line + "\n"));
         }
         let next = match next {
             Some(seq) if !is_last => seq.to_string(),
@@ -124,7 +124,8 @@ impl Registry {
         let mut cursor: Seq = 0;
         loop {
             let Page { rows, is_last } = store.events_after(key, cursor, ROWS, PAGE_BYTES).await?;
-            rows.iter().for_each(|row| blobs_in(&row.body, &mut named));
+            let lines = rows.iter().filter_map(|row| neutral::exported_line(&row.body));
+            lines.for_each(|line| blobs_in(&line, &mut named));
             cursor = rows.last().map_or(cursor, |row| row.seq);
             if is_last {
                 break;

@@ -38,15 +38,6 @@ pub(super) struct BlobLine {
     pub content: String,
 }
 
-/// The line of an event, without ids of the session and without the client that caused it.
-pub(super) fn event_line(body: &str) -> Option<String> {
-    let mut event: Map<String, Value> = serde_json::from_str(body).ok()?;
-    for name in ["session_id", "origin", "forked_from"] {
-        event.remove(name);
-    }
-    serde_json::to_string(&event).ok()
-}
-
 /// The event of a line, as a session stores it.
 pub(super) fn event_body(
     mut event: Map<String, Value>,

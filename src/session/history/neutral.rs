@@ -1,5 +1,6 @@
-//! The events of an imported file, without what only the user decides: permissions, folders, limits, the system
-//! prompt, and the earlier content of files.
+//! Events without what only the user decides: permissions, folders, limits, the system prompt, and the earlier
+//! content of files. An export leaves this out and an import does not take it over, so a second export has the same
+//! lines.
 
 use std::path::{Component, Path};
 
@@ -31,6 +32,33 @@ const UNCUT: [&str; 12] = [
 pub(super) struct Defaults {
     pub budgets: Budgets,
     pub safe_mode: bool,
+}
+
+/// The line of an event, without ids of the session and without the client that caused it; `None` if an export leaves
+/// it out.
+pub(super) fn exported_line(body: &str) -> Option<String> {
+    let mut fields: Map<String, Value> = serde_json::from_str(body).ok()?;
+    for name in ["session_id", "origin", "forked_from"] {
+        fields.remove(name);
+    }
+    match fields.get("type").and_then(Value::as_str).unwrap_or_default() {
+        "session.prompt_built" => return None,
+        "permission.rule_added" | "permission.rule_removed"
+            if fields.get("kind").is_some_and(|kind| *kind == "allow") =>
+        {
+            return None;
+        }
+        "session.created" => {
+            of_user(&mut fields);
+            fields.insert("budgets".into(), json!({}));
+        }
+        "session.updated" => updated(&mut fields),
+        "file.checkpointed" => unknown_files(&mut fields),
+        _ => {}
+    }
+    // A value that was left out needs no blob.
+    let _ = check_cuts(&mut fields);
+    serde_json::to_string(&fields).ok()
 }
 
 /// The event of a line, as the new session stores it. `cwd` is the session's folder, once it is known.
@@ -74,8 +102,18 @@ fn created(fields: &mut Map<String, Value>, defaults: Defaults) -> Result<(), St
     let real =
         real.to_str().filter(|_| real.is_dir()).ok_or_else(|| format!("cwd: {cwd} is not a folder"))?;
     fields.insert("cwd".into(), real.into());
-    updated(fields);
+    of_user(fields);
     fields.entry("mode").or_insert_with(|| "default".into());
+    if defaults.safe_mode {
+        fields.insert("safe_mode".into(), true.into());
+    }
+    fields.insert("budgets".into(), serde_json::to_value(defaults.budgets).unwrap_or_default());
+    Ok(())
+}
+
+/// Removes from the event that creates a session what only the user decides.
+fn of_user(fields: &mut Map<String, Value>) {
+    updated(fields);
     fields.remove("on_restart");
     fields.remove("project_settings");
     // It doubles the cost of each turn.
@@ -83,11 +121,6 @@ fn created(fields: &mut Map<String, Value>, defaults: Defaults) -> Result<(), St
     if fields.get("background").is_some_and(|it| *it != json!(false)) {
         fields.insert("background".into(), false.into());
     }
-    if defaults.safe_mode {
-        fields.insert("safe_mode".into(), true.into());
-    }
-    fields.insert("budgets".into(), serde_json::to_value(defaults.budgets).unwrap_or_default());
-    Ok(())
 }
 
 fn updated(fields: &mut Map<String, Value>) {
