@@ -29,7 +29,7 @@ pub use input::{
     Submit, Update,
 };
 pub use model_catalog::{FallbackModels, ModelCapabilities, ModelCatalog, TitleModel};
-pub use output::{Decision, Effect, Entry, ItemChange, Plan, Reply, RequestChange};
+pub use output::{Decision, Effect, ItemChange, Plan, PlannedEvent, Reply, RequestChange};
 pub use request::repair_history::{Repair, breach, repair};
 pub use request::vision::needs_vision;
 pub use settings::{Compaction, OnRateLimit, Retry, Settings, Unattended};

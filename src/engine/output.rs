@@ -41,7 +41,7 @@ pub enum Reply {
 
 /// One event with the data that the journal needs about it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct PlannedEvent {
     /// The event with its seq.
     pub envelope: Envelope,
     /// For deltas: seq of the event that opened their item; the delta is pruned when the item completes.
@@ -151,7 +151,7 @@ impl Effect {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Events, in order.
-    pub events: Vec<Entry>,
+    pub events: Vec<PlannedEvent>,
     /// Seqs of opening events whose deltas are pruned.
     pub prune_deltas_of: Vec<Seq>,
     /// Item changes.
@@ -169,7 +169,7 @@ impl Plan {
     /// and its events need no disk sync.
     #[must_use]
     pub fn is_stream(&self) -> bool {
-        let streams = |entry: &Entry| entry.delta_of.is_some();
+        let streams = |entry: &PlannedEvent| entry.delta_of.is_some();
         self.effects.is_empty() && !self.events.is_empty() && self.events.iter().all(streams)
     }
 }

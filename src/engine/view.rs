@@ -246,7 +246,7 @@ impl Engine {
                     request_id: *request_id,
                     call: Arc::clone(&call.call),
                     prepared: Arc::clone(prepared),
-                    outside: call.first.is_some().then(|| suggestions.first().cloned()),
+                    outside: call.blocked_run.is_some().then(|| suggestions.first().cloned()),
                 }),
                 _ => None,
             })

@@ -19,7 +19,7 @@ use crate::model::replay::record::Tape;
 use crate::model::settings::Api;
 use crate::model::stream::fault;
 use crate::model::stream::fault::garbage;
-use crate::model::stream::timeouts::{Patience, Watchdog, hand_on};
+use crate::model::stream::timeouts::{Patience, Watchdog, send_batch};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply};
 use crate::types::usage::Usage;
 
@@ -172,7 +172,7 @@ impl Exchange<'_> {
             let body = json_body(&mut response, &dog, tape).await?;
             let mut batch = Vec::new();
             let outcome = reader.whole(&body, &mut batch);
-            hand_on(batch, out).await?;
+            send_batch(batch, out).await?;
             return outcome;
         }
         let mut batch = Vec::new();
@@ -217,7 +217,7 @@ impl Exchange<'_> {
             // Deliver the batch before waiting for more bytes.
             if !matches!(ahead, Some(Ok(Some(_)))) {
                 if !batch.is_empty() {
-                    hand_on(std::mem::take(&mut batch), out).await?;
+                    send_batch(std::mem::take(&mut batch), out).await?;
                     dog.heard();
                 }
                 bytes = 0;
@@ -230,7 +230,7 @@ impl Exchange<'_> {
         match &mut outcome {
             Ok(reply) if is_over => reply.last = batch,
             // The receiver must not wait for bytes after the end of the answer.
-            _ => hand_on(batch, out).await?,
+            _ => send_batch(batch, out).await?,
         }
         if !is_over {
             read_out(&mut response).await;

@@ -22,7 +22,7 @@ use crate::model::settings::Api;
 use crate::model::settings::ModelFacts;
 use crate::model::stream::assembly::CallIds;
 use crate::model::stream::timeouts::Patience;
-use crate::model::stream::timeouts::hand_on;
+use crate::model::stream::timeouts::send_batch;
 use crate::sync::lock;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest, StopReason};
 use crate::types::thinking::Thinking;
@@ -63,8 +63,8 @@ impl Models {
     pub fn new(settings: Settings) -> Result<Models, ModelError> {
         let mut backends = BTreeMap::new();
         for (name, provider) in settings.providers {
-            let way = Backend::new(&name, provider)?;
-            backends.insert(name, way);
+            let backend = Backend::new(&name, provider)?;
+            backends.insert(name, backend);
         }
         Ok(Models {
             inner: Arc::new(Inner {
@@ -178,7 +178,7 @@ impl Models {
         self.inner.models.get(name)
     }
 
-    /// The API of a provider on the network.
+    /// The kind of a provider.
     pub(super) fn kind(&self, provider: &str) -> Option<ProviderKind> {
         match self.inner.backends.get(provider)? {
             Backend::Http(address) => Some(address.api.kind()),
@@ -188,7 +188,7 @@ impl Models {
 
     /// Providers that are the vendors of their models.
     pub(super) fn vendors(&self) -> Vec<(String, ProviderKind)> {
-        let vendor = |(name, way): (&String, &Backend)| match way {
+        let vendor = |(name, backend): (&String, &Backend)| match backend {
             Backend::Http(address) if address.is_vendor => Some((name.clone(), address.api.kind())),
             Backend::Http(_) | Backend::Replay(_) => None,
         };
@@ -252,8 +252,8 @@ impl Models {
     /// reports problems.
     pub async fn warm(&self) {
         let mut wanted = [false, false];
-        for way in self.inner.backends.values() {
-            if let Backend::Http(address) = way {
+        for backend in self.inner.backends.values() {
+            if let Backend::Http(address) = backend {
                 wanted[usize::from(address.is_direct)] = true;
             }
         }
@@ -331,7 +331,7 @@ impl Models {
                 let body = address.api.body(request, &settings, to, &self.inner.request_cache)?;
                 let key = CacheKey::of(name, &address.url, &headers, &body);
                 if let Some(reply) = cache.get(key, Instant::now()) {
-                    hand_on(deltas(&reply), out).await?;
+                    send_batch(deltas(&reply), out).await?;
                     return Ok(reply);
                 }
                 Some((cache, key))

@@ -22,7 +22,7 @@ pub(super) async fn subscribe(
     let role = caller.role().name();
     let attached = session.attach(p.after_seq, caller.origin(), role).await;
     let (follower, attached) = attached.map_err(convert::fault)?;
-    caller.connection.subscribe(move |outlet| pump(follower, attached, include, outlet)).map_err(|why| {
+    caller.connection.subscribe(move |sink| pump(follower, attached, include, sink)).map_err(|why| {
         match why {
             // The daemon is stopping, but the client can still read this error.
             Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
@@ -47,9 +47,9 @@ const ROOM: usize = 256 * 1024;
 
 /// Reads further events only after it has reserved space in the client's send queue. The client is detached
 /// when this future ends, for whatever reason.
-async fn pump(mut follower: Follower, _attached: AttachReply, include: Include, outlet: SubscriptionSink) {
+async fn pump(mut follower: Follower, _attached: AttachReply, include: Include, sink: SubscriptionSink) {
     while follower.ready().await {
-        let Ok(room) = outlet.room(ROOM).await else { return };
+        let Ok(room) = sink.room(ROOM).await else { return };
         match follower.next_events(READ).await {
             Ok(mut events) => {
                 if !include.is_all() {

@@ -52,7 +52,7 @@ impl State {
                 let session_id = self.session_id;
                 if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id) {
                     // A second run keeps the arguments of the first: they were settled before.
-                    if call.first.is_none() {
+                    if call.blocked_run.is_none() {
                         call.edited.clone_from(updated_input);
                     }
                     settled(call, session_id, &envelope.event);

@@ -37,7 +37,7 @@ impl State {
                     item_id,
                     first_seq: envelope.seq,
                     edited: None,
-                    first: None,
+                    blocked_run: None,
                     stage: Stage::Requested,
                 };
                 turn.forget_settled_calls();
@@ -78,7 +78,7 @@ impl State {
             } => {
                 turn.tools_ms += duration_ms;
                 if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id) {
-                    call.first = Some(Arc::new(FirstRun {
+                    call.blocked_run = Some(Arc::new(FirstRun {
                         blocked: blocked.clone(),
                         status: *status,
                         output: output.clone(),
@@ -110,11 +110,9 @@ impl State {
                 ..
             } => {
                 // The duration of a first run is already counted.
-                if turn
-                    .calls
-                    .iter()
-                    .any(|call| call.call.call_id == *call_id && (call.first.is_none() || call.has_begun()))
-                {
+                if turn.calls.iter().any(|call| {
+                    call.call.call_id == *call_id && (call.blocked_run.is_none() || call.has_begun())
+                }) {
                     turn.tools_ms += duration_ms;
                 }
                 if let Some(cwd) = cwd {

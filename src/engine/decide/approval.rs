@@ -48,7 +48,7 @@ impl PlanBuilder<'_> {
         if answer.no_approver && answer.decision == Decision::Deny {
             return self.unasked(&call, answer.request_id, answer.stop);
         }
-        if call.first.is_some() && (answer.scope == Scope::Project || answer.edited.is_some()) {
+        if call.blocked_run.is_some() && (answer.scope == Scope::Project || answer.edited.is_some()) {
             return Err(Refusal::RetryMustBeUnchanged);
         }
         let lasts = answer.decision == Decision::Allow && answer.scope != Scope::Once;
@@ -56,7 +56,7 @@ impl PlanBuilder<'_> {
             true => Some(answer.grant.or_else(|| suggestions.first().cloned()).ok_or(Refusal::NoGrant)?),
             false => None,
         };
-        if call.first.is_some() && grant.is_some() && grant.as_ref() != suggestions.first() {
+        if call.blocked_run.is_some() && grant.is_some() && grant.as_ref() != suggestions.first() {
             return Err(Refusal::RetryMustBeUnchanged);
         }
         let stop = answer.stop && answer.decision == Decision::Deny;
@@ -121,7 +121,7 @@ impl PlanBuilder<'_> {
     ) -> bool {
         let harmless = matches!(&call.stage, Stage::Awaiting { prepared, read_only_command, .. }
                 if *read_only_command || is_harmless(prepared))
-            && call.first.is_none();
+            && call.blocked_run.is_none();
         if on_timeout == OnTimeout::AllowReadOnly && harmless {
             self.settle(call, request_id, Settled::new(Decision::Allow, by));
             return false;
@@ -137,9 +137,9 @@ impl PlanBuilder<'_> {
 
     /// Settles a request that a new rule or another mode allows. A run outside the sandbox needs its own grant:
     /// no mode and no rule for commands allows it.
-    pub fn covered(&mut self, request_id: PermissionId, by: SettledBy, rule: String) {
+    pub fn settle_without_answer(&mut self, request_id: PermissionId, by: SettledBy, rule: String) {
         let Some(call) = self.awaiting(request_id).filter(|_| !self.is_aborting()) else { return };
-        if let (Some(_), Stage::Awaiting { suggestions, .. }) = (&call.first, &call.stage)
+        if let (Some(_), Stage::Awaiting { suggestions, .. }) = (&call.blocked_run, &call.stage)
             && (by != SettledBy::Rule || suggestions.first() != Some(&rule))
         {
             return;

@@ -80,7 +80,9 @@ impl Engine {
                 builder.origin = answer.origin.clone();
                 builder.answer(*answer)?;
             }
-            Input::AllowedByRule { request_id, by, rule } => builder.covered(request_id, by, rule),
+            Input::AllowedByRule { request_id, by, rule } => {
+                builder.settle_without_answer(request_id, by, rule)
+            }
             Input::Update(update) => builder.update(*update)?,
             Input::Rule { add, kind, rule, origin } => {
                 builder.origin = origin;

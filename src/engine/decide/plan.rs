@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::engine::input::Now;
-use crate::engine::output::{Decision, Effect, Entry, ItemChange, Plan, Reply, RequestChange};
+use crate::engine::output::{Decision, Effect, ItemChange, Plan, PlannedEvent, Reply, RequestChange};
 use crate::engine::state::{Activity, Engine, Hold, Stage, State};
 use crate::types::event::{Envelope, Event, Origin, Phase};
 use crate::types::ids::{CallId, ItemId, Mint, RequestId, Seq, TurnId};
@@ -90,7 +90,7 @@ impl<'a> PlanBuilder<'a> {
             event,
         };
         self.state.apply(&envelope);
-        self.plan.events.push(Entry { envelope, delta_of });
+        self.plan.events.push(PlannedEvent { envelope, delta_of });
         seq
     }
 

@@ -222,10 +222,10 @@ impl PlanBuilder<'_> {
     pub fn complete(&mut self, call_id: CallId, mut outcome: ToolOutcome, duration_ms: u64) {
         let Some(call) = self.state.call(call_id).filter(|call| !call.is_done()) else { return };
         let (item_id, tool) = (call.item_id, call.call.tool.clone());
-        if let Some(first) = call.first.as_ref().filter(|_| call.has_begun()) {
+        if let Some(first) = call.blocked_run.as_ref().filter(|_| call.has_begun()) {
             outcome.output.insert_str(0, &model_texts::ran_again(first.blocked.by));
         }
-        if let Some(input) = call.edited.as_ref().filter(|_| call.has_begun() || call.first.is_some()) {
+        if let Some(input) = call.edited.as_ref().filter(|_| call.has_begun() || call.blocked_run.is_some()) {
             // The model's own arguments stay in the history; its result states the arguments that ran.
             let shown = input.to_string();
             let cut = shown.floor_char_boundary(EDITED_BYTES);
@@ -366,7 +366,7 @@ impl PlanBuilder<'_> {
         }
         for Startable { call, item_id, prepared, allowed_by, .. } in self.startable() {
             let attempt =
-                if self.state.call(call.call_id).is_some_and(|it| it.first.is_some()) { 2 } else { 1 };
+                if self.state.call(call.call_id).is_some_and(|it| it.blocked_run.is_some()) { 2 } else { 1 };
             self.push_item(
                 item_id,
                 Event::ToolStarted {

@@ -22,7 +22,7 @@ impl PlanBuilder<'_> {
     /// stays.
     pub fn may_retry_unsandboxed(&self, call: &Call, prepared: &PreparedCall) -> bool {
         let background = self.state.spec.background;
-        call.first.is_none()
+        call.blocked_run.is_none()
             // A background command is not started a second time without the user's knowledge.
             && matches!(prepared.subject, Subject::Bash { background: false, .. })
             && prepared.sandbox.is_some_and(|held| !held.unsandboxed)
@@ -101,7 +101,7 @@ impl PlanBuilder<'_> {
     /// Ends a call with the result of its first run, if the sandbox blocked it. Returns whether it did.
     pub fn finish_with_first_run(&mut self, call_id: CallId, why: &str, note: &str) -> bool {
         let Some(call) = self.state.call(call_id).filter(|call| !call.has_begun()) else { return false };
-        let Some(first) = call.first.clone() else { return false };
+        let Some(first) = call.blocked_run.clone() else { return false };
         let line = if first.output.is_empty() || first.output.ends_with('\n') { "" } else { "\n" };
         let mut detail = first.detail.clone();
         if let Some(detail) = detail.as_mut().and_then(serde_json::Value::as_object_mut) {

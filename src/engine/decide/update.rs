@@ -31,7 +31,7 @@ impl PlanBuilder<'_> {
             self.push_session(Event::SessionUpdated { title, titled_by: None, options: Box::new(options) });
         }
         for (request_id, reason) in covered {
-            self.covered(request_id, SettledBy::Mode, reason);
+            self.settle_without_answer(request_id, SettledBy::Mode, reason);
         }
         Ok(())
     }

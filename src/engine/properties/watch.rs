@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use crate::engine::properties::property;
 use crate::engine::properties::setup::Setup;
-use crate::engine::{Entry, Input};
+use crate::engine::{Input, PlannedEvent};
 use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::{Event, FeedbackBy, Origin, Phase, SettledBy, TitledBy, TombstoneReason};
 use crate::types::history::RewoundHistory;
@@ -272,7 +272,7 @@ impl ReferenceModel {
     }
 
     /// Adds one event; an error names the violated property.
-    pub fn event(&mut self, entry: &Entry, input: &Input) -> Result<(), String> {
+    pub fn event(&mut self, entry: &PlannedEvent, input: &Input) -> Result<(), String> {
         let envelope = &entry.envelope;
         self.seen.insert(envelope.event.kind().into());
         property!(

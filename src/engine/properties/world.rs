@@ -11,8 +11,8 @@ use crate::engine::properties::script::{Chance, Fate, FileState, ModelStep, Name
 use crate::engine::properties::setup::Setup;
 use crate::engine::properties::watch::{CommandWatch, ReferenceModel};
 use crate::engine::{
-    Answer as Answered, AnsweredCommand, Decision as Decided, EditedCall, Effect, Engine, Entry, Input, Now,
-    Plan, Refusal, Settings, Submit, Update,
+    Answer as Answered, AnsweredCommand, Decision as Decided, EditedCall, Effect, Engine, Input, Now, Plan,
+    PlannedEvent, Refusal, Settings, Submit, Update,
 };
 use crate::types::background::BackgroundState;
 use crate::types::blob::{Blob, BlobRef, Picture};
@@ -45,7 +45,7 @@ pub struct Simulator {
     pub(super) settings: Arc<Settings>,
     pub(super) engine: Engine,
     /// Rows of the journal, without the pruned ones.
-    pub(super) journal: Vec<Entry>,
+    pub(super) journal: Vec<PlannedEvent>,
     pub(super) outstanding: Vec<Outstanding>,
     /// Helper calls without an answer yet.
     pub(super) helpers: Vec<Seq>,
@@ -131,7 +131,7 @@ impl Simulator {
             id,
             settings,
             engine,
-            journal: vec![Entry { envelope, delta_of: None }],
+            journal: vec![PlannedEvent { envelope, delta_of: None }],
             outstanding: Vec::new(),
             helpers: Vec::new(),
             late: Vec::new(),
@@ -419,7 +419,7 @@ impl Simulator {
             self.journal.push(entry.clone());
         }
         for opener in &plan.prune_deltas_of {
-            let goes = |entry: &Entry| entry.delta_of == Some(*opener);
+            let goes = |entry: &PlannedEvent| entry.delta_of == Some(*opener);
             property!(
                 self.journal.iter().filter(|entry| goes(entry)).all(|entry| entry.envelope.event.is_delta()),
                 "only deltas are pruned"

@@ -19,7 +19,7 @@ pub(in crate::engine) struct Call {
     /// Arguments of a user that replace the model's.
     pub edited: Option<serde_json::Value>,
     /// The result of its first run, if the sandbox blocked it and a second run was requested.
-    pub first: Option<Arc<FirstRun>>,
+    pub blocked_run: Option<Arc<FirstRun>>,
     pub stage: Stage,
 }
 

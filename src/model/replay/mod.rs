@@ -17,7 +17,7 @@ use super::api::Reader;
 use crate::model::settings::Api;
 use crate::model::stream::assembly::{Assembly, CallIds};
 use crate::model::stream::fault;
-use crate::model::stream::timeouts::{hand_on, no_listener};
+use crate::model::stream::timeouts::{no_listener, send_batch};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, StopReason};
 use cassette::{Cassette, Match, Record, Recording, Script};
 use request_hash::{answers_so_far, request_hash};
@@ -109,16 +109,16 @@ async fn play_recording(
     let mut batch = Vec::new();
     if recording.body.trim_start().starts_with('{') {
         let outcome = reader.whole(body, &mut batch);
-        hand_on(batch, out).await?;
+        send_batch(batch, out).await?;
         return outcome;
     }
     for chunk in body.chunks(CHUNK) {
         let outcome = reader.feed(chunk, &mut batch);
-        hand_on(std::mem::take(&mut batch), out).await?;
+        send_batch(std::mem::take(&mut batch), out).await?;
         outcome?;
     }
     let outcome = reader.end(&mut batch);
-    hand_on(batch, out).await?;
+    send_batch(batch, out).await?;
     outcome
 }
 
@@ -153,7 +153,7 @@ async fn play_script(
     }
     let by_content = if script.calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
     let reply = answer.reply(script.stop.unwrap_or(by_content), script.usage, None, &mut batch);
-    hand_on(batch, out).await?;
+    send_batch(batch, out).await?;
     Ok(reply)
 }
 
@@ -162,7 +162,7 @@ async fn tell(
     pace: Duration,
     out: &mpsc::Sender<Vec<Delta>>,
 ) -> Result<(), ModelFault> {
-    hand_on(std::mem::take(batch), out).await?;
+    send_batch(std::mem::take(batch), out).await?;
     if !pace.is_zero() {
         tokio::time::sleep(pace).await;
     }

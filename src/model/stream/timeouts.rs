@@ -131,7 +131,7 @@ enum Limit {
 }
 
 /// Delivers a batch; waits while the receiver is busy.
-pub(in crate::model) async fn hand_on(
+pub(in crate::model) async fn send_batch(
     batch: Vec<Delta>,
     out: &mpsc::Sender<Vec<Delta>>,
 ) -> Result<(), ModelFault> {

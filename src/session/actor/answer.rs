@@ -49,7 +49,7 @@ impl Actor {
         let effective = EffectiveRules::load(&self.shared, &self.call_context()).await;
         let edited = answer.edited.clone();
         if edited.is_none() && answer.updated_input.is_some() {
-            // The request was not pending when the arguments were to be prepared.
+            // `SessionHandle::answer` prepares `updated_input`. It could not, because the request was not pending then.
             return Err(SessionError::Refused(Refusal::NotPending));
         }
         self.check_grant(&effective, &asked, &answer)?;

@@ -135,7 +135,7 @@ impl Actor {
                 self.effects.stop_all_but_tools();
                 // Background tasks would not end by themselves.
                 self.effects.stop_all_commands(KilledBy::Shutdown);
-                if !self.effects.run_tools() {
+                if !self.effects.has_running_tools() {
                     self.effects.drop_all();
                 }
                 let by = Instant::now() + patience;

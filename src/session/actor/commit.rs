@@ -14,7 +14,7 @@ use crate::session::actor::journal::Batch;
 use crate::session::actor::{Actor, audit, crash_points, journal, sleep_until};
 use crate::session::error::SessionError;
 use crate::session::shared::{PendingChange, StatusChange};
-use crate::session::stream::feed::Entry;
+use crate::session::stream::feed::FeedEntry;
 use crate::store::{Idempotency, PendingGrant, StoreError, Sync};
 use crate::tools::ProcessStarted;
 use crate::types::event::{Envelope, Event};
@@ -133,7 +133,7 @@ impl Actor {
     }
 
     /// Publishes the events to the feed, to the observer, and to the callers that wait for them.
-    fn publish(&mut self, plan: &Plan, entries: Vec<Entry>) {
+    fn publish(&mut self, plan: &Plan, entries: Vec<FeedEntry>) {
         self.notify_pending_changes(plan, &entries);
         self.feed.publish(entries);
         for entry in &plan.events {
@@ -194,7 +194,7 @@ impl Actor {
     }
 
     /// Notifies the followers of pending requests in all sessions.
-    fn notify_pending_changes(&self, plan: &Plan, entries: &[Entry]) {
+    fn notify_pending_changes(&self, plan: &Plan, entries: &[FeedEntry]) {
         if plan.requests.is_empty() || !self.shared.has_pending_subscribers() {
             return;
         }

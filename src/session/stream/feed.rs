@@ -28,10 +28,10 @@ pub(in crate::session) type FullMessage = OnceCell<Option<Arc<Envelope>>>;
 
 /// One event as serialised for the wire.
 #[derive(Clone, Debug)]
-pub(in crate::session) struct Entry {
+pub(in crate::session) struct FeedEntry {
     pub seq: Seq,
     pub body: Arc<str>,
-    pub shape: EntryKind,
+    pub kind: EntryKind,
 }
 
 /// The kind of an event, which a follower needs without parsing the event.
@@ -86,7 +86,7 @@ pub(in crate::session) struct Feed {
 }
 
 struct Ring {
-    lines: VecDeque<Entry>,
+    entries: VecDeque<FeedEntry>,
     bytes: usize,
     /// All events after this seq are in `lines`.
     after: Seq,
@@ -95,14 +95,14 @@ struct Ring {
 /// Result of a read from the feed.
 pub(in crate::session) enum ReadResult {
     /// The next entries; empty if there are no newer ones.
-    Entries(Vec<Entry>),
+    Entries(Vec<FeedEntry>),
     /// The cursor is older than the feed: read the store.
     Lagged,
 }
 
 impl Feed {
     pub fn new(last_seq: Seq, pool: Arc<FeedPool>) -> Self {
-        let ring = Ring { lines: VecDeque::new(), bytes: 0, after: last_seq };
+        let ring = Ring { entries: VecDeque::new(), bytes: 0, after: last_seq };
         Self {
             pool,
             ring: Mutex::new(ring),
@@ -114,18 +114,18 @@ impl Feed {
     }
 
     /// Publishes committed events to all followers.
-    pub fn publish(&self, lines: Vec<Entry>) {
+    pub fn publish(&self, lines: Vec<FeedEntry>) {
         let Some(last) = lines.last().map(|line| line.seq) else { return };
         {
             let mut ring = lock(&self.ring);
             let bytes_before = ring.bytes;
             for line in lines {
                 ring.bytes += line.body.len();
-                ring.lines.push_back(line);
+                ring.entries.push_back(line);
             }
             let share = self.pool.share();
             while ring.bytes > share
-                && let Some(old) = ring.lines.pop_front()
+                && let Some(old) = ring.entries.pop_front()
             {
                 ring.bytes -= old.body.len();
                 ring.after = old.seq;
@@ -187,9 +187,9 @@ impl Feed {
         if cursor < ring.after {
             return ReadResult::Lagged;
         }
-        let start = ring.lines.partition_point(|line| line.seq <= cursor);
+        let start = ring.entries.partition_point(|line| line.seq <= cursor);
         let mut bytes = 0;
-        let batch = ring.lines.range(start..).take(BATCH).take_while(|line| {
+        let batch = ring.entries.range(start..).take(BATCH).take_while(|line| {
             let fits = bytes < most;
             bytes += line.body.len();
             fits
@@ -230,8 +230,8 @@ pub(super) fn content_of(block: &BlockKind) -> Content {
 mod tests {
     use crate::session::stream::feed::*;
 
-    fn line(seq: Seq, bytes: usize) -> Entry {
-        Entry { seq, body: Arc::from("x".repeat(bytes)), shape: EntryKind::Other }
+    fn line(seq: Seq, bytes: usize) -> FeedEntry {
+        FeedEntry { seq, body: Arc::from("x".repeat(bytes)), kind: EntryKind::Other }
     }
 
     #[test]

@@ -186,7 +186,7 @@ impl EffectRunner {
         self.commands.is_empty()
     }
 
-    pub fn run_tools(&self) -> bool {
+    pub fn has_running_tools(&self) -> bool {
         !self.tools.is_empty()
     }
 

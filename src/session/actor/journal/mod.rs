@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::engine::{Engine, Plan, Snapshot};
-use crate::session::stream::feed::{Entry, kind_of};
+use crate::session::stream::feed::{FeedEntry, kind_of};
 use crate::store::{Append, ItemRow, MessageText, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync};
 use crate::types::blob::Blob;
 use crate::types::event::{Envelope, Event};
@@ -20,11 +20,11 @@ mod tests;
 /// One transaction, and the entries to publish after its commit.
 pub(in crate::session) struct Batch {
     pub append: Append,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<FeedEntry>,
 }
 
 /// The row and the feed entry of one event, and the blobs of its truncated values.
-pub(in crate::session) fn write(envelope: &Envelope, delta_of: Option<u64>) -> (Row, Entry, Vec<Blob>) {
+pub(in crate::session) fn write(envelope: &Envelope, delta_of: Option<u64>) -> (Row, FeedEntry, Vec<Blob>) {
     let (body, blobs) = wire::wire(envelope);
     let body: Arc<str> = Arc::from(body);
     let row = Row {
@@ -34,7 +34,7 @@ pub(in crate::session) fn write(envelope: &Envelope, delta_of: Option<u64>) -> (
         delta_of,
         body: Arc::clone(&body),
     };
-    (row, Entry { seq: envelope.seq, body, shape: kind_of(&envelope.event) }, blobs)
+    (row, FeedEntry { seq: envelope.seq, body, kind: kind_of(&envelope.event) }, blobs)
 }
 
 /// Turns the events of a plan into a transaction.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tokio::sync::watch;
 
 use crate::session::error::SessionError;
-use crate::session::stream::feed::{Content, Entry, EntryKind, Feed, ReadResult, content_of};
+use crate::session::stream::feed::{Content, EntryKind, Feed, FeedEntry, ReadResult, content_of};
 use crate::store::{JournalRow, Page, SessionKey, StoreReader};
 use crate::types::ids::Seq;
 use crate::types::model::BlockKind;
@@ -134,10 +134,10 @@ impl Follower {
         self.pass(lines, most).await
     }
 
-    /// Waits for the next events. `None` when the session is gone. Cancel-safe like [`Follower::take`].
+    /// Waits for the next events. `None` when the session is gone. Cancel-safe like [`Follower::next_events`].
     ///
     /// # Errors
-    /// Those of [`Follower::take`].
+    /// Those of [`Follower::next_events`].
     #[cfg(test)]
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<str>>>, SessionError> {
         while self.ready().await {
@@ -155,7 +155,7 @@ impl Follower {
         self.cursor
     }
 
-    async fn read_entries(&mut self, most: usize) -> Result<Vec<Entry>, SessionError> {
+    async fn read_entries(&mut self, most: usize) -> Result<Vec<FeedEntry>, SessionError> {
         if self.is_live
             && let ReadResult::Entries(lines) = self.feed.after(self.cursor, most)
         {
@@ -172,7 +172,7 @@ impl Follower {
         Ok(rows.into_iter().filter(|row| row.seq <= last).map(line).collect())
     }
 
-    async fn pass(&mut self, lines: Vec<Entry>, most: usize) -> Result<Vec<Arc<str>>, SessionError> {
+    async fn pass(&mut self, lines: Vec<FeedEntry>, most: usize) -> Result<Vec<Arc<str>>, SessionError> {
         let mut open = self.open;
         let mut cursor = self.cursor;
         let mut out = Passed { events: Vec::with_capacity(lines.len()), bytes: 0 };
@@ -196,7 +196,7 @@ impl Follower {
             }
             // The store may be slightly ahead of the feed. The feed then repeats deltas of a message that the
             // store has returned complete. A follower that attached after completion receives the item only.
-            let is_streamed = matches!(line.shape, EntryKind::Streamed(_));
+            let is_streamed = matches!(line.kind, EntryKind::Streamed(_));
             match &mut open {
                 Some(Open { first_seq, block: Some(inside), .. })
                     if is_streamed && inside.rest == Rest::Item =>
@@ -245,12 +245,12 @@ impl Inside {
 }
 
 /// The open message after one more entry.
-fn step(open: Option<Open>, line: &Entry) -> Option<Open> {
-    if line.shape == EntryKind::MessageStarted {
+fn step(open: Option<Open>, line: &FeedEntry) -> Option<Open> {
+    if line.kind == EntryKind::MessageStarted {
         return Some(Open { first_seq: line.seq, texts: 0, thoughts: 0, block: None });
     }
     let mut open = open?;
-    match line.shape {
+    match line.kind {
         EntryKind::BlockStarted(index, content) => {
             let nth = match content {
                 Content::Text => {
@@ -324,7 +324,7 @@ struct Measured {
     block: Option<BlockKind>,
 }
 
-fn line(row: JournalRow) -> Entry {
+fn line(row: JournalRow) -> FeedEntry {
     let measured = || serde_json::from_str::<Measured>(&row.body).unwrap_or_default();
     let shape = match row.kind.as_str() {
         "message.started" => EntryKind::MessageStarted,
@@ -337,5 +337,5 @@ fn line(row: JournalRow) -> Entry {
         "message.completed" => EntryKind::MessageCompleted,
         _ => EntryKind::Other,
     };
-    Entry { seq: row.seq, body: Arc::from(row.body), shape }
+    FeedEntry { seq: row.seq, body: Arc::from(row.body), kind: shape }
 }

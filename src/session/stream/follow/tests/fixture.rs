@@ -111,7 +111,7 @@ pub(super) struct FeedFixture {
     pub told: Vec<StreamedMessage>,
     pub readers: Vec<Reader>,
     pub hold: bool,
-    pub held: Vec<Entry>,
+    pub held: Vec<FeedEntry>,
     pub permanent: Vec<Seq>,
     /// Seq of the event that opened the running tool call.
     tool: Option<Seq>,
