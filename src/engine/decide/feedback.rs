@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::Refusal;
-use crate::engine::output::{Effect, Reply};
-use crate::engine::request::tokens;
+use crate::engine::output::Reply;
 use crate::engine::state::{Activity, Candidate};
-use crate::types::event::{Event, FeedbackBy, Phase, TombstoneReason};
+use crate::types::event::{Event, FeedbackBy, TombstoneReason};
 use crate::types::ids::{ItemId, QuestionId};
 use crate::types::message::Block;
 use crate::types::model::{ModelReply, StopReason};
@@ -74,17 +73,8 @@ impl PlanBuilder<'_> {
 
     /// Sends the request of this step once more. Without budget for it, the first answer is used.
     pub fn ask_second_answer(&mut self, step: u64) {
-        if self.over_budget(step).is_some() {
+        if self.over_budget(step).is_some() || self.send_request(step).is_err() {
             self.use_first_answer();
-            return;
-        }
-        let uncalibrated_tokens = Some(tokens::of_request(&self.state, &self.offered()));
-        self.push_phase(Phase::Normalize, step);
-        let token = self.push_model_call(step, uncalibrated_tokens);
-        self.warn_of_budgets();
-        match self.request() {
-            Ok(request) => self.effect(Effect::CallModel { token, request: Box::new(request) }),
-            Err(_) => self.use_first_answer(),
         }
     }
 

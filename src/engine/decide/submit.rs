@@ -282,16 +282,20 @@ impl PlanBuilder<'_> {
             self.finish(Subtype::LlmError, vec![error]);
             return;
         }
+        if let Err(message) = self.send_request(step) {
+            self.finish(Subtype::LlmError, vec![TurnError::new("unconfigured", message)]);
+        }
+    }
+
+    /// Writes the begin of the model call of this step and sends its request; the error says why there is none.
+    pub fn send_request(&mut self, step: u64) -> Result<(), &'static str> {
         let uncalibrated_tokens = Some(tokens::of_request(&self.state, &self.offered()));
         self.push_phase(Phase::Normalize, step);
         let token = self.push_model_call(step, uncalibrated_tokens);
         self.warn_of_budgets();
-        match self.request() {
-            Ok(request) => self.effect(Effect::CallModel { token, request: Box::new(request) }),
-            Err(message) => {
-                self.finish(Subtype::LlmError, vec![TurnError::new("unconfigured", message)]);
-            }
-        }
+        let request = Box::new(self.request()?);
+        self.effect(Effect::CallModel { token, request });
+        Ok(())
     }
 
     /// Ends the turn and starts the next queued one.

@@ -122,9 +122,7 @@ impl ReferenceModel {
             property!(self.compacting.is_some(), "only a summary that was requested is booked");
             let turn = self.turn.as_mut().ok_or("a summary belongs to a turn")?;
             self.usage.add(usage);
-            turn.usage.add(usage);
-            turn.cost = turn.cost.zip(*cost_usd_micros).map(|(sum, more)| sum + more);
-            turn.at_least += cost_usd_micros.unwrap_or(0);
+            turn.book(usage, *cost_usd_micros);
             self.calls_made += 1;
             self.at_least += cost_usd_micros.unwrap_or(0);
             (turn.summaries, turn.model_calls) = (turn.summaries + 1, turn.model_calls + 1);
@@ -185,9 +183,7 @@ impl ReferenceModel {
             Event::TurnPhase { .. } => turn.waits = false,
             Event::UsageBooked { usage, cost_usd_micros, estimated, .. } => {
                 property!(*estimated && usage.input_tokens > 0, "what was sent was not free");
-                turn.usage.add(usage);
-                turn.cost = turn.cost.zip(*cost_usd_micros).map(|(sum, more)| sum + more);
-                turn.at_least += cost_usd_micros.unwrap_or(0);
+                turn.book(usage, *cost_usd_micros);
                 self.calls_made += 1;
                 self.at_least += cost_usd_micros.unwrap_or(0);
                 turn.lost += 1;

@@ -182,9 +182,7 @@ impl ReferenceModel {
                         let turn = self.turn.as_mut().ok_or("an answer belongs to a turn")?;
                         let usage = usage.as_ref().ok_or("a candidate has its usage")?;
                         self.usage.add(usage);
-                        turn.usage.add(usage);
-                        turn.cost = turn.cost.zip(*cost_usd_micros).map(|(sum, more)| sum + more);
-                        turn.at_least += cost_usd_micros.unwrap_or(0);
+                        turn.book(usage, *cost_usd_micros);
                         self.calls_made += 1;
                         self.at_least += cost_usd_micros.unwrap_or(0);
                         turn.stop = *stop_reason;
@@ -225,9 +223,7 @@ impl ReferenceModel {
                         }
                         if let (Some(usage), Some(turn)) = (usage, &mut self.turn) {
                             self.usage.add(usage);
-                            turn.usage.add(usage);
-                            turn.cost = turn.cost.zip(*cost_usd_micros).map(|(sum, more)| sum + more);
-                            turn.at_least += cost_usd_micros.unwrap_or(0);
+                            turn.book(usage, *cost_usd_micros);
                             self.calls_made += 1;
                             self.at_least += cost_usd_micros.unwrap_or(0);
                             turn.stop = *stop_reason;
