@@ -53,6 +53,7 @@ impl Room {
             unattended: false,
             unreadable: Unreadable::new(|_, path| path.ends_with("secrets")),
             blobs: None,
+            todos: std::sync::Arc::default(),
             commands: Vec::new(),
             bash_timeout_ms: None,
         };

@@ -58,6 +58,7 @@ fn bare_shell(place: &Place, level: LevelSetting) -> Outcome<impl Fn() -> Outcom
         unattended: false,
         unreadable: Unreadable::default(),
         blobs: None,
+        todos: std::sync::Arc::default(),
         commands: Vec::new(),
         bash_timeout_ms: None,
     };

@@ -16,6 +16,7 @@ use crate::types::sampling::Sampling;
 use crate::types::session::{Requires, SessionSpec, SessionState};
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
+use crate::types::todo::Todo;
 use crate::types::tool::{Confinement, PreparedCall, ReadRecord};
 use crate::types::usage::Usage;
 
@@ -227,6 +228,12 @@ impl Engine {
     #[must_use]
     pub fn reads(&self) -> Arc<HashMap<PathBuf, ReadRecord>> {
         Arc::clone(&self.state.reads)
+    }
+
+    /// The todo list of the session.
+    #[must_use]
+    pub fn todos(&self) -> Arc<Vec<Todo>> {
+        Arc::clone(&self.state.todos)
     }
 
     /// The working folder of commands.

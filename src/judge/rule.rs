@@ -156,7 +156,7 @@ impl Rule {
             // does not allow deleting.
             Subject::Delete { .. } => matches!(self.tool.as_str(), "Edit" | "Delete") || self.tool == tool,
             Subject::Web { .. } => self.tool == "WebFetch",
-            Subject::Background { .. } => self.tool == tool,
+            Subject::Background { .. } | Subject::Session { .. } => self.tool == tool,
             Subject::Several { .. } | Subject::Blob { .. } => false,
             Subject::Tool { name } => {
                 self.tool == *name

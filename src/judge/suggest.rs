@@ -176,7 +176,7 @@ pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Ve
             return rules;
         }
         // Never needs a permission request.
-        Subject::Blob { .. } | Subject::Background { .. } => Vec::new(),
+        Subject::Blob { .. } | Subject::Background { .. } | Subject::Session { .. } => Vec::new(),
         Subject::Tool { name } => vec![name.clone()],
     };
     texts

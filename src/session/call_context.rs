@@ -30,6 +30,7 @@ impl CallContext {
             bash_timeout_ms: spec.project_settings.bash_timeout_ms,
             unreadable: Unreadable::default(),
             blobs: None,
+            todos: engine.todos(),
             commands,
         };
         Self {

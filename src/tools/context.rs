@@ -12,6 +12,7 @@ use crate::tools::sensitivity::{Access, SensitivePaths};
 use crate::tools::settings::Settings;
 use crate::types::ids::{BlobId, SessionId};
 use crate::types::invisible_chars::is_invisible;
+use crate::types::todo::Todo;
 use crate::types::tool::ReadRecord;
 
 /// The session's part of a tool context.
@@ -35,6 +36,8 @@ pub struct SessionContext {
     pub unreadable: Unreadable,
     /// The session's own blobs.
     pub blobs: Option<Arc<dyn Blobs>>,
+    /// The session's todo list.
+    pub todos: Arc<Vec<Todo>>,
     /// The session's background tasks at the start of the call.
     pub commands: Vec<BackgroundTaskView>,
 }

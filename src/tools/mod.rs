@@ -11,6 +11,7 @@
 //! - `files/search`: the engine of Grep.
 //! - `active_model_calls`: counts sessions that wait for a model, so that commands with much output slow down.
 //! - `files/inspect`: state of a change that a crash interrupted.
+//! - `session_tools/`: tools that reach only the session itself: its todo list.
 //! - `files/media`: PDFs and pictures in Read; `files/input_files`: files that a user attaches; `shell`: Bash;
 //!   `web`: WebFetch; `convert`: converts untrusted documents and pictures in a process of their own.
 
@@ -31,6 +32,7 @@ pub mod fuzz;
 mod input;
 mod limits;
 mod sensitivity;
+mod session_tools;
 mod settings;
 mod shell;
 mod toolbox;

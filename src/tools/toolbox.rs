@@ -26,7 +26,8 @@ use crate::tools::files::{edit, glob, grep, inspect, ls, multi_edit, notebook, p
 use crate::tools::fs::jail::Jails;
 use crate::tools::fs::resolve;
 use crate::tools::sensitivity::SensitivePaths;
-use crate::tools::{input, limits, shell, web};
+use crate::tools::session_tools::SessionCall;
+use crate::tools::{input, limits, session_tools, shell, web};
 use crate::types::ids::{CallId, SessionId};
 use crate::types::message::ToolCall;
 use crate::types::tool::{
@@ -94,6 +95,7 @@ impl CallPreparer {
             Call::Glob(input) => glob::prepare(&context, input),
             Call::Grep(input) => grep::prepare(&context, input),
             Call::Ls(input) => ls::prepare(&context, input),
+            Call::Session(call) => session_tools::prepare(&context, call),
         }
     }
 }
@@ -113,6 +115,7 @@ enum Call {
     Glob(glob::Input),
     Grep(grep::Input),
     Ls(ls::Input),
+    Session(SessionCall),
 }
 
 impl Toolbox {
@@ -437,6 +440,7 @@ impl Toolbox {
             Call::Glob(input) => glob::run(&context, input, &prepared, &stop),
             Call::Grep(input) => grep::run(&context, input, &prepared, &stop),
             Call::Ls(input) => ls::run(&context, input, &prepared, &stop),
+            Call::Session(call) => session_tools::run(&context, call),
         })
         .await
     }
@@ -475,7 +479,10 @@ impl Toolbox {
             "Glob" => Call::Glob(input::parse(call)?),
             "Grep" => Call::Grep(input::parse(call)?),
             "LS" => Call::Ls(input::parse(call)?),
-            other => return Err(self.unknown(other)),
+            other => match session_tools::parse(call)? {
+                Some(call) => Call::Session(call),
+                None => return Err(self.unknown(other)),
+            },
         })
     }
 
@@ -505,7 +512,7 @@ fn cards() -> Arc<[ToolDefinition]> {
         input_schema,
         read_only,
     };
-    [
+    let mut cards = vec![
         card("Bash", shell::DESCRIPTION, input::schema::<shell::Input>(), false),
         card("BashOutput", shell::OUTPUT, input::schema::<shell::OutputInput>(), true),
         card("KillBash", shell::KILL, input::schema::<shell::KillInput>(), false),
@@ -519,6 +526,7 @@ fn cards() -> Arc<[ToolDefinition]> {
         card("Grep", grep::DESCRIPTION, input::schema::<grep::Input>(), true),
         card("LS", ls::DESCRIPTION, input::schema::<ls::Input>(), true),
         card("WebFetch", web::DESCRIPTION, input::schema::<web::Input>(), false),
-    ]
-    .into()
+    ];
+    cards.extend(session_tools::cards());
+    cards.into()
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::blob::BlobRef;
 use super::ids::{ItemId, Seq, SessionId};
 use super::message::Message;
+use super::todo::Todo;
 use super::tool::ReadRecord;
 
 /// A message that contains the searched words.
@@ -100,6 +101,9 @@ pub struct RewoundHistory {
     /// Tokens of the newest remaining answer and of its request.
     #[serde(default)]
     pub context_tokens: u64,
+    /// The todo list of then. Absent in journals of older versions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub todos: Option<Vec<Todo>>,
     /// The files that were rewound with it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub files: Vec<RewoundFile>,

@@ -61,6 +61,7 @@ impl Event {
             Event::ToolBackground { .. } => "tool.background",
             Event::FileCheckpointed { .. } => "file.checkpointed",
             Event::FileChanged { .. } => "file.changed",
+            Event::TodoUpdated { .. } => "todo.updated",
             Event::PermissionRequested { .. } => "permission.requested",
             Event::PermissionResolved { .. } => "permission.resolved",
             Event::PermissionExpired { .. } => "permission.expired",

@@ -36,6 +36,7 @@ pub mod session;
 pub mod slash_command;
 pub mod thinking;
 pub mod time;
+pub mod todo;
 pub mod tool;
 pub mod turn_options;
 pub mod usage;

@@ -283,6 +283,11 @@ pub enum Subject {
         /// Id of the blob.
         blob_id: BlobId,
     },
+    /// Reads or changes only what belongs to the session itself, for example its todo list.
+    Session {
+        /// Name of the tool.
+        tool: String,
+    },
     /// Any other tool.
     Tool {
         /// Its name.
@@ -308,6 +313,7 @@ impl Subject {
             | Subject::Bash { .. }
             | Subject::Background { .. }
             | Subject::Blob { .. }
+            | Subject::Session { .. }
             | Subject::Tool { .. } => false,
         }
     }

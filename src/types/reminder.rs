@@ -23,6 +23,10 @@ pub enum ReminderKind {
     SeveralMatches,
     /// The date changed since the model was told it.
     NewDay,
+    /// The todo list is empty during long work.
+    TodoEmpty,
+    /// The todo list was not updated for several steps.
+    TodoStale,
 }
 
 /// A version of a file.

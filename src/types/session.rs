@@ -17,6 +17,7 @@ use super::project_settings::ProjectSettings;
 use super::sampling::Sampling;
 use super::thinking::Thinking;
 use super::time::Timestamp;
+use super::todo::Todo;
 use super::tool::ToolChoice;
 use super::usage::ModelUsage;
 use super::usage::{Budgets, Usage};
@@ -260,6 +261,9 @@ pub struct SessionDetails {
     /// The model answers twice, and a client chooses the answer.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub binary_feedback: bool,
+    /// The todo list of the model.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub todos: Vec<Todo>,
 }
 
 /// A client that follows a session.

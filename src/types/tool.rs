@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use super::background::BackgroundRead;
 use super::blob::{Attachment, Blob, BlobRef};
+use super::todo::Todo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -156,6 +157,9 @@ pub struct ToolOutcome {
     /// How much of a background command's output the model has now received.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub background_read: Option<BackgroundRead>,
+    /// The new todo list, if the call changed it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub todos: Option<Vec<Todo>>,
     /// Contents, stored in the transaction that writes the result.
     #[serde(skip)]
     pub blobs: Vec<Blob>,
@@ -180,6 +184,7 @@ impl ToolOutcome {
             whole: None,
             goes_on: false,
             background_read: None,
+            todos: None,
             blobs: Vec::new(),
             blocked: None,
         }

@@ -69,6 +69,7 @@ mod structured_output;
 mod submit;
 mod thinking;
 mod titles;
+mod todos;
 mod trust;
 mod unattended;
 mod unload;

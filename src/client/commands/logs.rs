@@ -22,6 +22,7 @@ use crate::types::event::{Envelope, Event};
 use crate::types::ids::{Seq, SessionId};
 use crate::types::message::input_line;
 use crate::types::time::Timestamp;
+use crate::types::todo::TodoStatus;
 
 /// A page of events with their original JSON texts.
 #[derive(Deserialize)]
@@ -241,6 +242,12 @@ fn what(envelope: &Envelope) -> String {
         }
         Event::FileChanged { change, .. } => {
             format!("{} +{} -{}", change.path.display(), change.added, change.removed)
+        }
+        Event::TodoUpdated { todos } => {
+            let done = todos.iter().filter(|todo| todo.status == TodoStatus::Completed).count();
+            let now = todos.iter().find(|todo| todo.status == TodoStatus::InProgress);
+            let now = now.map(|todo| format!(", now: {}", todo.shown())).unwrap_or_default();
+            format!("{done} of {} done{now}", todos.len())
         }
         Event::PermissionRequested { request, .. } => {
             return format!("{} {}", request.request_id, call_summary(&request.tool, &request.input));

@@ -10,6 +10,9 @@ use crate::client::terminal::style::{Line, Tone, cut};
 pub fn call_summary(tool: &str, input: &Value) -> String {
     let field = |name: &str| input.get(name).and_then(Value::as_str);
     let tool = escape::line(tool).replace(' ', "⟦SP⟧");
+    if let Some(todos) = input.get("todos").and_then(Value::as_array).filter(|_| tool == "TodoWrite") {
+        return format!("{tool} {} entries", todos.len());
+    }
     let main =
         ["command", "file_path", "notebook_path", "pattern", "path", "url"].into_iter().find_map(field);
     let rest = match main {

@@ -114,6 +114,7 @@ impl State {
             | Event::MediaWithheld { .. }
             | Event::HelperStarted { .. }
             | Event::HelperCompleted { .. }
+            | Event::TodoUpdated { .. }
             | Event::UsageBooked { .. } => self.apply_session_event(envelope),
             Event::TurnQueued { .. }
             | Event::TurnDequeued { .. }

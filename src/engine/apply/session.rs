@@ -49,6 +49,12 @@ impl State {
                 };
                 self.instructions = instructions.as_ref().map(versions);
             }
+            Event::TodoUpdated { todos } => {
+                self.todos = Arc::new(todos.clone());
+                if let Some(turn) = &mut self.turn {
+                    turn.steps_since_todo = 0;
+                }
+            }
             Event::SessionCleared {} => self.clear(),
             Event::ReminderAdded { kind, text, files } => {
                 self.transcript.push_user_block(Block::Text { text: text.clone() });
@@ -68,13 +74,17 @@ impl State {
                 self.context_tokens = *context_tokens;
             }
             Event::SessionRewound(rewound) => {
-                let RewoundHistory { kept_messages, messages, reads, cwd, context_tokens, .. } = rewound;
+                let RewoundHistory { kept_messages, messages, reads, cwd, context_tokens, todos, .. } =
+                    rewound;
                 self.transcript.truncate(usize::try_from(*kept_messages).unwrap_or(usize::MAX));
                 messages.iter().for_each(|message| self.transcript.push(message.clone()));
                 // The provider stored the longer history.
                 self.continues = None;
                 let reads = reads.iter().map(|read| (read.path.clone(), read.clone()));
                 self.reads = Arc::new(reads.collect());
+                if let Some(todos) = todos {
+                    self.todos = Arc::new(todos.clone());
+                }
                 self.reported_files = Arc::default();
                 self.compaction_failures = 0;
                 self.cwd = PathBuf::from(cwd);
@@ -142,6 +152,7 @@ impl State {
         self.continues = None;
         self.context_tokens = 0;
         self.reads = Arc::default();
+        self.todos = Arc::default();
         self.reported_files = Arc::default();
         self.compaction_failures = 0;
         self.told_day = self.created_at.day();
@@ -161,7 +172,11 @@ impl State {
             }
             // The summary may not contain the date.
             ReminderKind::Compacted => self.told_day = self.created_at.day(),
-            ReminderKind::SessionStart | ReminderKind::PlanMode | ReminderKind::SeveralMatches => {}
+            ReminderKind::SessionStart
+            | ReminderKind::PlanMode
+            | ReminderKind::SeveralMatches
+            | ReminderKind::TodoEmpty
+            | ReminderKind::TodoStale => {}
         }
     }
 }

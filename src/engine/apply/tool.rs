@@ -186,6 +186,7 @@ impl State {
         self.transcript.push(message);
         if let Some(turn) = &mut self.turn {
             turn.has_results = true;
+            turn.steps_since_todo += 1;
         }
     }
 }

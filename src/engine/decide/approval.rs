@@ -232,7 +232,10 @@ pub(in crate::engine) fn is_harmless(prepared: &PreparedCall) -> bool {
 fn stays_quiet(subject: &Subject) -> bool {
     match subject {
         Subject::Read { path } => path.sensitivity != PathSensitivity::Secret,
-        Subject::Background { .. } | Subject::Tool { .. } | Subject::Blob { .. } => true,
+        Subject::Background { .. }
+        | Subject::Session { .. }
+        | Subject::Tool { .. }
+        | Subject::Blob { .. } => true,
         Subject::Several { parts } => parts.iter().all(stays_quiet),
         // For commands, `read_only_command` decides this; it also means that no rule requires a request.
         Subject::Bash { .. } | Subject::Edit { .. } | Subject::Delete { .. } | Subject::Web { .. } => false,

@@ -77,6 +77,7 @@ impl PlanBuilder<'_> {
             reads,
             cwd: target.cwd.to_string_lossy().into_owned(),
             context_tokens: target.context_tokens,
+            todos: (target.todos != self.state.todos).then(|| (*target.todos).clone()),
             files,
         };
         self.push(Some(item_id), None, Event::SessionRewound(rewound));

@@ -191,10 +191,10 @@ impl PlanBuilder<'_> {
         if self.check_time() {
             return;
         }
-        // Read-only calls that were running run again: their start is already in the journal.
+        // Calls that were running and may be repeated run again: their start is already in the journal.
         for call in calls {
             if let Stage::Running { prepared, .. } = &call.stage
-                && prepared.read_only
+                && can_be_repeated(prepared)
             {
                 let (call, prepared) = (call.effective(), Arc::clone(prepared));
                 self.effect(Effect::RunTool { call, prepared });
@@ -348,7 +348,12 @@ enum AboutUnknown {
 
 /// A call that may have been running and whose outcome no file shows.
 fn is_lost(call: &Call) -> bool {
-    matches!(&call.stage, Stage::Running { prepared, .. } if !prepared.read_only && !is_edit(prepared))
+    matches!(&call.stage, Stage::Running { prepared, .. } if !can_be_repeated(prepared) && !is_edit(prepared))
+}
+
+/// A call that changes nothing, or that sets a value of the session, which a second run sets again.
+fn can_be_repeated(prepared: &PreparedCall) -> bool {
+    prepared.read_only || matches!(prepared.subject, Subject::Session { .. })
 }
 
 fn is_fetch(prepared: &PreparedCall) -> bool {

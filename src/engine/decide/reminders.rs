@@ -7,6 +7,9 @@ use crate::types::event::Event;
 use crate::types::ids::TurnId;
 use crate::types::reminder::FileVersion;
 
+/// The tool that writes the todo list.
+const TODO_WRITE: &str = "TodoWrite";
+
 impl PlanBuilder<'_> {
     /// Adds the reminders for a user's message. `is_first`: it begins the conversation.
     pub fn remind_of_message(&mut self, is_first: bool) {
@@ -40,9 +43,19 @@ impl PlanBuilder<'_> {
         self.remind(due);
     }
 
+    /// Adds the reminder about a todo list that is empty or stale, if the model may write one.
+    pub fn remind_of_todos(&mut self) {
+        if !self.is_offered(TODO_WRITE) {
+            return;
+        }
+        let due = reminders::of_todos(&self.state);
+        self.remind(due);
+    }
+
     /// Adds the reminder after a summary took the place of the conversation.
     pub fn remind_of_compaction(&mut self) {
-        self.remind([reminders::of_compaction()]);
+        let due = reminders::of_compaction(&self.state);
+        self.remind([due]);
     }
 
     fn remind(&mut self, due: impl IntoIterator<Item = Reminder>) {

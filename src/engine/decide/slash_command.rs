@@ -53,6 +53,7 @@ pub const BUILT_IN: &[BuiltInCommand] = &[
     built_in("status", None, "Show the session's state, model, mode and folders"),
     built_in("context", None, "Show what fills the model's context window"),
     built_in("cost", None, "Show tokens and costs of this session"),
+    built_in("todos", None, "Show the todo list of the model"),
     built_in(CLEAR, None, "Start the conversation again; the journal keeps the old one"),
     built_in("compact", Some("[instructions]"), "Replace old messages by a summary"),
     built_in("model", Some("[PROVIDER/MODEL]"), "Show or change the model of later turns"),

@@ -235,6 +235,9 @@ impl PlanBuilder<'_> {
         for change in outcome.changes {
             self.push_item(item_id, Event::FileChanged { call_id, change });
         }
+        if let Some(todos) = outcome.todos {
+            self.push_item(item_id, Event::TodoUpdated { todos });
+        }
         let bytes_before = outcome.output.len();
         let Bounded { output, whole, is_cut } = self.bound(outcome.output, outcome.whole);
         let shortened = is_cut.then(|| {
@@ -388,6 +391,7 @@ impl PlanBuilder<'_> {
         if all_done {
             self.summarize_calls();
             self.remind_of_matches();
+            self.remind_of_todos();
             self.deliver_steered();
             self.call_model();
         }

@@ -66,6 +66,12 @@ impl PlanBuilder<'_> {
         exists && !self.choice().offers(tool)
     }
 
+    /// Whether models of the running turn may call this tool.
+    pub fn is_offered(&self, tool: &str) -> bool {
+        let exists = self.engine.settings.tools.iter().any(|card| card.name == tool);
+        exists && self.choice().offers(tool)
+    }
+
     fn choice(&self) -> &ToolChoice {
         self.state.turn.as_ref().map_or(&self.state.spec.tools, |turn| &turn.tools)
     }

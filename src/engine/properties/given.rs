@@ -15,6 +15,7 @@ use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::reminder::FileVersion;
 use crate::types::session::Untrusted;
+use crate::types::todo::{Todo, TodoStatus};
 use crate::types::tool::{
     Barrier, Blocked, Confinement, FileChange, Inspection, PathSensitivity, PlannedChange, PlannedEdit,
     PreparedCall, ReadRecord, ResolvedPath, Subject, ToolOutcome, ToolStatus,
@@ -273,6 +274,10 @@ pub fn files_read(call_id: CallId) -> Input {
     Input::FilesRead { call_id, files: vec![file], blobs: vec![blob] }
 }
 
+fn todo(content: &str) -> Todo {
+    Todo { content: content.into(), status: TodoStatus::Pending, active_form: None }
+}
+
 pub fn tool_done(call_id: CallId, status: ToolStatus) -> Input {
     let path: std::path::PathBuf = format!("/w/{call_id}").into();
     let change = FileChange {
@@ -297,6 +302,7 @@ pub fn tool_done(call_id: CallId, status: ToolStatus) -> Input {
         changes: vec![change],
         reads: vec![read],
         cwd: Some("/w/sub".into()),
+        todos: (status == ToolStatus::Completed).then(|| vec![todo(&call_id.to_string())]),
         // Some tools return no output.
         ..ToolOutcome::completed("")
     };

@@ -121,6 +121,7 @@ fn random_scripts_reach_every_event_and_result() {
         "tool.progress",
         "tool.requested",
         "tool.started",
+        "todo.updated",
         "tool.status",
         "turn aborted",
         "turn error_during_execution",

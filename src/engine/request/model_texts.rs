@@ -2,6 +2,7 @@
 
 use crate::types::background::BashId;
 use crate::types::blob::{AttachmentKind, BlobRef};
+use crate::types::todo::{self, Todo};
 use crate::types::tool::Barrier;
 
 /// Result of a call that the user denied.
@@ -135,6 +136,28 @@ change.</reminder>";
 /// A summary took the place of the conversation.
 pub const COMPACTED: &str = "<reminder>The conversation so far was replaced by a summary, because it filled the context window. \
 Details may be missing: read a file again before you rely on what you remember of it.</reminder>";
+
+/// The reminder [`COMPACTED`] with the todo list, which the summary may not contain.
+pub fn compacted(todos: &[Todo]) -> String {
+    if todos.is_empty() {
+        return COMPACTED.into();
+    }
+    let list = todo::list(todos);
+    COMPACTED.replace("</reminder>", &format!(" Your todo list is still this:\n{list}</reminder>"))
+}
+
+/// The todo list is empty during long work.
+pub const TODO_EMPTY: &str = "<reminder>Your todo list is empty. If the work has several steps, keep a list with TodoWrite, so \
+that the user sees how far it is; if not, ignore this. Do not mention this reminder to the user.</reminder>";
+
+/// The todo list was not updated for several steps.
+pub fn todo_stale(todos: &[Todo]) -> String {
+    format!(
+        "<reminder>You have not updated your todo list for a while. If entries are done or no longer apply, say so with \
+         TodoWrite; if not, ignore this. Do not mention this reminder to the user. The list is now:\n{}</reminder>",
+        todo::list(todos)
+    )
+}
 
 /// The date is not that of the system prompt any more.
 pub fn new_day(date: &str) -> String {

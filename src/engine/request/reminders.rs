@@ -9,7 +9,10 @@ use crate::engine::state::{Stage, State};
 use crate::types::permission::Mode;
 use crate::types::reminder::{FileVersion, ReminderKind};
 use crate::types::time::Timestamp;
+use crate::types::todo::TodoStatus;
 
+/// Steps with tool calls without a change of the todo list after which the model is reminded of it.
+const TODO_REMINDER_STEPS: u32 = 10;
 /// Maximum number of files that one reminder names.
 const MAX_NAMED_FILES: usize = 20;
 /// Code of an edit whose text occurs several times.
@@ -68,8 +71,21 @@ pub(in crate::engine) fn of_matches(state: &State) -> Option<Reminder> {
 }
 
 /// The reminder after a summary took the place of the conversation.
-pub(in crate::engine) fn of_compaction() -> Reminder {
-    plain(ReminderKind::Compacted, model_texts::COMPACTED)
+pub(in crate::engine) fn of_compaction(state: &State) -> Reminder {
+    plain(ReminderKind::Compacted, model_texts::compacted(&state.todos))
+}
+
+/// The reminder about a todo list that is empty, once in a turn, or that has open entries and was not updated, again
+/// after as many steps.
+pub(in crate::engine) fn of_todos(state: &State) -> Option<Reminder> {
+    let steps = state.turn.as_ref().map_or(0, |turn| turn.steps_since_todo);
+    if state.todos.is_empty() {
+        return (steps == TODO_REMINDER_STEPS)
+            .then(|| plain(ReminderKind::TodoEmpty, model_texts::TODO_EMPTY));
+    }
+    let is_open = state.todos.iter().any(|todo| todo.status != TodoStatus::Completed);
+    let is_due = is_open && steps > 0 && steps.is_multiple_of(TODO_REMINDER_STEPS);
+    is_due.then(|| plain(ReminderKind::TodoStale, model_texts::todo_stale(&state.todos)))
 }
 
 /// The files that differ from the known ones; a removed file has no digest.

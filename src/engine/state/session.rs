@@ -15,6 +15,7 @@ use crate::types::message::{InputBlock, ToolCall};
 use crate::types::permission::{Mode, digest};
 use crate::types::session::{Requires, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
+use crate::types::todo::Todo;
 use crate::types::tool::ReadRecord;
 use crate::types::turn_options::TurnOptions;
 use crate::types::usage::{ModelSnapshot, Usage};
@@ -55,6 +56,8 @@ pub(in crate::engine) struct State {
     pub rules: Arc<SessionRules>,
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
     pub cwd: PathBuf,
+    /// The todo list.
+    pub todos: Arc<Vec<Todo>>,
     /// Tokens of the newest answer and of its request.
     pub context_tokens: u64,
     /// Corrections of token estimates, by model.
@@ -129,6 +132,7 @@ impl State {
             rules: Arc::default(),
             reads: Arc::default(),
             cwd: PathBuf::new(),
+            todos: Arc::default(),
             context_tokens: 0,
             token_ratios: Arc::default(),
             compactions: 0,

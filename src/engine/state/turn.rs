@@ -82,6 +82,8 @@ pub(in crate::engine) struct Turn {
     pub warned: Vec<BudgetKind>,
     /// The tool calls of the newest answer. They are requested while the answer is still streaming.
     pub calls: Vec<Call>,
+    /// Steps with tool calls since the todo list was changed, or since the turn began.
+    pub steps_since_todo: u32,
     /// Their results are in the transcript: the next answer's calls replace them.
     pub has_results: bool,
     /// The stage of compaction that started and has not completed.
@@ -202,6 +204,7 @@ impl Turn {
             candidates: Arc::default(),
             warned: Vec::new(),
             calls: Vec::new(),
+            steps_since_todo: 0,
             has_results: false,
             compaction: None,
             compacted_step: 0,

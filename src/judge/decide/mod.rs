@@ -249,6 +249,7 @@ fn by_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
         Subject::Several { .. } => verdict(Ask, None, "the call does several things"),
         Subject::Bash { .. } => verdict(Ask, perhaps, "no rule allows this command"),
         Subject::Blob { .. } => verdict(Allow, None, "a part of what this session already has"),
+        Subject::Session { .. } => verdict(Allow, None, "it reaches only the session itself"),
         Subject::Background { .. } => verdict(Allow, None, "a command of this session itself"),
         Subject::Tool { name } => verdict(Ask, None, format!("no rule allows {name}")),
     }

@@ -7,6 +7,7 @@ use crate::session::slash_commands::custom::CommandFiles;
 use crate::types::context_view::ContextView;
 use crate::types::model::ModelView;
 use crate::types::session::SessionView;
+use crate::types::todo;
 
 /// All commands with their arguments.
 pub(super) fn help(files: &CommandFiles) -> String {
@@ -41,6 +42,13 @@ pub(super) fn status(view: &SessionView, facts: &SessionFacts) -> String {
     }
     let _ = write!(text, "\nClients: {}\nTokens: {}\nCost: {}", view.clients, tokens(view), money(view));
     text
+}
+
+pub(super) fn todos(view: &SessionView) -> String {
+    match view.details.as_ref().map(|details| details.todos.as_slice()) {
+        None | Some([]) => "The todo list is empty.".into(),
+        Some(todos) => todo::list(todos),
+    }
 }
 
 pub(super) fn cost(view: &SessionView) -> String {

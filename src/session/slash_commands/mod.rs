@@ -66,6 +66,10 @@ impl Registry {
                 let (view, facts) = (self.view(id).await?, handle.facts().await?);
                 self.show(&handle, submission, command, answers::status(&view, &facts)).await
             }
+            "todos" => {
+                let view = self.view_with_details(id).await?;
+                self.show(&handle, submission, command, answers::todos(&view)).await
+            }
             "cost" => {
                 let view = self.view_with_models(id).await?;
                 self.show(&handle, submission, command, answers::cost(&view)).await

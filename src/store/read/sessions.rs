@@ -12,10 +12,12 @@ use crate::store::rows::{SessionKey, WITHOUT_SESSION_MS};
 use crate::store::sql_batch::integer;
 use crate::store::tables::texts;
 use crate::types::event::Event;
+use crate::types::history::RewoundHistory;
 use crate::types::ids::{RequestId, Seq, SessionId};
 use crate::types::sampling::{Sampling, Temperature, TopP};
 use crate::types::session::{SessionSpec, SessionState, SessionView};
 use crate::types::time::Timestamp;
+use crate::types::todo::Todo;
 
 /// Selects a session's summary. Some events do not change the summary, so the newest seq is taken from the
 /// journal if it is higher there.
@@ -326,6 +328,38 @@ impl StoreReader {
             }
         }
         Ok(spec)
+    }
+
+    /// The todo list of a session.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn todos(&self, key: SessionKey) -> Result<Vec<Todo>, StoreError> {
+        let mut before = Seq::MAX;
+        loop {
+            let read = async {
+                // This condition is that of the index `event_of_todos`.
+                let row = sqlx::query(
+                    "select seq, body from event where session = ? and seq < ? \
+                     and kind in ('todo.updated', 'session.cleared', 'session.rewound') order by seq desc limit 1",
+                )
+                .bind(key.0)
+                .bind(integer(before))
+                .fetch_optional(&self.readers.now().await)
+                .await?;
+                let found = |row: &SqliteRow| Ok((unsigned(row.try_get("seq")?), row.try_get("body")?));
+                row.as_ref().map(found).transpose()
+            };
+            let read: Result<Option<(Seq, String)>, StoreError> = read.await;
+            let Some((seq, body)) = self.noted(read)? else { return Ok(Vec::new()) };
+            match self.whole(key, seq, &body).await?.map(|envelope| envelope.event) {
+                Some(Event::TodoUpdated { todos }) => return Ok(todos),
+                Some(Event::SessionRewound(RewoundHistory { todos: Some(todos), .. })) => return Ok(todos),
+                Some(Event::SessionCleared {}) => return Ok(Vec::new()),
+                // This rewind changed no list.
+                _ => before = seq,
+            }
+        }
     }
 
     /// The state of one permission request or question.

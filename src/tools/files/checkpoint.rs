@@ -73,6 +73,7 @@ pub(in crate::tools) fn paths_of(subject: &Subject) -> Vec<PathBuf> {
         | Subject::Bash { .. }
         | Subject::Background { .. }
         | Subject::Blob { .. }
+        | Subject::Session { .. }
         | Subject::Tool { .. } => Vec::new(),
     }
 }

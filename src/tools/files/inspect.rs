@@ -80,6 +80,7 @@ fn remove_temps(context: &ToolContext, subject: &Subject, call_id: CallId) {
         | Subject::Bash { .. }
         | Subject::Background { .. }
         | Subject::Blob { .. }
+        | Subject::Session { .. }
         | Subject::Tool { .. } => {}
     }
 }

@@ -67,6 +67,7 @@ impl Room {
             bash_timeout_ms: None,
             unreadable: Default::default(),
             blobs: None,
+            todos: Arc::default(),
             commands: Vec::new(),
         };
         Self { _root: dir, root, session_context, tools: Toolbox::new(settings), mint }

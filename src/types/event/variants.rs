@@ -25,6 +25,7 @@ use crate::types::reminder::{FileVersion, ReminderKind};
 use crate::types::session::{
     Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult,
 };
+use crate::types::todo::Todo;
 use crate::types::tool::{
     Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolStatus,
 };
@@ -648,6 +649,12 @@ pub enum Event {
         /// The changed file with its diff.
         #[serde(flatten)]
         change: FileChange,
+    },
+    /// The model changed the todo list of the session.
+    #[serde(rename = "todo.updated")]
+    TodoUpdated {
+        /// The whole new list.
+        todos: Vec<Todo>,
     },
     /// A tool call waits for the user's permission.
     #[serde(rename = "permission.requested")]

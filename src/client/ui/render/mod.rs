@@ -15,6 +15,7 @@ use crate::types::ids::{CallId, ItemId, PermissionId};
 use crate::types::message::{Block, input_line};
 use crate::types::permission::{Decision, RequestKind, Scope};
 use crate::types::session::{Item, ItemKind, ItemStatus, PermissionRequest, Subtype, TurnResult};
+use crate::types::todo::{Todo, TodoStatus};
 use crate::types::tool::ToolStatus;
 use crate::types::turn_options::TurnOptions;
 
@@ -172,6 +173,7 @@ impl Transcript {
                     ),
                 ])
             }
+            Event::TodoUpdated { todos } => lines(todo_lines(todos)),
             Event::PermissionRequested { request, .. } => {
                 let summary = asked_summary(request);
                 self.asked.insert(request.request_id, summary);
@@ -280,6 +282,22 @@ pub(in crate::client) fn asked_summary(request: &PermissionRequest) -> String {
         RequestKind::Tool => summary,
         RequestKind::Sandbox => format!("again, OUTSIDE THE SANDBOX: {summary}"),
     }
+}
+
+/// The todo list, one line for each entry.
+pub(in crate::client) fn todo_lines(todos: &[Todo]) -> Vec<Line> {
+    if todos.is_empty() {
+        return vec![Line::new(Tone::Dim, "  └ the todo list is empty")];
+    }
+    let line = |todo: &Todo| {
+        let tone = match todo.status {
+            TodoStatus::Pending => Tone::Plain,
+            TodoStatus::InProgress => Tone::Bold,
+            TodoStatus::Completed => Tone::Dim,
+        };
+        Line::new(tone, format!("    {} {}", todo.status.mark(), one_line(todo.shown(), 200)))
+    };
+    todos.iter().map(line).collect()
 }
 
 fn tool_line(mark: &str, summary: &str) -> Line {
