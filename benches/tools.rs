@@ -55,6 +55,7 @@ impl Room {
             blobs: None,
             todos: std::sync::Arc::default(),
             commands: Vec::new(),
+            agents: Arc::from([]),
             bash_timeout_ms: None,
         };
         Self { _dir: dir, scene, tools: Toolbox::new(Settings::new(root.join("home"))), mint }

@@ -60,6 +60,7 @@ fn bare_shell(place: &Place, level: LevelSetting) -> Outcome<impl Fn() -> Outcom
         blobs: None,
         todos: std::sync::Arc::default(),
         commands: Vec::new(),
+        agents: std::sync::Arc::from([]),
         bash_timeout_ms: None,
     };
     let tools = Toolbox::new(settings);

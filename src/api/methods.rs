@@ -138,7 +138,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.create",
         summary: "Make a session in a folder.",
-        unbuilt: &["agent", "coordinator"],
+        unbuilt: &["coordinator"],
         errors: &[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
         mutates: true,
         waits: false,
@@ -149,7 +149,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.list",
         summary: "Sessions with their live state, newest first.",
-        unbuilt: &["include_children"],
+        unbuilt: &[],
         errors: &[],
         mutates: false,
         waits: false,
@@ -497,6 +497,18 @@ pub static METHODS: &[Method] = &[
         params: schema::<p::ExplainParams>,
         names: field_names::<p::ExplainParams>,
         reply: schema::<p::ExplainReply>,
+    },
+    Method {
+        name: "agent.list",
+        summary: "The agents that sessions in a folder can use: those of the trusted project, of the user, and the \
+                  built-in ones. Each is a type of sub-agent for the tool Task.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        waits: false,
+        params: schema::<p::AgentListParams>,
+        names: field_names::<p::AgentListParams>,
+        reply: schema::<p::AgentListReply>,
     },
     Method {
         name: "command.list",

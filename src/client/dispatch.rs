@@ -9,9 +9,9 @@ use super::args::{AuditCommand, Cli, Command, ConfigCommand, PermissionsCommand}
 use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
-    abort, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo, diff,
-    doctor, explain, export, feedback, fork, logs, models, ps, queue, rewind, rpc, rules, submit, trust,
-    update, wait,
+    abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
+    diff, doctor, explain, export, feedback, fork, logs, models, ps, queue, rewind, rpc, rules, submit,
+    trust, update, wait,
 };
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
@@ -90,6 +90,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Compact { session, instructions } => {
             context::compact(&reach, &session, &instructions.join(" "), out).await
         }
+        Command::Agents { json } => agents::agents(&reach, json, out).await,
         Command::Commands { session, json } => command::commands(&reach, session.as_deref(), json, out).await,
         Command::Update { session, turn } => update::update(&reach, &session, &turn, out).await,
         Command::Queue { session, what } => queue::queue(&reach, &session, what, out).await,

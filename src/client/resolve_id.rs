@@ -44,7 +44,8 @@ pub async fn session(client: &Client, name: &str) -> Result<SessionView, Failure
             reply => Ok(reply?.session),
         };
     }
-    let sessions = all_sessions(client, &ListParams::default()).await?;
+    let sessions =
+        all_sessions(client, &ListParams { include_children: true, ..ListParams::default() }).await?;
     pick_session(sessions, name)
 }
 

@@ -49,6 +49,8 @@ pub const UNCOPIED_KINDS: &[&str] = &[
     "tool.blocked",
     "tool.progress",
     "tool.background",
+    "subagent.started",
+    "subagent.completed",
     "file.checkpointed",
     "file.changed",
     "permission.requested",
@@ -158,12 +160,12 @@ impl JournalCopier {
         Some(match event {
             Event::PermissionRuleAdded { kind: RuleKind::Allow, .. }
             | Event::PermissionRuleRemoved { kind: RuleKind::Allow, .. } => return None,
-            Event::SessionCreated(spec) => Event::SessionCreated(SessionSpec {
+            Event::SessionCreated(spec) => Event::SessionCreated(Box::new(SessionSpec {
                 mode: self.limits.mode(spec.mode),
                 safe_mode: spec.safe_mode || self.limits.safe_mode,
                 additional_dirs: self.limits.additional_dirs.clone(),
-                ..spec
-            }),
+                ..*spec
+            })),
             Event::SessionUpdated { title, titled_by, mut options } => {
                 options.mode = options.mode.map(|mode| self.limits.mode(mode));
                 options.safe_mode = options.safe_mode.map(|safe_mode| safe_mode || self.limits.safe_mode);

@@ -5,7 +5,7 @@ use crate::engine::state::Engine;
 use crate::types::background::Over;
 use crate::types::blob::Blob;
 use crate::types::compaction::CompactRequest;
-use crate::types::event::{Origin, SettledBy};
+use crate::types::event::{Event, Origin, SettledBy};
 use crate::types::history::{FileCheckpoint, RewoundFile};
 use crate::types::ids::{CallId, ItemId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
 use crate::types::message::InputBlock;
@@ -13,7 +13,7 @@ use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
 use crate::types::question::Choice;
 use crate::types::reminder::FileVersion;
-use crate::types::session::Untrusted;
+use crate::types::session::{TurnResult, Untrusted};
 use crate::types::slash_command::SlashCommand;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Inspection, PreparedCall, Progress, ToolOutcome};
@@ -313,6 +313,22 @@ pub enum Input {
         call_id: CallId,
         /// How it ended.
         over: Box<Over>,
+    },
+    /// A sub-agent raised a permission request, or one of its requests ended.
+    SubagentEvent {
+        /// The call that started it.
+        call_id: CallId,
+        /// `permission.requested`, `permission.resolved` or `permission.expired` of its journal.
+        event: Box<Event>,
+    },
+    /// A sub-agent ended.
+    SubagentDone {
+        /// The call that started it.
+        call_id: CallId,
+        /// The result of its turn, or why there is none.
+        done: Box<Result<TurnResult, ToolOutcome>>,
+        /// Duration of the run, in milliseconds.
+        duration_ms: u64,
     },
     /// A user answered a permission request.
     Answer(Box<Answer>),

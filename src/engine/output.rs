@@ -7,12 +7,13 @@ use crate::engine::state::Engine;
 use crate::types::background::KilledBy;
 use crate::types::blob::Blob;
 use crate::types::event::Envelope;
-use crate::types::ids::{CallId, RequestId, Seq, TurnId};
+use crate::types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::ModelRequest;
 use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
 use crate::types::session::{ItemKind, ItemStatus};
 use crate::types::tool::PreparedCall;
+use crate::types::usage::Budgets;
 
 /// What an input means. It has no effect before the session commits it.
 #[derive(Clone, Debug)]
@@ -118,6 +119,29 @@ pub enum Effect {
         /// The prepared call that was judged.
         prepared: Arc<PreparedCall>,
     },
+    /// Create the session of a sub-agent if it does not exist, give it the prompt of the call, and follow it; answer
+    /// with `Progress`, `SubagentEvent` and `SubagentDone`.
+    RunSubagent {
+        /// The `Task` call.
+        call: Arc<ToolCall>,
+        /// The prepared call that was judged.
+        prepared: Arc<PreparedCall>,
+        /// The session's id.
+        child_session_id: SessionId,
+        /// The agent's name.
+        agent: String,
+        /// The session's limits.
+        budgets: Budgets,
+    },
+    /// Follow a sub-agent that exists, after a restart; answer with `SubagentEvent` and `SubagentDone`.
+    FollowSubagent {
+        /// The `Task` call.
+        call_id: CallId,
+        /// The sub-agent's session.
+        child_session_id: SessionId,
+    },
+    /// Kill all sub-agents; each `SubagentDone` is the answer.
+    StopSubagents,
     /// Check the file that an interrupted call was to change, and remove its temporary files; answer with
     /// `Inspected`.
     Inspect {
@@ -143,7 +167,10 @@ impl Effect {
     /// Whether the effect starts work. The others stop work.
     #[must_use]
     pub fn does_work(&self) -> bool {
-        !matches!(self, Effect::StopAll | Effect::StopCall(_) | Effect::StopCommands { .. })
+        !matches!(
+            self,
+            Effect::StopAll | Effect::StopCall(_) | Effect::StopCommands { .. } | Effect::StopSubagents
+        )
     }
 }
 

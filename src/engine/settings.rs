@@ -37,6 +37,8 @@ pub struct Settings {
     pub results_bytes: usize,
     /// Maximum number of background commands per session at once; 0 allows none.
     pub background_commands: usize,
+    /// Maximum number of sub-agents per session at once; 0 allows none.
+    pub subagents: usize,
     /// Tools on offer.
     pub tools: Arc<[ToolDefinition]>,
     /// Permission requests of unattended sessions.
@@ -62,6 +64,7 @@ impl Default for Settings {
             result_bytes: 128 * 1024,
             results_bytes: 256 * 1024,
             background_commands: 8,
+            subagents: 10,
             tools: Arc::from([]),
             unattended: Unattended::default(),
             offer_unsandboxed_retry: OfferUnsandboxedRetry::default(),

@@ -126,6 +126,13 @@ impl Engine {
         self.state.safe_mode()
     }
 
+    /// Whether the session offers this tool to its models.
+    #[must_use]
+    pub fn offers(&self, tool: &str) -> bool {
+        let exists = self.settings.tools.iter().any(|card| card.name == tool);
+        exists && self.state.spec.tools.offers(tool)
+    }
+
     /// Additional folders of the workspace, of the running turn or the session.
     #[must_use]
     pub fn additional_dirs(&self) -> &[String] {

@@ -56,6 +56,13 @@ fn after_fence(text: &str) -> Option<&str> {
 
 /// A list, or one text with commas between the entries. Commas inside parentheses belong to an entry.
 pub(super) fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    optional_list(deserializer).map(Option::unwrap_or_default)
+}
+
+/// Like [`list`]; a value that is left out is no list.
+pub(super) fn optional_list<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<String>>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Given {
@@ -64,9 +71,9 @@ pub(super) fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Str
         Many(Vec<String>),
     }
     match Given::deserialize(deserializer) {
-        Ok(Given::Nothing(())) => Ok(Vec::new()),
-        Ok(Given::One(text)) => Ok(split_list(&text)),
-        Ok(Given::Many(list)) => Ok(list),
+        Ok(Given::Nothing(())) => Ok(None),
+        Ok(Given::One(text)) => Ok(Some(split_list(&text))),
+        Ok(Given::Many(list)) => Ok(Some(list)),
         Err(_) => Err(de::Error::custom("expected a text or a list of texts")),
     }
 }

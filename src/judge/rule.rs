@@ -48,8 +48,8 @@ pub(super) enum Pattern {
     /// Exactly the written command, run without the sandbox. Does not decide whether the command may
     /// run.
     Unsandboxed,
-    /// Valid, but for a tool that is not built yet: matches no call today.
-    Later,
+    /// Sub-agents with this name.
+    Agent(String),
 }
 
 /// A host name, or with a leading `*.` all of its subdomains.
@@ -158,6 +158,7 @@ impl Rule {
             Subject::Web { .. } => self.tool == "WebFetch",
             Subject::Background { .. } | Subject::Session { .. } => self.tool == tool,
             Subject::Several { .. } | Subject::Blob { .. } => false,
+            Subject::Task { .. } => self.tool == "Task",
             Subject::Tool { name } => {
                 self.tool == *name
                     || (self.tool.starts_with("mcp__")
@@ -230,7 +231,7 @@ impl FromStr for Rule {
                 let why = "expected a host name, like WebFetch(domain:example.org) or WebFetch(domain:*.example.org)";
                 Pattern::Domain(domain.ok_or_else(|| bad(why.into()))?)
             }
-            (Family::Task, Some(inner)) if is_name(inner) => Pattern::Later,
+            (Family::Task, Some(inner)) if is_name(inner) => Pattern::Agent(inner.to_owned()),
             (Family::Task, Some(_)) => {
                 return Err(bad("expected the name of an agent, like Task(reviewer)".into()));
             }

@@ -177,6 +177,7 @@ pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Ve
         }
         // Never needs a permission request.
         Subject::Blob { .. } | Subject::Background { .. } | Subject::Session { .. } => Vec::new(),
+        Subject::Task { agent, .. } => vec![format!("Task({agent})"), "Task".to_owned()],
         Subject::Tool { name } => vec![name.clone()],
     };
     texts

@@ -38,6 +38,6 @@ fn command(listed: ListedCommand) -> CommandView {
     }
 }
 
-fn diagnostic(found: Diagnostic) -> FileDiagnostic {
+pub(super) fn diagnostic(found: Diagnostic) -> FileDiagnostic {
     FileDiagnostic { path: found.path.display().to_string(), message: found.message }
 }

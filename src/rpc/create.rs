@@ -27,6 +27,8 @@ pub(super) async fn create(
         options,
         ablation: p.ablation,
         binary_feedback: p.binary_feedback,
+        agent: p.agent,
+        inherited: None,
         initial_items,
         keyed,
         origin: Some(caller.origin()),

@@ -13,7 +13,13 @@ pub(super) async fn list(ctx: Arc<RpcContext>, _: Caller, p: ListParams) -> Resu
     let before = convert::cursor(p.cursor.as_deref())?;
     let limit = convert::limit(p.limit, 100, 500);
     let states = p.states.unwrap_or_default();
-    let wanted = SessionQuery { states: &states, cwd: p.cwd.as_deref(), search: p.search.as_deref() };
+    let wanted = SessionQuery {
+        states: &states,
+        cwd: p.cwd.as_deref(),
+        search: p.search.as_deref(),
+        include_children: p.include_children,
+        parent: None,
+    };
     let (sessions, next) = ctx.registry.views(before, limit, wanted).await.map_err(convert::fault)?;
     Ok(ListReply { sessions, next_cursor: next.map(|position| position.to_string()) })
 }

@@ -1,6 +1,7 @@
 //! Layer 6: the RPC methods. Each one parses its parameters, calls the session layer and converts the reply.
 
 mod abort;
+mod agent;
 mod answer;
 mod approve;
 mod archive;
@@ -91,6 +92,7 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     params::serve(m, "session.blob", blob::blob)?;
     params::serve(m, "session.diff", diff::diff)?;
     params::serve(m, "permission.list", permission::list)?;
+    params::serve(m, "agent.list", agent::list)?;
     params::serve(m, "command.list", command::list)?;
     params::serve(m, "tool.list", tool::list)?;
     params::serve(m, "model.list", model::list)?;

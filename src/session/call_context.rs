@@ -32,6 +32,7 @@ impl CallContext {
             blobs: None,
             todos: engine.todos(),
             commands,
+            agents: Arc::from([]),
         };
         Self {
             session_context: Arc::new(session_context),

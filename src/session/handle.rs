@@ -296,6 +296,15 @@ impl SessionHandle {
         Ok((follower, AttachReply(Stay::Counted(attachment))))
     }
 
+    /// Follows the journal from `after_seq` for the daemon itself: it does not count as a client.
+    ///
+    /// # Errors
+    /// The cursor is beyond the end of the journal, or the journal could not be read.
+    pub(super) async fn follow(&self, after_seq: Seq) -> Result<Follower, SessionError> {
+        let LoadedSession { store, key, feed, .. } = &self.at;
+        Follower::start(store.clone(), *key, Arc::clone(feed), after_seq).await
+    }
+
     /// Whether this is a handle on `loaded`, and not on a later load of the same session.
     pub(super) fn is_of(&self, loaded: &LoadedSession) -> bool {
         Arc::ptr_eq(&loaded.leases, &self.at.leases)

@@ -2,6 +2,7 @@
 //! in that order. Other tasks hold a [`SessionHandle`], whose methods send messages.
 
 mod actor;
+mod agents;
 mod attach;
 mod budgets;
 mod call_context;
@@ -9,6 +10,7 @@ mod changes;
 mod edit_context;
 mod effective_rules;
 mod error;
+mod extension_files;
 mod file_checkpoints;
 mod grant_outbox;
 mod handle;
@@ -27,6 +29,7 @@ mod stream;
 mod trust;
 
 pub use actor::journal::summarise;
+pub use agents::AgentList;
 pub use attach::AttachReply;
 pub use changes::cumulative_diff as changes_of;
 pub use error::SessionError;
@@ -53,6 +56,7 @@ pub use stream::follow::Follower;
 // Types of lower layers that belong to this layer's interface.
 pub use crate::engine::{Busy, QueueEdit, Refusal};
 pub use crate::extensions::Diagnostic;
+pub use crate::extensions::agents::Agent;
 pub use crate::judge::Rule;
 pub use crate::policy::PolicyError;
 pub use crate::store::{

@@ -78,6 +78,8 @@ pub struct Settings {
     pub journal_bytes: u64,
     /// Age at which ended sessions are deleted; `None` keeps them until a user deletes them.
     pub delete_ended_after: Option<Duration>,
+    /// Maximum number of calls between a session and its deepest sub-agent.
+    pub subagent_depth: u32,
     /// Maximum number of loaded sessions. Beyond it, the least recently used ones are unloaded. Sessions with
     /// leases or an open turn stay loaded.
     pub loaded_sessions: usize,

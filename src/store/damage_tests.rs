@@ -49,7 +49,7 @@ fn notice(session: SessionId, seq: Seq) -> Row {
 async fn fill(store: &Store, events: u64) {
     for number in 0..SESSIONS {
         let mut new = new_session(number, Some(remembered("session.create", &number.to_string())));
-        new.rows = vec![event(id(number), 1, Event::SessionCreated(new.spec.clone()))];
+        new.rows = vec![event(id(number), 1, Event::SessionCreated(Box::new(new.spec.clone())))];
         let key = store.create(new).await.expect("made");
         lengthen(store, key, number, 2, events).await;
     }

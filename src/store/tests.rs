@@ -428,7 +428,11 @@ async fn store_lists_sessions_by_state_folder_and_text() {
     let change = Append { summary: Some(summary("100%_Sure")), ..append(busy, vec![row(2, None)]) };
     place.store.append(change).await.unwrap();
     let listed = async |before, states: &[SessionState], cwd, search| -> Vec<SessionId> {
-        let page = place.store.views(before, 2, SessionQuery { states, cwd, search }).await.expect("a page");
+        let page = place
+            .store
+            .views(before, 2, SessionQuery { states, cwd, search, ..SessionQuery::default() })
+            .await
+            .expect("a page");
         page.into_iter().map(|(_, view)| view.session_id).collect()
     };
     assert_eq!(listed(None, &[], None, None).await, [id(3), id(2)]);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::extensions::agents::Agent;
 use crate::tools::background_task::BackgroundTaskView;
 use crate::tools::error::ToolError;
 use crate::tools::fs::jail::{Jail, Jails};
@@ -38,6 +39,8 @@ pub struct SessionContext {
     pub blobs: Option<Arc<dyn Blobs>>,
     /// The session's todo list.
     pub todos: Arc<Vec<Todo>>,
+    /// The agents that `Task` can start. Empty for calls of other tools.
+    pub agents: Arc<[Agent]>,
     /// The session's background tasks at the start of the call.
     pub commands: Vec<BackgroundTaskView>,
 }

@@ -35,6 +35,7 @@ mod sensitivity;
 mod session_tools;
 mod settings;
 mod shell;
+mod task;
 mod toolbox;
 mod web;
 

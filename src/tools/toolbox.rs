@@ -27,7 +27,7 @@ use crate::tools::fs::jail::Jails;
 use crate::tools::fs::resolve;
 use crate::tools::sensitivity::SensitivePaths;
 use crate::tools::session_tools::SessionCall;
-use crate::tools::{input, limits, session_tools, shell, web};
+use crate::tools::{input, limits, session_tools, shell, task, web};
 use crate::types::ids::{CallId, SessionId};
 use crate::types::message::ToolCall;
 use crate::types::tool::{
@@ -92,6 +92,7 @@ impl CallPreparer {
             Call::ApplyPatch(input) => patch::prepare(&context, input),
             Call::NotebookEdit(input) => notebook::prepare(&context, input),
             Call::WebFetch(input) => web::prepare(input),
+            Call::Task(input) => task::prepare(&context, input),
             Call::Glob(input) => glob::prepare(&context, input),
             Call::Grep(input) => grep::prepare(&context, input),
             Call::Ls(input) => ls::prepare(&context, input),
@@ -112,6 +113,7 @@ enum Call {
     ApplyPatch(patch::Input),
     NotebookEdit(notebook::Input),
     WebFetch(web::Input),
+    Task(task::Input),
     Glob(glob::Input),
     Grep(grep::Input),
     Ls(ls::Input),
@@ -429,7 +431,8 @@ impl Toolbox {
         let prepared = prepared.clone();
         self.lingering.end(context.session_context.session_id);
         blocking(move || match &call {
-            Call::Bash(_) | Call::KillBash(_) | Call::WebFetch(_) => Err(internal()),
+            // The session runs a sub-agent itself.
+            Call::Bash(_) | Call::KillBash(_) | Call::WebFetch(_) | Call::Task(_) => Err(internal()),
             Call::BashOutput(input) => shell::run_output(&context, input, &stop),
             Call::Read(input) => read::run(&context, input, &prepared, &stop),
             Call::Write(input) => write::run(&context, call_id, input, &prepared, &stop),
@@ -476,6 +479,7 @@ impl Toolbox {
             "ApplyPatch" => Call::ApplyPatch(input::parse(call)?),
             "NotebookEdit" => Call::NotebookEdit(input::parse(call)?),
             "WebFetch" => Call::WebFetch(input::parse(call)?),
+            "Task" => Call::Task(input::parse(call)?),
             "Glob" => Call::Glob(input::parse(call)?),
             "Grep" => Call::Grep(input::parse(call)?),
             "LS" => Call::Ls(input::parse(call)?),
@@ -526,6 +530,7 @@ fn cards() -> Arc<[ToolDefinition]> {
         card("Grep", grep::DESCRIPTION, input::schema::<grep::Input>(), true),
         card("LS", ls::DESCRIPTION, input::schema::<ls::Input>(), true),
         card("WebFetch", web::DESCRIPTION, input::schema::<web::Input>(), false),
+        card("Task", task::DESCRIPTION, input::schema::<task::Input>(), false),
     ];
     cards.extend(session_tools::cards());
     cards.into()

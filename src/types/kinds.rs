@@ -1,6 +1,7 @@
 //! Kinds of events: their names on the wire, which rows are pruned, and which are synced to disk.
 
 use super::event::Event;
+use super::ids::SessionId;
 
 impl Event {
     /// The `type` on the wire, the value of the `kind` column, and the heading in the reference.
@@ -65,6 +66,9 @@ impl Event {
             Event::PermissionRequested { .. } => "permission.requested",
             Event::PermissionResolved { .. } => "permission.resolved",
             Event::PermissionExpired { .. } => "permission.expired",
+            Event::SubagentStarted { .. } => "subagent.started",
+            Event::SubagentCompleted { .. } => "subagent.completed",
+            Event::SessionInherited { .. } => "session.inherited",
             Event::PermissionRuleAdded { .. } => "permission.rule_added",
             Event::PermissionRuleRemoved { .. } => "permission.rule_removed",
             Event::QuestionRequested { .. } => "question.requested",
@@ -107,5 +111,16 @@ impl Event {
                     | Event::MessageBlockStarted { .. }
                     | Event::MessageBlockCompleted { .. }
             ))
+    }
+
+    /// For an event that only shows the request of a sub-agent in a session above it: the session that waits.
+    #[must_use]
+    pub const fn shows_request_of(&self) -> Option<SessionId> {
+        match self {
+            Event::PermissionRequested { request, .. } => request.child_session_id,
+            Event::PermissionResolved { child_session_id, .. }
+            | Event::PermissionExpired { child_session_id, .. } => *child_session_id,
+            _ => None,
+        }
     }
 }

@@ -34,6 +34,7 @@ pub mod sampling;
 pub mod secret_names;
 pub mod session;
 pub mod slash_command;
+pub mod subagent;
 pub mod thinking;
 pub mod time;
 pub mod todo;

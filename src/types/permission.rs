@@ -63,6 +63,13 @@ pub fn unsandboxed_grant(command: &str) -> Option<String> {
     (command.len() <= MAX_GRANT_COMMAND_BYTES).then(|| format!("Unsandboxed({command})"))
 }
 
+/// Whether a rule is a grant to leave the sandbox.
+#[must_use]
+pub fn is_unsandboxed_grant(rule: &str) -> bool {
+    // `Outside` is its name in older journals.
+    rule.starts_with("Unsandboxed(") || rule.starts_with("Outside(")
+}
+
 /// The verdict of the rules on one tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

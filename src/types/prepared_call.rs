@@ -130,6 +130,8 @@ pub enum Access<'a> {
     ReadsAnything,
     /// It changes these files and nothing else.
     Changes(Vec<&'a Path>),
+    /// It is a sub-agent with unknown effects. Sub-agents run together, because a model starts them for that.
+    Subagent,
     /// Its effects are unknown.
     Everything,
 }
@@ -139,7 +141,8 @@ impl Access<'_> {
     #[must_use]
     pub fn conflicts_with(&self, other: &Access<'_>) -> bool {
         match (self, other) {
-            (Access::Everything, _) | (_, Access::Everything) => true,
+            (Access::Subagent, Access::Subagent) => false,
+            (Access::Everything | Access::Subagent, _) | (_, Access::Everything | Access::Subagent) => true,
             (Access::Reads(_) | Access::ReadsAnything, Access::Reads(_) | Access::ReadsAnything) => false,
             (Access::ReadsAnything, Access::Changes(_)) | (Access::Changes(_), Access::ReadsAnything) => true,
             (Access::Reads(one) | Access::Changes(one), Access::Reads(two) | Access::Changes(two)) => {
@@ -150,9 +153,18 @@ impl Access<'_> {
 }
 
 impl PreparedCall {
+    /// Whether the call starts a sub-agent.
+    #[must_use]
+    pub fn is_task(&self) -> bool {
+        matches!(self.subject, Subject::Task { .. })
+    }
+
     /// What the call touches.
     #[must_use]
     pub fn access(&self) -> Access<'_> {
+        if let Subject::Task { read_only, .. } = self.subject {
+            return if read_only { Access::ReadsAnything } else { Access::Subagent };
+        }
         if self.can_run_in_parallel() {
             return match &self.subject {
                 Subject::Read { path } => Access::Reads(vec![&path.path]),
@@ -288,6 +300,17 @@ pub enum Subject {
         /// Name of the tool.
         tool: String,
     },
+    /// Starts a sub-agent. Its calls are judged by themselves.
+    Task {
+        /// Name of the agent.
+        agent: String,
+        /// Whether the call returns at once and the sub-agent continues.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        background: bool,
+        /// Whether the agent has no tool that changes anything.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        read_only: bool,
+    },
     /// Any other tool.
     Tool {
         /// Its name.
@@ -314,6 +337,7 @@ impl Subject {
             | Subject::Background { .. }
             | Subject::Blob { .. }
             | Subject::Session { .. }
+            | Subject::Task { .. }
             | Subject::Tool { .. } => false,
         }
     }

@@ -15,6 +15,7 @@ use super::model::StopReason;
 use super::permission::{Mode, OnTimeout, RequestKind};
 use super::project_settings::ProjectSettings;
 use super::sampling::Sampling;
+use super::subagent::{AgentProfile, ParentCall};
 use super::thinking::Thinking;
 use super::time::Timestamp;
 use super::todo::Todo;
@@ -151,6 +152,12 @@ pub struct SessionSpec {
     /// JSON Schema that the results of turns must satisfy.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output_schema: Option<Value>,
+    /// For a sub-agent: the call that started it; fixed when the session is created.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parent: Option<ParentCall>,
+    /// The agent that the session works as; fixed when the session is created.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub agent: Option<AgentProfile>,
 }
 
 /// A session as `session.list` and `session.get` return it.
@@ -212,6 +219,15 @@ pub struct SessionView {
     /// For a fork: the session and the item with which its history begins.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub forked_from: Option<ForkedFrom>,
+    /// For a sub-agent: the session whose `Task` call started it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parent_session_id: Option<SessionId>,
+    /// For a sub-agent: that call.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parent_call_id: Option<CallId>,
+    /// Name of the agent that the session works as.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub agent: Option<String>,
     /// With `search`: the newest messages that contain the words, at most three.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub matches: Vec<TextMatch>,
@@ -363,6 +379,30 @@ pub struct TurnResult {
     pub errors: Vec<TurnError>,
 }
 
+impl TurnResult {
+    /// The result of a turn whose text and usage are not known.
+    #[must_use]
+    pub fn unknown(subtype: Subtype, error: TurnError) -> Self {
+        Self {
+            subtype,
+            text: String::new(),
+            structured: None,
+            stop_reason: None,
+            usage: Usage::default(),
+            usage_by_model: BTreeMap::new(),
+            cost_usd_micros: None,
+            cost_at_least_usd_micros: 0,
+            duration_ms: 0,
+            model_ms: 0,
+            tools_ms: 0,
+            permission_ms: 0,
+            model_calls: 0,
+            permission_denials: Vec::new(),
+            errors: vec![error],
+        }
+    }
+}
+
 /// A refused call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Denial {
@@ -408,6 +448,9 @@ pub struct Untrusted {
 pub struct PermissionRequest {
     /// Its id; a restart does not change it.
     pub request_id: PermissionId,
+    /// For a request of a sub-agent, shown in the sessions above it: the session that waits. An answer goes to it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub child_session_id: Option<SessionId>,
     /// The subject of the request. `sandbox`: the command of this call has run and the sandbox blocked it (see
     /// `tool.blocked` before this). An allowed command runs again from its beginning, outside the sandbox.
     #[serde(default)]

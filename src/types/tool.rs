@@ -70,7 +70,7 @@ impl ToolDefinition {
     /// Whether calls of this tool may run in parallel: see [`PreparedCall::can_run_in_parallel`].
     #[must_use]
     pub fn is_concurrency_safe(&self) -> bool {
-        self.read_only || self.name == "WebFetch"
+        self.read_only || matches!(self.name.as_str(), "WebFetch" | super::subagent::TASK)
     }
 }
 

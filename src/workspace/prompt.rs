@@ -26,6 +26,10 @@ pub struct Request {
     pub date: String,
     /// Replaces the default text.
     pub custom: Option<String>,
+    /// Sections with lists of what the model may use, for example its agents.
+    pub sections: Vec<String>,
+    /// The instructions of the agent that the session works as.
+    pub agent: Option<String>,
     /// Text at the end of the prompt.
     pub appended: Option<String>,
     /// The user's own folder with `AGENTS.md` for all projects.
@@ -103,9 +107,10 @@ fn compose(request: &Request, git: Option<&str>, untrusted: Option<Untrusted>) -
         system.push_str(&format!("\n- Additional folder: {}", folder.display()));
     }
     system.push_str(git.unwrap_or_default());
-    if let Some(appended) = &request.appended {
+    let last = request.agent.iter().chain(&request.appended);
+    for part in request.sections.iter().chain(last) {
         system.push_str("\n\n");
-        system.push_str(appended);
+        system.push_str(part);
     }
     let sources = found.iter().map(|instruction| instruction.path.display().to_string()).collect();
     Gathered { system, sources, instructions: versions(&found), skipped_instructions: skipped, untrusted }
@@ -136,6 +141,8 @@ mod tests {
             model: "p/m".into(),
             date: "2026-01-02".into(),
             custom: None,
+            sections: Vec::new(),
+            agent: None,
             appended: Some("Be kind.".into()),
             user_dir: None,
             trusted: None,

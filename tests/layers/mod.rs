@@ -27,7 +27,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("store", 2, &["types", "crash", "sync"]),
     ("model", 2, &["types", "crash", "sync", "proc"]),
     ("extensions", 2, &["types", "crash"]),
-    ("tools", 3, &["types", "crash", "sync", "proc"]),
+    ("tools", 3, &["types", "crash", "sync", "proc", "extensions"]),
     ("workspace", 2, &["types", "crash", "sync", "proc", "judge"]),
     // `proc` for the parents of a peer.
     ("transport", 2, &["sync", "proc"]),

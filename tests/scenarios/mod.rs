@@ -66,6 +66,7 @@ mod stream_idle;
 mod streaming_execution;
 mod streams;
 mod structured_output;
+mod subagents;
 mod submit;
 mod thinking;
 mod titles;

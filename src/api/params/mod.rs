@@ -15,6 +15,7 @@ use crate::types::thinking::Thinking;
 use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
+mod agent;
 mod command;
 mod daemon;
 mod history;
@@ -27,6 +28,7 @@ mod tool;
 mod turn_options;
 mod workspace;
 
+pub use agent::*;
 pub use command::*;
 pub use daemon::*;
 pub use history::*;
@@ -119,6 +121,10 @@ pub struct CreateParams {
     /// binary_feedback`. Not for unattended sessions. Fixed from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary_feedback: Option<bool>,
+    /// Name of the agent that the session works as (`agent.list`). Its tools and its model apply unless others are
+    /// given. Fixed from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// A conversation to begin with: at most 1,000 messages, of at most 4 MiB together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_items: Option<Vec<InitialItem>>,
@@ -180,6 +186,9 @@ pub struct ListParams {
     /// its words, the last one as a beginning; then `matches` names the messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
+    /// Whether the sessions of sub-agents are listed as well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub include_children: bool,
 }
 
 /// Reply of `session.list`: newest first.

@@ -177,6 +177,12 @@ pub enum Command {
         /// What the summary must keep
         instructions: Vec<String>,
     },
+    /// List the agents of the current folder: types of sub-agents, and of `run --agent`
+    Agents {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// List the slash commands of a folder or a session
     Commands {
         /// Session id, unique start of it, or title; by default the current folder
@@ -456,6 +462,9 @@ pub struct RunArgs {
     /// The model answers twice; `agentctl feedback` chooses the answer to continue with
     #[arg(long, conflicts_with = "background")]
     pub binary_feedback: bool,
+    /// Work as this agent (see `agentctl agents`)
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
     /// Whether to show the model's thinking; by default stream-json does
     #[arg(long, value_enum)]
     pub thinking: Option<Thinking>,
@@ -488,6 +497,9 @@ pub struct PsArgs {
     /// Repeat every second
     #[arg(short, long)]
     pub watch: bool,
+    /// With the sub-agents below the sessions that started them
+    #[arg(short, long)]
+    pub tree: bool,
     /// Only sessions with this text in title, folder or last line, or with these words in a message
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,

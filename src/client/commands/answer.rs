@@ -68,7 +68,11 @@ fn no_question(name: &str) -> Failure {
 /// A call failed.
 pub(in crate::client) async fn all_open(client: &Client) -> Result<Vec<(SessionView, Question)>, Failure> {
     let states = Some(vec![SessionState::RequiresAction, SessionState::Paused]);
-    let waiting = resolve_id::all_sessions(client, &ListParams { states, ..ListParams::default() }).await?;
+    let waiting = resolve_id::all_sessions(
+        client,
+        &ListParams { states, include_children: true, ..ListParams::default() },
+    )
+    .await?;
     let mut open = Vec::new();
     for session in waiting {
         if session.state == SessionState::Paused || session.requires == Some(Requires::UnknownOutcome) {

@@ -31,7 +31,9 @@ pub(in crate::client) async fn cost_of(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let client = reach.observing().connect_or_start().await?;
-    let all = resolve_id::all_sessions(&client, &ListParams::default()).await?;
+    let all =
+        resolve_id::all_sessions(&client, &ListParams { include_children: true, ..ListParams::default() })
+            .await?;
     let session_id = match args.session.as_deref() {
         None => None,
         // A deleted session is identified by its full id.

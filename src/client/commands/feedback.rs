@@ -44,7 +44,7 @@ pub(in crate::client) async fn feedback(
 async fn find(client: &Client, name: &str) -> Result<Open, Failure> {
     if name.starts_with("ask_") {
         let states = Some(vec![SessionState::RequiresAction]);
-        let params = crate::api::params::ListParams { states, ..Default::default() };
+        let params = crate::api::params::ListParams { states, include_children: true, ..Default::default() };
         for session in resolve_id::all_sessions(client, &params).await? {
             if let Some(open) = open_in(client, session.session_id).await?
                 && open.0.to_string().starts_with(name)

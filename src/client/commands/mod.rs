@@ -1,6 +1,7 @@
 //! One file for each command of agentctl: it parses its arguments, calls the daemon and prints the reply.
 
 pub(super) mod abort;
+pub(super) mod agents;
 pub(super) mod answer;
 pub(super) mod approve;
 pub(super) mod archive;

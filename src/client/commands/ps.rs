@@ -14,6 +14,7 @@ use crate::client::terminal::escape;
 use crate::client::terminal::format::{age, all_tokens, cost, now, tokens};
 use crate::client::terminal::out::{Out, terminal_columns};
 use crate::client::terminal::style::{Line, Tone, cut, cut_start, pad, width};
+use crate::types::ids::SessionId;
 use crate::types::session::{Requires, SessionState, SessionView};
 use crate::types::time::Timestamp;
 
@@ -27,17 +28,22 @@ pub(in crate::client) async fn ps(reach: &Connector, args: &PsArgs, out: &mut Ou
         }
         // Ids are shortened so that they are unique among all sessions, so a user can type each shown
         // id.
-        let all = resolve_id::all_sessions(&client, &ListParams::default()).await?;
+        let with_children = ListParams { include_children: true, ..ListParams::default() };
+        let all = resolve_id::all_sessions(&client, &with_children).await?;
         let ids = short_ids(&all);
         let found = match &args.search {
             Some(search) => {
-                let filter = ListParams { search: Some(search.clone()), ..ListParams::default() };
+                let filter = ListParams { search: Some(search.clone()), ..with_children };
                 Some(resolve_id::all_sessions(&client, &filter).await?)
             }
             None => None,
         };
         let listed = found.as_ref().unwrap_or(&all);
-        let shown: Vec<&SessionView> = listed.iter().filter(|s| args.all || is_alive(s)).collect();
+        let shown = listed.iter().filter(|s| args.all || is_alive(s));
+        let shown: Vec<&SessionView> = match args.tree {
+            true => tree(shown.collect()),
+            false => shown.filter(|s| s.parent_session_id.is_none()).collect(),
+        };
         if args.watch && stdout().is_terminal() {
             out.stream("\x1b[H\x1b[2J\x1b[3J")?;
         }
@@ -53,7 +59,11 @@ pub(in crate::client) async fn ps(reach: &Connector, args: &PsArgs, out: &mut Ou
                     out.line(&Line::default().and(Tone::Dim, format!("    {}  {snippet}", found.item_id)))?;
                 }
             }
-            let hidden = listed.len() - shown.len();
+            let hidden = listed
+                .iter()
+                .filter(|s| !is_alive(s) && (args.tree || s.parent_session_id.is_none()))
+                .count();
+            let hidden = if args.all { 0 } else { hidden };
             if shown.is_empty() && hidden > 0 {
                 out.note(&format!("{hidden} ended or archived; -a shows them"))?;
             }
@@ -67,6 +77,37 @@ pub(in crate::client) async fn ps(reach: &Connector, args: &PsArgs, out: &mut Ou
 
 fn is_alive(session: &SessionView) -> bool {
     !matches!(session.state, SessionState::Ended | SessionState::Archived)
+}
+
+/// The sessions in their order, each followed by its sub-agents, the oldest first.
+fn tree(sessions: Vec<&SessionView>) -> Vec<&SessionView> {
+    let is_listed = |id: SessionId| sessions.iter().any(|s| s.session_id == id);
+    let mut below: HashMap<SessionId, Vec<&SessionView>> = HashMap::new();
+    let mut roots = Vec::new();
+    for session in &sessions {
+        match session.parent_session_id.filter(|id| is_listed(*id)) {
+            Some(parent) => below.entry(parent).or_default().push(session),
+            None => roots.push(*session),
+        }
+    }
+    let mut ordered = Vec::with_capacity(sessions.len());
+    let mut next: Vec<&SessionView> = roots.into_iter().rev().collect();
+    while let Some(session) = next.pop() {
+        ordered.push(session);
+        // The newest comes first in the list, so the oldest is taken first here.
+        next.extend(below.remove(&session.session_id).unwrap_or_default());
+    }
+    ordered
+}
+
+/// Number of listed sessions above a session.
+fn depth(session: &SessionView, sessions: &[&SessionView]) -> usize {
+    let above = |session: &SessionView| {
+        let parent = session.parent_session_id?;
+        sessions.iter().find(|s| s.session_id == parent).copied()
+    };
+    // An id never occurs twice above itself, but a list from elsewhere must not end in a loop.
+    std::iter::successors(above(session), |session| above(session)).take(sessions.len()).count()
 }
 
 /// The shortest unique start of each id, at least eight characters.
@@ -128,6 +169,17 @@ const ENOUGH: usize = 150;
 /// Maximum columns of the last line without a terminal.
 const LAST_LINE: usize = 200;
 
+/// The title; that of a sub-agent is indented and names its agent.
+fn titled(session: &SessionView, sessions: &[&SessionView]) -> String {
+    match depth(session, sessions) {
+        0 => session.title.clone(),
+        depth => {
+            let agent = session.agent.as_deref().unwrap_or("sub-agent");
+            format!("{}└ {agent}: {}", "  ".repeat(depth - 1), session.title)
+        }
+    }
+}
+
 fn table(
     sessions: &[&SessionView],
     ids: &HashMap<String, String>,
@@ -143,7 +195,7 @@ fn table(
         rows.push([
             (Tone::Bold, session.number.to_string()),
             (Tone::Plain, ids.get(&id).cloned().unwrap_or(id)),
-            (Tone::Bold, text(&session.title, title)),
+            (Tone::Bold, text(&titled(session, sessions), title)),
             state(session),
             (Tone::Dim, age(now.since(session.created_at_ms))),
             (Tone::Plain, text(&session.model, model)),

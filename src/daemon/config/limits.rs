@@ -35,6 +35,10 @@ pub struct Limits {
     pub idle_unload: Option<Span>,
     /// Maximum number of loaded sessions. Beyond it, the least recently used ones are unloaded.
     pub loaded_sessions: Option<NonZeroUsize>,
+    /// Maximum depth of sub-agents: a sub-agent of a sub-agent has depth 2.
+    pub subagent_depth: Option<u32>,
+    /// Maximum number of sub-agents of a session, with those of its sub-agents, at once; 0 turns them off.
+    pub subagents: Option<usize>,
     /// Size limit of the journal.
     pub journal_size: Option<Size>,
     /// Age at which ended sessions are deleted.
@@ -50,7 +54,23 @@ const LOADED_SESSIONS: usize = 1_000;
 /// Default size limit of the journal: 32 GiB.
 const JOURNAL_SIZE: u64 = 32 << 30;
 
+/// Default depth and number of sub-agents.
+const SUBAGENT_DEPTH: u32 = 3;
+const SUBAGENTS: usize = 10;
+
 impl Limits {
+    /// Maximum depth of sub-agents.
+    #[must_use]
+    pub fn subagent_depth(&self) -> u32 {
+        self.subagent_depth.unwrap_or(SUBAGENT_DEPTH)
+    }
+
+    /// Maximum number of sub-agents of a tree at once.
+    #[must_use]
+    pub fn subagents(&self) -> usize {
+        self.subagents.unwrap_or(SUBAGENTS)
+    }
+
     /// Size limit of the journal in bytes.
     #[must_use]
     pub fn journal_size(&self) -> u64 {

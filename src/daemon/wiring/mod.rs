@@ -24,6 +24,8 @@ use crate::tools::{self, SpoolSettings, Toolbox};
 use crate::types::ablation::Ablation;
 use crate::types::config_values::micros;
 use crate::types::permission::{Mode, RuleScope};
+use crate::types::subagent::TASK;
+use crate::types::tool::ToolDefinition;
 use crate::types::usage::Budgets;
 
 /// Facts on the host that the start collects. Empty if no tool will run.
@@ -111,9 +113,10 @@ pub(super) fn components(
             on_restart: config.daemon.on_restart,
             parallel_tools: config.tools.parallel,
             background_commands: config.tools.background_commands,
+            subagents: if config.limits.subagent_depth() == 0 { 0 } else { config.limits.subagents() },
             result_bytes: usize::try_from(config.tools.max_result_size.0).unwrap_or(usize::MAX),
             results_bytes: usize::try_from(config.tools.max_results_total.0).unwrap_or(usize::MAX),
-            tools: tools.cards(),
+            tools: offered_tools(config, &tools),
             unattended: unattended(config),
             offer_unsandboxed_retry: offer_unsandboxed_retry(config),
             compaction: compaction(config),
@@ -138,11 +141,20 @@ pub(super) fn components(
         unattended_budgets: unattended_budgets(config),
         unattended_usd_is_default: config.permissions.unattended.usd.is_none(),
         idle_unload: config.limits.idle_unload(),
+        subagent_depth: config.limits.subagent_depth(),
         loaded_sessions: config.limits.loaded_sessions(),
         journal_bytes: config.limits.journal_size(),
         delete_ended_after: config.limits.delete_ended_after.map(|span| span.0),
     };
     Ok(Components { models, tools, settings })
+}
+
+/// The tools that sessions offer. Without sub-agents there is no `Task`.
+fn offered_tools(config: &Config, tools: &Toolbox) -> Arc<[ToolDefinition]> {
+    if config.limits.subagents() > 0 && config.limits.subagent_depth() > 0 {
+        return tools.cards();
+    }
+    tools.cards().iter().filter(|card| card.name != TASK).cloned().collect()
 }
 
 /// Reports a default mode that every session would refuse as an error of the configuration file.

@@ -7,6 +7,7 @@ mod message;
 mod permission;
 mod queue;
 mod session;
+mod subagents;
 mod tool;
 mod turn;
 
@@ -164,6 +165,12 @@ impl State {
             Event::PermissionRuleAdded { .. } | Event::PermissionRuleRemoved { .. } => {
                 self.apply_rule_event(&envelope.event);
             }
+            Event::SubagentStarted { .. }
+            | Event::SubagentCompleted { .. }
+            | Event::SessionInherited { .. } => {
+                self.apply_subagent_event(envelope);
+            }
+            event if event.shows_request_of().is_some() => self.apply_subagent_request(envelope),
             Event::PermissionRequested { .. }
             | Event::PermissionResolved { .. }
             | Event::PermissionExpired { .. } => self.apply_permission_event(envelope),

@@ -21,7 +21,7 @@ impl State {
                 self.cwd = PathBuf::from(&spec.cwd);
                 self.created_at = envelope.at_ms;
                 self.told_day = envelope.at_ms.day();
-                self.spec = Arc::new(spec.clone());
+                self.spec = Arc::new((**spec).clone());
             }
             Event::SessionUpdated { title, titled_by, options } => {
                 // The system prompt names the model, and a provider's cache is not shared between models.

@@ -78,6 +78,9 @@ impl PlanBuilder<'_> {
         if self.state.turn.is_none() {
             self.end_session();
             self.stop_commands(KilledBy::Session, |_| true);
+            if !self.state.subagents.is_empty() {
+                self.effect(Effect::StopSubagents);
+            }
         } else if !self.state.turn.as_ref().is_some_and(|turn| turn.ending) {
             self.push_turn(Event::TurnAborting { ending: true, subtype: Subtype::Aborted });
             self.stop_turn();
@@ -99,6 +102,9 @@ impl PlanBuilder<'_> {
     /// Stops all effects of the turn that is being aborted.
     pub fn stop_turn(&mut self) {
         self.effect(Effect::StopAll);
+        if !self.state.subagents.is_empty() {
+            self.effect(Effect::StopSubagents);
+        }
         self.stop_aborted_commands();
     }
 
@@ -126,6 +132,7 @@ impl PlanBuilder<'_> {
                     updated_input: None,
                     prepared: None,
                     stop: false,
+                    child_session_id: None,
                 },
             );
         }
@@ -154,6 +161,7 @@ impl PlanBuilder<'_> {
         }
         self.settle_paused(Choice::Abort, SettledBy::Abort);
         self.withdraw_feedback();
+        self.close_lost_subagents();
         if self.is_stopped_by_limit() {
             self.keep_first_answer();
         }

@@ -167,7 +167,10 @@ impl PlanBuilder<'_> {
                 continue;
             }
             let (request_id, call_id) = (*request_id, call.call.call_id);
-            self.push_item(call.item_id, Event::PermissionExpired { request_id, call_id, on_timeout });
+            self.push_item(
+                call.item_id,
+                Event::PermissionExpired { request_id, call_id, on_timeout, child_session_id: None },
+            );
             if on_timeout != OnTimeout::Pause {
                 let words = (model_texts::NO_ANSWER, model_texts::OUTSIDE_NO_ANSWER);
                 fails |=
@@ -206,6 +209,7 @@ impl PlanBuilder<'_> {
                 updated_input,
                 prepared,
                 stop,
+                child_session_id: None,
             },
         );
     }
@@ -234,6 +238,7 @@ fn stays_quiet(subject: &Subject) -> bool {
         Subject::Read { path } => path.sensitivity != PathSensitivity::Secret,
         Subject::Background { .. }
         | Subject::Session { .. }
+        | Subject::Task { .. }
         | Subject::Tool { .. }
         | Subject::Blob { .. } => true,
         Subject::Several { parts } => parts.iter().all(stays_quiet),

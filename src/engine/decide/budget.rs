@@ -15,6 +15,14 @@ const WARN_PERCENT: u64 = 80;
 /// report the tokens of an answer at its end, so this only stops servers that ignore the limit of the request.
 const MAX_BYTES_PER_TOKEN: u64 = 16;
 
+/// The parts of the limits that are reserved for running sub-agents.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reserved {
+    calls: u64,
+    usd_micros: u64,
+    output_tokens: u64,
+}
+
 /// One limit with its use so far.
 #[derive(Clone, Copy, Debug)]
 struct BudgetUse {
@@ -67,30 +75,48 @@ impl BudgetKind {
 }
 
 impl State {
+    fn reserved(&self) -> Reserved {
+        let mut sum = Reserved::default();
+        for Budgets { session_usd_micros, session_model_calls, session_output_tokens, .. } in
+            self.subagents.iter().map(|it| it.reserved)
+        {
+            sum.calls = sum.calls.saturating_add(session_model_calls.unwrap_or(0));
+            sum.usd_micros = sum.usd_micros.saturating_add(session_usd_micros.unwrap_or(0));
+            sum.output_tokens = sum.output_tokens.saturating_add(session_output_tokens.unwrap_or(0));
+        }
+        sum
+    }
+
     /// The limits of the whole session in `limits`. `elapsed` is the time of the running turn.
     fn session_uses(&self, limits: &Budgets, elapsed: u64) -> Vec<BudgetUse> {
         // A running helper call counts as well.
-        let calls = self.spent.calls + u64::from(self.helper.is_some());
-        let cost = self.spent.cost_at_least_usd_micros;
+        let reserved = self.reserved();
+        let calls = self.spent.calls + u64::from(self.helper.is_some()) + reserved.calls;
+        let cost = self.spent.cost_at_least_usd_micros.saturating_add(reserved.usd_micros);
+        let tokens = self.spent.usage.output_tokens.saturating_add(reserved.output_tokens);
         let worked = self.worked_ms.saturating_add(elapsed);
         let all = [
             (BudgetKind::SessionUsdMicros, limits.session_usd_micros, cost),
             (BudgetKind::SessionModelCalls, limits.session_model_calls, calls),
-            (BudgetKind::SessionOutputTokens, limits.session_output_tokens, self.spent.usage.output_tokens),
+            (BudgetKind::SessionOutputTokens, limits.session_output_tokens, tokens),
             (BudgetKind::SessionWallTimeMs, limits.session_wall_time_ms, worked),
         ];
         uses(all)
     }
 
-    /// All limits of the running turn. `made` is the number of its model calls.
+    /// All limits of the running turn. `made` is the number of its own model calls. What sub-agents used, and what is
+    /// reserved for those that run, counts as well.
     fn turn_uses(&self, made: u64, now: Timestamp) -> Vec<BudgetUse> {
         let Some(turn) = &self.turn else { return Vec::new() };
-        let (limits, spent) = (&turn.budgets, &turn.spent);
+        let (limits, spent, reserved) = (&turn.budgets, &turn.spent, self.reserved());
         let elapsed = now.since(turn.started_at);
+        let calls = made + turn.subagent_calls + reserved.calls;
+        let cost = spent.cost_at_least_usd_micros.saturating_add(reserved.usd_micros);
+        let tokens = spent.usage.output_tokens.saturating_add(reserved.output_tokens);
         let mut all = uses([
-            (BudgetKind::ModelCalls, limits.model_calls, made),
-            (BudgetKind::UsdMicros, limits.usd_micros, spent.cost_at_least_usd_micros),
-            (BudgetKind::OutputTokens, limits.output_tokens, spent.usage.output_tokens),
+            (BudgetKind::ModelCalls, limits.model_calls, calls),
+            (BudgetKind::UsdMicros, limits.usd_micros, cost),
+            (BudgetKind::OutputTokens, limits.output_tokens, tokens),
             (BudgetKind::WallTimeMs, limits.wall_time_ms, elapsed),
         ]);
         all.extend(self.session_uses(limits, elapsed));
@@ -228,6 +254,41 @@ impl PlanBuilder<'_> {
         let reached = of_it().find(|it| it.is_reached()).or_else(|| of_it().next());
         let text = reached.map_or_else(|| "a limit of the turn was reached".to_owned(), BudgetUse::text);
         Some(TurnError::new("budget", text))
+    }
+
+    /// The limits of a sub-agent that starts now: a share of what this session and its turn have left, so that the
+    /// whole tree keeps to them. `shares` is the number of equal shares. The error names a limit that leaves nothing.
+    ///
+    /// Time is not divided, because sub-agents run at the same time.
+    pub fn subagent_budgets(&self, shares: u64) -> Result<Budgets, String> {
+        let made = self.state.turn.as_ref().map_or(0, |turn| turn.model_calls);
+        let all = self.state.turn_uses(made, self.now.at);
+        let mut budgets = Budgets { session_wall_time_ms: self.time_left(), ..Budgets::default() };
+        for it in &all {
+            let left = it.limit.saturating_sub(it.used);
+            let slot = match it.kind.subtype() {
+                Subtype::ErrorMaxTurns => &mut budgets.session_model_calls,
+                Subtype::ErrorMaxBudgetUsd => &mut budgets.session_usd_micros,
+                Subtype::ErrorMaxTokens => &mut budgets.session_output_tokens,
+                _ => continue,
+            };
+            // A sub-agent needs one model call; the session keeps one as well.
+            let share = (left / shares.max(1)).max(u64::from(left >= 2));
+            *slot = Some(slot.map_or(share, |known| known.min(share)));
+        }
+        let amounts = [
+            budgets.session_model_calls,
+            budgets.session_usd_micros,
+            budgets.session_output_tokens,
+            budgets.session_wall_time_ms,
+        ];
+        if amounts.contains(&Some(0)) {
+            return Err(match all.iter().find(|it| it.limit.saturating_sub(it.used) < 2) {
+                Some(used_up) => used_up.text(),
+                None => "the limits of the session leave nothing".into(),
+            });
+        }
+        Ok(budgets)
     }
 
     /// Milliseconds until the time limit of the turn, or of all turns of the session.

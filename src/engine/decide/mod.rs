@@ -23,6 +23,7 @@ mod reminders;
 pub(super) mod retry;
 pub(super) mod slash_command;
 pub(super) mod structured_output;
+pub(super) mod subagents;
 pub(super) mod submit;
 pub(super) mod title;
 pub(super) mod tool_calls;
@@ -76,6 +77,10 @@ impl Engine {
                 builder.tool_done(call_id, *outcome, duration_ms)
             }
             Input::CommandOver { call_id, over } => builder.command_over(call_id, *over),
+            Input::SubagentEvent { call_id, event } => builder.subagent_event(call_id, *event),
+            Input::SubagentDone { call_id, done, duration_ms } => {
+                builder.subagent_done(call_id, *done, duration_ms);
+            }
             Input::Answer(answer) => {
                 builder.origin = answer.origin.clone();
                 builder.answer(*answer)?;

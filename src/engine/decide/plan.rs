@@ -83,7 +83,7 @@ impl<'a> PlanBuilder<'a> {
             turn_id,
             item_id,
             step,
-            parent_call_id: None,
+            parent_call_id: self.state.spec.parent.map(|parent| parent.call_id),
             at_ms: self.now.at,
             origin: self.origin.clone(),
             truncated_fields: Vec::new(),
@@ -159,6 +159,8 @@ impl<'a> PlanBuilder<'a> {
                     self.item(first, seq, ItemKind::ToolCall, ItemStatus::Completed);
                 }
             }
+            // The journal of the sub-agent holds the request.
+            event if event.shows_request_of().is_some() => {}
             Event::PermissionRequested { request, .. } => {
                 if let Some(first) = self.state.call(request.call_id).map(|call| call.first_seq) {
                     self.item(first, seq, ItemKind::ToolCall, ItemStatus::Running);
@@ -243,7 +245,9 @@ impl<'a> PlanBuilder<'a> {
             (waits, Some(Requires::UnknownOutcome))
         } else if stands(|stage| matches!(stage, Stage::Awaiting { expired: true, .. })) {
             (SessionState::Paused, Some(Requires::Permission))
-        } else if stands(|stage| matches!(stage, Stage::Awaiting { .. })) {
+        } else if stands(|stage| matches!(stage, Stage::Awaiting { .. }))
+            || self.state.subagents.iter().any(|it| !it.requests.is_empty())
+        {
             (SessionState::RequiresAction, Some(Requires::Permission))
         } else {
             (SessionState::Running, None)

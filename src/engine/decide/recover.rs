@@ -30,14 +30,21 @@ impl PlanBuilder<'_> {
         let was_parked = self.state.turn.as_ref().is_some_and(|turn| turn.parked);
         self.close_lost_commands();
         self.drop_helper(true);
+        if !self.is_aborting() {
+            self.follow_background_subagents();
+        }
         let Some(turn) = self.state.turn.clone() else {
             // A turn's end and the next turn's start are one transaction, so a crash cannot separate them. Only
             // an ended session has a queue without a turn.
+            if self.state.subagents.iter().any(|it| !it.background) {
+                self.end_subagents();
+            }
             return;
         };
         if turn.aborting {
             // An aborted turn stays aborted, once the state of its files is known.
-            if !self.inspect_edits() {
+            let ends = self.end_subagents();
+            if !self.inspect_edits() && !ends {
                 self.stopped(recovery.model_snapshot);
             }
             return;
@@ -195,11 +202,13 @@ impl PlanBuilder<'_> {
         for call in calls {
             if let Stage::Running { prepared, .. } = &call.stage
                 && can_be_repeated(prepared)
+                && !prepared.is_task()
             {
                 let (call, prepared) = (call.effective(), Arc::clone(prepared));
                 self.effect(Effect::RunTool { call, prepared });
             }
         }
+        self.follow_subagents();
         self.inspect_edits();
         self.prepare_open_calls();
         // Calls that were allowed while their answer was streaming need not wait for the others.
@@ -318,11 +327,15 @@ impl PlanBuilder<'_> {
 
     /// Gives every open call the result that fits a turn ended by a restart.
     fn close_after_restart(&mut self) {
+        self.end_subagents();
         for call in self.state.calls().to_vec() {
             let call_id = call.call.call_id;
             match &call.stage {
                 Stage::Done { .. } => {}
                 Stage::Unknown { .. } => self.settle_unknown(call_id, Choice::Abort, SettledBy::Abort),
+                Stage::Running { prepared, .. } if prepared.is_task() => {
+                    self.withdraw(&call, model_texts::LOST_RESTART);
+                }
                 Stage::Running { prepared, said, .. } if !prepared.read_only => {
                     self.complete(call_id, unknown(&said.text()), 0);
                 }
@@ -348,7 +361,11 @@ enum AboutUnknown {
 
 /// A call that may have been running and whose outcome no file shows.
 fn is_lost(call: &Call) -> bool {
-    matches!(&call.stage, Stage::Running { prepared, .. } if !can_be_repeated(prepared) && !is_edit(prepared))
+    matches!(
+        &call.stage,
+        Stage::Running { prepared, .. }
+            if !can_be_repeated(prepared) && !is_edit(prepared) && !prepared.is_task()
+    )
 }
 
 /// A call that changes nothing, or that sets a value of the session, which a second run sets again.

@@ -59,7 +59,7 @@ pub const BUILT_IN: &[BuiltInCommand] = &[
     built_in("model", Some("[PROVIDER/MODEL]"), "Show or change the model of later turns"),
     built_in("mode", Some("[MODE]"), "Show or change the approval mode"),
     built_in("add-dir", Some("PATH"), "Add a folder to the workspace"),
-    built_in("agents", None, "List the sub-agents"),
+    built_in("agents", None, "List the agents that can work as sub-agents"),
     built_in("mcp", None, "List the MCP servers"),
     built_in("bug", Some("[description]"), "Write a redacted diagnostic bundle"),
 ];

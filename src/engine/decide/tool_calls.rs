@@ -22,6 +22,7 @@ use crate::types::tool::{Access, PreparedCall, Progress, ToolOutcome, ToolStatus
 const EDITED_BYTES: usize = 2_000;
 
 /// A call that may start now.
+#[derive(Clone)]
 pub(in crate::engine) struct Startable {
     pub call: Arc<ToolCall>,
     pub item_id: ItemId,
@@ -175,6 +176,7 @@ impl PlanBuilder<'_> {
                 let (deadline_ms, on_timeout) = self.deadline().unzip();
                 let request = PermissionRequest {
                     request_id: self.mint.permission(),
+                    child_session_id: None,
                     kind: RequestKind::Tool,
                     call_id,
                     tool: call.call.tool.clone(),
@@ -362,12 +364,15 @@ impl PlanBuilder<'_> {
             return;
         }
         // A refusal can make another call startable, so repeat until neither check refuses anything.
-        while self.refuse_stale() || self.refuse_over_limit() {}
+        while self.refuse_stale() || self.refuse_over_limit() || self.refuse_subagent() {}
         if self.is_out_of_time() && !self.startable().is_empty() {
             self.stop_for(Subtype::ErrorMaxTime);
             return;
         }
-        for Startable { call, item_id, prepared, allowed_by, .. } in self.startable() {
+        let startable = self.startable();
+        let mut tasks = startable.iter().filter(|it| it.prepared.is_task()).count() as u64;
+        for startable in startable {
+            let Startable { call, item_id, prepared, allowed_by, .. } = startable.clone();
             let attempt =
                 if self.state.call(call.call_id).is_some_and(|it| it.blocked_run.is_some()) { 2 } else { 1 };
             self.push_item(
@@ -382,6 +387,11 @@ impl PlanBuilder<'_> {
                     attempt,
                 },
             );
+            if prepared.is_task() {
+                self.start_subagent(&startable, tasks);
+                tasks -= 1;
+                continue;
+            }
             self.effect(Effect::RunTool { call, prepared });
         }
         self.prepare_next();

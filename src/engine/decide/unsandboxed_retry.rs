@@ -70,6 +70,7 @@ impl PlanBuilder<'_> {
         let (deadline_ms, on_timeout) = self.deadline().unzip();
         let request = PermissionRequest {
             request_id: self.mint.permission(),
+            child_session_id: None,
             kind: RequestKind::Sandbox,
             call_id,
             tool: effective.tool.clone(),

@@ -86,7 +86,7 @@ impl ReferenceModel {
                 }
                 self.asks_now |= !leaves;
             }
-            Event::PermissionExpired { request_id, call_id, on_timeout } => {
+            Event::PermissionExpired { request_id, call_id, on_timeout, .. } => {
                 let request = self.requests.get(request_id).ok_or("what expires was asked")?;
                 property!(request.0 == *call_id && !request.2, "what is settled does not expire");
                 let deadline = self.deadlines.get_mut(request_id).ok_or("what expires has a deadline")?;

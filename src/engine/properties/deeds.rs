@@ -345,6 +345,9 @@ impl ReferenceModel {
             | Effect::StopAll
             | Effect::StopCall(_)
             | Effect::StopCommands { .. }
+            | Effect::RunSubagent { .. }
+            | Effect::FollowSubagent { .. }
+            | Effect::StopSubagents
             | Effect::Inspect { .. } => {}
         }
         Ok(())

@@ -121,7 +121,7 @@ impl Simulator {
             at_ms: Timestamp(0),
             origin: None,
             truncated_fields: Vec::new(),
-            event: Event::SessionCreated(spec),
+            event: Event::SessionCreated(Box::new(spec)),
         };
         let mut engine = Engine::new(id, Arc::clone(&settings));
         engine.apply(&envelope);
@@ -493,6 +493,10 @@ impl Simulator {
             }
             // The tool ends soon, with any result.
             Effect::StopCall(_) | Effect::StopCommands { .. } => return Ok(()),
+            // Its calls start none: `properties/subagents.rs` checks trees of sessions.
+            Effect::RunSubagent { .. } | Effect::FollowSubagent { .. } | Effect::StopSubagents => {
+                return Err("no sub-agent is started here".into());
+            }
         };
         property!(
             !(thinking(&next) && self.outstanding.iter().any(thinking)),

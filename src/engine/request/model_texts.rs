@@ -270,6 +270,42 @@ pub fn too_many_commands(most: usize, running: &[BashId]) -> String {
     )
 }
 
+/// The call exceeds the limit of sub-agents.
+pub fn too_many_subagents(most: usize) -> String {
+    if most == 0 {
+        return "Sub-agents are turned off here. It was not started. Do the work yourself.".into();
+    }
+    format!(
+        "{most} sub-agents run already, and no more may run at once. It was not started. Wait for one of them to end, or \
+         do the work yourself."
+    )
+}
+
+/// A sub-agent gets a part of the session's limits, and nothing is left.
+pub fn no_budget_for_subagent(why: &str) -> String {
+    format!("The sub-agent was not started, because no part of the limits can be given to it: {why}.")
+}
+
+/// A sub-agent started whose call returns at once.
+pub fn subagent_began(agent: &str) -> String {
+    format!(
+        "The sub-agent {agent} runs in the background. You get its result as a message when it ends; do not wait for it \
+         and do not start it again."
+    )
+}
+
+/// The message with the result of a sub-agent in the background.
+pub fn subagent_ended(agent: &str, description: &str, result: &str) -> String {
+    format!("<reminder>The sub-agent {agent} ({description}) has ended. Its result:</reminder>\n{result}")
+}
+
+/// The result of a sub-agent that did not succeed.
+pub fn subagent_failed(why: &str, text: &str) -> String {
+    format!(
+        "The sub-agent {why}. Its work may be incomplete; check before you rely on it. Its last text:\n{text}"
+    )
+}
+
 /// The daemon stopped while a command ran in the background.
 pub const COMMAND_LOST: &str = "The daemon stopped while this command ran, and ended it. How far it came is not known: check before you repeat it.";
 

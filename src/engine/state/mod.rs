@@ -11,6 +11,7 @@ pub(super) mod output_excerpt;
 pub(super) mod partial;
 mod project;
 pub(super) mod session;
+mod subagent;
 pub(super) mod token_ratio;
 pub(super) mod transcript;
 pub(super) mod turn;
@@ -21,6 +22,7 @@ use super::settings::Settings;
 use crate::types::permission::RuleKind;
 pub(in crate::engine) use call::{Call, Deadline, FirstRun, Stage};
 pub(in crate::engine) use session::{Helper, QueuedInput, State};
+pub(in crate::engine) use subagent::Subagent;
 pub(in crate::engine) use token_ratio::TokenRatio;
 pub(in crate::engine) use turn::{Activity, CONTEXT_OVERFLOW, Candidate, Compacting, Hold, Turn};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::engine::state::background_task::BackgroundTask;
 use crate::engine::state::partial::Partial;
 use crate::engine::state::transcript::Transcript;
-use crate::engine::state::{Activity, Call, Compacting, SessionRules, Stage, TokenRatio, Turn};
+use crate::engine::state::{Activity, Call, Compacting, SessionRules, Stage, Subagent, TokenRatio, Turn};
 use crate::types::event::{Origin, Purpose, TitledBy};
 use crate::types::ids::{CallId, ItemId, Seq, SessionId, TurnId};
 use crate::types::ledger::ModelUsage;
@@ -53,6 +53,8 @@ pub(in crate::engine) struct State {
     pub commands: Vec<Arc<BackgroundTask>>,
     /// Number of background commands that were started.
     pub command_count: u32,
+    /// Running sub-agents, oldest first.
+    pub subagents: Vec<Arc<Subagent>>,
     pub rules: Arc<SessionRules>,
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
     pub cwd: PathBuf,
@@ -129,6 +131,7 @@ impl State {
             queue: VecDeque::new(),
             commands: Vec::new(),
             command_count: 0,
+            subagents: Vec::new(),
             rules: Arc::default(),
             reads: Arc::default(),
             cwd: PathBuf::new(),

@@ -105,6 +105,8 @@ pub(in crate::engine) struct Turn {
     pub tools_ms: u64,
     pub permission_ms: u64,
     pub model_calls: u64,
+    /// Model calls of sub-agents that have ended.
+    pub subagent_calls: u64,
     pub waiting_since: Option<Timestamp>,
     pub denials: Arc<Vec<Denial>>,
     pub errors: Vec<TurnError>,
@@ -220,6 +222,7 @@ impl Turn {
             tools_ms: 0,
             permission_ms: 0,
             model_calls: 0,
+            subagent_calls: 0,
             waiting_since: None,
             denials: Arc::default(),
             errors: Vec::new(),

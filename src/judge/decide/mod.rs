@@ -251,6 +251,7 @@ fn by_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
         Subject::Blob { .. } => verdict(Allow, None, "a part of what this session already has"),
         Subject::Session { .. } => verdict(Allow, None, "it reaches only the session itself"),
         Subject::Background { .. } => verdict(Allow, None, "a command of this session itself"),
+        Subject::Task { .. } => verdict(Allow, None, "each call of a sub-agent is judged by itself"),
         Subject::Tool { name } => verdict(Ask, None, format!("no rule allows {name}")),
     }
 }
@@ -278,8 +279,7 @@ fn search<'r>(
                 }
             }
             (Pattern::Domain(domain), Subject::Web { host, .. }) if domain.covers(host) => PatternMatch::Yes,
-            // What it covers cannot be told yet, so it cannot be excluded.
-            (Pattern::Later, _) => PatternMatch::Perhaps,
+            (Pattern::Agent(name), Subject::Task { agent, .. }) if name == agent => PatternMatch::Yes,
             _ => PatternMatch::No,
         };
         match found {
@@ -331,9 +331,10 @@ fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
                 }
                 Pattern::Path(pattern) => pattern.matches(&path.path, policy.workspace, policy.home),
                 Pattern::All => !careful,
-                Pattern::Command(_) | Pattern::Domain(_) | Pattern::Unsandboxed | Pattern::Later => false,
+                Pattern::Command(_) | Pattern::Domain(_) | Pattern::Unsandboxed | Pattern::Agent(_) => false,
             }
         }
+        (Pattern::Agent(name), Subject::Task { agent, .. }) => name == agent,
         (Pattern::All, _) => true,
         _ => false,
     }

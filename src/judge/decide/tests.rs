@@ -263,13 +263,18 @@ fn file_rules_cover_related_tools() {
 }
 
 #[test]
-fn rules_for_unsupported_tools_match_no_call() {
-    let later = ["+Task(reviewer)"];
-    check(Mode::Default, &later, "Bash", &bash("ls"), Ask);
-    check(Mode::Default, &later, "Read", &read("/etc/hosts", PathSensitivity::Ordinary), Ask);
-    let task = Subject::Tool { name: "Task".into() };
-    check(Mode::Default, &later, "Task", &task, Ask);
-    check(Mode::Bypass, &["-Task(reviewer)"], "Task", &task, Ask);
+fn rules_for_agents_match_sub_agents_by_name() {
+    let task = |agent: &str| Subject::Task { agent: agent.into(), background: false, read_only: false };
+    let rule = ["+Task(reviewer)"];
+    check(Mode::Default, &rule, "Bash", &bash("ls"), Ask);
+    check(Mode::Default, &rule, "Read", &read("/etc/hosts", PathSensitivity::Ordinary), Ask);
+    for mode in [Mode::Default, Mode::AcceptEdits, Mode::Plan, Mode::DontAsk, Mode::Bypass] {
+        check(mode, &[], "Task", &task("reviewer"), Allow);
+        check(mode, &["-Task(reviewer)"], "Task", &task("reviewer"), Deny);
+        check(mode, &["-Task(reviewer)"], "Task", &task("writer"), Allow);
+        check(mode, &["-Task"], "Task", &task("writer"), Deny);
+    }
+    check(Mode::Default, &["?Task(reviewer)"], "Task", &task("reviewer"), Ask);
     check(Mode::Bypass, &["-Task(reviewer)"], "Bash", &bash("ls"), Allow);
 }
 

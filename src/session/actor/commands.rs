@@ -133,6 +133,8 @@ impl Actor {
                 crash::point("C23.parking");
                 let patience = if patient { PARK_TIMEOUT } else { Duration::ZERO };
                 self.effects.stop_all_but_tools();
+                // Their sessions are parked by themselves.
+                self.effects.drop_subagents();
                 // Background tasks would not end by themselves.
                 self.effects.stop_all_commands(KilledBy::Shutdown);
                 if !self.effects.has_running_tools() {

@@ -211,6 +211,7 @@ impl Actor {
         }
         self.effects.drop_all();
         self.effects.drop_all_commands();
+        self.effects.drop_subagents();
         if self.state.parking.is_some() && self.state.unwritten.is_none() {
             let helped = !self.effects.have_no_helpers();
             self.effects.drop_helpers();
@@ -228,6 +229,7 @@ impl Actor {
     fn has_stopped(&self) -> bool {
         self.engine.is_aborting()
             && self.effects.are_idle()
+            && self.effects.have_no_subagents()
             && self.state.lookahead_input.is_none()
             && (self.engine.aborted_commands().is_empty() || self.effects.have_no_commands())
     }
@@ -250,6 +252,7 @@ impl Actor {
             && self.effects.are_idle()
             && self.effects.have_no_commands()
             && self.effects.have_no_helpers()
+            && self.effects.have_no_subagents()
             && self.state.aborts.is_empty();
         self.leases.set_idle(rests);
         if !rests {
@@ -312,6 +315,7 @@ impl Actor {
                 if self.state.parking.is_some() {
                     self.effects.drop_all_commands();
                 } else {
+                    self.effects.drop_subagents();
                     self.effects.drop_commands(&self.engine.aborted_commands());
                 }
                 self.state.stop_by = None;

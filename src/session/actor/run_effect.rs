@@ -6,7 +6,10 @@ use tokio::time::Instant;
 
 use crate::engine::Effect;
 use crate::session::actor::effects::context_check::ContextFiles;
+use crate::session::actor::effects::subagents::{NewSubagent, SubagentRun};
 use crate::session::actor::{Actor, STOP_TIMEOUT};
+use crate::types::ids::CallId;
+use crate::types::subagent::{ParentCall, TASK};
 use crate::workspace;
 
 impl Actor {
@@ -18,7 +21,8 @@ impl Actor {
         match effect {
             Effect::GatherContext => {
                 let spec = self.engine.prompt_spec();
-                self.effects.gather(workspace::Request {
+                let lists_agents = self.engine.offers(TASK);
+                let request = workspace::Request {
                     cwd: spec.cwd.clone().into(),
                     additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
                     model: spec.model.clone(),
@@ -28,7 +32,10 @@ impl Actor {
                     appended: spec.append_system_prompt.clone(),
                     user_dir: self.shared.components().settings.user_dir.clone(),
                     trusted: None,
-                });
+                    sections: Vec::new(),
+                    agent: spec.agent.map(|agent| agent.prompt).filter(|prompt| !prompt.is_empty()),
+                };
+                self.effects.gather(request, lists_agents);
             }
             Effect::CheckContext { turn_id } => {
                 let spec = self.engine.spec();
@@ -53,6 +60,31 @@ impl Actor {
             Effect::RunTool { call, prepared } => {
                 self.effects.run_tool(call, prepared, self.call_context(), self.state.spans.current());
             }
+            Effect::RunSubagent { call, child_session_id, agent, budgets, .. } => {
+                let text = |name: &str| call.input[name].as_str().unwrap_or_default().to_owned();
+                let mut spec = self.engine.spec().clone();
+                spec.mode = self.engine.mode();
+                spec.model = self.engine.model().to_owned();
+                spec.safe_mode = self.engine.safe_mode();
+                spec.additional_dirs = self.engine.additional_dirs().to_vec();
+                self.effects.run_subagent(SubagentRun {
+                    parent: self.parent_call(call.call_id),
+                    child_session_id,
+                    new: Some(Box::new(NewSubagent {
+                        agent,
+                        description: text("description"),
+                        prompt: text("prompt"),
+                        budgets,
+                        spec,
+                        rules: self.engine.rules_in_force(),
+                        reads: self.engine.reads(),
+                    })),
+                });
+            }
+            Effect::FollowSubagent { call_id, child_session_id } => {
+                let parent = self.parent_call(call_id);
+                self.effects.run_subagent(SubagentRun { parent, child_session_id, new: None });
+            }
             Effect::Inspect { call, prepared } => {
                 self.effects.inspect(call.call_id, prepared, self.call_context());
             }
@@ -60,7 +92,18 @@ impl Actor {
                 self.stop_now(&effect);
                 self.state.stop_by.get_or_insert(Instant::now() + STOP_TIMEOUT);
             }
-            Effect::StopCall(_) | Effect::StopCommands { .. } => self.stop_now(&effect),
+            Effect::StopCall(_) | Effect::StopCommands { .. } | Effect::StopSubagents => {
+                self.stop_now(&effect);
+            }
+        }
+    }
+
+    /// A call of this session as the parent of a sub-agent.
+    fn parent_call(&self, call_id: CallId) -> ParentCall {
+        let session_id = self.id;
+        match self.engine.spec().parent {
+            Some(above) => ParentCall { session_id, call_id, depth: above.depth + 1, ..above },
+            None => ParentCall { session_id, call_id, root_session_id: session_id, depth: 1 },
         }
     }
 
@@ -68,7 +111,11 @@ impl Actor {
     pub(super) fn stop_now(&mut self, effect: &Effect) {
         match effect {
             Effect::StopAll => self.effects.stop_all(),
-            Effect::StopCall(call_id) => self.effects.stop_tool(*call_id),
+            Effect::StopCall(call_id) => {
+                self.effects.stop_tool(*call_id);
+                self.effects.stop_subagent(*call_id);
+            }
+            Effect::StopSubagents => self.effects.stop_subagents(),
             Effect::StopCommands { calls, by } => self.effects.stop_commands(calls, *by),
             Effect::GatherContext
             | Effect::CheckContext { .. }
@@ -77,6 +124,8 @@ impl Actor {
             | Effect::Sleep { .. }
             | Effect::Prepare { .. }
             | Effect::RunTool { .. }
+            | Effect::RunSubagent { .. }
+            | Effect::FollowSubagent { .. }
             | Effect::Inspect { .. } => {}
         }
     }

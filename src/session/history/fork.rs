@@ -68,6 +68,8 @@ impl Registry {
         let copy = copy_journal(shared, (id, key), item_id, point, (fork_id, limits), |spec| {
             spec.title = title;
             spec.forked_from = Some(forked_from);
+            // It works for no call.
+            spec.parent = None;
         })
         .await?;
         let idempotency = request.keyed.clone().and_then(|keyed| keyed.row(method::FORK, id, &fork_id));

@@ -38,7 +38,11 @@ pub(super) struct Defaults {
 /// it out.
 pub(super) fn exported_line(body: &str) -> Option<String> {
     let mut fields: Map<String, Value> = serde_json::from_str(body).ok()?;
-    for name in ["session_id", "origin", "forked_from"] {
+    // A request of a sub-agent is only shown here.
+    if fields.contains_key("child_session_id") {
+        return None;
+    }
+    for name in ["session_id", "origin", "forked_from", "parent_call_id"] {
         fields.remove(name);
     }
     match fields.get("type").and_then(Value::as_str).unwrap_or_default() {
@@ -74,7 +78,7 @@ pub(super) fn neutral_event(
         return Err("it has too many levels of lists and objects".into());
     }
     let Value::Object(mut fields) = value else { return Err("expected an object".into()) };
-    let foreign = ["session_id", "origin", "forked_from"];
+    let foreign = ["session_id", "origin", "forked_from", "parent_call_id", "child_session_id"];
     if let Some(name) = foreign.iter().find(|name| fields.contains_key(**name)) {
         return Err(format!("only the first line may have {name}"));
     }
@@ -116,6 +120,9 @@ fn of_user(fields: &mut Map<String, Value>) {
     updated(fields);
     fields.remove("on_restart");
     fields.remove("project_settings");
+    fields.remove("parent");
+    // Its instructions are part of the system prompt.
+    fields.remove("agent");
     // It doubles the cost of each turn.
     fields.remove("binary_feedback");
     if fields.get("background").is_some_and(|it| *it != json!(false)) {

@@ -64,5 +64,5 @@ pub(super) fn new_session(
     }
     let summary = Some(journal::summary(snapshot));
     let history = InitialHistory { texts, copied_blobs: None, summary };
-    Some(NewSession { session_id, spec, at, rows, items, blobs, audit, idempotency: None, history })
+    Some(NewSession { session_id, spec: *spec, at, rows, items, blobs, audit, idempotency: None, history })
 }

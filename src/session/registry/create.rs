@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, SessionRules};
 use crate::session::actor::audit;
 use crate::session::actor::journal;
+use crate::session::agents;
 use crate::session::budgets::check_money;
 use crate::session::error::SessionError;
 use crate::session::idempotency::{IdempotencyKey, method};
@@ -16,7 +17,10 @@ use crate::store::{Idempotency, NewSession, StoreError};
 use crate::types::ablation::Ablation;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{Mint, Seed, SessionId};
+use crate::types::permission::{RuleKind, is_unsandboxed_grant};
 use crate::types::session::{OnRestart, SessionSpec, SessionView};
+use crate::types::subagent::{AgentProfile, ParentCall};
+use crate::types::tool::{ReadRecord, ToolChoice};
 use crate::types::turn_options::TurnOptions;
 
 /// Code of the notice about the project's configuration file.
@@ -43,12 +47,44 @@ pub struct NewSessionRequest {
     pub ablation: Option<Ablation>,
     /// Whether the model answers twice and a client chooses.
     pub binary_feedback: Option<bool>,
+    /// Name of the agent that the session works as.
+    pub agent: Option<String>,
+    /// For a sub-agent: what it takes over from the session that starts it.
+    pub inherited: Option<Box<Inherited>>,
     /// The conversation to begin with.
     pub initial_items: Vec<InitialMessage>,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
     /// The client that sent the request.
     pub origin: Option<Origin>,
+}
+
+/// What a sub-agent takes over from the session that starts it.
+#[derive(Clone, Debug)]
+pub struct Inherited {
+    /// The call that starts it.
+    pub(in crate::session) parent: ParentCall,
+    /// Its agent.
+    pub(in crate::session) agent: AgentProfile,
+    /// The rules of the other session.
+    pub(in crate::session) rules: SessionRules,
+    /// The files that the other session has read.
+    pub(in crate::session) reads: Vec<ReadRecord>,
+}
+
+impl Inherited {
+    fn events(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        for kind in [RuleKind::Allow, RuleKind::Ask, RuleKind::Deny] {
+            // A grant to leave the sandbox is for the session to which the user gave it.
+            let rules = self.rules.of(kind).iter().filter(|rule| !is_unsandboxed_grant(rule));
+            events.extend(rules.map(|rule| Event::PermissionRuleAdded { kind, rule: rule.clone() }));
+        }
+        if !self.reads.is_empty() {
+            events.push(Event::SessionInherited { reads: self.reads.clone() });
+        }
+        events
+    }
 }
 
 impl NewSessionRequest {
@@ -99,17 +135,18 @@ impl Registry {
             turn_id: None,
             item_id: None,
             step: None,
-            parent_call_id: None,
+            parent_call_id: spec.parent.map(|parent| parent.call_id),
             at_ms: now,
             origin: request.origin.clone(),
             truncated_fields: Vec::new(),
-            event: Event::SessionCreated(spec.clone()),
+            event: Event::SessionCreated(Box::new(spec.clone())),
         };
-        let mut history = Vec::new();
+        let mut first = request.inherited.as_ref().map(|it| it.events()).unwrap_or_default();
         if !notices.is_empty() {
-            let event = Event::Notice { kind: PROJECT_NOTICE.into(), text: notices.join("; ") };
-            history.push(Envelope { seq: 2, event, ..envelope.clone() });
+            first.push(Event::Notice { kind: PROJECT_NOTICE.into(), text: notices.join("; ") });
         }
+        let mut history: Vec<Envelope> =
+            (2..).zip(first).map(|(seq, event)| Envelope { seq, event, ..envelope.clone() }).collect();
         let last = history.last().unwrap_or(&envelope);
         let items = initial_items::events(last, &request.initial_items, &mut mint);
         history.extend(items);
@@ -242,6 +279,30 @@ impl Registry {
         Ok(dirs)
     }
 
+    /// The agent with this name. Its tools and its model apply unless the request names others.
+    async fn use_agent(
+        &self,
+        name: &str,
+        cwd: &str,
+        options: &mut TurnOptions,
+    ) -> Result<AgentProfile, SessionError> {
+        let list = agents::load(&self.inner.shared, Path::new(cwd)).await?;
+        let Some(agent) = list.find(name).cloned() else {
+            let names: Vec<&str> = list.agents.iter().map(|agent| agent.name.as_str()).collect();
+            let why = format!("there is no agent {name:?}; the agents are {}", names.join(", "));
+            return Err(SessionError::BadParam("agent", why));
+        };
+        if options.tools.is_none() {
+            let allow = agent.tools.map(|tools| self.offered_of(tools));
+            options.tools = allow.map(|allow| ToolChoice { allow: Some(allow), deny: Vec::new() });
+        }
+        let named = agent.model_name.filter(|model| model != "inherit" && options.model.is_none());
+        if let Some(model) = named {
+            options.model = Some(self.known_model_of("agent.model_name", &model)?);
+        }
+        Ok(AgentProfile { name: agent.name, prompt: agent.prompt })
+    }
+
     /// The settings of a new session: the user's, then the project's, then those of the request. And what the
     /// user should know about the project's.
     async fn spec(&self, request: &NewSessionRequest) -> Result<(SessionSpec, Vec<String>), SessionError> {
@@ -272,6 +333,15 @@ impl Registry {
         let layer = ProjectLayer::load(&self.inner.shared, Path::new(&spec.cwd)).await?;
         let user_budgets = spec.budgets;
         let mut notices = self.apply_project(&layer, &mut spec);
+        let mut options = options;
+        spec.agent = match (&request.inherited, &request.agent) {
+            (Some(inherited), _) => {
+                spec.parent = Some(inherited.parent);
+                Some(inherited.agent.clone())
+            }
+            (None, Some(name)) => Some(self.use_agent(name, &spec.cwd, &mut options).await?),
+            (None, None) => None,
+        };
         spec.set(&options);
         spec.ablation = request.ablation.unwrap_or(spec.ablation);
         self.check_mode(spec.mode)?;

@@ -12,6 +12,7 @@ mod options;
 pub(super) mod pending;
 pub(super) mod project;
 pub(super) mod rules;
+mod subagents;
 mod submit;
 pub(super) mod trust;
 pub(super) mod views;
@@ -57,6 +58,8 @@ pub(super) struct Inner {
     pub imports: StagedImports,
     /// Per method: serialises calls with an idempotency key that write to no journal.
     keyed_calls: DashMap<&'static str, Arc<Mutex<()>>>,
+    /// Number of running sub-agents by the first session of their tree.
+    pub subagents: DashMap<SessionId, usize>,
     /// Number of loaded sessions.
     pub loaded: Arc<AtomicUsize>,
     /// Number of sessions that were unloaded since the start.
@@ -74,6 +77,7 @@ impl Registry {
             live: DashMap::new(),
             actors: TaskTracker::new(),
             closing: AtomicBool::new(false),
+            subagents: DashMap::new(),
             imports: StagedImports::default(),
             keyed_calls: DashMap::new(),
             loaded: Arc::default(),

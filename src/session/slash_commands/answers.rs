@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
+use crate::session::agents::AgentList;
 use crate::session::requests::SessionFacts;
 use crate::session::slash_commands::custom::CommandFiles;
 use crate::types::context_view::ContextView;
 use crate::types::model::ModelView;
 use crate::types::session::SessionView;
+use crate::types::subagent::AgentSource;
 use crate::types::todo;
 
 /// All commands with their arguments.
@@ -22,6 +24,25 @@ pub(super) fn help(files: &CommandFiles) -> String {
     text + "  # NOTE  Add a note to the project instructions\n\
             Own commands are Markdown files in .agentd/commands or .claude/commands of a trusted project, and in \
             ~/.config/agentd/commands."
+}
+
+/// The agents, with the files that cannot be used.
+pub(super) fn agents(list: &AgentList) -> String {
+    let mut text = String::from("Agents for the tool Task and `agentctl run --agent`:");
+    for agent in &list.agents {
+        let source = match agent.source {
+            AgentSource::BuiltIn => "built-in",
+            AgentSource::User => "user",
+            AgentSource::Project => "project",
+        };
+        let description = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let tools = agent.tools.as_ref().map_or_else(|| "all".into(), |tools| tools.join(", "));
+        let _ = write!(text, "\n  {} ({source}): {description} Tools: {tools}", agent.name);
+    }
+    for found in &list.diagnostics {
+        let _ = write!(text, "\nNot used: {}: {}", found.path.display(), found.message);
+    }
+    text
 }
 
 pub(super) fn status(view: &SessionView, facts: &SessionFacts) -> String {

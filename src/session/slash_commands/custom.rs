@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{BUILT_IN, find_built_in, is_command_name};
 use crate::extensions::commands::{self, CustomCommand, PROJECT_FOLDERS};
-use crate::extensions::{self, Diagnostic, Source};
+use crate::extensions::{Diagnostic, Source};
 use crate::judge::Rule;
+use crate::session::agents::{self, AgentList};
 use crate::session::error::SessionError;
+use crate::session::extension_files;
 use crate::session::handle::SessionHandle;
 use crate::session::registry::Registry;
-use crate::session::trust;
 
 /// The origin of a listed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,6 +146,15 @@ fn allow_rule(text: &str) -> Result<(), String> {
 }
 
 impl Registry {
+    /// The agents of a folder.
+    ///
+    /// # Errors
+    /// The folder does not exist, or the database could not be read.
+    pub async fn agents(&self, cwd: &str) -> Result<AgentList, SessionError> {
+        let cwd = self.folder(cwd).await?;
+        Ok(agents::load(self.shared(), Path::new(&cwd)).await?)
+    }
+
     /// The commands of a folder.
     ///
     /// # Errors
@@ -159,40 +169,17 @@ impl Registry {
         self.load_command_files(&cwd).await
     }
 
-    /// Reads the files again for each use: they are few and small, and the user may have just changed them.
     async fn load_command_files(&self, cwd: &str) -> Result<CommandFiles, SessionError> {
-        let (project, is_trusted) = trust::files(self.shared(), Path::new(cwd), &PROJECT_FOLDERS).await?;
         let settings = &self.shared().components().settings;
         let user = commands::user_folders(settings.user_dir.as_deref(), &settings.home);
-        let cwd = cwd.to_owned();
-        let read = tokio::task::spawn_blocking(move || {
-            let mut files = CommandFiles::default();
-            for folder in PROJECT_FOLDERS.map(Path::new) {
-                let below = |(path, content): &(PathBuf, _)| {
-                    Some((path.strip_prefix(folder).ok()?.to_owned(), Clone::clone(content)))
-                };
-                let own: Vec<_> = project.iter().filter_map(below).collect();
-                let place = Path::new(&cwd).join(folder);
-                if !own.is_empty() && !is_trusted {
-                    let message =
-                        "these commands are not used: the workspace is not trusted (agentctl trust)";
-                    files.diagnostics.push(Diagnostic { path: place, message: message.into() });
-                    continue;
-                }
-                let (own, problems) = extensions::from_contents(&place, own);
-                files.diagnostics.extend(problems);
-                let (own, problems) = commands::parse(own, Source::Project, is_command_name);
-                files.add(own, problems);
-            }
-            for folder in user {
-                let (own, problems) = extensions::scan(&folder);
-                files.diagnostics.extend(problems);
-                let (own, problems) = commands::parse(own, Source::User, is_command_name);
-                files.add(own, problems);
-            }
-            files
-        });
-        Ok(read.await.unwrap_or_default())
+        let found =
+            extension_files::load(self.shared(), Path::new(cwd), &PROJECT_FOLDERS, user, "commands").await?;
+        let mut files = CommandFiles { commands: Vec::new(), diagnostics: found.diagnostics };
+        for (source, of_folder) in found.folders {
+            let (own, problems) = commands::parse(of_folder, source, is_command_name);
+            files.add(own, problems);
+        }
+        Ok(files)
     }
 }
 

@@ -79,8 +79,8 @@ impl Registry {
                 self.show(&handle, submission, command, answers::context(&facts, &view)).await
             }
             "agents" => {
-                let text = "No sub-agents: they are not built yet.";
-                self.show(&handle, submission, command, text.into()).await
+                let list = self.agents(&handle.facts().await?.spec.cwd).await?;
+                self.show(&handle, submission, command, answers::agents(&list)).await
             }
             "mcp" => {
                 let text = "No MCP servers: they are not built yet.";

@@ -64,6 +64,10 @@ pub struct SessionQuery<'q> {
     pub states: &'q [SessionState],
     /// Required folder.
     pub cwd: Option<&'q str>,
+    /// Whether the sessions of sub-agents are listed.
+    pub include_children: bool,
+    /// Only the sub-agents of this session.
+    pub parent: Option<SessionId>,
     /// Text that the title, folder or last line must contain, ignoring case; or words of one message.
     pub search: Option<&'q str>,
 }
@@ -108,7 +112,7 @@ impl StoreReader {
         limit: u32,
         wanted: SessionQuery<'_>,
     ) -> Result<Vec<(i64, SessionView)>, StoreError> {
-        let SessionQuery { states, cwd, search } = wanted;
+        let SessionQuery { states, cwd, search, include_children, parent } = wanted;
         let read = async {
             let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(VIEW);
             query.push("id < ").push_bind(before.unwrap_or(i64::MAX));
@@ -119,6 +123,11 @@ impl StoreReader {
                     list.push_bind(state.name());
                 }
                 query.push(")");
+            }
+            match parent {
+                Some(parent) => _ = query.push(" and parent_session_id = ").push_bind(parent.to_string()),
+                None if include_children => {}
+                None => _ = query.push(" and parent_session_id is null"),
             }
             if let Some(cwd) = cwd {
                 query.push(" and cwd = ").push_bind(cwd);
@@ -163,7 +172,9 @@ impl StoreReader {
         let read = async {
             let rows = sqlx::query(
                 "select session_id from session where state in ('running', 'requires_action') \
-                 or id in (select session from process) order by id",
+                 or id in (select session from process) \
+                 or session_id in (select parent_session_id from session \
+                                   where state in ('running', 'requires_action')) order by id",
             )
             .fetch_all(&self.readers.now().await)
             .await?;
@@ -322,7 +333,7 @@ impl StoreReader {
         let mut spec = SessionSpec::default();
         for (seq, body) in rows {
             match self.whole(key, seq, &body).await?.map(|envelope| envelope.event) {
-                Some(Event::SessionCreated(created)) => spec = created,
+                Some(Event::SessionCreated(created)) => spec = *created,
                 Some(Event::SessionUpdated { options, .. }) => spec.set(&options),
                 _ => {}
             }
@@ -479,6 +490,11 @@ fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
         forked_from: row
             .try_get::<Option<String>, _>("forked_from")?
             .and_then(|text| serde_json::from_str(&text).ok()),
+        parent_session_id: row.try_get::<Option<String>, _>("parent_session_id")?.map(parse).transpose()?,
+        parent_call_id: row
+            .try_get::<Option<String>, _>("parent_call_id")?
+            .and_then(|text| text.parse().ok()),
+        agent: row.try_get("agent")?,
         matches: Vec::new(),
         details: None,
     })

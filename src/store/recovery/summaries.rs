@@ -61,6 +61,7 @@ impl Summaries {
                 | Event::ToolStarted { call_id, .. }
                 | Event::ToolBlocked { call_id, .. } => Some((call_id, ItemStatus::Running)),
                 Event::ToolCompleted { call_id, .. } => Some((call_id, ItemStatus::Completed)),
+                event if event.shows_request_of().is_some() => None,
                 Event::PermissionRequested { request, .. } => {
                     made.requests.insert(request.request_id.to_string(), (*seq, None));
                     Some((&request.call_id, ItemStatus::Running))

@@ -55,9 +55,9 @@ pub(in crate::store) fn session(new: &NewSession) -> SqlBatch {
     let mut script = SqlBatch::default();
     script.add(
         "insert into session (session_id, title, cwd, model, mode, thinking, temperature_thousandths, \
-         top_p_thousandths, background, created_at_ms, updated_at_ms, last_seq, forked_from, state, usage, \
-         cost_usd_micros, last_line) \
-         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'idle', '{}', 0, '')",
+         top_p_thousandths, background, created_at_ms, updated_at_ms, last_seq, forked_from, \
+         parent_session_id, parent_call_id, agent, state, usage, cost_usd_micros, last_line) \
+         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'idle', '{}', 0, '')",
         values![
             new.session_id.to_string(),
             &spec.title,
@@ -72,6 +72,9 @@ pub(in crate::store) fn session(new: &NewSession) -> SqlBatch {
             new.at.0,
             integer(new.rows.last().map_or(0, |row| row.seq)),
             spec.forked_from.as_ref().and_then(|from| serde_json::to_string(from).ok()),
+            spec.parent.map(|parent| parent.session_id.to_string()),
+            spec.parent.map(|parent| parent.call_id.to_string()),
+            spec.agent.as_ref().map(|agent| agent.name.clone()),
         ],
     );
     script

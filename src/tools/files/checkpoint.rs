@@ -74,6 +74,7 @@ pub(in crate::tools) fn paths_of(subject: &Subject) -> Vec<PathBuf> {
         | Subject::Background { .. }
         | Subject::Blob { .. }
         | Subject::Session { .. }
+        | Subject::Task { .. }
         | Subject::Tool { .. } => Vec::new(),
     }
 }

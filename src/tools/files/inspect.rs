@@ -81,6 +81,7 @@ fn remove_temps(context: &ToolContext, subject: &Subject, call_id: CallId) {
         | Subject::Background { .. }
         | Subject::Blob { .. }
         | Subject::Session { .. }
+        | Subject::Task { .. }
         | Subject::Tool { .. } => {}
     }
 }

@@ -69,6 +69,7 @@ impl Room {
             blobs: None,
             todos: Arc::default(),
             commands: Vec::new(),
+            agents: Arc::from([]),
         };
         Self { _root: dir, root, session_context, tools: Toolbox::new(settings), mint }
     }

@@ -12,7 +12,7 @@ use crate::types::background::{BackgroundEnd, BackgroundRead, BackgroundState, B
 use crate::types::blob::{Attachment, BlobRef};
 use crate::types::compaction::{CompactStage, CompactTrigger, WindowEdit};
 use crate::types::history::{FileCheckpoint, ForkedFrom, RewoundHistory};
-use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, TurnId};
+use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, SessionId, TurnId};
 use crate::types::message::{InputBlock, Message};
 use crate::types::model::{BlockKind, StopReason};
 use crate::types::permission::{Decision, OnTimeout, RuleKind, Scope};
@@ -30,7 +30,7 @@ use crate::types::tool::{
     Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolStatus,
 };
 use crate::types::turn_options::TurnOptions;
-use crate::types::usage::{BudgetKind, ModelSnapshot, Usage};
+use crate::types::usage::{BudgetKind, Budgets, ModelSnapshot, Usage};
 
 /// The type and the content of an event. The `type` on the wire is dotted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,7 +38,7 @@ use crate::types::usage::{BudgetKind, ModelSnapshot, Usage};
 pub enum Event {
     /// The session was created.
     #[serde(rename = "session.created")]
-    SessionCreated(SessionSpec),
+    SessionCreated(Box<SessionSpec>),
     /// Title or options changed; others are absent. Mode, safe mode, folders and fallback model apply at once.
     #[serde(rename = "session.updated")]
     SessionUpdated {
@@ -703,6 +703,9 @@ pub enum Event {
         /// Whether the turn ends with this denial.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         stop: bool,
+        /// For a request of a sub-agent: the session that waited.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        child_session_id: Option<SessionId>,
     },
     /// A permission request was not answered by its deadline. With `pause` it stays pending; else
     /// `permission.resolved` follows.
@@ -714,6 +717,44 @@ pub enum Event {
         call_id: CallId,
         /// The action that applies.
         on_timeout: OnTimeout,
+        /// For a request of a sub-agent: the session that waits.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        child_session_id: Option<SessionId>,
+    },
+    /// A `Task` call starts a sub-agent. The session `child_session_id` is created after this event.
+    #[serde(rename = "subagent.started")]
+    SubagentStarted {
+        /// Id of the call.
+        call_id: CallId,
+        /// The session of the sub-agent.
+        child_session_id: SessionId,
+        /// Name of its agent.
+        agent: String,
+        /// What it does, in a few words of the model.
+        #[serde(default)]
+        description: String,
+        /// The part of this session's limits that is reserved for it: its own limits.
+        #[serde(default)]
+        budgets: Budgets,
+        /// Whether the call returns at once and the sub-agent continues.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        background: bool,
+    },
+    /// A sub-agent ended. Its usage counts for this session and its turn from now on.
+    #[serde(rename = "subagent.completed")]
+    SubagentCompleted {
+        /// Id of the call.
+        call_id: CallId,
+        /// The session of the sub-agent.
+        child_session_id: SessionId,
+        /// The result of the turn that worked on the call's prompt.
+        result: Box<TurnResult>,
+    },
+    /// What a sub-agent takes over from the session that started it.
+    #[serde(rename = "session.inherited")]
+    SessionInherited {
+        /// The files that the other session has read.
+        reads: Vec<ReadRecord>,
     },
     /// A permission rule was added to this session.
     #[serde(rename = "permission.rule_added")]

@@ -149,6 +149,7 @@ fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
         background: args.background,
         ablation: args.simple.then_some(Ablation::ALL),
         binary_feedback: args.binary_feedback.then_some(true),
+        agent: args.agent.clone(),
         idempotency_key: Some(idempotency_key()),
         ..CreateParams::default()
     };

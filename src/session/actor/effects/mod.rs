@@ -16,6 +16,7 @@ use tracing::{Instrument as _, Span, info_span};
 
 use crate::crash;
 use crate::engine::Input;
+use crate::session::agents;
 use crate::session::shared::Shared;
 use crate::session::trust;
 use crate::store::SessionKey;
@@ -26,12 +27,14 @@ use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest
 use crate::workspace;
 use blobs::Own;
 use rate_limiter::RateLimiter;
+use subagents::SubagentHost;
 
 mod background;
 pub(in crate::session) mod blobs;
 pub(in crate::session) mod context_check;
 pub(in crate::session) mod media;
 pub(in crate::session) mod rate_limiter;
+pub(in crate::session) mod subagents;
 #[cfg(test)]
 mod tests;
 mod tool_calls;
@@ -64,6 +67,10 @@ pub(in crate::session) struct EffectRunner {
     live: HashMap<CallId, BackgroundTask>,
     /// Running helper calls. The session owns them, and no turn waits for them.
     helpers: JoinSet<Option<Input>>,
+    /// Sub-agents that are followed. Only the end of the session or an abort stops them.
+    subagents: JoinSet<Option<Input>>,
+    subagent_stops: HashMap<CallId, CancellationToken>,
+    host: Arc<dyn SubagentHost>,
     /// If set, all background tasks stop, including those that are being started.
     none_goes_on: Option<KilledBy>,
     /// Boxed: a tokio queue allocates space for 32 entries.
@@ -139,7 +146,12 @@ async fn next_deltas(stream: &mut Option<Stream>) -> Option<Input> {
 }
 
 impl EffectRunner {
-    pub fn new(shared: Arc<Shared>, key: SessionKey, process_starts: mpsc::Sender<ProcessStarted>) -> Self {
+    pub fn new(
+        shared: Arc<Shared>,
+        key: SessionKey,
+        process_starts: mpsc::Sender<ProcessStarted>,
+        host: Arc<dyn SubagentHost>,
+    ) -> Self {
         let (report, reports) = mpsc::channel(REPORTS);
         let own = Own { store: shared.store.clone(), key, runtime: Handle::current() };
         Self {
@@ -150,6 +162,9 @@ impl EffectRunner {
             commands: JoinSet::new(),
             live: HashMap::new(),
             helpers: JoinSet::new(),
+            subagents: JoinSet::new(),
+            subagent_stops: HashMap::new(),
+            host,
             none_goes_on: None,
             reports,
             report,
@@ -203,6 +218,7 @@ impl EffectRunner {
             Some(ended) = self.commands.join_next_with_id() => self.command_ended(ended),
             Some(ended) = self.running.join_next() => self.ended(ended),
             Some(ended) = self.helpers.join_next() => ended.ok().flatten(),
+            Some(ended) = self.subagents.join_next() => self.subagent_ended(ended),
             else => std::future::pending().await,
         }
     }
@@ -292,9 +308,16 @@ impl EffectRunner {
         self.others.push(self.running.spawn(async move { job.await.map(EffectResult::from) }));
     }
 
-    pub fn gather(&mut self, request: workspace::Request) {
+    /// Builds the system prompt. `lists_agents`: it lists the agents for `Task`.
+    pub fn gather(&mut self, mut request: workspace::Request, lists_agents: bool) {
         let shared = Arc::clone(&self.shared);
         self.start(async move {
+            if lists_agents {
+                match agents::load(&shared, &request.cwd).await {
+                    Ok(list) => request.sections.push(list.prompt_section()),
+                    Err(error) => tracing::warn!(%error, "the agents cannot be read: the prompt lists none"),
+                }
+            }
             let trusted =
                 shared.store.trusted(&request.cwd.to_string_lossy()).await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");

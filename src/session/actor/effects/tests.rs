@@ -7,9 +7,24 @@ use crate::types::usage::{ModelSnapshot, Usage};
 
 const TOKEN: Seq = 7;
 
+/// Runs no sub-agents.
+struct NoSubagents;
+
+impl SubagentHost for NoSubagents {
+    fn run(
+        &self,
+        _: subagents::SubagentRun,
+        _: mpsc::Sender<Box<Input>>,
+        _: CancellationToken,
+    ) -> std::pin::Pin<Box<dyn Future<Output = subagents::SubagentEnd> + Send>> {
+        Box::pin(async { None })
+    }
+}
+
 async fn effects(place: &Place) -> (EffectRunner, mpsc::Sender<Vec<Delta>>) {
     let (process_starts, _) = mpsc::channel(1);
-    let mut effects = EffectRunner::new(place.fixture(), SessionKey::default(), process_starts);
+    let mut effects =
+        EffectRunner::new(place.fixture(), SessionKey::default(), process_starts, Arc::new(NoSubagents));
     let (out, batches) = mpsc::channel(BATCHES);
     effects.stream = Some(Stream::of(TOKEN, batches));
     (effects, out)

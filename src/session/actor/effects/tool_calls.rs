@@ -13,6 +13,7 @@ use tracing::{Instrument as _, Span, info_span};
 use crate::crash;
 use crate::engine::{Input, JudgedCall};
 use crate::session::actor::effects::{EffectResult, EffectRunner, PIECES};
+use crate::session::agents;
 use crate::session::call_context::CallContext;
 use crate::session::effective_rules;
 use crate::session::effective_rules::EffectiveRules;
@@ -23,6 +24,7 @@ use crate::types::history::FileCheckpoint;
 use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::permission::{Mode, Verdict};
+use crate::types::subagent::TASK;
 use crate::types::tool::{Inspection, PreparedCall, Progress, Subject, ToolOutcome};
 
 impl EffectRunner {
@@ -53,7 +55,11 @@ impl EffectRunner {
         let looked = tokio::task::spawn_blocking(move || {
             let desk = runtime.block_on(components.tools.call_preparer());
             let effective = EffectiveRules::load_blocking(&shared, &call_context, &runtime);
-            let session_context = effective.session_context(&components.settings, blobs, &call_context);
+            let mut session_context = effective.session_context(&components.settings, blobs, &call_context);
+            if calls.iter().any(|call| call.tool == TASK) {
+                let found = runtime.block_on(agents::load(&shared, &session_context.workspace));
+                session_context.agents = found.map(|list| list.agents).unwrap_or_default().into();
+            }
             let look = |call: &Arc<ToolCall>| {
                 let prepared = desk.prepare(call, &session_context)?;
                 Ok(effective_rules::judge_call(

@@ -22,7 +22,7 @@ async fn check(played: Played) {
     let (row, ..) = write(&played.created, None);
     let new = NewSession {
         session_id: id,
-        spec,
+        spec: *spec,
         at,
         items: Vec::new(),
         rows: vec![row],

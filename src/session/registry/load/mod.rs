@@ -15,7 +15,7 @@ use crate::session::attach::AttachedClients;
 use crate::session::error::SessionError;
 use crate::session::handle::{LoadedSession, SessionHandle};
 use crate::session::lease::LeaseCount;
-use crate::session::registry::{Registry, SessionSlot};
+use crate::session::registry::{Registry, SessionSlot, subagents};
 use crate::session::stream::feed::Feed;
 use crate::store::{Page, SessionKey};
 use crate::types::event::{Event, HISTORY_LOST};
@@ -281,7 +281,8 @@ impl Registry {
                     let running = {
                         let (process_start, process_starts) = mpsc::channel(BIRTHS);
                         let links = Links { inbox, leaving: left, process_starts, feed, clients, commands };
-                        let effects = EffectRunner::new(Arc::clone(&shared), key, process_start);
+                        let host = Arc::new(subagents::Host(inner.clone()));
+                        let effects = EffectRunner::new(Arc::clone(&shared), key, process_start, host);
                         let journal = shared.database.journal_writer(key);
                         let actor = Actor::new(shared, engine, journal, effects, links, Arc::clone(&leases));
                         Box::pin(actor.run(first))

@@ -72,6 +72,7 @@ impl Place {
             pointers: Default::default(),
             unattended_usd_is_default: true,
             idle_unload,
+            subagent_depth: 3,
             loaded_sessions,
             journal_bytes: u64::MAX,
             delete_ended_after: None,

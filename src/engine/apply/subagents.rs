@@ -1,0 +1,74 @@
+//! Events of sub-agents.
+
+use std::sync::Arc;
+
+use crate::engine::state::{State, Subagent};
+use crate::types::event::{Envelope, Event};
+use crate::types::session::TurnResult;
+
+impl State {
+    pub(super) fn apply_subagent_event(&mut self, envelope: &Envelope) {
+        match &envelope.event {
+            Event::SubagentStarted { call_id, child_session_id, agent, description, budgets, background } => {
+                self.subagents.push(Arc::new(Subagent {
+                    call_id: *call_id,
+                    item_id: envelope.item_id,
+                    turn_id: envelope.turn_id,
+                    child_session_id: *child_session_id,
+                    agent: agent.clone(),
+                    description: description.clone(),
+                    reserved: *budgets,
+                    background: *background,
+                    requests: Vec::new(),
+                }));
+            }
+            Event::SubagentCompleted { child_session_id, result, .. } => {
+                let known = self.subagents.iter().position(|it| it.child_session_id == *child_session_id);
+                if let Some(at) = known {
+                    self.subagents.remove(at);
+                }
+                self.book_subagent(result, envelope);
+            }
+            Event::SessionInherited { reads } => {
+                let reads = reads.iter().map(|read| (read.path.clone(), read.clone()));
+                Arc::make_mut(&mut self.reads).extend(reads);
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds the usage of a sub-agent. It counts for the session and, while the turn of its call runs, for the turn.
+    fn book_subagent(&mut self, result: &TurnResult, envelope: &Envelope) {
+        if result.usage_by_model.is_empty() && result.cost_usd_micros.is_none() {
+            self.spent.cost_usd_micros = None;
+        }
+        for (model, usage) in &result.usage_by_model {
+            self.spent.add(usage);
+            if let Some(turn) = self.turn.as_mut().filter(|turn| envelope.turn_id == Some(turn.id)) {
+                turn.spent.add(usage);
+                turn.subagent_calls = turn.subagent_calls.saturating_add(usage.calls);
+                turn.usage_by_model.entry(model.clone()).or_default().add(usage);
+            }
+        }
+    }
+
+    /// Notes the pending requests of sub-agents. They are only shown here; their own sessions wait.
+    pub(super) fn apply_subagent_request(&mut self, envelope: &Envelope) {
+        match &envelope.event {
+            Event::PermissionRequested { request, .. } => {
+                let is_its = |it: &&mut Arc<Subagent>| it.item_id == envelope.item_id;
+                if let Some(subagent) = self.subagents.iter_mut().find(is_its) {
+                    Arc::make_mut(subagent).requests.push(request.request_id);
+                }
+            }
+            Event::PermissionResolved { request_id, .. } => {
+                for subagent in &mut self.subagents {
+                    if subagent.requests.contains(request_id) {
+                        Arc::make_mut(subagent).requests.retain(|id| id != request_id);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}

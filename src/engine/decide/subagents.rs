@@ -1,0 +1,307 @@
+//! Sub-agents: their start with a part of the session's limits, their permission requests, and their end.
+//!
+//! The event `subagent.started` names the child session before it exists. After a crash the same effect runs again
+//! and finds the session, so nothing of it runs twice.
+
+use std::sync::Arc;
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::decide::tool_calls::Startable;
+use crate::engine::input::{Busy, Submit};
+use crate::engine::output::Effect;
+use crate::engine::request::model_texts;
+use crate::engine::state::{Stage, Subagent};
+use crate::types::event::{Event, SettledBy};
+use crate::types::ids::{CallId, PermissionId};
+use crate::types::message::{InputBlock, ToolCall};
+use crate::types::permission::{Decision, Scope};
+use crate::types::session::{SessionState, Subtype, TurnError, TurnResult};
+use crate::types::tool::{PreparedCall, Subject, ToolOutcome, ToolStatus};
+use crate::types::turn_options::TurnOptions;
+
+/// Maximum characters of a sub-agent's description in its events.
+const MAX_DESCRIPTION_CHARS: usize = 200;
+
+/// Whether a prepared call starts a sub-agent and returns at once.
+fn is_background_task(prepared: &PreparedCall) -> bool {
+    matches!(prepared.subject, Subject::Task { background: true, .. })
+}
+
+impl PlanBuilder<'_> {
+    /// Refuses a sub-agent that cannot start, because too many run or no budget is left. Returns `false` if there is
+    /// none.
+    pub fn refuse_subagent(&mut self) -> bool {
+        let tasks: Vec<Startable> = self.startable().into_iter().filter(|it| it.prepared.is_task()).collect();
+        let most = self.engine.settings.subagents;
+        let is_off = self.state.spec.ablation.background_tasks;
+        let refused = tasks.iter().enumerate().find_map(|(at, it)| {
+            if is_off && is_background_task(&it.prepared) {
+                let why =
+                    "background tasks are turned off in this session; start it without run_in_background";
+                return Some((it.call.call_id, "background_off", why.to_owned()));
+            }
+            if self.state.subagents.len() + at >= most {
+                return Some((it.call.call_id, "too_many_subagents", model_texts::too_many_subagents(most)));
+            }
+            None
+        });
+        let refused = refused.or_else(|| {
+            let first = tasks.first()?;
+            let why = self.subagent_budgets(tasks.len() as u64 + 1).err()?;
+            Some((first.call.call_id, "budget", model_texts::no_budget_for_subagent(&why)))
+        });
+        let Some((call_id, code, text)) = refused else { return false };
+        self.complete(call_id, ToolOutcome::failed(code, text), 0);
+        true
+    }
+
+    /// Reserves a part of the limits and starts a sub-agent. `waiting` is the number of sub-agents that start with
+    /// this decision and have no share yet, with this one.
+    pub fn start_subagent(&mut self, startable: &Startable, waiting: u64) {
+        let Startable { call, item_id, prepared, .. } = startable;
+        let Subject::Task { agent, background, .. } = &prepared.subject else { return };
+        // The check before this has seen that something is left.
+        let budgets = self.subagent_budgets(waiting + 1).unwrap_or_default();
+        let description = call.input["description"].as_str().unwrap_or_default();
+        let child_session_id = self.mint.session();
+        self.push_item(
+            *item_id,
+            Event::SubagentStarted {
+                call_id: call.call_id,
+                child_session_id,
+                agent: agent.clone(),
+                description: description.chars().take(MAX_DESCRIPTION_CHARS).collect(),
+                budgets,
+                background: *background,
+            },
+        );
+        if let Some(subagent) = self.state.subagents.last().cloned() {
+            self.run_subagent(&subagent, Arc::clone(call), Arc::clone(prepared));
+        }
+        if *background {
+            self.complete(call.call_id, ToolOutcome::completed(model_texts::subagent_began(agent)), 0);
+        }
+    }
+
+    fn run_subagent(&mut self, subagent: &Subagent, call: Arc<ToolCall>, prepared: Arc<PreparedCall>) {
+        self.effect(Effect::RunSubagent {
+            call,
+            prepared,
+            child_session_id: subagent.child_session_id,
+            agent: subagent.agent.clone(),
+            budgets: subagent.reserved,
+        });
+    }
+
+    /// Follows the sub-agents of the running turn again after a restart.
+    pub fn follow_subagents(&mut self) {
+        for subagent in self.state.subagents.clone() {
+            let call = self.state.call(subagent.call_id);
+            let running = call.and_then(|call| match &call.stage {
+                Stage::Running { prepared, .. } => Some((call.effective(), Arc::clone(prepared))),
+                _ => None,
+            });
+            if let Some((call, prepared)) = running {
+                self.run_subagent(&subagent, call, prepared);
+            }
+        }
+    }
+
+    /// Follows the sub-agents without a waiting call again after a restart.
+    pub fn follow_background_subagents(&mut self) {
+        for subagent in self.state.subagents.clone().iter().filter(|it| it.background) {
+            self.effect(Effect::FollowSubagent {
+                call_id: subagent.call_id,
+                child_session_id: subagent.child_session_id,
+            });
+        }
+    }
+
+    /// Ends all sub-agents after a restart; their ends are reported as inputs. Returns whether there are any.
+    pub fn end_subagents(&mut self) -> bool {
+        for subagent in self.state.subagents.clone() {
+            let (call_id, child_session_id) = (subagent.call_id, subagent.child_session_id);
+            self.effect(Effect::FollowSubagent { call_id, child_session_id });
+        }
+        let any = !self.state.subagents.is_empty();
+        if any {
+            self.effect(Effect::StopSubagents);
+        }
+        any
+    }
+
+    /// Shows a permission request of a sub-agent, or its end, to the clients of this session.
+    pub fn subagent_event(&mut self, call_id: CallId, event: Event) {
+        let Some(subagent) = self.state.subagents.iter().find(|it| it.call_id == call_id).cloned() else {
+            return;
+        };
+        let knows = |id: &PermissionId| subagent.requests.contains(id);
+        let is_news = match &event {
+            Event::PermissionRequested { request, .. } => !knows(&request.request_id),
+            Event::PermissionResolved { request_id, .. } | Event::PermissionExpired { request_id, .. } => {
+                knows(request_id)
+            }
+            _ => false,
+        };
+        let (Some(item_id), true) = (subagent.item_id, is_news) else { return };
+        let child = Some(event.shows_request_of().unwrap_or(subagent.child_session_id));
+        let event = match event {
+            Event::PermissionRequested { mut request, read_only, change, sandbox } => {
+                request.child_session_id = child;
+                Event::PermissionRequested { request, read_only, change, sandbox }
+            }
+            Event::PermissionResolved {
+                request_id,
+                call_id,
+                decision,
+                scope,
+                grant,
+                feedback,
+                by,
+                rule,
+                updated_input,
+                prepared,
+                stop,
+                ..
+            } => Event::PermissionResolved {
+                request_id,
+                call_id,
+                decision,
+                scope,
+                grant,
+                feedback,
+                by,
+                rule,
+                updated_input,
+                prepared,
+                stop,
+                child_session_id: child,
+            },
+            Event::PermissionExpired { request_id, call_id, on_timeout, .. } => {
+                Event::PermissionExpired { request_id, call_id, on_timeout, child_session_id: child }
+            }
+            _ => return,
+        };
+        self.push(Some(item_id), self.open_turn_of(&subagent), event);
+    }
+
+    /// The turn of a sub-agent's call, if it still runs.
+    fn open_turn_of(&self, subagent: &Subagent) -> Option<crate::types::ids::TurnId> {
+        self.state.turn.as_ref().map(|turn| turn.id).filter(|id| subagent.turn_id == Some(*id))
+    }
+
+    /// Records how a sub-agent ended: its usage counts from now on, and its call gets the result.
+    pub fn subagent_done(
+        &mut self,
+        call_id: CallId,
+        done: Result<TurnResult, ToolOutcome>,
+        duration_ms: u64,
+    ) {
+        let Some(subagent) = self.state.subagents.iter().find(|it| it.call_id == call_id).cloned() else {
+            return;
+        };
+        let (result, outcome) = match done {
+            Ok(result) => {
+                let outcome = outcome_of(&subagent, &result);
+                (result, outcome)
+            }
+            Err(outcome) => {
+                let error = TurnError::new(outcome.code.clone().unwrap_or_default(), outcome.output.clone());
+                let result = TurnResult::unknown(Subtype::ErrorDuringExecution, error);
+                // It made no model call.
+                (TurnResult { cost_usd_micros: Some(0), ..result }, outcome)
+            }
+        };
+        self.close_subagent(&subagent, result);
+        if subagent.background {
+            self.deliver_subagent_result(&subagent, &outcome);
+        } else {
+            self.complete(call_id, outcome, duration_ms);
+        }
+        if !self.is_aborting() {
+            self.advance_tools();
+        }
+    }
+
+    fn close_subagent(&mut self, subagent: &Subagent, result: TurnResult) {
+        let turn_id = self.open_turn_of(subagent);
+        for request_id in subagent.requests.clone() {
+            self.push(
+                subagent.item_id,
+                turn_id,
+                Event::PermissionResolved {
+                    request_id,
+                    call_id: subagent.call_id,
+                    decision: Decision::Deny,
+                    scope: Scope::Once,
+                    grant: None,
+                    feedback: None,
+                    by: SettledBy::Abort,
+                    rule: None,
+                    updated_input: None,
+                    prepared: None,
+                    stop: false,
+                    child_session_id: Some(subagent.child_session_id),
+                },
+            );
+        }
+        let (call_id, child_session_id) = (subagent.call_id, subagent.child_session_id);
+        let completed = Event::SubagentCompleted { call_id, child_session_id, result: Box::new(result) };
+        self.push(subagent.item_id, turn_id, completed);
+    }
+
+    /// Closes the sub-agents that did not report their end in time.
+    pub fn close_lost_subagents(&mut self) {
+        for subagent in self.state.subagents.clone() {
+            let error =
+                TurnError::new("lost", "the sub-agent did not report its end; its usage is not known");
+            self.close_subagent(&subagent, TurnResult::unknown(Subtype::Aborted, error));
+        }
+    }
+
+    /// Gives the model the result of a sub-agent in the background: with the next tool results, or as a turn.
+    fn deliver_subagent_result(&mut self, subagent: &Subagent, outcome: &ToolOutcome) {
+        let takes_input =
+            self.state.status != SessionState::Ended && !self.state.archived && !self.is_aborting();
+        if !takes_input {
+            return;
+        }
+        let text = model_texts::subagent_ended(&subagent.agent, &subagent.description, &outcome.output);
+        let submit = Submit {
+            input: vec![InputBlock::Text { text }],
+            blobs: Vec::new(),
+            // It is no answer to an open question.
+            when_busy: if self.has_questions() { Busy::Queue } else { Busy::Steer },
+            expected_turn: None,
+            options: TurnOptions::default(),
+            origin: None,
+        };
+        // Refused if a limit of the session is reached; the result stays in the journal.
+        let _ = self.submit(submit);
+    }
+}
+
+/// The result of the call for the model.
+fn outcome_of(subagent: &Subagent, result: &TurnResult) -> ToolOutcome {
+    let detail = serde_json::json!({
+        "child_session_id": subagent.child_session_id,
+        "agent": subagent.agent,
+        "subtype": result.subtype,
+        "model_calls": result.model_calls,
+        "cost_usd_micros": result.cost_usd_micros,
+    });
+    let text = if result.text.trim().is_empty() { "(the sub-agent gave no text)" } else { &result.text };
+    let outcome = match result.subtype {
+        Subtype::Success => ToolOutcome::completed(text),
+        Subtype::Aborted => ToolOutcome {
+            status: ToolStatus::Cancelled,
+            ..ToolOutcome::failed("aborted", model_texts::subagent_failed("was aborted", text))
+        },
+        subtype => {
+            let errors: Vec<&str> = result.errors.iter().map(|error| error.message.as_str()).collect();
+            let why = format!("ended with {}: {}", subtype.name(), errors.join("; "));
+            ToolOutcome::failed("subagent_failed", model_texts::subagent_failed(&why, text))
+        }
+    };
+    ToolOutcome { detail: Some(detail), ..outcome }
+}

@@ -1,0 +1,84 @@
+//! The agents of a workspace: those of the trusted project, of the user, and the built-in ones.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::extensions::Diagnostic;
+use crate::extensions::agents::{self, Agent, PROJECT_FOLDERS};
+use crate::session::extension_files;
+use crate::session::shared::Shared;
+use crate::store::StoreError;
+
+/// Maximum bytes of the list of agents in a system prompt.
+const MAX_LIST_BYTES: usize = 16 * 1024;
+
+/// The usable agents of a workspace.
+#[derive(Clone, Debug, Default)]
+pub struct AgentList {
+    /// One agent of each name, in the order of their priority: project, user, built-in.
+    pub agents: Vec<Agent>,
+    /// Files that cannot be used, or only in part.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl AgentList {
+    fn add(&mut self, more: Vec<Agent>) {
+        for agent in more {
+            match self.find(&agent.name) {
+                None => self.agents.push(agent),
+                // A file that replaces a built-in agent, or the user's, does so on purpose.
+                Some(other) if other.source != agent.source => {}
+                Some(other) => {
+                    let by = other.path.as_deref().map(|path| path.display().to_string());
+                    let message = format!("{} is defined by {}", agent.name, by.unwrap_or_default());
+                    self.diagnostics.extend(agent.path.map(|path| Diagnostic { path, message }));
+                }
+            }
+        }
+    }
+
+    /// The agent with this name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Agent> {
+        self.agents.iter().find(|agent| agent.name == name)
+    }
+
+    /// The section of the system prompt that lists the agents for `Task`.
+    #[must_use]
+    pub fn prompt_section(&self) -> String {
+        let mut text = String::from(
+            "# Agents\nThe tool Task starts a sub-agent of one of these types (`subagent_type`):",
+        );
+        for agent in &self.agents {
+            let description = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
+            let line = format!("\n- {}: {description}", agent.name);
+            if text.len() + line.len() > MAX_LIST_BYTES {
+                let _ =
+                    write!(text, "\n- and others: agent names beyond {MAX_LIST_BYTES} bytes are left out");
+                break;
+            }
+            text += &line;
+        }
+        text
+    }
+}
+
+/// Reads the agents that a session in this folder has.
+///
+/// # Errors
+/// The database could not be read.
+pub(super) async fn load(shared: &Shared, cwd: &Path) -> Result<AgentList, StoreError> {
+    let user = {
+        let settings = &shared.components().settings;
+        agents::user_folders(settings.user_dir.as_deref(), &settings.home)
+    };
+    let files = extension_files::load(shared, cwd, &PROJECT_FOLDERS, user, "agents").await?;
+    let mut list = AgentList { agents: Vec::new(), diagnostics: files.diagnostics };
+    for (source, files) in files.folders {
+        let (agents, problems) = agents::parse(files, source);
+        list.diagnostics.extend(problems);
+        list.add(agents);
+    }
+    list.add(agents::built_in());
+    Ok(list)
+}

@@ -1,0 +1,60 @@
+//! Markdown files of the user and of the trusted project, for commands and agents. They are read again for each use:
+//! they are few and small, and the user may have just changed them.
+
+use std::path::{Path, PathBuf};
+
+use crate::extensions::{self, Diagnostic, MarkdownFile, Source};
+use crate::session::shared::Shared;
+use crate::session::trust;
+use crate::store::StoreError;
+
+/// The files of some folders.
+#[derive(Debug, Default)]
+pub(super) struct ExtensionFiles {
+    /// The files of each folder, the folder with priority first.
+    pub folders: Vec<(Source, Vec<MarkdownFile>)>,
+    /// Files and folders that cannot be used.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads the files of the project's folders, if the workspace is trusted as it is, and of the user's folders.
+/// `kind` names their content for users, such as `commands`.
+///
+/// # Errors
+/// The database could not be read.
+pub(super) async fn load(
+    shared: &Shared,
+    cwd: &Path,
+    project_folders: &'static [&'static str],
+    user_folders: Vec<PathBuf>,
+    kind: &'static str,
+) -> Result<ExtensionFiles, StoreError> {
+    let (project, is_trusted) = trust::files(shared, cwd, project_folders).await?;
+    let cwd = cwd.to_owned();
+    let read = tokio::task::spawn_blocking(move || {
+        let mut found = ExtensionFiles::default();
+        for folder in project_folders.iter().map(Path::new) {
+            let below = |(path, content): &(PathBuf, _)| {
+                Some((path.strip_prefix(folder).ok()?.to_owned(), Clone::clone(content)))
+            };
+            let own: Vec<_> = project.iter().filter_map(below).collect();
+            let place = cwd.join(folder);
+            if !own.is_empty() && !is_trusted {
+                let message =
+                    format!("these {kind} are not used: the workspace is not trusted (agentctl trust)");
+                found.diagnostics.push(Diagnostic { path: place, message });
+                continue;
+            }
+            let (files, problems) = extensions::from_contents(&place, own);
+            found.diagnostics.extend(problems);
+            found.folders.push((Source::Project, files));
+        }
+        for folder in user_folders {
+            let (files, problems) = extensions::scan(&folder);
+            found.diagnostics.extend(problems);
+            found.folders.push((Source::User, files));
+        }
+        found
+    });
+    Ok(read.await.unwrap_or_default())
+}

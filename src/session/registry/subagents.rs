@@ -1,0 +1,365 @@
+//! Runs sub-agents: creates the session, gives it its task once, and follows its journal until its turn ends.
+//!
+//! Everything here may run again after a crash: the session has a fixed id, and the task an idempotency key.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::{Busy, Input};
+use crate::session::actor::effects::subagents::{NewSubagent, SubagentEnd, SubagentHost, SubagentRun};
+use crate::session::agents;
+use crate::session::error::SessionError;
+use crate::session::handle::SessionHandle;
+use crate::session::idempotency::IdempotencyKey;
+use crate::session::registry::create::{Inherited, NewSessionRequest};
+use crate::session::registry::{Inner, Registry};
+use crate::session::requests::{Submission, SubmittedInput};
+use crate::types::event::{Envelope, Event, Origin};
+use crate::types::ids::{CallId, PermissionId, Seq, SessionId, TurnId};
+use crate::types::message::InputBlock;
+use crate::types::session::TurnResult;
+use crate::types::subagent::{AgentProfile, TASK};
+use crate::types::tool::{Progress, ToolChoice, ToolOutcome};
+use crate::types::turn_options::TurnOptions;
+
+/// How long a killed sub-agent may take to report its end. The session that aborts waits for less.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a sub-agent whose session crashes is loaded again.
+const MAX_RELOADS: usize = 3;
+/// Bytes of events per read.
+const PAGE_BYTES: usize = 256 * 1024;
+/// Name under which the daemon itself submits and kills.
+const DAEMON: &str = "agentd";
+
+/// Runs the sub-agents of one session.
+pub(super) struct Host(pub Weak<Inner>);
+
+impl SubagentHost for Host {
+    fn run(
+        &self,
+        run: SubagentRun,
+        report: mpsc::Sender<Box<Input>>,
+        stop: CancellationToken,
+    ) -> Pin<Box<dyn Future<Output = SubagentEnd> + Send>> {
+        let inner = self.0.clone();
+        Box::pin(async move {
+            let registry = Registry { inner: inner.upgrade()? };
+            match registry.run_subagent(run, report, stop).await {
+                Ok(end) => end,
+                Err(SessionError::ShuttingDown) => None,
+                Err(error) => Some(Err(failed(&error))),
+            }
+        })
+    }
+}
+
+/// The result of a call whose sub-agent could not be run.
+fn failed(error: &SessionError) -> ToolOutcome {
+    ToolOutcome::failed("subagent_failed", format!("The sub-agent could not be run: {error}."))
+}
+
+fn daemon() -> Origin {
+    Origin { client: DAEMON.into(), uid: nix::unistd::geteuid().as_raw(), ..Origin::default() }
+}
+
+/// Counts a sub-agent of a tree until it is dropped.
+struct TreeSlot {
+    inner: Arc<Inner>,
+    root: SessionId,
+}
+
+impl Drop for TreeSlot {
+    fn drop(&mut self) {
+        let left = self.inner.subagents.get_mut(&self.root).map(|mut count| {
+            *count = count.saturating_sub(1);
+            *count
+        });
+        if left == Some(0) {
+            self.inner.subagents.remove_if(&self.root, |_, count| *count == 0);
+        }
+    }
+}
+
+impl Registry {
+    /// Counts a sub-agent of the tree of `root`. `None` if `most` run already.
+    fn tree_slot(&self, root: SessionId, most: usize) -> Option<TreeSlot> {
+        let mut count = self.inner.subagents.entry(root).or_default();
+        if *count >= most {
+            return None;
+        }
+        *count += 1;
+        drop(count);
+        Some(TreeSlot { inner: Arc::clone(&self.inner), root })
+    }
+
+    async fn run_subagent(
+        &self,
+        run: SubagentRun,
+        report: mpsc::Sender<Box<Input>>,
+        stop: CancellationToken,
+    ) -> Result<SubagentEnd, SessionError> {
+        let SubagentRun { parent, child_session_id: id, new } = run;
+        let exists = self.inner.shared.store.find(id).await?.is_some();
+        let most = self.inner.shared.components().settings.engine.subagents;
+        // After a restart all continue, also if the limit is lower now.
+        let most = if exists { usize::MAX } else { most };
+        let Some(_slot) = self.tree_slot(parent.root_session_id, most) else {
+            let text = format!(
+                "{most} sub-agents of this session and its sub-agents run already ([limits] subagents). It was not \
+                 started. Wait for one to end, or do the work yourself."
+            );
+            return Ok(Some(Err(ToolOutcome::failed("too_many_subagents", text))));
+        };
+        if stop.is_cancelled() && !exists {
+            let text = "It was aborted before its sub-agent started.";
+            return Ok(Some(Err(ToolOutcome::failed("aborted", text))));
+        }
+        let prompt = new.as_ref().map(|new| new.prompt.clone());
+        if !exists {
+            let Some(new) = new else {
+                let text =
+                    "The daemon stopped before the sub-agent started. Start it again if it is still needed.";
+                return Ok(Some(Err(ToolOutcome::failed("not_started", text))));
+            };
+            crate::crash::point("C27.reserved");
+            self.create_subagent(id, parent, *new).await?;
+        }
+        crate::crash::point("C27.created");
+        let turn_id = match prompt {
+            Some(prompt) => Some(self.submit_task(id, parent.call_id, prompt).await?),
+            None => None,
+        };
+        crate::crash::point("C27.submitted");
+        let follower =
+            SubagentFollower { registry: self, id, call_id: parent.call_id, turn_id, report, stop };
+        follower.follow().await
+    }
+
+    async fn create_subagent(
+        &self,
+        id: SessionId,
+        parent: crate::types::subagent::ParentCall,
+        new: NewSubagent,
+    ) -> Result<(), SessionError> {
+        let shared = &self.inner.shared;
+        let NewSubagent { agent: name, description, budgets, spec, rules, reads, .. } = new;
+        let list = agents::load(shared, spec.cwd.as_ref()).await?;
+        let agent = list.find(&name).cloned().ok_or_else(|| {
+            SessionError::BadParam("subagent_type", format!("the file of the agent {name} is gone"))
+        })?;
+        let settings = &shared.components().settings;
+        let task_model = settings.pointers.get("task").cloned().flatten();
+        let named = agent.model_name.filter(|model| model != "inherit");
+        let model = named.or(task_model).unwrap_or_else(|| spec.model.clone());
+        let mut tools = match agent.tools {
+            Some(allow) => ToolChoice { allow: Some(self.offered_of(allow)), deny: spec.tools.deny.clone() },
+            None => spec.tools.clone(),
+        };
+        if parent.depth >= settings.subagent_depth && !tools.deny.iter().any(|tool| tool == TASK) {
+            tools.deny.push(TASK.to_owned());
+        }
+        let options = TurnOptions {
+            model: (!model.is_empty()).then_some(model),
+            mode: Some(spec.mode),
+            safe_mode: Some(spec.safe_mode),
+            tools: Some(tools),
+            budgets: Some(budgets),
+            additional_dirs: Some(spec.additional_dirs.clone()),
+            ..TurnOptions::default()
+        };
+        let request = NewSessionRequest {
+            session_id: Some(id),
+            cwd: spec.cwd.clone(),
+            title: Some(if description.trim().is_empty() { name.clone() } else { description }),
+            background: spec.background,
+            on_restart: spec.on_restart,
+            options,
+            ablation: Some(spec.ablation),
+            binary_feedback: Some(false),
+            agent: None,
+            inherited: Some(Box::new(Inherited {
+                parent,
+                agent: AgentProfile { name: agent.name, prompt: agent.prompt },
+                rules: (*rules).clone(),
+                reads: reads.values().cloned().collect(),
+            })),
+            initial_items: Vec::new(),
+            keyed: None,
+            origin: Some(daemon()),
+        };
+        self.create(request).await.map(|_| ())
+    }
+
+    /// The tools of an agent that exist here. An agent's file may name tools of other programs.
+    pub(super) fn offered_of(&self, tools: Vec<String>) -> Vec<String> {
+        let known = self.inner.shared.components().tools.cards();
+        let is_known =
+            |name: &String| name.starts_with("mcp__") || known.iter().any(|card| card.name == *name);
+        tools.into_iter().filter(is_known).collect()
+    }
+
+    /// Submits the task. A repeated call returns the same turn.
+    async fn submit_task(
+        &self,
+        id: SessionId,
+        call_id: CallId,
+        prompt: String,
+    ) -> Result<TurnId, SessionError> {
+        let submission = Submission {
+            when_busy: Busy::Queue,
+            expected_turn: None,
+            options: TurnOptions::default(),
+            raw: true,
+            keyed: Some(IdempotencyKey { key: format!("task-{call_id}"), digest: call_id.to_string() }),
+            origin: daemon(),
+        };
+        let input = SubmittedInput { blocks: vec![InputBlock::Text { text: prompt }], blobs: Vec::new() };
+        let submitted = self.submit::<SessionError>(id, submission, async { Ok(input) }).await?;
+        Ok(submitted.turn_id)
+    }
+}
+
+/// The parts of an event that decide whether it must be read whole.
+#[derive(Deserialize)]
+struct Head<'e> {
+    #[serde(rename = "type", borrow)]
+    kind: std::borrow::Cow<'e, str>,
+    seq: Seq,
+}
+
+struct SubagentFollower<'r> {
+    registry: &'r Registry,
+    id: SessionId,
+    call_id: CallId,
+    /// The turn that works on the task; `None` for the newest turn.
+    turn_id: Option<TurnId>,
+    report: mpsc::Sender<Box<Input>>,
+    stop: CancellationToken,
+}
+
+impl SubagentFollower<'_> {
+    /// Follows the journal from its beginning until the turn ends. A session that crashed is loaded again.
+    async fn follow(self) -> Result<SubagentEnd, SessionError> {
+        let mut after = 0;
+        // Events up to here happened before: their requests are reported together.
+        let mut known_to = None;
+        let mut pending = BTreeMap::new();
+        for _ in 0..=MAX_RELOADS {
+            let handle = self.registry.open(self.id).await?;
+            let known_to = *known_to.get_or_insert(handle.last_seq());
+            let mut follower = handle.follow(after).await?;
+            let mut is_killed = false;
+            loop {
+                let ready = tokio::select! {
+                    ready = follower.ready() => ready,
+                    () = self.stop.cancelled(), if !is_killed => {
+                        is_killed = true;
+                        self.kill(&handle).await?;
+                        continue;
+                    }
+                };
+                if !ready {
+                    break;
+                }
+                for line in follower.next_events(PAGE_BYTES).await? {
+                    if let Some(result) = self.on_line(&handle, &line, known_to, &mut pending).await? {
+                        return Ok(Some(Ok(result)));
+                    }
+                }
+                after = follower.cursor();
+                if after >= known_to {
+                    for event in std::mem::take(&mut pending).into_values() {
+                        self.send(Input::SubagentEvent { call_id: self.call_id, event }).await?;
+                    }
+                }
+            }
+            if let Some(result) = self.registry.result_of_ended(self.id).await? {
+                return Ok(Some(Ok(result)));
+            }
+            self.registry.check_open()?;
+        }
+        Err(SessionError::Crashed)
+    }
+
+    /// Kills the session. The journal then reports the end of its turn.
+    async fn kill(&self, handle: &SessionHandle) -> Result<(), SessionError> {
+        match tokio::time::timeout(KILL_TIMEOUT, handle.kill(None, daemon())).await {
+            Ok(killed) => killed.map(|_| ()),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Handles an event. Returns the result if it ends the turn.
+    async fn on_line(
+        &self,
+        handle: &SessionHandle,
+        line: &str,
+        known_to: Seq,
+        pending: &mut BTreeMap<PermissionId, Box<Event>>,
+    ) -> Result<Option<TurnResult>, SessionError> {
+        let Ok(Head { kind, seq }) = serde_json::from_str(line) else { return Ok(None) };
+        let is_wanted = matches!(
+            &*kind,
+            "tool.status"
+                | "turn.completed"
+                | "permission.requested"
+                | "permission.resolved"
+                | "permission.expired"
+        );
+        if !is_wanted {
+            return Ok(None);
+        }
+        let store = &self.registry.inner.shared.store;
+        let Some(Envelope { turn_id, event, .. }) = store.whole(handle.key(), seq, line).await? else {
+            return Ok(None);
+        };
+        let is_old = seq <= known_to;
+        let call_id = self.call_id;
+        match event {
+            Event::TurnCompleted { result } if self.turn_id.is_none() || turn_id == self.turn_id => {
+                return Ok(Some(result));
+            }
+            Event::ToolStatus { prepared, .. } if !is_old => {
+                let progress = Progress { stream: "stdout", text: format!("{}\n", prepared.summary) };
+                self.send(Input::Progress { call_id, progress }).await?;
+            }
+            Event::PermissionRequested { ref request, .. } if is_old => {
+                pending.insert(request.request_id, Box::new(event));
+            }
+            Event::PermissionResolved { request_id, .. } if is_old => {
+                // It may have been shown before the restart.
+                pending.remove(&request_id);
+                self.send(Input::SubagentEvent { call_id, event: Box::new(event) }).await?;
+            }
+            Event::PermissionRequested { .. }
+            | Event::PermissionResolved { .. }
+            | Event::PermissionExpired { .. } => {
+                self.send(Input::SubagentEvent { call_id, event: Box::new(event) }).await?;
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    async fn send(&self, input: Input) -> Result<(), SessionError> {
+        self.report.send(Box::new(input)).await.map_err(|_| SessionError::ShuttingDown)
+    }
+}
+
+impl Registry {
+    /// The last result of a session that accepts no more input.
+    async fn result_of_ended(&self, id: SessionId) -> Result<Option<TurnResult>, SessionError> {
+        let view = self.view(id).await?;
+        if view.state != crate::types::session::SessionState::Ended {
+            return Ok(None);
+        }
+        self.last_result(id).await
+    }
+}
