@@ -53,6 +53,7 @@ impl Room {
             unattended: false,
             unreadable: Unreadable::new(|_, path| path.ends_with("secrets")),
             blobs: None,
+            mode: Default::default(),
             todos: std::sync::Arc::default(),
             commands: Vec::new(),
             agents: Arc::from([]),

@@ -58,6 +58,7 @@ fn bare_shell(place: &Place, level: LevelSetting) -> Outcome<impl Fn() -> Outcom
         unattended: false,
         unreadable: Unreadable::default(),
         blobs: None,
+        mode: Default::default(),
         todos: std::sync::Arc::default(),
         commands: Vec::new(),
         agents: std::sync::Arc::from([]),

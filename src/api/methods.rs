@@ -223,7 +223,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.approve",
         summary: "Answer a permission request, or several. The first answer wins.",
-        unbuilt: &["mode"],
+        unbuilt: &[],
         errors: &[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -245,7 +245,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.answer",
         summary: "Answer a question: what to do about a call whose outcome is unknown, or whether an interrupted turn goes on. The first answer wins.",
-        unbuilt: &["text", "answers"],
+        unbuilt: &["text"],
         errors: &[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -604,7 +604,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "permission.respond",
         summary: "The same as session.approve.",
-        unbuilt: &["mode"],
+        unbuilt: &[],
         errors: &[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,

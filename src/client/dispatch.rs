@@ -120,7 +120,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Mode { session, mode } => rules::mode(&reach, &session, mode, out).await,
         Command::Rename { session, title } => rules::rename(&reach, &session, &title, out).await,
         Command::Feedback { request, answer } => feedback::feedback(&reach, &request, &answer, out).await,
-        Command::Answer { request, choice } => answer::answer(&reach, &request, &choice, out).await,
+        Command::Answer { request, answers } => answer::answer(&reach, &request, &answers, out).await,
         Command::Approvals { requests, json } => approve::list(&reach, &requests, json, out).await,
         Command::Trust { dir, yes } => trust::trust(&reach, dir.as_deref(), yes, out).await,
         Command::Untrust { dir } => trust::untrust(&reach, dir.as_deref(), out).await,

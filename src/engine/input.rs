@@ -11,7 +11,7 @@ use crate::types::ids::{CallId, ItemId, Mint, PermissionId, QuestionId, Seed, Se
 use crate::types::message::InputBlock;
 use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
-use crate::types::question::Choice;
+use crate::types::question::{Choice, UserAnswer, WrongAnswer};
 use crate::types::reminder::FileVersion;
 use crate::types::session::{TurnResult, Untrusted};
 use crate::types::slash_command::SlashCommand;
@@ -115,6 +115,8 @@ pub struct Answer {
     pub no_approver: bool,
     /// Arguments that replace the model's, prepared and judged before. Never present with a denial.
     pub edited: Option<EditedCall>,
+    /// The mode that follows plan mode, for the approval of a plan.
+    pub mode: Option<Mode>,
     /// Digest of the request that the user saw; the answer is refused if the pending request differs.
     pub digest: Option<String>,
     /// The client that answered.
@@ -392,6 +394,15 @@ pub enum Input {
         /// The client that answered.
         origin: Option<Origin>,
     },
+    /// A user answered the questions of a model.
+    AnswerUser {
+        /// Id of the question.
+        request_id: QuestionId,
+        /// One answer for each question.
+        answers: Vec<UserAnswer>,
+        /// The client that answered.
+        origin: Option<Origin>,
+    },
     /// A user chose one of two answers of the model.
     ChooseAnswer {
         /// Id of the request.
@@ -481,6 +492,12 @@ pub enum Refusal {
     },
     /// The request is not pending.
     NotPending,
+    /// The answer does not fit the question.
+    WrongAnswer(WrongAnswer),
+    /// Only an approval of a plan names the mode that follows.
+    ModeOfOtherAnswer,
+    /// A plan is approved once; an approval neither grants anything nor continues plan mode.
+    PlanNeedsOtherMode,
     /// The request offers no such answer.
     NoSuchAnswer,
     /// No user can answer, and `on_timeout = "pause"`: the request stays pending.

@@ -152,7 +152,7 @@ impl Engine {
             Stage::Awaiting { prepared, .. }
             | Stage::Ready { prepared, .. }
             | Stage::Running { prepared, .. } => prepared.sandbox,
-            Stage::Requested | Stage::Unknown { .. } | Stage::Done { .. } => None,
+            Stage::Requested | Stage::Unknown { .. } | Stage::Asking { .. } | Stage::Done { .. } => None,
         }
     }
 
@@ -297,7 +297,18 @@ impl Engine {
         Some((request_id, turn.candidates.iter().map(|candidate| candidate.item.item_id).collect()))
     }
 
-    /// Open questions.
+    /// Open questions of the model to the user.
+    #[cfg(test)]
+    #[must_use]
+    pub fn user_questions(&self) -> Vec<(QuestionId, usize)> {
+        let asking = self.state.calls().iter().filter_map(|call| match &call.stage {
+            Stage::Asking { request_id, questions } => Some((*request_id, questions.len())),
+            _ => None,
+        });
+        asking.collect()
+    }
+
+    /// Open questions about the state after a restart.
     #[must_use]
     pub fn questions(&self) -> Vec<QuestionId> {
         let Some(turn) = &self.state.turn else { return Vec::new() };

@@ -156,7 +156,10 @@ impl Rule {
             // does not allow deleting.
             Subject::Delete { .. } => matches!(self.tool.as_str(), "Edit" | "Delete") || self.tool == tool,
             Subject::Web { .. } => self.tool == "WebFetch",
-            Subject::Background { .. } | Subject::Session { .. } => self.tool == tool,
+            Subject::Background { .. }
+            | Subject::Session { .. }
+            | Subject::Question { .. }
+            | Subject::ProposedPlan(_) => self.tool == tool,
             Subject::Several { .. } | Subject::Blob { .. } => false,
             Subject::Task { .. } => self.tool == "Task",
             Subject::Tool { name } => {

@@ -176,8 +176,12 @@ pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Ve
             return rules;
         }
         // Never needs a permission request.
-        Subject::Blob { .. } | Subject::Background { .. } | Subject::Session { .. } => Vec::new(),
         Subject::Task { agent, .. } => vec![format!("Task({agent})"), "Task".to_owned()],
+        Subject::Blob { .. }
+        | Subject::Background { .. }
+        | Subject::Session { .. }
+        | Subject::Question { .. }
+        | Subject::ProposedPlan(_) => Vec::new(),
         Subject::Tool { name } => vec![name.clone()],
     };
     texts

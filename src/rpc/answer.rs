@@ -10,23 +10,40 @@ use crate::rpc::context::RpcContext;
 use crate::session::{QuestionAnswer, QuestionReply};
 use crate::types::question::Choice;
 
+/// Maximum number of answers per call.
+const MAX_ANSWERS: usize = 64;
+
 pub(super) async fn answer(
     ctx: Arc<RpcContext>,
     caller: Caller,
     mut p: AnswerParams,
 ) -> Result<AnswerReply, Fault> {
-    let Some(choice) = Choice::of_name(&p.choice) else {
-        let options = Choice::ALL.map(Choice::name);
-        let why = format!("choice: {:?} is none of the options: {}", p.choice, options.join(", "));
-        return Err(Fault::new(Code::InvalidParams, why)
-            .with("path", "choice")
-            .with("options", serde_json::json!(options)));
+    let reply = match (&p.choice, &p.answers) {
+        (Some(choice), None) => QuestionReply::Choice(parse_choice(choice)?),
+        (None, Some(answers)) if answers.len() > MAX_ANSWERS => {
+            let why = format!("expected at most {MAX_ANSWERS} answers, got {}", answers.len());
+            return Err(convert::wrong("answers", &why));
+        }
+        (None, Some(answers)) => QuestionReply::Answers(answers.clone()),
+        (Some(_), Some(_)) => {
+            return Err(convert::wrong("answers", "give either choice or answers, not both"));
+        }
+        (None, None) => return Err(convert::wrong("answers", "give either choice or answers")),
     };
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
-    let reply = QuestionReply::Choice(choice);
     let chosen = QuestionAnswer { request_id: p.request_id, reply, keyed, origin: caller.origin() };
     let (session_id, seq) = ctx.registry.answer_question(chosen).await.map_err(convert::fault)?;
     Ok(AnswerReply { session_id, seq })
+}
+
+fn parse_choice(name: &str) -> Result<Choice, Fault> {
+    Choice::of_name(name).ok_or_else(|| {
+        let options = Choice::ALL.map(Choice::name);
+        let why = format!("choice: {name:?} is none of the options: {}", options.join(", "));
+        Fault::new(Code::InvalidParams, why)
+            .with("path", "choice")
+            .with("options", serde_json::json!(options))
+    })
 }
 
 pub(super) async fn feedback(

@@ -68,6 +68,13 @@ pub(super) fn fault(error: SessionError) -> Fault {
              queued turns",
         )
         .with("turn_id", turn_id.to_string()),
+        SessionError::Refused(Refusal::WrongAnswer(answer)) => wrong(&answer.path, &answer.why),
+        SessionError::Refused(Refusal::ModeOfOtherAnswer) => {
+            wrong("mode", "goes with decision allow of a request of kind plan only")
+        }
+        SessionError::Refused(Refusal::PlanNeedsOtherMode) => {
+            wrong("mode", "a plan is approved once, with a mode other than plan; deny it to stay in plan mode")
+        }
         SessionError::Refused(Refusal::NoSuchAnswer) => Fault::new(
             Code::InvalidParams,
             "item_id: the request does not offer this answer; choose one of its item_ids",
@@ -281,6 +288,7 @@ pub(super) fn permission_answer(
         grant,
         feedback: p.feedback,
         stop: p.stop,
+        mode: p.mode,
         no_approver: p.no_approver,
         updated_input: p.updated_input,
         edited: None,

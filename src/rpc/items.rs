@@ -12,6 +12,7 @@ use crate::types::blob::TruncatedField;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::ItemId;
 use crate::types::message::{Block, Role};
+use crate::types::question::QuestionKind;
 use crate::types::session::{CallStatus, CallView, Item, ItemKind, ItemStatus};
 
 /// The name of [`ItemKind::Reasoning`] in the store.
@@ -88,6 +89,10 @@ pub(super) fn item(stored: &StoredItem) -> Option<Item> {
                 Event::PermissionRequested { .. } | Event::ToolBlocked { .. } => {
                     (CallStatus::AwaitingPermission, None)
                 }
+                // A call that asks the user is at work until it has the answer.
+                Event::QuestionRequested { question } if question.kind == QuestionKind::Question => {
+                    (CallStatus::Running, None)
+                }
                 Event::QuestionRequested { .. } | Event::QuestionResolved { .. } => {
                     (CallStatus::Unknown, None)
                 }
@@ -95,7 +100,7 @@ pub(super) fn item(stored: &StoredItem) -> Option<Item> {
             };
             let done = text.is_some();
             Some(Item {
-                kind: ItemKind::ToolCall,
+                kind: ItemKind::of_tool(&tool),
                 status: if done { ItemStatus::Completed } else { ItemStatus::Running },
                 text,
                 call: Some(CallView { call_id, tool, input, status, output_blob, attachments: shown }),

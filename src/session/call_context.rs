@@ -30,6 +30,7 @@ impl CallContext {
             bash_timeout_ms: spec.project_settings.bash_timeout_ms,
             unreadable: Unreadable::default(),
             blobs: None,
+            mode: engine.mode(),
             todos: engine.todos(),
             commands,
             agents: Arc::from([]),

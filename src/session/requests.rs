@@ -9,7 +9,7 @@ use crate::types::history::{RewindConflict, RewoundFile};
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::permission::{Decision, Mode, Scope};
-use crate::types::question::Choice;
+use crate::types::question::{Choice, UserAnswer};
 use crate::types::session::SessionSpec;
 use crate::types::slash_command::SlashCommand;
 use crate::types::turn_options::TurnOptions;
@@ -96,6 +96,8 @@ pub struct PermissionAnswer {
     /// The call as prepared with these arguments. The handle adds it: preparing reads files, and the session's task
     /// must not wait for a file system.
     pub edited: Option<EditedCall>,
+    /// The mode that follows plan mode, for the approval of a plan.
+    pub mode: Option<Mode>,
     /// Digest of the request that the user saw.
     pub digest: Option<String>,
     /// Idempotency key, if the caller sent one.
@@ -155,10 +157,12 @@ pub struct RewindOutcome {
 }
 
 /// The answer of a user to a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuestionReply {
     /// One of the question's options.
     Choice(Choice),
+    /// The answers to the questions of a model.
+    Answers(Vec<UserAnswer>),
     /// The item of the chosen answer, for binary feedback.
     Answer(ItemId),
 }

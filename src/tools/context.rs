@@ -13,6 +13,7 @@ use crate::tools::sensitivity::{Access, SensitivePaths};
 use crate::tools::settings::Settings;
 use crate::types::ids::{BlobId, SessionId};
 use crate::types::invisible_chars::is_invisible;
+use crate::types::permission::Mode;
 use crate::types::todo::Todo;
 use crate::types::tool::ReadRecord;
 
@@ -37,6 +38,8 @@ pub struct SessionContext {
     pub unreadable: Unreadable,
     /// The session's own blobs.
     pub blobs: Option<Arc<dyn Blobs>>,
+    /// The approval mode of the session.
+    pub mode: Mode,
     /// The session's todo list.
     pub todos: Arc<Vec<Todo>>,
     /// The agents that `Task` can start. Empty for calls of other tools.

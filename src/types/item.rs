@@ -8,7 +8,7 @@ use super::blob::{Attachment, BlobRef, TruncatedField};
 use super::ids::{CallId, ItemId, Seq, TurnId};
 use super::message::{Block, Role};
 use super::slash_command::SlashCommand;
-use super::tool::ToolStatus;
+use super::tool::{ProposedPlan, ToolStatus};
 
 /// Kinds of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +20,8 @@ pub enum ItemKind {
     AssistantMessage,
     /// A tool call with its result.
     ToolCall,
+    /// A plan that the model presents for approval, with its result.
+    Plan,
     /// The reasoning of an answer.
     Reasoning,
     /// An error that ended a turn.
@@ -31,6 +33,12 @@ pub enum ItemKind {
 }
 
 impl ItemKind {
+    /// The kind of an item with a call of this tool.
+    #[must_use]
+    pub fn of_tool(tool: &str) -> Self {
+        if tool == ProposedPlan::TOOL { ItemKind::Plan } else { ItemKind::ToolCall }
+    }
+
     /// The name on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -38,6 +46,7 @@ impl ItemKind {
             ItemKind::UserMessage => "user_message",
             ItemKind::AssistantMessage => "assistant_message",
             ItemKind::ToolCall => "tool_call",
+            ItemKind::Plan => "plan",
             ItemKind::Reasoning => "reasoning",
             ItemKind::Error => "error",
             ItemKind::Notice => "notice",

@@ -50,6 +50,8 @@ pub enum RequestKind {
     Tool,
     /// Whether a command that the sandbox blocked may run once more, outside of it.
     Sandbox,
+    /// Whether a proposed plan is approved. `session.approve {mode}` names the mode that follows plan mode.
+    Plan,
 }
 
 /// Maximum bytes of a command with a session grant to run outside the sandbox, because clients show a grant

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::background::BashId;
 use super::ids::BlobId;
+use super::question::UserQuestion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -243,6 +244,21 @@ pub struct PlannedEdit {
     pub whole: bool,
 }
 
+/// A plan that the model presents for approval with the tool [`ProposedPlan::TOOL`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProposedPlan {}
+
+impl ProposedPlan {
+    /// The tool whose calls are proposed plans.
+    pub const TOOL: &'static str = "ExitPlanMode";
+
+    /// The text of the plan in the arguments of a call.
+    #[must_use]
+    pub fn text(input: &serde_json::Value) -> &str {
+        input.get("plan").and_then(serde_json::Value::as_str).unwrap_or_default()
+    }
+}
+
 /// The subject that the permission rules judge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -311,6 +327,13 @@ pub enum Subject {
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         read_only: bool,
     },
+    /// Asks the user. It needs no permission.
+    Question {
+        /// The questions of the model.
+        questions: Vec<UserQuestion>,
+    },
+    /// Presents a plan for approval. Its text is in the arguments of the call.
+    ProposedPlan(ProposedPlan),
     /// Any other tool.
     Tool {
         /// Its name.
@@ -338,6 +361,8 @@ impl Subject {
             | Subject::Blob { .. }
             | Subject::Session { .. }
             | Subject::Task { .. }
+            | Subject::Question { .. }
+            | Subject::ProposedPlan(_)
             | Subject::Tool { .. } => false,
         }
     }

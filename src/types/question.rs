@@ -1,5 +1,5 @@
-//! Questions to the user that are not about permission: what to do about a call with unknown outcome, and
-//! whether an interrupted turn continues after a restart.
+//! Questions to the user that are not about permission: what to do about a call with unknown outcome, whether an
+//! interrupted turn continues after a restart, and what a model asks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub struct Question {
     pub request_id: QuestionId,
     /// The subject of the question.
     pub kind: QuestionKind,
-    /// The question as text for users.
+    /// The question as text for users; of several questions of a model the first.
     pub text: String,
     /// The call that it is about, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -28,8 +28,11 @@ pub struct Question {
     /// The call's output so far; only head and tail if it is long.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output: Option<String>,
-    /// The possible answers.
+    /// The possible answers of the kinds `unknown_outcome` and `resume`.
     pub options: Vec<Choice>,
+    /// With kind `question`: what the model asks. Each needs an answer.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub questions: Vec<UserQuestion>,
 }
 
 /// The subject of a question.
@@ -40,6 +43,8 @@ pub enum QuestionKind {
     UnknownOutcome,
     /// The daemon stopped during the turn, and `on_restart = "pause"` applies.
     Resume,
+    /// The model asks the user (`AskUser`).
+    Question,
 }
 
 impl QuestionKind {
@@ -49,11 +54,12 @@ impl QuestionKind {
         match self {
             QuestionKind::UnknownOutcome => "unknown_outcome",
             QuestionKind::Resume => "resume",
+            QuestionKind::Question => "question",
         }
     }
 }
 
-/// An answer to a question.
+/// An answer to a question of the kinds `unknown_outcome` and `resume`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
@@ -80,5 +86,133 @@ impl Choice {
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|choice| choice.name() == name)
+    }
+}
+
+/// One question of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UserQuestion {
+    /// The complete question.
+    pub question: String,
+    /// A label of a few words for it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub header: Option<String>,
+    /// Suggested answers. The user may always answer with own words.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub options: Vec<QuestionOption>,
+    /// Whether several of the options may be chosen.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default, alias = "multiSelect")]
+    pub multi_select: bool,
+}
+
+/// One suggested answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QuestionOption {
+    /// The answer in a few words. The options of a question have different labels.
+    pub label: String,
+    /// What it means, or what follows from it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub description: Option<String>,
+}
+
+/// The user's answer to one question of a model: options, own words, or both.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UserAnswer {
+    /// Labels of the chosen options.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub choices: Vec<String>,
+    /// Own words.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub text: Option<String>,
+}
+
+/// Maximum bytes of own words in one answer.
+const MAX_ANSWER_BYTES: usize = 16_384;
+
+/// An answer that does not fit its question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongAnswer {
+    /// The wrong parameter, for example `answers[0].choices`.
+    pub path: String,
+    /// The reason, and what to do.
+    pub why: String,
+}
+
+/// Checks that there is one answer for each question, and that each fits its question.
+///
+/// # Errors
+/// The first answer that does not fit.
+pub fn check_answers(questions: &[UserQuestion], answers: &[UserAnswer]) -> Result<(), WrongAnswer> {
+    let wrong = |path: String, why: String| Err(WrongAnswer { path, why });
+    if questions.len() != answers.len() {
+        let why =
+            format!("expected {} answers, one for each question, got {}", questions.len(), answers.len());
+        return wrong("answers".into(), why);
+    }
+    for (at, (question, answer)) in questions.iter().zip(answers).enumerate() {
+        let text = answer.text.as_deref().unwrap_or_default();
+        if answer.choices.is_empty() && text.trim().is_empty() {
+            return wrong(format!("answers[{at}]"), "give choices, a text, or both".into());
+        }
+        if text.len() > MAX_ANSWER_BYTES {
+            let why = format!("{} bytes; expected at most {MAX_ANSWER_BYTES}", text.len());
+            return wrong(format!("answers[{at}].text"), why);
+        }
+        let path = format!("answers[{at}].choices");
+        for (nth, choice) in answer.choices.iter().enumerate() {
+            if !question.options.iter().any(|option| option.label == *choice) {
+                let labels: Vec<_> =
+                    question.options.iter().map(|option| format!("{:?}", option.label)).collect();
+                let known = match labels.as_slice() {
+                    [] => "it has none; answer with a text".to_owned(),
+                    labels => labels.join(", "),
+                };
+                return wrong(path, format!("{choice:?} is none of the options: {known}"));
+            }
+            if answer.choices[..nth].contains(choice) {
+                return wrong(path, format!("{choice:?} is chosen twice"));
+            }
+        }
+        if answer.choices.len() > 1 && !question.multi_select {
+            return wrong(path, "this question takes one choice".into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answer_that_does_not_fit_its_question_is_refused() {
+        let option = |label: &str| QuestionOption { label: label.into(), description: None };
+        let one = UserQuestion {
+            question: "Which?".into(),
+            header: None,
+            options: vec![option("a"), option("b")],
+            multi_select: false,
+        };
+        let many = UserQuestion { multi_select: true, ..one.clone() };
+        let open = UserQuestion { options: Vec::new(), ..one.clone() };
+        let chosen = |labels: &[&str]| UserAnswer {
+            choices: labels.iter().map(|label| (*label).to_owned()).collect(),
+            text: None,
+        };
+        let said = |text: &str| UserAnswer { choices: Vec::new(), text: Some(text.into()) };
+        let path = |question: &UserQuestion, answers: &[UserAnswer]| {
+            check_answers(std::slice::from_ref(question), answers).err().map(|wrong| wrong.path)
+        };
+        assert_eq!(path(&one, &[chosen(&["a"])]), None);
+        assert_eq!(path(&one, &[said("neither")]), None);
+        assert_eq!(path(&many, &[chosen(&["b", "a"])]), None);
+        assert_eq!(path(&one, &[]).as_deref(), Some("answers"));
+        assert_eq!(path(&one, &[said(" ")]).as_deref(), Some("answers[0]"));
+        assert_eq!(path(&one, &[chosen(&["c"])]).as_deref(), Some("answers[0].choices"));
+        assert_eq!(path(&one, &[chosen(&["a", "b"])]).as_deref(), Some("answers[0].choices"));
+        assert_eq!(path(&many, &[chosen(&["a", "a"])]).as_deref(), Some("answers[0].choices"));
+        assert_eq!(path(&open, &[chosen(&["a"])]).as_deref(), Some("answers[0].choices"));
+        assert_eq!(path(&open, &[said(&"x".repeat(20_000))]).as_deref(), Some("answers[0].text"));
     }
 }

@@ -2,7 +2,7 @@
 
 pub use super::prepared_call::{
     Access, Barrier, Blocked, Confinement, OfferUnsandboxedRetry, PathSensitivity, PlannedChange,
-    PlannedEdit, PlannedFile, PreparedCall, ResolvedPath, Subject,
+    PlannedEdit, PlannedFile, PreparedCall, ProposedPlan, ResolvedPath, Subject,
 };
 use std::path::PathBuf;
 

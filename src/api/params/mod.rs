@@ -9,6 +9,7 @@ use crate::types::ablation::Ablation;
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::Role;
 use crate::types::permission::{Decision, Mode, Scope};
+use crate::types::question::UserAnswer;
 use crate::types::sampling::{Temperature, TopP};
 use crate::types::session::{OnRestart, SessionState, SessionView};
 use crate::types::thinking::Thinking;
@@ -467,6 +468,9 @@ pub struct ApproveParams {
     /// The same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    /// With `allow` of a request of kind `plan`: the mode that follows plan mode; by default `default`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
 }
 
 /// Reply of `session.approve`: accepted answers are on disk.
@@ -524,11 +528,15 @@ pub struct AnswerError {
 pub struct AnswerParams {
     /// Id of the question.
     pub request_id: QuestionId,
-    /// One of the question's options: `continue` or `abort`.
-    pub choice: String,
+    /// For the kinds `unknown_outcome` and `resume`: one of the question's options, `continue` or `abort`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<String>,
     /// The same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    /// For the kind `question`: one answer for each of its questions, in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Vec<UserAnswer>>,
 }
 
 /// `session.feedback`

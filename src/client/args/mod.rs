@@ -278,12 +278,13 @@ pub enum Command {
         /// The title
         title: String,
     },
-    /// Answer a question about a call with an unknown outcome, or about a paused turn
+    /// Answer a question: of the model, about a call with an unknown outcome, or about a paused turn
     Answer {
         /// Question id (ask_…), a unique start of it, or a session with one open question
         request: String,
-        /// continue or abort
-        choice: String,
+        /// Numbers of options (1 or 1,3) or own words, one for each question; otherwise continue or abort
+        #[arg(required = true)]
+        answers: Vec<String>,
     },
     /// Choose one of two answers of the model (binary feedback)
     Feedback {
@@ -399,6 +400,9 @@ pub struct ApproveArgs {
     /// Run it with these arguments instead of the model's
     #[arg(long, value_name = "JSON")]
     pub input: Option<String>,
+    /// For a plan: the mode that follows plan mode (default, accept_edits …)
+    #[arg(long, value_parser = mode)]
+    pub mode: Option<Mode>,
 }
 
 /// Subcommands of `rules`.

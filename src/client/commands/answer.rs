@@ -1,6 +1,6 @@
-//! `agentctl answer`: answers a question about a call with an unknown outcome, or about a paused turn.
+//! `agentctl answer`: answers questions of the model, about a call with an unknown outcome, or about a paused turn.
 
-use crate::api::params::{AnswerReply, EventsParams, EventsReply, ListParams};
+use crate::api::params::{AnswerParams, AnswerReply, EventsParams, EventsReply, ListParams};
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
@@ -16,17 +16,44 @@ use crate::types::session::{Requires, SessionState, SessionView};
 pub(in crate::client) async fn answer(
     reach: &Connector,
     name: &str,
-    choice: &str,
+    typed: &[String],
     out: &mut Out,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let request_id = find(&client, name).await?;
-    let params = question::params(request_id, choice);
+    let open = all_open(&client).await?;
+    let open =
+        open.into_iter().map(|(_, question)| question).find(|question| question.request_id == request_id);
+    let choice = typed.join(", ");
+    let params = match open.filter(question::is_typed) {
+        Some(question) => answers_of(&question, typed)?,
+        // The daemon knows who answered a question that is no longer open.
+        None => question::params(request_id, &choice),
+    };
     let reply = match client.call::<AnswerReply>("session.answer", &params).await {
         Err(CallError::Fault(fault)) if fault.kind() == "not_found" => return Err(no_question(name)),
         reply => reply?,
     };
+    let choice = escape::line(&choice).into_owned();
     Ok(out.say(&format!("answered {request_id}: {choice} (session {})", reply.session_id))?)
+}
+
+/// The parameters of typed answers, one for each question of the model.
+fn answers_of(question: &Question, typed: &[String]) -> Result<AnswerParams, Failure> {
+    let asked = &question.questions;
+    // Words without quotes are one answer.
+    let joined = [typed.join(" ")];
+    let typed = if asked.len() == 1 { joined.as_slice() } else { typed };
+    if asked.len() != typed.len() {
+        let list: Vec<String> =
+            question::shown(question).iter().map(|line| format!("\n{}", line.plain())).collect();
+        let why =
+            format!("{} questions need as many answers, got {}:{}", asked.len(), typed.len(), list.concat());
+        return Err(Failure::usage(why));
+    }
+    let answers = asked.iter().zip(typed).map(|(asked, typed)| question::parse(asked, typed));
+    let answers = answers.collect::<Result<Vec<_>, _>>().map_err(Failure::usage)?;
+    Ok(question::answers(question.request_id, answers))
 }
 
 /// The question that `name` identifies: its id, a start of it, or a session with exactly one open
@@ -75,7 +102,11 @@ pub(in crate::client) async fn all_open(client: &Client) -> Result<Vec<(SessionV
     .await?;
     let mut open = Vec::new();
     for session in waiting {
-        if session.state == SessionState::Paused || session.requires == Some(Requires::UnknownOutcome) {
+        let asks = matches!(
+            session.requires,
+            Some(Requires::UnknownOutcome | Requires::Question | Requires::Permission)
+        );
+        if session.state == SessionState::Paused || asks {
             let questions = of_session(client, session.session_id).await?;
             open.extend(questions.into_iter().map(|question| (session.clone(), question)));
         }

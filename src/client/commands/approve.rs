@@ -12,7 +12,7 @@ use crate::client::terminal::escape;
 use crate::client::terminal::format::{age, now, short_id};
 use crate::client::terminal::out::Out;
 use crate::client::terminal::style::{Line, Tone, pad};
-use crate::client::ui::{prompt, render, summary};
+use crate::client::ui::{prompt, question, render, summary};
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::PermissionRequest;
 use crate::types::time::Timestamp;
@@ -40,6 +40,7 @@ pub(in crate::client) async fn approve(
         scope,
         grant: args.grant.clone(),
         updated_input,
+        mode: args.mode,
         ..ApproveParams::default()
     };
     send(reach, &args.requests, &answer, out).await
@@ -148,6 +149,7 @@ pub(in crate::client) async fn list(
     }
     for (session, question) in &questions {
         let what = match (&question.tool, &question.input) {
+            _ if question::is_typed(question) => summary::one_line(&question.text, 100),
             (Some(tool), Some(input)) => summary::call_summary(tool, input),
             _ => "the turn is paused".into(),
         };
@@ -158,7 +160,9 @@ pub(in crate::client) async fn list(
         out.line(&line)?;
     }
     if !questions.is_empty() {
-        out.note("agentctl answer REQUEST continue|abort")?;
+        let typed = questions.iter().any(|(_, question)| question::is_typed(question));
+        let how = if typed { "ANSWER… (a number, or words), or continue|abort" } else { "continue|abort" };
+        out.note(&format!("agentctl answer REQUEST {how}"))?;
     }
     if requests.is_empty() {
         return Ok(());

@@ -17,6 +17,7 @@ use crate::client::terminal::escape;
 use crate::client::terminal::format::now;
 use crate::client::terminal::out::{Out, harmless_json};
 use crate::client::terminal::style::{Line, Tone, pad};
+use crate::client::ui::question;
 use crate::client::ui::summary::{call_summary, one_line};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{Seq, SessionId};
@@ -154,8 +155,12 @@ fn what(envelope: &Envelope) -> String {
             let call = call.map(|(tool, input)| call_summary(tool, input)).unwrap_or_default();
             return format!("{} {} {call}", question.request_id, question.kind.name());
         }
-        Event::QuestionResolved { request_id, choice, by, .. } => {
-            format!("{request_id} {} by {}", choice.name(), name(by))
+        Event::QuestionResolved { request_id, choice, answers, by, .. } => {
+            let said = match choice {
+                Some(choice) => choice.name().to_owned(),
+                None => answers.iter().map(question::answer_text).collect::<Vec<_>>().join(" · "),
+            };
+            format!("{request_id} {said} by {}", name(by))
         }
         Event::FeedbackRequested { request_id, item_ids } => {
             let items: Vec<String> = item_ids.iter().map(ToString::to_string).collect();

@@ -9,9 +9,9 @@ use crate::api::params::ApproveParams;
 use crate::client::terminal::escape;
 use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::summary;
-use crate::types::permission::{Decision, RequestKind, Scope};
+use crate::types::permission::{Decision, Mode, RequestKind, Scope};
 use crate::types::session::PermissionRequest;
-use crate::types::tool::Subject;
+use crate::types::tool::{ProposedPlan, Subject};
 
 /// The answers of single keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum Answer {
     Session,
     /// Allow calls like this one in this folder, until the grant is removed.
     Project,
+    /// Approve a plan, and accept edits while it is carried out.
+    AcceptEdits,
     /// Allow this call with other arguments.
     Edit,
     /// Deny the call.
@@ -53,10 +55,18 @@ impl Answer {
 /// unchanged, and its grant lasts at most for the session.
 #[must_use]
 pub fn answer_of(request: &PermissionRequest, key: char) -> Option<Answer> {
+    if request.kind == RequestKind::Plan {
+        return match key.to_ascii_lowercase() {
+            'e' => Some(Answer::AcceptEdits),
+            's' | 'p' => None,
+            key => Answer::of_key(key),
+        };
+    }
     let leaves = request.kind == RequestKind::Sandbox;
     Answer::of_key(key).filter(|answer| match answer {
         Answer::Project | Answer::Edit => !leaves,
         Answer::Session => !leaves || !request.suggestions.is_empty(),
+        Answer::AcceptEdits => false,
         Answer::Once | Answer::Deny | Answer::Feedback | Answer::Abort => true,
     })
 }
@@ -83,6 +93,13 @@ pub fn approval(
     }
 }
 
+/// The parameters of `session.approve` for a plan whose edits are accepted.
+#[must_use]
+pub fn approval_with_edits(request: &PermissionRequest) -> ApproveParams {
+    let mode = Some(Mode::AcceptEdits);
+    ApproveParams { mode, ..approval(request, Decision::Allow, Scope::Once, None) }
+}
+
 /// The arguments as text for editing.
 #[must_use]
 pub fn editable(request: &PermissionRequest) -> String {
@@ -102,6 +119,12 @@ pub fn edited(request: &PermissionRequest, text: &str) -> Result<ApproveParams, 
 /// The request, without its keys.
 #[must_use]
 pub fn question(request: &PermissionRequest) -> Vec<Line> {
+    if request.kind == RequestKind::Plan {
+        let text = escape::exact(ProposedPlan::text(&request.input));
+        let head = Line::new(Tone::Warn, "▌ The model proposes this plan:");
+        let lines = text.into_iter().map(|line| Line::new(Tone::Dim, "    ").and(Tone::Plain, line));
+        return std::iter::once(head).chain(lines).collect();
+    }
     let leaves = request.kind == RequestKind::Sandbox;
     let mut shown = match leaves {
         false => vec![
@@ -218,6 +241,18 @@ const INWARD: &str = "      ";
 /// The keys, in one line.
 #[must_use]
 pub fn keys(request: &PermissionRequest) -> Line {
+    if request.kind == RequestKind::Plan {
+        let mut line = Line::new(Tone::Bold, "▌ y").and(Tone::Plain, " yes, carry it out");
+        for (key, word) in [
+            ("  e", " yes, and accept edits"),
+            ("  n", " no, keep planning"),
+            ("  f", " no, because…"),
+            ("  a", " abort the turn"),
+        ] {
+            line = line.and(Tone::Bold, key).and(Tone::Plain, word);
+        }
+        return line;
+    }
     if request.kind == RequestKind::Sandbox {
         let mut line = Line::new(Tone::Bold, "▌ y").and(Tone::Plain, " once outside");
         if !request.suggestions.is_empty() {
@@ -254,7 +289,7 @@ pub fn confirmation(request: &PermissionRequest, answer: Answer) -> Option<Line>
         Answer::Session => ("▌ allow for the session: ", grant()),
         Answer::Project => ("▌ allow in this folder until it is taken back: ", grant()),
         Answer::Abort => ("▌ abort the turn", String::new()),
-        Answer::Once | Answer::Edit | Answer::Deny | Answer::Feedback => return None,
+        Answer::Once | Answer::AcceptEdits | Answer::Edit | Answer::Deny | Answer::Feedback => return None,
     };
     Some(confirm(Line::new(Tone::Warn, what).and(Tone::Tool, grant)))
 }
@@ -456,6 +491,17 @@ mod tests {
         }
         request.suggestions.clear();
         assert_eq!(answer_of(&request, 's'), None);
+    }
+
+    #[test]
+    fn plan_request_shows_its_text_and_keys() {
+        let plan = request("ExitPlanMode", json!({"plan": "1. Read\n2. Write"}), None);
+        let plan = PermissionRequest { kind: RequestKind::Plan, suggestions: Vec::new(), ..plan };
+        check(&plan, &["▌ The model proposes this plan:", "    1. Read", "    2. Write"]);
+        assert!(keys(&plan).plain().contains("e yes, and accept edits"));
+        assert_eq!(answer_of(&plan, 'e'), Some(Answer::AcceptEdits));
+        assert_eq!(answer_of(&plan, 's'), None);
+        assert_eq!(approval_with_edits(&plan).mode, Some(Mode::AcceptEdits));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Shows a question about a call with an unknown outcome, or about a paused turn, and reads its answer.
+//! Shows questions (about a call with an unknown outcome, about a paused turn, or of the model), and reads answers.
 
 use crate::api::params::AnswerParams;
 use crate::client::terminal::escape;
@@ -6,14 +6,93 @@ use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::prompt;
 use crate::client::ui::summary::{call_summary, one_line};
 use crate::types::ids::QuestionId;
-use crate::types::question::{Choice, Question, QuestionKind};
+use crate::types::question::{Choice, Question, QuestionKind, QuestionOption, UserAnswer, UserQuestion};
 
 /// Number of output lines of a call that are shown with a question.
 const OUTPUT_LINES: usize = 6;
 
 /// The parameters of an answer.
 pub(in crate::client) fn params(request_id: QuestionId, choice: &str) -> AnswerParams {
-    AnswerParams { request_id, choice: choice.into(), idempotency_key: None }
+    AnswerParams { request_id, choice: Some(choice.into()), idempotency_key: None, answers: None }
+}
+
+/// The parameters of the answers to questions of the model.
+pub(in crate::client) fn answers(request_id: QuestionId, answers: Vec<UserAnswer>) -> AnswerParams {
+    AnswerParams { request_id, choice: None, idempotency_key: None, answers: Some(answers) }
+}
+
+/// Whether the model asks, so that the user types the answers.
+pub(in crate::client) fn is_typed(question: &Question) -> bool {
+    question.kind == QuestionKind::Question
+}
+
+/// A typed answer: numbers of options, or own words.
+///
+/// # Errors
+/// What is wrong with it, for users.
+pub(in crate::client) fn parse(question: &UserQuestion, typed: &str) -> Result<UserAnswer, String> {
+    let typed = typed.trim();
+    if typed.is_empty() {
+        return Err("type an answer".into());
+    }
+    let words: Vec<&str> = typed.split([',', ' ']).filter(|word| !word.is_empty()).collect();
+    let numbers: Option<Vec<usize>> = words.iter().map(|word| word.parse().ok()).collect();
+    let own_words = || UserAnswer { choices: Vec::new(), text: Some(typed.to_owned()) };
+    let Some(numbers) = numbers.filter(|_| !question.options.is_empty()) else { return Ok(own_words()) };
+    let last = question.options.len();
+    let option = |number: &usize| number.checked_sub(1).and_then(|at| question.options.get(at));
+    let chosen: Option<Vec<String>> =
+        numbers.iter().map(|number| option(number).map(|option| option.label.clone())).collect();
+    let Some(choices) = chosen else { return Err(format!("choose a number from 1 to {last}, or use words")) };
+    if choices.len() > 1 && !question.multi_select {
+        return Err("choose one of them, or use words".into());
+    }
+    Ok(UserAnswer { choices, text: None })
+}
+
+/// An answer as text.
+pub(in crate::client) fn answer_text(answer: &UserAnswer) -> String {
+    let said = answer.choices.iter().map(String::as_str).chain(answer.text.as_deref());
+    one_line(&said.collect::<Vec<_>>().join("; "), 200)
+}
+
+/// What the input line begins with while the answer `at` is typed.
+pub(in crate::client) fn input_mark(question: &Question, at: usize) -> String {
+    match question.questions.len() {
+        0 | 1 => "answer: ".into(),
+        all => format!("answer {} of {all}: ", at + 1),
+    }
+}
+
+/// The questions of the model with their options.
+fn shown_questions(question: &Question) -> Vec<Line> {
+    let all = question.questions.len();
+    let mut lines = Vec::new();
+    if all > 1 {
+        lines.push(Line::new(Tone::Warn, format!("▌ The model asks {all} questions")));
+    }
+    for (at, UserQuestion { question, header, options, multi_select }) in
+        question.questions.iter().enumerate()
+    {
+        let lead = if all > 1 { format!("▌ {}. ", at + 1) } else { "▌ The model asks: ".into() };
+        let mut text = escape::exact(question).into_iter();
+        let mut line = Line::new(Tone::Warn, lead);
+        if let Some(header) = header {
+            line = line.and(Tone::Dim, format!("[{}] ", escape::line(header)));
+        }
+        lines.push(line.and(Tone::Bold, text.next().unwrap_or_default()));
+        lines.extend(text.map(|line| Line::new(Tone::Bold, format!("    {line}"))));
+        if *multi_select {
+            lines.push(Line::new(Tone::Dim, "    several may be chosen: 1,2"));
+        }
+        for (nth, QuestionOption { label, description }) in options.iter().enumerate() {
+            let line =
+                Line::new(Tone::Tool, format!("    {}  ", nth + 1)).and(Tone::Plain, escape::line(label));
+            let more = description.as_ref().map(|text| format!(" — {}", one_line(text, 300)));
+            lines.push(line.and(Tone::Dim, more.unwrap_or_default()));
+        }
+    }
+    lines
 }
 
 /// The text of a question, without its keys.
@@ -21,6 +100,7 @@ pub(in crate::client) fn shown(question: &Question) -> Vec<Line> {
     let head = match question.kind {
         QuestionKind::UnknownOutcome => "▌ Outcome unknown: ",
         QuestionKind::Resume => "▌ Paused: ",
+        QuestionKind::Question => return shown_questions(question),
     };
     let mut lines = vec![Line::new(Tone::Warn, head).and(Tone::Plain, escape::line(&question.text))];
     if let (Some(tool), Some(input)) = (&question.tool, &question.input) {
@@ -42,7 +122,10 @@ pub(in crate::client) fn shown(question: &Question) -> Vec<Line> {
 }
 
 /// The keys, in one line.
-pub(in crate::client) fn keys() -> Line {
+pub(in crate::client) fn keys(question: &Question) -> Line {
+    if is_typed(question) {
+        return Line::new(Tone::Bold, "▌ type a number or your own words").and(Tone::Plain, ", then Enter");
+    }
     Line::new(Tone::Bold, "▌ c")
         .and(Tone::Plain, " continue")
         .and(Tone::Bold, "  a")
@@ -68,5 +151,32 @@ pub(in crate::client) fn of_key(key: char) -> Option<Choice> {
 
 /// The command that answers the question from another terminal.
 pub(in crate::client) fn hint(question: &Question) -> String {
-    format!("▌ agentctl answer {} continue|abort", question.request_id)
+    let how = if is_typed(question) { "ANSWER…" } else { "continue|abort" };
+    format!("▌ agentctl answer {} {how}", question.request_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typed_answer_is_number_of_option_or_own_words() {
+        let option = |label: &str| QuestionOption { label: label.into(), description: None };
+        let one = UserQuestion {
+            question: "Which?".into(),
+            header: None,
+            options: vec![option("red"), option("blue")],
+            multi_select: false,
+        };
+        let many = UserQuestion { multi_select: true, ..one.clone() };
+        let open = UserQuestion { options: Vec::new(), ..one.clone() };
+        let text = |answer: Result<UserAnswer, String>| answer.map(|answer| answer_text(&answer));
+        assert_eq!(text(parse(&one, " 2 ")), Ok("blue".into()));
+        assert_eq!(text(parse(&one, "neither of 2")), Ok("neither of 2".into()));
+        assert_eq!(text(parse(&many, "2, 1")), Ok("blue; red".into()));
+        assert_eq!(text(parse(&open, "42")), Ok("42".into()));
+        assert!(parse(&one, "3").is_err_and(|why| why.contains("1 to 2")));
+        assert!(parse(&one, "1 2").is_err());
+        assert!(parse(&one, "  ").is_err());
+    }
 }

@@ -24,8 +24,16 @@ use crate::client::ui::undo;
 use crate::types::event::Event;
 use crate::types::ids::TurnId;
 use crate::types::permission::{Decision, Scope};
-use crate::types::question::{Choice, Question};
+use crate::types::question::{Choice, Question, UserAnswer};
 use crate::types::session::{PermissionRequest, SessionView};
+
+/// The answer to questions of the model if there is no user: a text that says so.
+fn no_answer(question: &Question) -> AnswerParams {
+    let text = "No answer: there is no user at a terminal to ask. Decide yourself what is most likely meant, and say \
+                which assumption you made.";
+    let answer = UserAnswer { choices: Vec::new(), text: Some(text.into()) };
+    question::answers(question.request_id, vec![answer; question.questions.len()])
+}
 
 /// How a turn ended.
 #[derive(Debug)]
@@ -249,6 +257,15 @@ impl Watch {
     /// A question that a restart has asked. The user answers; without a user the turn is aborted
     /// instead of guessing.
     fn question(&mut self, question: &Question, out: &mut Out) -> io::Result<()> {
+        if question::is_typed(question) && self.asking != Asking::Person {
+            let word = Line::new(Tone::Warn, "▌ no answer: there is no user to ask");
+            if self.output == Output::Text {
+                out.aside(&word)?;
+            }
+            self.questions.push(question.clone());
+            self.choose(no_answer(question));
+            return Ok(());
+        }
         let (choice, word) = match self.asking {
             Asking::Person => return self.asker.push_question(question.clone(), Instant::now(), out),
             Asking::Deny(_) => (Choice::Abort, "▌ aborted: there is no user to ask"),
@@ -278,9 +295,11 @@ impl Watch {
             self.answer(answer);
         }
         let choice = if self.asking == Asking::Allow { Choice::Continue } else { Choice::Abort };
-        let questions: Vec<_> = self.questions.iter().map(|q| q.request_id).collect();
-        for request_id in questions {
-            self.choose(question::params(request_id, choice.name()));
+        for question in self.questions.clone() {
+            self.choose(match question::is_typed(&question) {
+                true => no_answer(&question),
+                false => question::params(question.request_id, choice.name()),
+            });
         }
         Ok(())
     }

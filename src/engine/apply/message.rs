@@ -175,7 +175,11 @@ impl State {
                 // Calls that started while the answer was streaming may all be done.
                 self.settle_results();
             }
-            ItemKind::ToolCall | ItemKind::Compaction | ItemKind::Reasoning | ItemKind::Error => {}
+            ItemKind::ToolCall
+            | ItemKind::Plan
+            | ItemKind::Compaction
+            | ItemKind::Reasoning
+            | ItemKind::Error => {}
         }
     }
 }

@@ -151,9 +151,10 @@ fn ask(turn: &mut Turn, question: &Question, envelope: &Envelope) {
         turn.hold = Some(Hold::Paused { request_id });
         return;
     };
-    if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == call_id)
-        && let Stage::Running { started_seq, .. } = call.stage
-    {
+    let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == call_id) else { return };
+    if question.kind == QuestionKind::Question {
+        call.stage = Stage::Asking { request_id, questions: Arc::new(question.questions.clone()) };
+    } else if let Stage::Running { started_seq, .. } = call.stage {
         let said = question.output.clone().unwrap_or_default();
         call.stage = Stage::Unknown { request_id, started_seq, said };
     }
@@ -163,7 +164,9 @@ fn ask(turn: &mut Turn, question: &Question, envelope: &Envelope) {
 pub(super) fn answered(turn: &mut Turn, request: RequestId, envelope: &Envelope) {
     let waits = |call: &Call| match call.stage {
         Stage::Awaiting { request_id, .. } => request != RequestId::Permission(request_id),
-        Stage::Unknown { request_id, .. } => request != RequestId::Question(request_id),
+        Stage::Unknown { request_id, .. } | Stage::Asking { request_id, .. } => {
+            request != RequestId::Question(request_id)
+        }
         _ => false,
     };
     let open = turn.calls.iter().any(waits) || matches!(turn.hold, Some(Hold::Paused { .. }));

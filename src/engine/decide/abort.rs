@@ -63,7 +63,7 @@ impl PlanBuilder<'_> {
                 self.settle_unknown(call_id, Choice::Abort, SettledBy::Abort);
                 self.advance_tools();
             }
-            Stage::Requested | Stage::Awaiting { .. } | Stage::Ready { .. } => {
+            Stage::Requested | Stage::Awaiting { .. } | Stage::Asking { .. } | Stage::Ready { .. } => {
                 self.withdraw(&call, model_texts::ABORTED_UNSTARTED);
                 self.advance_tools();
             }
@@ -136,6 +136,7 @@ impl PlanBuilder<'_> {
                 },
             );
         }
+        self.withdraw_questions(call);
         if !call.has_begun() && self.finish_with_first_run(call_id, "aborted", model_texts::OUTSIDE_ABORTED) {
             return;
         }
@@ -183,7 +184,7 @@ impl PlanBuilder<'_> {
                 Stage::Unknown { .. } => {
                     self.settle_unknown(call.call.call_id, Choice::Abort, SettledBy::Abort);
                 }
-                Stage::Requested | Stage::Awaiting { .. } | Stage::Ready { .. } => {
+                Stage::Requested | Stage::Awaiting { .. } | Stage::Asking { .. } | Stage::Ready { .. } => {
                     self.withdraw(&call, model_texts::ABORTED_UNSTARTED);
                 }
             }

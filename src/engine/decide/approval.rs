@@ -11,9 +11,10 @@ use crate::engine::state::{Call, Deadline, Stage};
 use crate::types::event::{Event, SettledBy};
 use crate::types::ids::{CallId, PermissionId};
 use crate::types::outcome::AnswerOutcome;
-use crate::types::permission::{Decision, OnTimeout, Scope};
+use crate::types::permission::{Decision, Mode, OnTimeout, Scope};
 use crate::types::session::Subtype;
-use crate::types::tool::{PathSensitivity, PreparedCall, Subject, ToolOutcome, ToolStatus};
+use crate::types::tool::{PathSensitivity, PreparedCall, ProposedPlan, Subject, ToolOutcome, ToolStatus};
+use crate::types::turn_options::TurnOptions;
 
 /// How a request is settled, with the texts about it.
 struct Settled {
@@ -25,6 +26,14 @@ struct Settled {
     rule: Option<String>,
     edited: Option<(Value, PreparedCall)>,
     stop: bool,
+}
+
+/// A plan that the user approved.
+struct ApprovedPlan {
+    /// The mode that follows.
+    mode: Mode,
+    /// The text of the user, if it is not the model's.
+    edited: Option<String>,
 }
 
 impl Settled {
@@ -51,6 +60,7 @@ impl PlanBuilder<'_> {
         if call.blocked_run.is_some() && (answer.scope == Scope::Project || answer.edited.is_some()) {
             return Err(Refusal::RetryMustBeUnchanged);
         }
+        let plan = self.proposed_plan(&call, &answer)?;
         let lasts = answer.decision == Decision::Allow && answer.scope != Scope::Once;
         let grant = match lasts {
             true => Some(answer.grant.or_else(|| suggestions.first().cloned()).ok_or(Refusal::NoGrant)?),
@@ -70,9 +80,15 @@ impl PlanBuilder<'_> {
         };
         self.reply_answered(settled.grant.clone());
         self.settle(&call, answer.request_id, settled);
-        if answer.decision == Decision::Deny {
+        if let Some(plan) = plan {
+            self.leave_plan_mode(call.call.call_id, plan, answer.feedback.as_deref());
+        } else if answer.decision == Decision::Deny {
             let said = answer.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
             let (code, text) = match said {
+                said if is_plan(&call) => {
+                    let code = if said.is_some() { "denied_with_feedback" } else { "denied" };
+                    (code, model_texts::plan_denied(said))
+                }
                 Some(feedback) => ("denied_with_feedback", model_texts::denied_with_feedback(feedback)),
                 None => ("denied", model_texts::DENIED.to_string()),
             };
@@ -86,6 +102,29 @@ impl PlanBuilder<'_> {
             self.advance_tools();
         }
         Ok(())
+    }
+
+    /// The approved plan and the mode that follows, if the answer approves one.
+    fn proposed_plan(&self, call: &Call, answer: &Answer) -> Result<Option<ApprovedPlan>, Refusal> {
+        let approves = is_plan(call) && answer.decision == Decision::Allow;
+        if !approves {
+            return if answer.mode.is_some() { Err(Refusal::ModeOfOtherAnswer) } else { Ok(None) };
+        }
+        let mode = answer.mode.unwrap_or(Mode::Default);
+        if mode == Mode::Plan || answer.scope != Scope::Once {
+            return Err(Refusal::PlanNeedsOtherMode);
+        }
+        let edited = answer.edited.as_ref().map(|edited| ProposedPlan::text(&edited.input).to_owned());
+        Ok(Some(ApprovedPlan { mode, edited }))
+    }
+
+    /// Ends plan mode and gives the call its result.
+    fn leave_plan_mode(&mut self, call_id: CallId, plan: ApprovedPlan, feedback: Option<&str>) {
+        let options = Box::new(TurnOptions { mode: Some(plan.mode), ..TurnOptions::default() });
+        self.push_turn(Event::SessionUpdated { title: None, titled_by: None, options });
+        let said = feedback.map(str::trim).filter(|text| !text.is_empty());
+        let text = model_texts::plan_approved(plan.mode, plan.edited.as_deref(), said);
+        self.complete(call_id, ToolOutcome::completed(text), 0);
     }
 
     /// Replies with the next event, which records the answer.
@@ -227,6 +266,11 @@ impl PlanBuilder<'_> {
     }
 }
 
+/// Whether the call presents a plan for approval.
+fn is_plan(call: &Call) -> bool {
+    matches!(&call.stage, Stage::Awaiting { prepared, .. } if matches!(prepared.subject, Subject::ProposedPlan(_)))
+}
+
 /// Calls that `allow_read_only` allows: reading, except of probable secrets, and nothing that leaves this
 /// machine.
 pub(in crate::engine) fn is_harmless(prepared: &PreparedCall) -> bool {
@@ -243,6 +287,11 @@ fn stays_quiet(subject: &Subject) -> bool {
         | Subject::Blob { .. } => true,
         Subject::Several { parts } => parts.iter().all(stays_quiet),
         // For commands, `read_only_command` decides this; it also means that no rule requires a request.
-        Subject::Bash { .. } | Subject::Edit { .. } | Subject::Delete { .. } | Subject::Web { .. } => false,
+        Subject::Bash { .. }
+        | Subject::Edit { .. }
+        | Subject::Delete { .. }
+        | Subject::Web { .. }
+        | Subject::Question { .. }
+        | Subject::ProposedPlan(_) => false,
     }
 }

@@ -110,6 +110,10 @@ impl Engine {
                 builder.origin = origin;
                 builder.choose(request_id, choice)?;
             }
+            Input::AnswerUser { request_id, answers, origin } => {
+                builder.origin = origin;
+                builder.answer_user(request_id, answers)?;
+            }
             Input::ChooseAnswer { request_id, item_id, origin } => {
                 builder.origin = origin;
                 builder.choose_answer(request_id, item_id)?;

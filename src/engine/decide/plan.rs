@@ -133,11 +133,11 @@ impl<'a> PlanBuilder<'a> {
                     self.item(first, seq, ItemKind::Compaction, status);
                 }
             }
-            Event::ToolRequested { .. } => self.item(seq, seq, ItemKind::ToolCall, ItemStatus::Running),
+            Event::ToolRequested { tool, .. } => {
+                self.item(seq, seq, ItemKind::of_tool(tool), ItemStatus::Running);
+            }
             Event::ToolStarted { call_id, .. } | Event::ToolStatus { call_id, .. } => {
-                if let Some(first) = self.state.call(*call_id).map(|call| call.first_seq) {
-                    self.item(first, seq, ItemKind::ToolCall, ItemStatus::Running);
-                }
+                self.call_item(Some(*call_id), seq);
             }
             Event::ToolBlocked { call_id, .. } => {
                 if let Some(call) = self.state.call(*call_id) {
@@ -150,27 +150,23 @@ impl<'a> PlanBuilder<'a> {
             }
             Event::ToolCompleted { call_id, .. } => {
                 if let Some(call) = self.state.call(*call_id) {
-                    let first = call.first_seq;
+                    let (first, kind) = (call.first_seq, ItemKind::of_tool(&call.call.tool));
                     if let Stage::Running { started_seq, .. } | Stage::Unknown { started_seq, .. } =
                         call.stage
                     {
                         self.plan.prune_deltas_of.push(started_seq);
                     }
-                    self.item(first, seq, ItemKind::ToolCall, ItemStatus::Completed);
+                    self.item(first, seq, kind, ItemStatus::Completed);
                 }
             }
             // The journal of the sub-agent holds the request.
             event if event.shows_request_of().is_some() => {}
             Event::PermissionRequested { request, .. } => {
-                if let Some(first) = self.state.call(request.call_id).map(|call| call.first_seq) {
-                    self.item(first, seq, ItemKind::ToolCall, ItemStatus::Running);
-                }
+                self.call_item(Some(request.call_id), seq);
                 self.request_row(RequestId::Permission(request.request_id), seq, false);
             }
             Event::PermissionResolved { request_id, call_id, .. } => {
-                if let Some(first) = self.state.call(*call_id).map(|call| call.first_seq) {
-                    self.item(first, seq, ItemKind::ToolCall, ItemStatus::Running);
-                }
+                self.call_item(Some(*call_id), seq);
                 self.request_row(RequestId::Permission(*request_id), seq, true);
             }
             Event::QuestionRequested { question } => {
@@ -192,9 +188,9 @@ impl<'a> PlanBuilder<'a> {
     }
 
     fn call_item(&mut self, call_id: Option<CallId>, seq: Seq) {
-        let first = call_id.and_then(|call_id| self.state.call(call_id)).map(|call| call.first_seq);
-        if let Some(first) = first {
-            self.item(first, seq, ItemKind::ToolCall, ItemStatus::Running);
+        if let Some(call) = call_id.and_then(|call_id| self.state.call(call_id)) {
+            let (first, kind) = (call.first_seq, ItemKind::of_tool(&call.call.tool));
+            self.item(first, seq, kind, ItemStatus::Running);
         }
     }
 
@@ -249,6 +245,8 @@ impl<'a> PlanBuilder<'a> {
             || self.state.subagents.iter().any(|it| !it.requests.is_empty())
         {
             (SessionState::RequiresAction, Some(Requires::Permission))
+        } else if stands(|stage| matches!(stage, Stage::Asking { .. })) {
+            (SessionState::RequiresAction, Some(Requires::Question))
         } else {
             (SessionState::Running, None)
         }

@@ -1,4 +1,6 @@
-//! Questions to the user about the state after a restart: each is asked once and answered once.
+//! Questions to the user, about the state after a restart and of the model: each is asked once and answered once.
+
+use std::sync::Arc;
 
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::Refusal;
@@ -7,7 +9,9 @@ use crate::engine::request::model_texts;
 use crate::engine::state::{Call, Hold, Stage};
 use crate::types::event::{Event, SettledBy};
 use crate::types::ids::{CallId, QuestionId};
-use crate::types::question::{Choice, Question, QuestionKind};
+use crate::types::question::{
+    Choice, Question, QuestionKind, UserAnswer, UserQuestion, WrongAnswer, check_answers,
+};
 use crate::types::session::Subtype;
 use crate::types::tool::{ToolOutcome, ToolStatus};
 
@@ -29,6 +33,7 @@ impl PlanBuilder<'_> {
             input: Some(call.call.input.clone()),
             output: (!said.is_empty()).then_some(said),
             options: Choice::ALL.to_vec(),
+            questions: Vec::new(),
         };
         self.push_item(call.item_id, Event::QuestionRequested { question });
     }
@@ -46,6 +51,7 @@ impl PlanBuilder<'_> {
             input: None,
             output: None,
             options: Choice::ALL.to_vec(),
+            questions: Vec::new(),
         };
         self.push_turn(Event::QuestionRequested { question });
     }
@@ -83,6 +89,10 @@ impl PlanBuilder<'_> {
         match call {
             Some((_, call_id)) => self.settle_unknown(call_id, choice, SettledBy::Answer),
             None if paused => self.settle_paused(choice, SettledBy::Answer),
+            None if self.asking(request_id).is_some() => {
+                let why = "this question takes answers, one for each of its questions".into();
+                return Err(Refusal::WrongAnswer(WrongAnswer { path: "choice".into(), why }));
+            }
             None => return Err(Refusal::NotPending),
         }
         self.reply = reply;
@@ -116,7 +126,11 @@ impl PlanBuilder<'_> {
         let Stage::Unknown { request_id, said, .. } = call.stage else { return };
         let kind = QuestionKind::UnknownOutcome;
         let call_id = Some(call_id);
-        self.push_item(call.item_id, Event::QuestionResolved { request_id, kind, call_id, choice, by });
+        let (choice, answers) = (Some(choice), Vec::new());
+        self.push_item(
+            call.item_id,
+            Event::QuestionResolved { request_id, kind, call_id, choice, answers, by },
+        );
         self.complete(call.call.call_id, unknown(&said), 0);
     }
 
@@ -124,7 +138,86 @@ impl PlanBuilder<'_> {
     pub fn settle_paused(&mut self, choice: Choice, by: SettledBy) {
         let Some(request_id) = self.paused_by() else { return };
         let kind = QuestionKind::Resume;
-        self.push_turn(Event::QuestionResolved { request_id, kind, call_id: None, choice, by });
+        let (call_id, choice, answers) = (None, Some(choice), Vec::new());
+        self.push_turn(Event::QuestionResolved { request_id, kind, call_id, choice, answers, by });
+    }
+}
+
+impl PlanBuilder<'_> {
+    /// Raises the questions of a call. An unattended session has no user to ask, so the model is told at once.
+    pub fn ask_user(&mut self, call: &Call, questions: Vec<UserQuestion>) {
+        let call_id = call.call.call_id;
+        if self.state.spec.background {
+            self.complete(call_id, ToolOutcome::failed("no_answer", model_texts::QUESTION_UNATTENDED), 0);
+            return;
+        }
+        let question = Question {
+            request_id: self.mint.question(),
+            kind: QuestionKind::Question,
+            text: questions.first().map(|question| question.question.clone()).unwrap_or_default(),
+            call_id: Some(call_id),
+            tool: Some(call.call.tool.clone()),
+            input: None,
+            output: None,
+            options: Vec::new(),
+            questions,
+        };
+        self.push_item(call.item_id, Event::QuestionRequested { question });
+    }
+
+    /// The call whose questions have this id.
+    fn asking(&self, request_id: QuestionId) -> Option<(Call, Arc<Vec<UserQuestion>>)> {
+        self.state.calls().iter().find_map(|call| match &call.stage {
+            Stage::Asking { request_id: id, questions } if *id == request_id => {
+                Some((call.clone(), Arc::clone(questions)))
+            }
+            _ => None,
+        })
+    }
+
+    /// Handles the user's answers to questions of the model; the first ones count.
+    pub fn answer_user(&mut self, request_id: QuestionId, answers: Vec<UserAnswer>) -> Result<(), Refusal> {
+        if self.is_aborting() {
+            return Err(Refusal::NotPending);
+        }
+        let Some((call, questions)) = self.asking(request_id) else {
+            let takes_choice = self.paused_by() == Some(request_id)
+                || self.unknown_calls().iter().any(|(id, _)| *id == request_id);
+            let why = "this question takes a choice: continue or abort".into();
+            return Err(match takes_choice {
+                true => Refusal::WrongAnswer(WrongAnswer { path: "answers".into(), why }),
+                false => Refusal::NotPending,
+            });
+        };
+        check_answers(&questions, &answers).map_err(Refusal::WrongAnswer)?;
+        let text = model_texts::answers(&questions, &answers);
+        let reply = Reply::QuestionAnswered(self.state.next_seq);
+        self.resolve_questions(&call, request_id, answers, SettledBy::Answer);
+        self.reply = reply;
+        self.complete(call.call.call_id, ToolOutcome::completed(text), 0);
+        self.advance_tools();
+        Ok(())
+    }
+
+    /// Settles the questions of a call that ends without answers.
+    pub fn withdraw_questions(&mut self, call: &Call) {
+        if let Stage::Asking { request_id, .. } = call.stage {
+            self.resolve_questions(call, request_id, Vec::new(), SettledBy::Abort);
+        }
+    }
+
+    fn resolve_questions(
+        &mut self,
+        call: &Call,
+        request_id: QuestionId,
+        answers: Vec<UserAnswer>,
+        by: SettledBy,
+    ) {
+        let (kind, call_id, choice) = (QuestionKind::Question, Some(call.call.call_id), None);
+        self.push_item(
+            call.item_id,
+            Event::QuestionResolved { request_id, kind, call_id, choice, answers, by },
+        );
     }
 }
 

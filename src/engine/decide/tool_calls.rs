@@ -16,10 +16,15 @@ use crate::types::message::ToolCall;
 use crate::types::permission::{Mode, OnTimeout, RequestKind, Verdict, VerdictKind};
 use crate::types::session::{PermissionRequest, Subtype};
 use crate::types::time::Timestamp;
-use crate::types::tool::{Access, PreparedCall, Progress, ToolOutcome, ToolStatus};
+use crate::types::tool::{Access, PreparedCall, Progress, Subject, ToolOutcome, ToolStatus};
 
 /// Maximum bytes of changed arguments that the model receives.
 const EDITED_BYTES: usize = 2_000;
+
+/// Whether a user must answer something before the call can go on.
+fn needs_user(prepared: &PreparedCall, verdict: &Verdict) -> bool {
+    verdict.verdict != VerdictKind::Allow || matches!(prepared.subject, Subject::Question { .. })
+}
 
 /// A call that may start now.
 #[derive(Clone)]
@@ -97,7 +102,7 @@ impl PlanBuilder<'_> {
                 // Requests and refusals of one message are raised together, so before all of its calls were
                 // prepared, only those start that need no request.
                 Err(_) if is_part => {}
-                Ok((_, verdict)) if is_part && verdict.verdict != VerdictKind::Allow => {}
+                Ok((prepared, verdict)) if is_part && needs_user(&prepared, &verdict) => {}
                 Err(outcome) => self.complete(judged.call_id, outcome, 0),
                 Ok((prepared, verdict)) => self.judged(&call, prepared, verdict),
             }
@@ -155,13 +160,15 @@ impl PlanBuilder<'_> {
 
     fn judged(&mut self, call: &Call, prepared: PreparedCall, verdict: Verdict) {
         let call_id = call.call.call_id;
-        match verdict.verdict {
-            VerdictKind::Allow => {
+        let is_plan = matches!(prepared.subject, Subject::ProposedPlan(_));
+        match (verdict.verdict, &prepared.subject) {
+            (VerdictKind::Allow, Subject::Question { questions }) => self.ask_user(call, questions.clone()),
+            (VerdictKind::Allow, _) => {
                 let allowed_by = verdict.rule.unwrap_or(verdict.reason);
                 let prepared = PreparedCall { diff: None, ..prepared };
                 self.push_item(call.item_id, Event::ToolStatus { call_id, prepared, allowed_by });
             }
-            VerdictKind::Deny => {
+            (VerdictKind::Deny, _) => {
                 let outcome = ToolOutcome {
                     status: ToolStatus::Denied,
                     detail: verdict.rule.map(|rule| serde_json::json!({ "rule": rule })),
@@ -169,15 +176,18 @@ impl PlanBuilder<'_> {
                 };
                 self.complete(call_id, outcome, 0);
             }
-            VerdictKind::Ask if self.has_no_approver() => {
+            (VerdictKind::Ask, _) if is_plan && self.state.spec.background => {
+                self.deny(call_id, "unattended", model_texts::PLAN_UNATTENDED.into());
+            }
+            (VerdictKind::Ask, _) if self.has_no_approver() => {
                 self.deny(call_id, "unattended", model_texts::no_approver_to_ask(&verdict.reason));
             }
-            VerdictKind::Ask => {
+            (VerdictKind::Ask, _) => {
                 let (deadline_ms, on_timeout) = self.deadline().unzip();
                 let request = PermissionRequest {
                     request_id: self.mint.permission(),
                     child_session_id: None,
-                    kind: RequestKind::Tool,
+                    kind: if is_plan { RequestKind::Plan } else { RequestKind::Tool },
                     call_id,
                     tool: call.call.tool.clone(),
                     input: call.call.input.clone(),
@@ -311,7 +321,7 @@ impl PlanBuilder<'_> {
         for call in self.state.calls() {
             let (prepared, ready) = match &call.stage {
                 Stage::Done { .. } => continue,
-                Stage::Requested | Stage::Unknown { .. } => (None, None),
+                Stage::Requested | Stage::Asking { .. } | Stage::Unknown { .. } => (None, None),
                 Stage::Awaiting { prepared, .. } | Stage::Running { prepared, .. } => (Some(prepared), None),
                 Stage::Ready { prepared, allowed_by, bound } => {
                     (Some(prepared), Some((Arc::clone(prepared), allowed_by.clone(), bound.clone())))

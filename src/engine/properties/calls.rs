@@ -8,6 +8,7 @@ use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Seq};
 use crate::types::message::ToolCall;
 use crate::types::permission::{Decision, Mode, OnTimeout, RequestKind, RuleKind, Scope};
+use crate::types::question::QuestionKind;
 use crate::types::session::{ItemKind, ItemStatus};
 use crate::types::tool::{Subject, ToolStatus};
 
@@ -47,6 +48,10 @@ impl ReferenceModel {
             }
             Event::PermissionRequested { request, read_only, sandbox, .. } => {
                 let leaves = request.kind == RequestKind::Sandbox;
+                if request.kind == RequestKind::Plan {
+                    property!(!self.setup.background, "an unattended session approves no plan");
+                    self.plans.insert(request.request_id);
+                }
                 property!(leaves || !self.asked_before, "all requests of a message are raised together");
                 let may_leave = self.setup.settings.offer_unsandboxed_retry.holds(self.setup.background);
                 let call = self.open_call(request.call_id)?;
@@ -254,7 +259,14 @@ impl ReferenceModel {
                 let about = question.call_id;
                 let is_asked = self.questions.values().any(|(call, settled)| *call == about && !settled);
                 property!(!is_asked, "a question is asked once");
-                if let Some(call_id) = about {
+                if question.kind == QuestionKind::Question {
+                    property!(!self.setup.background, "an unattended session asks no user");
+                    let call = self.open_call(about.ok_or("the model asks with a call")?)?;
+                    property!(call.asked.is_none() && !call.allowed, "a call is judged once");
+                    property!(!question.questions.is_empty(), "a question has a text");
+                    call.asks_user = true;
+                    self.user_questions.insert(question.request_id);
+                } else if let Some(call_id) = about {
                     let pauses = self.setup.settings.unattended.on_timeout == OnTimeout::Pause;
                     property!(
                         !self.setup.background || pauses,

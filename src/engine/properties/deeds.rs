@@ -11,6 +11,7 @@ use crate::types::ids::{CallId, PermissionId, RequestId, Seq, TurnId};
 use crate::types::message::{Block, input_line};
 use crate::types::model::ModelRequest;
 use crate::types::permission::{Decision, OnTimeout, Scope};
+use crate::types::question::WrongAnswer;
 use crate::types::session::{Requires, SessionState};
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
@@ -93,6 +94,13 @@ impl ReferenceModel {
                     let is_else = answer.scope == Scope::Project || answer.edited.is_some();
                     (is_else || lasts && is_other).then_some(Refusal::RetryMustBeUnchanged)
                 }
+                Some((.., false))
+                    if !self.is_aborting()
+                        && self.plans.contains(&answer.request_id)
+                        && answer.decision == Decision::Allow =>
+                {
+                    (answer.scope != Scope::Once).then_some(Refusal::PlanNeedsOtherMode)
+                }
                 Some((_, suggests, false)) if !self.is_aborting() => {
                     let needs_grant = answer.decision == Decision::Allow && answer.scope != Scope::Once;
                     (needs_grant && answer.grant.is_none() && !suggests).then_some(Refusal::NoGrant)
@@ -137,6 +145,21 @@ impl ReferenceModel {
                 let asked = self.turn.as_ref().and_then(|turn| turn.asked);
                 (asked != Some(*request_id) || self.is_aborting()).then_some(Refusal::NotPending)
             }
+            Input::AnswerQuestion { request_id, .. } | Input::AnswerUser { request_id, .. }
+                if self.is_aborting()
+                    || self.questions.get(request_id).is_none_or(|(_, settled)| *settled) =>
+            {
+                Some(Refusal::NotPending)
+            }
+            Input::AnswerQuestion { request_id, .. } if self.user_questions.contains(request_id) => {
+                let why = "this question takes answers, one for each of its questions".into();
+                Some(Refusal::WrongAnswer(WrongAnswer { path: "choice".into(), why }))
+            }
+            Input::AnswerUser { answers, .. } if answers.is_empty() => {
+                let why = "expected 1 answers, one for each question, got 0".into();
+                Some(Refusal::WrongAnswer(WrongAnswer { path: "answers".into(), why }))
+            }
+            Input::AnswerUser { .. } => None,
             Input::AnswerQuestion { request_id, .. } => match self.questions.get(request_id) {
                 Some((_, false)) if !self.is_aborting() => None,
                 _ => Some(Refusal::NotPending),
@@ -320,7 +343,7 @@ impl ReferenceModel {
                     .map(|call| call.call_id)
                     .filter(|id| {
                         let call = &self.calls[id];
-                        call.status.is_none() && !call.allowed && call.asked.is_none()
+                        call.status.is_none() && !call.allowed && call.asked.is_none() && !call.asks_user
                     })
                     .collect();
                 let asked: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
@@ -443,7 +466,9 @@ impl ReferenceModel {
             Some(_) if unknown => (SessionState::RequiresAction, Some(Requires::UnknownOutcome)),
             Some(_) if self.is_paused_by_a_deadline() => (SessionState::Paused, Some(Requires::Permission)),
             Some(_) if pending => (SessionState::RequiresAction, Some(Requires::Permission)),
-            Some(turn) if turn.asked.is_some() => (SessionState::RequiresAction, Some(Requires::Question)),
+            Some(turn) if turn.asked.is_some() || self.is_user_asked() => {
+                (SessionState::RequiresAction, Some(Requires::Question))
+            }
             Some(_) => (SessionState::Running, None),
         };
         property!(
@@ -511,6 +536,7 @@ impl ReferenceModel {
         let running = self.running_commands().map(|it| it.call_id);
         property!(running.eq(engine.running_commands()), "the engine knows what runs in the background");
         let mut questions = engine.questions();
+        questions.extend(engine.user_questions().into_iter().map(|(id, _)| id));
         questions.sort();
         let open = self.questions.iter().filter(|(_, (_, settled))| !settled).map(|(id, _)| *id);
         property!(open.eq(questions), "the engine knows its open questions");

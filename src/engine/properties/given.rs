@@ -13,12 +13,13 @@ use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
+use crate::types::question::{QuestionOption, UserAnswer, UserQuestion};
 use crate::types::reminder::FileVersion;
 use crate::types::session::Untrusted;
 use crate::types::todo::{Todo, TodoStatus};
 use crate::types::tool::{
     Barrier, Blocked, Confinement, FileChange, Inspection, PathSensitivity, PlannedChange, PlannedEdit,
-    PreparedCall, ReadRecord, ResolvedPath, Subject, ToolOutcome, ToolStatus,
+    PreparedCall, ProposedPlan, ReadRecord, ResolvedPath, Subject, ToolOutcome, ToolStatus,
 };
 use crate::types::usage::{ModelSnapshot, Price};
 
@@ -152,7 +153,8 @@ fn judged(fate: Fate) -> Result<(PreparedCall, Verdict), ToolOutcome> {
         Fate::Ask { read_only, suggests } => (VerdictKind::Ask, read_only, suggests),
         Fate::Edit { asks: false, .. } => (VerdictKind::Allow, false, false),
         Fate::Edit { asks: true, .. } => (VerdictKind::Ask, false, true),
-        Fate::Background => (VerdictKind::Allow, false, false),
+        Fate::Background | Fate::Question => (VerdictKind::Allow, false, false),
+        Fate::Plan => (VerdictKind::Ask, false, false),
         Fate::Deny => (VerdictKind::Deny, false, false),
         Fate::Refused(status) => {
             return Err(ToolOutcome {
@@ -177,6 +179,8 @@ fn judged(fate: Fate) -> Result<(PreparedCall, Verdict), ToolOutcome> {
     let (subject, change) = match fate {
         Fate::Edit { plans, .. } => (Subject::Edit { path }, plans.then_some(change)),
         Fate::Background => (Subject::Bash { command: "serve".into(), background: true, cwd: None }, None),
+        Fate::Question => (Subject::Question { questions: vec![user_question()] }, None),
+        Fate::Plan => (Subject::ProposedPlan(ProposedPlan {}), None),
         _ => (Subject::command("ls"), None),
     };
     let prepared = PreparedCall {
@@ -201,6 +205,17 @@ fn judged(fate: Fate) -> Result<(PreparedCall, Verdict), ToolOutcome> {
             read_only,
         },
     ))
+}
+
+fn user_question() -> UserQuestion {
+    let option = |label: &str| QuestionOption { label: label.into(), description: None };
+    let options = vec![option("red"), option("blue")];
+    UserQuestion { question: "Which colour?".into(), header: None, options, multi_select: false }
+}
+
+/// An answer that fits the question of these scripts.
+pub fn user_answer() -> UserAnswer {
+    UserAnswer { choices: vec!["blue".into()], text: None }
 }
 
 pub fn inspected(call_id: CallId, found: FileState) -> Input {

@@ -226,6 +226,7 @@ impl Simulator {
                     feedback: None,
                     stop: false,
                     no_approver: false,
+                    mode: None,
                     edited: None,
                     digest: None,
                     origin: None,
@@ -234,6 +235,11 @@ impl Simulator {
                 && !self.engine.is_aborting()
             {
                 self.feed(Input::ChooseAnswer { request_id, item_id: items[0], origin: None })?;
+            } else if let Some((request_id, _)) = self.engine.user_questions().first()
+                && !self.engine.is_aborting()
+            {
+                let (request_id, answers) = (*request_id, vec![given::user_answer()]);
+                self.feed(Input::AnswerUser { request_id, answers, origin: None })?;
             } else if let Some(request_id) = self.engine.questions().first().copied()
                 && !self.engine.is_aborting()
             {

@@ -217,6 +217,10 @@ pub enum Fate {
     },
     /// A command that continues in the background after its call returned, if it ends well.
     Background,
+    /// A question of the model to the user.
+    Question,
+    /// A plan that the model presents for approval.
+    Plan,
     Deny,
     Refused(ToolStatus),
 }
@@ -389,7 +393,7 @@ fn failure() -> impl Strategy<Value = Failure> {
 fn part() -> impl Strategy<Value = Part> {
     prop_oneof![
         4 => prop_oneof![30 => 1..4u16, 1 => 700..1_500u16].prop_map(Part::Text),
-        1 => Just(Part::Blank),
+        2 => Just(Part::Blank),
         2 => Just(Part::Thinking),
         1 => Just(Part::Redacted),
         7 => (0..3u8, prop_oneof![8 => Just(false), 1 => Just(true)])
@@ -403,6 +407,8 @@ fn fate() -> impl Strategy<Value = Fate> {
         4 => any::<[bool; 2]>().prop_map(|[read_only, suggests]| Fate::Ask { read_only, suggests }),
         3 => any::<[bool; 3]>().prop_map(|[a, b, c]| Fate::Edit { asks: a && b, plans: b || c }),
         3 => Just(Fate::Background),
+        1 => Just(Fate::Question),
+        1 => Just(Fate::Plan),
         1 => Just(Fate::Deny),
         1 => prop_oneof![Just(ToolStatus::Failed), Just(ToolStatus::Denied)].prop_map(Fate::Refused),
     ]

@@ -34,6 +34,8 @@ pub struct CallWatch {
     pub status: Option<ToolStatus>,
     pub is_edit: bool,
     pub is_background: bool,
+    /// It waits for answers of the user, or had them.
+    pub asks_user: bool,
     /// A summary of its answer named it.
     pub is_summarized: bool,
     /// The folder that the permission request showed.
@@ -150,6 +152,10 @@ pub struct ReferenceModel {
     pub outside: BTreeSet<PermissionId>,
     /// Question → its call, and whether it is settled.
     pub questions: BTreeMap<QuestionId, (Option<CallId>, bool)>,
+    /// Those of the model to the user.
+    pub user_questions: BTreeSet<QuestionId>,
+    /// Requests to approve a plan.
+    pub plans: BTreeSet<PermissionId>,
     /// Background commands, ordered by number.
     pub commands: Vec<CommandWatch>,
     /// The current helper call: its seq, the snapshot of its model, its maximum usage.
@@ -224,6 +230,8 @@ impl ReferenceModel {
             requests: BTreeMap::new(),
             outside: BTreeSet::new(),
             questions: BTreeMap::new(),
+            user_questions: BTreeSet::new(),
+            plans: BTreeSet::new(),
             commands: Vec::new(),
             helper: None,
             helper_booked: false,
@@ -270,9 +278,16 @@ impl ReferenceModel {
     /// Whether a question about the whole turn is open, and whether one about a call is open.
     pub fn open_questions(&self) -> (bool, bool) {
         let open = |about: fn(&Option<CallId>) -> bool| {
-            self.questions.values().any(|(call, settled)| !settled && about(call))
+            let is_other = |id: &&QuestionId| !self.user_questions.contains(id);
+            let mut ids = self.questions.keys().filter(is_other);
+            ids.any(|id| !self.questions[id].1 && about(&self.questions[id].0))
         };
         (open(Option::is_none), open(Option::is_some))
+    }
+
+    /// Whether the model waits for an answer of the user.
+    pub fn is_user_asked(&self) -> bool {
+        self.user_questions.iter().any(|id| !self.questions[id].1)
     }
 
     /// Whether recovery holds the turn.
@@ -304,6 +319,7 @@ impl ReferenceModel {
                 | Input::Update(_)
                 | Input::Rule { .. }
                 | Input::AnswerQuestion { .. }
+                | Input::AnswerUser { .. }
                 | Input::ChooseAnswer { .. }
                 | Input::EditQueue { .. }
                 | Input::Archive { .. }
@@ -435,7 +451,7 @@ impl ReferenceModel {
         self.message
             .iter()
             .filter_map(|call| self.calls.get(&call.call_id))
-            .any(|call| call.status.is_none() && !call.allowed && call.asked.is_none())
+            .any(|call| call.status.is_none() && !call.allowed && call.asked.is_none() && !call.asks_user)
     }
 
     /// Checks the reference model after all events of one plan.

@@ -249,7 +249,11 @@ impl ReferenceModel {
                             turn.orphans.insert(item.item_id);
                         }
                     }
-                    ItemKind::ToolCall | ItemKind::Compaction | ItemKind::Reasoning | ItemKind::Error => {
+                    ItemKind::ToolCall
+                    | ItemKind::Plan
+                    | ItemKind::Compaction
+                    | ItemKind::Reasoning
+                    | ItemKind::Error => {
                         return Err("a message is no other item".into());
                     }
                 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::engine::properties::given;
 use crate::engine::properties::given::{Answer, command_over, someone};
 use crate::engine::properties::property;
 use crate::engine::properties::script::{Chance, Fate, FileState, ModelStep, Named, Part, Step, ToolStep};
@@ -21,6 +22,7 @@ use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
 use crate::types::message::{InputBlock, ToolCall};
 use crate::types::permission::{Decision, Mode, RuleKind};
+use crate::types::question::Choice;
 use crate::types::sampling::{Sampling, Temperature};
 use crate::types::session::SessionSpec;
 use crate::types::slash_command::SlashCommand;
@@ -150,7 +152,8 @@ impl Simulator {
         for step in script {
             self.step(step)?;
             let asks = !self.engine.pending().is_empty() || !self.engine.questions().is_empty();
-            let asks = asks || self.engine.open_feedback().is_some();
+            let asks =
+                asks || self.engine.open_feedback().is_some() || !self.engine.user_questions().is_empty();
             let to_come = !self.outstanding.is_empty() || asks;
             property!(self.watch.turn.is_none() || to_come, "a turn always has something to come");
         }
@@ -272,6 +275,7 @@ impl Simulator {
                     feedback: feedback.then(|| "not like this".into()),
                     stop: *stop,
                     no_approver: pick % 5 == 0,
+                    mode: None,
                     edited,
                     digest: other.then(|| "another one".into()),
                     origin: someone(),
@@ -317,6 +321,24 @@ impl Simulator {
                 let request_id = if *right { open } else { self.other_question(*pick) };
                 let item_id = choose(&items, *pick).copied().unwrap_or_else(|| self.mint().item());
                 self.feed(Input::ChooseAnswer { request_id, item_id, origin: someone() })?;
+            }
+            Step::Choose { pick, right: true, choice } if !self.engine.user_questions().is_empty() => {
+                let open = self.engine.user_questions();
+                let Some((request_id, _)) = choose(&open, *pick).cloned() else { return Ok(()) };
+                let input = match (choice, pick % 4) {
+                    // This question takes answers.
+                    (Choice::Abort, _) => {
+                        Input::AnswerQuestion { request_id, choice: *choice, origin: someone() }
+                    }
+                    (Choice::Continue, 0) => {
+                        Input::AnswerUser { request_id, answers: Vec::new(), origin: someone() }
+                    }
+                    (Choice::Continue, _) => {
+                        let answers = vec![given::user_answer()];
+                        Input::AnswerUser { request_id, answers, origin: someone() }
+                    }
+                };
+                self.feed(input)?;
             }
             Step::Choose { pick, right, choice } => {
                 let open = self.engine.questions();

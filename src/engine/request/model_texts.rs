@@ -2,6 +2,8 @@
 
 use crate::types::background::BashId;
 use crate::types::blob::{AttachmentKind, BlobRef};
+use crate::types::permission::Mode;
+use crate::types::question::{UserAnswer, UserQuestion};
 use crate::types::todo::{self, Todo};
 use crate::types::tool::Barrier;
 
@@ -166,7 +168,51 @@ pub fn new_day(date: &str) -> String {
 
 /// Added to the user's input in plan mode.
 pub const PLAN_MODE: &str = "<reminder>Plan mode is on: read and think, but change nothing. Calls that would change files \
-are refused. Answer with a plan of what you would do; the user lets you carry it out by leaving plan mode.</reminder>";
+are refused. When the plan is complete, present it with ExitPlanMode, and carry it out once the user approves it. If \
+that tool is not on offer, or the input needs no change, just answer.</reminder>";
+
+/// Result of an approved plan.
+pub fn plan_approved(mode: Mode, edited: Option<&str>, feedback: Option<&str>) -> String {
+    let mut text = format!(
+        "The user approved the plan. Plan mode is off, the mode is {} now. Carry out the plan.",
+        mode.name()
+    );
+    if let Some(feedback) = feedback {
+        text += &format!(" The user says: {feedback}");
+    }
+    if let Some(plan) = edited {
+        text += &format!("\nThe user changed the plan. Follow this version:\n{plan}");
+    }
+    text
+}
+
+/// Result of a plan that the user declined.
+pub fn plan_denied(feedback: Option<&str>) -> String {
+    let why = feedback.map_or(String::new(), |text| format!(" and says: {text}"));
+    format!(
+        "The user did not approve the plan{why}\nPlan mode stays on: change nothing. Revise the plan and present it \
+         again, or ask what is missing."
+    )
+}
+
+/// Result of a plan in a session without a user.
+pub const PLAN_UNATTENDED: &str = "No user can approve a plan in this unattended session. Plan mode stays on: change nothing, and \
+give the plan as your answer. No user has refused it.";
+
+/// Result of questions in a session without a user.
+pub const QUESTION_UNATTENDED: &str = "No answer: no user can be asked in this unattended session. Decide yourself what is most \
+likely meant, say which assumption you made, or say what is left to do.";
+
+/// Result of questions that the user answered.
+pub fn answers(questions: &[UserQuestion], answers: &[UserAnswer]) -> String {
+    let pairs = questions.iter().zip(answers).map(|(question, answer)| {
+        let own = answer.text.as_deref().map(str::trim).filter(|text| !text.is_empty());
+        let said: Vec<&str> = answer.choices.iter().map(String::as_str).chain(own).collect();
+        format!("Question: {}\nAnswer: {}", question.question, said.join("; "))
+    });
+    let pairs: Vec<String> = pairs.collect();
+    format!("The user answered.\n{}", pairs.join("\n"))
+}
 
 /// Asks the model to continue an answer that was cut at the output limit.
 pub const GO_ON: &str = "<reminder>Your last message was cut off at the output limit. Go on exactly where it stops, in the \

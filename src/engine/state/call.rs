@@ -7,6 +7,7 @@ use crate::types::blob::{Attachment, BlobRef};
 use crate::types::ids::{ItemId, PermissionId, QuestionId, Seq};
 use crate::types::message::ToolCall;
 use crate::types::permission::OnTimeout;
+use crate::types::question::UserQuestion;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Blocked, PreparedCall, ToolStatus};
 
@@ -69,6 +70,8 @@ pub(in crate::engine) enum Stage {
     Running { prepared: Arc<PreparedCall>, started_seq: Seq, said: OutputExcerpt },
     /// The daemon died while it ran, and a user decides what to do.
     Unknown { request_id: QuestionId, started_seq: Seq, said: String },
+    /// Its questions wait for the user's answers.
+    Asking { request_id: QuestionId, questions: Arc<Vec<UserQuestion>> },
     /// Has its result.
     Done { output: Arc<str>, is_error: bool, attachments: Vec<Attachment>, code: Option<String> },
 }

@@ -153,6 +153,9 @@ fn judge_subject(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Opti
     if policy.mode == Mode::Plan && subject.changes_files() {
         return verdict(Deny, None, "plan mode changes no files until a plan is approved");
     }
+    if let Subject::Question { .. } = subject {
+        return verdict(Allow, None, "asking the user needs no permission");
+    }
     if policy.safe_mode {
         return verdict(Ask, None, "safe mode asks before every call");
     }
@@ -250,6 +253,8 @@ fn by_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
         Subject::Bash { .. } => verdict(Ask, perhaps, "no rule allows this command"),
         Subject::Blob { .. } => verdict(Allow, None, "a part of what this session already has"),
         Subject::Session { .. } => verdict(Allow, None, "it reaches only the session itself"),
+        Subject::Question { .. } => verdict(Allow, None, "asking the user needs no permission"),
+        Subject::ProposedPlan(_) => verdict(Ask, None, "a plan needs the user's approval"),
         Subject::Background { .. } => verdict(Allow, None, "a command of this session itself"),
         Subject::Task { .. } => verdict(Allow, None, "each call of a sub-agent is judged by itself"),
         Subject::Tool { name } => verdict(Ask, None, format!("no rule allows {name}")),

@@ -31,11 +31,18 @@ impl Actor {
         answer: PermissionAnswer,
         reply: ReplyTo<AnswerOutcome>,
     ) {
+        let mode_before = self.engine.mode();
         let (result, extended) = match self.answer(answer).await {
             Ok(Answered { outcome, extended }) => (Ok(outcome), extended),
             Err(error) => (Err(error), None),
         };
         let _ = reply.send(result);
+        // An approved plan ends plan mode, and the next mode may cover other requests.
+        if mode_before != self.engine.mode() && self.engine.turn_id().is_some() {
+            for (request_id, rule) in self.covered_by(self.engine.mode()).await {
+                self.handle_input(Input::AllowedByRule { request_id, by: SettledBy::Mode, rule }).await;
+            }
+        }
         if let Some(effective) = extended {
             self.approve_matching(&effective).await;
         }
@@ -66,6 +73,7 @@ impl Actor {
             feedback: answer.feedback,
             stop: answer.stop,
             no_approver: answer.no_approver,
+            mode: answer.mode,
             edited,
             digest: answer.digest,
             origin: origin.clone(),

@@ -85,7 +85,8 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
             Some(made(AuditKind::Rewind, "allow", format!("{items} items removed, {files} files changed")))
         }
         Event::QuestionResolved { call_id, choice, kind, by, .. } => {
-            let note = made(AuditKind::Question, &word(choice), format!("{}, by {}", word(kind), word(by)));
+            let said = choice.as_ref().map_or_else(|| "answered".to_owned(), word);
+            let note = made(AuditKind::Question, &said, format!("{}, by {}", word(kind), word(by)));
             Some(match call_id {
                 Some(call_id) => of_call(*call_id, note),
                 None => note,

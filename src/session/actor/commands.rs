@@ -213,7 +213,7 @@ impl Actor {
 
     async fn answer_question(&mut self, chosen: QuestionAnswer) -> Result<Seq, SessionError> {
         let method = match chosen.reply {
-            QuestionReply::Choice(_) => method::ANSWER,
+            QuestionReply::Choice(_) | QuestionReply::Answers(_) => method::ANSWER,
             QuestionReply::Answer(_) => method::FEEDBACK,
         };
         if let Some(known) = self.remembered(method, chosen.keyed.as_ref()).await? {
@@ -222,6 +222,7 @@ impl Actor {
         let (request_id, origin) = (chosen.request_id, Some(chosen.origin));
         let input = match chosen.reply {
             QuestionReply::Choice(choice) => Input::AnswerQuestion { request_id, choice, origin },
+            QuestionReply::Answers(answers) => Input::AnswerUser { request_id, answers, origin },
             QuestionReply::Answer(item_id) => Input::ChooseAnswer { request_id, item_id, origin },
         };
         let decision = self.decide(input)?;

@@ -97,7 +97,7 @@ pub(super) fn entry(entry: &Entry) -> String {
     let id = escape(&item.item_id.to_string());
     let mut out = String::new();
     match item.kind {
-        ItemKind::ToolCall => tool_call(entry, &id, &mut out),
+        ItemKind::ToolCall | ItemKind::Plan => tool_call(entry, &id, &mut out),
         kind => {
             let (class, who) = match kind {
                 ItemKind::UserMessage => ("user", "User"),

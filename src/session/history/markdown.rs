@@ -40,7 +40,7 @@ pub(super) fn entry(entry: &Entry) -> String {
     let heading = match item.kind {
         ItemKind::UserMessage => "User".to_owned(),
         ItemKind::AssistantMessage => "Assistant".to_owned(),
-        ItemKind::ToolCall => {
+        ItemKind::ToolCall | ItemKind::Plan => {
             let tool = item.call.as_ref().map_or("", |call| call.tool.as_str());
             format!("Tool: {}", tool.replace('\n', " "))
         }

@@ -16,6 +16,9 @@ impl Registry {
         let store = &self.inner.shared.store;
         let request_id = RequestId::Permission(answer.request_id);
         let known = store.request(request_id).await?.ok_or(SessionError::NoSuchRequest)?;
+        if let Some(mode) = answer.mode {
+            self.check_mode(mode)?;
+        }
         let handle = self.open(known.session_id).await?;
         let answered = handle.answer(answer).await;
         if answered == Err(SessionError::Refused(Refusal::NotPending))

@@ -53,8 +53,8 @@ impl Summaries {
                     made.items.insert(item.first_seq, (*seq, item.kind, item.status));
                     continue;
                 }
-                Event::ToolRequested { call_id, .. } => {
-                    calls.insert(*call_id, *seq);
+                Event::ToolRequested { call_id, tool, .. } => {
+                    calls.insert(*call_id, (*seq, ItemKind::of_tool(tool)));
                     Some((call_id, ItemStatus::Running))
                 }
                 Event::ToolStatus { call_id, .. }
@@ -79,9 +79,9 @@ impl Summaries {
                 _ => None,
             };
             if let Some((call_id, status)) = call
-                && let Some(first) = calls.get(call_id)
+                && let Some((first, kind)) = calls.get(call_id)
             {
-                made.items.insert(*first, (*seq, ItemKind::ToolCall, status));
+                made.items.insert(*first, (*seq, *kind, status));
             }
         }
         made

@@ -75,6 +75,8 @@ pub(in crate::tools) fn paths_of(subject: &Subject) -> Vec<PathBuf> {
         | Subject::Blob { .. }
         | Subject::Session { .. }
         | Subject::Task { .. }
+        | Subject::Question { .. }
+        | Subject::ProposedPlan(_)
         | Subject::Tool { .. } => Vec::new(),
     }
 }

@@ -82,6 +82,8 @@ fn remove_temps(context: &ToolContext, subject: &Subject, call_id: CallId) {
         | Subject::Blob { .. }
         | Subject::Session { .. }
         | Subject::Task { .. }
+        | Subject::Question { .. }
+        | Subject::ProposedPlan(_)
         | Subject::Tool { .. } => {}
     }
 }

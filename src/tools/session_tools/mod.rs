@@ -3,8 +3,11 @@
 //! Their calls change nothing in the workspace. Questions and proposed plans never run as a tool: the engine raises
 //! them and gives the call its result.
 
+mod ask_user;
+mod plan_mode;
 mod todo;
 
+use crate::tools::call::internal;
 use crate::tools::context::ToolContext;
 use crate::tools::error::ToolError;
 use crate::tools::input;
@@ -15,6 +18,8 @@ use crate::types::tool::{PreparedCall, Subject, ToolDefinition, ToolOutcome};
 pub(in crate::tools) enum SessionCall {
     TodoWrite(todo::WriteInput),
     TodoRead(todo::ReadInput),
+    AskUser(ask_user::Input),
+    ExitPlanMode(plan_mode::Input),
 }
 
 /// Parses a call of one of these tools; `None` for any other tool.
@@ -22,17 +27,21 @@ pub(in crate::tools) fn parse(call: &ToolCall) -> Result<Option<SessionCall>, To
     Ok(Some(match call.tool.as_str() {
         todo::WRITE => SessionCall::TodoWrite(input::parse(call)?),
         todo::READ => SessionCall::TodoRead(input::parse(call)?),
+        ask_user::NAME => SessionCall::AskUser(input::parse(call)?),
+        plan_mode::NAME => SessionCall::ExitPlanMode(input::parse(call)?),
         _ => return Ok(None),
     }))
 }
 
 pub(in crate::tools) fn prepare(
-    _context: &ToolContext,
+    context: &ToolContext,
     call: &SessionCall,
 ) -> Result<PreparedCall, ToolError> {
     match call {
         SessionCall::TodoWrite(input) => todo::prepare_write(input),
         SessionCall::TodoRead(_) => Ok(prepared_own(todo::READ, "Read the todo list", true)),
+        SessionCall::AskUser(input) => ask_user::prepare(input),
+        SessionCall::ExitPlanMode(input) => plan_mode::prepare(context, input),
     }
 }
 
@@ -40,6 +49,9 @@ pub(in crate::tools) fn run(context: &ToolContext, call: &SessionCall) -> Result
     match call {
         SessionCall::TodoWrite(input) => todo::run_write(input),
         SessionCall::TodoRead(_) => Ok(todo::run_read(&context.session_context.todos)),
+        // The engine gives this call its result.
+        SessionCall::AskUser(_) => Err(internal()),
+        SessionCall::ExitPlanMode(_) => Ok(plan_mode::run()),
     }
 }
 
@@ -54,6 +66,8 @@ pub(in crate::tools) fn cards() -> Vec<ToolDefinition> {
     vec![
         card(todo::WRITE, todo::WRITE_DESCRIPTION, input::schema::<todo::WriteInput>(), false),
         card(todo::READ, todo::READ_DESCRIPTION, input::schema::<todo::ReadInput>(), true),
+        card(ask_user::NAME, ask_user::DESCRIPTION, input::schema::<ask_user::Input>(), false),
+        card(plan_mode::NAME, plan_mode::DESCRIPTION, input::schema::<plan_mode::Input>(), false),
     ]
 }
 

@@ -67,6 +67,7 @@ impl Room {
             bash_timeout_ms: None,
             unreadable: Default::default(),
             blobs: None,
+            mode: Default::default(),
             todos: Arc::default(),
             commands: Vec::new(),
             agents: Arc::from([]),

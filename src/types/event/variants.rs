@@ -16,7 +16,7 @@ use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, SessionId, Tur
 use crate::types::message::{InputBlock, Message};
 use crate::types::model::{BlockKind, StopReason};
 use crate::types::permission::{Decision, OnTimeout, RuleKind, Scope};
-use crate::types::question::{Choice, Question, QuestionKind};
+use crate::types::question::{Choice, Question, QuestionKind, UserAnswer};
 use crate::types::reason::{
     DequeueReason, FeedbackBy, Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason,
     UsageReason,
@@ -789,8 +789,12 @@ pub enum Event {
         /// The call that it was about, if any.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         call_id: Option<CallId>,
-        /// The chosen option.
-        choice: Choice,
+        /// The chosen option of the kinds `unknown_outcome` and `resume`.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        choice: Option<Choice>,
+        /// With kind `question`: the answer to each question; empty if an abort settled them.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        answers: Vec<UserAnswer>,
         /// How it was settled: an answer, an abort or a submit.
         by: SettledBy,
     },

@@ -17,7 +17,7 @@ use crate::client::ui::question;
 use crate::client::ui::request_timing::{Pending, Phase, RequestTiming};
 use crate::types::ids::{PermissionId, QuestionId};
 use crate::types::permission::{Decision, RequestKind, Scope};
-use crate::types::question::Question;
+use crate::types::question::{Question, UserAnswer};
 use crate::types::session::PermissionRequest;
 
 /// How requests are answered.
@@ -62,6 +62,8 @@ pub(in crate::client) struct ApprovalPrompt {
     timing: RequestTiming,
     /// The outcome that Enter confirms.
     confirming: Option<Outcome>,
+    /// Answers to the first questions of the open request of the model.
+    answers: Vec<UserAnswer>,
 }
 
 impl ApprovalPrompt {
@@ -129,6 +131,7 @@ impl ApprovalPrompt {
     fn open(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
         if !self.questions.is_empty() {
             (self.words, self.confirming) = (None, None);
+            self.answers.clear();
         }
         // There is at most one reader: the old one ends before the new one begins.
         self.keys = None;
@@ -146,7 +149,10 @@ impl ApprovalPrompt {
     pub(in crate::client) fn update(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
         match self.timing.update(self.front(), now) {
             Some(Phase::Shown) => self.show_front(out),
-            Some(Phase::Answerable) => self.show_keys(out),
+            Some(Phase::Answerable) => {
+                self.show_keys(out)?;
+                self.begin_answer(out)
+            }
             Some(Phase::Hidden) | None => Ok(()),
         }
     }
@@ -165,11 +171,53 @@ impl ApprovalPrompt {
     }
 
     fn show_keys(&self, out: &mut Out) -> io::Result<()> {
-        match self.queue.front() {
-            _ if !self.questions.is_empty() => out.aside(&question::keys()),
-            Some(request) => show_keys(request, out),
-            None => Ok(()),
+        match (self.questions.front(), self.queue.front()) {
+            (Some(question), _) => out.aside(&question::keys(question)),
+            (None, Some(request)) => show_keys(request, out),
+            (None, None) => Ok(()),
         }
+    }
+
+    /// Opens the input line for the next answer to the model, if it asks.
+    fn begin_answer(&mut self, out: &mut Out) -> io::Result<()> {
+        let Some(question) = self.questions.front().filter(|question| question::is_typed(question)) else {
+            return Ok(());
+        };
+        self.words = Some(Editor::default());
+        out.prompt(&format!("  {}", question::input_mark(question, self.answers.len())), "")
+    }
+
+    /// Appends to the typed answer. The answers are sent once the last one is typed.
+    fn type_answer(&mut self, input: &Input, out: &mut Out) -> io::Result<Outcome> {
+        let (Some(question), Some(words)) = (self.questions.front(), &mut self.words) else {
+            return Ok(Outcome::Wait);
+        };
+        let at = self.answers.len();
+        let mark = format!("  {}", question::input_mark(question, at));
+        match type_words(words, input) {
+            Typed::More => out.prompt(&mark, words.text())?,
+            Typed::Back => {
+                words.clear();
+                out.prompt(&mark, "")?;
+            }
+            Typed::Done => {
+                let Some(asked) = question.questions.get(at) else { return Ok(Outcome::Wait) };
+                let parsed = question::parse(asked, words.text());
+                let (request_id, all) = (question.request_id, question.questions.len());
+                out.aside(&Line::default())?;
+                match parsed {
+                    Ok(answer) => self.answers.push(answer),
+                    Err(why) => out.aside(&Line::new(Tone::Bad, format!("  {why}")))?,
+                }
+                if self.answers.len() == all {
+                    self.words = None;
+                    let answers = std::mem::take(&mut self.answers);
+                    return Ok(Outcome::Choose(question::answers(request_id, answers)));
+                }
+                self.begin_answer(out)?;
+            }
+        }
+        Ok(Outcome::Wait)
     }
 
     /// Leaves raw mode.
@@ -205,6 +253,9 @@ impl ApprovalPrompt {
         self.timing.key_pressed(now);
         if self.words.is_some() && self.questions.is_empty() {
             return self.type_words(input, out);
+        }
+        if self.words.is_some() {
+            return self.type_answer(input, out);
         }
         if self.timing.phase() != Some(Phase::Answerable) {
             return Ok(Outcome::Wait);
@@ -294,7 +345,8 @@ impl ApprovalPrompt {
         if self.keys.is_none() && (!self.queue.is_empty() || !self.questions.is_empty()) {
             self.open(now, out)?;
             self.show_front(out)?;
-            return self.show_keys(out);
+            self.show_keys(out)?;
+            return self.begin_answer(out);
         }
         Ok(())
     }
@@ -325,6 +377,9 @@ impl ApprovalPrompt {
 type Pressed = (Outcome, Option<Line>);
 
 fn choose(question: &Question, key: char) -> Option<Pressed> {
+    if question::is_typed(question) {
+        return None;
+    }
     let choice = question::of_key(key)?;
     let params = question::params(question.request_id, choice.name());
     Some((Outcome::Choose(params), question::confirmation(choice)))
@@ -335,6 +390,7 @@ fn answer_request(request: &PermissionRequest, key: char) -> Option<Pressed> {
     let answer = prompt::answer_of(request, key)?;
     let outcome = match answer {
         Answer::Once => send(Decision::Allow, Scope::Once),
+        Answer::AcceptEdits => Outcome::Send(prompt::approval_with_edits(request)),
         Answer::Session => send(Decision::Allow, Scope::Session),
         Answer::Project => send(Decision::Allow, Scope::Project),
         Answer::Deny => send(Decision::Deny, Scope::Once),

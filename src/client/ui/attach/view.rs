@@ -23,12 +23,13 @@ pub(super) struct View {
 /// Lays out for a terminal of `columns` × `rows`; the view is at least one row lower than the terminal.
 pub(super) fn view(app: &App, columns: usize, rows: usize) -> View {
     let most = rows.saturating_sub(1).max(1);
-    let mark = match (app.denying, app.editing) {
-        (Some(_), _) => "because: ",
-        (None, Some(_)) => "input: ",
-        (None, None) => "› ",
+    let mark = match (app.denying, app.editing, app.questions.front()) {
+        (Some(_), ..) => "because: ".to_owned(),
+        (None, Some(_), _) => "input: ".to_owned(),
+        (None, None, Some(asked)) if app.is_asked() => question::input_mark(asked, app.answers.len()),
+        (None, None, _) => "› ".to_owned(),
     };
-    let (input, (row, column)) = app.editor.rows(mark, columns, INPUT_ROWS.min(most.div_ceil(2)));
+    let (input, (row, column)) = app.editor.rows(&mark, columns, INPUT_ROWS.min(most.div_ceil(2)));
     let below = vec![hint(app, columns)];
     let mut shown = Vec::new();
     if !app.tail.is_empty() {
@@ -60,7 +61,7 @@ fn request(app: &App, columns: usize, room: usize) -> Vec<Line> {
     if let Some(question) = app.questions.front() {
         let mut shown: Vec<Line> =
             question::shown(question).iter().flat_map(|line| line.wrap(columns)).collect();
-        let keys = keys(question::keys());
+        let keys = keys(question::keys(question));
         shown.truncate(room.saturating_sub(keys.len()).max(1));
         shown.extend(keys);
         return shown;
@@ -133,6 +134,8 @@ fn hint(app: &App, columns: usize) -> Line {
         "Esc puts your text aside, to answer · Enter sends it · Ctrl-C aborts the turn"
     } else if !app.progress.is_empty() {
         return Line::new(Tone::Dim, cut(&format!("… {}", app.progress), columns));
+    } else if app.is_asked() {
+        "Enter answers the question · Ctrl-C aborts the turn · Ctrl-D detaches"
     } else if !app.questions.is_empty() {
         "Enter continues with these words · Ctrl-C aborts the turn · Ctrl-D detaches"
     } else if app.is_busy() {

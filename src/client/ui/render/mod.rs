@@ -113,7 +113,7 @@ impl Transcript {
                 lines(vec![feedback::chosen(number.map(|number| number + 1), *by, origin)])
             }
             Event::QuestionRequested { question } => lines(question::shown(question)),
-            Event::QuestionResolved { kind, choice, by, .. } => {
+            Event::QuestionResolved { kind, choice, answers, by, .. } => {
                 let how = match by {
                     SettledBy::Submit => "continued by a further input".to_string(),
                     SettledBy::Abort => "no longer asked".into(),
@@ -121,7 +121,10 @@ impl Transcript {
                     | SettledBy::Timeout
                     | SettledBy::NoApprover
                     | SettledBy::Rule
-                    | SettledBy::Mode => choice.name().into(),
+                    | SettledBy::Mode => match choice {
+                        Some(choice) => choice.name().into(),
+                        None => answers.iter().map(question::answer_text).collect::<Vec<_>>().join(" · "),
+                    },
                 };
                 let who = envelope.origin.as_ref().map(|o| format!(" by {}", escape::line(&o.client)));
                 let what = kind.name().replace('_', " ");
@@ -237,6 +240,7 @@ impl Transcript {
             }
             ItemKind::UserMessage
             | ItemKind::ToolCall
+            | ItemKind::Plan
             | ItemKind::Compaction
             | ItemKind::Reasoning
             | ItemKind::Error => Vec::new(),
@@ -280,6 +284,7 @@ pub(in crate::client) fn asked_summary(request: &PermissionRequest) -> String {
     let summary = call_summary(&request.tool, &request.input);
     match request.kind {
         RequestKind::Tool => summary,
+        RequestKind::Plan => "carry out the plan".into(),
         RequestKind::Sandbox => format!("again, OUTSIDE THE SANDBOX: {summary}"),
     }
 }

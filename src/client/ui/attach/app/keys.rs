@@ -178,13 +178,39 @@ impl App {
             self.notice = "the session has ended and takes no more input".into();
             return None;
         }
+        if self.is_asked() {
+            return self.answer_typed();
+        }
         Some(Effect::Submit(self.editor.take_text()))
+    }
+
+    /// Whether the model asks and the question is shown, so that typed text is its answer.
+    pub(in crate::client::ui::attach) fn is_asked(&self) -> bool {
+        let is_shown = !matches!(self.timing.phase(), None | Some(Phase::Hidden));
+        is_shown && self.questions.front().is_some_and(question::is_typed)
+    }
+
+    /// Takes the typed text as the next answer. The answers are sent once the last one is typed.
+    fn answer_typed(&mut self) -> Option<Effect> {
+        let question = self.questions.front()?;
+        let asked = question.questions.get(self.answers.len())?;
+        match question::parse(asked, self.editor.text()) {
+            Ok(answer) => self.answers.push(answer),
+            Err(why) => {
+                self.notice = why;
+                return None;
+            }
+        }
+        self.editor.clear();
+        let (request_id, all) = (question.request_id, question.questions.len());
+        let is_complete = self.answers.len() == all;
+        is_complete.then(|| Effect::Answer(question::answers(request_id, std::mem::take(&mut self.answers))))
     }
 
     /// Whether a key answers the open request.
     fn is_answer(&self, key: char) -> bool {
         match (self.questions.front(), self.requests.front()) {
-            (Some(_), _) => question::of_key(key).is_some(),
+            (Some(question), _) => !question::is_typed(question) && question::of_key(key).is_some(),
             (None, _) if self.feedback.is_some() => self.chosen(key).is_some(),
             (None, Some(request)) => prompt::answer_of(request, key).is_some(),
             (None, None) => false,
@@ -194,6 +220,9 @@ impl App {
     /// The answer of a key, if a request is open; `None` if the key is only text.
     fn answer(&mut self, key: char) -> Option<Option<Effect>> {
         if let Some(question) = self.questions.front() {
+            if question::is_typed(question) {
+                return None;
+            }
             let choice = question::of_key(key)?;
             let effect = Effect::Answer(question::params(question.request_id, choice.name()));
             return Some(self.confirmed(key, effect, question::confirmation(choice)));
@@ -206,6 +235,7 @@ impl App {
         let answer = prompt::answer_of(request, key)?;
         let effect = match answer {
             Answer::Once => send(Decision::Allow, Scope::Once),
+            Answer::AcceptEdits => Effect::Approve(prompt::approval_with_edits(request)),
             Answer::Session => send(Decision::Allow, Scope::Session),
             Answer::Project => send(Decision::Allow, Scope::Project),
             Answer::Deny => send(Decision::Deny, Scope::Once),

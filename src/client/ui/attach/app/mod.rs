@@ -18,7 +18,7 @@ use crate::client::ui::undo;
 use crate::types::event::Event;
 use crate::types::ids::{ItemId, PermissionId, QuestionId};
 use crate::types::message::input_line;
-use crate::types::question::Question;
+use crate::types::question::{Question, UserAnswer};
 use crate::types::session::{PermissionRequest, SessionState, SessionView};
 
 /// Maximum rows of unfinished text below the history.
@@ -47,6 +47,8 @@ pub(super) struct App {
     pub(super) requests: VecDeque<PermissionRequest>,
     /// Questions that a restart has asked.
     pub(super) questions: VecDeque<Question>,
+    /// Answers to the first questions of the open request of the model.
+    pub(super) answers: Vec<UserAnswer>,
     /// The open choice between two answers of the model.
     pub(super) feedback: Option<(QuestionId, Vec<ItemId>)>,
     pub(super) editor: Editor,
@@ -93,6 +95,7 @@ impl App {
             tail: String::new(),
             requests: VecDeque::new(),
             questions: VecDeque::new(),
+            answers: Vec::new(),
             feedback: None,
             editor: Editor::default(),
             denying: None,
@@ -118,6 +121,10 @@ impl App {
         let phase = self.timing.update(front, now);
         if phase.is_some() || front.is_none() {
             self.confirming = None;
+        }
+        if phase == Some(Phase::Shown) && self.is_asked() && !self.editor.is_empty() {
+            // The text was begun before the question appeared, so it is no answer.
+            self.set_aside.push_str(&self.editor.take_text());
         }
         if phase == Some(Phase::Answerable) && std::mem::take(&mut self.has_early_key) {
             self.editor.clear();
@@ -223,6 +230,9 @@ impl App {
                 self.finish_tail();
                 for question in self.questions.iter().filter(|q| q.request_id == *request_id) {
                     self.history.extend(question::shown(question));
+                }
+                if self.questions.front().is_some_and(|q| q.request_id == *request_id) {
+                    self.answers.clear();
                 }
                 self.questions.retain(|q| q.request_id != *request_id);
             }
