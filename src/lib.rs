@@ -11,6 +11,7 @@ pub mod judge;
 pub mod proc;
 
 pub mod extensions;
+mod hooks;
 pub mod model;
 #[cfg(any(test, feature = "otel"))]
 pub mod otel;

@@ -23,6 +23,7 @@ pub const UNCOPIED_KINDS: &[&str] = &[
     "session.archived",
     "session.forked",
     "config.reloaded",
+    "hook.completed",
     "workspace.trust_required",
     "turn.queued",
     "turn.dequeued",

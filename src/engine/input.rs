@@ -7,6 +7,7 @@ use crate::types::blob::Blob;
 use crate::types::compaction::CompactRequest;
 use crate::types::event::{Event, Origin, SettledBy};
 use crate::types::history::{FileCheckpoint, RewoundFile};
+use crate::types::hook::HookRun;
 use crate::types::ids::{CallId, ItemId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::model::{Delta, ModelFault, ModelReply};
@@ -91,6 +92,8 @@ pub enum Busy {
 pub struct JudgedCall {
     /// Id of the call.
     pub call_id: CallId,
+    /// Arguments of a hook that replace the model's; the call was prepared with them.
+    pub updated_input: Option<serde_json::Value>,
     /// The prepared call and its verdict, or the result of a call that cannot run.
     pub result: Result<(PreparedCall, Verdict), ToolOutcome>,
 }
@@ -315,6 +318,15 @@ pub enum Input {
         call_id: CallId,
         /// How it ended.
         over: Box<Over>,
+    },
+    /// Hooks ran.
+    HooksRan {
+        /// The call that they were about, if any.
+        call_id: Option<CallId>,
+        /// The runs, in the order of the configuration.
+        runs: Vec<HookRun>,
+        /// For `stop`: the reason with which a hook makes the session continue.
+        continues: Option<String>,
     },
     /// A sub-agent raised a permission request, or one of its requests ended.
     SubagentEvent {

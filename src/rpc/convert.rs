@@ -183,6 +183,7 @@ pub(super) fn fault(error: SessionError) -> Fault {
         SessionError::Unsupported(path, why) => {
             Fault::new(Code::Unsupported, format!("{path}: {why}")).with("path", path)
         }
+        SessionError::HookDenied(_) => Fault::new(Code::InvalidParams, error.to_string()).with("path", "input").with("refused_by", "hook"),
         SessionError::Crashed => Fault::new(
             Code::Internal,
             "the session failed in an unforeseen way; its journal is kept: look at it and try again",

@@ -27,6 +27,7 @@ pub(super) async fn submit(
         expected_turn: p.expected_turn_id,
         options: p.options(),
         raw: p.raw,
+        runs_hooks: true,
         keyed,
         origin: caller.origin(),
     };

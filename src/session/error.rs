@@ -45,6 +45,8 @@ pub enum SessionError {
     },
     /// A value is known but not supported yet: the parameter's name and the reason.
     Unsupported(&'static str, String),
+    /// A hook of the user refused the input: its reason.
+    HookDenied(String),
     /// The journal exceeds its size limit, in bytes.
     JournalFull {
         /// Current size in bytes.
@@ -83,6 +85,7 @@ impl fmt::Display for SessionError {
                 "the journal holds {held} bytes and [limits] journal_size allows {most}: delete sessions, or raise \
                  it; nothing was taken in"
             ),
+            SessionError::HookDenied(reason) => write!(f, "a hook refused the input: {reason}"),
             SessionError::ShuttingDown => f.write_str("the daemon is stopping"),
             SessionError::Crashed => f.write_str("the session failed in an unforeseen way"),
             SessionError::Policy(error) => error.fmt(f),

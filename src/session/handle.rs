@@ -24,6 +24,7 @@ use crate::types::background::BackgroundCommand;
 use crate::types::compaction::CompactRequest;
 use crate::types::context_view::ContextView;
 use crate::types::event::Origin;
+use crate::types::hook::HookRun;
 use crate::types::ids::{CallId, Seq, SessionId, TurnId};
 use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
 use crate::types::permission::RuleKind;
@@ -159,6 +160,11 @@ impl SessionHandle {
         command: CommandSubmission,
     ) -> Result<SubmitOutcome, SessionError> {
         self.ask(|reply| SessionCommand::Command(Box::new(command), reply)).await
+    }
+
+    /// Records runs of hooks that belong to no call.
+    pub(super) async fn record_hooks(&self, runs: Vec<HookRun>) -> Result<(), SessionError> {
+        self.ask(|reply| SessionCommand::HooksRan(runs, reply)).await
     }
 
     /// What the session's task knows and the summary does not show.

@@ -15,6 +15,7 @@ mod file_checkpoints;
 mod grant_outbox;
 mod handle;
 mod history;
+mod hooks;
 mod idempotency;
 mod journal_copy;
 mod lease;

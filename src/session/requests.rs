@@ -26,6 +26,8 @@ pub struct Submission {
     pub options: TurnOptions,
     /// Whether the text goes to the model even if it looks like a command or a note.
     pub raw: bool,
+    /// Whether the user's hooks see the input. They do not see what the daemon itself submits.
+    pub runs_hooks: bool,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
     /// The client that sent it.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 
 use crate::engine;
+use crate::hooks::Hook;
 use crate::judge::Rules;
 use crate::model::Models;
 use crate::policy::Policies;
@@ -37,6 +38,8 @@ pub struct Settings {
     pub rules: Arc<Rules>,
     /// The same rules one by one, with their files.
     pub configured: Arc<[ConfiguredRule]>,
+    /// The hooks of the configuration.
+    pub hooks: Arc<[Hook]>,
     /// The user's home folder.
     pub home: PathBuf,
     /// The user's folder with an `AGENTS.md` for all projects.

@@ -1,6 +1,7 @@
 //! The tools for the session: their definitions, and the lifecycle of a call: find, parse, validate, run.
 //! Judging happens in another module, between validating and running.
 
+use std::ffi::OsString;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -228,6 +229,12 @@ impl Toolbox {
         let root = self.settings.sandbox.temp.clone();
         let swept = tokio::task::spawn_blocking(move || shell::sweep_temp(&root, &found, &kept)).await;
         swept.unwrap_or(0)
+    }
+
+    /// The environment of programs that the user configured, such as hooks: that of commands.
+    #[must_use]
+    pub fn environment(&self) -> Vec<(OsString, OsString)> {
+        shell::environment(&self.settings)
     }
 
     /// The definitions for models, always in the same order.

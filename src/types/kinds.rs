@@ -69,6 +69,7 @@ impl Event {
             Event::SubagentStarted { .. } => "subagent.started",
             Event::SubagentCompleted { .. } => "subagent.completed",
             Event::SessionInherited { .. } => "session.inherited",
+            Event::HookCompleted { .. } => "hook.completed",
             Event::PermissionRuleAdded { .. } => "permission.rule_added",
             Event::PermissionRuleRemoved { .. } => "permission.rule_removed",
             Event::QuestionRequested { .. } => "question.requested",

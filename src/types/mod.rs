@@ -12,6 +12,7 @@ pub mod depth;
 pub mod event;
 pub mod hex;
 pub mod history;
+pub mod hook;
 pub mod ids;
 pub mod invisible_chars;
 pub mod item;

@@ -40,14 +40,14 @@ const VERSION: &str = "agentd workspace 1";
 const SETTINGS: &str = ".agentd/config.toml";
 /// Files in a workspace that are bound by trust, and what is used of them in this version.
 const BOUND: [(&str, &str); 8] = [
-    (".agentd/hooks", "not used yet"),
-    (".agentd/agents", "not used yet"),
+    (".agentd/hooks", "hooks: commands that run here"),
+    (".agentd/agents", "agents"),
     (".agentd/commands", "slash commands"),
     (".agentd/skills", "not used yet"),
     (".mcp.json", "not used yet"),
     (".mcprc", "not used yet"),
-    (".claude", "slash commands; the rest is not used yet"),
-    (".kode", "slash commands; the rest is not used yet"),
+    (".claude", "slash commands, agents, and hooks: commands that run here"),
+    (".kode", "slash commands and agents"),
 ];
 
 /// A file below the workspace as the scan read it: its path below the workspace, and its content or the reason
@@ -220,7 +220,8 @@ impl Walk<'_> {
     /// Returns the content of a wanted file to the caller of the scan.
     fn collect(&mut self, path: &Path, content: impl FnOnce() -> Result<Vec<u8>, String>) {
         let is_markdown = path.extension().is_some_and(|ending| ending == "md");
-        if is_markdown && self.folders.iter().any(|folder| path.starts_with(folder)) {
+        let is_wanted = |wanted: &PathBuf| wanted == path || is_markdown && path.starts_with(wanted);
+        if self.folders.iter().any(is_wanted) {
             self.files.push((path.to_owned(), content()));
         }
     }

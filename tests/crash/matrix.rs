@@ -179,6 +179,12 @@ pub const ROWS: &[Row] = &[
         &["C25.stored", "C25.partly", "C25.restored"],
         "the file is unchanged; the conversation is not rewound, and a repeated rewind completes it",
     ),
+    row(
+        "C26",
+        "a sub-agent: reserved and named in the journal of its parent, its session created, its task submitted",
+        &["C26.reserved", "C26.created", "C26.submitted"],
+        "the parent follows the same session, which gets its task once; the turn ends with its result",
+    ),
 ];
 
 /// Rows, or parts of rows, that need an unbuilt part. The issue that builds the part closes the row.
@@ -196,7 +202,7 @@ fn unbuilt_matrix_rows_are_listed_and_counted() {
 #[test]
 fn every_specified_crash_row_is_in_matrix() {
     let ids: Vec<String> = ROWS.iter().map(|row| row.id.to_owned()).collect();
-    assert_eq!(ids, (1..=25).map(|n| format!("C{n}")).collect::<Vec<_>>());
+    assert_eq!(ids, (1..=26).map(|n| format!("C{n}")).collect::<Vec<_>>());
     for row in ROWS {
         for point in row.points {
             assert_eq!(point.split('.').next(), Some(row.id), "{point} stands in the row of {}", row.id);

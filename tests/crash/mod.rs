@@ -14,6 +14,7 @@ mod rows_model;
 mod rows_outside;
 mod rows_questions;
 mod rows_rewind;
+mod rows_subagents;
 mod rows_turns;
 mod story;
 mod witness;

@@ -27,6 +27,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("store", 2, &["types", "crash", "sync"]),
     ("model", 2, &["types", "crash", "sync", "proc"]),
     ("extensions", 2, &["types", "crash"]),
+    ("hooks", 2, &["types", "crash", "proc"]),
     ("tools", 3, &["types", "crash", "sync", "proc", "extensions"]),
     ("workspace", 2, &["types", "crash", "sync", "proc", "judge"]),
     // `proc` for the parents of a peer.
@@ -46,6 +47,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
             "store",
             "model",
             "extensions",
+            "hooks",
             "tools",
             "workspace",
         ],
@@ -66,6 +68,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
             "judge",
             "policy",
             "store",
+            "hooks",
             "model",
             "tools",
             "workspace",

@@ -121,10 +121,9 @@ async fn unsupported_parameter_is_refused_and_not_ignored() {
     let daemon = TestDaemon::start().await;
     let cwd = daemon.workspace();
     let mut raw = daemon.raw().await;
-    for (method, params, path) in [
-        ("session.create", json!({"cwd": cwd, "agent": "reviewer"}), "agent"),
-        ("session.create", json!({"cwd": cwd, "coordinator": true}), "coordinator"),
-    ] {
+    for (method, params, path) in
+        [("session.create", json!({"cwd": cwd, "coordinator": true}), "coordinator")]
+    {
         let line = call(method, params.clone());
         let refusal = check(&mut raw, &line, json!(7), -32602, "unsupported").await;
         assert_eq!(refusal.data["path"], json!(path), "{method} {params}: {refusal:?}");

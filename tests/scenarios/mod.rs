@@ -28,6 +28,7 @@ mod fetch;
 mod files;
 mod fork;
 mod framings;
+mod hooks;
 mod idempotency;
 mod interrupted_stream;
 mod isolation;

@@ -18,6 +18,7 @@ use crate::daemon::wiring::sandbox::{
     web_proxy,
 };
 use crate::engine;
+use crate::hooks::own_hooks;
 use crate::judge::Rules;
 use crate::session::{Components, ConfiguredRule, Settings};
 use crate::tools::{self, SpoolSettings, Toolbox};
@@ -123,6 +124,9 @@ pub(super) fn components(
         }),
         rules: Arc::new(rules),
         configured: configured(config),
+        hooks: own_hooks(&config.hooks)
+            .map_err(|error| config.wrong(&["hooks"], format!("[hooks]: {}", error.0)))?
+            .into(),
         home: places.home.clone(),
         user_dir: Some(places.config_dir.clone()),
         config_files: config.files.clone(),

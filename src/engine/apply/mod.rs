@@ -27,6 +27,7 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "session.attached",
     "session.detached",
     "config.reloaded",
+    "hook.completed",
     "turn.phase",
     "turn.prompt_built",
     "turn.parked",
@@ -180,6 +181,7 @@ impl State {
             | Event::ConfigReloaded { .. }
             | Event::TurnParked {}
             | Event::StreamIdle { .. }
+            | Event::HookCompleted { .. }
             | Event::FileCheckpointed { .. }
             | Event::FileChanged { .. } => {}
         }

@@ -46,13 +46,19 @@ impl State {
                     folder: request.cwd.clone(),
                     digest: request.digest.clone(),
                 };
+                // A hook may have replaced the arguments.
+                if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == request.call_id)
+                    && request.input != call.call.input
+                {
+                    call.edited = Some(request.input.clone());
+                }
                 set_stage(turn, request.call_id, stage);
             }
             Event::PermissionResolved { request_id, call_id, updated_input, .. } => {
                 let session_id = self.session_id;
                 if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id) {
                     // A second run keeps the arguments of the first: they were settled before.
-                    if call.blocked_run.is_none() {
+                    if call.blocked_run.is_none() && updated_input.is_some() {
                         call.edited.clone_from(updated_input);
                     }
                     settled(call, session_id, &envelope.event);

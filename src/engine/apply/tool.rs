@@ -51,7 +51,12 @@ impl State {
                     turn.calls.sort_by_key(place);
                 }
             }
-            Event::ToolStatus { call_id, prepared, allowed_by } => {
+            Event::ToolStatus { call_id, prepared, allowed_by, updated_input } => {
+                if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id)
+                    && updated_input.is_some()
+                {
+                    call.edited.clone_from(updated_input);
+                }
                 let (prepared, allowed_by) = (Arc::new(prepared.clone()), allowed_by.clone());
                 let stage = Stage::Ready { prepared, allowed_by, bound: None };
                 set_stage(turn, *call_id, stage);

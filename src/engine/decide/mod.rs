@@ -11,6 +11,7 @@ mod context;
 pub(super) mod fallback;
 mod feedback;
 pub(super) mod fork;
+mod hooks;
 pub(super) mod message;
 pub(super) mod model_reply;
 mod model_request;
@@ -77,6 +78,7 @@ impl Engine {
                 builder.tool_done(call_id, *outcome, duration_ms)
             }
             Input::CommandOver { call_id, over } => builder.command_over(call_id, *over),
+            Input::HooksRan { call_id, runs, continues } => builder.hooks_ran(call_id, runs, continues),
             Input::SubagentEvent { call_id, event } => builder.subagent_event(call_id, *event),
             Input::SubagentDone { call_id, done, duration_ms } => {
                 builder.subagent_done(call_id, *done, duration_ms);

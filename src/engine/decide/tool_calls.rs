@@ -104,7 +104,7 @@ impl PlanBuilder<'_> {
                 Err(_) if is_part => {}
                 Ok((prepared, verdict)) if is_part && needs_user(&prepared, &verdict) => {}
                 Err(outcome) => self.complete(judged.call_id, outcome, 0),
-                Ok((prepared, verdict)) => self.judged(&call, prepared, verdict),
+                Ok((prepared, verdict)) => self.judged(&call, prepared, verdict, judged.updated_input),
             }
         }
         self.advance_tools();
@@ -158,7 +158,14 @@ impl PlanBuilder<'_> {
         }
     }
 
-    fn judged(&mut self, call: &Call, prepared: PreparedCall, verdict: Verdict) {
+    /// `updated_input`: arguments of a hook that replace the model's.
+    fn judged(
+        &mut self,
+        call: &Call,
+        prepared: PreparedCall,
+        verdict: Verdict,
+        updated_input: Option<serde_json::Value>,
+    ) {
         let call_id = call.call.call_id;
         let is_plan = matches!(prepared.subject, Subject::ProposedPlan(_));
         match (verdict.verdict, &prepared.subject) {
@@ -166,7 +173,10 @@ impl PlanBuilder<'_> {
             (VerdictKind::Allow, _) => {
                 let allowed_by = verdict.rule.unwrap_or(verdict.reason);
                 let prepared = PreparedCall { diff: None, ..prepared };
-                self.push_item(call.item_id, Event::ToolStatus { call_id, prepared, allowed_by });
+                self.push_item(
+                    call.item_id,
+                    Event::ToolStatus { call_id, prepared, allowed_by, updated_input },
+                );
             }
             (VerdictKind::Deny, _) => {
                 let outcome = ToolOutcome {
@@ -184,13 +194,18 @@ impl PlanBuilder<'_> {
             }
             (VerdictKind::Ask, _) => {
                 let (deadline_ms, on_timeout) = self.deadline().unzip();
+                let shown = ToolCall {
+                    input: updated_input.unwrap_or_else(|| call.call.input.clone()),
+                    ..(*call.call).clone()
+                };
+                let digest = self.state.digest(&shown);
                 let request = PermissionRequest {
                     request_id: self.mint.permission(),
                     child_session_id: None,
                     kind: if is_plan { RequestKind::Plan } else { RequestKind::Tool },
                     call_id,
                     tool: call.call.tool.clone(),
-                    input: call.call.input.clone(),
+                    input: shown.input,
                     summary: prepared.summary,
                     subject: prepared.subject,
                     reason: verdict.reason,
@@ -202,7 +217,7 @@ impl PlanBuilder<'_> {
                     deadline_ms,
                     on_timeout,
                     cwd: self.state.cwd.to_string_lossy().into_owned(),
-                    digest: self.state.digest(&call.call),
+                    digest,
                 };
                 self.push_item(
                     call.item_id,

@@ -38,7 +38,7 @@ impl ReferenceModel {
                 self.items.insert(envelope.seq, (ItemKind::ToolCall, ItemStatus::Running));
                 self.turn.as_mut().ok_or("a call belongs to a turn")?.calls.push(*call_id);
             }
-            Event::ToolStatus { call_id, prepared, allowed_by } => {
+            Event::ToolStatus { call_id, prepared, allowed_by, .. } => {
                 let call = self.open_call(*call_id)?;
                 property!(call.asked.is_none() && !call.allowed, "a call is judged once");
                 property!(!allowed_by.is_empty(), "an allowed call has a reason");

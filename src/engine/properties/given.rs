@@ -140,6 +140,7 @@ pub fn prepared(turn_id: TurnId, mode: Mode, calls: &[Arc<ToolCall>], fates: &[F
         .enumerate()
         .map(|(at, call)| JudgedCall {
             call_id: call.call_id,
+            updated_input: None,
             result: judged(fates.get(at).copied().unwrap_or(allow)),
         })
         .collect();

@@ -316,6 +316,13 @@ pub fn too_many_commands(most: usize, running: &[BashId]) -> String {
     )
 }
 
+/// A hook on the end of the turn wants that the work goes on.
+pub fn stop_hook(reason: &str) -> String {
+    format!(
+        "<reminder>A hook of the user ran at the end of your turn and says that the work is not done:</reminder>\n{reason}"
+    )
+}
+
 /// The call exceeds the limit of sub-agents.
 pub fn too_many_subagents(most: usize) -> String {
     if most == 0 {

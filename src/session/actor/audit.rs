@@ -46,7 +46,7 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
     match &fact.event {
         // The sub-agent's own event is in the log.
         event if event.shows_request_of().is_some() => None,
-        Event::ToolStatus { call_id, allowed_by, prepared } => {
+        Event::ToolStatus { call_id, allowed_by, prepared, .. } => {
             // A rule, or another reason for the permission as text: the mode or a built-in table.
             let is_rule = allowed_by.parse::<Rule>().is_ok();
             let reason =

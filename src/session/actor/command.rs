@@ -16,6 +16,7 @@ use crate::session::requests::{
 use crate::types::compaction::CompactRequest;
 use crate::types::context_view::ContextView;
 use crate::types::event::Origin;
+use crate::types::hook::HookRun;
 use crate::types::ids::{CallId, PermissionId, Seq, TurnId};
 use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
 use crate::types::permission::RuleKind;
@@ -32,6 +33,8 @@ pub(in crate::session) enum SessionCommand {
     Compact(Box<CompactRequest>, Option<IdempotencyKey>, Origin, ReplyTo<SubmitOutcome>),
     /// What fills the context window.
     Context(ReplyTo<ContextView>),
+    /// Hooks ran that belong to no call.
+    HooksRan(Vec<HookRun>, ReplyTo<()>),
     Command(Box<CommandSubmission>, ReplyTo<SubmitOutcome>),
     Facts(ReplyTo<SessionFacts>),
     /// What a caller needs to prepare changed arguments of a pending call.

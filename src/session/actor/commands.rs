@@ -49,6 +49,10 @@ impl Actor {
                 let now = Now { at: self.shared.clock.now(), seed: self.state.seeds.next_seed() };
                 let _ = reply.send(Ok(self.engine.context(now)));
             }
+            SessionCommand::HooksRan(runs, reply) => {
+                let ran = Input::HooksRan { call_id: None, runs, continues: None };
+                let _ = reply.send(self.decide_and_commit(ran, false).await.map(|_| ()));
+            }
             SessionCommand::Command(command, reply) => {
                 let _ = reply.send(self.answer_command(*command).await);
             }
@@ -250,6 +254,7 @@ fn refuse_command(command: SessionCommand) {
         SessionCommand::Submit(_, _, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Compact(.., reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Context(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::HooksRan(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Command(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Facts(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::EditContext(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),

@@ -8,6 +8,7 @@ mod commands;
 mod commit;
 mod crash_points;
 pub(super) mod effects;
+mod hooks;
 pub(super) mod journal;
 mod queue;
 mod rewind;
@@ -117,6 +118,8 @@ struct LoopState {
     evict: bool,
     /// The running turn used a tool that may change the repository.
     may_have_changed_repository: bool,
+    /// How often in a row a hook made the session continue.
+    stop_hook_rounds: u32,
     spans: TurnSpans,
     seeds: Seeds,
 }
@@ -377,6 +380,7 @@ impl Actor {
     /// sandbox.
     fn note_end_of_work(&mut self, input: &mut Input) {
         match input {
+            Input::HooksRan { continues: Some(_), .. } => self.state.stop_hook_rounds += 1,
             Input::ToolDone { call_id, outcome, .. } => {
                 self.note_survivors(journal::survivors(outcome.detail.as_ref()));
                 if self.state.call_aborts.contains_key(call_id) {

@@ -35,7 +35,8 @@ impl Actor {
                     sections: Vec::new(),
                     agent: spec.agent.map(|agent| agent.prompt).filter(|prompt| !prompt.is_empty()),
                 };
-                self.effects.gather(request, lists_agents);
+                let mode = self.engine.mode().name();
+                self.effects.gather(self.id, mode, request, lists_agents);
             }
             Effect::CheckContext { turn_id } => {
                 let spec = self.engine.spec();

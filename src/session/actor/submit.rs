@@ -20,7 +20,7 @@ impl Actor {
         input: SubmittedInput,
     ) -> Result<SubmitOutcome, SessionError> {
         crash::point("C1.received");
-        let Submission { when_busy, expected_turn, options, raw: _, keyed, origin } = submission;
+        let Submission { when_busy, expected_turn, options, keyed, origin, .. } = submission;
         if let Some(model) = &options.model {
             let budgets = options.budgets.unwrap_or(self.engine.spec().budgets);
             check_money(&self.shared.components(), model, budgets)?;
@@ -32,6 +32,7 @@ impl Actor {
             return Err(SessionError::Refused(Refusal::EmptyInput));
         };
         let idempotency = keyed.and_then(|keyed| keyed.row(method::SUBMIT, self.id, &submitted));
+        self.state.stop_hook_rounds = 0;
         crash::point("C1.decided");
         self.commit(UnwrittenPlan { idempotency, ..UnwrittenPlan::new(decision) }).await?;
         self.recheck_trust();

@@ -9,6 +9,7 @@ use crate::types::event::{Envelope, Event};
 impl Actor {
     /// Answers callers that waited for this event.
     pub(super) fn on_event(&mut self, fact: &Envelope) {
+        self.run_hooks_of(&fact.event);
         match &fact.event {
             Event::TurnCompleted { .. } => {
                 let aborted = std::mem::take(&mut self.state.aborted);

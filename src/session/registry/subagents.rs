@@ -128,15 +128,15 @@ impl Registry {
                     "The daemon stopped before the sub-agent started. Start it again if it is still needed.";
                 return Ok(Some(Err(ToolOutcome::failed("not_started", text))));
             };
-            crate::crash::point("C27.reserved");
+            crate::crash::point("C26.reserved");
             self.create_subagent(id, parent, *new).await?;
         }
-        crate::crash::point("C27.created");
+        crate::crash::point("C26.created");
         let turn_id = match prompt {
             Some(prompt) => Some(self.submit_task(id, parent.call_id, prompt).await?),
             None => None,
         };
-        crate::crash::point("C27.submitted");
+        crate::crash::point("C26.submitted");
         let follower =
             SubagentFollower { registry: self, id, call_id: parent.call_id, turn_id, report, stop };
         follower.follow().await
@@ -217,6 +217,7 @@ impl Registry {
             expected_turn: None,
             options: TurnOptions::default(),
             raw: true,
+            runs_hooks: false,
             keyed: Some(IdempotencyKey { key: format!("task-{call_id}"), digest: call_id.to_string() }),
             origin: daemon(),
         };

@@ -1,11 +1,17 @@
 //! `Registry::submit`.
 
+use std::path::Path;
+
 use crate::engine::typed_line;
+use crate::hooks::HookInput;
 use crate::session::error::SessionError;
+use crate::session::hooks;
 use crate::session::idempotency::{method, remembered};
 use crate::session::registry::Registry;
 use crate::session::requests::{Submission, SubmittedInput};
+use crate::types::hook::{HookDecision, HookEvent};
 use crate::types::ids::SessionId;
+use crate::types::message::{InputBlock, input_text};
 use crate::types::outcome::SubmitOutcome;
 
 impl Registry {
@@ -30,7 +36,10 @@ impl Registry {
         }
         submission.options = self.known_options(id, submission.options).await?;
         self.inner.shared.check_journal_quota()?;
-        let input = input.await?;
+        let mut input = input.await?;
+        if submission.runs_hooks {
+            self.run_input_hooks(id, &mut input).await?;
+        }
         let line = if submission.raw { None } else { typed_line(&input.blocks) };
         let submitted = match line {
             Some(line) => self.submit_line(id, submission, line).await,
@@ -43,5 +52,37 @@ impl Registry {
             Err(conflict @ SessionError::Conflict(_)) => Err(conflict.into()),
             Ok(None) | Err(_) => Err(error.into()),
         }
+    }
+
+    /// Runs the hooks that see a user's input. They may refuse it or add text for the model.
+    async fn run_input_hooks(&self, id: SessionId, input: &mut SubmittedInput) -> Result<(), SessionError> {
+        let handle = self.open(id).await?;
+        let facts = handle.facts().await?;
+        let cwd = Path::new(&facts.spec.cwd);
+        let found = hooks::load(&self.inner.shared, cwd, &[HookEvent::UserPromptSubmit]).await;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let about = HookInput {
+            prompt: Some(input_text(&input.blocks)),
+            ..HookInput::new(
+                HookEvent::UserPromptSubmit,
+                id.to_string(),
+                facts.spec.cwd.clone(),
+                facts.mode.name(),
+            )
+        };
+        let answers = found.run(&about).await;
+        if !answers.runs.is_empty() {
+            handle.record_hooks(answers.runs).await?;
+        }
+        if answers.decision == Some(HookDecision::Deny) {
+            return Err(SessionError::HookDenied(answers.reason));
+        }
+        if !answers.context.is_empty() {
+            let text = format!("<reminder>From a hook of the user:</reminder>\n{}", answers.context);
+            input.blocks.push(InputBlock::Text { text });
+        }
+        Ok(())
     }
 }

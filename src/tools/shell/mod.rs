@@ -17,6 +17,9 @@ mod sandbox;
 mod spool;
 mod sweep;
 
+use std::ffi::OsString;
+
+use crate::tools::settings::Settings;
 use crate::types::tool::Confinement;
 pub use background::Running;
 pub(super) use background::start;
@@ -35,6 +38,13 @@ pub(super) use sandbox::{
 pub(super) use spool::Spools;
 pub use sweep::Swept;
 pub(super) use sweep::sweep;
+
+/// The environment that programs of the user get: that of commands, without the marks of a call.
+pub(super) fn environment(settings: &Settings) -> Vec<(OsString, OsString)> {
+    let mut variables = environment::scrub(std::env::vars_os(), &settings.env_allow, &settings.home);
+    variables.push(("AGENTD_INSTANCE".into(), settings.instance.clone().into()));
+    variables
+}
 
 /// The confinement of a command, and its description for users.
 pub(super) fn confinement_label(choice: sandbox::Choice) -> (Confinement, &'static str) {

@@ -12,6 +12,7 @@ use crate::types::background::{BackgroundEnd, BackgroundRead, BackgroundState, B
 use crate::types::blob::{Attachment, BlobRef};
 use crate::types::compaction::{CompactStage, CompactTrigger, WindowEdit};
 use crate::types::history::{FileCheckpoint, ForkedFrom, RewoundHistory};
+use crate::types::hook::HookRun;
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, SessionId, TurnId};
 use crate::types::message::{InputBlock, Message};
 use crate::types::model::{BlockKind, StopReason};
@@ -511,6 +512,9 @@ pub enum Event {
         prepared: PreparedCall,
         /// The rule, mode or request that allows it.
         allowed_by: String,
+        /// Arguments of a hook, which replace the model's.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        updated_input: Option<Value>,
     },
     /// Execution starts. The event is written and synced before the tool runs.
     #[serde(rename = "tool.started")]
@@ -755,6 +759,16 @@ pub enum Event {
     SessionInherited {
         /// The files that the other session has read.
         reads: Vec<ReadRecord>,
+    },
+    /// A hook ran.
+    #[serde(rename = "hook.completed")]
+    HookCompleted {
+        /// The call that it was about, if any.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        call_id: Option<CallId>,
+        /// The run.
+        #[serde(flatten)]
+        run: HookRun,
     },
     /// A permission rule was added to this session.
     #[serde(rename = "permission.rule_added")]

@@ -26,12 +26,14 @@ use crate::types::ids::{CallId, Seq, SessionId};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock};
 use crate::workspace;
 use blobs::Own;
+use hooks::HookCache;
 use rate_limiter::RateLimiter;
 use subagents::SubagentHost;
 
 mod background;
 pub(in crate::session) mod blobs;
 pub(in crate::session) mod context_check;
+pub(in crate::session) mod hooks;
 pub(in crate::session) mod media;
 pub(in crate::session) mod rate_limiter;
 pub(in crate::session) mod subagents;
@@ -71,6 +73,7 @@ pub(in crate::session) struct EffectRunner {
     subagents: JoinSet<Option<Input>>,
     subagent_stops: HashMap<CallId, CancellationToken>,
     host: Arc<dyn SubagentHost>,
+    hook_cache: HookCache,
     /// If set, all background tasks stop, including those that are being started.
     none_goes_on: Option<KilledBy>,
     /// Boxed: a tokio queue allocates space for 32 entries.
@@ -165,6 +168,7 @@ impl EffectRunner {
             subagents: JoinSet::new(),
             subagent_stops: HashMap::new(),
             host,
+            hook_cache: HookCache::default(),
             none_goes_on: None,
             reports,
             report,
@@ -309,9 +313,20 @@ impl EffectRunner {
     }
 
     /// Builds the system prompt. `lists_agents`: it lists the agents for `Task`.
-    pub fn gather(&mut self, mut request: workspace::Request, lists_agents: bool) {
-        let shared = Arc::clone(&self.shared);
+    pub fn gather(
+        &mut self,
+        session_id: SessionId,
+        mode: &'static str,
+        mut request: workspace::Request,
+        lists_agents: bool,
+    ) {
+        let (shared, report) = (Arc::clone(&self.shared), self.report.clone());
         self.start(async move {
+            let (section, ran) = hooks::at_session_start(&shared, session_id, &request.cwd, mode).await;
+            request.sections.extend(section);
+            if let Some(ran) = ran {
+                report.send(Box::new(ran)).await.ok()?;
+            }
             if lists_agents {
                 match agents::load(&shared, &request.cwd).await {
                     Ok(list) => request.sections.push(list.prompt_section()),

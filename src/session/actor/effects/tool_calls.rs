@@ -12,15 +12,18 @@ use tracing::{Instrument as _, Span, info_span};
 
 use crate::crash;
 use crate::engine::{Input, JudgedCall};
+use crate::session::actor::effects::hooks;
 use crate::session::actor::effects::{EffectResult, EffectRunner, PIECES};
 use crate::session::agents;
 use crate::session::call_context::CallContext;
 use crate::session::effective_rules;
 use crate::session::effective_rules::EffectiveRules;
+use crate::session::hooks as session_hooks;
 use crate::session::shared::Components;
 use crate::tools::{FileState, FileVersion, SessionContext, ToolError};
 use crate::types::blob::{Blob, BlobRef};
 use crate::types::history::FileCheckpoint;
+use crate::types::hook::HookEvent;
 use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::permission::{Mode, Verdict};
@@ -49,6 +52,7 @@ impl EffectRunner {
     ) -> PendingPreparation {
         let (shared, components) = (Arc::clone(&self.shared), self.shared.components());
         let (blobs, runtime, mode) = (Arc::clone(&self.blobs), Handle::current(), call_context.mode);
+        let (cache, report) = (self.hook_cache.clone(), self.report.clone());
         let given: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
         let unwanted = CancellationToken::new();
         let wanted = unwanted.clone().drop_guard();
@@ -60,7 +64,7 @@ impl EffectRunner {
                 let found = runtime.block_on(agents::load(&shared, &session_context.workspace));
                 session_context.agents = found.map(|list| list.agents).unwrap_or_default().into();
             }
-            let look = |call: &Arc<ToolCall>| {
+            let look = |call: &ToolCall| {
                 let prepared = desk.prepare(call, &session_context)?;
                 Ok(effective_rules::judge_call(
                     &effective,
@@ -70,15 +74,47 @@ impl EffectRunner {
                     prepared,
                 ))
             };
-            let look = |call: &Arc<ToolCall>| {
+            let look = |call: &ToolCall| {
                 let looked = std::panic::catch_unwind(AssertUnwindSafe(|| look(call)));
                 let result = match looked {
                     Ok(looked) => looked.map_err(|refusal: ToolError| ToolOutcome::from(refusal)),
                     Err(_) => Err(panicked()),
                 };
-                JudgedCall { call_id: call.call_id, result }
+                JudgedCall { call_id: call.call_id, updated_input: None, result }
             };
-            calls.iter().take_while(|_| !unwanted.is_cancelled()).map(look).collect()
+            let workspace = &call_context.session_context.workspace;
+            let found = runtime.block_on(session_hooks::load(&shared, workspace, &[HookEvent::PreToolUse]));
+            let mut judged: Vec<JudgedCall> =
+                calls.iter().take_while(|_| !unwanted.is_cancelled()).map(|call| look(call)).collect();
+            if found.is_empty() {
+                return judged;
+            }
+            // Hooks of all calls run at the same time. A call that cannot run needs none.
+            let runs = calls.iter().zip(&judged).map(|(call, judged)| async {
+                let is_possible = judged.result.is_ok() && !unwanted.is_cancelled();
+                if is_possible {
+                    hooks::before_call(&found, &cache, call, &call_context).await
+                } else {
+                    Default::default()
+                }
+            });
+            let answers = runtime.block_on(futures_util::future::join_all(runs));
+            for ((call, judged), answers) in calls.iter().zip(&mut judged).zip(answers) {
+                if let Some(input) = hooks::replaced(call, &answers) {
+                    judged.result = look(&ToolCall { input: input.clone(), ..(**call).clone() }).result;
+                    judged.updated_input = Some(input);
+                }
+                if let Ok((_, verdict)) = &mut judged.result {
+                    *verdict = hooks::combine(verdict.clone(), &answers, &call_context);
+                }
+                if !answers.runs.is_empty() {
+                    let ran =
+                        Input::HooksRan { call_id: Some(call.call_id), runs: answers.runs, continues: None };
+                    // Fails if the session has ended.
+                    let _ = report.blocking_send(Box::new(ran));
+                }
+            }
+            judged
         });
         PendingPreparation { looked, turn_id, mode, given, _wanted: wanted }
     }
@@ -171,7 +207,10 @@ impl EffectRunner {
             };
             // The tool continues while its output waits for the journal.
             let outcome = relayed(call_id, run, pieces, &report).await?;
-            let outcome = outcome.unwrap_or_else(|_| panicked());
+            let mut outcome = outcome.unwrap_or_else(|_| panicked());
+            if let Some(ran) = hooks::after_call(&shared, &call, &call_context, &mut outcome).await {
+                report.send(Box::new(ran)).await.ok()?;
+            }
             crash::point("C14");
             let duration_ms = shared.clock.now().since(started);
             Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms }.into())
@@ -207,7 +246,7 @@ pub(in crate::session) struct PendingPreparation {
 
 impl PendingPreparation {
     async fn end(mut self) -> Input {
-        let failed = |id: &CallId| JudgedCall { call_id: *id, result: Err(panicked()) };
+        let failed = |id: &CallId| JudgedCall { call_id: *id, updated_input: None, result: Err(panicked()) };
         let looked = (&mut self.looked).await;
         let calls = looked.unwrap_or_else(|_| self.given.iter().map(failed).collect());
         Input::Prepared { turn_id: self.turn_id, mode: self.mode, calls }

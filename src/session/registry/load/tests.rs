@@ -54,6 +54,7 @@ impl Place {
             }),
             rules: Arc::new(Rules::parse::<&str>(&[], &[], &[]).unwrap()),
             configured: Arc::from([]),
+            hooks: Arc::from([]),
             home: home.clone(),
             user_dir: None,
             config_files: Vec::new(),
@@ -104,7 +105,9 @@ impl Place {
         when_busy: Busy,
     ) -> Result<SubmitOutcome, SessionError> {
         let (options, origin) = (Default::default(), Origin::default());
-        let submission = Submission { when_busy, expected_turn: None, options, raw: false, keyed, origin };
+        let (raw, runs_hooks) = (false, true);
+        let submission =
+            Submission { when_busy, expected_turn: None, options, raw, runs_hooks, keyed, origin };
         let blocks = vec![InputBlock::Text { text: "go".into() }];
         let input = std::future::ready(Ok(SubmittedInput { blocks, blobs: Vec::new() }));
         self.registry.submit(id, submission, input).await

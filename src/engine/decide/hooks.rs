@@ -1,0 +1,40 @@
+//! Runs of hooks: each is an event. A hook on `stop` can make the session continue.
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::input::{Busy, Submit};
+use crate::engine::request::model_texts;
+use crate::types::event::Event;
+use crate::types::hook::HookRun;
+use crate::types::ids::CallId;
+use crate::types::message::InputBlock;
+use crate::types::session::SessionState;
+use crate::types::turn_options::TurnOptions;
+
+impl PlanBuilder<'_> {
+    /// Records runs of hooks. `continues`: a hook wants that the session goes on, for this reason.
+    pub fn hooks_ran(&mut self, call_id: Option<CallId>, runs: Vec<HookRun>, continues: Option<String>) {
+        let item_id = call_id.and_then(|id| self.state.call(id)).map(|call| call.item_id);
+        for run in runs {
+            let event = Event::HookCompleted { call_id, run };
+            match item_id {
+                Some(item_id) => self.push_item(item_id, event),
+                None => self.push_turn(event),
+            };
+        }
+        let Some(reason) = continues else { return };
+        // A user's next input comes first.
+        if self.state.turn.is_some() || self.state.status == SessionState::Ended || self.state.archived {
+            return;
+        }
+        let text = model_texts::stop_hook(&reason);
+        // Refused if a limit of the session is reached.
+        let _ = self.submit(Submit {
+            input: vec![InputBlock::Text { text }],
+            blobs: Vec::new(),
+            when_busy: Busy::Queue,
+            expected_turn: None,
+            options: TurnOptions::default(),
+            origin: None,
+        });
+    }
+}

@@ -1,0 +1,197 @@
+//! Hooks of a session: around its tool calls, and on events that only report.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::engine::Input;
+use crate::hooks::{HookAnswers, HookInput};
+use crate::session::actor::effects::EffectRunner;
+use crate::session::call_context::CallContext;
+use crate::session::hooks;
+use crate::session::shared::Shared;
+use crate::sync::lock;
+use crate::types::hook::{HookDecision, HookEvent};
+use crate::types::ids::{CallId, SessionId};
+use crate::types::message::ToolCall;
+use crate::types::permission::{Mode, Verdict, VerdictKind};
+use crate::types::tool::ToolOutcome;
+
+/// The answers of hooks to calls that were prepared. A call may be prepared several times; its hooks run once.
+#[derive(Clone, Default)]
+pub(in crate::session) struct HookCache(Arc<Mutex<HashMap<CallId, HookAnswers>>>);
+
+impl HookCache {
+    fn get(&self, call_id: CallId) -> Option<HookAnswers> {
+        lock(&self.0).get(&call_id).cloned()
+    }
+
+    fn insert(&self, call_id: CallId, answers: &HookAnswers) {
+        lock(&self.0).insert(call_id, HookAnswers { runs: Vec::new(), ..answers.clone() });
+    }
+
+    /// Forgets the calls of a turn that has ended.
+    pub fn clear(&self) {
+        lock(&self.0).clear();
+    }
+}
+
+/// The input of a hook about a call.
+fn about_call(event: HookEvent, call: &ToolCall, context: &CallContext) -> HookInput {
+    let session = &context.session_context;
+    let cwd = session.workspace.to_string_lossy().into_owned();
+    HookInput {
+        tool: Some(call.tool.clone()),
+        input: Some(call.input.clone()),
+        ..HookInput::new(event, session.session_id.to_string(), cwd, context.mode.name())
+    }
+}
+
+/// Runs the hooks before a call, unless they ran already. Their runs are new only the first time.
+pub(super) async fn before_call(
+    found: &hooks::EventHooks,
+    cache: &HookCache,
+    call: &ToolCall,
+    context: &CallContext,
+) -> HookAnswers {
+    if let Some(known) = cache.get(call.call_id) {
+        return known;
+    }
+    let answers = found.run(&about_call(HookEvent::PreToolUse, call, context)).await;
+    cache.insert(call.call_id, &answers);
+    answers
+}
+
+/// The verdict on a call after its hooks. A rule that denies always wins; a rule that asks is not overruled.
+pub(super) fn combine(verdict: Verdict, answers: &HookAnswers, context: &CallContext) -> Verdict {
+    let by_hook = |kind, reason: String| Verdict {
+        verdict: kind,
+        rule: None,
+        reason,
+        suggestions: Vec::new(),
+        ..verdict.clone()
+    };
+    let why = |what: &str| {
+        let reason = answers.reason.trim();
+        if reason.is_empty() { format!("a hook {what}") } else { format!("a hook {what}: {reason}") }
+    };
+    match (answers.decision, verdict.verdict) {
+        (_, VerdictKind::Deny) | (None, _) => verdict,
+        (Some(HookDecision::Deny), _) => by_hook(VerdictKind::Deny, why("denies it")),
+        (Some(HookDecision::Ask), VerdictKind::Allow) if context.mode == Mode::DontAsk => {
+            by_hook(VerdictKind::Deny, why("asks, and this session never asks"))
+        }
+        (Some(HookDecision::Ask), VerdictKind::Allow) => by_hook(VerdictKind::Ask, why("asks")),
+        (Some(HookDecision::Allow), VerdictKind::Ask) if verdict.rule.is_none() && !context.safe_mode => {
+            by_hook(VerdictKind::Allow, why("allows it"))
+        }
+        (Some(HookDecision::Ask | HookDecision::Allow), _) => verdict,
+    }
+}
+
+/// Runs the hooks after a call and adds what they say to its result.
+pub(super) async fn after_call(
+    shared: &Arc<Shared>,
+    call: &ToolCall,
+    context: &CallContext,
+    outcome: &mut ToolOutcome,
+) -> Option<Input> {
+    let found = hooks::load(shared, &context.session_context.workspace, &[HookEvent::PostToolUse]).await;
+    if found.is_empty() {
+        return None;
+    }
+    let output = json!({ "status": outcome.status, "output": outcome.output, "detail": outcome.detail });
+    let input = HookInput { output: Some(output), ..about_call(HookEvent::PostToolUse, call, context) };
+    let answers = found.run(&input).await;
+    let mut add = |heading: &str, text: &str| {
+        if !text.trim().is_empty() {
+            outcome.output.push_str(&format!("\n\n[{heading}]\n{text}"));
+        }
+    };
+    if answers.decision == Some(HookDecision::Deny) {
+        add("A hook of the user objects to this result", &answers.reason);
+    }
+    add("A hook of the user adds", &answers.context);
+    let call_id = Some(call.call_id);
+    (!answers.runs.is_empty()).then_some(Input::HooksRan { call_id, runs: answers.runs, continues: None })
+}
+
+/// An event of a session for its hooks.
+#[derive(Clone, Debug)]
+pub(in crate::session) struct SessionHookEvent {
+    pub event: HookEvent,
+    pub session_id: SessionId,
+    pub cwd: PathBuf,
+    pub mode: &'static str,
+    pub message: Option<String>,
+    pub source: Option<String>,
+    /// A hook has made the session continue before this turn.
+    pub is_continued: bool,
+    /// Whether a hook may make the session continue.
+    pub may_continue: bool,
+}
+
+impl SessionHookEvent {
+    fn input(&self) -> HookInput {
+        let cwd = self.cwd.to_string_lossy().into_owned();
+        HookInput {
+            message: self.message.clone(),
+            source: self.source.clone(),
+            is_continued: self.is_continued,
+            ..HookInput::new(self.event, self.session_id.to_string(), cwd, self.mode)
+        }
+    }
+}
+
+impl EffectRunner {
+    /// Runs the hooks of an event that changes nothing at once. The session does not wait for them.
+    pub fn run_session_hooks(&mut self, event: SessionHookEvent) {
+        let shared = Arc::clone(&self.shared);
+        self.helpers.spawn(async move {
+            let found = hooks::load(&shared, &event.cwd, &[event.event]).await;
+            if found.is_empty() {
+                return None;
+            }
+            let answers = found.run(&event.input()).await;
+            let denies = event.may_continue && answers.decision == Some(HookDecision::Deny);
+            let continues = denies.then_some(answers.reason);
+            let runs = answers.runs;
+            (!runs.is_empty()).then_some(Input::HooksRan { call_id: None, runs, continues })
+        });
+    }
+
+    /// Forgets the answers of hooks to the calls of the turn that has ended.
+    pub fn forget_hook_answers(&mut self) {
+        self.hook_cache.clear();
+    }
+}
+
+/// Runs the hooks at the start of a session. Returns their text for the system prompt.
+pub(super) async fn at_session_start(
+    shared: &Arc<Shared>,
+    session_id: SessionId,
+    cwd: &std::path::Path,
+    mode: &'static str,
+) -> (Option<String>, Option<Input>) {
+    let found = hooks::load(shared, cwd, &[HookEvent::SessionStart]).await;
+    if found.is_empty() {
+        return (None, None);
+    }
+    let folder = cwd.to_string_lossy().into_owned();
+    let input = HookInput {
+        source: Some("startup".into()),
+        ..HookInput::new(HookEvent::SessionStart, session_id.to_string(), folder, mode)
+    };
+    let answers = found.run(&input).await;
+    let context = answers.context.trim();
+    let section = (!context.is_empty()).then(|| format!("# From a hook of the user\n{context}"));
+    let runs = answers.runs;
+    (section, (!runs.is_empty()).then_some(Input::HooksRan { call_id: None, runs, continues: None }))
+}
+
+/// The arguments of a call that a hook replaced.
+pub(super) fn replaced(call: &ToolCall, answers: &HookAnswers) -> Option<Value> {
+    answers.updated_input.clone().filter(|input| *input != call.input)
+}

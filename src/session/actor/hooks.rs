@@ -1,0 +1,54 @@
+//! Which hooks run on the events of a session. Hooks around tool calls and inputs run elsewhere.
+
+use crate::session::actor::Actor;
+use crate::session::actor::effects::hooks::SessionHookEvent;
+use crate::types::compaction::CompactStage;
+use crate::types::event::Event;
+use crate::types::hook::HookEvent;
+use crate::types::session::Subtype;
+
+/// How often in a row a hook on `stop` can make a session continue.
+const MAX_CONTINUATIONS: u32 = 5;
+
+impl Actor {
+    /// Runs the hooks of a committed event. The session does not wait for them.
+    pub(super) fn run_hooks_of(&mut self, event: &Event) {
+        let is_subagent = self.engine.spec().parent.is_some();
+        let (hook, message, source) = match event {
+            Event::TurnCompleted { result } => {
+                self.effects.forget_hook_answers();
+                if result.subtype != Subtype::Success {
+                    return;
+                }
+                let hook = if is_subagent { HookEvent::SubagentStop } else { HookEvent::Stop };
+                (hook, Some(result.text.clone()), None)
+            }
+            Event::PermissionRequested { request, .. } => {
+                (HookEvent::Notification, Some(format!("{}: {}", request.tool, request.summary)), None)
+            }
+            Event::QuestionRequested { question } => {
+                (HookEvent::Notification, Some(question.text.clone()), None)
+            }
+            Event::CompactStarted { stage: CompactStage::Autocompact, trigger, .. } => {
+                let trigger = serde_json::to_value(trigger).ok();
+                let source = trigger.and_then(|it| it.as_str().map(str::to_owned));
+                (HookEvent::PreCompact, None, source)
+            }
+            _ => return,
+        };
+        if self.state.parking.is_some() || self.engine.is_ended() {
+            return;
+        }
+        let rounds = self.state.stop_hook_rounds;
+        self.effects.run_session_hooks(SessionHookEvent {
+            event: hook,
+            session_id: self.id,
+            cwd: self.engine.spec().cwd.clone().into(),
+            mode: self.engine.mode().name(),
+            message,
+            source,
+            is_continued: rounds > 0,
+            may_continue: hook == HookEvent::Stop && rounds < MAX_CONTINUATIONS,
+        });
+    }
+}

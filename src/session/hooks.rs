@@ -1,0 +1,131 @@
+//! The hooks of a workspace: those of the configuration, of the user's `.claude/settings.json`, and of a trusted
+//! project.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::hooks::{Hook, HookAnswers, HookEnvironment, HookInput, claude_hooks, own_hooks, run_hooks};
+use crate::session::shared::Shared;
+use crate::session::trust;
+use crate::types::hook::{HookEvent, HookRun};
+
+/// A project's own hooks.
+const OWN_FILE: &str = ".agentd/hooks/hooks.toml";
+/// Files of a project with hooks.
+const PROJECT_FILES: [&str; 3] = [OWN_FILE, ".claude/settings.json", ".claude/settings.local.json"];
+/// The user's file with hooks for all projects, below the home folder.
+const USER_FILE: &str = ".claude/settings.json";
+/// Maximum bytes of the user's file.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// The hooks for one event, ready to run.
+pub(super) struct EventHooks {
+    hooks: Vec<Hook>,
+    /// Files that cannot be used, with the reason.
+    problems: Vec<(PathBuf, String)>,
+    environment: HookEnvironment,
+}
+
+impl EventHooks {
+    /// Whether there is nothing to run and nothing to report.
+    pub fn is_empty(&self) -> bool {
+        self.hooks.is_empty() && self.problems.is_empty()
+    }
+
+    /// Runs the hooks that are for this event and its tool.
+    pub async fn run(&self, input: &HookInput) -> HookAnswers {
+        let hooks: Vec<Hook> = self
+            .hooks
+            .iter()
+            .filter(|hook| hook.is_for(input.event, input.tool.as_deref()))
+            .cloned()
+            .collect();
+        let mut answers = run_hooks(&hooks, input, &self.environment).await;
+        // Reported once in a session.
+        if input.event == HookEvent::SessionStart {
+            answers.runs.extend(self.problems.iter().map(|(path, problem)| HookRun {
+                event: input.event,
+                command: path.display().to_string(),
+                decision: None,
+                reason: None,
+                duration_ms: 0,
+                error: Some(problem.clone()),
+            }));
+        }
+        answers
+    }
+}
+
+/// The hooks for some events in a folder. Reads the files again for each use; without any it costs a look at the
+/// disk.
+pub(super) async fn load(shared: &Arc<Shared>, cwd: &Path, events: &[HookEvent]) -> EventHooks {
+    let components = shared.components();
+    let (user_file, folder) = (components.settings.home.join(USER_FILE), cwd.to_owned());
+    let read = tokio::task::spawn_blocking(move || {
+        let has_project = PROJECT_FILES.iter().any(|file| folder.join(file).symlink_metadata().is_ok());
+        (read_user_file(&user_file), has_project)
+    });
+    let (user, has_project) = read.await.unwrap_or_default();
+    let mut found = EventHooks {
+        hooks: components.settings.hooks.to_vec(),
+        problems: Vec::new(),
+        environment: HookEnvironment { cwd: cwd.to_owned(), variables: Vec::new() },
+    };
+    if let Some((path, text)) = user {
+        found.add(path, text.and_then(|text| claude_hooks(&text).map_err(|error| error.0)));
+    }
+    if has_project {
+        match trust::files(shared, cwd, &PROJECT_FILES).await {
+            Ok((files, true)) => {
+                for (path, content) in files {
+                    let hooks = content.and_then(|bytes| parse(&path, &bytes));
+                    found.add(path, hooks);
+                }
+            }
+            // A check of the workspace asks the user for trust.
+            Ok((_, false)) => {}
+            Err(error) => {
+                tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not")
+            }
+        }
+    }
+    found.hooks.retain(|hook| events.contains(&hook.event));
+    if !found.hooks.is_empty() {
+        found.environment.variables = components.tools.environment();
+    }
+    found
+}
+
+impl EventHooks {
+    fn add(&mut self, path: PathBuf, hooks: Result<Vec<Hook>, String>) {
+        match hooks {
+            Ok(hooks) => self.hooks.extend(hooks),
+            Err(problem) => self.problems.push((path, problem)),
+        }
+    }
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Hook>, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "the content is not UTF-8")?;
+    if path != Path::new(OWN_FILE) {
+        return claude_hooks(text).map_err(|error| error.0);
+    }
+    let table: toml::Table = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+    // The file may name its table `hooks`, as the configuration does.
+    let own = match table.get("hooks") {
+        Some(toml::Value::Table(own)) if table.len() == 1 => own,
+        _ => &table,
+    };
+    own_hooks(own).map_err(|error| error.0)
+}
+
+/// The user's file, if it exists.
+fn read_user_file(path: &Path) -> Option<(PathBuf, Result<String, String>)> {
+    let meta = path.metadata().ok()?;
+    let text = if meta.len() > MAX_FILE_BYTES {
+        Err(format!("it has more than {MAX_FILE_BYTES} bytes"))
+    } else {
+        std::fs::read_to_string(path).map_err(|error| format!("could not read it: {error}"))
+    };
+    Some((path.to_owned(), text))
+}

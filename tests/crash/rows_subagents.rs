@@ -1,0 +1,59 @@
+//! C26: the start of a sub-agent.
+
+use serde_json::json;
+
+use super::matrix_ways;
+use super::story::CrashScenario;
+use crate::support::daemon::{CrashMode, TestDaemon};
+use crate::support::model_server::{Request, Step};
+
+fn is_of_parent(request: &Request) -> bool {
+    request.messages()[0]["content"].to_string().contains("delegate")
+}
+
+/// A daemon that dies while a sub-agent starts. After the restart it works once, and its result reaches the parent.
+async fn dies_at_start(point: &str, way: CrashMode) {
+    let mut story = CrashScenario::begin(TestDaemon::builder(), point, way).await;
+    story.daemon.models.otherwise(|request| match (is_of_parent(request), request.tool_results().len()) {
+        (true, 0) => {
+            let input = json!({"description": "look", "prompt": "look around", "subagent_type": "explore"});
+            Step::calls([("Task", input)])
+        }
+        (true, _) => Step::text("It found something."),
+        (false, _) => Step::text("Found."),
+    });
+    let pilot = story.session().await;
+    pilot.submit("delegate it", "key").await;
+    let journals = story.crashed().await;
+    let events = &journals[&pilot.session];
+    assert!(events.values().any(|event| event["type"] == "subagent.started"), "it is named before it exists");
+    story.restart().await;
+    let (session, mut log) = story.look(&pilot).await;
+    assert_eq!(log.turn_ends("success").await["text"], "It found something.");
+    let all = session.client.call("session.list", json!({"include_children": true})).await;
+    assert_eq!(all["sessions"].as_array().map(Vec::len), Some(2), "one sub-agent: {all}");
+    let events = session.events().await;
+    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+    assert_eq!((of("subagent.started"), of("subagent.completed")), (1, 1));
+    let tasks = story.daemon.models.requests().iter().filter(|request| !is_of_parent(request)).count();
+    assert!(tasks <= 2, "a lost model call is repeated once at most: {tasks}");
+    story.finish_and_check().await;
+}
+
+async fn c26_reserved(way: CrashMode) {
+    dies_at_start("C26.reserved", way).await;
+}
+
+async fn c26_created(way: CrashMode) {
+    dies_at_start("C26.created", way).await;
+}
+
+async fn c26_submitted(way: CrashMode) {
+    dies_at_start("C26.submitted", way).await;
+}
+
+matrix_ways! {
+    reserved_subagent_is_created_after_restart => c26_reserved,
+    created_subagent_gets_its_task_after_restart => c26_created,
+    submitted_subagent_is_followed_after_restart => c26_submitted,
+}
