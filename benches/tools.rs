@@ -57,6 +57,7 @@ impl Room {
             todos: std::sync::Arc::default(),
             commands: Vec::new(),
             agents: Arc::from([]),
+            mcp: Default::default(),
             bash_timeout_ms: None,
         };
         Self { _dir: dir, scene, tools: Toolbox::new(Settings::new(root.join("home"))), mint }

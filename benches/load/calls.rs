@@ -62,6 +62,7 @@ fn bare_shell(place: &Place, level: LevelSetting) -> Outcome<impl Fn() -> Outcom
         todos: std::sync::Arc::default(),
         commands: Vec::new(),
         agents: std::sync::Arc::from([]),
+        mcp: Default::default(),
         bash_timeout_ms: None,
     };
     let tools = Toolbox::new(settings);

@@ -10,7 +10,7 @@ use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
     abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
-    diff, doctor, explain, export, feedback, fork, logs, models, ps, queue, rewind, rpc, rules, submit,
+    diff, doctor, explain, export, feedback, fork, logs, mcp, models, ps, queue, rewind, rpc, rules, submit,
     trust, update, wait,
 };
 use crate::client::connection::connector::Connector;
@@ -124,6 +124,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Approvals { requests, json } => approve::list(&reach, &requests, json, out).await,
         Command::Trust { dir, yes } => trust::trust(&reach, dir.as_deref(), yes, out).await,
         Command::Untrust { dir } => trust::untrust(&reach, dir.as_deref(), out).await,
+        Command::Mcp { what } => mcp::mcp(&reach, what, out).await,
         Command::Audit { what: Some(AuditCommand::Verify { known }), .. } => {
             audit::verify(&reach, known, out).await
         }

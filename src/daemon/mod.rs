@@ -29,6 +29,7 @@ use shutdown::Wish;
 use wiring::HostFacts;
 
 use crate::crash;
+use crate::mcp::{Pool, PoolSettings};
 use crate::policy::Policies;
 use crate::rpc::{self, ConfigState, Info, RpcContext};
 use crate::session::{Registry, Shared, summarise};
@@ -58,6 +59,8 @@ pub struct Options {
 const PARK_WITHIN: Duration = Duration::from_secs(8);
 /// Time for sending pending replies.
 const REPLY_WITHIN: Duration = Duration::from_secs(1);
+/// Time for MCP servers to end, in addition to that of sessions.
+const SERVERS_WITHIN: Duration = Duration::from_millis(800);
 /// Time for the last writes of the journal.
 const CLOSE_WITHIN: Duration = Duration::from_millis(500);
 /// Capacity of the queue of reload requests. When it is full, clients wait.
@@ -183,7 +186,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
 
     let copying = store.reader().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
     let policies = Policies::at(places.data_dir.join("policy"));
-    let shared = Shared::new(store, Arc::clone(&clock), components).with_policies(policies);
+    let pool = Pool::at(&places.data_dir, PoolSettings::default());
+    let shared = Shared::new(store, Arc::clone(&clock), components).with_policies(policies).with_mcp(pool);
     #[cfg(feature = "otel")]
     let (shared, exporter) = match wiring::telemetry(&config, &env)? {
         Some(settings) => {
@@ -194,6 +198,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         None => (shared, None),
     };
     let registry = Registry::new(shared);
+    registry.shared().mcp.set_launcher(Arc::new(wiring::ServerLauncher::new(registry.clone())));
     // Write pending grants before any call is judged.
     registry.flush_grants().await;
     // Adopt orphans before any process can be started or requested.
@@ -313,6 +318,9 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     recovery.abort();
     let _ = recovery.await;
     shutdown::park(&registry, &mut signals, &hurry, park_by).await;
+    if tokio::time::timeout(SERVERS_WITHIN, registry.shared().mcp.close()).await.is_err() {
+        tracing::warn!("MCP servers did not end in time; the next start ends them");
+    }
     crash::point("C23.parked");
     accepting.cancel();
     serving.finished(REPLY_WITHIN).await;

@@ -9,6 +9,7 @@ use crate::types::event::{Event, Origin, SettledBy};
 use crate::types::history::{FileCheckpoint, RewoundFile};
 use crate::types::hook::HookRun;
 use crate::types::ids::{CallId, ItemId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
+use crate::types::mcp::{McpCatalog, McpStatus};
 use crate::types::message::InputBlock;
 use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
@@ -228,6 +229,13 @@ pub enum Input {
         changed_files: Vec<FileVersion>,
         /// The current files with project instructions; `None` if they could not be read.
         instructions: Option<Vec<FileVersion>>,
+    },
+    /// The MCP servers of the session were looked up, or the state of one changed.
+    Mcp {
+        /// The states that differ from those that were reported before.
+        statuses: Vec<McpStatus>,
+        /// What they contribute to a turn that waits for its context; `None` if that was not looked up.
+        catalog: Option<Box<McpCatalog>>,
     },
     /// A check of the workspace found parts that need trust.
     Untrusted(Untrusted),

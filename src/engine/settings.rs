@@ -41,6 +41,8 @@ pub struct Settings {
     pub subagents: usize,
     /// Tools on offer.
     pub tools: Arc<[ToolDefinition]>,
+    /// The tool that brings definitions of deferred tools in.
+    pub tool_search: Option<ToolDefinition>,
     /// Permission requests of unattended sessions.
     pub unattended: Unattended,
     /// Whether commands that the sandbox blocked may be offered to run outside of it.
@@ -66,6 +68,7 @@ impl Default for Settings {
             background_commands: 8,
             subagents: 10,
             tools: Arc::from([]),
+            tool_search: None,
             unattended: Unattended::default(),
             offer_unsandboxed_retry: OfferUnsandboxedRetry::default(),
             compaction: Compaction::default(),

@@ -9,6 +9,7 @@ use super::state::{Call, Engine, Hold, SessionRules, Stage, State};
 use crate::engine::state::background_task::BackgroundTask;
 use crate::types::background::BackgroundCommand;
 use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
+use crate::types::mcp::McpCatalog;
 use crate::types::message::ToolCall;
 use crate::types::permission::Mode;
 use crate::types::queue::QueuedTurn;
@@ -102,6 +103,18 @@ impl Engine {
     #[must_use]
     pub fn spec(&self) -> &SessionSpec {
         &self.state.spec
+    }
+
+    /// The tools of MCP servers that the running or next turn has.
+    #[must_use]
+    pub fn mcp_catalog(&self) -> Arc<McpCatalog> {
+        Arc::clone(&self.state.mcp.catalog)
+    }
+
+    /// Tools that a search brought in.
+    #[must_use]
+    pub fn loaded_tools(&self) -> Vec<String> {
+        self.state.mcp.loaded.clone()
     }
 
     /// Whether the system prompt is built and the workspace was checked for it.

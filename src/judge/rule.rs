@@ -162,7 +162,7 @@ impl Rule {
             | Subject::ProposedPlan(_) => self.tool == tool,
             Subject::Several { .. } | Subject::Blob { .. } => false,
             Subject::Task { .. } => self.tool == "Task",
-            Subject::Tool { name } => {
+            Subject::Tool { name } | Subject::Mcp { name, .. } => {
                 self.tool == *name
                     || (self.tool.starts_with("mcp__")
                         && name.strip_prefix(&self.tool).is_some_and(|rest| rest.starts_with("__")))

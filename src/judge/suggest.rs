@@ -182,7 +182,7 @@ pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Ve
         | Subject::Session { .. }
         | Subject::Question { .. }
         | Subject::ProposedPlan(_) => Vec::new(),
-        Subject::Tool { name } => vec![name.clone()],
+        Subject::Tool { name } | Subject::Mcp { name, .. } => vec![name.clone()],
     };
     texts
         .into_iter()

@@ -33,6 +33,7 @@ fn command(listed: ListedCommand) -> CommandView {
             Source::BuiltIn => CommandSource::BuiltIn,
             Source::User => CommandSource::User,
             Source::Project => CommandSource::Project,
+            Source::Mcp => CommandSource::Mcp,
         },
         path: listed.path.map(|path| path.display().to_string()),
     }

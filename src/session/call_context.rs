@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::engine::{Engine, SessionRules};
-use crate::tools::{BackgroundTaskView, SessionContext, Unreadable};
+use crate::tools::{BackgroundTaskView, McpContext, SessionContext, Unreadable};
 use crate::types::ids::SessionId;
 use crate::types::permission::Mode;
 
@@ -34,6 +34,7 @@ impl CallContext {
             todos: engine.todos(),
             commands,
             agents: Arc::from([]),
+            mcp: McpContext { catalog: engine.mcp_catalog(), servers: None },
         };
         Self {
             session_context: Arc::new(session_context),

@@ -11,6 +11,7 @@ use tokio::sync::broadcast;
 use crate::engine;
 use crate::hooks::Hook;
 use crate::judge::Rules;
+use crate::mcp::{Pool, ScopedServer};
 use crate::model::Models;
 use crate::policy::Policies;
 use crate::session::error::SessionError;
@@ -34,6 +35,10 @@ use crate::workspace::GitFacts;
 pub struct Settings {
     /// Settings of the engine.
     pub engine: Arc<engine::Settings>,
+    /// The MCP servers of all configuration files.
+    pub mcp: Arc<[ScopedServer]>,
+    /// Variables of the environment that hold keys of providers.
+    pub key_variables: Arc<[String]>,
     /// The rules of all configuration files together.
     pub rules: Arc<Rules>,
     /// The same rules one by one, with their files.
@@ -161,6 +166,8 @@ pub struct Shared {
     pub clock: Arc<dyn Clock>,
     /// Rules that outlive a session.
     pub policies: Arc<Policies>,
+    /// The running MCP servers.
+    pub mcp: Arc<Pool>,
     /// Git facts of the workspaces, for system prompts.
     pub(super) git_facts: GitFacts,
     /// Memory for the newest events of all sessions.
@@ -189,6 +196,7 @@ impl Shared {
             database: store,
             clock,
             policies,
+            mcp: Arc::default(),
             git_facts: GitFacts::default(),
             feed_pool: Arc::default(),
             counts: Counts::default(),
@@ -225,6 +233,12 @@ impl Shared {
     #[must_use]
     pub fn with_policies(self, policies: Policies) -> Self {
         Self { policies: Arc::new(policies), ..self }
+    }
+
+    /// Sets the pool of MCP servers.
+    #[must_use]
+    pub fn with_mcp(self, pool: Pool) -> Self {
+        Self { mcp: Arc::new(pool), ..self }
     }
 
     /// Sets the observer of all committed events.

@@ -24,7 +24,7 @@ pub(super) async fn inspect(shared: &Shared, cwd: &Path) -> Result<(TrustInvento
     Ok((ground, trusted))
 }
 
-/// The Markdown files below these folders of a workspace, and whether the workspace is trusted in the state that
+/// These files of a workspace, the Markdown files below these folders, and whether the workspace is trusted in the state that
 /// they were read in.
 pub(super) async fn files(
     shared: &Shared,

@@ -9,6 +9,7 @@ use crate::tools::background_task::BackgroundTaskView;
 use crate::tools::error::ToolError;
 use crate::tools::fs::jail::{Jail, Jails};
 use crate::tools::fs::pinned::PinnedPath;
+use crate::tools::mcp_context::McpContext;
 use crate::tools::sensitivity::{Access, SensitivePaths};
 use crate::tools::settings::Settings;
 use crate::types::ids::{BlobId, SessionId};
@@ -46,6 +47,8 @@ pub struct SessionContext {
     pub agents: Arc<[Agent]>,
     /// The session's background tasks at the start of the call.
     pub commands: Vec<BackgroundTaskView>,
+    /// The tools of MCP servers.
+    pub mcp: McpContext,
 }
 
 impl SessionContext {

@@ -13,7 +13,7 @@
 //! - `files/inspect`: state of a change that a crash interrupted.
 //! - `session_tools/`: tools that reach only the session itself: its todo list.
 //! - `files/media`: PDFs and pictures in Read; `files/input_files`: files that a user attaches; `shell`: Bash;
-//!   `web`: WebFetch; `convert`: converts untrusted documents and pictures in a process of their own.
+//!   `mcp`: tools of MCP servers; `web`: WebFetch; `convert`: converts untrusted documents and pictures in a process of their own.
 
 mod active_model_calls;
 mod address;
@@ -31,6 +31,8 @@ mod fs;
 pub mod fuzz;
 mod input;
 mod limits;
+mod mcp;
+mod mcp_context;
 mod sensitivity;
 mod session_tools;
 mod settings;
@@ -53,9 +55,10 @@ pub use files::input_files::{IngestedFile, InputFile, Source};
 pub use fs::diff::lines as changed_lines;
 pub use fs::jail::Jail;
 pub use fs::pinned::PinnedPath;
+pub use mcp_context::{McpContext, McpServers};
 pub use sensitivity::Access;
 pub use settings::{
     CgroupSetting, LevelSetting, Limits, NetworkSetting, SandboxSettings, Settings, SpoolSettings,
 };
-pub use shell::{Available, ProcessStarted, Running, Swept};
+pub use shell::{Available, ProcessStarted, Running, RunningServer, ServerLaunch, ServerStreams, Swept};
 pub use toolbox::{CallPreparer, SandboxReport, Toolbox};

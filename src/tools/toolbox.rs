@@ -16,7 +16,7 @@ use super::context::{SessionContext, ToolContext};
 use super::settings::Settings;
 use super::shell::{
     Available, CallChannels, Cgroups, CommandContext, FirstSeen, PlaceholderCache, ProcessStarted, Running,
-    Spools, Swept,
+    RunningServer, ServerLaunch, ServerStreams, Spools, Swept,
 };
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::checkpoint;
@@ -28,7 +28,7 @@ use crate::tools::fs::jail::Jails;
 use crate::tools::fs::resolve;
 use crate::tools::sensitivity::SensitivePaths;
 use crate::tools::session_tools::SessionCall;
-use crate::tools::{input, limits, session_tools, shell, task, web};
+use crate::tools::{input, limits, mcp, session_tools, shell, task, web};
 use crate::types::ids::{CallId, SessionId};
 use crate::types::message::ToolCall;
 use crate::types::tool::{
@@ -82,7 +82,7 @@ impl CallPreparer {
         session_context: &SessionContext,
     ) -> Result<PreparedCall, ToolError> {
         let context = self.tools.context(session_context);
-        match &self.tools.parse(call)? {
+        match &self.tools.parse(call, session_context)? {
             Call::Bash(input) => shell::prepare(&context, self.here, input),
             Call::BashOutput(input) => shell::prepare_output(&context, input),
             Call::KillBash(input) => shell::prepare_kill(&context, input),
@@ -98,6 +98,7 @@ impl CallPreparer {
             Call::Grep(input) => grep::prepare(&context, input),
             Call::Ls(input) => ls::prepare(&context, input),
             Call::Session(call) => session_tools::prepare(&context, call),
+            Call::Mcp(call) => Ok(mcp::prepare(&context, call)),
         }
     }
 }
@@ -119,6 +120,7 @@ enum Call {
     Grep(grep::Input),
     Ls(ls::Input),
     Session(SessionCall),
+    Mcp(Box<mcp::McpCall>),
 }
 
 impl Toolbox {
@@ -243,6 +245,12 @@ impl Toolbox {
         self.cards.clone()
     }
 
+    /// The definition of the search for deferred tools.
+    #[must_use]
+    pub fn tool_search_card(&self) -> ToolDefinition {
+        session_tools::tool_search_card()
+    }
+
     /// Permission need, time limit and output limit of a tool.
     #[must_use]
     pub fn limits(&self, tool: &str) -> ToolLimits {
@@ -328,7 +336,7 @@ impl Toolbox {
     ) -> Result<Running, ToolOutcome> {
         // Progress begins when a caller follows the task.
         let (progress, _) = mpsc::channel(1);
-        match self.parse(call)? {
+        match self.parse(call, session_context)? {
             Call::Bash(input) => {
                 let wires = CallChannels { progress, births, stop };
                 shell::start(&self.command_context(session_context), call.call_id, &input, prepared, wires)
@@ -336,6 +344,18 @@ impl Toolbox {
             }
             _ => Err(internal().into()),
         }
+    }
+
+    /// Starts a program that outlives calls, for example an MCP server.
+    ///
+    /// # Errors
+    /// It could not be started; the text is for users.
+    pub async fn launch_server(
+        &self,
+        launch: ServerLaunch,
+    ) -> Result<(RunningServer, ServerStreams), String> {
+        let session_context = launch.session_context();
+        shell::launch(&self.command_context(&session_context), launch).await
     }
 
     /// After a crash: finds the state of a file change that `call_id` had begun. Removes the temporary file
@@ -413,7 +433,7 @@ impl Toolbox {
     ) -> Result<ToolOutcome, ToolError> {
         let context = self.context(session_context);
         let call_id = call.call_id;
-        let call = match self.parse(call)? {
+        let call = match self.parse(call, session_context)? {
             // A background task is started by `start`.
             Call::Bash(input) if input.goes_on() => return Err(internal()),
             Call::Bash(input) => {
@@ -430,6 +450,7 @@ impl Toolbox {
             Call::WebFetch(input) => {
                 return web::run(&context, &self.web, &input, prepared, &stop).await;
             }
+            Call::Mcp(call) => return mcp::run(&context, *call, prepared, progress, &stop).await,
             call => call,
         };
         if stop.is_cancelled() {
@@ -439,7 +460,9 @@ impl Toolbox {
         self.lingering.end(context.session_context.session_id);
         blocking(move || match &call {
             // The session runs a sub-agent itself.
-            Call::Bash(_) | Call::KillBash(_) | Call::WebFetch(_) | Call::Task(_) => Err(internal()),
+            Call::Bash(_) | Call::KillBash(_) | Call::WebFetch(_) | Call::Task(_) | Call::Mcp(_) => {
+                Err(internal())
+            }
             Call::BashOutput(input) => shell::run_output(&context, input, &stop),
             Call::Read(input) => read::run(&context, input, &prepared, &stop),
             Call::Write(input) => write::run(&context, call_id, input, &prepared, &stop),
@@ -474,7 +497,7 @@ impl Toolbox {
         }
     }
 
-    fn parse(&self, call: &ToolCall) -> Result<Call, ToolError> {
+    fn parse(&self, call: &ToolCall, session_context: &SessionContext) -> Result<Call, ToolError> {
         Ok(match call.tool.as_str() {
             "Bash" => Call::Bash(input::parse(call)?),
             "BashOutput" => Call::BashOutput(input::parse(call)?),
@@ -490,6 +513,7 @@ impl Toolbox {
             "Glob" => Call::Glob(input::parse(call)?),
             "Grep" => Call::Grep(input::parse(call)?),
             "LS" => Call::Ls(input::parse(call)?),
+            tool if mcp::is_mcp(tool) => Call::Mcp(Box::new(mcp::parse(call, session_context)?)),
             other => match session_tools::parse(call)? {
                 Some(call) => Call::Session(call),
                 None => return Err(self.unknown(other)),

@@ -12,6 +12,8 @@ impl Event {
             Event::SessionUpdated { .. } => "session.updated",
             Event::SessionStatus { .. } => "session.status",
             Event::SessionPromptBuilt { .. } => "session.prompt_built",
+            Event::McpStatus(_) => "mcp.status",
+            Event::McpTools(_) => "mcp.tools",
             Event::SessionAttached { .. } => "session.attached",
             Event::SessionDetached { .. } => "session.detached",
             Event::ConfigReloaded { .. } => "config.reloaded",

@@ -18,6 +18,7 @@ pub mod invisible_chars;
 pub mod item;
 mod kinds;
 pub mod ledger;
+pub mod mcp;
 pub mod message;
 pub mod metrics;
 pub mod model;

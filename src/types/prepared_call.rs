@@ -334,6 +334,20 @@ pub enum Subject {
     },
     /// Presents a plan for approval. Its text is in the arguments of the call.
     ProposedPlan(ProposedPlan),
+    /// Calls a tool of an MCP server.
+    Mcp {
+        /// The name for the model and for rules, `mcp__SERVER__TOOL`.
+        name: String,
+        /// The server's name in the configuration.
+        server: String,
+        /// The tool's name on the server.
+        tool: String,
+        /// Digest of the tool's definition.
+        digest: String,
+        /// Whether the definition differs from the one that was approved last.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        is_changed: bool,
+    },
     /// Any other tool.
     Tool {
         /// Its name.
@@ -363,6 +377,7 @@ impl Subject {
             | Subject::Task { .. }
             | Subject::Question { .. }
             | Subject::ProposedPlan(_)
+            | Subject::Mcp { .. }
             | Subject::Tool { .. } => false,
         }
     }

@@ -23,6 +23,8 @@ pub enum ReminderKind {
     SeveralMatches,
     /// The date changed since the model was told it.
     NewDay,
+    /// MCP servers are not available.
+    ServersFailed,
     /// The todo list is empty during long work.
     TodoEmpty,
     /// The todo list was not updated for several steps.

@@ -13,6 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// Begin of the names of all tools of MCP servers.
+pub const MCP_PREFIX: &str = "mcp__";
+
 /// The definition of a tool for the model, and how the engine may run it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
@@ -84,7 +87,11 @@ impl ToolChoice {
     /// Whether a tool is offered.
     #[must_use]
     pub fn offers(&self, tool: &str) -> bool {
-        let is_in = |names: &[String]| names.iter().any(|name| name == tool);
+        // `mcp__SERVER` names all tools of a server.
+        let is_of_server = |name: &str| {
+            name.starts_with(MCP_PREFIX) && tool.strip_prefix(name).is_some_and(|rest| rest.starts_with("__"))
+        };
+        let is_in = |names: &[String]| names.iter().any(|name| name == tool || is_of_server(name));
         self.allow.as_deref().is_none_or(is_in) && !is_in(&self.deny)
     }
 }

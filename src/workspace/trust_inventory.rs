@@ -44,8 +44,8 @@ const BOUND: [(&str, &str); 8] = [
     (".agentd/agents", "agents"),
     (".agentd/commands", "slash commands"),
     (".agentd/skills", "not used yet"),
-    (".mcp.json", "not used yet"),
-    (".mcprc", "not used yet"),
+    (".mcp.json", "MCP servers: programs that sessions here start"),
+    (".mcprc", "MCP servers: programs that sessions here start"),
     (".claude", "slash commands, agents, and hooks: commands that run here"),
     (".kode", "slash commands and agents"),
 ];
@@ -75,7 +75,7 @@ pub fn scan(cwd: &Path) -> TrustInventory {
     scan_with_files(cwd, &[]).0
 }
 
-/// The same, with the Markdown files below these folders of the workspace. Their contents are exactly those that
+/// The same, with these files of the workspace, and the Markdown files below these folders. Their contents are exactly those that
 /// the digest covers.
 #[must_use]
 pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<ScannedFile>) {
@@ -147,7 +147,7 @@ struct Walk<'d> {
     entries: usize,
     bytes: u64,
     too_large: bool,
-    /// Folders whose Markdown files are returned.
+    /// Files that are returned, and folders whose Markdown files are returned.
     folders: &'d [PathBuf],
     files: Vec<(PathBuf, Result<Vec<u8>, String>)>,
 }

@@ -28,7 +28,8 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("model", 2, &["types", "crash", "sync", "proc"]),
     ("extensions", 2, &["types", "crash"]),
     ("hooks", 2, &["types", "crash", "proc"]),
-    ("tools", 3, &["types", "crash", "sync", "proc", "extensions"]),
+    ("mcp", 2, &["types", "crash", "sync", "proc"]),
+    ("tools", 3, &["types", "crash", "sync", "proc", "extensions", "mcp"]),
     ("workspace", 2, &["types", "crash", "sync", "proc", "judge"]),
     // `proc` for the parents of a peer.
     ("transport", 2, &["sync", "proc"]),
@@ -48,6 +49,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
             "model",
             "extensions",
             "hooks",
+            "mcp",
             "tools",
             "workspace",
         ],
@@ -62,6 +64,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
         &[
             "types",
             "crash",
+            "sync",
             "proc",
             "api",
             "engine",
@@ -70,6 +73,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
             "store",
             "hooks",
             "model",
+            "mcp",
             "tools",
             "workspace",
             "transport",

@@ -35,6 +35,7 @@ mod isolation;
 mod lifecycle;
 mod limits;
 mod list;
+mod mcp;
 mod media;
 mod metrics;
 mod model_errors;

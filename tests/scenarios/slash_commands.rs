@@ -30,7 +30,7 @@ async fn built_in_commands_answer_without_a_model_call() {
         ("/model", "scripted/model"),
         ("/mode", "default"),
         ("/agents", "not built yet"),
-        ("/mcp", "not built yet"),
+        ("/mcp", "No MCP servers"),
     ] {
         let reply = answer(&session, line).await;
         assert_eq!(reply["state"], "completed", "{line}: {reply}");

@@ -3,6 +3,7 @@
 pub mod client;
 pub mod daemon;
 pub mod log;
+pub mod mcp_server;
 mod model_media;
 mod model_responses;
 mod model_rules;

@@ -26,6 +26,8 @@ pub enum CommandSource {
     User,
     /// A Markdown file of the trusted project.
     Project,
+    /// A prompt of an MCP server.
+    Mcp,
 }
 
 /// One slash command.

@@ -1,5 +1,6 @@
 //! The command line of `agentctl`: commands, options and help texts.
 
+mod mcp;
 mod session;
 mod turn_args;
 mod values;
@@ -14,6 +15,7 @@ use crate::types::audit::AuditHead;
 use crate::types::ids::ItemId;
 use crate::types::permission::{Mode, Scope};
 use crate::types::session::SessionState;
+pub use mcp::{McpAddArgs, McpCommand, McpScopeArg};
 pub use session::{BusyArgs, QueueCommand};
 pub use turn_args::{TurnArgs, folder};
 pub use values::{Output, Since, Thinking};
@@ -314,6 +316,12 @@ pub enum Command {
     Untrust {
         /// The folder; the current folder by default
         dir: Option<PathBuf>,
+    },
+    /// List, add, remove and test MCP servers
+    Mcp {
+        /// What to do
+        #[command(subcommand)]
+        what: McpCommand,
     },
     /// Show the permission decisions, who made them, and by which rule
     #[command(args_conflicts_with_subcommands = true)]

@@ -36,6 +36,7 @@ pub(in crate::client) async fn commands(
             CommandSource::BuiltIn => "",
             CommandSource::User => " (user)",
             CommandSource::Project => " (project)",
+            CommandSource::Mcp => " (mcp)",
         };
         let line = Line::new(Tone::Tool, pad(&usage(command), wide))
             .and(Tone::Plain, format!("  {}", escape::line(&command.description)))

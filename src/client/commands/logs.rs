@@ -248,6 +248,11 @@ fn what(envelope: &Envelope) -> String {
         Event::FileChanged { change, .. } => {
             format!("{} +{} -{}", change.path.display(), change.added, change.removed)
         }
+        Event::McpStatus(status) => {
+            let error = status.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            format!("{} {}{error}", status.server, status.state.name())
+        }
+        Event::McpTools(catalog) => format!("{} tools of MCP servers", catalog.tools.len()),
         Event::TodoUpdated { todos } => {
             let done = todos.iter().filter(|todo| todo.status == TodoStatus::Completed).count();
             let now = todos.iter().find(|todo| todo.status == TodoStatus::InProgress);

@@ -13,6 +13,10 @@ pub fn call_summary(tool: &str, input: &Value) -> String {
     if let Some(todos) = input.get("todos").and_then(Value::as_array).filter(|_| tool == "TodoWrite") {
         return format!("{tool} {} entries", todos.len());
     }
+    // All arguments of a server's tool count: which of them matters is unknown.
+    if let Some((server, name)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+        return format!("{server}:{name} {}", one_line(&input.to_string(), 160));
+    }
     let main =
         ["command", "file_path", "notebook_path", "pattern", "path", "url"].into_iter().find_map(field);
     let rest = match main {
@@ -79,7 +83,7 @@ mod tests {
         check("Bash", json!({"command": "sh test.sh\nls", "description": "x"}), "Bash sh test.sh …");
         check("Read", json!({"file_path": "a\u{1b}[2Jb"}), "Read a⟦ESC⟧[2Jb");
         check("Grep", json!({"pattern": "fn main", "path": "src"}), "Grep fn main in src");
-        check("mcp__x__y", json!({"z": 1}), r#"mcp__x__y {"z":1}"#);
+        check("mcp__x__y", json!({"z": 1}), r#"x:y {"z":1}"#);
         check("List", json!({}), "List");
         check("WebFetch", json!({"prompt": "x", "url": "https://a.org/"}), "WebFetch https://a.org/");
         check("NotebookEdit", json!({"new_source": "x", "notebook_path": "n.ipynb"}), "NotebookEdit n.ipynb");

@@ -11,7 +11,7 @@ const AT_START: [&str; 5] =
     ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups", "telemetry"];
 
 /// Keys and tables that are accepted and have no effect yet. Their changes are not reported.
-const WITHOUT_EFFECT: [&str; 2] = ["knowledge", "mcp"];
+const WITHOUT_EFFECT: [&str; 1] = ["knowledge"];
 
 /// Keys that differ, in dotted form and sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

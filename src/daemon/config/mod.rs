@@ -101,6 +101,13 @@ impl Config {
         source::wrong(&self.sources, path, message)
     }
 
+    /// Whether only the system's file sets the key at `path`.
+    pub(super) fn is_of_system(&self, path: &[&str]) -> bool {
+        let sets = |source: &&source::Source| source.find(path).is_some_and(|(depth, _)| depth == path.len());
+        let last = self.sources.iter().rev().find(sets);
+        last.is_some_and(|source| source.file == Path::new(crate::api::endpoint::SYSTEM_CONFIG))
+    }
+
     /// The rules of all files, one by one, with the file of each.
     pub(super) fn rules(&self) -> Vec<(&Path, RuleKind, String)> {
         let mut rules = Vec::new();

@@ -11,6 +11,7 @@ use super::limits::Limits;
 use super::permission_tables::{Permissions, Sandbox};
 use super::source::Source;
 use super::values::CgroupChoice;
+use crate::mcp::ServerConfig;
 use crate::model::{ProviderKind, ReplayReasoning};
 use crate::types::ablation::Ablation;
 use crate::types::config_values::{Size, Span, dollars, part};
@@ -48,8 +49,8 @@ pub struct Config {
     pub compaction: Compaction,
     /// Hooks: accepted, but without effect yet.
     pub hooks: toml::Table,
-    /// MCP servers: accepted, but without effect yet.
-    pub mcp: toml::Table,
+    /// `[mcp.NAME]`: MCP servers of the user.
+    pub mcp: BTreeMap<String, ServerConfig>,
     /// Knowledge: accepted, but without effect yet.
     pub knowledge: toml::Table,
     /// OpenTelemetry export.

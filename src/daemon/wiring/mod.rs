@@ -1,7 +1,10 @@
 //! Distributes the configuration: each layer gets the small settings struct that it defines.
 
+mod mcp;
 mod models;
 mod sandbox;
+
+pub(super) use mcp::ServerLauncher;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -118,10 +121,13 @@ pub(super) fn components(
             result_bytes: usize::try_from(config.tools.max_result_size.0).unwrap_or(usize::MAX),
             results_bytes: usize::try_from(config.tools.max_results_total.0).unwrap_or(usize::MAX),
             tools: offered_tools(config, &tools),
+            tool_search: Some(tools.tool_search_card()),
             unattended: unattended(config),
             offer_unsandboxed_retry: offer_unsandboxed_retry(config),
             compaction: compaction(config),
         }),
+        mcp: mcp::servers(config)?,
+        key_variables: mcp::key_variables(config),
         rules: Arc::new(rules),
         configured: configured(config),
         hooks: own_hooks(&config.hooks)

@@ -24,6 +24,7 @@ use crate::types::ledger::UsageRecord;
 
 /// Kinds whose rows at or before the last `turn.completed` change nothing.
 pub const TRANSIENT_KINDS: &[&str] = &[
+    "mcp.status",
     "session.attached",
     "session.detached",
     "config.reloaded",
@@ -65,7 +66,7 @@ pub const TRANSIENT_KINDS: &[&str] = &[
 
 /// Kinds of which only the newest row at or before the last `turn.completed` counts.
 pub const LATEST_ONLY_KINDS: &[&str] =
-    &["session.status", "session.prompt_built", "workspace.trust_required"];
+    &["session.status", "session.prompt_built", "mcp.tools", "workspace.trust_required"];
 
 impl Engine {
     /// Applies a committed event to the state.
@@ -117,6 +118,7 @@ impl State {
             | Event::HelperStarted { .. }
             | Event::HelperCompleted { .. }
             | Event::TodoUpdated { .. }
+            | Event::McpTools(_)
             | Event::UsageBooked { .. } => self.apply_session_event(envelope),
             Event::TurnQueued { .. }
             | Event::TurnDequeued { .. }
@@ -161,7 +163,10 @@ impl State {
             | Event::ToolStarted { .. }
             | Event::ToolBlocked { .. }
             | Event::ToolProgress { .. }
-            | Event::ToolCompleted { .. } => self.apply_tool_event(envelope),
+            | Event::ToolCompleted { .. } => {
+                self.apply_tool_search(&envelope.event);
+                self.apply_tool_event(envelope);
+            }
             Event::ToolBackground { .. } => self.apply_background(envelope),
             Event::PermissionRuleAdded { .. } | Event::PermissionRuleRemoved { .. } => {
                 self.apply_rule_event(&envelope.event);
@@ -176,7 +181,8 @@ impl State {
             | Event::PermissionResolved { .. }
             | Event::PermissionExpired { .. } => self.apply_permission_event(envelope),
             // They report something that the state does not need.
-            Event::SessionAttached { .. }
+            Event::McpStatus(_)
+            | Event::SessionAttached { .. }
             | Event::SessionDetached { .. }
             | Event::ConfigReloaded { .. }
             | Event::TurnParked {}

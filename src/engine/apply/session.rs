@@ -55,6 +55,7 @@ impl State {
                     turn.steps_since_todo = 0;
                 }
             }
+            Event::McpTools(catalog) => self.mcp = Arc::new(self.mcp.with_catalog(catalog)),
             Event::SessionCleared {} => self.clear(),
             Event::ReminderAdded { kind, text, files } => {
                 self.transcript.push_user_block(Block::Text { text: text.clone() });
@@ -175,6 +176,7 @@ impl State {
             ReminderKind::SessionStart
             | ReminderKind::PlanMode
             | ReminderKind::SeveralMatches
+            | ReminderKind::ServersFailed
             | ReminderKind::TodoEmpty
             | ReminderKind::TodoStale => {}
         }

@@ -8,11 +8,21 @@ use crate::engine::state::{Activity, Call, FirstRun, Stage, State, Turn};
 use crate::types::blob::Attachment;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::CallId;
+use crate::types::mcp::TOOL_SEARCH;
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::session::Denial;
 use crate::types::tool::ToolStatus;
 
 impl State {
+    /// A search brought definitions of tools in.
+    pub(super) fn apply_tool_search(&mut self, event: &Event) {
+        if let Event::ToolCompleted { tool, status: ToolStatus::Completed, detail: Some(detail), .. } = event
+            && tool == TOOL_SEARCH
+        {
+            self.mcp = Arc::new(self.mcp.with_loaded(detail));
+        }
+    }
+
     pub(super) fn apply_tool_event(&mut self, envelope: &Envelope) {
         if let Event::ToolProgress { call_id, text, .. } = &envelope.event {
             self.heard_command(*call_id, text);

@@ -284,6 +284,7 @@ fn stays_quiet(subject: &Subject) -> bool {
         | Subject::Session { .. }
         | Subject::Task { .. }
         | Subject::Tool { .. }
+        | Subject::Mcp { .. }
         | Subject::Blob { .. } => true,
         Subject::Several { parts } => parts.iter().all(stays_quiet),
         // For commands, `read_only_command` decides this; it also means that no rule requires a request.

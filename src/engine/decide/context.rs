@@ -54,9 +54,16 @@ impl PlanBuilder<'_> {
             sums.entry(at).or_insert((name, 0)).1 += tokens;
         };
         let of_instructions = tokens::of_text(instructions);
-        add(0, PartName::System, tokens::of_text(&system).saturating_sub(of_instructions));
+        let of_servers = tokens::of_text(&self.state.mcp.prompt);
+        let of_system = tokens::of_text(&system).saturating_sub(of_instructions + of_servers);
+        add(0, PartName::System, of_system);
         add(1, PartName::Instructions, of_instructions);
-        add(2, PartName::Tools, tokens::of_tools(&self.offered()));
+        let (mcp, own): (Vec<_>, Vec<_>) =
+            self.offered().iter().cloned().partition(|card| self.is_of_mcp(&card.name));
+        add(2, PartName::Tools, tokens::of_tools(&own));
+        if self.has_mcp() {
+            add(6, PartName::Mcp, tokens::of_tools(&mcp) + of_servers);
+        }
         for block in self.state.transcript.iter().flat_map(|message| &message.content) {
             let size = tokens::of_block(block);
             match block {

@@ -12,6 +12,7 @@ pub(super) mod fallback;
 mod feedback;
 pub(super) mod fork;
 mod hooks;
+mod mcp;
 pub(super) mod message;
 pub(super) mod model_reply;
 mod model_request;
@@ -58,6 +59,7 @@ impl Engine {
             Input::ContextChecked { turn_id, changed_files, instructions } => {
                 builder.context_checked(turn_id, changed_files, instructions.as_deref());
             }
+            Input::Mcp { statuses, catalog } => builder.mcp_changed(statuses, catalog.map(|it| *it)),
             Input::Untrusted(untrusted) => builder.ask_for_trust(untrusted),
             Input::Deltas { token, deltas } => builder.stream(token, deltas),
             Input::ModelDone { token, mut reply, cost_usd_micros, model_snapshot, duration_ms } => {

@@ -5,6 +5,7 @@ use crate::engine::request::reminders::{self, Reminder};
 use crate::engine::state::Activity;
 use crate::types::event::Event;
 use crate::types::ids::TurnId;
+use crate::types::mcp::McpStatus;
 use crate::types::reminder::FileVersion;
 
 /// The tool that writes the todo list.
@@ -49,6 +50,12 @@ impl PlanBuilder<'_> {
             return;
         }
         let due = reminders::of_todos(&self.state);
+        self.remind(due);
+    }
+
+    /// Adds the reminder about MCP servers that are not available.
+    pub fn remind_of_servers(&mut self, statuses: &[McpStatus]) {
+        let due = reminders::of_servers(statuses);
         self.remind(due);
     }
 

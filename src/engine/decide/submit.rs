@@ -153,7 +153,7 @@ impl PlanBuilder<'_> {
     /// Builds the system prompt, or checks whether it and the read files are still up to date.
     pub fn prepare_context(&mut self, step: u64) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
-        if self.state.system().is_some() && self.state.spec.ablation.reminders {
+        if self.state.system().is_some() && self.state.spec.ablation.reminders && !self.has_mcp() {
             self.deliver_steered();
             self.call_model();
             return;
@@ -350,7 +350,11 @@ impl PlanBuilder<'_> {
     }
 
     pub(in crate::engine) fn system(&self) -> Arc<str> {
-        self.state.system().cloned().unwrap_or_else(|| Arc::from(""))
+        let system = self.state.system().cloned().unwrap_or_else(|| Arc::from(""));
+        match &*self.state.mcp.prompt {
+            "" => system,
+            instructions => Arc::from(format!("{system}{instructions}")),
+        }
     }
 }
 

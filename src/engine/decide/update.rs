@@ -54,15 +54,16 @@ impl PlanBuilder<'_> {
     /// The tools that the model is offered, in the daemon's fixed order.
     pub fn offered(&self) -> Arc<[ToolDefinition]> {
         let all = &self.engine.settings.tools;
-        match self.choice() {
+        let own = match self.choice() {
             choice if choice.is_all() => Arc::clone(all),
             choice => all.iter().filter(|card| choice.offers(&card.name)).cloned().collect(),
-        }
+        };
+        self.with_mcp_tools(own)
     }
 
     /// Whether a call is of an existing tool that this session does not offer.
     pub fn is_withheld(&self, tool: &str) -> bool {
-        let exists = self.engine.settings.tools.iter().any(|card| card.name == tool);
+        let exists = self.engine.settings.tools.iter().any(|card| card.name == tool) || self.is_of_mcp(tool);
         exists && !self.choice().offers(tool)
     }
 
@@ -72,7 +73,7 @@ impl PlanBuilder<'_> {
         exists && self.choice().offers(tool)
     }
 
-    fn choice(&self) -> &ToolChoice {
+    pub(super) fn choice(&self) -> &ToolChoice {
         self.state.turn.as_ref().map_or(&self.state.spec.tools, |turn| &turn.tools)
     }
 }

@@ -392,6 +392,8 @@ impl ReferenceModel {
         if let Some(before) =
             self.sent.as_ref().filter(|before| before.thinking == thinking && before.model == request.model)
         {
+            let may_differ = std::mem::take(&mut self.tools_may_differ);
+            property!(may_differ || before.tools == request.tools, "the tools change only between turns");
             continues(before, request)?;
         }
         if let Some(before) = &self.sent {

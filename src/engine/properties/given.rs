@@ -10,6 +10,7 @@ use crate::types::blob::{Blob, BlobRef};
 use crate::types::event::Origin;
 use crate::types::history::FileCheckpoint;
 use crate::types::ids::{CallId, TurnId};
+use crate::types::mcp::{McpCatalog, McpInstructions, McpState, McpStatus, McpTool};
 use crate::types::message::ToolCall;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
@@ -257,6 +258,23 @@ pub fn inspected(call_id: CallId, found: FileState) -> Input {
         FileState::Neither => Inspection::Conflict("it holds something else".into()),
     };
     Input::Inspected { call_id, inspection }
+}
+
+/// MCP servers with this number of tools.
+pub fn mcp(tools: usize) -> Input {
+    let tool = |number: usize| McpTool {
+        name: format!("mcp__s__t{number}"),
+        server: "s".into(),
+        tool: format!("t{number}"),
+        description: "a tool ".repeat(number * 40),
+        input_schema: serde_json::json!({"type": "object"}),
+        digest: number.to_string(),
+    };
+    let instructions = McpInstructions { server: "s".into(), text: "be careful".into() };
+    let catalog =
+        McpCatalog { tools: (0..tools).map(tool).collect(), instructions: vec![instructions; tools.min(1)] };
+    let status = McpStatus { server: "s".into(), state: McpState::Ready, error: None };
+    Input::Mcp { statuses: vec![status], catalog: Some(Box::new(catalog)) }
 }
 
 /// A command continues in the background after its call returned.

@@ -29,6 +29,14 @@ impl Simulator {
         self.late.push(late);
     }
 
+    /// The session found MCP servers, or none, before a turn got its context.
+    fn mcp_comes(&mut self, chance: &Chance) -> Result<(), String> {
+        if !chance.wait_ms.is_multiple_of(3) {
+            return Ok(());
+        }
+        self.feed(given::mcp(usize::from(chance.wait_ms / 3 % 4))).map(|_| ())
+    }
+
     /// An outstanding effect delivers its result or its progress.
     pub(super) fn come(&mut self, pick: usize, chance: &Chance) -> Result<(), String> {
         let all = self.outstanding.len() + self.helpers.len();
@@ -46,10 +54,12 @@ impl Simulator {
         }
         match self.outstanding.swap_remove(at) {
             Outstanding::Context => {
+                self.mcp_comes(chance)?;
                 self.late.push(context(&self.engine));
                 self.feed(context(&self.engine))?;
             }
             Outstanding::Check { turn_id } => {
+                self.mcp_comes(chance)?;
                 let input = given::checked(turn_id, chance.wait_ms);
                 self.late.push(input.clone());
                 self.feed(input)?;

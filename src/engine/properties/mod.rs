@@ -82,6 +82,8 @@ fn random_scripts_reach_every_event_and_result() {
         "heartbeat",
         "helper.completed",
         "helper.started",
+        "mcp.status",
+        "mcp.tools",
         "media.withheld",
         "message.block_completed",
         "message.block_started",

@@ -195,6 +195,8 @@ pub struct ReferenceModel {
     pub is_prompt_stale: bool,
     /// The next request may begin with another system prompt than the last one.
     pub prompt_may_differ: bool,
+    /// The tools of MCP servers have changed since the last request.
+    pub tools_may_differ: bool,
     /// Rules of the session.
     pub rules: BTreeSet<(&'static str, String)>,
     /// Per request: its deadline, the action at the deadline, and whether the deadline has passed.
@@ -253,6 +255,7 @@ impl ReferenceModel {
             own_prompt: None,
             is_prompt_stale: false,
             prompt_may_differ: false,
+            tools_may_differ: false,
             rules: BTreeSet::new(),
             deadlines: BTreeMap::new(),
             aborted_by: None,
@@ -418,6 +421,11 @@ impl ReferenceModel {
                 property!(text.starts_with("<reminder>"), "a reminder looks like one: {text}");
                 // Reminders are sent like what people say.
                 self.heard.push((envelope.seq, text.clone()));
+            }
+            Event::McpTools(_) => {
+                let has_begun = self.turn.as_ref().is_some_and(|turn| turn.step > 0);
+                property!(!has_begun, "a turn keeps the tools that it began with");
+                (self.tools_may_differ, self.prompt_may_differ) = (true, true);
             }
             Event::HistoryRepaired { .. } => return Err("a healthy history is never repaired".into()),
             Event::SessionPromptBuilt { .. } => {

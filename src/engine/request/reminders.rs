@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::engine::request::model_texts;
 use crate::engine::state::{Stage, State};
+use crate::types::mcp::{McpState, McpStatus};
 use crate::types::permission::Mode;
 use crate::types::reminder::{FileVersion, ReminderKind};
 use crate::types::time::Timestamp;
@@ -37,6 +38,16 @@ pub(in crate::engine) fn of_message(state: &State, now: Timestamp, is_first: boo
     let day =
         (now.day() != state.told_day).then(|| plain(ReminderKind::NewDay, model_texts::new_day(&now.date())));
     [start, plan, day].into_iter().flatten().collect()
+}
+
+/// The reminder about MCP servers that failed.
+pub(in crate::engine) fn of_servers(statuses: &[McpStatus]) -> Option<Reminder> {
+    let failed = statuses.iter().filter(|status| status.state == McpState::Failed);
+    let lines: Vec<String> = failed
+        .take(MAX_NAMED_FILES)
+        .map(|status| model_texts::server_failed(&status.server, status.error.as_deref()))
+        .collect();
+    (!lines.is_empty()).then(|| plain(ReminderKind::ServersFailed, model_texts::servers_failed(&lines)))
 }
 
 /// The reminders about files that differ on disk from what the model knows. Each version is reported once.

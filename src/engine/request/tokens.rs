@@ -31,7 +31,7 @@ pub(in crate::engine) fn of_request(state: &State, tools: &[ToolDefinition]) -> 
 }
 
 pub(in crate::engine) fn of_system(state: &State) -> u64 {
-    state.system().map_or(0, |system| of_text(system))
+    state.system().map_or(0, |system| of_text(system)) + of_text(&state.mcp.prompt)
 }
 
 pub(in crate::engine) fn of_tools(tools: &[ToolDefinition]) -> u64 {

@@ -7,6 +7,7 @@ pub(super) mod background_task;
 pub(super) mod backoff;
 pub(super) mod call;
 pub(super) mod growing_text;
+pub(super) mod mcp;
 pub(super) mod output_excerpt;
 pub(super) mod partial;
 mod project;

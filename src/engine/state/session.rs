@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::engine::state::background_task::BackgroundTask;
+use crate::engine::state::mcp::McpTools;
 use crate::engine::state::partial::Partial;
 use crate::engine::state::transcript::Transcript;
 use crate::engine::state::{Activity, Call, Compacting, SessionRules, Stage, Subagent, TokenRatio, Turn};
@@ -81,6 +82,8 @@ pub(in crate::engine) struct State {
     pub instructions: Option<Arc<BTreeMap<PathBuf, String>>>,
     /// Versions of changed files that were reported to the model.
     pub reported_files: Arc<BTreeMap<PathBuf, String>>,
+    /// Tools of MCP servers.
+    pub mcp: Arc<McpTools>,
 }
 
 /// A model call outside the turns.
@@ -148,6 +151,7 @@ impl State {
             told_day: 0,
             instructions: None,
             reported_files: Arc::default(),
+            mcp: Arc::default(),
         }
     }
 

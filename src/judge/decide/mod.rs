@@ -163,11 +163,10 @@ fn judge_subject(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Opti
     if let Some(rule) = asked.or_else(|| read_by(&policy.rules.ask)) {
         return verdict(Ask, Some(rule), format!("the rule {rule} asks"));
     }
-    let granted = policy
-        .rules
-        .allow
-        .iter()
-        .chain(policy.grants)
+    // A rule was given for the definition of that time; a grant of this moment is for the new one.
+    let is_changed = matches!(subject, Subject::Mcp { is_changed: true, .. });
+    let given = policy.rules.allow.iter().chain(policy.grants).filter(|_| !is_changed);
+    let granted = given
         .chain(extra)
         .filter(|rule| rule.may_grant(tool, subject))
         .find(|rule| grants(policy, rule, subject));
@@ -257,7 +256,12 @@ fn by_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
         Subject::ProposedPlan(_) => verdict(Ask, None, "a plan needs the user's approval"),
         Subject::Background { .. } => verdict(Allow, None, "a command of this session itself"),
         Subject::Task { .. } => verdict(Allow, None, "each call of a sub-agent is judged by itself"),
-        Subject::Tool { name } => verdict(Ask, None, format!("no rule allows {name}")),
+        Subject::Mcp { name, is_changed: true, .. } => {
+            verdict(Ask, None, format!("the definition of {name} has changed since it was approved"))
+        }
+        Subject::Tool { name } | Subject::Mcp { name, .. } => {
+            verdict(Ask, None, format!("no rule allows {name}"))
+        }
     }
 }
 

@@ -30,6 +30,7 @@ use crate::engine::{Decision, Engine, Input, Now, Reply};
 use crate::session::attach::AttachedClients;
 use crate::session::call_context::CallContext;
 use crate::session::lease::LeaseCount;
+use crate::session::mcp::SessionServers;
 use crate::session::requests::AbortOutcome;
 use crate::session::shared::Shared;
 use crate::session::stream::feed::Feed;
@@ -416,8 +417,19 @@ impl Actor {
         }
     }
 
+    /// The MCP servers of the session.
+    fn mcp_servers(&self) -> Arc<SessionServers> {
+        let spec = self.engine.spec();
+        self.effects.mcp_servers(&spec.cwd, spec.background)
+    }
+
     fn call_context(&self) -> CallContext {
-        CallContext::from_engine(&self.engine, self.id, self.effects.commands(&self.engine))
+        let mut context =
+            CallContext::from_engine(&self.engine, self.id, self.effects.commands(&self.engine));
+        if !context.session_context.mcp.catalog.is_empty() {
+            Arc::make_mut(&mut context.session_context).mcp.servers = Some(self.mcp_servers());
+        }
+        context
     }
 }
 

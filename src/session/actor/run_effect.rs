@@ -36,12 +36,17 @@ impl Actor {
                     agent: spec.agent.map(|agent| agent.prompt).filter(|prompt| !prompt.is_empty()),
                 };
                 let mode = self.engine.mode().name();
-                self.effects.gather(self.id, mode, request, lists_agents);
+                let servers = self.mcp_servers();
+                let had_mcp = !self.engine.mcp_catalog().is_empty();
+                self.effects.gather((servers, had_mcp), self.id, mode, request, lists_agents);
             }
             Effect::CheckContext { turn_id } => {
                 let spec = self.engine.spec();
+                let servers = self.mcp_servers();
+                let had_mcp = !self.engine.mcp_catalog().is_empty();
                 self.effects.check_context(
                     turn_id,
+                    (servers, had_mcp),
                     ContextFiles {
                         reads: self.engine.reads(),
                         cwd: spec.cwd.clone().into(),

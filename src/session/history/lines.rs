@@ -14,7 +14,8 @@ pub(super) const FORMAT: &str = "agentd-session";
 pub(super) const VERSION: u32 = 1;
 
 /// Kinds that an export leaves out: they are about clients and the daemon.
-pub(super) const UNEXPORTED_KINDS: &[&str] = &["session.attached", "session.detached", "config.reloaded"];
+pub(super) const UNEXPORTED_KINDS: &[&str] =
+    &["session.attached", "session.detached", "config.reloaded", "mcp.status", "mcp.tools"];
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]

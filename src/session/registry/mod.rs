@@ -7,6 +7,7 @@ pub(super) mod explain;
 mod grant_outbox;
 pub(super) mod initial_items;
 pub(super) mod load;
+pub(super) mod mcp;
 mod once;
 mod options;
 pub(super) mod pending;

@@ -8,6 +8,7 @@ use crate::session::error::SessionError;
 use crate::session::registry::Registry;
 use crate::session::requests::Changes;
 use crate::types::ids::SessionId;
+use crate::types::mcp::{MCP_PREFIX, TOOL_SEARCH};
 use crate::types::model::ModelRef;
 use crate::types::permission::Mode;
 use crate::types::session::SessionView;
@@ -134,7 +135,9 @@ impl Registry {
     pub(super) fn known_tools(&self, choice: ToolChoice) -> Result<ToolChoice, SessionError> {
         let cards = self.inner.shared.components().tools.cards();
         let mut named = choice.allow.iter().flatten().chain(&choice.deny);
-        match named.find(|name| !cards.iter().any(|card| card.name == **name)) {
+        // Which servers there are is known when a turn begins.
+        let is_of_server = |name: &str| name.starts_with(MCP_PREFIX) || name == TOOL_SEARCH;
+        match named.find(|name| !is_of_server(name) && !cards.iter().any(|card| card.name == **name)) {
             None => Ok(choice),
             Some(name) => {
                 let known: Vec<&str> = cards.iter().map(|card| card.name.as_str()).collect();

@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 
 use crate::session::agents::AgentList;
+use crate::session::registry::mcp::McpServerFacts;
 use crate::session::requests::SessionFacts;
 use crate::session::slash_commands::custom::CommandFiles;
 use crate::types::context_view::ContextView;
+use crate::types::mcp::McpState;
 use crate::types::model::ModelView;
 use crate::types::session::SessionView;
 use crate::types::subagent::AgentSource;
@@ -70,6 +72,27 @@ pub(super) fn todos(view: &SessionView) -> String {
         None | Some([]) => "The todo list is empty.".into(),
         Some(todos) => todo::list(todos),
     }
+}
+
+/// The MCP servers of the session's folder.
+pub(super) fn mcp(servers: &[McpServerFacts]) -> String {
+    if servers.is_empty() {
+        return "No MCP servers. `agentctl mcp add` adds one; a project's .mcp.json is used once it is trusted.".into();
+    }
+    let mut text = String::from("MCP servers:");
+    for server in servers {
+        let _ = write!(text, "\n{} ({}): {}", server.name, server.source, server.state.name());
+        if server.state == McpState::Ready {
+            let _ = write!(text, ", {} tools", server.tools.len());
+        }
+        if let Some(error) = &server.error {
+            let _ = write!(text, " - {error}");
+        }
+        for tool in &server.tools {
+            let _ = write!(text, "\n  {}", tool.name);
+        }
+    }
+    text
 }
 
 pub(super) fn cost(view: &SessionView) -> String {

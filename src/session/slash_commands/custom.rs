@@ -23,6 +23,8 @@ pub enum CommandSource {
     User,
     /// A Markdown file of the trusted project.
     Project,
+    /// A prompt of an MCP server.
+    Mcp,
 }
 
 /// A command as `command.list` shows it.
@@ -161,7 +163,16 @@ impl Registry {
     /// The folder does not exist, or the database could not be read.
     pub async fn commands(&self, cwd: &str) -> Result<CommandList, SessionError> {
         let cwd = self.folder(cwd).await?;
-        Ok(self.load_command_files(&cwd).await?.listed())
+        let mut list = self.load_command_files(&cwd).await?.listed();
+        let prompts = self.mcp_prompts(Path::new(&cwd)).await;
+        list.commands.extend(prompts.iter().map(|prompt| ListedCommand {
+            name: prompt.command.clone(),
+            description: prompt.prompt.description.clone(),
+            argument_hint: prompt.hint(),
+            source: CommandSource::Mcp,
+            path: None,
+        }));
+        Ok(list)
     }
 
     pub(super) async fn command_files(&self, handle: &SessionHandle) -> Result<CommandFiles, SessionError> {

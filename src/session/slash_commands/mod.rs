@@ -17,6 +17,7 @@ use crate::session::registry::Registry;
 use crate::session::requests::{CommandSubmission, Submission, SubmittedInput};
 use crate::types::compaction::CompactRequest;
 use crate::types::ids::SessionId;
+use crate::types::mcp::MCP_PREFIX;
 use crate::types::message::InputBlock;
 use crate::types::outcome::SubmitOutcome;
 use crate::types::permission::Mode;
@@ -83,8 +84,9 @@ impl Registry {
                 self.show(&handle, submission, command, answers::agents(&list)).await
             }
             "mcp" => {
-                let text = "No MCP servers: they are not built yet.";
-                self.show(&handle, submission, command, text.into()).await
+                let cwd = handle.facts().await?.spec.cwd;
+                let servers = self.mcp_servers(Some(&cwd)).await?;
+                self.show(&handle, submission, command, answers::mcp(&servers)).await
             }
             "bug" => {
                 let path = self.write_bug_report(id, &handle, &command.arguments).await?;
@@ -201,6 +203,32 @@ impl Registry {
         handle.answer_command(answered).await
     }
 
+    /// Submits the text of a prompt of an MCP server.
+    async fn submit_prompt(
+        &self,
+        handle: &SessionHandle,
+        mut submission: Submission,
+        command: SlashCommand,
+    ) -> Result<SubmitOutcome, SessionError> {
+        let cwd = handle.facts().await?.spec.cwd;
+        let prompts = self.mcp_prompts(Path::new(&cwd)).await;
+        let Some(prompt) = prompts.iter().find(|prompt| prompt.command == command.name) else {
+            let likeness = |other: &&str| (strsim::jaro_winkler(&command.name, other) * 1000.0) as u32;
+            let nearest = prompts.iter().map(|prompt| prompt.command.as_str()).max_by_key(likeness);
+            return Err(SessionError::UnknownCommand {
+                name: command.name.clone(),
+                nearest: nearest.map(str::to_owned),
+            });
+        };
+        let text = prompt
+            .expand(&command.arguments)
+            .await
+            .map_err(|why| SessionError::BadParam("input", format!("/{}: {why}", command.name)))?;
+        submission.options.command = Some(command);
+        let input = SubmittedInput { blocks: vec![InputBlock::Text { text }], blobs: Vec::new() };
+        handle.submit(submission, input).await
+    }
+
     /// Submits the expansion of a command of a Markdown file.
     async fn submit_custom(
         &self,
@@ -208,6 +236,9 @@ impl Registry {
         mut submission: Submission,
         command: SlashCommand,
     ) -> Result<SubmitOutcome, SessionError> {
+        if command.name.starts_with(MCP_PREFIX) {
+            return self.submit_prompt(handle, submission, command).await;
+        }
         let files = self.command_files(handle).await?;
         let Some(found) = files.find(&command.name) else { return Err(unknown(&command.name, &files)) };
         let text = found.expand(&command.arguments).map_err(|why| SessionError::BadParam("input", why))?;

@@ -77,6 +77,7 @@ pub(in crate::tools) fn paths_of(subject: &Subject) -> Vec<PathBuf> {
         | Subject::Task { .. }
         | Subject::Question { .. }
         | Subject::ProposedPlan(_)
+        | Subject::Mcp { .. }
         | Subject::Tool { .. } => Vec::new(),
     }
 }

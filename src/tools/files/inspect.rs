@@ -84,6 +84,7 @@ fn remove_temps(context: &ToolContext, subject: &Subject, call_id: CallId) {
         | Subject::Task { .. }
         | Subject::Question { .. }
         | Subject::ProposedPlan(_)
+        | Subject::Mcp { .. }
         | Subject::Tool { .. } => {}
     }
 }

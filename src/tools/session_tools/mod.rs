@@ -6,11 +6,13 @@
 mod ask_user;
 mod plan_mode;
 mod todo;
+mod tool_search;
 
 use crate::tools::call::internal;
 use crate::tools::context::ToolContext;
 use crate::tools::error::ToolError;
 use crate::tools::input;
+use crate::types::mcp::TOOL_SEARCH;
 use crate::types::message::ToolCall;
 use crate::types::tool::{PreparedCall, Subject, ToolDefinition, ToolOutcome};
 
@@ -20,6 +22,7 @@ pub(in crate::tools) enum SessionCall {
     TodoRead(todo::ReadInput),
     AskUser(ask_user::Input),
     ExitPlanMode(plan_mode::Input),
+    ToolSearch(tool_search::Input),
 }
 
 /// Parses a call of one of these tools; `None` for any other tool.
@@ -29,6 +32,7 @@ pub(in crate::tools) fn parse(call: &ToolCall) -> Result<Option<SessionCall>, To
         todo::READ => SessionCall::TodoRead(input::parse(call)?),
         ask_user::NAME => SessionCall::AskUser(input::parse(call)?),
         plan_mode::NAME => SessionCall::ExitPlanMode(input::parse(call)?),
+        TOOL_SEARCH => SessionCall::ToolSearch(input::parse(call)?),
         _ => return Ok(None),
     }))
 }
@@ -42,6 +46,7 @@ pub(in crate::tools) fn prepare(
         SessionCall::TodoRead(_) => Ok(prepared_own(todo::READ, "Read the todo list", true)),
         SessionCall::AskUser(input) => ask_user::prepare(input),
         SessionCall::ExitPlanMode(input) => plan_mode::prepare(context, input),
+        SessionCall::ToolSearch(input) => tool_search::prepare(input),
     }
 }
 
@@ -52,6 +57,7 @@ pub(in crate::tools) fn run(context: &ToolContext, call: &SessionCall) -> Result
         // The engine gives this call its result.
         SessionCall::AskUser(_) => Err(internal()),
         SessionCall::ExitPlanMode(_) => Ok(plan_mode::run()),
+        SessionCall::ToolSearch(input) => Ok(tool_search::run(input, &context.session_context.mcp)),
     }
 }
 
@@ -69,6 +75,16 @@ pub(in crate::tools) fn cards() -> Vec<ToolDefinition> {
         card(ask_user::NAME, ask_user::DESCRIPTION, input::schema::<ask_user::Input>(), false),
         card(plan_mode::NAME, plan_mode::DESCRIPTION, input::schema::<plan_mode::Input>(), false),
     ]
+}
+
+/// The definition of the search. It is offered only if definitions are deferred.
+pub(in crate::tools) fn tool_search_card() -> ToolDefinition {
+    ToolDefinition {
+        name: TOOL_SEARCH.into(),
+        description: tool_search::DESCRIPTION.into(),
+        input_schema: input::schema::<tool_search::Input>(),
+        read_only: false,
+    }
 }
 
 /// A call that reaches only the session itself.

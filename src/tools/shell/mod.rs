@@ -14,6 +14,7 @@ mod output;
 mod process;
 mod process_tree;
 mod sandbox;
+mod server_process;
 mod spool;
 mod sweep;
 
@@ -35,6 +36,8 @@ pub use sandbox::Available;
 pub(super) use sandbox::{
     FirstSeen, PlaceholderCache, forget_temp, remove_leftover_placeholders, sweep_temp, temp_folders,
 };
+pub(super) use server_process::launch;
+pub use server_process::{RunningServer, ServerLaunch, ServerStreams};
 pub(super) use spool::Spools;
 pub use sweep::Swept;
 pub(super) use sweep::sweep;

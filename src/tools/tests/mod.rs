@@ -71,6 +71,7 @@ impl Room {
             todos: Arc::default(),
             commands: Vec::new(),
             agents: Arc::from([]),
+            mcp: Default::default(),
         };
         Self { _root: dir, root, session_context, tools: Toolbox::new(settings), mint }
     }

@@ -14,6 +14,7 @@ use crate::types::compaction::{CompactStage, CompactTrigger, WindowEdit};
 use crate::types::history::{FileCheckpoint, ForkedFrom, RewoundHistory};
 use crate::types::hook::HookRun;
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, SessionId, TurnId};
+use crate::types::mcp::{McpCatalog, McpStatus};
 use crate::types::message::{InputBlock, Message};
 use crate::types::model::{BlockKind, StopReason};
 use crate::types::permission::{Decision, OnTimeout, RuleKind, Scope};
@@ -77,6 +78,12 @@ pub enum Event {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         skipped_instructions: Vec<String>,
     },
+    /// The state of an MCP server changed for this session.
+    #[serde(rename = "mcp.status")]
+    McpStatus(McpStatus),
+    /// The tools and instructions of MCP servers that turns have from now on. A turn keeps what it began with.
+    #[serde(rename = "mcp.tools")]
+    McpTools(McpCatalog),
     /// A client attached.
     #[serde(rename = "session.attached")]
     SessionAttached {

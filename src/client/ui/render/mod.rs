@@ -12,6 +12,7 @@ use crate::types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy}
 use crate::types::compaction::CompactStage;
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId};
+use crate::types::mcp::{McpState, McpStatus};
 use crate::types::message::{Block, input_line};
 use crate::types::permission::{Decision, RequestKind, Scope};
 use crate::types::session::{Item, ItemKind, ItemStatus, PermissionRequest, Subtype, TurnResult};
@@ -175,6 +176,11 @@ impl Transcript {
                         format!(" ({}, {what}): {}", took(*duration_ms), last_lines(output, 1)),
                     ),
                 ])
+            }
+            Event::McpStatus(McpStatus { server, state: McpState::Failed | McpState::Untrusted, error }) => {
+                let why = error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
+                let text = format!("MCP server {server} is not available{why}");
+                lines(vec![Line::new(Tone::Warn, escape::line(&text).into_owned())])
             }
             Event::TodoUpdated { todos } => lines(todo_lines(todos)),
             Event::PermissionRequested { request, .. } => {

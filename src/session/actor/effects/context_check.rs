@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::engine::Input;
 use crate::session::actor::effects::EffectRunner;
+use crate::session::mcp::SessionServers;
 use crate::types::hex;
 use crate::types::ids::TurnId;
 use crate::types::reminder::FileVersion;
@@ -32,14 +33,25 @@ pub(in crate::session) struct ContextFiles {
 }
 
 impl EffectRunner {
-    pub fn check_context(&mut self, turn_id: TurnId, files: ContextFiles) {
+    pub fn check_context(
+        &mut self,
+        turn_id: TurnId,
+        (servers, had_mcp): (Arc<SessionServers>, bool),
+        files: ContextFiles,
+    ) {
+        let report = self.report.clone();
         self.start(async move {
             let checked = tokio::task::spawn_blocking(move || {
                 let ContextFiles { reads, cwd, additional, user_dir } = files;
                 let instructions = workspace::instruction_versions(&cwd, &additional, user_dir.as_deref());
                 (changed_files(&reads), instructions)
             });
-            let (changed_files, instructions) = checked.await.ok().unzip();
+            let (checked, found) = tokio::join!(checked, servers.for_turn(had_mcp, &report));
+            if let Some(found) = found {
+                // It is handled before the end of this effect.
+                report.send(Box::new(found)).await.ok()?;
+            }
+            let (changed_files, instructions) = checked.ok().unzip();
             let changed_files = changed_files.unwrap_or_default();
             Some(Input::ContextChecked { turn_id, changed_files, instructions })
         });

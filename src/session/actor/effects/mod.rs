@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
@@ -17,6 +17,7 @@ use tracing::{Instrument as _, Span, info_span};
 use crate::crash;
 use crate::engine::Input;
 use crate::session::agents;
+use crate::session::mcp::SessionServers;
 use crate::session::shared::Shared;
 use crate::session::trust;
 use crate::store::SessionKey;
@@ -92,6 +93,8 @@ pub(in crate::session) struct EffectRunner {
     checkpoints: HashMap<CallId, oneshot::Sender<()>>,
     /// Sends started processes to the session.
     process_starts: mpsc::Sender<ProcessStarted>,
+    /// The session's MCP servers, made at their first use.
+    mcp: OnceLock<Arc<SessionServers>>,
 }
 
 /// The final input of an effect, and the background task that it leaves.
@@ -178,12 +181,19 @@ impl EffectRunner {
             tools: HashMap::new(),
             checkpoints: HashMap::new(),
             process_starts,
+            mcp: OnceLock::new(),
         }
     }
 
     /// The session's blobs, for the session context of a call.
     pub fn blobs(&self) -> Arc<dyn Blobs> {
         Arc::clone(&self.blobs)
+    }
+
+    /// The session's MCP servers.
+    pub fn mcp_servers(&self, workspace: &str, unattended: bool) -> Arc<SessionServers> {
+        let make = || Arc::new(SessionServers::new(Arc::clone(&self.shared), workspace.into(), unattended));
+        Arc::clone(self.mcp.get_or_init(make))
     }
 
     pub fn are_idle(&self) -> bool {
@@ -312,9 +322,11 @@ impl EffectRunner {
         self.others.push(self.running.spawn(async move { job.await.map(EffectResult::from) }));
     }
 
-    /// Builds the system prompt. `lists_agents`: it lists the agents for `Task`.
+    /// Builds the system prompt and looks the MCP servers up. `lists_agents`: the prompt lists the agents for
+    /// `Task`.
     pub fn gather(
         &mut self,
+        (servers, had_mcp): (Arc<SessionServers>, bool),
         session_id: SessionId,
         mode: &'static str,
         mut request: workspace::Request,
@@ -339,7 +351,13 @@ impl EffectRunner {
                     None
                 });
             let request = workspace::Request { trusted, ..request };
-            let gathered = workspace::gather(request, &shared.git_facts).await?;
+            let gathered = workspace::gather(request, &shared.git_facts);
+            let (gathered, found) = tokio::join!(gathered, servers.for_turn(had_mcp, &report));
+            if let Some(found) = found {
+                // It is handled before the end of this effect.
+                report.send(Box::new(found)).await.ok()?;
+            }
+            let gathered = gathered?;
             Some(Input::ContextReady {
                 system: gathered.system,
                 sources: gathered.sources,

@@ -52,6 +52,8 @@ impl Place {
                 retry: engine::Retry { attempts: 1, ..engine::Retry::default() },
                 ..engine::Settings::default()
             }),
+            mcp: Arc::from([]),
+            key_variables: Arc::from([]),
             rules: Arc::new(Rules::parse::<&str>(&[], &[], &[]).unwrap()),
             configured: Arc::from([]),
             hooks: Arc::from([]),

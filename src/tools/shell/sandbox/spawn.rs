@@ -167,7 +167,7 @@ impl Confined {
     }
 
     /// Makes the child enforce the sandbox and limits in the cgroup of `entrance`; `channel` stays open.
-    pub(super) fn enforce_in(
+    pub(in crate::tools::shell) fn enforce_in(
         &self,
         command: &mut Command,
         limits: Vec<Rlimit>,

@@ -1,0 +1,163 @@
+//! Parameters of the methods about MCP servers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::types::mcp::McpState;
+
+/// `mcp.list`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct McpListParams {
+    /// The folder whose project servers are listed as well, absolute. Programs without a folder start there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
+/// One MCP server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpServerView {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: McpState,
+    /// `stdio` or `http`; empty if its configuration is wrong.
+    pub transport: String,
+    /// Where it is configured: `system`, `user` or `project`.
+    pub source: String,
+    /// Names of its tools for the model.
+    pub tools: Vec<String>,
+    /// Why it is not ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Its instructions for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+}
+
+/// Reply of `mcp.list`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpListReply {
+    /// By name.
+    pub servers: Vec<McpServerView>,
+}
+
+/// Where a server is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum McpScope {
+    /// For the user, in the daemon's data folder.
+    User,
+    /// For the project, in its `.mcp.json`.
+    Project,
+}
+
+/// `mcp.add`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct McpAddParams {
+    /// The name of the server.
+    pub name: String,
+    /// Its configuration, with the keys of `[mcp.NAME]`.
+    pub config: Value,
+    /// Where it is added.
+    pub scope: McpScope,
+    /// The project's folder, absolute; needed with the scope `project`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The same key with the same parameters returns the first reply, within 24 hours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// `mcp.remove`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct McpRemoveParams {
+    /// The name of the server.
+    pub name: String,
+    /// Where it was added.
+    pub scope: McpScope,
+    /// The project's folder, absolute; needed with the scope `project`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The same key with the same parameters returns the first reply, within 24 hours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// Reply of `mcp.add` and `mcp.remove`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpChangeReply {
+    /// The name of the server.
+    pub name: String,
+}
+
+/// `mcp.test`: a configured server or a configuration.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct McpTestParams {
+    /// The name of a configured server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// A configuration, with the keys of `[mcp.NAME]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<Value>,
+    /// The folder, as in `mcp.list`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
+/// Reply of `mcp.test`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpTestReply {
+    /// The state after the start.
+    pub state: McpState,
+    /// Why it is not ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The revision of the protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// Names of its tools for the model.
+    pub tools: Vec<String>,
+    /// Tools that are left out, each with the reason.
+    pub problems: Vec<String>,
+    /// Duration of the start in milliseconds; 0 if it ran already.
+    pub duration_ms: u64,
+}
+
+/// `mcp.tools` and `mcp.logs`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct McpServerParams {
+    /// The name of the server.
+    pub name: String,
+    /// The folder, as in `mcp.list`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
+/// One tool of an MCP server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct McpToolView {
+    /// The name for the model and for rules.
+    pub name: String,
+    /// The name on the server.
+    pub tool: String,
+    /// Its description.
+    pub description: String,
+    /// JSON Schema of its input.
+    pub input_schema: Value,
+}
+
+/// Reply of `mcp.tools`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct McpToolsReply {
+    /// By name.
+    pub tools: Vec<McpToolView>,
+}
+
+/// Reply of `mcp.logs`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpLogsReply {
+    /// The newest lines that the running server wrote to standard error or sent as log messages, the oldest first.
+    /// Empty if it does not run.
+    pub lines: Vec<String>,
+}

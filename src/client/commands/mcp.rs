@@ -1,0 +1,216 @@
+//! `agentctl mcp`: list, add, remove and test MCP servers, and show their tools and logs.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::api::params::{
+    McpAddParams, McpChangeReply, McpListParams, McpListReply, McpLogsReply, McpRemoveParams, McpScope,
+    McpServerParams, McpTestParams, McpTestReply, McpToolsReply,
+};
+use crate::client::args::{McpAddArgs, McpCommand, McpScopeArg};
+use crate::client::connection::connector::Connector;
+use crate::client::connection::paths;
+use crate::client::failure::{Failure, code};
+use crate::client::terminal::escape;
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::{Line, Tone, pad, width};
+use crate::types::mcp::McpState;
+
+pub(in crate::client) async fn mcp(
+    reach: &Connector,
+    what: McpCommand,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    match what {
+        McpCommand::List { json } => list(reach, json, out).await,
+        McpCommand::Add(args) => add(reach, args, out).await,
+        McpCommand::Remove { name, scope } => remove(reach, name, scope, out).await,
+        McpCommand::Test { name, json } => test(reach, name, json, out).await,
+        McpCommand::Tools { name, json } => tools(reach, name, json, out).await,
+        McpCommand::Logs { name } => logs(reach, name, out).await,
+    }
+}
+
+fn folder() -> Result<Option<String>, Failure> {
+    Ok(Some(paths::current_folder()?.to_string_lossy().into_owned()))
+}
+
+async fn list(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Failure> {
+    let client = reach.observing().connect_or_start().await?;
+    let reply: McpListReply = client.call("mcp.list", &McpListParams { cwd: folder()? }).await?;
+    if json {
+        return Ok(out.json(&reply)?);
+    }
+    if reply.servers.is_empty() {
+        return Ok(out.say("no MCP servers; `agentctl mcp add NAME -- COMMAND` adds one")?);
+    }
+    let wide = reply.servers.iter().map(|server| width(&server.name)).max().unwrap_or(0);
+    for server in &reply.servers {
+        let name = escape::line(&server.name).into_owned();
+        let mut line = Line::new(Tone::Bold, pad(&name, wide))
+            .and(tone(server.state), format!("  {:9}", server.state.name()))
+            .and(Tone::Dim, format!("  {} {}", server.source, server.transport));
+        if server.state == McpState::Ready {
+            line = line.and(Tone::Plain, format!("  {} tools", server.tools.len()));
+        }
+        out.line(&line)?;
+        if let Some(error) = &server.error {
+            out.line(&Line::new(Tone::Dim, format!("  {}", escape::line(error))))?;
+        }
+    }
+    Ok(())
+}
+
+fn tone(state: McpState) -> Tone {
+    match state {
+        McpState::Ready => Tone::Good,
+        McpState::Failed | McpState::Untrusted => Tone::Warn,
+        McpState::Starting | McpState::Disabled => Tone::Dim,
+    }
+}
+
+async fn add(reach: &Connector, args: McpAddArgs, out: &mut Out) -> Result<(), Failure> {
+    let name = args.name.clone();
+    let scope = args.scope;
+    let config = config_of(args)?;
+    let client = reach.connect_or_start().await?;
+    let cwd = match scope {
+        McpScopeArg::Project => folder()?,
+        McpScopeArg::User => None,
+    };
+    let params = McpAddParams { name, config, scope: scope.into(), cwd, idempotency_key: None };
+    let reply: McpChangeReply = client.call("mcp.add", &params).await?;
+    let name = escape::line(&reply.name).into_owned();
+    out.say(&match scope {
+        McpScopeArg::User => format!("{name} is added; `agentctl mcp test {name}` tries it"),
+        McpScopeArg::Project => {
+            format!("{name} is added to .mcp.json; `agentctl trust` lets sessions in this folder use it")
+        }
+    })?;
+    Ok(())
+}
+
+/// The configuration that the arguments describe.
+fn config_of(args: McpAddArgs) -> Result<Value, Failure> {
+    let pairs = |list: &[String], separator: char, what: &str| -> Result<BTreeMap<String, String>, Failure> {
+        list.iter()
+            .map(|entry| {
+                let (name, value) = entry
+                    .split_once(separator)
+                    .ok_or_else(|| Failure::usage(format!("expected {what}, got {entry:?}")))?;
+                Ok((name.trim().to_owned(), value.trim().to_owned()))
+            })
+            .collect()
+    };
+    let (env, headers) = (pairs(&args.env, '=', "NAME=VALUE")?, pairs(&args.header, ':', "NAME: VALUE")?);
+    let Some((first, rest)) = args.target.split_first() else {
+        return Err(Failure::usage("name a program with its arguments, or the address of an HTTP server"));
+    };
+    let is_url = ["http://", "https://"].iter().any(|scheme| first.starts_with(scheme));
+    let mut config = match is_url {
+        true if !rest.is_empty() => return Err(Failure::usage("an address takes no arguments")),
+        true => json!({ "url": first, "headers": headers }),
+        false => json!({ "command": first, "args": rest, "env": env, "sandbox": args.sandbox }),
+    };
+    if let Some(timeout) = args.timeout {
+        config["timeout"] = timeout.into();
+    }
+    Ok(config)
+}
+
+async fn remove(reach: &Connector, name: String, scope: McpScopeArg, out: &mut Out) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let cwd = match scope {
+        McpScopeArg::Project => folder()?,
+        McpScopeArg::User => None,
+    };
+    let params = McpRemoveParams { name, scope: scope.into(), cwd, idempotency_key: None };
+    let reply: McpChangeReply = client.call("mcp.remove", &params).await?;
+    Ok(out.say(&format!("{} is removed", escape::line(&reply.name)))?)
+}
+
+async fn test(reach: &Connector, name: String, json: bool, out: &mut Out) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let params = McpTestParams { name: Some(name.clone()), config: None, cwd: folder()? };
+    let reply: McpTestReply = client.call("mcp.test", &params).await?;
+    if json {
+        out.json(&reply)?;
+    } else {
+        let protocol = reply.protocol.as_deref().map(|it| format!(", protocol {it}")).unwrap_or_default();
+        let text = format!(
+            "{}: {}{}, {} tools, {} ms",
+            escape::line(&name),
+            reply.state.name(),
+            escape::line(&protocol),
+            reply.tools.len(),
+            reply.duration_ms
+        );
+        out.say(&text)?;
+        for line in reply.error.iter().chain(&reply.problems) {
+            out.note(&escape::line(line))?;
+        }
+    }
+    if reply.state == McpState::Ready { Ok(()) } else { Err(Failure::new(code::DENIED, "")) }
+}
+
+async fn tools(reach: &Connector, name: String, json: bool, out: &mut Out) -> Result<(), Failure> {
+    let client = reach.observing().connect_or_start().await?;
+    let reply: McpToolsReply = client.call("mcp.tools", &McpServerParams { name, cwd: folder()? }).await?;
+    if json {
+        return Ok(out.json(&reply)?);
+    }
+    for tool in &reply.tools {
+        let about = tool.description.lines().next().unwrap_or_default();
+        let line = Line::new(Tone::Tool, escape::line(&tool.name).into_owned())
+            .and(Tone::Plain, format!("  {}", escape::line(about)));
+        out.line(&line)?;
+    }
+    Ok(())
+}
+
+async fn logs(reach: &Connector, name: String, out: &mut Out) -> Result<(), Failure> {
+    let client = reach.observing().connect_or_start().await?;
+    let reply: McpLogsReply = client.call("mcp.logs", &McpServerParams { name, cwd: folder()? }).await?;
+    for line in &reply.lines {
+        out.say(&escape::line(line))?;
+    }
+    Ok(())
+}
+
+impl From<McpScopeArg> for McpScope {
+    fn from(scope: McpScopeArg) -> Self {
+        match scope {
+            McpScopeArg::User => McpScope::User,
+            McpScopeArg::Project => McpScope::Project,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(target: &[&str]) -> McpAddArgs {
+        McpAddArgs {
+            name: "x".into(),
+            scope: McpScopeArg::User,
+            env: vec!["A=b=c".into()],
+            header: vec!["Authorization: Bearer x".into()],
+            sandbox: false,
+            timeout: Some("5s".into()),
+            target: target.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    #[test]
+    fn added_server_is_program_or_address() {
+        let program = config_of(args(&["npx", "-y", "x"])).expect("right");
+        assert_eq!((&program["command"], &program["args"][1]), (&json!("npx"), &json!("x")));
+        assert_eq!((&program["env"]["A"], &program["timeout"]), (&json!("b=c"), &json!("5s")));
+        let http = config_of(args(&["https://h/mcp"])).expect("right");
+        assert_eq!(http["headers"]["Authorization"], "Bearer x");
+        assert!(config_of(args(&["https://h/mcp", "more"])).is_err());
+        assert!(config_of(args(&[])).is_err());
+    }
+}

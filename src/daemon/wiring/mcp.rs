@@ -1,0 +1,99 @@
+//! MCP servers: their configuration, and their processes, which get the environment and the sandbox of commands.
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+
+use crate::daemon::config::Config;
+use crate::daemon::error::DaemonError;
+use crate::mcp::{LaunchRequest, Launched, Launcher, ScopedServer, ServerProcess, ServerSource, server_part};
+use crate::session::Registry;
+use crate::sync::lock;
+use crate::tools::{RunningServer, ServerLaunch};
+use crate::types::ids::{Mint, Seeds};
+
+/// The servers of the configuration files.
+///
+/// # Errors
+/// A server's values do not fit together. The error names file, line and key.
+pub(super) fn servers(config: &Config) -> Result<Arc<[ScopedServer]>, DaemonError> {
+    let server = |(name, server): (&String, &crate::mcp::ServerConfig)| {
+        let wrong = |why: String| config.wrong(&["mcp", name], format!("[mcp.{name}] {why}"));
+        if server_part(name).is_none() {
+            return Err(wrong("the name needs a letter or a digit".into()));
+        }
+        server.transport().map_err(wrong)?;
+        let source =
+            if config.is_of_system(&["mcp", name]) { ServerSource::System } else { ServerSource::User };
+        Ok(ScopedServer { name: name.clone(), source, config: Ok(server.clone()) })
+    };
+    Ok(config.mcp.iter().map(server).collect::<Result<Vec<_>, _>>()?.into())
+}
+
+/// Variables with keys of providers. A project may not pass them to its servers.
+pub(super) fn key_variables(config: &Config) -> Arc<[String]> {
+    config.providers.values().filter_map(|provider| provider.api_key_env.clone()).collect()
+}
+
+/// Starts processes of servers with the tools that are current at that moment.
+pub(in crate::daemon) struct ServerLauncher {
+    registry: Registry,
+    seeds: Mutex<Seeds>,
+}
+
+impl ServerLauncher {
+    pub(in crate::daemon) fn new(registry: Registry) -> Self {
+        Self { registry, seeds: Mutex::new(Seeds::random()) }
+    }
+}
+
+impl Launcher for ServerLauncher {
+    fn variable(&self, name: &str, source: ServerSource) -> Result<Option<String>, String> {
+        let components = self.registry.shared().components();
+        let is_key = components.settings.key_variables.iter().any(|variable| variable == name);
+        if source == ServerSource::Project && (is_key || name.starts_with("AGENTD_")) {
+            return Err(format!(
+                "a project may not use the variable {name}; add the server to your own configuration if it needs it"
+            ));
+        }
+        Ok(std::env::var(name).ok())
+    }
+
+    fn launch(&self, request: LaunchRequest) -> BoxFuture<'static, Result<Launched, String>> {
+        let shared = self.registry.shared();
+        let (tools, now) = (shared.components().tools.clone(), shared.clock.now());
+        let mut mint = Mint::new(now.0, lock(&self.seeds).next_seed());
+        let launch = ServerLaunch {
+            program: request.program,
+            args: request.args,
+            env: request.env,
+            cwd: request.cwd,
+            workspace: request.workspace,
+            sandbox: request.sandbox,
+            unattended: request.unattended,
+            mark: mint.call(),
+            temp_owner: mint.session(),
+        };
+        Box::pin(async move {
+            let (server, streams) = tools.launch_server(launch).await?;
+            Ok(Launched {
+                stdin: Box::new(streams.stdin),
+                stdout: Box::new(streams.stdout),
+                stderr: Box::new(streams.stderr),
+                process: Box::new(Process(server)),
+            })
+        })
+    }
+}
+
+struct Process(RunningServer);
+
+impl ServerProcess for Process {
+    fn wait(&mut self) -> BoxFuture<'_, String> {
+        Box::pin(self.0.wait())
+    }
+
+    fn end(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(self.0.end())
+    }
+}

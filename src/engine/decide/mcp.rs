@@ -1,0 +1,74 @@
+//! MCP servers: their tools for the next turn, their states, and which definitions a request contains.
+
+use std::sync::Arc;
+
+use crate::engine::decide::plan::PlanBuilder;
+use crate::engine::request::tokens;
+use crate::engine::state::Activity;
+use crate::types::event::Event;
+use crate::types::mcp::{McpCatalog, McpStatus, TOOL_SEARCH};
+use crate::types::session::SessionState;
+use crate::types::tool::ToolDefinition;
+
+/// Definitions that fill more than this part of the model's window are deferred.
+const DEFERRED_PART: u64 = 10;
+
+impl PlanBuilder<'_> {
+    /// Reports changed states, and takes over the tools if a turn waits for its context.
+    pub fn mcp_changed(&mut self, statuses: Vec<McpStatus>, catalog: Option<McpCatalog>) {
+        if self.state.status == SessionState::Ended {
+            return;
+        }
+        let waits = matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
+        let waits = waits && !self.is_aborting();
+        for status in &statuses {
+            self.push_session(Event::McpStatus(status.clone()));
+        }
+        let new = catalog.filter(|catalog| waits && *self.state.mcp.catalog != *catalog);
+        if waits {
+            self.remind_of_servers(&statuses);
+        }
+        if let Some(catalog) = new {
+            self.push_session(Event::McpTools(catalog));
+        }
+    }
+
+    /// Whether the session has tools or instructions of MCP servers.
+    pub fn has_mcp(&self) -> bool {
+        !self.state.mcp.catalog.is_empty()
+    }
+
+    /// Whether the definitions of the servers' tools stay out of requests until a search brings them in.
+    pub fn is_mcp_deferred(&self) -> bool {
+        let definitions = &self.state.mcp.definitions;
+        let window = self.engine.settings.known.capabilities(&self.turn_model()).context_window;
+        !definitions.is_empty()
+            && window.is_some_and(|window| tokens::of_tools(definitions) > u64::from(window) / DEFERRED_PART)
+    }
+
+    /// Adds the definitions of the servers' tools to those of the daemon. Loaded ones come in the order in which
+    /// they were loaded, so that the list only grows.
+    pub fn with_mcp_tools(&self, own: Arc<[ToolDefinition]>) -> Arc<[ToolDefinition]> {
+        let mcp = &self.state.mcp;
+        if mcp.definitions.is_empty() {
+            return own;
+        }
+        let mut all: Vec<ToolDefinition> = own.to_vec();
+        let choice = self.choice();
+        if self.is_mcp_deferred() {
+            all.extend(
+                self.engine.settings.tool_search.iter().filter(|card| choice.offers(&card.name)).cloned(),
+            );
+            let find = |name: &String| mcp.definitions.iter().find(|card| card.name == *name);
+            all.extend(mcp.loaded.iter().filter_map(find).filter(|card| choice.offers(&card.name)).cloned());
+        } else {
+            all.extend(mcp.definitions.iter().filter(|card| choice.offers(&card.name)).cloned());
+        }
+        all.into()
+    }
+
+    /// Whether this is a tool that exists only through MCP servers.
+    pub fn is_of_mcp(&self, tool: &str) -> bool {
+        self.state.mcp.catalog.find(tool).is_some() || (tool == TOOL_SEARCH && self.has_mcp())
+    }
+}

@@ -1,0 +1,420 @@
+//! The life of one server: it connects, restarts after a failure with growing pauses, and ends some time after its
+//! last user.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::mcp::catalog::{self, Offer, Prompt};
+use crate::mcp::config::ServerConfig;
+use crate::mcp::connection::{self, CallFailure, ConnectRequest, Connection, OwnedProcess};
+use crate::mcp::launch::Launcher;
+use crate::mcp::server_log::ServerLog;
+use crate::mcp::settings::PoolSettings;
+use crate::mcp::tool_result::ToolAnswer;
+use crate::mcp::variables::Resolved;
+use crate::types::mcp::{McpInstructions, McpState, McpTool};
+
+/// Failures in a row after which the server rests for longer.
+const BREAKER_FAILURES: u32 = 5;
+/// A connection that lasted this long ends a row of failures.
+const STABLE: Duration = Duration::from_secs(60);
+/// Time for a process to exit after it closed its output.
+const EXIT_PAUSE: Duration = Duration::from_millis(300);
+/// Time in which the reason of a lost connection is found.
+const LOSS_TIMEOUT: Duration = Duration::from_secs(1);
+/// Lists are read again after this pause, because servers report several changes in a row.
+const LIST_DEBOUNCE: Duration = Duration::from_millis(100);
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub enum CallError {
+    /// The caller stopped it.
+    Stopped,
+    /// The server is not ready; the text says why. The call was not sent.
+    Unavailable(String),
+    /// No answer within this time.
+    TimedOut(Duration),
+    /// The connection ended during the call: its outcome is unknown. The text says why.
+    Lost(String),
+    /// The server refused it.
+    Refused(String),
+}
+
+/// A server at one moment.
+#[derive(Clone, Debug)]
+pub struct ServerView {
+    /// Its state.
+    pub state: McpState,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// Its tools.
+    pub tools: Arc<[McpTool]>,
+    /// Its instructions.
+    pub instructions: Option<McpInstructions>,
+    /// Its prompts.
+    pub prompts: Arc<[Prompt]>,
+    /// Tools that are left out, each with the reason.
+    pub problems: Arc<[String]>,
+    /// The revision of the protocol.
+    pub protocol: String,
+}
+
+impl ServerView {
+    pub(super) fn new(state: McpState, error: Option<String>) -> Self {
+        Self {
+            state,
+            error,
+            tools: Arc::default(),
+            instructions: None,
+            prompts: Arc::default(),
+            problems: Arc::default(),
+            protocol: String::new(),
+        }
+    }
+}
+
+/// The state of a server for its users.
+#[derive(Clone)]
+struct Current {
+    view: ServerView,
+    connection: Option<Arc<Connection>>,
+}
+
+/// A server that sessions share.
+pub(super) struct Server {
+    pub name: String,
+    part: String,
+    config: ServerConfig,
+    resolved: Arc<Resolved>,
+    unattended: bool,
+    settings: PoolSettings,
+    current: watch::Sender<Current>,
+    pub log: Arc<ServerLog>,
+    /// Number of leases.
+    users: AtomicUsize,
+    /// Woken when the last lease ends.
+    unused: Notify,
+    /// Ends the pause after a failure.
+    retry: Notify,
+    is_legacy: AtomicBool,
+    /// Its task has ended.
+    has_ended: AtomicBool,
+}
+
+/// What a new server needs.
+pub(super) struct NewServer {
+    pub name: String,
+    pub part: String,
+    pub config: ServerConfig,
+    pub resolved: Resolved,
+    pub unattended: bool,
+    pub log: Arc<ServerLog>,
+}
+
+impl Server {
+    pub fn new(new: NewServer, settings: PoolSettings) -> Self {
+        let NewServer { name, part, config, resolved, unattended, log } = new;
+        let view = ServerView::new(McpState::Starting, None);
+        Self {
+            name,
+            part,
+            config,
+            resolved: Arc::new(resolved),
+            unattended,
+            settings,
+            current: watch::Sender::new(Current { view, connection: None }),
+            log,
+            users: AtomicUsize::new(0),
+            unused: Notify::new(),
+            retry: Notify::new(),
+            is_legacy: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+        }
+    }
+
+    pub fn add_user(&self) {
+        self.users.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub fn remove_user(&self) {
+        if self.users.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.unused.notify_one();
+        }
+    }
+
+    pub fn has_users(&self) -> bool {
+        self.users.load(Ordering::Acquire) > 0
+    }
+
+    pub fn is_running(&self) -> bool {
+        !self.has_ended.load(Ordering::Acquire)
+    }
+
+    pub fn view(&self) -> ServerView {
+        self.current.borrow().view.clone()
+    }
+
+    /// Ends the pause after a failure.
+    pub fn retry_now(&self) {
+        self.retry.notify_one();
+    }
+
+    /// The first state that is not `starting`, or the state when the time is over. Cancel-safe.
+    pub async fn settled(&self, within: Duration) -> ServerView {
+        let mut current = self.current.subscribe();
+        let settled = current.wait_for(|current| current.view.state != McpState::Starting);
+        match tokio::time::timeout(within, settled).await {
+            Ok(Ok(current)) => current.view.clone(),
+            _ => self.view(),
+        }
+    }
+
+    /// Waits for a change of the view.
+    pub fn subscribe(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut changes = self.current.subscribe();
+        async move {
+            changes.mark_unchanged();
+            let _ = changes.changed().await;
+        }
+    }
+
+    /// The connection of a ready server; waits for one that starts.
+    async fn connection(&self, stop: &CancellationToken) -> Result<Arc<Connection>, CallError> {
+        let limit = self.handshake_limit() + Duration::from_secs(1);
+        let view = tokio::select! {
+            () = stop.cancelled() => return Err(CallError::Stopped),
+            view = self.settled(limit) => view,
+        };
+        let connection = self.current.borrow().connection.clone();
+        connection.ok_or_else(|| {
+            let why = view.error.unwrap_or_else(|| format!("it is {}", view.state.name()));
+            CallError::Unavailable(why)
+        })
+    }
+
+    /// Calls a tool by its name on the server.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        progress: mpsc::Sender<String>,
+        stop: &CancellationToken,
+    ) -> Result<ToolAnswer, CallError> {
+        let connection = self.connection(stop).await?;
+        let timeout = self.resolved.timeout;
+        connection.call(tool, arguments, timeout, progress, stop).await.map_err(|failure| match failure {
+            CallFailure::Stopped => CallError::Stopped,
+            CallFailure::TimedOut => CallError::TimedOut(timeout),
+            CallFailure::Lost => {
+                CallError::Lost(connection.breach().unwrap_or_else(|| "the connection ended".into()))
+            }
+            CallFailure::Refused(why) => CallError::Refused(why),
+        })
+    }
+
+    /// Why the connection ended, as the owner of the server finds out in a moment.
+    pub async fn reason_of_loss(&self) -> Option<String> {
+        let mut current = self.current.subscribe();
+        let ended = current.wait_for(|current| current.view.state != McpState::Ready);
+        tokio::time::timeout(LOSS_TIMEOUT, ended).await.ok()?.ok()?.view.error.clone()
+    }
+
+    /// Expands a prompt.
+    pub async fn prompt(
+        &self,
+        name: &str,
+        arguments: std::collections::HashMap<String, String>,
+    ) -> Result<String, String> {
+        let failed = |error| match error {
+            CallError::Unavailable(why) => why,
+            _ => "it was stopped".to_owned(),
+        };
+        let connection = self.connection(&CancellationToken::new()).await.map_err(failed)?;
+        let limit = self.handshake_limit();
+        let expanded = tokio::time::timeout(limit, connection.prompt(name, arguments)).await;
+        expanded.unwrap_or_else(|_| Err(format!("it did not answer within {} s", limit.as_secs_f32())))
+    }
+
+    pub fn handshake_limit(&self) -> Duration {
+        self.resolved.timeout.min(self.settings.handshake_limit)
+    }
+
+    fn set(&self, view: ServerView, connection: Option<Arc<Connection>>) {
+        if let Some(error) = &view.error {
+            self.log.add(&format!("[agentd] {error}"));
+        }
+        tracing::debug!(server = self.name, state = view.state.name(), error = view.error, "MCP server");
+        self.current.send_replace(Current { view, connection });
+    }
+
+    /// Runs the server until it has no users or the daemon stops.
+    pub async fn run(self: Arc<Self>, launcher: Arc<dyn Launcher>, stop: CancellationToken) {
+        let mut failures = 0;
+        loop {
+            let began = Instant::now();
+            let Some(error) = self.run_once(&launcher, &stop).await else { break };
+            failures = if began.elapsed() >= STABLE { 1 } else { failures + 1 };
+            let is_resting = failures >= BREAKER_FAILURES;
+            let pause = if is_resting { self.settings.breaker_pause } else { self.backoff(failures) };
+            let next = format!("next try in {} s", pause.as_secs_f32().ceil());
+            let error = match is_resting {
+                true => format!("{error}; it failed {failures} times in a row, {next}"),
+                false => format!("{error}; {next}"),
+            };
+            self.set(ServerView::new(McpState::Failed, Some(error)), None);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.retry.notified() => failures = 0,
+                () = self.without_users() => break,
+                () = stop.cancelled() => break,
+            }
+            self.set(ServerView::new(McpState::Starting, None), None);
+        }
+        // Later users start a new one: the pool forgets this server.
+        self.has_ended.store(true, Ordering::Release);
+        self.set(ServerView::new(McpState::Failed, Some("the server was ended".into())), None);
+    }
+
+    fn backoff(&self, failures: u32) -> Duration {
+        self.settings.backoff * 2_u32.saturating_pow(failures.saturating_sub(1).min(10))
+    }
+
+    /// Resolves when the server has had no users for a while.
+    fn without_users(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            loop {
+                if self.has_users() {
+                    self.unused.notified().await;
+                }
+                tokio::time::sleep(self.settings.linger).await;
+                if !self.has_users() {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// Connects once and waits for the end. Returns the failure, or `None` if the server is no longer needed.
+    async fn run_once(&self, launcher: &Arc<dyn Launcher>, stop: &CancellationToken) -> Option<String> {
+        let limit = self.handshake_limit();
+        let start = tokio::time::timeout(limit, self.start(launcher));
+        let (connection, mut process) = tokio::select! {
+            started = start => match started {
+                Ok(Ok(started)) => started,
+                Ok(Err(why)) => return Some(self.failure(&why)),
+                Err(_) => return Some(self.failure(&format!("no answer to the handshake within {} s", limit.as_secs_f32()))),
+            },
+            () = self.without_users() => return None,
+            () = stop.cancelled() => return None,
+        };
+        let failure = loop {
+            tokio::select! {
+                exit = process.exited() => {
+                    // A breached limit ends the connection first; the process follows.
+                    break Some(connection.breach().unwrap_or_else(|| format!("it {exit}")));
+                }
+                () = connection.closed() => {
+                    // The exit of the process says more than its closed output.
+                    let exit = tokio::time::timeout(EXIT_PAUSE, process.exited()).await;
+                    let why = exit.map_or_else(|_| "it closed the connection".to_owned(), |exit| format!("it {exit}"));
+                    break Some(connection.breach().unwrap_or(why));
+                }
+                () = connection.changed.notified() => {
+                    tokio::time::sleep(LIST_DEBOUNCE).await;
+                    match tokio::time::timeout(limit, connection.offer(&self.name, &self.part, &self.config)).await {
+                        Ok(Ok(offer)) => self.set(self.ready_view(&connection, offer), Some(Arc::clone(&connection))),
+                        Ok(Err(why)) => self.log.add(&format!("[agentd] {why}")),
+                        Err(_) => self.log.add("[agentd] it did not list its tools again in time"),
+                    }
+                }
+                () = self.without_users() => break None,
+                () = stop.cancelled() => break None,
+            }
+        };
+        // Set the state first: no caller gets a connection that is about to end.
+        if let Some(why) = &failure {
+            self.set(ServerView::new(McpState::Failed, Some(self.failure(why))), None);
+        }
+        connection.cancel();
+        drop(connection);
+        process.end().await;
+        failure.map(|why| self.failure(&why))
+    }
+
+    /// Connects and reads the lists.
+    fn start<'a>(
+        &'a self,
+        launcher: &'a Arc<dyn Launcher>,
+    ) -> BoxFuture<'a, Result<(Arc<Connection>, OwnedProcess), String>> {
+        Box::pin(self.start_inner(launcher))
+    }
+
+    async fn start_inner(
+        &self,
+        launcher: &Arc<dyn Launcher>,
+    ) -> Result<(Arc<Connection>, OwnedProcess), String> {
+        let request = |is_legacy| ConnectRequest {
+            resolved: Arc::clone(&self.resolved),
+            unattended: self.unattended,
+            launcher: Arc::clone(launcher),
+            log: Arc::clone(&self.log),
+            is_legacy,
+        };
+        let is_legacy = self.is_legacy.load(Ordering::Relaxed);
+        let connected = match connection::connect(request(is_legacy)).await {
+            // Some older servers end at the first request that is not `initialize`.
+            Err(first) if !is_legacy => {
+                self.log.add(&format!("[agentd] {first}; trying an older revision of the protocol"));
+                connection::connect(request(true))
+                    .await
+                    .map_err(|second| if second.starts_with("it ") { second } else { first })
+            }
+            connected => connected,
+        };
+        let (connection, process) = connected?;
+        let has_initialize =
+            connection.protocol.as_str() < rmcp::model::ProtocolVersion::NO_INITIALIZE.as_str();
+        self.is_legacy.store(has_initialize, Ordering::Relaxed);
+        let offer = connection.offer(&self.name, &self.part, &self.config).await;
+        let offer = match offer {
+            Ok(offer) => offer,
+            Err(why) => {
+                let why = connection.breach().unwrap_or(why);
+                drop(connection);
+                process.end().await;
+                return Err(why);
+            }
+        };
+        let connection = Arc::new(connection);
+        self.set(self.ready_view(&connection, offer), Some(Arc::clone(&connection)));
+        Ok((connection, process))
+    }
+
+    fn ready_view(&self, connection: &Connection, offer: Offer) -> ServerView {
+        for problem in &offer.problems {
+            self.log.add(&format!("[agentd] {problem}"));
+        }
+        ServerView {
+            tools: offer.tools.into(),
+            instructions: offer.instructions.map(|text| catalog::instructions(&self.name, &text)),
+            prompts: offer.prompts.into(),
+            problems: offer.problems.into(),
+            protocol: connection.protocol.clone(),
+            ..ServerView::new(McpState::Ready, None)
+        }
+    }
+
+    /// A failure with the last words of the process.
+    fn failure(&self, why: &str) -> String {
+        let said = self.log.tail().filter(|_| !why.contains("its last output"));
+        let said = said.map(|tail| format!(" (its last output: {tail})")).unwrap_or_default();
+        format!("the MCP server {} failed: {why}{said}", self.name)
+    }
+}

@@ -1,0 +1,98 @@
+//! `mcp.list`, `mcp.tools`, `mcp.test`, `mcp.logs`, `mcp.add`, `mcp.remove`
+
+use std::sync::Arc;
+
+use super::params::Caller;
+use crate::api::Fault;
+use crate::api::params::{
+    McpAddParams, McpChangeReply, McpListParams, McpListReply, McpLogsReply, McpRemoveParams, McpScope,
+    McpServerParams, McpServerView, McpTestParams, McpTestReply, McpToolView, McpToolsReply,
+};
+use crate::rpc::context::RpcContext;
+use crate::rpc::convert::{self, wrong};
+
+pub(super) async fn list(ctx: Arc<RpcContext>, _: Caller, p: McpListParams) -> Result<McpListReply, Fault> {
+    let found = ctx.registry.mcp_servers(p.cwd.as_deref()).await.map_err(convert::fault)?;
+    let servers = found.into_iter().map(|server| McpServerView {
+        name: server.name,
+        state: server.state,
+        transport: server.transport.unwrap_or_default().to_owned(),
+        source: server.source.to_owned(),
+        tools: server.tools.into_iter().map(|tool| tool.name).collect(),
+        error: server.error,
+        instructions: server.instructions,
+    });
+    Ok(McpListReply { servers: servers.collect() })
+}
+
+pub(super) async fn tools(
+    ctx: Arc<RpcContext>,
+    _: Caller,
+    p: McpServerParams,
+) -> Result<McpToolsReply, Fault> {
+    let tools = ctx.registry.mcp_tools(&p.name, p.cwd.as_deref()).await.map_err(convert::fault)?;
+    let tools = tools.into_iter().map(|tool| McpToolView {
+        name: tool.name,
+        tool: tool.tool,
+        description: tool.description,
+        input_schema: tool.input_schema,
+    });
+    Ok(McpToolsReply { tools: tools.collect() })
+}
+
+pub(super) async fn test(ctx: Arc<RpcContext>, _: Caller, p: McpTestParams) -> Result<McpTestReply, Fault> {
+    let tested = ctx.registry.mcp_test(p.name.as_deref(), p.config, p.cwd.as_deref()).await;
+    let tested = tested.map_err(convert::fault)?;
+    Ok(McpTestReply {
+        state: tested.state,
+        error: tested.error,
+        protocol: Some(tested.protocol).filter(|protocol| !protocol.is_empty()),
+        tools: tested.tools,
+        problems: tested.problems,
+        duration_ms: tested.duration_ms,
+    })
+}
+
+pub(super) async fn logs(ctx: Arc<RpcContext>, _: Caller, p: McpServerParams) -> Result<McpLogsReply, Fault> {
+    let lines = ctx.registry.mcp_logs(&p.name, p.cwd.as_deref()).await.map_err(convert::fault)?;
+    Ok(McpLogsReply { lines })
+}
+
+pub(super) async fn add(
+    ctx: Arc<RpcContext>,
+    _: Caller,
+    mut p: McpAddParams,
+) -> Result<McpChangeReply, Fault> {
+    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let McpAddParams { name, config, scope, cwd, .. } = p;
+    let project = project(scope, cwd)?;
+    let add = async {
+        ctx.registry.mcp_add(&name, config, project.as_deref()).await.map_err(convert::fault)?;
+        Ok(McpChangeReply { name: name.clone() })
+    };
+    ctx.registry.once("mcp.add", None, keyed, add).await
+}
+
+pub(super) async fn remove(
+    ctx: Arc<RpcContext>,
+    _: Caller,
+    mut p: McpRemoveParams,
+) -> Result<McpChangeReply, Fault> {
+    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let McpRemoveParams { name, scope, cwd, .. } = p;
+    let project = project(scope, cwd)?;
+    let remove = async {
+        ctx.registry.mcp_remove(&name, project.as_deref()).await.map_err(convert::fault)?;
+        Ok(McpChangeReply { name: name.clone() })
+    };
+    ctx.registry.once("mcp.remove", None, keyed, remove).await
+}
+
+/// The project's folder that a scope means.
+fn project(scope: McpScope, cwd: Option<String>) -> Result<Option<String>, Fault> {
+    match (scope, cwd) {
+        (McpScope::User, _) => Ok(None),
+        (McpScope::Project, Some(cwd)) => Ok(Some(cwd)),
+        (McpScope::Project, None) => Err(wrong("cwd", "name the project's folder")),
+    }
+}

@@ -1,0 +1,314 @@
+//! The MCP servers of a session: which are configured for its workspace, and those that it uses.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, join_all, select_all};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::engine::Input;
+use crate::mcp::{
+    Approvals, Lease, ProjectFile, ScopedServer, ServerConfig, ServerSource, ServerView, Usage, merge,
+    parse_file, server_part,
+};
+use crate::session::shared::Shared;
+use crate::session::trust;
+use crate::sync::lock;
+use crate::tools::McpServers;
+use crate::types::mcp::{McpCatalog, McpState, McpStatus};
+
+/// Files of a project with servers, the weaker first.
+const PROJECT_FILES: &[&str] = &[".mcprc", ".mcp.json"];
+/// Maximum number of tools of all servers together.
+const MAX_TOOLS: usize = 2_000;
+
+/// The servers that are configured for a workspace.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ConfiguredServers {
+    /// By name.
+    pub servers: BTreeMap<String, ScopedServer>,
+    /// Whether the project is trusted as it is.
+    pub is_trusted: bool,
+    /// Files that cannot be read, each with the problem.
+    pub problems: Vec<(String, String)>,
+}
+
+impl ConfiguredServers {
+    /// Reads the servers of all sources. Without a workspace, those of the user and the system.
+    pub async fn load(shared: &Shared, workspace: Option<&Path>) -> Self {
+        let mut all: Vec<ScopedServer> = shared.components().settings.mcp.to_vec();
+        let mut found = Self::default();
+        let pool = Arc::clone(&shared.mcp);
+        let added = tokio::task::spawn_blocking(move || pool.added.list()).await.unwrap_or_default();
+        all.extend(added.0);
+        found.problems.extend(added.1.map(|problem| ("mcp.json".to_owned(), problem)));
+        if let Some(workspace) = workspace
+            && has_project_file(workspace).await
+        {
+            let (files, is_trusted) =
+                trust::files(shared, workspace, PROJECT_FILES).await.unwrap_or_else(|error| {
+                    tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
+                    (Vec::new(), false)
+                });
+            found.is_trusted = is_trusted;
+            for (path, content) in files {
+                let name = path.display().to_string();
+                let file = match content {
+                    Ok(bytes) => parse_file(&name, &bytes),
+                    Err(why) => ProjectFile { servers: Vec::new(), problem: Some(format!("{name}: {why}")) },
+                };
+                all.extend(file.servers);
+                found.problems.extend(file.problem.map(|problem| (name, problem)));
+            }
+        }
+        found.servers = merge(all);
+        found
+    }
+
+    /// Why a server is not started: its state and the error.
+    fn hindrance<'s>(
+        &self,
+        server: &'s ScopedServer,
+    ) -> Result<&'s ServerConfig, (McpState, Option<String>)> {
+        let is_project = server.source == ServerSource::Project;
+        match &server.config {
+            _ if is_project && !self.is_trusted => Err((
+                McpState::Untrusted,
+                Some("the project is not trusted as it is; `agentctl trust` shows and trusts it".into()),
+            )),
+            Err(why) => {
+                Err((McpState::Failed, Some(format!("the MCP server {} failed: {why}", server.name))))
+            }
+            Ok(config) if !config.enabled => Err((McpState::Disabled, None)),
+            Ok(config) => Ok(config),
+        }
+    }
+}
+
+async fn has_project_file(workspace: &Path) -> bool {
+    for name in PROJECT_FILES {
+        if tokio::fs::symlink_metadata(workspace.join(name)).await.is_ok() {
+            return true;
+        }
+    }
+    false
+}
+
+/// A configured server with its state.
+pub(super) struct ListedServer {
+    pub server: ScopedServer,
+    pub status: McpStatus,
+    /// Present if it was started.
+    pub view: Option<ServerView>,
+    pub lease: Option<Arc<Lease>>,
+}
+
+/// Starts the usable servers and waits until each is ready or has failed, but at most for `wait`.
+pub(super) async fn start_all(
+    shared: &Shared,
+    configured: &ConfiguredServers,
+    workspace: &Path,
+    unattended: bool,
+    wait: Option<Duration>,
+) -> Vec<ListedServer> {
+    let mut parts: HashMap<String, String> = HashMap::new();
+    let starts = configured.servers.values().map(|server| {
+        let usable = configured.hindrance(server).and_then(|config| {
+            let part = server_part(&server.name).unwrap_or_default();
+            if let Some(other) = parts.insert(part, server.name.clone()) {
+                let why = format!("its tools would have the names of those of {other:?}; rename one of them");
+                return Err((
+                    McpState::Failed,
+                    Some(format!("the MCP server {} failed: {why}", server.name)),
+                ));
+            }
+            let usage = Usage { name: &server.name, config, workspace, unattended, source: server.source };
+            shared.mcp.acquire(&usage).map_err(|why| (McpState::Failed, Some(why)))
+        });
+        async move {
+            let status = |state, error| McpStatus { server: server.name.clone(), state, error };
+            match usable {
+                Err((state, error)) => ListedServer {
+                    server: server.clone(),
+                    status: status(state, error),
+                    view: None,
+                    lease: None,
+                },
+                Ok(lease) => {
+                    let limit = lease.start_limit();
+                    let view = lease.settled(wait.map_or(limit, |wait| wait.min(limit))).await;
+                    let status = status(view.state, view.error.clone());
+                    ListedServer {
+                        server: server.clone(),
+                        status,
+                        view: Some(view),
+                        lease: Some(Arc::new(lease)),
+                    }
+                }
+            }
+        }
+    });
+    let starts: Vec<_> = starts.collect();
+    join_all(starts).await
+}
+
+/// What ready servers contribute to a turn.
+fn catalog(listed: &[ListedServer]) -> McpCatalog {
+    let views = || listed.iter().filter_map(|listed| listed.view.as_ref());
+    let mut catalog = McpCatalog {
+        tools: views().flat_map(|view| view.tools.iter().cloned()).collect(),
+        instructions: views().filter_map(|view| view.instructions.clone()).collect(),
+    };
+    catalog.tools.sort_by(|one, other| one.name.cmp(&other.name));
+    catalog.tools.dedup_by(|later, first| later.name == first.name);
+    catalog.tools.truncate(MAX_TOOLS);
+    catalog
+}
+
+/// The servers that one session uses, while it is loaded.
+pub(super) struct SessionServers {
+    shared: Arc<Shared>,
+    workspace: PathBuf,
+    unattended: bool,
+    used: Mutex<Used>,
+    /// Reports changes between turns.
+    watcher: OnceLock<Watcher>,
+}
+
+#[derive(Default)]
+struct Used {
+    leases: HashMap<String, Arc<Lease>>,
+    /// The states that were reported to the session.
+    told: HashMap<String, McpStatus>,
+}
+
+/// A task that ends with its session.
+struct Watcher(JoinHandle<()>);
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl SessionServers {
+    pub fn new(shared: Arc<Shared>, workspace: PathBuf, unattended: bool) -> Self {
+        Self { shared, workspace, unattended, used: Mutex::default(), watcher: OnceLock::new() }
+    }
+
+    /// Looks the servers up for a turn that begins. `had_any`: the session's turns had tools of servers before.
+    /// `None` if no server is configured and none was.
+    pub async fn for_turn(
+        self: &Arc<Self>,
+        had_any: bool,
+        report: &mpsc::Sender<Box<Input>>,
+    ) -> Option<Input> {
+        let configured = ConfiguredServers::load(&self.shared, Some(&self.workspace)).await;
+        if configured.servers.is_empty() && configured.problems.is_empty() && !had_any {
+            return None;
+        }
+        let listed = start_all(&self.shared, &configured, &self.workspace, self.unattended, None).await;
+        let catalog = Box::new(catalog(&listed));
+        let of_files = configured.problems.iter().map(|(file, problem)| McpStatus {
+            server: file.clone(),
+            state: McpState::Failed,
+            error: Some(problem.clone()),
+        });
+        let statuses: Vec<McpStatus> =
+            listed.iter().map(|listed| listed.status.clone()).chain(of_files).collect();
+        {
+            let mut used = lock(&self.used);
+            // Leases of servers that are not configured any more end here.
+            used.leases =
+                listed.into_iter().filter_map(|listed| Some((listed.server.name, listed.lease?))).collect();
+        }
+        let statuses = self.new_statuses(statuses);
+        self.watch(report.clone());
+        Some(Input::Mcp { statuses, catalog: Some(catalog) })
+    }
+
+    /// The states that differ from those that were reported.
+    fn new_statuses(&self, statuses: Vec<McpStatus>) -> Vec<McpStatus> {
+        let mut used = lock(&self.used);
+        let told = &mut used.told;
+        statuses
+            .into_iter()
+            .filter(|status| told.insert(status.server.clone(), status.clone()).as_ref() != Some(status))
+            .collect()
+    }
+
+    /// Reports changes of used servers while no turn asks for them.
+    fn watch(self: &Arc<Self>, report: mpsc::Sender<Box<Input>>) {
+        if lock(&self.used).leases.is_empty() || self.watcher.get().is_some() {
+            return;
+        }
+        let servers = Arc::downgrade(self);
+        let watcher = tokio::spawn(async move {
+            loop {
+                let Some(strong) = servers.upgrade() else { return };
+                let leases: Vec<Arc<Lease>> = lock(&strong.used).leases.values().cloned().collect();
+                let changes: Vec<_> = leases.iter().map(|lease| Box::pin(lease.changed())).collect();
+                let now = |lease: &Arc<Lease>| {
+                    let view = lease.view();
+                    McpStatus { server: lease.name().to_owned(), state: view.state, error: view.error }
+                };
+                let statuses = strong.new_statuses(leases.iter().map(now).collect());
+                drop((strong, leases));
+                if !statuses.is_empty()
+                    && report.send(Box::new(Input::Mcp { statuses, catalog: None })).await.is_err()
+                {
+                    return;
+                }
+                if changes.is_empty() {
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                } else {
+                    // A new set of servers is noticed at the next turn or change.
+                    let pause = tokio::time::sleep(Duration::from_secs(60));
+                    tokio::select! {
+                        _ = select_all(changes) => {}
+                        () = pause => {}
+                    }
+                }
+            }
+        });
+        // A second watcher is aborted when it is dropped here.
+        let _ = self.watcher.set(Watcher(watcher));
+    }
+}
+
+impl McpServers for SessionServers {
+    fn lease(&self, server: &str) -> BoxFuture<'_, Result<Arc<Lease>, String>> {
+        let known = lock(&self.used).leases.get(server).cloned();
+        let server = server.to_owned();
+        Box::pin(async move {
+            if let Some(known) = known.filter(|lease| lease.is_running()) {
+                return Ok(known);
+            }
+            // After a restart of the daemon the turn goes on without a new look at its servers.
+            let configured = ConfiguredServers::load(&self.shared, Some(&self.workspace)).await;
+            let Some(scoped) = configured.servers.get(&server) else {
+                return Err(format!("the MCP server {server} is not configured any more"));
+            };
+            let config = configured.hindrance(scoped).map_err(|(state, error)| {
+                error.unwrap_or_else(|| format!("the MCP server {server} is {}", state.name()))
+            })?;
+            let usage = Usage {
+                name: &server,
+                config,
+                workspace: &self.workspace,
+                unattended: self.unattended,
+                source: scoped.source,
+            };
+            let lease = Arc::new(self.shared.mcp.acquire(&usage)?);
+            lock(&self.used).leases.insert(server, Arc::clone(&lease));
+            Ok(lease)
+        })
+    }
+
+    fn approvals(&self) -> &Approvals {
+        &self.shared.mcp.approvals
+    }
+}

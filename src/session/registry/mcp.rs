@@ -1,0 +1,354 @@
+//! The methods of the registry about MCP servers.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::mcp::{AddedError, ScopedServer, ServerConfig, ServerSource, TransportKind, server_part};
+use crate::session::error::SessionError;
+use crate::session::mcp::{ConfiguredServers, ListedServer, start_all};
+use crate::session::registry::Registry;
+use crate::types::mcp::{McpState, McpTool};
+
+/// How long a list of commands waits for servers that start.
+const PROMPTS_WAIT: Duration = Duration::from_secs(2);
+/// Longest name of a server in bytes.
+const MAX_NAME_BYTES: usize = 64;
+
+/// A configured server as `mcp.list` shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct McpServerFacts {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: McpState,
+    /// Its transport; `None` if its configuration is wrong.
+    pub transport: Option<&'static str>,
+    /// `system`, `user` or `project`.
+    pub source: &'static str,
+    /// Its tools.
+    pub tools: Vec<McpTool>,
+    /// Why it is not ready.
+    pub error: Option<String>,
+    /// Its instructions.
+    pub instructions: Option<String>,
+}
+
+/// The result of a test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct McpTest {
+    /// The state after the start.
+    pub state: McpState,
+    /// Why it is not ready.
+    pub error: Option<String>,
+    /// The revision of the protocol.
+    pub protocol: String,
+    /// Names of its tools.
+    pub tools: Vec<String>,
+    /// Tools that are left out.
+    pub problems: Vec<String>,
+    /// Duration of the start in milliseconds.
+    pub duration_ms: u64,
+}
+
+impl Registry {
+    /// The configured servers. Usable ones are started to find their state, and end after a while.
+    ///
+    /// # Errors
+    /// The folder does not exist.
+    pub async fn mcp_servers(&self, cwd: Option<&str>) -> Result<Vec<McpServerFacts>, SessionError> {
+        let (configured, workspace) = self.configured(cwd).await?;
+        let listed = start_all(self.shared(), &configured, &workspace, false, None).await;
+        let mut facts: Vec<McpServerFacts> = listed.into_iter().map(facts).collect();
+        facts.extend(configured.problems.into_iter().map(|(name, problem)| McpServerFacts {
+            name,
+            state: McpState::Failed,
+            transport: None,
+            source: if cwd.is_some() { "project" } else { "user" },
+            tools: Vec::new(),
+            error: Some(problem),
+            instructions: None,
+        }));
+        Ok(facts)
+    }
+
+    /// The servers of a folder, or those of the user and the system, which then start in the home folder.
+    async fn configured(&self, cwd: Option<&str>) -> Result<(ConfiguredServers, PathBuf), SessionError> {
+        let workspace = match cwd {
+            Some(cwd) => Some(PathBuf::from(self.folder(cwd).await?)),
+            None => None,
+        };
+        let configured = ConfiguredServers::load(self.shared(), workspace.as_deref()).await;
+        Ok((configured, workspace.unwrap_or_else(|| self.shared().components().settings.home.clone())))
+    }
+
+    /// One configured server.
+    async fn one_server(&self, name: &str, cwd: Option<&str>) -> Result<(ListedServer, u64), SessionError> {
+        let (mut configured, workspace) = self.configured(cwd).await?;
+        if !configured.servers.contains_key(name) {
+            let known: Vec<&str> = configured.servers.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let why = format!("there is no MCP server {name:?} here; there are: {known}");
+            return Err(SessionError::BadParam("name", why));
+        }
+        configured.servers.retain(|other, _| other == name);
+        let clock = &self.shared().clock;
+        let began = clock.now();
+        let mut listed = start_all(self.shared(), &configured, &workspace, false, None).await;
+        let duration_ms = clock.now().since(began);
+        match listed.pop() {
+            Some(listed) => Ok((listed, duration_ms)),
+            None => Err(SessionError::BadParam("name", format!("there is no MCP server {name:?}"))),
+        }
+    }
+
+    /// The tools of a server.
+    ///
+    /// # Errors
+    /// There is no such server, or it is not ready.
+    pub async fn mcp_tools(&self, name: &str, cwd: Option<&str>) -> Result<Vec<McpTool>, SessionError> {
+        let (listed, _) = self.one_server(name, cwd).await?;
+        match listed.view.filter(|view| view.state == McpState::Ready) {
+            Some(view) => Ok(view.tools.to_vec()),
+            None => {
+                let state = listed.status.state.name();
+                let why = listed.status.error.unwrap_or_else(|| format!("the MCP server {name} is {state}"));
+                Err(SessionError::BadParam("name", why))
+            }
+        }
+    }
+
+    /// Starts a server and reports how that went. A server that pauses after a failure is started again at once.
+    ///
+    /// # Errors
+    /// There is no such server, or the configuration is wrong.
+    pub async fn mcp_test(
+        &self,
+        name: Option<&str>,
+        config: Option<serde_json::Value>,
+        cwd: Option<&str>,
+    ) -> Result<McpTest, SessionError> {
+        let (listed, duration_ms) = match (name, config) {
+            (Some(name), None) => {
+                let (listed, duration_ms) = self.one_server(name, cwd).await?;
+                match &listed.lease {
+                    Some(lease) if listed.status.state == McpState::Failed => {
+                        let began = self.shared().clock.now();
+                        let changed = lease.changed();
+                        lease.retry_now();
+                        let _ = tokio::time::timeout(lease.start_limit(), changed).await;
+                        lease.settled(lease.start_limit()).await;
+                        drop(listed);
+                        let spent = self.shared().clock.now().since(began);
+                        (self.one_server(name, cwd).await?.0, spent)
+                    }
+                    _ => (listed, duration_ms),
+                }
+            }
+            (None, Some(config)) => {
+                let config = parse_config(config)?;
+                let (_, workspace) = self.configured(cwd).await?;
+                self.test_config(config, &workspace).await
+            }
+            _ => {
+                return Err(SessionError::BadParam(
+                    "name",
+                    "name a `name` or a `config`, and not both".into(),
+                ));
+            }
+        };
+        let ListedServer { status, view, .. } = listed;
+        let view = view.as_ref();
+        Ok(McpTest {
+            state: status.state,
+            error: status.error,
+            protocol: view.map(|view| view.protocol.clone()).unwrap_or_default(),
+            tools: view
+                .map(|view| view.tools.iter().map(|tool| tool.name.clone()).collect())
+                .unwrap_or_default(),
+            problems: view.map(|view| view.problems.to_vec()).unwrap_or_default(),
+            duration_ms,
+        })
+    }
+
+    async fn test_config(&self, config: ServerConfig, workspace: &Path) -> (ListedServer, u64) {
+        let name = "test".to_owned();
+        let server = ScopedServer { name: name.clone(), source: ServerSource::User, config: Ok(config) };
+        let configured =
+            ConfiguredServers { servers: [(name, server)].into(), ..ConfiguredServers::default() };
+        let began = self.shared().clock.now();
+        let mut listed = start_all(self.shared(), &configured, workspace, false, None).await;
+        let spent = self.shared().clock.now().since(began);
+        // One server was given, so one comes back.
+        (listed.remove(0), spent)
+    }
+
+    /// The newest lines that a running server wrote.
+    ///
+    /// # Errors
+    /// There is no such server, or the folder does not exist.
+    pub async fn mcp_logs(&self, name: &str, cwd: Option<&str>) -> Result<Vec<String>, SessionError> {
+        let (configured, _) = self.configured(cwd).await?;
+        let workspace = match cwd {
+            Some(cwd) => Some(PathBuf::from(self.folder(cwd).await?)),
+            None => None,
+        };
+        let logs = self.shared().mcp.logs(name, workspace.as_deref());
+        if logs.is_empty() && !configured.servers.contains_key(name) {
+            return Err(SessionError::BadParam("name", format!("there is no MCP server {name:?} here")));
+        }
+        let is_one = logs.len() == 1;
+        let lines = logs.into_iter().flat_map(|(workspace, lines)| {
+            let head = (!is_one).then(|| format!("[agentd] started for {workspace}"));
+            head.into_iter().chain(lines)
+        });
+        Ok(lines.collect())
+    }
+
+    /// Adds a server for the user, or for the project in `cwd`.
+    ///
+    /// # Errors
+    /// The name or the configuration is wrong, the name is taken, or the file could not be changed.
+    pub async fn mcp_add(
+        &self,
+        name: &str,
+        config: serde_json::Value,
+        project: Option<&str>,
+    ) -> Result<(), SessionError> {
+        if name.len() > MAX_NAME_BYTES || server_part(name).is_none() {
+            let why = format!("expected a name of at most {MAX_NAME_BYTES} bytes with a letter or a digit");
+            return Err(SessionError::BadParam("name", why));
+        }
+        let config = parse_config(config)?;
+        if project.is_none()
+            && self.shared().components().settings.mcp.iter().any(|server| server.name == name)
+        {
+            let why = format!("the configuration file defines {name:?} already; choose another name");
+            return Err(SessionError::BadParam("name", why));
+        }
+        let name = name.to_owned();
+        self.change_added(project, move |pool, folder| pool.added.add(folder, &name, &config)).await
+    }
+
+    /// Removes a server that was added for the user, or that a project's `.mcp.json` defines.
+    ///
+    /// # Errors
+    /// There is no such server, or the file could not be changed.
+    pub async fn mcp_remove(&self, name: &str, project: Option<&str>) -> Result<(), SessionError> {
+        let name = name.to_owned();
+        self.change_added(project, move |pool, folder| pool.added.remove(folder, &name)).await
+    }
+
+    async fn change_added(
+        &self,
+        project: Option<&str>,
+        change: impl FnOnce(&crate::mcp::Pool, Option<&Path>) -> Result<(), AddedError> + Send + 'static,
+    ) -> Result<(), SessionError> {
+        let folder = match project {
+            Some(cwd) => Some(PathBuf::from(self.folder(cwd).await?)),
+            None => None,
+        };
+        let pool = Arc::clone(&self.shared().mcp);
+        let changed = tokio::task::spawn_blocking(move || change(&pool, folder.as_deref())).await;
+        match changed.unwrap_or_else(|error| Err(AddedError::File(error.to_string()))) {
+            Ok(()) => Ok(()),
+            Err(AddedError::Exists) => {
+                let why = "there is such a server already; remove it first, or choose another name";
+                Err(SessionError::BadParam("name", why.into()))
+            }
+            Err(AddedError::Missing) => {
+                let why = "no such server was added in this scope; `mcp.list` shows where each is configured";
+                Err(SessionError::BadParam("name", why.into()))
+            }
+            Err(AddedError::File(why)) => Err(SessionError::BadParam("scope", why)),
+        }
+    }
+
+    /// The prompts of the ready servers of a folder, as slash commands: name of the command, server, prompt.
+    pub(in crate::session) async fn mcp_prompts(&self, cwd: &Path) -> Vec<McpPrompt> {
+        let configured = ConfiguredServers::load(self.shared(), Some(cwd)).await;
+        if configured.servers.is_empty() {
+            return Vec::new();
+        }
+        let listed = start_all(self.shared(), &configured, cwd, false, Some(PROMPTS_WAIT)).await;
+        let mut prompts = Vec::new();
+        for ListedServer { server, view, lease, .. } in listed {
+            let (Some(view), Some(lease), Some(part)) = (view, lease, server_part(&server.name)) else {
+                continue;
+            };
+            for prompt in view.prompts.iter() {
+                let plain =
+                    |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+                let name: String = format!("mcp__{part}__{}", prompt.name).chars().map(plain).collect();
+                prompts.push(McpPrompt {
+                    command: name.to_ascii_lowercase(),
+                    prompt: prompt.clone(),
+                    lease: Arc::clone(&lease),
+                });
+            }
+        }
+        prompts
+    }
+}
+
+/// A prompt of a server as a slash command.
+pub(in crate::session) struct McpPrompt {
+    /// The command's name.
+    pub command: String,
+    pub prompt: crate::mcp::Prompt,
+    lease: Arc<crate::mcp::Lease>,
+}
+
+impl McpPrompt {
+    /// The arguments for users.
+    pub fn hint(&self) -> Option<String> {
+        let one = |(name, required): &(String, bool)| {
+            if *required { format!("<{name}>") } else { format!("[{name}]") }
+        };
+        let hint: Vec<String> = self.prompt.arguments.iter().map(one).collect();
+        (!hint.is_empty()).then(|| hint.join(" "))
+    }
+
+    /// The prompt's text. The words of the line are its arguments in order; the last one takes the rest.
+    pub async fn expand(&self, line: &str) -> Result<String, String> {
+        let mut values = HashMap::new();
+        let mut rest = line.trim();
+        let count = self.prompt.arguments.len();
+        for (at, (name, required)) in self.prompt.arguments.iter().enumerate() {
+            let (value, after) = match at + 1 == count {
+                true => (rest, ""),
+                false => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
+            };
+            rest = after.trim_start();
+            if !value.is_empty() {
+                values.insert(name.clone(), value.to_owned());
+            } else if *required {
+                return Err(format!("the prompt needs the argument <{name}>"));
+            }
+        }
+        let text = self.lease.prompt(&self.prompt.name, values).await?;
+        if text.trim().is_empty() { Err("the prompt is empty".into()) } else { Ok(text) }
+    }
+}
+
+fn parse_config(config: serde_json::Value) -> Result<ServerConfig, SessionError> {
+    let wrong = |why: String| SessionError::BadParam("config", why);
+    let config: ServerConfig =
+        serde_path_to_error::deserialize(config).map_err(|error| wrong(error.to_string()))?;
+    config.transport().map_err(wrong)?;
+    Ok(config)
+}
+
+fn facts(listed: ListedServer) -> McpServerFacts {
+    let ListedServer { server, status, view, .. } = listed;
+    McpServerFacts {
+        name: server.name,
+        state: status.state,
+        transport: server.config.ok().and_then(|config| config.transport().ok()).map(TransportKind::name),
+        source: server.source.name(),
+        tools: view.as_ref().map(|view| view.tools.to_vec()).unwrap_or_default(),
+        error: status.error,
+        instructions: view.and_then(|view| view.instructions).map(|instructions| instructions.text),
+    }
+}

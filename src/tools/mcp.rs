@@ -1,0 +1,238 @@
+//! Tools of MCP servers. The servers themselves are reached through the session.
+
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::mcp::{CallError, Media, ToolAnswer};
+use crate::tools::context::{SessionContext, ToolContext, spelled_out};
+use crate::tools::error::{ToolError, cancelled};
+use crate::tools::files::input_files::{self, IngestedFile, InputFile, Source};
+use crate::types::blob::{Attachment, AttachmentKind};
+use crate::types::mcp::{MCP_PREFIX, McpTool};
+use crate::types::message::{InputBlock, ToolCall};
+use crate::types::permission::Mode;
+use crate::types::tool::{PreparedCall, Progress, Subject, ToolOutcome};
+
+/// Maximum characters of a call's summary.
+const MAX_SUMMARY_CHARS: usize = 160;
+/// Maximum number of mistakes that the model is told at once.
+const MAX_MISTAKES: usize = 5;
+/// Capacity of the queue of progress messages of a call.
+const PROGRESS_CAPACITY: usize = 32;
+
+/// Whether a name is that of a server's tool.
+pub(super) fn is_mcp(tool: &str) -> bool {
+    tool.starts_with(MCP_PREFIX)
+}
+
+/// A parsed call.
+pub(super) struct McpCall {
+    tool: McpTool,
+    arguments: Map<String, Value>,
+}
+
+/// Finds the tool and checks the arguments against its schema.
+pub(super) fn parse(call: &ToolCall, context: &SessionContext) -> Result<McpCall, ToolError> {
+    if let Some(problem) = &call.input_error {
+        let text =
+            format!("the arguments of {} are not valid JSON: {problem}. Send one JSON object.", call.tool);
+        return Err(ToolError::new("invalid_json", text));
+    }
+    let catalog = &context.mcp.catalog;
+    let Some(tool) = catalog.find(&call.tool) else {
+        let names: Vec<&str> = catalog.tools.iter().map(|tool| tool.name.as_str()).take(100).collect();
+        let text = format!(
+            "there is no tool {:?} in this turn. The tools of MCP servers are: {}",
+            call.tool,
+            names.join(", ")
+        );
+        return Err(ToolError::new("unknown_tool", text).with(json!({ "tool": call.tool, "tools": names })));
+    };
+    let arguments = match &call.input {
+        Value::Object(arguments) => arguments.clone(),
+        Value::Null => Map::new(),
+        _ => {
+            return Err(ToolError::new(
+                "invalid_input",
+                format!("the arguments of {} must be an object", call.tool),
+            ));
+        }
+    };
+    // The server checks its arguments itself, so a schema that cannot be used is no obstacle.
+    if let Ok(validator) = jsonschema::validator_for(&tool.input_schema) {
+        let input = Value::Object(arguments.clone());
+        let mistakes: Vec<String> = validator
+            .iter_errors(&input)
+            .take(MAX_MISTAKES)
+            .map(|error| {
+                let path = error.instance_path().to_string();
+                if path.is_empty() { error.to_string() } else { format!("at {path}: {error}") }
+            })
+            .collect();
+        if !mistakes.is_empty() {
+            let text = format!("the arguments of {} are wrong: {}", call.tool, mistakes.join("; "));
+            return Err(ToolError::new("invalid_input", text).with(json!({ "problems": mistakes })));
+        }
+    }
+    Ok(McpCall { tool: tool.clone(), arguments })
+}
+
+/// Blocks on the disk at the first call.
+pub(super) fn prepare(context: &ToolContext, call: &McpCall) -> PreparedCall {
+    let McpCall { tool, arguments } = call;
+    let session_context = &context.session_context;
+    let is_changed = session_context.mcp.servers.as_ref().is_some_and(|servers| {
+        servers.approvals().has_changed(&session_context.workspace, &tool.name, &tool.digest)
+    });
+    let shown = spelled_out(&format!("{}:{} {}", tool.server, tool.tool, Value::Object(arguments.clone())));
+    let short: String = shown.chars().take(MAX_SUMMARY_CHARS).collect();
+    PreparedCall {
+        subject: subject(tool, is_changed),
+        summary: if short.len() < shown.len() { format!("{short} …") } else { short },
+        diff: None,
+        read_only: false,
+        change: None,
+        sandbox: None,
+    }
+}
+
+fn subject(tool: &McpTool, is_changed: bool) -> Subject {
+    Subject::Mcp {
+        name: tool.name.clone(),
+        server: tool.server.clone(),
+        tool: tool.tool.clone(),
+        digest: tool.digest.clone(),
+        is_changed,
+    }
+}
+
+pub(super) async fn run(
+    context: &ToolContext,
+    call: McpCall,
+    prepared: &PreparedCall,
+    progress: mpsc::Sender<Progress>,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, ToolError> {
+    let McpCall { tool, arguments } = call;
+    let is_judged = matches!(&prepared.subject, Subject::Mcp { name, digest, .. }
+        if *name == tool.name && *digest == tool.digest);
+    if !is_judged {
+        return Err(ToolError::new(
+            "target_changed",
+            "the tool's definition has changed; look at it again and retry",
+        ));
+    }
+    let Some(servers) = &context.session_context.mcp.servers else {
+        return Err(ToolError::new("mcp_unavailable", "this session has no MCP servers"));
+    };
+    let unavailable = |why: String| {
+        let text = format!("{why}. The call was not sent. Try another way, or later.");
+        ToolError::new("mcp_unavailable", text).with(json!({ "server": tool.server }))
+    };
+    let lease = tokio::select! {
+        () = stop.cancelled() => return Ok(cancelled()),
+        lease = servers.lease(&tool.server) => lease.map_err(&unavailable)?,
+    };
+    // Only a tool that an up-to-date server still has is called: its definition is what was approved.
+    let view = lease.settled(lease.start_limit()).await;
+    let now = view.tools.iter().find(|other| other.name == tool.name);
+    if now.is_some_and(|now| now.digest != tool.digest) {
+        let text = "the server changed the definition of this tool during the turn; the call was not sent. The next \
+                    turn has the new definition.";
+        return Err(
+            ToolError::new("tool_changed", text).with(json!({ "server": tool.server, "tool": tool.tool }))
+        );
+    }
+    record(context, &tool, prepared).await;
+    let (messages, mut told) = mpsc::channel(PROGRESS_CAPACITY);
+    let work = lease.call(&tool.tool, arguments, messages, stop);
+    tokio::pin!(work);
+    let result = loop {
+        tokio::select! {
+            result = &mut work => break result,
+            Some(text) = told.recv() => {
+                // Progress that the session cannot take is dropped.
+                let _ = progress.try_send(Progress { stream: "stdout", text });
+            }
+        }
+    };
+    match result {
+        Ok(answer) => Ok(outcome(context, &tool, answer).await),
+        Err(CallError::Stopped) => Ok(cancelled()),
+        Err(CallError::Unavailable(why)) => Err(unavailable(why)),
+        Err(CallError::Refused(why)) => {
+            let text = format!("the MCP server {} refused the call: {why}", tool.server);
+            Err(ToolError::new("mcp_error", text).with(json!({ "server": tool.server })))
+        }
+        Err(CallError::TimedOut(limit)) => {
+            let text = format!(
+                "{}:{} did not answer within {} s; the call was cancelled. Whether it had an effect is unknown.",
+                tool.server,
+                tool.tool,
+                limit.as_secs_f32()
+            );
+            Err(ToolError::new("timed_out", text).with(json!({ "server": tool.server })))
+        }
+        Err(CallError::Lost(why)) => {
+            let text = format!(
+                "the call of {}:{} was interrupted: {why}. Whether it had an effect is unknown: check that before you \
+                 repeat it.",
+                tool.server, tool.tool
+            );
+            Err(ToolError::new("outcome_unknown", text).with(json!({ "server": tool.server })))
+        }
+    }
+}
+
+/// Records the definition that runs. A changed one that no user was asked about stays unrecorded, so that the next
+/// call in a mode with requests asks.
+async fn record(context: &ToolContext, tool: &McpTool, prepared: &PreparedCall) {
+    let is_unasked = matches!(prepared.subject, Subject::Mcp { is_changed: true, .. })
+        && context.session_context.mode == Mode::Bypass;
+    let Some(servers) = context.session_context.mcp.servers.clone().filter(|_| !is_unasked) else { return };
+    let (workspace, name, digest) =
+        (context.session_context.workspace.clone(), tool.name.clone(), tool.digest.clone());
+    let recorded =
+        tokio::task::spawn_blocking(move || servers.approvals().record(&workspace, &name, &digest)).await;
+    if let Ok(Err(error)) = recorded {
+        tracing::warn!(%error, tool = tool.name, "the approved definition of an MCP tool could not be recorded");
+    }
+}
+
+/// The outcome of a call with its pictures.
+async fn outcome(context: &ToolContext, tool: &McpTool, answer: ToolAnswer) -> ToolOutcome {
+    let mut text = answer.text;
+    let (mut attachments, mut blobs) = (Vec::new(), Vec::new());
+    for (number, media) in answer.media.into_iter().enumerate() {
+        match picture(context, media, number + 1).await {
+            Ok(IngestedFile { block: InputBlock::Image(picture), blob }) => {
+                attachments.push(Attachment {
+                    kind: AttachmentKind::Image,
+                    blob: picture.blob,
+                    name: picture.name,
+                    in_text: false,
+                });
+                blobs.push(blob);
+            }
+            Ok(_) => text.push_str("\n[a picture that is none is left out]"),
+            Err(refusal) => text.push_str(&format!("\n[a picture is left out: {}]", refusal.text)),
+        }
+    }
+    if text.is_empty() && !attachments.is_empty() {
+        text = format!("[{} picture(s)]", attachments.len());
+    }
+    let mut detail = json!({ "server": tool.server, "tool": tool.tool });
+    if let Some(structured) = answer.structured {
+        detail["structured"] = structured;
+    }
+    let outcome =
+        if answer.is_error { ToolOutcome::failed("tool_failed", text) } else { ToolOutcome::completed(text) };
+    ToolOutcome { detail: Some(detail), attachments, blobs, ..outcome }
+}
+
+async fn picture(context: &ToolContext, media: Media, number: usize) -> Result<IngestedFile, ToolError> {
+    let name = Some(format!("picture {number}"));
+    let file = InputFile { source: Source::Bytes(media.bytes), name, picture: true };
+    input_files::ingest(&context.settings, file).await
+}

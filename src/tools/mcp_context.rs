@@ -1,0 +1,32 @@
+//! What tools know of the session's MCP servers.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use crate::mcp::{Approvals, Lease};
+use crate::types::mcp::McpCatalog;
+
+/// The MCP servers of one session.
+pub trait McpServers: Send + Sync {
+    /// A running server by its name in the configuration, started if necessary. The error is for the model.
+    fn lease(&self, server: &str) -> BoxFuture<'_, Result<Arc<Lease>, String>>;
+
+    /// Digests of approved tools.
+    fn approvals(&self) -> &Approvals;
+}
+
+/// What a call knows of MCP servers.
+#[derive(Clone, Default)]
+pub struct McpContext {
+    /// The tools that the running turn has.
+    pub catalog: Arc<McpCatalog>,
+    /// The session's servers.
+    pub servers: Option<Arc<dyn McpServers>>,
+}
+
+impl std::fmt::Debug for McpContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "McpContext({} tools)", self.catalog.tools.len())
+    }
+}

@@ -1,0 +1,238 @@
+//! Starts a program that runs longer than a call, for example an MCP server: with the environment of commands, and
+//! in their sandbox if its configuration says so. It ends with everything that it started.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::fd::AsRawFd as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+use crate::proc;
+use crate::tools::call;
+use crate::tools::context::{SessionContext, Unreadable};
+use crate::tools::error::ToolError;
+use crate::tools::mcp_context::McpContext;
+use crate::tools::shell::bash::CommandContext;
+use crate::tools::shell::cgroup::CallCgroup;
+use crate::tools::shell::environment::scrub;
+use crate::tools::shell::limits::Powers;
+use crate::tools::shell::process_tree::Tree;
+use crate::tools::shell::sandbox::{Available, Confined, FsPolicy, Level, PlaceholderCache};
+use crate::types::ids::{CallId, SessionId};
+use crate::types::permission::Mode;
+
+/// Time between the signals TERM and KILL.
+const STOP_GRACE: Duration = Duration::from_millis(500);
+
+/// A program to start.
+pub struct ServerLaunch {
+    /// The program, by path or looked up in `PATH`.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables in addition to those of commands.
+    pub env: BTreeMap<String, String>,
+    /// Its folder.
+    pub cwd: PathBuf,
+    /// The workspace, which its sandbox may write.
+    pub workspace: PathBuf,
+    /// Whether it runs in the sandbox of commands.
+    pub sandbox: bool,
+    /// Whether that is the sandbox of unattended sessions.
+    pub unattended: bool,
+    /// Marks its processes.
+    pub mark: CallId,
+    /// Names its folder for temporary files in the sandbox.
+    pub temp_owner: SessionId,
+}
+
+impl ServerLaunch {
+    /// The context of a server's process, for its sandbox.
+    pub(in crate::tools) fn session_context(&self) -> SessionContext {
+        SessionContext {
+            session_id: self.temp_owner,
+            workspace: self.workspace.clone(),
+            additional: Vec::new(),
+            cwd: self.cwd.clone(),
+            reads: Arc::default(),
+            unattended: self.unattended,
+            bash_timeout_ms: None,
+            unreadable: Unreadable::default(),
+            blobs: None,
+            todos: Arc::default(),
+            agents: Arc::from([]),
+            commands: Vec::new(),
+            mcp: McpContext::default(),
+            mode: Mode::Default,
+        }
+    }
+}
+
+/// A running program.
+pub struct RunningServer {
+    child: Child,
+    tree: Option<Tree>,
+    confined: Option<(Confined, Arc<PlaceholderCache>, SessionId, PathBuf)>,
+}
+
+/// Its streams.
+pub struct ServerStreams {
+    /// Standard input.
+    pub stdin: ChildStdin,
+    /// Standard output.
+    pub stdout: ChildStdout,
+    /// Standard error.
+    pub stderr: ChildStderr,
+}
+
+impl RunningServer {
+    /// Waits for the exit of the program and describes it. Cancel-safe.
+    pub async fn wait(&mut self) -> String {
+        use std::os::unix::process::ExitStatusExt as _;
+        match self.child.wait().await {
+            Ok(status) => match (status.code(), status.signal()) {
+                (Some(code), _) => format!("exited with status {code}"),
+                (None, Some(signal)) => format!("was ended by signal {signal}"),
+                (None, None) => "ended".into(),
+            },
+            Err(error) => format!("is gone: {error}"),
+        }
+    }
+
+    /// Ends the program and everything that it started.
+    pub async fn end(mut self) {
+        if let Some(tree) = self.tree.take() {
+            let ended = tree.end(STOP_GRACE).await;
+            if !ended.survivors.is_empty() {
+                tracing::warn!(survivors = ?ended.survivors, "processes of a server could not be ended");
+            }
+        }
+        let _ = tokio::time::timeout(STOP_GRACE, self.child.wait()).await;
+        if let Some((confined, lingering, owner, temp)) = self.confined.take() {
+            confined.leave(&lingering, owner);
+            lingering.end(owner);
+            let removed = tokio::task::spawn_blocking(move || super::forget_temp(&temp, owner)).await;
+            if let Ok(Err(error)) = removed {
+                tracing::debug!(%error, "temporary files of a server stay for now");
+            }
+        }
+    }
+}
+
+/// Starts a program.
+///
+/// # Errors
+/// It could not be started; the text is for users.
+pub(in crate::tools) async fn launch(
+    context: &CommandContext,
+    launch: ServerLaunch,
+) -> Result<(RunningServer, ServerStreams), String> {
+    let settings = &context.settings;
+    let confined = match launch.sandbox {
+        true => confine(context, &launch).await.map_err(|refusal| refusal.text)?,
+        false => Confined::free(),
+    };
+    let cell = context.cells.open(launch.mark, &settings.limits);
+    let powers = if cell.is_some() { context.cells.powers() } else { Powers::default() };
+    let mut command = confined.command(&launch.program);
+    command
+        .args(&launch.args)
+        .env_clear()
+        .envs(environment(context, &launch, &confined))
+        .current_dir(&launch.cwd)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let entrance = cell.as_ref().and_then(|cell: &CallCgroup| cell.entrance().ok());
+    let entrance_fd = entrance.as_ref().map(|file| file.as_raw_fd());
+    confined.enforce_in(&mut command, settings.limits.rlimits(powers), entrance_fd, None);
+    let mut child = spawn(&mut command, &launch)?;
+    drop(entrance);
+    let (pid, streams) = (child.id().and_then(|pid| i32::try_from(pid).ok()), take_streams(&mut child));
+    let (Some(pid), Some(streams)) = (pid, streams) else {
+        return Err(format!("could not start {}: it has no pipes", launch.program));
+    };
+    // The child was not awaited yet, so its process id is in use.
+    let started =
+        proc::one(pid).map_err(|error| format!("could not start {}: {error}", launch.program))?.started;
+    let tree = Tree::new(pid, started, format!("AGENTD_CALL={}", launch.mark), cell);
+    let owner = launch.temp_owner;
+    let temp = settings.sandbox.temp.clone();
+    let confined = launch.sandbox.then(|| (confined, Arc::clone(&context.lingering), owner, temp));
+    Ok((RunningServer { child, tree: Some(tree), confined }, streams))
+}
+
+fn spawn(command: &mut Command, launch: &ServerLaunch) -> Result<Child, String> {
+    proc::spawn(command).map_err(|error| {
+        let why = match error.kind() {
+            std::io::ErrorKind::NotFound if !launch.cwd.is_dir() => {
+                format!("the folder {} does not exist", launch.cwd.display())
+            }
+            std::io::ErrorKind::NotFound => {
+                "there is no such program in PATH; install it or give its path".into()
+            }
+            _ => error.to_string(),
+        };
+        format!("could not start {}: {why}", launch.program)
+    })
+}
+
+fn take_streams(child: &mut Child) -> Option<ServerStreams> {
+    Some(ServerStreams {
+        stdin: child.stdin.take()?,
+        stdout: child.stdout.take()?,
+        stderr: child.stderr.take()?,
+    })
+}
+
+/// Creates the sandbox of commands for the server's workspace.
+async fn confine(context: &CommandContext, launch: &ServerLaunch) -> Result<Confined, ToolError> {
+    let here = Available::here().await;
+    let choice = context.settings.sandbox.choose(launch.unattended, here)?;
+    if choice.level < Level::Landlock {
+        return Ok(Confined::free());
+    }
+    let (context, cwd) = (context.clone(), launch.cwd.clone());
+    call::blocking(move || {
+        let failed = |error: std::io::Error| {
+            ToolError::new(
+                "sandbox_failed",
+                format!("the sandbox could not be made, so it was not started: {error}"),
+            )
+        };
+        let layout = FsPolicy::of(&context, &context.first_seen, choice.network).map_err(failed)?;
+        let temp = context.settings.sandbox.temp.as_path();
+        Confined::new(choice, &layout, temp, here, &cwd).map_err(failed)
+    })
+    .await
+}
+
+fn environment(
+    context: &CommandContext,
+    launch: &ServerLaunch,
+    confined: &Confined,
+) -> Vec<(OsString, OsString)> {
+    let settings = &context.settings;
+    let mut variables = scrub(std::env::vars_os(), &settings.env_allow, &settings.home);
+    let mut set = |name: &str, value: OsString| {
+        variables.retain(|(known, _)| known != name);
+        variables.push((name.into(), value));
+    };
+    for (name, value) in &launch.env {
+        set(name, value.into());
+    }
+    for (name, value) in confined.variables() {
+        set(name, value.into());
+    }
+    if let Some(socket) = &settings.socket {
+        set("AGENTD_SOCKET", socket.into());
+    }
+    set("AGENTD_INSTANCE", settings.instance.clone().into());
+    set("AGENTD_CALL", launch.mark.to_string().into());
+    variables
+}

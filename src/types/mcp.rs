@@ -1,0 +1,117 @@
+//! Servers of the Model Context Protocol (MCP) and their tools, as values.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::tool::ToolDefinition;
+
+pub use super::tool::MCP_PREFIX;
+
+/// The tool that brings definitions of deferred tools in.
+pub const TOOL_SEARCH: &str = "ToolSearch";
+
+/// The state of an MCP server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum McpState {
+    /// The configuration turns it off.
+    Disabled,
+    /// The project configures it and is not trusted as it is.
+    Untrusted,
+    /// It was started and is not ready yet.
+    Starting,
+    /// Its tools can be called.
+    Ready,
+    /// It could not be started, or it ended.
+    Failed,
+}
+
+impl McpState {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            McpState::Disabled => "disabled",
+            McpState::Untrusted => "untrusted",
+            McpState::Starting => "starting",
+            McpState::Ready => "ready",
+            McpState::Failed => "failed",
+        }
+    }
+}
+
+/// The state of one server, for clients.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpStatus {
+    /// The name in the configuration.
+    pub server: String,
+    /// Its state.
+    pub state: McpState,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub error: Option<String>,
+}
+
+/// A tool of an MCP server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct McpTool {
+    /// The name for the model, `mcp__SERVER__TOOL`.
+    pub name: String,
+    /// The server's name in the configuration.
+    pub server: String,
+    /// The name on the server.
+    pub tool: String,
+    /// Its description.
+    pub description: String,
+    /// JSON Schema of its input.
+    pub input_schema: Value,
+    /// Digest of description and schema. An approval is for one digest.
+    pub digest: String,
+}
+
+impl McpTool {
+    /// The definition for the model.
+    #[must_use]
+    pub fn definition(&self) -> ToolDefinition {
+        ToolDefinition {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            input_schema: self.input_schema.clone(),
+            read_only: false,
+        }
+    }
+}
+
+/// Instructions of a server for the model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpInstructions {
+    /// The server.
+    pub server: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// What the MCP servers of a session contribute to a turn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct McpCatalog {
+    /// The tools, sorted by name.
+    pub tools: Vec<McpTool>,
+    /// The instructions, sorted by server.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub instructions: Vec<McpInstructions>,
+}
+
+impl McpCatalog {
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty() && self.instructions.is_empty()
+    }
+
+    /// The tool with this name for the model.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&McpTool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+}
