@@ -54,6 +54,7 @@ impl Room {
             unreadable: Unreadable::new(|_, path| path.ends_with("secrets")),
             blobs: None,
             mode: Default::default(),
+            project: None,
             todos: std::sync::Arc::default(),
             commands: Vec::new(),
             agents: Arc::from([]),

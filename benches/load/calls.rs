@@ -59,6 +59,7 @@ fn bare_shell(place: &Place, level: LevelSetting) -> Outcome<impl Fn() -> Outcom
         unreadable: Unreadable::default(),
         blobs: None,
         mode: Default::default(),
+        project: None,
         todos: std::sync::Arc::default(),
         commands: Vec::new(),
         agents: std::sync::Arc::from([]),

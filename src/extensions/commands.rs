@@ -32,7 +32,9 @@ pub struct CustomCommand {
     pub source: Source,
     /// The file.
     pub path: PathBuf,
-    body: String,
+    /// Whether it is a skill.
+    pub is_skill: bool,
+    pub(super) body: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -95,6 +97,7 @@ fn command(name: String, text: &str, source: Source, path: &Path) -> Result<Cust
         model: front.model.map(|model| model.trim().to_owned()).filter(|model| !model.is_empty()),
         source,
         path: path.to_owned(),
+        is_skill: false,
         body: body.trim().to_owned(),
     })
 }

@@ -34,6 +34,7 @@ fn command(listed: ListedCommand) -> CommandView {
             Source::User => CommandSource::User,
             Source::Project => CommandSource::Project,
             Source::Mcp => CommandSource::Mcp,
+            Source::Skill => CommandSource::Skill,
         },
         path: listed.path.map(|path| path.display().to_string()),
     }

@@ -147,6 +147,7 @@ pub(super) fn fault(error: SessionError) -> Fault {
                 .with("path", "item_id")
                 .with("item_id", item_id.to_string())
         }
+        SessionError::NoSuchNote(why) => Fault::new(Code::NotFound, why).with("path", "name"),
         SessionError::NoSuchQuestion => Fault::new(
             Code::NotFound,
             "there is no such question; question.requested events of the session name them",

@@ -23,6 +23,7 @@ mod input_files;
 mod items;
 mod list;
 mod mcp;
+mod memory;
 mod metrics;
 mod model;
 mod numbers;
@@ -95,6 +96,9 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     params::serve(m, "permission.list", permission::list)?;
     params::serve(m, "agent.list", agent::list)?;
     params::serve(m, "command.list", command::list)?;
+    params::serve(m, "memory.list", memory::list)?;
+    params::serve(m, "memory.set", memory::set)?;
+    params::serve(m, "memory.remove", memory::remove)?;
     params::serve(m, "tool.list", tool::list)?;
     params::serve(m, "mcp.list", mcp::list)?;
     params::serve(m, "mcp.tools", mcp::tools)?;

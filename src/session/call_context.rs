@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::engine::{Engine, SessionRules};
-use crate::tools::{BackgroundTaskView, McpContext, SessionContext, Unreadable};
+use crate::tools::{BackgroundTaskView, McpContext, ProjectData, SessionContext, Unreadable};
 use crate::types::ids::SessionId;
 use crate::types::permission::Mode;
 
@@ -18,7 +18,12 @@ pub(in crate::session) struct CallContext {
 }
 
 impl CallContext {
-    pub fn from_engine(engine: &Engine, session_id: SessionId, commands: Vec<BackgroundTaskView>) -> Self {
+    pub fn from_engine(
+        engine: &Engine,
+        session_id: SessionId,
+        commands: Vec<BackgroundTaskView>,
+        project: Arc<dyn ProjectData>,
+    ) -> Self {
         let spec = engine.spec();
         let session_context = SessionContext {
             session_id,
@@ -31,6 +36,7 @@ impl CallContext {
             unreadable: Unreadable::default(),
             blobs: None,
             mode: engine.mode(),
+            project: Some(project),
             todos: engine.todos(),
             commands,
             agents: Arc::from([]),

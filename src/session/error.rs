@@ -18,6 +18,8 @@ pub enum SessionError {
     NoSuchRequest,
     /// The session has no such item.
     NoSuchItem(ItemId),
+    /// The project has no such note: the reason, with the names of its notes.
+    NoSuchNote(String),
     /// The question does not exist.
     NoSuchQuestion,
     /// The request was settled already. Contains the event that settled it, as JSON.
@@ -71,6 +73,7 @@ impl fmt::Display for SessionError {
             SessionError::NotFound => f.write_str("there is no such session"),
             SessionError::NoSuchRequest => f.write_str("there is no such permission request"),
             SessionError::NoSuchItem(item_id) => write!(f, "the session has no item {item_id}"),
+            SessionError::NoSuchNote(why) => f.write_str(why),
             SessionError::NoSuchQuestion => f.write_str("there is no such question"),
             SessionError::Settled(_) => f.write_str("the request was already settled"),
             SessionError::Conflict(what) => write!(f, "{what} was used before with other content"),

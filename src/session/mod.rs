@@ -22,6 +22,7 @@ mod lease;
 mod mcp;
 mod metrics;
 mod project_config;
+mod project_data;
 mod registry;
 mod requests;
 mod shared;

@@ -13,7 +13,7 @@ use crate::types::question::{Choice, UserAnswer};
 use crate::types::session::SessionSpec;
 use crate::types::slash_command::SlashCommand;
 use crate::types::turn_options::TurnOptions;
-use crate::workspace::NoteFile;
+use crate::workspace::{Memory, NoteFile};
 
 /// The parameters of a submit, except its input.
 #[derive(Clone, Debug)]
@@ -45,8 +45,29 @@ pub(in crate::session) struct CommandSubmission {
     pub change: TurnOptions,
     /// A folder that joins the workspace.
     pub add_dir: Option<String>,
-    /// The file to which the arguments are added as a note.
-    pub note: Option<NoteFile>,
+    /// Where the arguments are kept as a note.
+    pub note: Option<NoteTarget>,
+}
+
+/// Where a note of the user goes.
+#[derive(Clone, Debug)]
+pub(in crate::session) enum NoteTarget {
+    /// The project instructions.
+    Instructions(NoteFile),
+    /// The memory of the project, as a note with this name.
+    Memory(Memory, String),
+}
+
+impl NoteTarget {
+    /// Adds the note. Blocking.
+    pub fn add(&self, text: &str) -> Result<(), String> {
+        match self {
+            NoteTarget::Instructions(file) => file.append(text).map_err(|error| error.to_string()),
+            NoteTarget::Memory(memory, name) => {
+                memory.write(name, text).map(|_| ()).map_err(|error| error.to_string())
+            }
+        }
+    }
 }
 
 impl CommandSubmission {

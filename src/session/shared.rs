@@ -53,6 +53,8 @@ pub struct Settings {
     pub config_files: Vec<PathBuf>,
     /// The folder for diagnostic bundles.
     pub reports_dir: PathBuf,
+    /// The folder for notes about projects.
+    pub memory_dir: PathBuf,
     /// Model of sessions that name none.
     pub main_model: Option<String>,
     /// The pointers of `[models]` by name, including unset ones.

@@ -38,7 +38,7 @@ pub(super) async fn files(
 }
 
 /// Whether a folder is trusted with this digest.
-async fn is_trusted(shared: &Shared, cwd: &Path, digest: &str) -> Result<bool, StoreError> {
+pub(super) async fn is_trusted(shared: &Shared, cwd: &Path, digest: &str) -> Result<bool, StoreError> {
     let known = shared.store.trusted(&cwd.to_string_lossy()).await?;
     Ok(!digest.is_empty() && known.as_deref() == Some(digest))
 }

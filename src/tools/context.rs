@@ -14,6 +14,7 @@ use crate::tools::sensitivity::{Access, SensitivePaths};
 use crate::tools::settings::Settings;
 use crate::types::ids::{BlobId, SessionId};
 use crate::types::invisible_chars::is_invisible;
+use crate::types::memory::MemoryNote;
 use crate::types::permission::Mode;
 use crate::types::todo::Todo;
 use crate::types::tool::ReadRecord;
@@ -45,6 +46,8 @@ pub struct SessionContext {
     pub todos: Arc<Vec<Todo>>,
     /// The agents that `Task` can start. Empty for calls of other tools.
     pub agents: Arc<[Agent]>,
+    /// Skills and notes of the project.
+    pub project: Option<Arc<dyn ProjectData>>,
     /// The session's background tasks at the start of the call.
     pub commands: Vec<BackgroundTaskView>,
     /// The tools of MCP servers.
@@ -84,6 +87,48 @@ pub trait Blobs: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// The blob could not be read; the text gives the reason for users.
     fn read(&self, blob_id: BlobId, offset: u64, most: usize) -> Result<Vec<u8>, String>;
+}
+
+/// Why skills or notes could not be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataError {
+    /// A stable code.
+    pub code: &'static str,
+    /// Tells the model what to fix.
+    pub text: String,
+}
+
+/// Skills and notes of a session's project. All calls block on the disk.
+pub trait ProjectData: Send + Sync + std::fmt::Debug {
+    /// The text of a skill for the model.
+    ///
+    /// # Errors
+    /// There is no such skill.
+    fn skill(&self, name: &str) -> Result<String, DataError>;
+
+    /// The notes about the project, without their texts.
+    ///
+    /// # Errors
+    /// They could not be read.
+    fn notes(&self) -> Result<Vec<MemoryNote>, DataError>;
+
+    /// One note with its text.
+    ///
+    /// # Errors
+    /// There is no such note.
+    fn note(&self, name: &str) -> Result<MemoryNote, DataError>;
+
+    /// Writes a note, or replaces it.
+    ///
+    /// # Errors
+    /// It was not written.
+    fn write_note(&self, name: &str, text: &str) -> Result<(), DataError>;
+
+    /// Removes a note.
+    ///
+    /// # Errors
+    /// There is no such note.
+    fn remove_note(&self, name: &str) -> Result<(), DataError>;
 }
 
 /// Decides for a tool and a resolved path whether a rule denies reading or requires a permission request. The

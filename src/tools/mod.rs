@@ -47,7 +47,7 @@ mod tests;
 pub use active_model_calls::ActiveModelCall;
 pub use address::{Ranges, WrongRange};
 pub use background_task::{BackgroundTaskView, Live};
-pub use context::{Blobs, SessionContext, Unreadable};
+pub use context::{Blobs, DataError, ProjectData, SessionContext, Unreadable};
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use error::ToolError;
 pub use files::checkpoint::{FileState, FileVersion, RestoreStep};

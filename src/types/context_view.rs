@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// The heading of the project's instructions in the system prompt.
 pub const INSTRUCTIONS_HEADING: &str = "\n\n# Project instructions\n";
+/// The heading of the notes about the project after them.
+pub const MEMORY_HEADING: &str = "\n\n# Memory\n";
 /// The heading after them.
 pub const SURROUNDINGS_HEADING: &str = "\n\n# Surroundings\n";
 

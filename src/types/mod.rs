@@ -19,6 +19,7 @@ pub mod item;
 mod kinds;
 pub mod ledger;
 pub mod mcp;
+pub mod memory;
 pub mod message;
 pub mod metrics;
 pub mod model;

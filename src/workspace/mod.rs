@@ -4,6 +4,7 @@
 mod git;
 mod git_facts;
 mod instructions;
+mod memory;
 mod notes;
 mod project;
 mod prompt;
@@ -13,6 +14,7 @@ mod trust_inventory;
 use std::path::{Path, PathBuf};
 
 pub use git_facts::GitFacts;
+pub use memory::{Memory, MemoryError};
 pub use notes::{NoteError, NoteFile};
 pub use project::{KeyUse, PROJECT_KEYS, Precedence, Project, ProjectValues, SetKey, key_use};
 pub use prompt::{Gathered, Request, gather, instruction_versions};

@@ -32,6 +32,8 @@ pub struct Request {
     pub agent: Option<String>,
     /// Text at the end of the prompt.
     pub appended: Option<String>,
+    /// The index of the notes about the project, with its heading.
+    pub memory: Option<String>,
     /// The user's own folder with `AGENTS.md` for all projects.
     pub user_dir: Option<PathBuf>,
     /// The digest that the user trusted, if the folder is trusted.
@@ -92,6 +94,7 @@ fn compose(request: &Request, git: Option<&str>, untrusted: Option<Untrusted>) -
             system.push_str(&format!("\n\n## {}\n{}", path.display(), text.trim_end()));
         }
     }
+    system.push_str(request.memory.as_deref().unwrap_or_default());
     let is_repository = super::repository_root(&request.cwd).is_some();
     system.push_str(SURROUNDINGS_HEADING);
     system.push_str(&format!(
@@ -144,6 +147,7 @@ mod tests {
             sections: Vec::new(),
             agent: None,
             appended: Some("Be kind.".into()),
+            memory: None,
             user_dir: None,
             trusted: None,
         }

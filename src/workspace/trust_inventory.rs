@@ -43,11 +43,11 @@ const BOUND: [(&str, &str); 8] = [
     (".agentd/hooks", "hooks: commands that run here"),
     (".agentd/agents", "agents"),
     (".agentd/commands", "slash commands"),
-    (".agentd/skills", "not used yet"),
+    (".agentd/skills", "skills"),
     (".mcp.json", "MCP servers: programs that sessions here start"),
     (".mcprc", "MCP servers: programs that sessions here start"),
-    (".claude", "slash commands, agents, and hooks: commands that run here"),
-    (".kode", "slash commands and agents"),
+    (".claude", "slash commands, skills, agents, and hooks: commands that run here"),
+    (".kode", "slash commands, skills and agents"),
 ];
 
 /// A file below the workspace as the scan read it: its path below the workspace, and its content or the reason
@@ -176,7 +176,9 @@ impl Walk<'_> {
             let target = fs::read_link(path).unwrap_or_default();
             self.note(name, b"link");
             self.note(target.as_os_str().as_bytes(), b"to");
-            self.collect(path, || Err("a link in a project is not followed".into()));
+            if self.folders.iter().any(|folder| path.starts_with(folder)) {
+                self.files.push((path.to_owned(), Err("a link in a project is not followed".into())));
+            }
         } else if meta.is_dir() {
             self.note(name, b"folder");
             let entries: Vec<_> =

@@ -251,7 +251,7 @@ async fn ablation_turns_thinking_reminders_and_background_off() {
     }
     let requests = daemon.models.requests();
     assert!(requests[0].body["thinking"].is_object() && requests[1].body["thinking"]["type"] != "enabled");
-    let told = |at: usize| requests[at].messages()[0].to_string().contains("plan mode");
+    let told = |at: usize| requests[at].messages()[0].to_string().contains("Plan mode is on");
     assert!(!told(0), "a session without reminders gets none: {:?}", requests[0].messages());
     assert!(told(1), "create replaces the configured switches: {:?}", requests[1].messages());
     bare.call("update", json!({"mode": "default"})).await;

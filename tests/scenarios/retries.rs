@@ -245,7 +245,7 @@ async fn context_overflow_reduces_output_then_uses_larger_model() {
 
 #[tokio::test]
 async fn unsent_results_count_towards_context_window() {
-    let models = "[model.\"scripted/model\"]\ncontext_window = 9000\nmax_output_tokens = 1000\n";
+    let models = "[model.\"scripted/model\"]\ncontext_window = 16000\nmax_output_tokens = 1000\n";
     // Without compaction the conversation outgrows the window.
     let off = "[compaction]\nauto = false\ntool_results = false\nmicrocompact = false\n";
     let daemon = TestDaemon::builder()

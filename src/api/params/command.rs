@@ -28,6 +28,8 @@ pub enum CommandSource {
     Project,
     /// A prompt of an MCP server.
     Mcp,
+    /// A skill of the user or of the trusted project.
+    Skill,
 }
 
 /// One slash command.

@@ -22,6 +22,7 @@ mod daemon;
 mod history;
 mod input;
 mod mcp;
+mod memory;
 mod model;
 mod permission;
 mod queue;
@@ -36,6 +37,9 @@ pub use daemon::*;
 pub use history::*;
 pub use input::*;
 pub use mcp::*;
+pub use memory::{
+    MemoryListParams, MemoryListReply, MemoryRemoveParams, MemoryRemoveReply, MemorySetParams, MemorySetReply,
+};
 pub use model::*;
 pub use permission::*;
 pub use queue::*;

@@ -185,6 +185,12 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show and change the notes about the project in this folder
+    Memory {
+        /// What to do; by default list
+        #[command(subcommand)]
+        what: Option<MemoryCommand>,
+    },
     /// List the slash commands of a folder or a session
     Commands {
         /// Session id, unique start of it, or title; by default the current folder
@@ -411,6 +417,36 @@ pub struct ApproveArgs {
     /// For a plan: the mode that follows plan mode (default, accept_edits …)
     #[arg(long, value_parser = mode)]
     pub mode: Option<Mode>,
+}
+
+/// Subcommands of `memory`.
+#[derive(Debug, Subcommand)]
+pub enum MemoryCommand {
+    /// Print the names and first lines of the notes
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print one note
+    Show {
+        /// Name of the note
+        name: String,
+    },
+    /// Write a note, or replace it
+    Set {
+        /// Name of the note: a-z, 0-9, _ and -
+        name: String,
+        /// Its text, or - to read it from standard input
+        #[arg(required = true)]
+        text: Vec<String>,
+    },
+    /// Remove a note
+    #[command(visible_alias = "remove")]
+    Rm {
+        /// Name of the note
+        name: String,
+    },
 }
 
 /// Subcommands of `rules`.

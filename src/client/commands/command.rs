@@ -37,6 +37,7 @@ pub(in crate::client) async fn commands(
             CommandSource::User => " (user)",
             CommandSource::Project => " (project)",
             CommandSource::Mcp => " (mcp)",
+            CommandSource::Skill => " (skill)",
         };
         let line = Line::new(Tone::Tool, pad(&usage(command), wide))
             .and(Tone::Plain, format!("  {}", escape::line(&command.description)))

@@ -21,6 +21,7 @@ pub(super) mod feedback;
 pub(super) mod fork;
 pub(super) mod logs;
 pub(super) mod mcp;
+pub(super) mod memory;
 pub(super) mod models;
 pub(super) mod ps;
 pub(super) mod queue;

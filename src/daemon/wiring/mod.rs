@@ -137,6 +137,7 @@ pub(super) fn components(
         user_dir: Some(places.config_dir.clone()),
         config_files: config.files.clone(),
         reports_dir: places.data_dir.join("reports"),
+        memory_dir: places.data_dir.join("memory"),
         main_model: config.models.main.clone(),
         pointers: config.models.all().map(|(name, model)| (name, model.clone())).into(),
         mode: config.session.mode,

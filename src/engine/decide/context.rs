@@ -9,7 +9,7 @@ use crate::engine::request::tokens;
 use crate::engine::state::Engine;
 use crate::engine::window::size::WindowSize;
 use crate::types::context_view::{
-    ContextPart, ContextView, INSTRUCTIONS_HEADING, PartName, SURROUNDINGS_HEADING,
+    ContextPart, ContextView, INSTRUCTIONS_HEADING, MEMORY_HEADING, PartName, SURROUNDINGS_HEADING,
 };
 use crate::types::message::Block;
 
@@ -53,23 +53,27 @@ impl PlanBuilder<'_> {
         let mut add = |at: usize, name: PartName, tokens: u64| {
             sums.entry(at).or_insert((name, 0)).1 += tokens;
         };
-        let of_instructions = tokens::of_text(instructions);
+        let memory = memory_of(&system);
+        let (of_instructions, of_memory) = (tokens::of_text(instructions), tokens::of_text(memory));
         let of_servers = tokens::of_text(&self.state.mcp.prompt);
-        let of_system = tokens::of_text(&system).saturating_sub(of_instructions + of_servers);
-        add(0, PartName::System, of_system);
+        let elsewhere = of_instructions + of_memory + of_servers;
+        add(0, PartName::System, tokens::of_text(&system).saturating_sub(elsewhere));
         add(1, PartName::Instructions, of_instructions);
+        if !memory.is_empty() {
+            add(2, PartName::Memory, of_memory);
+        }
         let (mcp, own): (Vec<_>, Vec<_>) =
             self.offered().iter().cloned().partition(|card| self.is_of_mcp(&card.name));
-        add(2, PartName::Tools, tokens::of_tools(&own));
+        add(3, PartName::Tools, tokens::of_tools(&own));
         if self.has_mcp() {
-            add(6, PartName::Mcp, tokens::of_tools(&mcp) + of_servers);
+            add(7, PartName::Mcp, tokens::of_tools(&mcp) + of_servers);
         }
         for block in self.state.transcript.iter().flat_map(|message| &message.content) {
             let size = tokens::of_block(block);
             match block {
-                Block::ToolResult { .. } => add(4, PartName::ToolResults, size),
-                Block::Text { text } if text.starts_with(REMINDER) => add(5, PartName::Reminders, size),
-                _ => add(3, PartName::Messages, size),
+                Block::ToolResult { .. } => add(5, PartName::ToolResults, size),
+                Block::Text { text } if text.starts_with(REMINDER) => add(6, PartName::Reminders, size),
+                _ => add(4, PartName::Messages, size),
             }
         }
         let sum: u64 = sums.values().map(|(_, tokens)| tokens).sum();
@@ -95,5 +99,12 @@ impl PlanBuilder<'_> {
 fn instructions_of(system: &str) -> &str {
     let Some(from) = system.find(INSTRUCTIONS_HEADING) else { return "" };
     let rest = &system[from..];
-    &rest[..rest.rfind(SURROUNDINGS_HEADING).unwrap_or(rest.len())]
+    let rest = &rest[..rest.rfind(SURROUNDINGS_HEADING).unwrap_or(rest.len())];
+    &rest[..rest.rfind(MEMORY_HEADING).unwrap_or(rest.len())]
+}
+
+/// The index of the project's notes in a system prompt.
+fn memory_of(system: &str) -> &str {
+    let before = &system[..system.rfind(SURROUNDINGS_HEADING).unwrap_or(system.len())];
+    before.rfind(MEMORY_HEADING).map_or("", |from| &before[from..])
 }

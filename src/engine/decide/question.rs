@@ -147,8 +147,14 @@ impl PlanBuilder<'_> {
     /// Raises the questions of a call. An unattended session has no user to ask, so the model is told at once.
     pub fn ask_user(&mut self, call: &Call, questions: Vec<UserQuestion>) {
         let call_id = call.call.call_id;
-        if self.state.spec.background {
-            self.complete(call_id, ToolOutcome::failed("no_answer", model_texts::QUESTION_UNATTENDED), 0);
+        let spec = &self.state.spec;
+        if spec.background || spec.parent.is_some() {
+            let text = if spec.parent.is_some() {
+                model_texts::QUESTION_OF_SUBAGENT
+            } else {
+                model_texts::QUESTION_UNATTENDED
+            };
+            self.complete(call_id, ToolOutcome::failed("no_answer", text), 0);
             return;
         }
         let question = Question {

@@ -10,6 +10,9 @@ use crate::types::session::SessionState;
 use crate::types::tool::{ToolChoice, ToolDefinition};
 use crate::types::turn_options::TurnOptions;
 
+/// The tool for the notes of the project.
+const MEMORY: &str = "Memory";
+
 impl PlanBuilder<'_> {
     /// Applies the changes; a value that is already set is no change. The mode counts for every verdict from
     /// now on, and requests that it allows are settled in the same decision. A stricter mode revokes nothing
@@ -54,23 +57,29 @@ impl PlanBuilder<'_> {
     /// The tools that the model is offered, in the daemon's fixed order.
     pub fn offered(&self) -> Arc<[ToolDefinition]> {
         let all = &self.engine.settings.tools;
-        let own = match self.choice() {
-            choice if choice.is_all() => Arc::clone(all),
-            choice => all.iter().filter(|card| choice.offers(&card.name)).cloned().collect(),
+        let is_all = self.choice().is_all() && !self.state.spec.ablation.auto_memory;
+        let own = match is_all {
+            true => Arc::clone(all),
+            false => all.iter().filter(|card| self.allows(&card.name)).cloned().collect(),
         };
         self.with_mcp_tools(own)
+    }
+
+    /// Whether the session or the turn allows this tool, if it exists.
+    fn allows(&self, tool: &str) -> bool {
+        self.choice().offers(tool) && !(tool == MEMORY && self.state.spec.ablation.auto_memory)
     }
 
     /// Whether a call is of an existing tool that this session does not offer.
     pub fn is_withheld(&self, tool: &str) -> bool {
         let exists = self.engine.settings.tools.iter().any(|card| card.name == tool) || self.is_of_mcp(tool);
-        exists && !self.choice().offers(tool)
+        exists && !self.allows(tool)
     }
 
     /// Whether models of the running turn may call this tool.
     pub fn is_offered(&self, tool: &str) -> bool {
         let exists = self.engine.settings.tools.iter().any(|card| card.name == tool);
-        exists && self.choice().offers(tool)
+        exists && self.allows(tool)
     }
 
     pub(super) fn choice(&self) -> &ToolChoice {

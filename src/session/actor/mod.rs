@@ -31,6 +31,7 @@ use crate::session::attach::AttachedClients;
 use crate::session::call_context::CallContext;
 use crate::session::lease::LeaseCount;
 use crate::session::mcp::SessionServers;
+use crate::session::project_data::SessionProjectData;
 use crate::session::requests::AbortOutcome;
 use crate::session::shared::Shared;
 use crate::session::stream::feed::Feed;
@@ -424,8 +425,9 @@ impl Actor {
     }
 
     fn call_context(&self) -> CallContext {
-        let mut context =
-            CallContext::from_engine(&self.engine, self.id, self.effects.commands(&self.engine));
+        let project = SessionProjectData::new(&self.shared, std::path::Path::new(&self.engine.spec().cwd));
+        let commands = self.effects.commands(&self.engine);
+        let mut context = CallContext::from_engine(&self.engine, self.id, commands, Arc::new(project));
         if !context.session_context.mcp.catalog.is_empty() {
             Arc::make_mut(&mut context.session_context).mcp.servers = Some(self.mcp_servers());
         }

@@ -8,6 +8,7 @@ use crate::engine::Effect;
 use crate::session::actor::effects::context_check::ContextFiles;
 use crate::session::actor::effects::subagents::{NewSubagent, SubagentRun};
 use crate::session::actor::{Actor, STOP_TIMEOUT};
+use crate::session::project_data::PromptParts;
 use crate::types::ids::CallId;
 use crate::types::subagent::{ParentCall, TASK};
 use crate::workspace;
@@ -21,7 +22,11 @@ impl Actor {
         match effect {
             Effect::GatherContext => {
                 let spec = self.engine.prompt_spec();
-                let lists_agents = self.engine.offers(TASK);
+                let parts = PromptParts {
+                    agents: self.engine.offers(TASK),
+                    skills: self.engine.offers("Skill"),
+                    memory: self.engine.offers("Memory") && !spec.ablation.auto_memory,
+                };
                 let request = workspace::Request {
                     cwd: spec.cwd.clone().into(),
                     additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
@@ -32,13 +37,15 @@ impl Actor {
                     appended: spec.append_system_prompt.clone(),
                     user_dir: self.shared.components().settings.user_dir.clone(),
                     trusted: None,
+                    // Files are read on a blocking thread.
                     sections: Vec::new(),
+                    memory: None,
                     agent: spec.agent.map(|agent| agent.prompt).filter(|prompt| !prompt.is_empty()),
                 };
                 let mode = self.engine.mode().name();
                 let servers = self.mcp_servers();
                 let had_mcp = !self.engine.mcp_catalog().is_empty();
-                self.effects.gather((servers, had_mcp), self.id, mode, request, lists_agents);
+                self.effects.gather((servers, had_mcp), self.id, mode, request, parts);
             }
             Effect::CheckContext { turn_id } => {
                 let spec = self.engine.spec();

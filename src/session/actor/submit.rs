@@ -7,6 +7,7 @@ use crate::session::actor::commit::UnwrittenPlan;
 use crate::session::budgets::check_money;
 use crate::session::error::SessionError;
 use crate::session::idempotency::{IdempotencyKey, method};
+use crate::session::project_data::note_text;
 use crate::session::requests::{CommandSubmission, Submission, SubmittedInput};
 use crate::types::compaction::CompactRequest;
 use crate::types::event::Origin;
@@ -78,7 +79,7 @@ impl Actor {
         let has_change = options != TurnOptions::default();
         let origin = Some(origin);
         let update = Update { title: None, options, covered, origin: origin.clone() };
-        let written = note.map(|file| (file, command.arguments.clone()));
+        let written = note.map(|target| (target, note_text(&command.arguments).1.to_owned()));
         let answered = AnsweredCommand {
             command,
             text,
@@ -93,12 +94,10 @@ impl Actor {
         };
         // A write that fails later is repeated, so the note is in the journal as well.
         let must_write = written.is_some();
-        if let Some((file, note)) = written {
-            let appended = tokio::task::spawn_blocking(move || file.append(&note)).await;
+        if let Some((target, note)) = written {
+            let appended = tokio::task::spawn_blocking(move || target.add(&note)).await;
             let failed = |why: String| SessionError::BadParam("input", why);
-            appended
-                .map_err(|error| failed(error.to_string()))?
-                .map_err(|error| failed(error.to_string()))?;
+            appended.map_err(|error| failed(error.to_string()))?.map_err(failed)?;
         }
         let idempotency = keyed.and_then(|keyed| keyed.row(method::SUBMIT, self.id, &submitted));
         self.commit(UnwrittenPlan { idempotency, must_write, ..UnwrittenPlan::new(decision) }).await?;

@@ -8,6 +8,7 @@ mod grant_outbox;
 pub(super) mod initial_items;
 pub(super) mod load;
 pub(super) mod mcp;
+mod memory;
 mod once;
 mod options;
 pub(super) mod pending;
@@ -92,6 +93,11 @@ impl Registry {
     #[must_use]
     pub fn shared(&self) -> &Shared {
         &self.inner.shared
+    }
+
+    /// The same, for work on another thread.
+    pub(in crate::session) fn shared_arc(&self) -> Arc<Shared> {
+        Arc::clone(&self.inner.shared)
     }
 
     /// Replaces the components and notifies all loaded sessions. A session with attached clients or an open

@@ -23,7 +23,7 @@ pub(super) fn help(files: &CommandFiles) -> String {
         text += &origin.map(|origin| format!(" ({origin})")).unwrap_or_default();
         text.push('\n');
     }
-    text + "  # NOTE  Add a note to the project instructions\n\
+    text + "  # NOTE  Add a note to the project instructions; # memory: NOTE keeps it in the project's memory\n\
             Own commands are Markdown files in .agentd/commands or .claude/commands of a trusted project, and in \
             ~/.config/agentd/commands."
 }

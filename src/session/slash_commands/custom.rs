@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
 
 use crate::engine::{BUILT_IN, find_built_in, is_command_name};
 use crate::extensions::commands::{self, CustomCommand, PROJECT_FOLDERS};
@@ -12,6 +13,7 @@ use crate::session::agents::{self, AgentList};
 use crate::session::error::SessionError;
 use crate::session::extension_files;
 use crate::session::handle::SessionHandle;
+use crate::session::project_data::SkillFiles;
 use crate::session::registry::Registry;
 
 /// The origin of a listed command.
@@ -25,6 +27,8 @@ pub enum CommandSource {
     Project,
     /// A prompt of an MCP server.
     Mcp,
+    /// A skill of the user or of the trusted project.
+    Skill,
 }
 
 /// A command as `command.list` shows it.
@@ -102,6 +106,7 @@ impl CommandFiles {
         custom.sort_by(|one, other| one.name.cmp(&other.name));
         let custom = custom.into_iter().map(|it| {
             let origin = match it.source {
+                _ if it.is_skill => "skill",
                 Source::User => "user",
                 Source::Project => "project",
             };
@@ -129,6 +134,7 @@ impl CommandFiles {
             description: command.description,
             argument_hint: command.argument_hint,
             source: match command.source {
+                _ if command.is_skill => CommandSource::Skill,
                 Source::User => CommandSource::User,
                 Source::Project => CommandSource::Project,
             },
@@ -190,6 +196,11 @@ impl Registry {
             let (own, problems) = commands::parse(of_folder, source, is_command_name);
             files.add(own, problems);
         }
+        // A skill is also a command, unless a command has its name.
+        let (shared, cwd, runtime) = (self.shared_arc(), PathBuf::from(cwd), Handle::current());
+        let read = tokio::task::spawn_blocking(move || SkillFiles::load(&shared, &cwd, &runtime));
+        let SkillFiles { skills, diagnostics } = read.await.unwrap_or_default();
+        files.add(skills.into_iter().map(|skill| skill.command).collect(), diagnostics);
         Ok(files)
     }
 }

@@ -13,8 +13,9 @@ pub use custom::{CommandList, CommandSource, ListedCommand};
 use crate::engine::{BUILT_IN, NOTE, TypedLine, find_built_in};
 use crate::session::error::SessionError;
 use crate::session::handle::SessionHandle;
+use crate::session::project_data::{NotePlace, memory, note_text};
 use crate::session::registry::Registry;
-use crate::session::requests::{CommandSubmission, Submission, SubmittedInput};
+use crate::session::requests::{CommandSubmission, NoteTarget, Submission, SubmittedInput};
 use crate::types::compaction::CompactRequest;
 use crate::types::ids::SessionId;
 use crate::types::mcp::MCP_PREFIX;
@@ -124,14 +125,29 @@ impl Registry {
         note: String,
     ) -> Result<SubmitOutcome, SessionError> {
         let folder = handle.facts().await?.spec.cwd;
-        let found = tokio::task::spawn_blocking(move || NoteFile::find(Path::new(&folder))).await;
-        let file = found.map_err(|error| SessionError::BadParam("input", error.to_string()))?;
-        let file = file.map_err(|error| SessionError::BadParam("input", error.to_string()))?;
-        let what = if file.is_new { "Created" } else { "Added to" };
-        let text = format!("{what} {}: - {note}", file.path.display());
+        let (place, words) = note_text(&note);
+        if words.is_empty() {
+            return Err(SessionError::BadParam("input", "the note has no text".into()));
+        }
+        let memory = memory(self.shared(), Path::new(&folder));
+        let (words, failed) = (words.to_owned(), |why: String| SessionError::BadParam("input", why));
+        let found = tokio::task::spawn_blocking(move || match place {
+            NotePlace::Instructions => {
+                let file = NoteFile::find(Path::new(&folder)).map_err(|error| error.to_string())?;
+                let what = if file.is_new { "Created" } else { "Added to" };
+                let text = format!("{what} {}: - {words}", file.path.display());
+                Ok((NoteTarget::Instructions(file), text))
+            }
+            NotePlace::Memory => {
+                let name = memory.free_name(&words);
+                let text = format!("Kept in the memory of this project as {name}: {words}");
+                Ok((NoteTarget::Memory(memory, name), text))
+            }
+        });
+        let (target, text) = found.await.map_err(|error| failed(error.to_string()))?.map_err(failed)?;
         let command = SlashCommand::new(NOTE, note);
         let answered =
-            CommandSubmission { note: Some(file), ..CommandSubmission::new(submission, command, text) };
+            CommandSubmission { note: Some(target), ..CommandSubmission::new(submission, command, text) };
         handle.answer_command(answered).await
     }
 

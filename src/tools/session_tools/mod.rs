@@ -1,15 +1,18 @@
-//! Tools that reach only what belongs to the session itself: its todo list, its questions, its plan.
+//! Tools that reach only what belongs to the session itself: its todo list, its questions, its plan, and
+//! the skills and notes of its project.
 //!
 //! Their calls change nothing in the workspace. Questions and proposed plans never run as a tool: the engine raises
 //! them and gives the call its result.
 
 mod ask_user;
+mod memory;
 mod plan_mode;
+mod skill;
 mod todo;
 mod tool_search;
 
 use crate::tools::call::internal;
-use crate::tools::context::ToolContext;
+use crate::tools::context::{DataError, ProjectData, ToolContext};
 use crate::tools::error::ToolError;
 use crate::tools::input;
 use crate::types::mcp::TOOL_SEARCH;
@@ -23,6 +26,8 @@ pub(in crate::tools) enum SessionCall {
     AskUser(ask_user::Input),
     ExitPlanMode(plan_mode::Input),
     ToolSearch(tool_search::Input),
+    Skill(skill::Input),
+    Memory(memory::Input),
 }
 
 /// Parses a call of one of these tools; `None` for any other tool.
@@ -33,6 +38,8 @@ pub(in crate::tools) fn parse(call: &ToolCall) -> Result<Option<SessionCall>, To
         ask_user::NAME => SessionCall::AskUser(input::parse(call)?),
         plan_mode::NAME => SessionCall::ExitPlanMode(input::parse(call)?),
         TOOL_SEARCH => SessionCall::ToolSearch(input::parse(call)?),
+        skill::NAME => SessionCall::Skill(input::parse(call)?),
+        memory::NAME => SessionCall::Memory(input::parse(call)?),
         _ => return Ok(None),
     }))
 }
@@ -47,6 +54,8 @@ pub(in crate::tools) fn prepare(
         SessionCall::AskUser(input) => ask_user::prepare(input),
         SessionCall::ExitPlanMode(input) => plan_mode::prepare(context, input),
         SessionCall::ToolSearch(input) => tool_search::prepare(input),
+        SessionCall::Skill(input) => skill::prepare(input),
+        SessionCall::Memory(input) => memory::prepare(input),
     }
 }
 
@@ -58,6 +67,8 @@ pub(in crate::tools) fn run(context: &ToolContext, call: &SessionCall) -> Result
         SessionCall::AskUser(_) => Err(internal()),
         SessionCall::ExitPlanMode(_) => Ok(plan_mode::run()),
         SessionCall::ToolSearch(input) => Ok(tool_search::run(input, &context.session_context.mcp)),
+        SessionCall::Skill(input) => skill::run(context, input),
+        SessionCall::Memory(input) => memory::run(context, input),
     }
 }
 
@@ -74,6 +85,8 @@ pub(in crate::tools) fn cards() -> Vec<ToolDefinition> {
         card(todo::READ, todo::READ_DESCRIPTION, input::schema::<todo::ReadInput>(), true),
         card(ask_user::NAME, ask_user::DESCRIPTION, input::schema::<ask_user::Input>(), false),
         card(plan_mode::NAME, plan_mode::DESCRIPTION, input::schema::<plan_mode::Input>(), false),
+        card(skill::NAME, skill::DESCRIPTION, input::schema::<skill::Input>(), true),
+        card(memory::NAME, memory::DESCRIPTION, input::schema::<memory::Input>(), false),
     ]
 }
 
@@ -85,6 +98,15 @@ pub(in crate::tools) fn tool_search_card() -> ToolDefinition {
         input_schema: input::schema::<tool_search::Input>(),
         read_only: false,
     }
+}
+
+/// Skills and notes of the project.
+fn project_data(context: &ToolContext) -> Result<&dyn ProjectData, ToolError> {
+    context.session_context.project.as_deref().ok_or_else(internal)
+}
+
+fn data_error(error: DataError) -> ToolError {
+    ToolError::new(error.code, error.text)
 }
 
 /// A call that reaches only the session itself.

@@ -68,6 +68,7 @@ impl Room {
             unreadable: Default::default(),
             blobs: None,
             mode: Default::default(),
+            project: None,
             todos: Arc::default(),
             commands: Vec::new(),
             agents: Arc::from([]),

@@ -18,6 +18,7 @@ use crate::crash;
 use crate::engine::Input;
 use crate::session::agents;
 use crate::session::mcp::SessionServers;
+use crate::session::project_data::PromptParts;
 use crate::session::shared::Shared;
 use crate::session::trust;
 use crate::store::SessionKey;
@@ -322,15 +323,14 @@ impl EffectRunner {
         self.others.push(self.running.spawn(async move { job.await.map(EffectResult::from) }));
     }
 
-    /// Builds the system prompt and looks the MCP servers up. `lists_agents`: the prompt lists the agents for
-    /// `Task`.
+    /// Builds the system prompt with these parts, and looks the MCP servers up.
     pub fn gather(
         &mut self,
         (servers, had_mcp): (Arc<SessionServers>, bool),
         session_id: SessionId,
         mode: &'static str,
         mut request: workspace::Request,
-        lists_agents: bool,
+        parts: PromptParts,
     ) {
         let (shared, report) = (Arc::clone(&self.shared), self.report.clone());
         self.start(async move {
@@ -339,7 +339,7 @@ impl EffectRunner {
             if let Some(ran) = ran {
                 report.send(Box::new(ran)).await.ok()?;
             }
-            if lists_agents {
+            if parts.agents {
                 match agents::load(&shared, &request.cwd).await {
                     Ok(list) => request.sections.push(list.prompt_section()),
                     Err(error) => tracing::warn!(%error, "the agents cannot be read: the prompt lists none"),
@@ -350,7 +350,11 @@ impl EffectRunner {
                     tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
                     None
                 });
-            let request = workspace::Request { trusted, ..request };
+            let (reader, cwd, runtime) = (Arc::clone(&shared), request.cwd.clone(), Handle::current());
+            let read = tokio::task::spawn_blocking(move || parts.load(&reader, &cwd, &runtime));
+            let (skills, memory) = read.await.unwrap_or_default();
+            request.sections.extend(skills);
+            let request = workspace::Request { trusted, memory, ..request };
             let gathered = workspace::gather(request, &shared.git_facts);
             let (gathered, found) = tokio::join!(gathered, servers.for_turn(had_mcp, &report));
             if let Some(found) = found {

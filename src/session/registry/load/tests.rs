@@ -61,6 +61,7 @@ impl Place {
             user_dir: None,
             config_files: Vec::new(),
             reports_dir: home.join("reports"),
+            memory_dir: home.join("memory"),
             main_model: None,
             mode: Mode::Default,
             thinking: None,

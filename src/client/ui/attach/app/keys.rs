@@ -14,6 +14,12 @@ use crate::client::ui::request_timing::Phase;
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::SessionState;
 
+/// Whether a text is a note of one line that does not name its place.
+fn needs_place(text: &str) -> bool {
+    let note = text.trim_end().strip_prefix("# ").map(str::trim).filter(|note| !note.contains('\n'));
+    note.is_some_and(|note| !note.starts_with("memory:") && !note.starts_with("instructions:"))
+}
+
 impl App {
     /// Handles a key or a paste.
     pub(in crate::client::ui::attach) fn on_input(&mut self, input: &Input, now: Instant) -> Option<Effect> {
@@ -73,6 +79,9 @@ impl App {
             self.confirming = None;
         } else if self.confirming.is_some() {
             return self.on_confirm(key);
+        }
+        if let Some(note) = self.noting.take() {
+            return self.place_note(note, key.code);
         }
         match key.code {
             KeyCode::Char(c) if ctrl => return self.on_control(c),
@@ -181,7 +190,27 @@ impl App {
         if self.is_asked() {
             return self.answer_typed();
         }
+        if needs_place(self.editor.text()) {
+            self.noting = Some(self.editor.take_text());
+            self.notice =
+                "keep this note in: i the project instructions · m the memory of the project · Esc back"
+                    .into();
+            return None;
+        }
         Some(Effect::Submit(self.editor.take_text()))
+    }
+
+    /// Submits a note to the chosen place, or gives it back for editing.
+    fn place_note(&mut self, note: String, key: KeyCode) -> Option<Effect> {
+        let text = note.trim().trim_start_matches('#').trim();
+        match key {
+            KeyCode::Char('i' | 'I') => Some(Effect::Submit(format!("# instructions: {text}"))),
+            KeyCode::Char('m' | 'M') => Some(Effect::Submit(format!("# memory: {text}"))),
+            _ => {
+                self.editor.insert(&note);
+                None
+            }
+        }
     }
 
     /// Whether the model asks and the question is shown, so that typed text is its answer.

@@ -70,6 +70,8 @@ pub(super) struct App {
     /// The input is one key from before the request accepted keys. If no other key follows, it was
     /// meant as an answer.
     has_early_key: bool,
+    /// A note that waits for the choice of its place.
+    noting: Option<String>,
     /// The draft of the input, while requests are answered.
     set_aside: String,
     /// The request that this client answered with a lasting grant.
@@ -108,6 +110,7 @@ impl App {
             timing: RequestTiming::default(),
             confirming: None,
             has_early_key: false,
+            noting: None,
             set_aside: String::new(),
             granted: None,
             columns: 80,

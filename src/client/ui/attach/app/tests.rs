@@ -383,3 +383,44 @@ fn slash_command_in_input_is_sent_to_the_daemon() {
     assert!(matches!(sent.as_slice(), [Effect::Submit(text)] if text == "/mode accept_edits"), "{sent:?}");
     assert!(app.editor.is_empty());
 }
+
+#[test]
+fn typed_answers_are_sent_together_after_last_question() {
+    let mut app = app();
+    let questions = json!([
+        {"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]},
+        {"question": "How large?"},
+    ]);
+    feed(
+        &mut app,
+        json!({"type": "question.requested", "request_id": "ask_0190f2a4-0000-7000-8000-000000000009",
+        "kind": "question", "text": "Which colour?", "call_id": null, "options": [], "questions": questions}),
+    );
+    let shown: Vec<String> = view(&app, 80, 24).rows.iter().map(Line::plain).collect();
+    assert!(shown.iter().any(|row| row.contains("2  blue")), "{shown:?}");
+    assert!(shown.iter().any(|row| row.contains("answer 1 of 2: ")), "{shown:?}");
+    assert!(keys(&mut app, "7\n").is_empty(), "no such option");
+    app.editor.clear();
+    assert!(keys(&mut app, "2\n").is_empty(), "one more is asked");
+    let sent = keys(&mut app, "quite large\n");
+    let [Effect::Answer(params)] = sent.as_slice() else { panic!("{sent:?}") };
+    let answers = serde_json::to_value(&params.answers).expect("json");
+    assert_eq!(answers, json!([{"choices": ["blue"]}, {"text": "quite large"}]));
+}
+
+#[test]
+fn note_without_place_asks_for_it() {
+    let mut app = app();
+    assert!(keys(&mut app, "# use tabs\n").is_empty());
+    assert!(app.notice.contains("m the memory"), "{}", app.notice);
+    let sent = keys(&mut app, "m");
+    assert!(matches!(sent.as_slice(), [Effect::Submit(text)] if text == "# memory: use tabs"), "{sent:?}");
+    keys(&mut app, "# use tabs\n");
+    let sent = keys(&mut app, "i");
+    assert!(
+        matches!(sent.as_slice(), [Effect::Submit(text)] if text == "# instructions: use tabs"),
+        "{sent:?}"
+    );
+    let sent = keys(&mut app, "# memory: x\n");
+    assert!(matches!(sent.as_slice(), [Effect::Submit(text)] if text == "# memory: x"), "{sent:?}");
+}

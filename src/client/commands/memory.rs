@@ -1,0 +1,63 @@
+//! `agentctl memory`: the notes about the project in the current folder.
+
+use crate::api::params::{
+    MemoryListParams, MemoryListReply, MemoryRemoveParams, MemoryRemoveReply, MemorySetParams, MemorySetReply,
+};
+use crate::client::args::MemoryCommand;
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::{paths, stdin};
+use crate::client::failure::Failure;
+use crate::client::terminal::escape;
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::{Line, Tone, pad, width};
+
+pub(in crate::client) async fn memory(
+    reach: &Connector,
+    what: Option<MemoryCommand>,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let cwd = paths::current_folder()?.to_string_lossy().into_owned();
+    match what {
+        None => list(&client, cwd, false, out).await,
+        Some(MemoryCommand::List { json }) => list(&client, cwd, json, out).await,
+        Some(MemoryCommand::Show { name }) => {
+            let params = MemoryListParams { cwd, name: Some(name) };
+            let reply: MemoryListReply = client.call("memory.list", &params).await?;
+            let text = reply.notes.into_iter().next().and_then(|note| note.text).unwrap_or_default();
+            Ok(out.say(&escape::text(&text))?)
+        }
+        Some(MemoryCommand::Set { name, text }) => {
+            let text = match text.as_slice() {
+                [only] if only == "-" => stdin::read_all()?,
+                words => words.join(" "),
+            };
+            let params = MemorySetParams { cwd, name, text, idempotency_key: None };
+            let reply: MemorySetReply = client.call("memory.set", &params).await?;
+            Ok(out.say(&format!("kept {} ({} bytes)", reply.note.name, reply.note.bytes))?)
+        }
+        Some(MemoryCommand::Rm { name }) => {
+            let params = MemoryRemoveParams { cwd, name, idempotency_key: None };
+            let reply: MemoryRemoveReply = client.call("memory.remove", &params).await?;
+            Ok(out.say(&format!("removed {}", escape::line(&reply.name)))?)
+        }
+    }
+}
+
+async fn list(client: &Client, cwd: String, json: bool, out: &mut Out) -> Result<(), Failure> {
+    let reply: MemoryListReply = client.call("memory.list", &MemoryListParams { cwd, name: None }).await?;
+    if json {
+        return Ok(out.json(&reply.notes)?);
+    }
+    if reply.notes.is_empty() {
+        return Ok(out.note("there are no notes about this project")?);
+    }
+    let wide = reply.notes.iter().map(|note| width(&note.name)).max().unwrap_or(0);
+    for note in &reply.notes {
+        let line = Line::new(Tone::Tool, pad(&note.name, wide))
+            .and(Tone::Plain, format!("  {}", escape::line(&note.description)));
+        out.line(&line)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! What the session's tools reach of a project outside of its files: skills and notes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use crate::engine::is_command_name;
+use crate::extensions::skills::{self, PROJECT_FOLDERS, Skill};
+use crate::extensions::{self, Diagnostic, Source};
+use crate::session::shared::Shared;
+use crate::session::trust;
+use crate::tools::{DataError, ProjectData};
+use crate::types::context_view::MEMORY_HEADING;
+use crate::types::memory::MemoryNote;
+use crate::workspace::{self, Memory, MemoryError};
+
+/// The skills of a folder: the user's, and those of the project if it is trusted.
+#[derive(Debug, Default)]
+pub(in crate::session) struct SkillFiles {
+    pub skills: Vec<Skill>,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl SkillFiles {
+    /// Reads the files. They are few and small, and the user may have just changed them. Blocking.
+    pub fn load(shared: &Shared, cwd: &Path, runtime: &Handle) -> Self {
+        let mut found = Self::default();
+        let (inventory, project) = workspace::scan_with_files(cwd, &PROJECT_FOLDERS);
+        let has_files = !project.is_empty();
+        let is_trusted = has_files
+            && runtime.block_on(trust::is_trusted(shared, cwd, &inventory.digest)).unwrap_or_else(|error| {
+                tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
+                false
+            });
+        for folder in PROJECT_FOLDERS.map(Path::new) {
+            let below = |(path, content): &workspace::ScannedFile| {
+                let below = path.strip_prefix(folder).ok()?.to_owned();
+                skills::is_description(&below, content.is_ok()).then(|| (below, content.clone()))
+            };
+            let own: Vec<_> = project.iter().filter_map(below).collect();
+            let place = cwd.join(folder);
+            if !own.is_empty() && !is_trusted {
+                let message = "these skills are not used: the workspace is not trusted (agentctl trust)";
+                found.diagnostics.push(Diagnostic { path: place, message: message.into() });
+                continue;
+            }
+            let (own, problems) = extensions::from_contents(&place, own);
+            found.diagnostics.extend(problems);
+            let (own, problems) = skills::parse(own, Source::Project, is_command_name);
+            found.add(own, problems);
+        }
+        let settings = &shared.components().settings;
+        for folder in skills::user_folders(settings.user_dir.as_deref(), &settings.home) {
+            let (own, problems) = skills::scan(&folder);
+            found.diagnostics.extend(problems);
+            let (own, problems) = skills::parse(own, Source::User, is_command_name);
+            found.add(own, problems);
+        }
+        found
+    }
+
+    /// Adds the skills of one folder. Folders that were added before have priority.
+    fn add(&mut self, skills: Vec<Skill>, diagnostics: Vec<Diagnostic>) {
+        self.diagnostics.extend(diagnostics);
+        for skill in skills {
+            match self.find(skill.name()) {
+                Some(other) => {
+                    let message = format!("{} is defined by {}", skill.name(), other.command.path.display());
+                    self.diagnostics.push(Diagnostic { path: skill.command.path, message });
+                }
+                None => self.skills.push(skill),
+            }
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<&Skill> {
+        self.skills.iter().find(|skill| skill.name() == name)
+    }
+}
+
+/// Which parts a system prompt gets in addition to the project instructions.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::session) struct PromptParts {
+    pub agents: bool,
+    pub skills: bool,
+    pub memory: bool,
+}
+
+impl PromptParts {
+    /// The list of skills and the index of notes. Blocking.
+    pub fn load(self, shared: &Shared, cwd: &Path, runtime: &Handle) -> (Option<String>, Option<String>) {
+        let listed = || skills::list(&SkillFiles::load(shared, cwd, runtime).skills);
+        let skills = self.skills.then(listed).flatten().map(|list| {
+            format!(
+                "# Skills\nInstructions for kinds of tasks. If one fits the task, load it with the tool Skill before \
+                 you begin.{list}"
+            )
+        });
+        let memory = self.memory.then(|| memory(shared, cwd).index()).flatten().map(|index| {
+            format!(
+                "{MEMORY_HEADING}Notes about this project from earlier sessions. They may be out of date. Read one with \
+                 the tool Memory.{index}"
+            )
+        });
+        (skills, memory)
+    }
+}
+
+/// The memory of the project in this folder.
+pub(in crate::session) fn memory(shared: &Shared, cwd: &Path) -> Memory {
+    Memory::new(&shared.components().settings.memory_dir, cwd)
+}
+
+/// Where a note goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::session) enum NotePlace {
+    /// The project instructions.
+    Instructions,
+    /// The memory of the project.
+    Memory,
+}
+
+/// The place that a note names at its beginning, and its text. Without a name it goes to the instructions.
+pub(in crate::session) fn note_text(note: &str) -> (NotePlace, &str) {
+    let (place, rest) = match note.split_once(':') {
+        Some(("memory", rest)) => (NotePlace::Memory, rest),
+        Some(("instructions", rest)) => (NotePlace::Instructions, rest),
+        _ => (NotePlace::Instructions, note),
+    };
+    (place, rest.trim())
+}
+
+/// Skills and notes of one session's project.
+pub(in crate::session) struct SessionProjectData {
+    shared: Arc<Shared>,
+    cwd: PathBuf,
+    runtime: Handle,
+}
+
+impl SessionProjectData {
+    /// Must be called on the runtime.
+    pub fn new(shared: &Arc<Shared>, cwd: &Path) -> Self {
+        Self { shared: Arc::clone(shared), cwd: cwd.to_owned(), runtime: Handle::current() }
+    }
+
+    fn memory(&self) -> Memory {
+        memory(&self.shared, &self.cwd)
+    }
+}
+
+impl std::fmt::Debug for SessionProjectData {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionProjectData").field("cwd", &self.cwd).finish_non_exhaustive()
+    }
+}
+
+fn failed(error: MemoryError) -> DataError {
+    DataError { code: error.code(), text: error.to_string() }
+}
+
+impl ProjectData for SessionProjectData {
+    fn skill(&self, name: &str) -> Result<String, DataError> {
+        let found = SkillFiles::load(&self.shared, &self.cwd, &self.runtime);
+        if let Some(skill) = found.find(name) {
+            return Ok(skill.text().to_owned());
+        }
+        let names: Vec<&str> = found.skills.iter().map(Skill::name).collect();
+        let known = if names.is_empty() { "there are none".to_owned() } else { names.join(", ") };
+        Err(DataError {
+            code: "unknown_skill",
+            text: format!("there is no skill {name:?}; the skills are: {known}"),
+        })
+    }
+
+    fn notes(&self) -> Result<Vec<MemoryNote>, DataError> {
+        self.memory().list().map_err(failed)
+    }
+
+    fn note(&self, name: &str) -> Result<MemoryNote, DataError> {
+        self.memory().read(name).map_err(failed)
+    }
+
+    fn write_note(&self, name: &str, text: &str) -> Result<(), DataError> {
+        self.memory().write(name, text).map(|_| ()).map_err(failed)
+    }
+
+    fn remove_note(&self, name: &str) -> Result<(), DataError> {
+        self.memory().remove(name).map_err(failed)
+    }
+}
