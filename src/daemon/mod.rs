@@ -2,6 +2,7 @@
 
 mod config;
 mod error;
+mod file_watch;
 mod memory;
 mod notifier;
 mod orphans;
@@ -274,6 +275,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let tidying = tokio::spawn(orphans::sweep_temp(registry.clone()));
     let removing = tokio::spawn(retention::run(registry.clone()));
     let releasing = tokio::spawn(memory::run(registry.clone()));
+    let watching = tokio::spawn(file_watch::run(registry.clone()));
     let (notifier, notify_channels) = watch::channel(ways);
     let calling = tokio::spawn(notifier::run(registry.clone(), notify_channels));
 
@@ -313,6 +315,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     tidying.abort();
     removing.abort();
     releasing.abort();
+    watching.abort();
     calling.abort();
     // The next start loads the remaining sessions.
     recovery.abort();

@@ -8,6 +8,7 @@ pub mod commands;
 mod front_matter;
 mod scan;
 pub mod skills;
+pub mod watch;
 
 use std::path::PathBuf;
 

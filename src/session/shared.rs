@@ -15,6 +15,7 @@ use crate::mcp::{Pool, ScopedServer};
 use crate::model::Models;
 use crate::policy::Policies;
 use crate::session::error::SessionError;
+use crate::session::loaded_workspaces::LoadedWorkspaces;
 use crate::session::metrics::Counts;
 use crate::session::stream::feed::FeedPool;
 use crate::store::{Store, StoreError, StoreReader};
@@ -170,6 +171,8 @@ pub struct Shared {
     pub policies: Arc<Policies>,
     /// The running MCP servers.
     pub mcp: Arc<Pool>,
+    /// The workspaces of loaded sessions.
+    pub(super) workspaces: Arc<LoadedWorkspaces>,
     /// Git facts of the workspaces, for system prompts.
     pub(super) git_facts: GitFacts,
     /// Memory for the newest events of all sessions.
@@ -199,6 +202,7 @@ impl Shared {
             clock,
             policies,
             mcp: Arc::default(),
+            workspaces: Arc::default(),
             git_facts: GitFacts::default(),
             feed_pool: Arc::default(),
             counts: Counts::default(),

@@ -29,6 +29,7 @@ mod files;
 mod fork;
 mod framings;
 mod hooks;
+mod hot_reload;
 mod idempotency;
 mod interrupted_stream;
 mod isolation;

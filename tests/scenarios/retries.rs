@@ -255,7 +255,7 @@ async fn unsent_results_count_towards_context_window() {
     // 97,000 characters are about 24,000 tokens.
     daemon.write("long.txt", &format!("{}\n", "abc ".repeat(24)).repeat(1_000));
     let (session, mut seen) = start(&daemon, json!({})).await;
-    daemon.models.push(Step::calls([("Read", json!({"file_path": "long.txt"}))]).usage(1_000, 10));
+    daemon.models.push(Step::calls([("Read", json!({"file_path": "long.txt"}))]).usage(6_000, 10));
     daemon.models.push(Step::text("Long."));
     session.submit("read it").await;
     let switched = seen.wait_for("model.switched").await;

@@ -29,7 +29,7 @@ async fn built_in_commands_answer_without_a_model_call() {
         ("/context", "Context of scripted/model"),
         ("/model", "scripted/model"),
         ("/mode", "default"),
-        ("/agents", "not built yet"),
+        ("/agents", "general-purpose"),
         ("/mcp", "No MCP servers"),
     ] {
         let reply = answer(&session, line).await;

@@ -132,6 +132,10 @@ impl Actor {
                 if is_watched || self.engine.turn_id().is_some() {
                     self.handle_input(Input::Reloaded { changed, needs_restart }).await;
                 }
+                // Changed files of the project are no longer those that the user trusted.
+                if is_watched {
+                    self.recheck_trust();
+                }
             }
             SessionCommand::Park { patient, reply } => {
                 crash::point("C23.parking");

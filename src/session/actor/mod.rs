@@ -165,6 +165,9 @@ impl Actor {
     /// space for all of them.
     pub async fn run(mut self, first: Option<Input>) {
         let _panic_guard = PanicGuard(Arc::clone(&self.feed));
+        // The files of its workspace are watched as long as the session is loaded.
+        let cwd = std::path::PathBuf::from(&self.engine.spec().cwd);
+        let _workspace = self.shared.workspaces.enter(&cwd, self.id);
         if let Some(input) = first {
             crash::point("C21.loaded");
             self.handle_input(input).await;

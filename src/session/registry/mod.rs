@@ -20,6 +20,7 @@ pub(super) mod trust;
 pub(super) mod views;
 mod wait;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -32,6 +33,7 @@ use super::error::SessionError;
 use super::handle::LoadedSession;
 use crate::crash;
 use crate::session::idempotency::{IdempotencyKey, method};
+use crate::session::loaded_workspaces::LoadedWorkspaces;
 use crate::session::shared::{Components, Shared, StatusChange};
 use crate::session::staged_imports::StagedImports;
 use crate::store::{Idempotency, StoreError};
@@ -112,6 +114,25 @@ impl Registry {
         let told = slots.iter().filter_map(|slot| slot.get()).map(|loaded| {
             tokio::time::timeout(RELOAD_TIMEOUT, loaded.reloaded(changed.to_vec(), needs_restart.to_vec()))
         });
+        futures_util::future::join_all(told).await;
+    }
+
+    /// The workspaces of loaded sessions.
+    #[must_use]
+    pub fn loaded_workspaces(&self) -> Arc<LoadedWorkspaces> {
+        Arc::clone(&self.inner.shared.workspaces)
+    }
+
+    /// Tells the loaded sessions of a workspace that files which extend them changed: `commands`, `skills`, `agents`,
+    /// `instructions`. A session with attached clients or an open turn records an event.
+    pub async fn files_changed(&self, cwd: &Path, kinds: &[String]) {
+        let ids = self.inner.shared.workspaces.sessions(cwd);
+        let slots: Vec<SessionSlot> =
+            ids.iter().filter_map(|id| self.inner.live.get(id).map(|slot| Arc::clone(&slot))).collect();
+        let told = slots
+            .iter()
+            .filter_map(|slot| slot.get())
+            .map(|loaded| tokio::time::timeout(RELOAD_TIMEOUT, loaded.reloaded(kinds.to_vec(), Vec::new())));
         futures_util::future::join_all(told).await;
     }
 

@@ -96,11 +96,12 @@ pub enum Event {
         /// Number of attached clients now.
         clients: u32,
     },
-    /// The daemon reloaded its configuration. Sessions with clients or a running turn receive this event;
-    /// running work keeps its settings.
+    /// The daemon reloaded its configuration, or files changed that extend the session. Sessions with clients or a
+    /// running turn receive this event; running work keeps its settings.
     #[serde(rename = "config.reloaded")]
     ConfigReloaded {
-        /// Keys that changed and apply from now on, for example `retry.attempts`.
+        /// Keys that changed and apply from now on, for example `retry.attempts`. For files: `commands`, `skills`,
+        /// `agents`, `instructions`.
         changed: Vec<String>,
         /// Keys that changed and apply only after a restart of the daemon.
         needs_restart: Vec<String>,

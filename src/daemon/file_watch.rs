@@ -1,0 +1,58 @@
+//! Watches commands, skills, agents and instructions of the workspaces with loaded sessions, and tells these sessions
+//! of changes. Without loaded sessions nothing is watched.
+
+use std::collections::HashSet;
+
+use crate::session::{Registry, WatchedPlaces, Watcher};
+
+/// Runs until it is dropped.
+pub(super) async fn run(registry: Registry) {
+    let workspaces = registry.loaded_workspaces();
+    let mut watcher: Option<Watcher> = None;
+    let mut has_failed = false;
+    loop {
+        let places: HashSet<WatchedPlaces> = {
+            let settings = &registry.shared().components().settings;
+            let (user_dir, home) = (&settings.user_dir, &settings.home);
+            let of = |cwd| WatchedPlaces { cwd, user_dir: user_dir.clone(), home: home.clone() };
+            workspaces.list().into_iter().map(of).collect()
+        };
+        if places.is_empty() {
+            watcher = None;
+        } else if watcher.is_none() && !has_failed {
+            watcher = match Watcher::new() {
+                Ok(watcher) => Some(watcher),
+                Err(error) => {
+                    has_failed = true;
+                    tracing::warn!(%error, "could not watch files; their changes count from the next turn");
+                    None
+                }
+            };
+        }
+        watcher = set_places(watcher, places).await;
+        let Some(current) = &mut watcher else {
+            workspaces.changed().await;
+            continue;
+        };
+        tokio::select! {
+            () = workspaces.changed() => {}
+            changed = current.changed() => {
+                for (places, kinds) in changed {
+                    let kinds: Vec<String> = kinds.into_iter().map(str::to_owned).collect();
+                    tracing::info!(cwd = %places.cwd.display(), ?kinds, "files of a workspace changed");
+                    registry.files_changed(&places.cwd, &kinds).await;
+                }
+            }
+        }
+    }
+}
+
+/// Reads the disk on a blocking thread.
+async fn set_places(watcher: Option<Watcher>, places: HashSet<WatchedPlaces>) -> Option<Watcher> {
+    let mut watcher = watcher?;
+    let set = tokio::task::spawn_blocking(move || {
+        watcher.set_places(&places);
+        watcher
+    });
+    set.await.ok()
+}

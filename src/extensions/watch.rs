@@ -1,0 +1,289 @@
+//! Watches the folders with commands, skills, agents and instructions, so that clients learn of changes at once.
+//!
+//! This is only a notification. The files are read again for each use, so a change that cannot be watched, for example
+//! because the system's limit of watches is reached, counts from the next turn all the same.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+/// A change is reported once no further one came for this long.
+const QUIET: Duration = Duration::from_millis(300);
+/// A change is reported after this time, whatever follows.
+const LONGEST: Duration = Duration::from_secs(2);
+/// Maximum number of watched folders of a workspace, and of levels below a folder of extensions.
+const MAX_FOLDERS: usize = 512;
+const MAX_DEPTH: usize = 5;
+/// Changes that may wait. Of more, only the fact is kept.
+const CAPACITY: usize = 1_024;
+
+/// The folders of extensions in a workspace and in the home folder.
+const PROGRAMS: [&str; 3] = [".agentd", ".claude", ".kode"];
+/// Their folders with Markdown files.
+const KINDS: [&str; 3] = ["commands", "skills", "agents"];
+/// Files with instructions.
+const INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+const INSTRUCTIONS_KIND: &str = "instructions";
+
+/// The places of one workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WatchedPlaces {
+    /// The folder of its sessions.
+    pub cwd: PathBuf,
+    /// The user's configuration folder.
+    pub user_dir: Option<PathBuf>,
+    /// The user's home folder.
+    pub home: PathBuf,
+}
+
+/// What changed in a workspace: `commands`, `skills`, `agents`, `instructions`.
+pub type ChangedKinds = BTreeSet<&'static str>;
+
+impl WatchedPlaces {
+    /// The folders to watch that exist now. Blocking.
+    #[must_use]
+    pub fn folders(&self) -> HashSet<PathBuf> {
+        let mut found = HashSet::new();
+        // Instructions are read from the repository's root down to the folder.
+        let root = self.cwd.ancestors().find(|folder| folder.join(".git").exists());
+        let root = root.unwrap_or(&self.cwd);
+        found.extend(
+            self.cwd.ancestors().take_while(|folder| folder.starts_with(root)).map(Path::to_path_buf),
+        );
+        let programs =
+            [&self.cwd, &self.home].into_iter().flat_map(|base| PROGRAMS.map(|name| base.join(name)));
+        found.insert(self.home.clone());
+        for program in programs.chain(self.user_dir.clone()) {
+            found.insert(program.clone());
+            for kind in KINDS {
+                add_below(&program.join(kind), 0, &mut found);
+            }
+        }
+        found.retain(|folder| folder.is_dir());
+        found
+    }
+
+    /// What a change of this path means; `None` if it is of no interest.
+    fn kind(&self, path: &Path) -> Option<&'static str> {
+        let name = path.file_name()?.to_str()?;
+        let is_user_file = self.user_dir.as_deref().is_some_and(|dir| path.parent() == Some(dir));
+        if INSTRUCTIONS.contains(&name) && (is_user_file || self.cwd.starts_with(path.parent()?)) {
+            return Some(INSTRUCTIONS_KIND);
+        }
+        let programs =
+            [&self.cwd, &self.home].into_iter().flat_map(|base| PROGRAMS.map(|name| base.join(name)));
+        let below = programs.chain(self.user_dir.clone()).find_map(|program| {
+            let below = path.strip_prefix(&program).ok()?;
+            let kind = below.iter().next()?.to_str()?;
+            KINDS.into_iter().find(|known| *known == kind)
+        })?;
+        // A path without an ending may be a folder that appeared or vanished with its files.
+        let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned());
+        matches!(ending.as_deref(), None | Some("md")).then_some(below)
+    }
+}
+
+fn add_below(folder: &Path, depth: usize, found: &mut HashSet<PathBuf>) {
+    if depth > MAX_DEPTH || found.len() >= MAX_FOLDERS || folder.is_symlink() || !folder.is_dir() {
+        return;
+    }
+    found.insert(folder.to_path_buf());
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_FOLDERS) {
+        let is_hidden =
+            entry.file_name().to_string_lossy().starts_with('.') || entry.file_name() == "node_modules";
+        if !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            add_below(&entry.path(), depth + 1, found);
+        }
+    }
+}
+
+/// Whether a folder has Markdown files. A folder may have appeared together with them.
+fn has_markdown(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.take(MAX_FOLDERS).any(|entry| entry.path().extension().is_some_and(|ending| ending == "md"))
+}
+
+/// Something happened in a watched folder.
+#[derive(Debug)]
+enum Change {
+    Path(PathBuf),
+    /// Changes were lost.
+    Anything,
+}
+
+/// Watches the places of all workspaces with one handle of the system.
+pub struct Watcher {
+    system: RecommendedWatcher,
+    changes: mpsc::Receiver<Change>,
+    /// The watched folders with the number of workspaces that need them.
+    folders: HashMap<PathBuf, usize>,
+    places: HashMap<WatchedPlaces, HashSet<PathBuf>>,
+    has_failed: bool,
+}
+
+impl Watcher {
+    /// A watcher without folders.
+    ///
+    /// # Errors
+    /// The system gives no handle; the reason, for users.
+    pub fn new() -> Result<Self, String> {
+        let (report, changes) = mpsc::channel(CAPACITY);
+        let system = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            // A full queue holds enough to start a check of all places.
+            let send = |change| drop(report.try_send(change));
+            match event {
+                Ok(event) if event.need_rescan() => send(Change::Anything),
+                Ok(event) if matches!(event.kind, EventKind::Access(_)) => {}
+                Ok(event) => event.paths.into_iter().map(Change::Path).for_each(send),
+                Err(_) => send(Change::Anything),
+            }
+        });
+        let system = system.map_err(|error| error.to_string())?;
+        Ok(Self { system, changes, folders: HashMap::new(), places: HashMap::new(), has_failed: false })
+    }
+
+    /// Watches exactly these workspaces from now on. Blocking.
+    pub fn set_places(&mut self, wanted: &HashSet<WatchedPlaces>) {
+        let gone: Vec<WatchedPlaces> =
+            self.places.keys().filter(|it| !wanted.contains(it)).cloned().collect();
+        for places in gone {
+            let folders = self.places.remove(&places).unwrap_or_default();
+            folders.iter().for_each(|folder| self.release(folder));
+        }
+        for places in wanted {
+            if !self.places.contains_key(places) {
+                self.places.insert(places.clone(), HashSet::new());
+                self.refresh(places);
+            }
+        }
+    }
+
+    /// Watches folders that appeared, and forgets those that vanished. Returns the new ones. Blocking.
+    fn refresh(&mut self, places: &WatchedPlaces) -> Vec<PathBuf> {
+        let now = places.folders();
+        let before = self.places.insert(places.clone(), now.clone()).unwrap_or_default();
+        before.difference(&now).for_each(|folder| self.release(folder));
+        let new: Vec<PathBuf> = now.difference(&before).cloned().collect();
+        new.iter().for_each(|folder| self.acquire(folder));
+        new
+    }
+
+    fn acquire(&mut self, folder: &Path) {
+        let users = self.folders.entry(folder.to_owned()).or_insert(0);
+        *users += 1;
+        if *users > 1 {
+            return;
+        }
+        if let Err(error) = self.system.watch(folder, RecursiveMode::NonRecursive)
+            && !std::mem::replace(&mut self.has_failed, true)
+        {
+            let folder = folder.display();
+            tracing::warn!(%error, %folder, "could not watch a folder; its changes count from the next turn");
+        }
+    }
+
+    fn release(&mut self, folder: &Path) {
+        let Some(users) = self.folders.get_mut(folder) else { return };
+        *users -= 1;
+        if *users == 0 {
+            self.folders.remove(folder);
+            // A folder that vanished is not watched any more.
+            let _ = self.system.unwatch(folder);
+        }
+    }
+
+    /// Waits for changes until none comes for a moment, and returns them for each workspace. Cancel-safe until the
+    /// first change; a change that is lost later is noticed at the next turn.
+    pub async fn changed(&mut self) -> Vec<(WatchedPlaces, ChangedKinds)> {
+        let Some(first) = self.changes.recv().await else { return std::future::pending().await };
+        let (mut changes, end) = (vec![first], Instant::now() + LONGEST);
+        while let Ok(Some(change)) = timeout_at(end.min(Instant::now() + QUIET), self.changes.recv()).await {
+            if changes.len() < CAPACITY {
+                changes.push(change);
+            }
+        }
+        self.found(&changes)
+    }
+
+    fn found(&mut self, changes: &[Change]) -> Vec<(WatchedPlaces, ChangedKinds)> {
+        let all: Vec<WatchedPlaces> = self.places.keys().cloned().collect();
+        let mut found = Vec::new();
+        for places in all {
+            let mut kinds = ChangedKinds::new();
+            for change in changes {
+                match change {
+                    Change::Path(path) => kinds.extend(places.kind(path)),
+                    Change::Anything => {
+                        kinds.extend(KINDS);
+                        kinds.insert(INSTRUCTIONS_KIND);
+                    }
+                }
+            }
+            let new = self.refresh(&places);
+            let filled = new.iter().filter(|folder| has_markdown(folder));
+            kinds.extend(filled.filter_map(|folder| places.kind(&folder.join("any.md"))));
+            if !kinds.is_empty() {
+                found.push((places, kinds));
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn next(watcher: &mut Watcher) -> Vec<&'static str> {
+        let changed = tokio::time::timeout(Duration::from_secs(20), watcher.changed()).await;
+        changed.expect("in time").into_iter().flat_map(|(_, kinds)| kinds).collect()
+    }
+
+    #[tokio::test]
+    async fn folders_that_appear_later_are_watched_and_none_is_created() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let base = dir.path().canonicalize().expect("resolved");
+        let (cwd, home) = (base.join("work"), base.join("home"));
+        for folder in [&cwd, &home] {
+            fs::create_dir(folder).expect("made");
+        }
+        let places = WatchedPlaces { cwd: cwd.clone(), user_dir: Some(home.join("config")), home };
+        let mut watcher = Watcher::new().expect("a watcher");
+        watcher.set_places(&HashSet::from([places.clone()]));
+        assert_eq!(fs::read_dir(&cwd).expect("there").count(), 0, "nothing is created");
+        fs::create_dir_all(cwd.join(".agentd/commands/team")).expect("made");
+        fs::write(cwd.join(".agentd/commands/team/a.md"), "x").expect("written");
+        assert_eq!(next(&mut watcher).await, ["commands"]);
+        fs::write(cwd.join(".agentd/commands/team/b.md"), "x").expect("written");
+        fs::write(cwd.join(".agentd/commands/team/b.txt"), "x").expect("written");
+        fs::write(cwd.join("AGENTS.md"), "x").expect("written");
+        assert_eq!(next(&mut watcher).await, ["commands", "instructions"]);
+        fs::create_dir_all(cwd.join(".claude/skills/pdf")).expect("made");
+        assert!(next(&mut watcher).await.is_empty(), "a folder without files changes nothing");
+        fs::write(cwd.join(".claude/skills/pdf/SKILL.md"), "x").expect("written");
+        assert_eq!(next(&mut watcher).await, ["skills"]);
+        // What is of no interest is not reported, and without workspaces nothing is watched.
+        fs::write(cwd.join("notes.md"), "x").expect("written");
+        fs::write(cwd.join(".claude/settings.json"), "x").expect("written");
+        let quiet = tokio::time::timeout(Duration::from_secs(1), watcher.changed()).await;
+        assert!(quiet.is_err() || quiet.is_ok_and(|found| found.is_empty()));
+        watcher.set_places(&HashSet::new());
+        assert!(watcher.folders.is_empty());
+    }
+
+    #[test]
+    fn number_of_watched_folders_is_bounded() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let cwd = dir.path().canonicalize().expect("resolved");
+        for n in 0..MAX_FOLDERS + 50 {
+            fs::create_dir_all(cwd.join(format!(".claude/skills/s{n}"))).expect("made");
+        }
+        let places = WatchedPlaces { home: cwd.join("none"), user_dir: None, cwd };
+        assert!(places.folders().len() <= MAX_FOLDERS + 1);
+    }
+}
