@@ -63,6 +63,7 @@ impl ServerLaunch {
             bash_timeout_ms: None,
             unreadable: Unreadable::default(),
             blobs: None,
+            project: None,
             todos: Arc::default(),
             agents: Arc::from([]),
             commands: Vec::new(),
