@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::agentctl::ctl;
 use crate::support::client::Session;
 use crate::support::daemon::{ALL_APIS, TestDaemon};
 use crate::support::log::Log;
@@ -132,4 +133,22 @@ async fn question_with_wrong_arguments_goes_back_to_model() {
     session.submit("ask me").await;
     seen.turn_ends("success").await;
     assert_eq!(seen.seen_of("tool.completed")[0]["code"], "invalid_input");
+}
+
+#[tokio::test]
+async fn agentctl_answers_questions_by_number_and_words() {
+    let daemon = TestDaemon::start().await;
+    let (session, mut seen, question) = asked(&daemon, two_questions()).await;
+    let listed = ctl(&daemon, &["approvals"]).await;
+    assert!(listed.out.contains("Which colour?") && listed.err.contains("ANSWER"), "{listed:?}");
+    let short = ctl(&daemon, &["answer", &session.id, "2"]).await;
+    assert!(short.code != 0 && short.err.contains("2 questions need as many answers"), "{short:?}");
+    let wrong = ctl(&daemon, &["answer", &session.id, "7", "1"]).await;
+    assert!(wrong.code != 0 && wrong.err.contains("1 to 2"), "{wrong:?}");
+    daemon.models.push(Step::text("Painted."));
+    let id = question["request_id"].as_str().expect("an id");
+    ctl(&daemon, &["answer", id, "2", "1,2"]).await.fine();
+    seen.turn_ends("success").await;
+    let answers = seen.seen_of("question.resolved")[0]["answers"].clone();
+    assert_eq!(answers, json!([{"choices": ["blue"]}, {"choices": ["S", "L"]}]));
 }

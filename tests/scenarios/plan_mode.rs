@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::agentctl::ctl;
 use super::bash;
 use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
@@ -151,4 +152,17 @@ async fn plan_outside_plan_mode_or_without_user_is_an_error() {
         assert_eq!((&done["status"], &done["code"]), (&json!(status), &json!(code)));
         assert!(seen.seen_of("permission.requested").is_empty());
     }
+}
+
+#[tokio::test]
+async fn agentctl_shows_plan_and_approves_it_with_mode() {
+    let daemon = TestDaemon::start().await;
+    let (session, mut seen, request) = proposed(&daemon).await;
+    let id = request["request_id"].as_str().expect("an id");
+    let shown = ctl(&daemon, &["approvals", id]).await.fine();
+    assert!(shown.contains("proposes this plan") && shown.contains("1. Write a.txt"), "{shown}");
+    daemon.models.push(Step::text("Done."));
+    ctl(&daemon, &["approve", id, "--mode", "accept_edits"]).await.fine();
+    seen.turn_ends("success").await;
+    assert_eq!(mode(&session).await, "accept_edits");
 }
