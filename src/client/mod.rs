@@ -13,6 +13,7 @@ mod failure;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
+mod mcp_serve;
 mod resolve_id;
 mod terminal;
 mod ui;

@@ -78,9 +78,6 @@ pub struct ServerConfig {
     /// Whether the server runs in the sandbox of commands.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sandbox: bool,
-    /// Whether questions of the server reach users.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub elicitation: bool,
 }
 
 impl Default for ServerConfig {
@@ -99,7 +96,6 @@ impl Default for ServerConfig {
             allow_tools: None,
             deny_tools: Vec::new(),
             sandbox: false,
-            elicitation: false,
         }
     }
 }
@@ -262,7 +258,6 @@ impl From<JsonEntry> for ServerConfig {
             allow_tools: entry.allow_tools,
             deny_tools: entry.deny_tools,
             sandbox: entry.sandbox,
-            elicitation: false,
         }
     }
 }

@@ -263,10 +263,11 @@ impl Server {
             failures = if began.elapsed() >= STABLE { 1 } else { failures + 1 };
             let is_resting = failures >= BREAKER_FAILURES;
             let pause = if is_resting { self.settings.breaker_pause } else { self.backoff(failures) };
-            let next = format!("next try in {} s", pause.as_secs_f32().ceil());
+            self.log.add(&format!("[agentd] next try in {} s", pause.as_secs_f32().ceil()));
+            // The text stays the same at each try, so that sessions report a failure once.
             let error = match is_resting {
-                true => format!("{error}; it failed {failures} times in a row, {next}"),
-                false => format!("{error}; {next}"),
+                true => format!("{error}; it failed several times in a row and rests now"),
+                false => error,
             };
             self.set(ServerView::new(McpState::Failed, Some(error)), None);
             tokio::select! {

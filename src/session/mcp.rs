@@ -255,7 +255,9 @@ impl SessionServers {
                     let view = lease.view();
                     McpStatus { server: lease.name().to_owned(), state: view.state, error: view.error }
                 };
-                let statuses = strong.new_statuses(leases.iter().map(now).collect());
+                // A restart is reported by its result.
+                let settled = leases.iter().map(now).filter(|status| status.state != McpState::Starting);
+                let statuses = strong.new_statuses(settled.collect());
                 drop((strong, leases));
                 if !statuses.is_empty()
                     && report.send(Box::new(Input::Mcp { statuses, catalog: None })).await.is_err()

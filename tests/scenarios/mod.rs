@@ -37,6 +37,8 @@ mod lifecycle;
 mod limits;
 mod list;
 mod mcp;
+mod mcp_reference;
+mod mcp_servers;
 mod media;
 mod memory;
 mod metrics;

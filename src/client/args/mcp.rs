@@ -37,6 +37,8 @@ pub enum McpCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Be an MCP server on standard input and output that offers sessions as tools to other agents
+    Serve,
     /// Show the newest lines that a server wrote
     Logs {
         /// Its name

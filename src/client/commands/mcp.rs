@@ -29,6 +29,7 @@ pub(in crate::client) async fn mcp(
         McpCommand::Test { name, json } => test(reach, name, json, out).await,
         McpCommand::Tools { name, json } => tools(reach, name, json, out).await,
         McpCommand::Logs { name } => logs(reach, name, out).await,
+        McpCommand::Serve => crate::client::mcp_serve::serve(reach).await,
     }
 }
 

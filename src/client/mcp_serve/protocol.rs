@@ -1,0 +1,220 @@
+//! The messages of the protocol: one JSON text per line. Calls run at the same time, so a wait does not hold up others.
+
+use std::collections::HashMap;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use serde_json::{Value, json};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+use tokio::sync::oneshot;
+
+use super::tools;
+use crate::client::connection::connector::Connector;
+use crate::client::failure::Failure;
+
+/// Revisions of the protocol, the newest first.
+const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// Maximum length of a message in bytes.
+const MAX_MESSAGE_BYTES: u64 = 4 << 20;
+/// Maximum number of calls at the same time.
+const MAX_CALLS: usize = 32;
+
+const PARSE_ERROR: i64 = -32700;
+const INVALID_REQUEST: i64 = -32600;
+const METHOD_NOT_FOUND: i64 = -32601;
+const INVALID_PARAMS: i64 = -32602;
+
+const INSTRUCTIONS: &str = "Tools to hand work to coding sessions on this machine. session_start begins one, \
+    session_wait waits until it is done or needs a user. Permission requests are answered by the user, never here.";
+
+/// Serves until the input ends.
+pub(in crate::client) async fn serve(reach: &Connector) -> Result<(), Failure> {
+    serve_streams(reach, tokio::io::stdin(), tokio::io::stdout()).await
+}
+
+async fn serve_streams(
+    reach: &Connector,
+    input: impl AsyncRead + Unpin,
+    mut output: impl AsyncWrite + Unpin,
+) -> Result<(), Failure> {
+    let mut input = BufReader::new(input);
+    let mut calls = FuturesUnordered::new();
+    let mut stops: HashMap<String, oneshot::Sender<()>> = HashMap::new();
+    let mut line = Vec::new();
+    loop {
+        let reply = tokio::select! {
+            Some((id, reply)) = calls.next(), if !calls.is_empty() => {
+                stops.remove(&id);
+                reply
+            }
+            // A partial line stays in `line` if the other branch is faster.
+            read = read_line(&mut input, &mut line) => {
+                if !read? {
+                    return Ok(());
+                }
+                let text = std::mem::take(&mut line);
+                match take(&text, stops.len()) {
+                    Message::Reply(reply) => Some(reply),
+                    Message::Cancel(id) => {
+                        // Dropping the sender ends the call without a reply.
+                        stops.remove(&id);
+                        None
+                    }
+                    Message::Call { id, name, arguments } => {
+                        let (stop, stopped) = oneshot::channel::<()>();
+                        let key = id.to_string();
+                        stops.insert(key.clone(), stop);
+                        calls.push(async move {
+                            let reply = tokio::select! {
+                                result = tools::call(reach, &name, arguments) => Some(called(&id, result)),
+                                _ = stopped => None,
+                            };
+                            (key, reply)
+                        });
+                        None
+                    }
+                    Message::Nothing => None,
+                }
+            }
+        };
+        if let Some(reply) = reply {
+            output.write_all(format!("{reply}\n").as_bytes()).await?;
+            output.flush().await?;
+        }
+    }
+}
+
+/// Reads up to the end of a line; `false` at the end of the input. Cancel-safe.
+async fn read_line(
+    input: &mut (impl tokio::io::AsyncBufRead + Unpin),
+    line: &mut Vec<u8>,
+) -> Result<bool, Failure> {
+    let room = MAX_MESSAGE_BYTES.saturating_sub(line.len() as u64);
+    input.take(room).read_until(b'\n', line).await?;
+    if line.ends_with(b"\n") {
+        return Ok(true);
+    }
+    if line.len() as u64 >= MAX_MESSAGE_BYTES {
+        return Err(Failure::usage(format!("a message has more than {} MiB", MAX_MESSAGE_BYTES >> 20)));
+    }
+    Ok(false)
+}
+
+/// What a line means.
+enum Message {
+    Reply(Value),
+    Call { id: Value, name: String, arguments: Value },
+    Cancel(String),
+    Nothing,
+}
+
+fn take(line: &[u8], running: usize) -> Message {
+    if line.trim_ascii().is_empty() {
+        return Message::Nothing;
+    }
+    let Ok(message) = serde_json::from_slice::<Value>(line) else {
+        return Message::Reply(refused(&Value::Null, PARSE_ERROR, "the line is not JSON"));
+    };
+    let (method, params) = (message["method"].as_str(), &message["params"]);
+    let Some(id) = message.get("id") else {
+        return match method {
+            Some("notifications/cancelled") => Message::Cancel(params["requestId"].to_string()),
+            _ => Message::Nothing,
+        };
+    };
+    let Some(method) = method else {
+        return Message::Reply(refused(id, INVALID_REQUEST, "there is no method"));
+    };
+    let result = match method {
+        "initialize" => {
+            let wanted = params["protocolVersion"].as_str().unwrap_or_default();
+            let revision = REVISIONS.iter().find(|revision| **revision == wanted).unwrap_or(&REVISIONS[0]);
+            json!({
+                "protocolVersion": revision,
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "agentctl", "version": env!("CARGO_PKG_VERSION")},
+                "instructions": INSTRUCTIONS,
+            })
+        }
+        "ping" => json!({}),
+        "tools/list" => json!({ "tools": tools::list() }),
+        "tools/call" => {
+            let Some(name) = params["name"].as_str().filter(|name| tools::exists(name)) else {
+                return Message::Reply(refused(id, INVALID_PARAMS, "there is no such tool"));
+            };
+            if running >= MAX_CALLS {
+                return Message::Reply(refused(id, INVALID_REQUEST, "too many calls at the same time"));
+            }
+            let arguments = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
+            return Message::Call { id: id.clone(), name: name.to_owned(), arguments };
+        }
+        other => {
+            return Message::Reply(refused(id, METHOD_NOT_FOUND, &format!("there is no method {other}")));
+        }
+    };
+    Message::Reply(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
+
+fn refused(id: &Value, code: i64, message: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+}
+
+/// The reply to a call. A failure is a result, so that the calling model sees it.
+fn called(id: &Value, result: Result<Value, Failure>) -> Value {
+    let result = match result {
+        Ok(value) => json!({
+            "content": [{"type": "text", "text": value.to_string()}],
+            "structuredContent": value,
+        }),
+        Err(failure) => json!({"content": [{"type": "text", "text": failure.message}], "isError": true}),
+    };
+    json!({"jsonrpc": "2.0", "id": id, "result": result})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::fake::Fake;
+
+    #[tokio::test]
+    async fn served_messages_are_answered_by_the_protocol() {
+        let fake = Fake::start(|_, method, params| {
+            assert_eq!((method, &params["session_id"]), ("session.get", &json!("ses_1")));
+            Ok(json!({"session": {"session_id": "ses_1", "title": "t", "state": "idle", "cwd": "/w"}}))
+        });
+        let call = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call",
+            "params": {"name": "session_status", "arguments": {"session_id": "ses_1"}}});
+        let lines = [
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}),
+            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+            json!({"jsonrpc": "2.0", "id": 2, "method": "server/discover"}),
+            call,
+            json!({"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": "approve"}}),
+        ];
+        let input: String = lines.iter().map(|line| format!("{line}\n")).collect::<String>() + "not JSON\n";
+        let (mut client, server) = tokio::io::duplex(1 << 20);
+        client.write_all(input.as_bytes()).await.expect("written");
+        let (reader, mut writer) = tokio::io::split(server);
+        let reach = fake.reach();
+        let mut replies = HashMap::new();
+        let mut lines = BufReader::new(client).lines();
+        let work = serve_streams(&reach, reader, &mut writer);
+        tokio::pin!(work);
+        while replies.len() < 5 {
+            tokio::select! {
+                _ = &mut work => panic!("it ended"),
+                line = lines.next_line() => {
+                    let reply: Value = serde_json::from_str(&line.expect("read").expect("a line")).expect("JSON");
+                    replies.insert(reply["id"].to_string(), reply);
+                }
+            }
+        }
+        assert_eq!(replies["1"]["result"]["protocolVersion"], "2025-06-18");
+        assert_eq!(replies["2"]["error"]["code"], METHOD_NOT_FOUND);
+        assert_eq!(replies["3"]["result"]["structuredContent"]["state"], "idle");
+        assert_eq!(replies["4"]["error"]["code"], INVALID_PARAMS);
+        assert_eq!(replies["null"]["error"]["code"], PARSE_ERROR);
+    }
+}

@@ -1,0 +1,177 @@
+//! The tools: start, send, status, wait, read and list sessions.
+
+use serde_json::{Value, json};
+
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::paths;
+use crate::client::failure::Failure;
+
+/// Longest wait of one call. Clients usually end a call after some minutes.
+const MAX_WAIT_MS: u64 = 600_000;
+/// Default wait in milliseconds.
+const DEFAULT_WAIT_MS: u64 = 60_000;
+/// Default number of items that a read returns.
+const DEFAULT_ITEMS: u64 = 20;
+/// Maximum number of items that a read returns.
+const MAX_ITEMS: u64 = 100;
+
+/// The definitions.
+pub(super) fn list() -> Value {
+    let id = || json!({"type": "string", "description": "The session's id"});
+    let tool = |name: &str, description: &str, properties: Value, required: &[&str], read_only: bool| {
+        json!({
+            "name": name,
+            "description": description,
+            "inputSchema": {"type": "object", "properties": properties, "required": required},
+            "annotations": {"readOnlyHint": read_only},
+        })
+    };
+    let prompt = json!({"type": "string", "description": "The task"});
+    json!([
+        tool(
+            "session_start",
+            "Starts a coding session with a task and returns at once. The user's permissions apply.",
+            json!({
+                "prompt": prompt,
+                "cwd": {"type": "string", "description": "The folder to work in, absolute; by default that of this server"},
+                "title": {"type": "string"},
+            }),
+            &["prompt"],
+            false,
+        ),
+        tool(
+            "session_send",
+            "Sends a further task to a session. It waits in the session's queue while a turn runs.",
+            json!({"session_id": id(), "prompt": prompt}),
+            &["session_id", "prompt"],
+            false,
+        ),
+        tool(
+            "session_status",
+            "Shows the state of a session.",
+            json!({"session_id": id()}),
+            &["session_id"],
+            true
+        ),
+        tool(
+            "session_wait",
+            "Waits until a session is idle, needs a decision of the user, or has ended. Returns the result of its last turn.",
+            json!({"session_id": id(), "timeout_ms": {"type": "integer", "minimum": 0, "maximum": MAX_WAIT_MS}}),
+            &["session_id"],
+            true,
+        ),
+        tool(
+            "session_read",
+            "Reads the newest items of a session: messages, tool calls and their results.",
+            json!({"session_id": id(), "limit": {"type": "integer", "minimum": 1, "maximum": MAX_ITEMS}}),
+            &["session_id"],
+            true,
+        ),
+        tool("session_list", "Lists the newest sessions.", json!({}), &[], true),
+    ])
+}
+
+/// Whether there is a tool with this name.
+pub(super) fn exists(name: &str) -> bool {
+    list().as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name))
+}
+
+/// Runs a tool.
+pub(super) async fn call(reach: &Connector, tool: &str, arguments: Value) -> Result<Value, Failure> {
+    let client = reach.connect_or_start().await?;
+    match tool {
+        "session_start" => start(&client, &arguments).await,
+        "session_send" => {
+            let params = json!({"session_id": text(&arguments, "session_id")?, "input": text(&arguments, "prompt")?, "raw": true});
+            let reply: Value = client.call("session.submit", &params).await?;
+            Ok(json!({"turn_id": reply["turn_id"], "state": reply["state"]}))
+        }
+        "session_status" => {
+            let reply: Value =
+                client.call("session.get", &json!({"session_id": text(&arguments, "session_id")?})).await?;
+            Ok(facts(&reply["session"]))
+        }
+        "session_wait" => {
+            let wait = arguments["timeout_ms"].as_u64().unwrap_or(DEFAULT_WAIT_MS).min(MAX_WAIT_MS);
+            let params = json!({"session_id": text(&arguments, "session_id")?, "timeout_ms": wait});
+            let reply: Value = client.call("session.wait", &params).await?;
+            let mut found = facts(&reply["session"]);
+            found["timed_out"] = reply["timed_out"].clone();
+            let result = &reply["result"];
+            if !result.is_null() {
+                found["result"] = json!({"subtype": result["subtype"], "text": result["text"]});
+            }
+            Ok(found)
+        }
+        "session_read" => {
+            let limit = arguments["limit"].as_u64().unwrap_or(DEFAULT_ITEMS).clamp(1, MAX_ITEMS);
+            read(&client, text(&arguments, "session_id")?, limit).await
+        }
+        _ => {
+            let reply: Value = client.call("session.list", &json!({"limit": DEFAULT_ITEMS})).await?;
+            let sessions: Vec<Value> =
+                reply["sessions"].as_array().into_iter().flatten().map(facts).collect();
+            Ok(json!({ "sessions": sessions }))
+        }
+    }
+}
+
+async fn start(client: &Client, arguments: &Value) -> Result<Value, Failure> {
+    let prompt = text(arguments, "prompt")?;
+    let cwd = match arguments["cwd"].as_str() {
+        Some(cwd) => cwd.to_owned(),
+        None => paths::current_folder()?.to_string_lossy().into_owned(),
+    };
+    let mut params = json!({ "cwd": cwd });
+    if let Some(title) = arguments["title"].as_str() {
+        params["title"] = title.into();
+    }
+    let created: Value = client.call("session.create", &params).await?;
+    let session_id = created["session"]["session_id"].clone();
+    let submit = json!({"session_id": session_id, "input": prompt, "raw": true});
+    let submitted: Value = client.call("session.submit", &submit).await?;
+    Ok(json!({"session_id": session_id, "turn_id": submitted["turn_id"], "state": submitted["state"]}))
+}
+
+/// The newest items, the oldest of them first.
+async fn read(client: &Client, session_id: &str, limit: u64) -> Result<Value, Failure> {
+    let mut items: Vec<Value> = Vec::new();
+    let mut cursor = Value::Null;
+    loop {
+        let mut params = json!({ "session_id": session_id });
+        if !cursor.is_null() {
+            params["cursor"] = cursor.take();
+        }
+        let mut page: Value = client.call("session.items", &params).await?;
+        if let Value::Array(more) = page["items"].take() {
+            items.extend(more);
+        }
+        let surplus = items.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
+        items.drain(..surplus);
+        match page["next_cursor"].take() {
+            Value::Null => break,
+            next => cursor = next,
+        }
+    }
+    Ok(json!({ "items": items }))
+}
+
+/// The part of a session that other agents see.
+fn facts(session: &Value) -> Value {
+    let mut found = json!({});
+    for name in ["session_id", "number", "title", "state", "requires", "cwd", "model", "updated_at_ms"] {
+        if !session[name].is_null() {
+            found[name] = session[name].clone();
+        }
+    }
+    if found["state"] == "requires_action" {
+        found["note"] = "a user must decide first: agentctl approvals, or agentctl attach".into();
+    }
+    found
+}
+
+fn text<'a>(arguments: &'a Value, name: &str) -> Result<&'a str, Failure> {
+    let value = arguments[name].as_str().filter(|text| !text.trim().is_empty());
+    value.ok_or_else(|| Failure::usage(format!("the argument {name} is missing")))
+}
