@@ -27,8 +27,8 @@ pub(super) async fn kill(
     mut p: EndParams,
 ) -> Result<AbortReply, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
-    let session = ctx.registry.open(p.session_id).await.map_err(convert::fault)?;
-    let aborted = session.kill(keyed, caller.origin()).await.map_err(convert::fault)?;
+    let killed = ctx.registry.kill(p.session_id, keyed, caller.origin()).await;
+    let aborted = killed.map_err(convert::fault)?;
     Ok(reply(aborted))
 }
 

@@ -116,14 +116,30 @@ impl Event {
             ))
     }
 
-    /// For an event that only shows the request of a sub-agent in a session above it: the session that waits.
+    /// For an event that only shows the request or question of a sub-agent in a session above it: the session that waits.
     #[must_use]
     pub const fn shows_request_of(&self) -> Option<SessionId> {
         match self {
             Event::PermissionRequested { request, .. } => request.child_session_id,
+            Event::QuestionRequested { question } => question.child_session_id,
             Event::PermissionResolved { child_session_id, .. }
-            | Event::PermissionExpired { child_session_id, .. } => *child_session_id,
+            | Event::PermissionExpired { child_session_id, .. }
+            | Event::QuestionResolved { child_session_id, .. } => *child_session_id,
             _ => None,
         }
+    }
+
+    /// The event of a request or question as the sessions above the sub-agent `child` show it.
+    #[must_use]
+    pub fn shown_for(mut self, child: SessionId) -> Self {
+        match &mut self {
+            Event::PermissionRequested { request, .. } => request.child_session_id = Some(child),
+            Event::QuestionRequested { question } => question.child_session_id = Some(child),
+            Event::PermissionResolved { child_session_id, .. }
+            | Event::PermissionExpired { child_session_id, .. }
+            | Event::QuestionResolved { child_session_id, .. } => *child_session_id = Some(child),
+            _ => {}
+        }
+        self
     }
 }

@@ -5,13 +5,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ids::{CallId, QuestionId};
+use super::ids::{CallId, QuestionId, SessionId};
 
 /// A question as clients receive it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Question {
     /// Its id; a restart does not change it.
     pub request_id: QuestionId,
+    /// For a question of a sub-agent, shown in the sessions above it: the session that waits. An answer goes to it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub child_session_id: Option<SessionId>,
     /// The subject of the question.
     pub kind: QuestionKind,
     /// The question as text for users; of several questions of a model the first.

@@ -352,3 +352,52 @@ async fn wrong_task_calls_say_what_to_fix() {
     assert_eq!(done[1]["code"], "invalid_input");
     assert!(log.seen_of("subagent.started").is_empty());
 }
+
+#[tokio::test]
+async fn question_of_subagent_is_answered_through_its_parent() {
+    let daemon = TestDaemon::start().await;
+    daemon.models.otherwise(|request| match (begins_with(request).contains("go"), request.tool_results().len()) {
+        (true, 0) => Step::calls([task("general-purpose", "choose")]),
+        (true, _) => Step::text("Chosen."),
+        (false, 0) => Step::calls([(
+            "AskUser",
+            json!({"questions": [{"question": "Which?", "options": [{"label": "red"}, {"label": "blue"}]}]}),
+        )]),
+        (false, _) => Step::text("Thanks."),
+    });
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
+    let mut log = session.follow().await;
+    session.submit("go").await;
+    let question = log.wait_for("question.requested").await;
+    let started = &log.seen_of("subagent.started")[0];
+    assert_eq!(question["child_session_id"], started["child_session_id"]);
+    assert_eq!(session.view().await["requires"], "question");
+    let answers = json!([{"choices": ["blue"]}]);
+    alice.call("session.answer", json!({"request_id": question["request_id"], "answers": answers})).await;
+    assert_eq!(log.turn_ends("success").await["text"], "Chosen.");
+    assert_eq!(log.seen_of("question.resolved").len(), 1);
+}
+
+#[tokio::test]
+async fn kill_and_delete_include_subagents() {
+    let daemon = TestDaemon::start().await;
+    daemon.models.otherwise(|request| {
+        match (begins_with(request).contains("go"), request.tool_results().len()) {
+            (true, 0) => Step::calls([task("explore", "look")]),
+            _ => Step::text("Fine."),
+        }
+    });
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
+    let mut log = session.follow().await;
+    session.submit("go").await;
+    log.turn_ends("success").await;
+    let started = log.seen_of("subagent.started")[0].clone();
+    let child = child(&session, &alice, &started);
+    assert_eq!(child.view().await["state"], "idle", "it can be continued by a user");
+    session.call("kill", json!({})).await;
+    assert_eq!(child.view().await["state"], "ended");
+    session.call("delete", json!({})).await;
+    assert_eq!(child.refused("get", json!({})).await.kind, "not_found");
+}

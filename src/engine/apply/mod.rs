@@ -101,6 +101,7 @@ impl State {
             self.book(&booking, envelope.turn_id);
         }
         match &envelope.event {
+            event if event.shows_request_of().is_some() => self.apply_subagent_request(envelope),
             Event::SessionCreated(_)
             | Event::SessionUpdated { .. }
             | Event::SessionStatus { .. }
@@ -176,7 +177,6 @@ impl State {
             | Event::SessionInherited { .. } => {
                 self.apply_subagent_event(envelope);
             }
-            event if event.shows_request_of().is_some() => self.apply_subagent_request(envelope),
             Event::PermissionRequested { .. }
             | Event::PermissionResolved { .. }
             | Event::PermissionExpired { .. } => self.apply_permission_event(envelope),

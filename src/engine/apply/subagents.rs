@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::engine::state::{State, Subagent};
 use crate::types::event::{Envelope, Event};
+use crate::types::ids::RequestId;
 use crate::types::session::TurnResult;
 
 impl State {
@@ -54,21 +55,26 @@ impl State {
 
     /// Notes the pending requests of sub-agents. They are only shown here; their own sessions wait.
     pub(super) fn apply_subagent_request(&mut self, envelope: &Envelope) {
-        match &envelope.event {
-            Event::PermissionRequested { request, .. } => {
-                let is_its = |it: &&mut Arc<Subagent>| it.item_id == envelope.item_id;
-                if let Some(subagent) = self.subagents.iter_mut().find(is_its) {
-                    Arc::make_mut(subagent).requests.push(request.request_id);
-                }
+        let opened = match &envelope.event {
+            Event::PermissionRequested { request, .. } => Some(RequestId::Permission(request.request_id)),
+            Event::QuestionRequested { question } => Some(RequestId::Question(question.request_id)),
+            _ => None,
+        };
+        let settled = match &envelope.event {
+            Event::PermissionResolved { request_id, .. } => Some(RequestId::Permission(*request_id)),
+            Event::QuestionResolved { request_id, .. } => Some(RequestId::Question(*request_id)),
+            _ => None,
+        };
+        if let Some(request_id) = opened {
+            let is_its = |it: &&mut Arc<Subagent>| it.item_id == envelope.item_id;
+            if let Some(subagent) = self.subagents.iter_mut().find(is_its) {
+                Arc::make_mut(subagent).requests.push(request_id);
             }
-            Event::PermissionResolved { request_id, .. } => {
-                for subagent in &mut self.subagents {
-                    if subagent.requests.contains(request_id) {
-                        Arc::make_mut(subagent).requests.retain(|id| id != request_id);
-                    }
-                }
+        }
+        if let Some(request_id) = settled {
+            for subagent in self.subagents.iter_mut().filter(|it| it.requests.contains(&request_id)) {
+                Arc::make_mut(subagent).requests.retain(|id| *id != request_id);
             }
-            _ => {}
         }
     }
 }

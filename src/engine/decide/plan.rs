@@ -232,6 +232,7 @@ impl<'a> PlanBuilder<'a> {
         if matches!(turn.activity, Activity::Choosing { .. }) {
             return (SessionState::RequiresAction, Some(Requires::Question));
         }
+        let child_requests = || self.state.subagents.iter().flat_map(|it| &it.requests);
         let stands = |is: fn(&Stage) -> bool| self.state.calls().iter().any(|call| is(&call.stage));
         if stands(|stage| matches!(stage, Stage::Unknown { .. })) {
             // An unattended session comes here only with the policy `pause`: no user is expected to answer
@@ -242,9 +243,11 @@ impl<'a> PlanBuilder<'a> {
         } else if stands(|stage| matches!(stage, Stage::Awaiting { expired: true, .. })) {
             (SessionState::Paused, Some(Requires::Permission))
         } else if stands(|stage| matches!(stage, Stage::Awaiting { .. }))
-            || self.state.subagents.iter().any(|it| !it.requests.is_empty())
+            || child_requests().any(|id| matches!(id, RequestId::Permission(_)))
         {
             (SessionState::RequiresAction, Some(Requires::Permission))
+        } else if child_requests().next().is_some() {
+            (SessionState::RequiresAction, Some(Requires::Question))
         } else if stands(|stage| matches!(stage, Stage::Asking { .. })) {
             (SessionState::RequiresAction, Some(Requires::Question))
         } else {

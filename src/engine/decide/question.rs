@@ -22,6 +22,7 @@ impl PlanBuilder<'_> {
         let said = said.text();
         let tool = &call.call.tool;
         let question = Question {
+            child_session_id: None,
             request_id: self.mint.question(),
             kind: QuestionKind::UnknownOutcome,
             text: format!(
@@ -41,6 +42,7 @@ impl PlanBuilder<'_> {
     /// Asks whether the turn continues.
     pub fn ask_to_resume(&mut self) {
         let question = Question {
+            child_session_id: None,
             request_id: self.mint.question(),
             kind: QuestionKind::Resume,
             text: "the daemon was restarted during this turn, which is paused (on_restart = \"pause\"). \
@@ -129,7 +131,15 @@ impl PlanBuilder<'_> {
         let (choice, answers) = (Some(choice), Vec::new());
         self.push_item(
             call.item_id,
-            Event::QuestionResolved { request_id, kind, call_id, choice, answers, by },
+            Event::QuestionResolved {
+                request_id,
+                kind,
+                call_id,
+                choice,
+                answers,
+                by,
+                child_session_id: None,
+            },
         );
         self.complete(call.call.call_id, unknown(&said), 0);
     }
@@ -139,7 +149,15 @@ impl PlanBuilder<'_> {
         let Some(request_id) = self.paused_by() else { return };
         let kind = QuestionKind::Resume;
         let (call_id, choice, answers) = (None, Some(choice), Vec::new());
-        self.push_turn(Event::QuestionResolved { request_id, kind, call_id, choice, answers, by });
+        self.push_turn(Event::QuestionResolved {
+            request_id,
+            kind,
+            call_id,
+            choice,
+            answers,
+            by,
+            child_session_id: None,
+        });
     }
 }
 
@@ -158,6 +176,7 @@ impl PlanBuilder<'_> {
             return;
         }
         let question = Question {
+            child_session_id: None,
             request_id: self.mint.question(),
             kind: QuestionKind::Question,
             text: questions.first().map(|question| question.question.clone()).unwrap_or_default(),
@@ -222,7 +241,15 @@ impl PlanBuilder<'_> {
         let (kind, call_id, choice) = (QuestionKind::Question, Some(call.call.call_id), None);
         self.push_item(
             call.item_id,
-            Event::QuestionResolved { request_id, kind, call_id, choice, answers, by },
+            Event::QuestionResolved {
+                request_id,
+                kind,
+                call_id,
+                choice,
+                answers,
+                by,
+                child_session_id: None,
+            },
         );
     }
 }

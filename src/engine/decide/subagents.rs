@@ -12,12 +12,14 @@ use crate::engine::output::Effect;
 use crate::engine::request::model_texts;
 use crate::engine::state::{Stage, Subagent};
 use crate::types::event::{Event, SettledBy};
-use crate::types::ids::{CallId, PermissionId};
+use crate::types::ids::{CallId, RequestId, SessionId};
 use crate::types::message::{InputBlock, ToolCall};
 use crate::types::permission::{Decision, Scope};
+use crate::types::question::QuestionKind;
 use crate::types::session::{SessionState, Subtype, TurnError, TurnResult};
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome, ToolStatus};
 use crate::types::turn_options::TurnOptions;
+use crate::types::usage::Budgets;
 
 /// Maximum characters of a sub-agent's description in its events.
 const MAX_DESCRIPTION_CHARS: usize = 200;
@@ -28,8 +30,7 @@ fn is_background_task(prepared: &PreparedCall) -> bool {
 }
 
 impl PlanBuilder<'_> {
-    /// Refuses a sub-agent that cannot start, because too many run or no budget is left. Returns `false` if there is
-    /// none.
+    /// Refuses a sub-agent that cannot start, because too many run. Returns `false` if there is none.
     pub fn refuse_subagent(&mut self) -> bool {
         let tasks: Vec<Startable> = self.startable().into_iter().filter(|it| it.prepared.is_task()).collect();
         let most = self.engine.settings.subagents;
@@ -45,23 +46,28 @@ impl PlanBuilder<'_> {
             }
             None
         });
-        let refused = refused.or_else(|| {
-            let first = tasks.first()?;
-            let why = self.subagent_budgets(tasks.len() as u64 + 1).err()?;
-            Some((first.call.call_id, "budget", model_texts::no_budget_for_subagent(&why)))
-        });
         let Some((call_id, code, text)) = refused else { return false };
         self.complete(call_id, ToolOutcome::failed(code, text), 0);
         true
     }
 
-    /// Reserves a part of the limits and starts a sub-agent. `waiting` is the number of sub-agents that start with
-    /// this decision and have no share yet, with this one.
-    pub fn start_subagent(&mut self, startable: &Startable, waiting: u64) {
+    /// The share of the limits for a sub-agent that starts now. `waiting` is the number of sub-agents that start with
+    /// this decision and have no share yet, with this one. If nothing is left, its call is refused.
+    pub fn share_for_subagent(&mut self, call_id: CallId, waiting: u64) -> Option<Budgets> {
+        match self.subagent_budgets(waiting + 1) {
+            Ok(budgets) => Some(budgets),
+            Err(why) => {
+                let text = model_texts::no_budget_for_subagent(&why);
+                self.complete(call_id, ToolOutcome::failed("budget", text), 0);
+                None
+            }
+        }
+    }
+
+    /// Reserves a share of the limits and starts a sub-agent.
+    pub fn start_subagent(&mut self, startable: &Startable, budgets: Budgets) {
         let Startable { call, item_id, prepared, .. } = startable;
         let Subject::Task { agent, background, .. } = &prepared.subject else { return };
-        // The check before this has seen that something is left.
-        let budgets = self.subagent_budgets(waiting + 1).unwrap_or_default();
         let description = call.input["description"].as_str().unwrap_or_default();
         let child_session_id = self.mint.session();
         self.push_item(
@@ -135,53 +141,19 @@ impl PlanBuilder<'_> {
         let Some(subagent) = self.state.subagents.iter().find(|it| it.call_id == call_id).cloned() else {
             return;
         };
-        let knows = |id: &PermissionId| subagent.requests.contains(id);
+        let knows = |id: RequestId| subagent.requests.contains(&id);
         let is_news = match &event {
-            Event::PermissionRequested { request, .. } => !knows(&request.request_id),
+            Event::PermissionRequested { request, .. } => !knows(RequestId::Permission(request.request_id)),
+            Event::QuestionRequested { question } => !knows(RequestId::Question(question.request_id)),
             Event::PermissionResolved { request_id, .. } | Event::PermissionExpired { request_id, .. } => {
-                knows(request_id)
+                knows(RequestId::Permission(*request_id))
             }
+            Event::QuestionResolved { request_id, .. } => knows(RequestId::Question(*request_id)),
             _ => false,
         };
         let (Some(item_id), true) = (subagent.item_id, is_news) else { return };
-        let child = Some(event.shows_request_of().unwrap_or(subagent.child_session_id));
-        let event = match event {
-            Event::PermissionRequested { mut request, read_only, change, sandbox } => {
-                request.child_session_id = child;
-                Event::PermissionRequested { request, read_only, change, sandbox }
-            }
-            Event::PermissionResolved {
-                request_id,
-                call_id,
-                decision,
-                scope,
-                grant,
-                feedback,
-                by,
-                rule,
-                updated_input,
-                prepared,
-                stop,
-                ..
-            } => Event::PermissionResolved {
-                request_id,
-                call_id,
-                decision,
-                scope,
-                grant,
-                feedback,
-                by,
-                rule,
-                updated_input,
-                prepared,
-                stop,
-                child_session_id: child,
-            },
-            Event::PermissionExpired { request_id, call_id, on_timeout, .. } => {
-                Event::PermissionExpired { request_id, call_id, on_timeout, child_session_id: child }
-            }
-            _ => return,
-        };
+        let child = event.shows_request_of().unwrap_or(subagent.child_session_id);
+        let event = event.shown_for(child);
         self.push(Some(item_id), self.open_turn_of(&subagent), event);
     }
 
@@ -226,24 +198,8 @@ impl PlanBuilder<'_> {
     fn close_subagent(&mut self, subagent: &Subagent, result: TurnResult) {
         let turn_id = self.open_turn_of(subagent);
         for request_id in subagent.requests.clone() {
-            self.push(
-                subagent.item_id,
-                turn_id,
-                Event::PermissionResolved {
-                    request_id,
-                    call_id: subagent.call_id,
-                    decision: Decision::Deny,
-                    scope: Scope::Once,
-                    grant: None,
-                    feedback: None,
-                    by: SettledBy::Abort,
-                    rule: None,
-                    updated_input: None,
-                    prepared: None,
-                    stop: false,
-                    child_session_id: Some(subagent.child_session_id),
-                },
-            );
+            let event = withdrawn(request_id, subagent.call_id, subagent.child_session_id);
+            self.push(subagent.item_id, turn_id, event);
         }
         let (call_id, child_session_id) = (subagent.call_id, subagent.child_session_id);
         let completed = Event::SubagentCompleted { call_id, child_session_id, result: Box::new(result) };
@@ -278,6 +234,36 @@ impl PlanBuilder<'_> {
         };
         // Refused if a limit of the session is reached; the result stays in the journal.
         let _ = self.submit(submit);
+    }
+}
+
+/// The end of a request whose sub-agent has ended.
+fn withdrawn(request_id: RequestId, call_id: CallId, child: SessionId) -> Event {
+    let (by, child_session_id) = (SettledBy::Abort, Some(child));
+    match request_id {
+        RequestId::Permission(request_id) => Event::PermissionResolved {
+            request_id,
+            call_id,
+            decision: Decision::Deny,
+            scope: Scope::Once,
+            grant: None,
+            feedback: None,
+            by,
+            rule: None,
+            updated_input: None,
+            prepared: None,
+            stop: false,
+            child_session_id,
+        },
+        RequestId::Question(request_id) => Event::QuestionResolved {
+            request_id,
+            kind: QuestionKind::Question,
+            call_id: Some(call_id),
+            choice: None,
+            answers: Vec::new(),
+            by,
+            child_session_id,
+        },
     }
 }
 

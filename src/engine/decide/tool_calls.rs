@@ -394,10 +394,22 @@ impl PlanBuilder<'_> {
             self.stop_for(Subtype::ErrorMaxTime);
             return;
         }
-        let startable = self.startable();
+        let (startable, mut has_refused) = (self.startable(), false);
         let mut tasks = startable.iter().filter(|it| it.prepared.is_task()).count() as u64;
         for startable in startable {
             let Startable { call, item_id, prepared, allowed_by, .. } = startable.clone();
+            let share = match prepared.is_task() {
+                true => {
+                    tasks -= 1;
+                    let share = self.share_for_subagent(call.call_id, tasks + 1);
+                    if share.is_none() {
+                        has_refused = true;
+                        continue;
+                    }
+                    share
+                }
+                false => None,
+            };
             let attempt =
                 if self.state.call(call.call_id).is_some_and(|it| it.blocked_run.is_some()) { 2 } else { 1 };
             self.push_item(
@@ -412,12 +424,16 @@ impl PlanBuilder<'_> {
                     attempt,
                 },
             );
-            if prepared.is_task() {
-                self.start_subagent(&startable, tasks);
-                tasks -= 1;
+            if let Some(share) = share {
+                self.start_subagent(&startable, share);
                 continue;
             }
             self.effect(Effect::RunTool { call, prepared });
+        }
+        if has_refused {
+            // Another call may have waited for a refused one.
+            self.advance_tools();
+            return;
         }
         self.prepare_next();
         let all_done = self.state.turn.as_ref().is_some_and(|turn| {

@@ -14,6 +14,7 @@ mod request;
 mod restart;
 mod script;
 mod setup;
+mod subagents;
 mod turns;
 mod watch;
 mod words;

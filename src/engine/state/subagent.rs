@@ -1,6 +1,6 @@
 //! A sub-agent that runs: the session that a `Task` call started.
 
-use crate::types::ids::{CallId, ItemId, PermissionId, SessionId, TurnId};
+use crate::types::ids::{CallId, ItemId, RequestId, SessionId, TurnId};
 use crate::types::usage::Budgets;
 
 /// A running sub-agent.
@@ -19,6 +19,6 @@ pub(in crate::engine) struct Subagent {
     pub reserved: Budgets,
     /// Its call has returned, and no turn waits for it.
     pub background: bool,
-    /// Its pending permission requests, and those of its own sub-agents.
-    pub requests: Vec<PermissionId>,
+    /// Its pending permission requests and questions, and those of its own sub-agents.
+    pub requests: Vec<RequestId>,
 }

@@ -34,13 +34,16 @@ use super::handle::LoadedSession;
 use crate::crash;
 use crate::session::idempotency::{IdempotencyKey, method};
 use crate::session::loaded_workspaces::LoadedWorkspaces;
+use crate::session::requests::AbortOutcome;
 use crate::session::shared::{Components, Shared, StatusChange};
 use crate::session::staged_imports::StagedImports;
-use crate::store::{Idempotency, StoreError};
+use crate::store::{Idempotency, SessionQuery, StoreError};
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, SessionId};
 use crate::types::metrics::Metrics;
 
+/// Maximum number of sub-agents that are ended or deleted with their session. The others stay.
+const MAX_CHILDREN: u32 = 10_000;
 /// How long one session may take to apply a new configuration.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -201,8 +204,11 @@ impl Registry {
             };
         }
         let handle = self.open(id).await?;
-        handle.kill(None, origin).await?;
+        handle.kill(None, origin.clone()).await?;
         handle.park(false).await;
+        for child in self.children(id).await? {
+            Box::pin(self.delete(child, None, origin.clone())).await?;
+        }
         let idempotency = keyed.map(|keyed| Idempotency {
             method: method::DELETE,
             key: keyed.key,
@@ -213,6 +219,30 @@ impl Registry {
         self.inner.live.remove(&id);
         self.inner.shared.notify_status(StatusChange { session_id: id, state: None, requires: None });
         Ok(())
+    }
+
+    /// Stops the turn of a session and ends it and its sub-agents.
+    ///
+    /// # Errors
+    /// The session does not exist, or the store failed.
+    pub async fn kill(
+        &self,
+        id: SessionId,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+    ) -> Result<AbortOutcome, SessionError> {
+        let outcome = self.open(id).await?.kill(keyed, origin.clone()).await?;
+        for child in self.children(id).await? {
+            Box::pin(self.kill(child, None, origin.clone())).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// The sub-agents that calls of a session started.
+    async fn children(&self, id: SessionId) -> Result<Vec<SessionId>, SessionError> {
+        let query = SessionQuery { parent: Some(id), ..SessionQuery::default() };
+        let rows = self.inner.shared.store.views(None, MAX_CHILDREN, query).await?;
+        Ok(rows.into_iter().map(|(_, view)| view.session_id).collect())
     }
 
     /// Reports trouble with the storage. If the last write failed, it tries one now.

@@ -22,7 +22,7 @@ use crate::session::registry::create::{Inherited, NewSessionRequest};
 use crate::session::registry::{Inner, Registry};
 use crate::session::requests::{Submission, SubmittedInput};
 use crate::types::event::{Envelope, Event, Origin};
-use crate::types::ids::{CallId, PermissionId, Seq, SessionId, TurnId};
+use crate::types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::session::TurnResult;
 use crate::types::subagent::{AgentProfile, TASK};
@@ -303,7 +303,7 @@ impl SubagentFollower<'_> {
         handle: &SessionHandle,
         line: &str,
         known_to: Seq,
-        pending: &mut BTreeMap<PermissionId, Box<Event>>,
+        pending: &mut BTreeMap<RequestId, Box<Event>>,
     ) -> Result<Option<TurnResult>, SessionError> {
         let Ok(Head { kind, seq }) = serde_json::from_str(line) else { return Ok(None) };
         let is_wanted = matches!(
@@ -313,6 +313,8 @@ impl SubagentFollower<'_> {
                 | "permission.requested"
                 | "permission.resolved"
                 | "permission.expired"
+                | "question.requested"
+                | "question.resolved"
         );
         if !is_wanted {
             return Ok(None);
@@ -332,16 +334,29 @@ impl SubagentFollower<'_> {
                 self.send(Input::Progress { call_id, progress }).await?;
             }
             Event::PermissionRequested { ref request, .. } if is_old => {
-                pending.insert(request.request_id, Box::new(event));
+                pending.insert(RequestId::Permission(request.request_id), Box::new(event));
             }
-            Event::PermissionResolved { request_id, .. } if is_old => {
+            Event::QuestionRequested { ref question } if is_old => {
+                pending.insert(RequestId::Question(question.request_id), Box::new(event));
+            }
+            Event::PermissionResolved { .. } | Event::QuestionResolved { .. } if is_old => {
                 // It may have been shown before the restart.
-                pending.remove(&request_id);
+                match &event {
+                    Event::PermissionResolved { request_id, .. } => {
+                        pending.remove(&RequestId::Permission(*request_id));
+                    }
+                    Event::QuestionResolved { request_id, .. } => {
+                        pending.remove(&RequestId::Question(*request_id));
+                    }
+                    _ => {}
+                }
                 self.send(Input::SubagentEvent { call_id, event: Box::new(event) }).await?;
             }
             Event::PermissionRequested { .. }
             | Event::PermissionResolved { .. }
-            | Event::PermissionExpired { .. } => {
+            | Event::PermissionExpired { .. }
+            | Event::QuestionRequested { .. }
+            | Event::QuestionResolved { .. } => {
                 self.send(Input::SubagentEvent { call_id, event: Box::new(event) }).await?;
             }
             _ => {}

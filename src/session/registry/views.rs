@@ -1,5 +1,6 @@
 //! Read-only views: sessions, the ledger, models, tools, and pending requests.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::session::error::SessionError;
@@ -110,7 +111,12 @@ impl Registry {
         let view = self.view_with_details(id).await?;
         let query = LedgerQuery { session_id: Some(id), ..LedgerQuery::default() };
         let rows = self.inner.shared.store.ledger(query, None, MODELS).await?;
-        Ok(SessionView { models: rows.into_iter().map(|row| (row.model, row.spent)).collect(), ..view })
+        let mut models = BTreeMap::<String, ModelUsage>::new();
+        for row in rows {
+            // The sub-agents of the session have rows of their own.
+            models.entry(row.model).or_default().add(&row.spent);
+        }
+        Ok(SessionView { models, ..view })
     }
 
     /// A page of the ledger, newest sessions first, and the sum over the whole query. Deleted sessions are

@@ -237,7 +237,8 @@ impl StoreReader {
         self.noted(read.await)
     }
 
-    /// A page of pending permission requests, oldest first, after the request id `after`.
+    /// A page of pending permission requests, oldest first, after the request id `after`. Those of a session
+    /// include the requests of its sub-agents.
     ///
     /// # Errors
     /// The database could not be read.
@@ -249,12 +250,15 @@ impl StoreReader {
     ) -> Result<Vec<StoredRequest>, StoreError> {
         let read = async {
             let rows = sqlx::query(
-                "select p.request_id, e.body, p.session, \
+                "with recursive tree (id, session_id) as ( \
+                   select id, session_id from session where id = ?1 union \
+                   select s.id, s.session_id from session s join tree on s.parent_session_id = tree.session_id) \
+                 select p.request_id, e.body, p.session, \
                  (select count(*) from permission_request q where q.session = p.session and q.seq <= p.seq) + \
                  (select count(*) from question q where q.session = p.session and q.seq <= p.seq) as nth \
                  from permission_request p \
                  join event e on e.session = p.session and e.seq = p.seq \
-                 where p.settled_seq is null and (?1 is null or p.session = ?1) and p.request_id > ?2 \
+                 where p.settled_seq is null and (?1 is null or p.session in (select id from tree)) and p.request_id > ?2 \
                  order by p.request_id limit ?3",
             )
             .bind(session.map(|key| key.0))

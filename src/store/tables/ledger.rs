@@ -25,10 +25,14 @@ const SUMS: &str = "count(*) as calls, coalesce(sum(lost), 0) as lost, coalesce(
      cast(min(total(web_search_requests), 9e18) as integer) as web_search_requests, \
      cast(min(total(cost_usd_micros), 9e18) as integer) as cost";
 
+/// The ids of a session and of all its sub-agents: their calls count for it as well.
+const TREE: &str = "with recursive tree (id) as (select ?1 union \
+                    select s.session_id from session s join tree on s.parent_session_id = tree.id)";
+
 /// Filters for ledger rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LedgerQuery {
-    /// Only calls of this session.
+    /// Only calls of this session and its sub-agents.
     pub session_id: Option<SessionId>,
     /// Only calls at or after this time.
     pub since: Option<Timestamp>,
@@ -52,13 +56,13 @@ impl StoreReader {
             None => (None, String::new()),
         };
         let sql = format!(
-            "select l.*, s.title, \
+            "{TREE} select l.*, s.title, \
              (select context_window from ledger n where n.session_id = l.session_id and n.model = l.model \
               and n.context_window is not null order by n.seq desc limit 1) as context_window, \
              (select max_output_tokens from ledger n where n.session_id = l.session_id and n.model = l.model \
               and n.max_output_tokens is not null order by n.seq desc limit 1) as max_output_tokens \
              from (select session_id, model, min(at_ms) as first, max(at_ms) as last, {SUMS} from ledger \
-              where (?1 is null or session_id = ?1) and (?2 is null or at_ms >= ?2) and (?3 is null or at_ms < ?3) \
+              where (?1 is null or session_id in (select id from tree)) and (?2 is null or at_ms >= ?2) and (?3 is null or at_ms < ?3) \
               and (?4 is null or session_id < ?4 or (session_id = ?4 and model > ?5)) \
               group by session_id, model order by session_id desc, model limit ?6) l \
              left join session s on s.session_id = l.session_id order by l.session_id desc, l.model"
@@ -84,8 +88,8 @@ impl StoreReader {
     /// The database could not be read.
     pub async fn ledger_total(&self, query: LedgerQuery) -> Result<ModelUsage, StoreError> {
         let sql = format!(
-            "select {SUMS}, null as context_window, null as max_output_tokens from ledger \
-             where (?1 is null or session_id = ?1) and (?2 is null or at_ms >= ?2) and (?3 is null or at_ms < ?3)"
+            "{TREE} select {SUMS}, null as context_window, null as max_output_tokens from ledger \
+             where (?1 is null or session_id in (select id from tree)) and (?2 is null or at_ms >= ?2) and (?3 is null or at_ms < ?3)"
         );
         let read = async {
             let row = sqlx::query(sqlx::AssertSqlSafe(sql))

@@ -819,6 +819,9 @@ pub enum Event {
         answers: Vec<UserAnswer>,
         /// How it was settled: an answer, an abort or a submit.
         by: SettledBy,
+        /// For a question of a sub-agent: the session that waited.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        child_session_id: Option<SessionId>,
     },
     /// A model call failed and is retried after a wait.
     #[serde(rename = "retry")]

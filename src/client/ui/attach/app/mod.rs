@@ -2,7 +2,7 @@
 
 mod keys;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
 use crate::api::params::{AnswerParams, ApproveParams, FeedbackParams};
@@ -16,7 +16,7 @@ use crate::client::ui::request_timing::{Pending, Phase, RequestTiming};
 use crate::client::ui::summary::one_line;
 use crate::client::ui::undo;
 use crate::types::event::Event;
-use crate::types::ids::{ItemId, PermissionId, QuestionId};
+use crate::types::ids::{ItemId, PermissionId, QuestionId, SessionId};
 use crate::types::message::input_line;
 use crate::types::question::{Question, UserAnswer};
 use crate::types::session::{PermissionRequest, SessionState, SessionView};
@@ -45,6 +45,8 @@ pub(super) struct App {
     /// The unfinished last line of the model's text.
     pub(super) tail: String,
     pub(super) requests: VecDeque<PermissionRequest>,
+    /// Names of the agents that work as sub-agents, by session.
+    agents: HashMap<SessionId, String>,
     /// Questions that a restart has asked.
     pub(super) questions: VecDeque<Question>,
     /// Answers to the first questions of the open request of the model.
@@ -96,6 +98,7 @@ impl App {
             history: Vec::new(),
             tail: String::new(),
             requests: VecDeque::new(),
+            agents: HashMap::new(),
             questions: VecDeque::new(),
             answers: Vec::new(),
             feedback: None,
@@ -213,12 +216,19 @@ impl App {
             | Event::ToolBackground { end: Some(_), .. }
             | Event::TurnCompleted { .. } => self.progress.clear(),
             Event::PermissionRequested { request, .. } => {
+                let mut request = request.clone();
+                if let Some(agent) = request.child_session_id.map(|id| self.agent_of(id)) {
+                    request.reason = format!("sub-agent {agent}: {}", request.reason);
+                }
                 self.requests.push_back(request.clone());
                 if request.diff.is_some() {
                     self.transcript.diff_was_shown(request.call_id);
                 }
             }
             Event::PermissionResolved { request_id, .. } => self.settled(*request_id),
+            Event::SubagentStarted { child_session_id, agent, .. } => {
+                self.agents.insert(*child_session_id, agent.clone());
+            }
             Event::FeedbackRequested { request_id, item_ids } => {
                 self.feedback = Some((*request_id, item_ids.clone()));
             }
@@ -257,6 +267,11 @@ impl App {
             let SessionView { session_id, cwd, .. } = &self.session;
             self.history.extend(undo::lines(*scope, grant, *session_id, cwd, &self.flags, self.columns));
         }
+    }
+
+    /// The agent of a sub-agent, or its id if its own sub-agent started it.
+    fn agent_of(&self, id: SessionId) -> String {
+        self.agents.get(&id).cloned().unwrap_or_else(|| id.to_string())
     }
 
     fn settled(&mut self, id: PermissionId) {

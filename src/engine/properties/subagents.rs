@@ -1,0 +1,321 @@
+//! Trees of sessions: whatever models and sub-agents do, the tree keeps to the limits of its first session.
+//!
+//! Each session of the tree is an engine of its own. The simulator plays the part of the sessions' tasks: it creates
+//! the engine of a sub-agent when its parent's effect says so, and reports its end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use crate::engine::properties::given::model_snapshot;
+use crate::engine::{Busy, Effect, Engine, Input, JudgedCall, Now, Settings, Submit};
+use crate::types::event::{Envelope, Event};
+use crate::types::ids::{CallId, Mint, Seed, SessionId};
+use crate::types::message::InputBlock;
+use crate::types::model::{ModelReply, ReplyBlock, StopReason};
+use crate::types::permission::{Verdict, VerdictKind};
+use crate::types::session::{SessionSpec, TurnResult};
+use crate::types::subagent::ParentCall;
+use crate::types::time::Timestamp;
+use crate::types::tool::{PreparedCall, Subject};
+use crate::types::turn_options::TurnOptions;
+use crate::types::usage::{Budgets, Usage};
+
+/// Depth from which models start no sub-agents. Sessions enforce it by not offering the tool.
+const MAX_DEPTH: u32 = 3;
+/// Steps after which a tree must have ended.
+const MAX_STEPS: usize = 20_000;
+
+/// What the models do: numbers from which each step draws.
+#[derive(Clone, Debug)]
+struct Script {
+    budgets: Budgets,
+    draws: Vec<u8>,
+}
+
+fn scripts() -> impl Strategy<Value = Script> {
+    let limit = || proptest::option::weighted(0.6, 1_u64..30);
+    let budgets = (limit(), limit(), limit(), limit(), limit(), limit()).prop_map(
+        |(model_calls, session_model_calls, usd, session_usd, tokens, session_tokens)| Budgets {
+            model_calls,
+            session_model_calls,
+            usd_micros: usd,
+            session_usd_micros: session_usd,
+            output_tokens: tokens,
+            session_output_tokens: session_tokens,
+            ..Budgets::default()
+        },
+    );
+    (budgets, proptest::collection::vec(any::<u8>(), 1..60))
+        .prop_map(|(budgets, draws)| Script { budgets, draws })
+}
+
+struct Node {
+    engine: Engine,
+    depth: u32,
+    /// The parent's session and the call that waits.
+    parent: Option<(SessionId, CallId)>,
+    /// Effects that are not done yet.
+    effects: Vec<Effect>,
+    result: Option<TurnResult>,
+    journal: Vec<Envelope>,
+}
+
+struct Tree {
+    nodes: BTreeMap<SessionId, Node>,
+    draws: Vec<u8>,
+    drawn: usize,
+    clock: i64,
+    settings: Arc<Settings>,
+    calls: u64,
+}
+
+impl Tree {
+    fn new(script: &Script) -> (Self, SessionId) {
+        let settings = Arc::new(Settings { subagents: 4, ..Settings::default() });
+        let mut tree = Self {
+            nodes: BTreeMap::new(),
+            draws: script.draws.clone(),
+            drawn: 0,
+            clock: 1,
+            settings,
+            calls: 0,
+        };
+        let root = Mint::new(0, Seed(1)).session();
+        tree.add(root, None, script.budgets, 0);
+        (tree, root)
+    }
+
+    /// The next draw; after the script all are zero, so that each tree ends.
+    fn draw(&mut self) -> u8 {
+        self.drawn += 1;
+        self.draws.get(self.drawn - 1).copied().unwrap_or(0)
+    }
+
+    fn now(&mut self) -> Now {
+        self.clock += 1;
+        Now { at: Timestamp(self.clock), seed: Seed(u128::from(self.clock.unsigned_abs())) }
+    }
+
+    fn add(&mut self, id: SessionId, parent: Option<(SessionId, CallId)>, budgets: Budgets, depth: u32) {
+        let parent_call = parent.map(|(session_id, call_id)| ParentCall {
+            session_id,
+            call_id,
+            root_session_id: session_id,
+            depth,
+        });
+        let spec = SessionSpec {
+            cwd: "/w".into(),
+            title: "t".into(),
+            model: "p/m".into(),
+            budgets,
+            parent: parent_call,
+            ..SessionSpec::default()
+        };
+        let created = Envelope {
+            seq: 1,
+            session_id: id,
+            turn_id: None,
+            item_id: None,
+            step: None,
+            parent_call_id: None,
+            at_ms: Timestamp(self.clock),
+            origin: None,
+            truncated_fields: Vec::new(),
+            event: Event::SessionCreated(Box::new(spec)),
+        };
+        let mut engine = Engine::new(id, Arc::clone(&self.settings));
+        engine.apply(&created);
+        let node = Node { engine, depth, parent, effects: Vec::new(), result: None, journal: vec![created] };
+        self.nodes.insert(id, node);
+        let submit = Submit {
+            input: vec![InputBlock::Text { text: "go".into() }],
+            blobs: Vec::new(),
+            when_busy: Busy::Queue,
+            expected_turn: None,
+            options: TurnOptions::default(),
+            origin: None,
+        };
+        self.feed(id, Input::Submit(Box::new(submit)));
+    }
+
+    fn feed(&mut self, id: SessionId, input: Input) {
+        let now = self.now();
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        // A limit that leaves nothing refuses even the submit.
+        let Ok(decision) = node.engine.decide(input, now) else {
+            node.result.get_or_insert_with(|| unused_result());
+            return;
+        };
+        node.engine = decision.next;
+        for entry in decision.plan.events {
+            if let Event::TurnCompleted { result } = &entry.envelope.event {
+                node.result = Some(result.clone());
+            }
+            node.journal.push(entry.envelope);
+        }
+        node.effects.extend(decision.plan.effects);
+    }
+
+    /// Does one outstanding effect, or reports one sub-agent that ended. Returns whether there was any.
+    fn step(&mut self) -> bool {
+        let ended = self.nodes.iter().find_map(|(id, node)| {
+            let (parent, call_id) = node.parent?;
+            Some((*id, parent, call_id, node.result.clone()?))
+        });
+        let waiting: Vec<SessionId> =
+            self.nodes.iter().filter(|(_, node)| !node.effects.is_empty()).map(|(id, _)| *id).collect();
+        if let Some((id, parent, call_id, result)) = ended
+            && (waiting.is_empty() || self.draw().is_multiple_of(2))
+        {
+            if let Some(node) = self.nodes.get_mut(&id) {
+                node.parent = None;
+            }
+            let done = Box::new(Ok(result));
+            self.feed(parent, Input::SubagentDone { call_id, done, duration_ms: 1 });
+            return true;
+        }
+        if waiting.is_empty() {
+            return false;
+        }
+        let id = waiting[usize::from(self.draw()) % waiting.len()];
+        let Some(node) = self.nodes.get_mut(&id) else { return false };
+        let effect = node.effects.remove(0);
+        let depth = node.depth;
+        self.act(id, depth, effect);
+        true
+    }
+
+    fn act(&mut self, id: SessionId, depth: u32, effect: Effect) {
+        match effect {
+            Effect::GatherContext => self.feed(
+                id,
+                Input::ContextReady {
+                    system: "s".into(),
+                    sources: Vec::new(),
+                    instructions: Vec::new(),
+                    skipped_instructions: Vec::new(),
+                    untrusted: None,
+                },
+            ),
+            Effect::CheckContext { turn_id } => {
+                self.feed(
+                    id,
+                    Input::ContextChecked { turn_id, changed_files: Vec::new(), instructions: None },
+                );
+            }
+            Effect::CallModel { token, .. } => {
+                self.calls += 1;
+                let reply = self.answer(depth);
+                self.feed(
+                    id,
+                    Input::ModelDone {
+                        token,
+                        reply: Box::new(reply),
+                        cost_usd_micros: Some(1),
+                        model_snapshot: model_snapshot(),
+                        duration_ms: 1,
+                    },
+                );
+            }
+            Effect::Prepare { turn_id, calls } => {
+                let calls = calls.iter().map(|call| judged(call.call_id)).collect();
+                let mode = self.nodes[&id].engine.mode();
+                self.feed(id, Input::Prepared { turn_id, mode, calls });
+            }
+            Effect::RunSubagent { call, child_session_id, budgets, .. } => {
+                self.add(child_session_id, Some((id, call.call_id)), budgets, depth + 1);
+            }
+            Effect::StopAll => {
+                let snapshot = model_snapshot();
+                self.feed(id, Input::Stopped { model_snapshot: snapshot });
+            }
+            _ => {}
+        }
+    }
+
+    /// An answer that costs one token and one millionth of a dollar, and may start sub-agents.
+    fn answer(&mut self, depth: u32) -> ModelReply {
+        let count = if depth < MAX_DEPTH { usize::from(self.draw()) % 4 } else { 0 };
+        let mut content = vec![ReplyBlock::Text("a".into())];
+        for _ in 0..count {
+            let number = self.draw();
+            content.push(ReplyBlock::ToolCall {
+                provider_id: format!("p{}-{number}", self.drawn),
+                tool: "Task".into(),
+                input: Ok(serde_json::json!({"description": "d", "prompt": "p", "subagent_type": "a"})),
+            });
+        }
+        ModelReply {
+            stop_reason: if count > 0 { StopReason::ToolUse } else { StopReason::EndTurn },
+            content,
+            usage: Usage { output_tokens: 1, ..Usage::default() },
+            response_id: None,
+            notices: Vec::new(),
+            cache_hit: false,
+            last: Vec::new(),
+        }
+    }
+}
+
+fn judged(call_id: CallId) -> JudgedCall {
+    let prepared = PreparedCall {
+        subject: Subject::Task { agent: "a".into(), background: false, read_only: false },
+        summary: "a: d".into(),
+        diff: None,
+        read_only: false,
+        change: None,
+        sandbox: None,
+    };
+    let verdict = Verdict {
+        verdict: VerdictKind::Allow,
+        rule: None,
+        reason: "each call is judged".into(),
+        suggestions: Vec::new(),
+        parts: Vec::new(),
+        read_only_command: false,
+        read_only: false,
+    };
+    JudgedCall { call_id, updated_input: None, result: Ok((prepared, verdict)) }
+}
+
+/// The result of a sub-agent that made no call.
+fn unused_result() -> TurnResult {
+    use crate::types::session::{Subtype, TurnError};
+    let result = TurnResult::unknown(Subtype::ErrorMaxTurns, TurnError::new("budget", "nothing is left"));
+    TurnResult { cost_usd_micros: Some(0), ..result }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn tree_of_sessions_keeps_to_limits_of_first_session(script in scripts()) {
+        let (mut tree, root) = Tree::new(&script);
+        let mut steps = 0;
+        while tree.step() {
+            steps += 1;
+            prop_assert!(steps < MAX_STEPS, "the tree does not end");
+            let Budgets { model_calls, session_model_calls, usd_micros, session_usd_micros, output_tokens,
+                session_output_tokens, .. } = script.budgets;
+            for limit in [model_calls, session_model_calls, usd_micros, session_usd_micros, output_tokens,
+                session_output_tokens].into_iter().flatten()
+            {
+                // Each call counts one of everything.
+                prop_assert!(tree.calls <= limit, "{} calls, limit {limit}", tree.calls);
+            }
+        }
+        // All ended, and the first session counts what the whole tree used.
+        let node = &tree.nodes[&root];
+        prop_assert!(node.result.is_some(), "the first turn has ended");
+        let snapshot = node.engine.snapshot();
+        prop_assert_eq!(snapshot.usage.output_tokens, tree.calls);
+        prop_assert_eq!(snapshot.cost_usd_micros, Some(tree.calls));
+        // Replaying the journal gives the same state.
+        for node in tree.nodes.values() {
+            let replayed = Engine::replay(node.engine.session_id(), Arc::clone(&tree.settings), &node.journal);
+            prop_assert!(replayed.same_as(&node.engine), "a replay differs");
+        }
+    }
+}
