@@ -138,7 +138,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.create",
         summary: "Make a session in a folder.",
-        unbuilt: &["coordinator"],
+        unbuilt: &[],
         errors: &[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
         mutates: true,
         waits: false,

@@ -28,6 +28,7 @@ pub(super) async fn create(
         ablation: p.ablation,
         binary_feedback: p.binary_feedback,
         agent: p.agent,
+        coordinator: p.coordinator,
         inherited: None,
         initial_items,
         keyed,

@@ -233,6 +233,18 @@ impl Toolbox {
         swept.unwrap_or(0)
     }
 
+    /// Makes a new folder that several sessions share. The system's rules for temporary files remove it.
+    ///
+    /// # Errors
+    /// It could not be made.
+    pub async fn make_scratch_folder(&self) -> std::io::Result<PathBuf> {
+        let made = tokio::task::spawn_blocking(|| {
+            let folder = tempfile::Builder::new().prefix("agentd-scratch-").tempdir()?.keep();
+            folder.canonicalize()
+        });
+        made.await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
+    }
+
     /// The environment of programs that the user configured, such as hooks: that of commands.
     #[must_use]
     pub fn environment(&self) -> Vec<(OsString, OsString)> {

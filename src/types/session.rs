@@ -152,6 +152,9 @@ pub struct SessionSpec {
     /// JSON Schema that the results of turns must satisfy.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output_schema: Option<Value>,
+    /// The session only plans and hands work to sub-agents; fixed when the session is created.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub coordinator: bool,
     /// For a sub-agent: the call that started it; fixed when the session is created.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent: Option<ParentCall>,
@@ -280,6 +283,9 @@ pub struct SessionDetails {
     /// The todo list of the model.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub todos: Vec<Todo>,
+    /// The session only plans and hands work to sub-agents.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub coordinator: bool,
 }
 
 /// A client that follows a session.

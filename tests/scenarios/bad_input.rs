@@ -119,10 +119,9 @@ async fn invalid_parameter_is_named_by_path() {
 #[tokio::test]
 async fn unsupported_parameter_is_refused_and_not_ignored() {
     let daemon = TestDaemon::start().await;
-    let cwd = daemon.workspace();
     let mut raw = daemon.raw().await;
-    for (method, params, path) in
-        [("session.create", json!({"cwd": cwd, "coordinator": true}), "coordinator")]
+    let request_id = "ask_0190f2a4-0000-7000-8000-000000000000";
+    for (method, params, path) in [("session.answer", json!({"request_id": request_id, "text": "x"}), "text")]
     {
         let line = call(method, params.clone());
         let refusal = check(&mut raw, &line, json!(7), -32602, "unsupported").await;

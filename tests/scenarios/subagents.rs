@@ -401,3 +401,41 @@ async fn kill_and_delete_include_subagents() {
     session.call("delete", json!({})).await;
     assert_eq!(child.refused("get", json!({})).await.kind, "not_found");
 }
+
+#[tokio::test]
+async fn coordinator_hands_work_to_subagents_with_shared_folder() {
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Write\"]").start().await;
+    daemon.models.otherwise(|request| {
+        let is_coordinator = request.body["system"].to_string().contains("You coordinate.");
+        match (is_coordinator, request.tool_results().len()) {
+            (true, 0) => {
+                let system = request.body["system"].to_string();
+                let folder =
+                    system.split("scratch folder ").nth(1).and_then(|text| text.split(". Let").next());
+                let prompt = format!("write to {}/notes.txt", folder.expect("it is named"));
+                Step::calls([task("general-purpose", &prompt)])
+            }
+            (true, _) => Step::text("It is written."),
+            (false, 0) => {
+                let first = begins_with(request);
+                let path =
+                    first.split("write to ").nth(1).and_then(|text| text.split('"').next()).expect("a path");
+                let path = path.trim_end_matches('\\');
+                Step::calls([("Write", json!({"file_path": path, "content": "shared\n"}))])
+            }
+            (false, _) => Step::text("Done."),
+        }
+    });
+    let alice = daemon.client("alice").await;
+    let session = alice.create_with(&daemon, json!({"coordinator": true})).await;
+    let mut log = session.follow().await;
+    session.submit("go").await;
+    assert_eq!(log.turn_ends("success").await["text"], "It is written.");
+    let folder = session.view().await["additional_dirs"][0].as_str().expect("a folder").to_owned();
+    assert_eq!(std::fs::read_to_string(format!("{folder}/notes.txt")).expect("written"), "shared\n");
+    let offered = daemon.models.requests()[0].body["tools"].to_string();
+    assert!(offered.contains("\"Task\"") && !offered.contains("\"Write\"") && !offered.contains("\"Bash\""));
+    let _ = std::fs::remove_dir_all(folder);
+    let both = json!({"cwd": daemon.workspace(), "coordinator": true, "agent": "explore"});
+    assert_eq!(alice.refused("session.create", both).await.data["path"], "coordinator");
+}

@@ -128,6 +128,10 @@ pub struct CreateParams {
     /// binary_feedback`. Not for unattended sessions. Fixed from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary_feedback: Option<bool>,
+    /// The session only plans and hands work to sub-agents, which share a scratch folder with it. It gets no tool
+    /// that changes anything outside that folder. Not together with `agent` or `tools`. Fixed from then on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub coordinator: bool,
     /// Name of the agent that the session works as (`agent.list`). Its tools and its model apply unless others are
     /// given. Fixed from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -510,6 +510,9 @@ pub struct RunArgs {
     /// The model answers twice; `agentctl feedback` chooses the answer to continue with
     #[arg(long, conflicts_with = "background")]
     pub binary_feedback: bool,
+    /// Only plan, and hand the work to sub-agents
+    #[arg(long, conflicts_with = "agent")]
+    pub coordinator: bool,
     /// Work as this agent (see `agentctl agents`)
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,

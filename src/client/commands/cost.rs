@@ -8,7 +8,6 @@ use crate::client::args::CostArgs;
 use crate::client::commands::ps::short_ids;
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
-use crate::client::connection::paths;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
@@ -39,7 +38,7 @@ pub(in crate::client) async fn cost_of(
         // A deleted session is identified by its full id.
         Some(name) => Some(match name.parse::<SessionId>() {
             Ok(id) => id,
-            Err(_) if name == "." => newest_here(&all)?,
+            Err(_) if name == "." => resolve_id::newest_here(&client).await?.session_id,
             Err(_) => resolve_id::session(&client, name).await?.session_id,
         }),
     };
@@ -103,16 +102,6 @@ async fn every_page(client: &Client, mut params: ModelUsageParams) -> Result<Mod
         (found.total, found.next_cursor) = (page.total, page.next_cursor);
     }
     Ok(found)
-}
-
-fn newest_here(all: &[SessionView]) -> Result<SessionId, Failure> {
-    let here = paths::current_folder()?;
-    let found = all.iter().find(|one| std::path::Path::new(&one.cwd) == here);
-    found.map(|one| one.session_id).ok_or_else(|| {
-        let home = std::env::var("HOME").ok();
-        let shown = paths::short(&here.to_string_lossy(), home.as_deref());
-        Failure::usage(format!("no session works in {}", escape::line(&shown)))
-    })
 }
 
 const HEAD: [&str; 10] =

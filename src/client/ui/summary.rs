@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::client::terminal::escape;
 use crate::client::terminal::style::{Line, Tone, cut};
+use crate::types::subagent::TASK;
 
 /// A call in one line: the tool and its most important arguments.
 #[must_use]
@@ -16,6 +17,10 @@ pub fn call_summary(tool: &str, input: &Value) -> String {
     // All arguments of a server's tool count: which of them matters is unknown.
     if let Some((server, name)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
         return format!("{server}:{name} {}", one_line(&input.to_string(), 160));
+    }
+    if let Some(agent) = field("subagent_type").filter(|_| tool == TASK) {
+        let what = field("description").unwrap_or_default();
+        return one_line(&format!("{tool} {agent}: {what}"), 160);
     }
     let main =
         ["command", "file_path", "notebook_path", "pattern", "path", "url"].into_iter().find_map(field);
@@ -84,6 +89,8 @@ mod tests {
         check("Read", json!({"file_path": "a\u{1b}[2Jb"}), "Read a⟦ESC⟧[2Jb");
         check("Grep", json!({"pattern": "fn main", "path": "src"}), "Grep fn main in src");
         check("mcp__x__y", json!({"z": 1}), r#"x:y {"z":1}"#);
+        let task = json!({"description": "find it", "prompt": "x", "subagent_type": "explore"});
+        check("Task", task, "Task explore: find it");
         check("List", json!({}), "List");
         check("WebFetch", json!({"prompt": "x", "url": "https://a.org/"}), "WebFetch https://a.org/");
         check("NotebookEdit", json!({"new_source": "x", "notebook_path": "n.ipynb"}), "NotebookEdit n.ipynb");

@@ -145,7 +145,7 @@ impl Tree {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         // A limit that leaves nothing refuses even the submit.
         let Ok(decision) = node.engine.decide(input, now) else {
-            node.result.get_or_insert_with(|| unused_result());
+            node.result.get_or_insert_with(unused_result);
             return;
         };
         node.engine = decision.next;

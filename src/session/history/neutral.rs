@@ -121,6 +121,7 @@ fn of_user(fields: &mut Map<String, Value>) {
     fields.remove("on_restart");
     fields.remove("project_settings");
     fields.remove("parent");
+    fields.remove("coordinator");
     // Its instructions are part of the system prompt.
     fields.remove("agent");
     // It doubles the cost of each turn.

@@ -28,6 +28,35 @@ const PROJECT_NOTICE: &str = "project_config";
 /// Maximum number of additional folders of a session.
 const MOST_DIRS: usize = 16;
 
+/// The agent name of a coordinator.
+const COORDINATOR: &str = "coordinator";
+/// The tools of a coordinator: none of them changes anything.
+const COORDINATOR_TOOLS: [&str; 11] = [
+    "Task",
+    "Read",
+    "Glob",
+    "Grep",
+    "LS",
+    "TodoWrite",
+    "TodoRead",
+    "AskUser",
+    "ExitPlanMode",
+    "Skill",
+    "ToolSearch",
+];
+
+fn coordinator_prompt(scratch: &str) -> String {
+    format!(
+        "You coordinate. You change nothing yourself: plan the work, hand each part to a sub-agent with Task, and check \
+         what comes back.\n\
+         - Independent parts go into one message, so that they run at the same time.\n\
+         - A sub-agent sees nothing of this conversation: its prompt contains all that it needs.\n\
+         - All of them share the scratch folder {scratch}. Let them write longer results there, and name the files in \
+         later prompts; you can read them.\n\
+         - Tell the user at the end what was done and what was not."
+    )
+}
+
 /// The parameters of a new session.
 #[derive(Clone, Debug, Default)]
 pub struct NewSessionRequest {
@@ -49,6 +78,8 @@ pub struct NewSessionRequest {
     pub binary_feedback: Option<bool>,
     /// Name of the agent that the session works as.
     pub agent: Option<String>,
+    /// Whether the session only plans and hands work to sub-agents.
+    pub coordinator: bool,
     /// For a sub-agent: what it takes over from the session that starts it.
     pub inherited: Option<Box<Inherited>>,
     /// The conversation to begin with.
@@ -106,6 +137,13 @@ impl NewSessionRequest {
                 None => known.fallback_model.clone(),
             },
             project_settings: known.project_settings.clone(),
+            // Their scratch folder has another name each time.
+            agent: if self.coordinator { known.agent.clone() } else { spec.agent.clone() },
+            additional_dirs: if self.coordinator {
+                known.additional_dirs.clone()
+            } else {
+                spec.additional_dirs.clone()
+            },
             binary_feedback: self.binary_feedback.unwrap_or(known.binary_feedback),
             ..spec.clone()
         };
@@ -279,6 +317,32 @@ impl Registry {
         Ok(dirs)
     }
 
+    /// Gives a session the tools, the instructions and the scratch folder of a coordinator.
+    async fn make_coordinator(
+        &self,
+        request: &NewSessionRequest,
+        spec: &mut SessionSpec,
+        options: &mut TurnOptions,
+    ) -> Result<(), SessionError> {
+        let given = [("agent", request.agent.is_some()), ("tools", options.tools.is_some())];
+        if let Some((name, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+            let why = format!("a coordinator has fixed tools; leave out {name} or coordinator");
+            return Err(SessionError::BadParam("coordinator", why));
+        }
+        let components = self.inner.shared.components();
+        let scratch = components.tools.make_scratch_folder().await.map_err(|error| {
+            SessionError::BadParam("coordinator", format!("could not make the scratch folder: {error}"))
+        })?;
+        let scratch = scratch.to_string_lossy().into_owned();
+        spec.coordinator = true;
+        spec.agent = Some(AgentProfile { name: COORDINATOR.into(), prompt: coordinator_prompt(&scratch) });
+        let allow = COORDINATOR_TOOLS.iter().map(|tool| (*tool).to_owned()).collect();
+        let allow = Some(self.offered_of(allow));
+        options.tools = Some(ToolChoice { allow, deny: Vec::new() });
+        options.additional_dirs.get_or_insert_default().push(scratch);
+        Ok(())
+    }
+
     /// The agent with this name. Its tools and its model apply unless the request names others.
     async fn use_agent(
         &self,
@@ -342,6 +406,9 @@ impl Registry {
             (None, Some(name)) => Some(self.use_agent(name, &spec.cwd, &mut options).await?),
             (None, None) => None,
         };
+        if request.coordinator {
+            self.make_coordinator(request, &mut spec, &mut options).await?;
+        }
         spec.set(&options);
         spec.ablation = request.ablation.unwrap_or(spec.ablation);
         self.check_mode(spec.mode)?;

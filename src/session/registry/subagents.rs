@@ -160,6 +160,8 @@ impl Registry {
         let model = named.or(task_model).unwrap_or_else(|| spec.model.clone());
         let mut tools = match agent.tools {
             Some(allow) => ToolChoice { allow: Some(self.offered_of(allow)), deny: spec.tools.deny.clone() },
+            // Its sub-agents do what a coordinator must not do.
+            None if spec.coordinator => ToolChoice::default(),
             None => spec.tools.clone(),
         };
         if parent.depth >= settings.subagent_depth && !tools.deny.iter().any(|tool| tool == TASK) {
@@ -184,6 +186,7 @@ impl Registry {
             ablation: Some(spec.ablation),
             binary_feedback: Some(false),
             agent: None,
+            coordinator: false,
             inherited: Some(Box::new(Inherited {
                 parent,
                 agent: AgentProfile { name: agent.name, prompt: agent.prompt },

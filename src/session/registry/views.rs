@@ -81,6 +81,7 @@ impl Registry {
             ablation: spec.ablation,
             project_settings: spec.project_settings,
             binary_feedback: spec.binary_feedback,
+            coordinator: spec.coordinator,
             todos: store.todos(key).await?,
         });
         Ok(SessionView { details: Some(details), ..view })

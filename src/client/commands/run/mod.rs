@@ -150,6 +150,7 @@ fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
         ablation: args.simple.then_some(Ablation::ALL),
         binary_feedback: args.binary_feedback.then_some(true),
         agent: args.agent.clone(),
+        coordinator: args.coordinator,
         idempotency_key: Some(idempotency_key()),
         ..CreateParams::default()
     };
