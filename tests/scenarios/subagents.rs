@@ -43,7 +43,7 @@ async fn count_of(log: &mut Log, kind: &str, count: usize) -> Vec<Value> {
 fn three_with_requests(daemon: &TestDaemon) {
     daemon.models.otherwise(|request| {
         let first = begins_with(request);
-        match (request.tool_results().len(), first.contains("go")) {
+        match (request.tool_results().len(), first.contains("delegate")) {
             (0, true) => Step::calls(["one", "two", "three"].map(|name| task("general-purpose", name))),
             (_, true) => Step::text("All done."),
             (0, false) => {
@@ -63,7 +63,7 @@ async fn three_parallel_subagents_ask_through_one_session() {
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;
     let mut log = session.follow().await;
-    session.submit("go").await;
+    session.submit("delegate").await;
     let requests = count_of(&mut log, "permission.requested", 3).await;
     let started = log.seen_of("subagent.started");
     assert_eq!(started.len(), 3, "all run at the same time");
@@ -110,7 +110,7 @@ async fn subagent_is_listed_below_its_parent_and_attachable() {
     let gate = Gate::new();
     let held = gate.clone();
     daemon.models.otherwise(move |request| {
-        match (begins_with(request).contains("go"), request.tool_results().len()) {
+        match (begins_with(request).contains("delegate"), request.tool_results().len()) {
             (true, 0) => Step::calls([task("explore", "look")]),
             (true, _) => Step::text("Fine."),
             (false, _) => Step::text("Found it.").hold(&held),
@@ -119,7 +119,7 @@ async fn subagent_is_listed_below_its_parent_and_attachable() {
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;
     let mut log = session.follow().await;
-    session.submit("go").await;
+    session.submit("delegate").await;
     let started = log.wait_for("subagent.started").await;
     gate.reached().await;
     let plain = alice.call("session.list", json!({})).await;
@@ -134,7 +134,7 @@ async fn subagent_is_listed_below_its_parent_and_attachable() {
     assert_eq!(below.wait_for("turn.started").await["parent_call_id"], started["call_id"]);
     // The read-only agent is offered only its own tools.
     let request =
-        daemon.models.requests().into_iter().find(|it| !begins_with(it).contains("go")).expect("asked");
+        daemon.models.requests().into_iter().find(|it| !begins_with(it).contains("delegate")).expect("asked");
     let mut tools: Vec<&str> = request.body["tools"]
         .as_array()
         .expect("tools")
@@ -151,14 +151,14 @@ async fn subagent_is_listed_below_its_parent_and_attachable() {
 #[tokio::test]
 async fn abort_of_parent_ends_all_subagents() {
     let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
-    daemon.models.otherwise(|request| match begins_with(request).contains("go") {
+    daemon.models.otherwise(|request| match begins_with(request).contains("delegate") {
         true => Step::calls([task("general-purpose", "one"), task("general-purpose", "two")]),
         false => Step::calls([("Bash", json!({"command": "sleep 1000"}))]),
     });
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;
     let mut log = session.follow().await;
-    session.submit("go").await;
+    session.submit("delegate").await;
     let started = count_of(&mut log, "subagent.started", 2).await;
     daemon.tool_processes_reach(|count| count >= 2).await;
     session.call("abort", json!({})).await;
@@ -176,7 +176,7 @@ async fn subagents_continue_after_kill_and_run_nothing_twice() {
     three_with_requests(&daemon);
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut log = session.follow().await;
-    session.submit("go").await;
+    session.submit("delegate").await;
     let requests = count_of(&mut log, "permission.requested", 3).await;
     allow(&daemon.client("bob").await, &requests[0]).await;
     count_of(&mut log, "permission.resolved", 1).await;
@@ -222,7 +222,7 @@ async fn subagents_continue_after_kill_and_run_nothing_twice() {
 async fn limits_of_the_tree_hold_and_leave_nothing_for_more() {
     let daemon = TestDaemon::start().await;
     daemon.models.otherwise(|request| {
-        match (begins_with(request).contains("go"), request.tool_results().len()) {
+        match (begins_with(request).contains("delegate"), request.tool_results().len()) {
             (true, 0) => Step::calls([task("explore", "one"), task("explore", "two")]),
             (true, _) => Step::text("Enough."),
             // It would go on without end.
@@ -232,7 +232,7 @@ async fn limits_of_the_tree_hold_and_leave_nothing_for_more() {
     let alice = daemon.client("alice").await;
     let session = alice.create_with(&daemon, json!({"budgets": {"session_model_calls": 8}})).await;
     let mut log = session.follow().await;
-    session.submit("go").await;
+    session.submit("delegate").await;
     log.turn_ends("success").await;
     for done in log.seen_of("subagent.completed") {
         assert_eq!(done["result"]["subtype"], "error_max_turns", "{done}");
@@ -256,7 +256,7 @@ async fn agents_that_call_each_other_end_at_the_depth_limit() {
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;
     let mut log = session.follow().await;
-    session.submit("go").await;
+    session.submit("delegate").await;
     log.turn_ends("success").await;
     let all = alice.call("session.list", json!({"include_children": true})).await;
     assert_eq!(all["sessions"].as_array().expect("a list").len(), 3, "the session and two levels: {all}");
@@ -273,7 +273,7 @@ async fn background_subagent_reports_with_a_later_message() {
     daemon.models.otherwise(move |request| {
         let first = begins_with(request);
         let last = request.messages().last().map(ToString::to_string).unwrap_or_default();
-        match (first.contains("go"), request.tool_results().len()) {
+        match (first.contains("delegate"), request.tool_results().len()) {
             (true, _) if last.contains("Found it.") => Step::text("Thanks."),
             (true, 0) => {
                 let input = json!({"description": "d", "prompt": "look", "subagent_type": "explore",
@@ -287,7 +287,7 @@ async fn background_subagent_reports_with_a_later_message() {
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;
     let mut log = session.follow().await;
-    session.submit("go").await;
+    session.submit("delegate").await;
     assert_eq!(log.turn_ends("success").await["text"], "It runs.");
     gate.open();
     assert_eq!(log.turn_ends("success").await["text"], "Thanks.");
@@ -344,7 +344,7 @@ async fn wrong_task_calls_say_what_to_fix() {
     daemon.models.push(Step::text("Well."));
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut log = session.follow().await;
-    session.submit("go").await;
+    session.submit("delegate").await;
     log.turn_ends("success").await;
     let done = log.seen_of("tool.completed");
     assert_eq!(done[0]["code"], "unknown_agent");
@@ -356,7 +356,7 @@ async fn wrong_task_calls_say_what_to_fix() {
 #[tokio::test]
 async fn question_of_subagent_is_answered_through_its_parent() {
     let daemon = TestDaemon::start().await;
-    daemon.models.otherwise(|request| match (begins_with(request).contains("go"), request.tool_results().len()) {
+    daemon.models.otherwise(|request| match (begins_with(request).contains("delegate"), request.tool_results().len()) {
         (true, 0) => Step::calls([task("general-purpose", "choose")]),
         (true, _) => Step::text("Chosen."),
         (false, 0) => Step::calls([(
@@ -368,7 +368,7 @@ async fn question_of_subagent_is_answered_through_its_parent() {
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;
     let mut log = session.follow().await;
-    session.submit("go").await;
+    session.submit("delegate").await;
     let question = log.wait_for("question.requested").await;
     let started = &log.seen_of("subagent.started")[0];
     assert_eq!(question["child_session_id"], started["child_session_id"]);
@@ -383,7 +383,7 @@ async fn question_of_subagent_is_answered_through_its_parent() {
 async fn kill_and_delete_include_subagents() {
     let daemon = TestDaemon::start().await;
     daemon.models.otherwise(|request| {
-        match (begins_with(request).contains("go"), request.tool_results().len()) {
+        match (begins_with(request).contains("delegate"), request.tool_results().len()) {
             (true, 0) => Step::calls([task("explore", "look")]),
             _ => Step::text("Fine."),
         }
@@ -391,7 +391,7 @@ async fn kill_and_delete_include_subagents() {
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;
     let mut log = session.follow().await;
-    session.submit("go").await;
+    session.submit("delegate").await;
     log.turn_ends("success").await;
     let started = log.seen_of("subagent.started")[0].clone();
     let child = child(&session, &alice, &started);
@@ -429,8 +429,12 @@ async fn coordinator_hands_work_to_subagents_with_shared_folder() {
     let alice = daemon.client("alice").await;
     let session = alice.create_with(&daemon, json!({"coordinator": true})).await;
     let mut log = session.follow().await;
-    session.submit("go").await;
+    session.submit("delegate").await;
     assert_eq!(log.turn_ends("success").await["text"], "It is written.");
+    let started = log.seen_of("subagent.started")[0].clone();
+    let events = child(&session, &alice, &started).events().await;
+    let written = events.iter().find(|event| event["type"] == "tool.completed").expect("a result");
+    assert_eq!(written["status"], "completed", "{written}");
     let folder = session.view().await["additional_dirs"][0].as_str().expect("a folder").to_owned();
     assert_eq!(std::fs::read_to_string(format!("{folder}/notes.txt")).expect("written"), "shared\n");
     let offered = daemon.models.requests()[0].body["tools"].to_string();
