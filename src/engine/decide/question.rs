@@ -166,12 +166,8 @@ impl PlanBuilder<'_> {
     pub fn ask_user(&mut self, call: &Call, questions: Vec<UserQuestion>) {
         let call_id = call.call.call_id;
         let spec = &self.state.spec;
-        if spec.background || spec.parent.is_some() {
-            let text = if spec.parent.is_some() {
-                model_texts::QUESTION_OF_SUBAGENT
-            } else {
-                model_texts::QUESTION_UNATTENDED
-            };
+        if spec.background {
+            let text = model_texts::QUESTION_UNATTENDED;
             self.complete(call_id, ToolOutcome::failed("no_answer", text), 0);
             return;
         }

@@ -218,10 +218,6 @@ give the plan as your answer. No user has refused it.";
 pub const QUESTION_UNATTENDED: &str = "No answer: no user can be asked in this unattended session. Decide yourself what is most \
 likely meant, say which assumption you made, or say what is left to do.";
 
-/// Result of questions of a sub-agent: its user is the session that started it.
-pub const QUESTION_OF_SUBAGENT: &str = "No answer: a sub-agent cannot ask the user. Decide yourself what is most likely meant, or end \
-with the question as your answer, so that it can be asked.";
-
 /// Result of questions that the user answered.
 pub fn answers(questions: &[UserQuestion], answers: &[UserAnswer]) -> String {
     let pairs = questions.iter().zip(answers).map(|(question, answer)| {
