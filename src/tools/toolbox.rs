@@ -449,20 +449,18 @@ impl Toolbox {
             // A background task is started by `start`.
             Call::Bash(input) if input.goes_on() => return Err(internal()),
             Call::Bash(input) => {
-                return shell::run(
-                    &self.command_context(session_context),
-                    call_id,
-                    &input,
-                    prepared,
-                    CallChannels { progress, births, stop },
-                )
-                .await;
+                let channels = CallChannels { progress, births, stop };
+                let context = self.command_context(session_context);
+                // The futures of these tools are large. Boxed, they need space only while they run.
+                return Box::pin(shell::run(&context, call_id, &input, prepared, channels)).await;
             }
             Call::KillBash(input) => return shell::run_kill(&context, &input, &stop).await,
             Call::WebFetch(input) => {
-                return web::run(&context, &self.web, &input, prepared, &stop).await;
+                return Box::pin(web::run(&context, &self.web, &input, prepared, &stop)).await;
             }
-            Call::Mcp(call) => return mcp::run(&context, *call, prepared, progress, &stop).await,
+            Call::Mcp(call) => {
+                return Box::pin(mcp::run(&context, *call, prepared, progress, &stop)).await;
+            }
             call => call,
         };
         if stop.is_cancelled() {

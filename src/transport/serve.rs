@@ -27,7 +27,7 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Minimum number of descriptors that are not used for connections.
-const SPARE_DESCRIPTORS: usize = 42;
+const SPARE_DESCRIPTORS: usize = 46;
 
 /// The state for new connections. It is replaced when the limits change.
 #[derive(Clone)]

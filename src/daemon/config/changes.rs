@@ -123,7 +123,7 @@ mod tests {
             &["permissions.allow"],
             &[],
         );
-        check("", "", "[sandbox]\nlevel = \"off\"\n[hooks]\nx = true", &["sandbox.level"], &[]);
+        check("", "", "[sandbox]\nlevel = \"off\"\n[knowledge]\nx = true", &["sandbox.level"], &[]);
     }
 
     #[test]

@@ -217,7 +217,9 @@ fn tool_definitions_are_complete_and_stable() {
             ("TodoWrite", false),
             ("TodoRead", true),
             ("AskUser", false),
-            ("ExitPlanMode", false)
+            ("ExitPlanMode", false),
+            ("Skill", true),
+            ("Memory", false)
         ]
     );
     for card in cards.iter() {
