@@ -69,8 +69,15 @@ impl Hook {
     /// Whether the hook is for this event and this tool, if the event has one.
     #[must_use]
     pub fn is_for(&self, event: HookEvent, tool: Option<&str>) -> bool {
+        let is_match =
+            |matcher: &RegexMatcher, tool: &str| matcher.is_match(tool.as_bytes()).unwrap_or(false);
         let fits = |matcher: &RegexMatcher| {
-            tool.is_none_or(|tool| matcher.is_match(tool.as_bytes()).unwrap_or(false))
+            tool.is_none_or(|tool| {
+                // Claude Code has no ApplyPatch: its hooks on edits mean every change of a file.
+                let is_edit = self.form == HookForm::Claude && tool == "ApplyPatch";
+                is_match(matcher, tool)
+                    || is_edit && ["Edit", "MultiEdit", "Write"].iter().any(|edit| is_match(matcher, edit))
+            })
         };
         self.event == event && self.matcher.as_ref().is_none_or(fits)
     }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
+use crate::support::wait::until;
 
 /// A configuration with one hook.
 fn hook(event: &str, matcher: &str, command: &str) -> String {
@@ -153,4 +154,36 @@ async fn stop_hook_makes_the_session_continue_until_it_agrees() {
     let requests = daemon.models.requests();
     assert!(requests[0].body["system"].to_string().contains("be careful"));
     assert!(requests[1].body["messages"].to_string().contains("run the tests"));
+}
+
+#[tokio::test]
+async fn abort_ends_hanging_hook_and_other_sessions_go_on() {
+    let config = hook("pre_tool_use", "Bash", "echo $$ > pid; exec sleep 1000").replace("10s", "5m");
+    let daemon = TestDaemon::builder().config(&config).start().await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
+    daemon.models.push(bash("echo x"));
+    session.submit("go").await;
+    let file = daemon.workspace().join("pid");
+    let pid = || std::fs::read_to_string(&file).unwrap_or_default().trim().to_owned();
+    until("the hook", || daemon.log(), || (!pid().is_empty()).then_some(())).await;
+    let other = alice.create(&daemon).await;
+    let mut log = other.follow().await;
+    daemon.models.push(Step::text("Fine."));
+    other.submit("hello").await;
+    log.turn_ends("success").await;
+    session.call("abort", json!({})).await;
+    let process = std::path::Path::new("/proc").join(pid());
+    until("the end of the hook", || daemon.log(), || (!process.exists()).then_some(())).await;
+}
+
+#[tokio::test]
+async fn hook_cannot_allow_what_only_users_may_allow() {
+    let config = hook("pre_tool_use", "*", r#"echo '{"decision":"allow"}'"#);
+    let daemon = TestDaemon::builder().config(&config).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut log = session.follow().await;
+    daemon.models.push(Step::calls([("Write", json!({"file_path": ".envrc", "content": "x"}))]));
+    session.submit("go").await;
+    log.wait_for("permission.requested").await;
 }

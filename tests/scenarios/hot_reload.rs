@@ -11,6 +11,7 @@ async fn changed_files_of_workspace_are_announced_and_used_at_once() {
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
+    let mut tries = 1;
     // The folder appears while the session is loaded.
     let home = daemon.path("home");
     let put = |name: &str, text: &str| {
@@ -19,8 +20,16 @@ async fn changed_files_of_workspace_are_announced_and_used_at_once() {
         std::fs::write(path, text).expect("written");
     };
     let changed = |event: Value| event["changed"].clone();
-    put(".claude/commands/hello.md", "Say hello.");
-    let event = seen.wait_for("config.reloaded").await;
+    // The watch begins a moment after the session is loaded: write until it is seen.
+    let event = loop {
+        put(".claude/commands/hello.md", &format!("Say hello.{}", "\n".repeat(tries)));
+        tries += 1;
+        let wait = tokio::time::timeout(std::time::Duration::from_secs(2), seen.wait_for("config.reloaded"));
+        match wait.await {
+            Ok(event) => break event,
+            Err(_) => assert!(tries < 10, "no change was announced"),
+        }
+    };
     assert_eq!((changed(event.clone()), event["needs_restart"].clone()), (json!(["commands"]), json!([])));
     daemon.models.push(Step::text("Hello."));
     session.call("submit", json!({"input": "/hello"})).await;

@@ -37,6 +37,9 @@ impl PlanBuilder<'_> {
             // The named turn has ended: a repeated abort has the same effect as one abort.
             return if current.is_none() { Ok(()) } else { Err(Refusal::StaleTurn { current }) };
         }
+        if current.is_none() && call_id.is_none() && !self.state.subagents.is_empty() {
+            self.effect(Effect::StopSubagents);
+        }
         if current.is_none() || self.is_aborting() {
             return Ok(());
         }

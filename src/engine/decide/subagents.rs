@@ -41,6 +41,11 @@ impl PlanBuilder<'_> {
                     "background tasks are turned off in this session; start it without run_in_background";
                 return Some((it.call.call_id, "background_off", why.to_owned()));
             }
+            // Its own share would end before the other one does.
+            if self.state.spec.parent.is_some() && is_background_task(&it.prepared) {
+                let why = "a sub-agent cannot leave sub-agents behind; start it without run_in_background";
+                return Some((it.call.call_id, "background_off", why.to_owned()));
+            }
             if self.state.subagents.len() + at >= most {
                 return Some((it.call.call_id, "too_many_subagents", model_texts::too_many_subagents(most)));
             }

@@ -196,7 +196,10 @@ impl Actor {
     /// Settles the other pending requests that a new grant or rule allows.
     pub(super) async fn approve_matching(&mut self, effective: &EffectiveRules) {
         let call_context = self.call_context();
-        for pending in self.engine.pending() {
+        let pending = self.engine.pending();
+        for pending in
+            pending.into_iter().filter(|it| !self.effects.hook_asks(it.call.call_id)).collect::<Vec<_>>()
+        {
             if let Some(grant) = &pending.outside {
                 if let Some(rule) = grant.clone().filter(|grant| self.engine.rules().allow.contains(grant)) {
                     let (request_id, by) = (pending.request_id, SettledBy::Rule);

@@ -193,7 +193,12 @@ impl Actor {
         let effective = EffectiveRules::load(&self.shared, &call_context).await;
         let components = self.shared.components();
         let mut covered = Vec::new();
-        for pending in self.engine.pending().into_iter().filter(|it| it.outside.is_none()) {
+        for pending in self
+            .engine
+            .pending()
+            .into_iter()
+            .filter(|it| it.outside.is_none() && !self.effects.hook_asks(it.call.call_id))
+        {
             let verdict = effects::verdict(
                 &effective,
                 &components,

@@ -159,7 +159,13 @@ impl Registry {
         let named = agent.model_name.filter(|model| model != "inherit");
         let model = named.or(task_model).unwrap_or_else(|| spec.model.clone());
         let mut tools = match agent.tools {
-            Some(allow) => ToolChoice { allow: Some(self.offered_of(allow)), deny: spec.tools.deny.clone() },
+            Some(mut allow) => {
+                // It gets no tool that the session that starts it must not use.
+                if let Some(own) = spec.tools.allow.as_ref().filter(|_| !spec.coordinator) {
+                    allow.retain(|tool| own.contains(tool));
+                }
+                ToolChoice { allow: Some(self.offered_of(allow)), deny: spec.tools.deny.clone() }
+            }
             // Its sub-agents do what a coordinator must not do.
             None if spec.coordinator => ToolChoice::default(),
             None => spec.tools.clone(),

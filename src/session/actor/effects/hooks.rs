@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use crate::engine::Input;
 use crate::hooks::{HookAnswers, HookInput};
@@ -17,19 +18,22 @@ use crate::types::hook::{HookDecision, HookEvent};
 use crate::types::ids::{CallId, SessionId};
 use crate::types::message::ToolCall;
 use crate::types::permission::{Mode, Verdict, VerdictKind};
-use crate::types::tool::ToolOutcome;
+use crate::types::tool::{PathSensitivity, PreparedCall, Subject, ToolOutcome};
 
-/// The answers of hooks to calls that were prepared. A call may be prepared several times; its hooks run once.
+/// The answers of hooks to calls of the running turn. A call may be prepared several times, also at the same time; its
+/// hooks run once.
 #[derive(Clone, Default)]
-pub(in crate::session) struct HookCache(Arc<Mutex<HashMap<CallId, HookAnswers>>>);
+pub(in crate::session) struct HookCache(Arc<Mutex<HashMap<CallId, Arc<OnceCell<HookAnswers>>>>>);
 
 impl HookCache {
-    fn get(&self, call_id: CallId) -> Option<HookAnswers> {
-        lock(&self.0).get(&call_id).cloned()
+    fn cell(&self, call_id: CallId) -> Arc<OnceCell<HookAnswers>> {
+        Arc::clone(lock(&self.0).entry(call_id).or_default())
     }
 
-    fn insert(&self, call_id: CallId, answers: &HookAnswers) {
-        lock(&self.0).insert(call_id, HookAnswers { runs: Vec::new(), ..answers.clone() });
+    /// Whether a hook leaves the decision about this call to the user.
+    pub fn asks(&self, call_id: CallId) -> bool {
+        let answers = lock(&self.0).get(&call_id).and_then(|cell| cell.get().cloned());
+        answers.is_some_and(|answers| answers.decision == Some(HookDecision::Ask))
     }
 
     /// Forgets the calls of a turn that has ended.
@@ -56,16 +60,25 @@ pub(super) async fn before_call(
     call: &ToolCall,
     context: &CallContext,
 ) -> HookAnswers {
-    if let Some(known) = cache.get(call.call_id) {
-        return known;
-    }
-    let answers = found.run(&about_call(HookEvent::PreToolUse, call, context)).await;
-    cache.insert(call.call_id, &answers);
-    answers
+    let cell = cache.cell(call.call_id);
+    let mut is_first = false;
+    let answers = cell
+        .get_or_init(|| {
+            is_first = true;
+            async { found.run(&about_call(HookEvent::PreToolUse, call, context)).await }
+        })
+        .await
+        .clone();
+    if is_first { answers } else { HookAnswers { runs: Vec::new(), ..answers } }
 }
 
 /// The verdict on a call after its hooks. A rule that denies always wins; a rule that asks is not overruled.
-pub(super) fn combine(verdict: Verdict, answers: &HookAnswers, context: &CallContext) -> Verdict {
+pub(super) fn combine(
+    verdict: Verdict,
+    prepared: &PreparedCall,
+    answers: &HookAnswers,
+    context: &CallContext,
+) -> Verdict {
     let by_hook = |kind, reason: String| Verdict {
         verdict: kind,
         rule: None,
@@ -84,20 +97,41 @@ pub(super) fn combine(verdict: Verdict, answers: &HookAnswers, context: &CallCon
             by_hook(VerdictKind::Deny, why("asks, and this session never asks"))
         }
         (Some(HookDecision::Ask), VerdictKind::Allow) => by_hook(VerdictKind::Ask, why("asks")),
-        (Some(HookDecision::Allow), VerdictKind::Ask) if verdict.rule.is_none() && !context.safe_mode => {
+        (Some(HookDecision::Allow), VerdictKind::Ask)
+            if verdict.rule.is_none() && may_allow(context) && !only_user_may_allow(&prepared.subject) =>
+        {
             by_hook(VerdictKind::Allow, why("allows it"))
         }
         (Some(HookDecision::Ask | HookDecision::Allow), _) => verdict,
     }
 }
 
-/// Runs the hooks after a call and adds what they say to its result.
+/// Whether a hook may take the place of a user's answer. In plan mode and in safe mode users decide. In `bypass` only
+/// calls ask that a user must see.
+fn may_allow(context: &CallContext) -> bool {
+    !context.safe_mode && !matches!(context.mode, Mode::Plan | Mode::Bypass)
+}
+
+/// Calls that even a mode does not allow: files that programs run or that hold secrets, and tools of a server whose
+/// definition changed since a user allowed it.
+fn only_user_may_allow(subject: &Subject) -> bool {
+    match subject {
+        Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path } => {
+            path.sensitivity != PathSensitivity::Ordinary
+        }
+        Subject::Several { parts } => parts.iter().any(only_user_may_allow),
+        Subject::Mcp { is_changed, .. } => *is_changed,
+        _ => false,
+    }
+}
+
+/// Runs the hooks after a call. Returns what they add to its result.
 pub(super) async fn after_call(
     shared: &Arc<Shared>,
     call: &ToolCall,
     context: &CallContext,
-    outcome: &mut ToolOutcome,
-) -> Option<Input> {
+    outcome: &ToolOutcome,
+) -> Option<(Input, String)> {
     let found = hooks::load(shared, &context.session_context.workspace, &[HookEvent::PostToolUse]).await;
     if found.is_empty() {
         return None;
@@ -105,17 +139,16 @@ pub(super) async fn after_call(
     let output = json!({ "status": outcome.status, "output": outcome.output, "detail": outcome.detail });
     let input = HookInput { output: Some(output), ..about_call(HookEvent::PostToolUse, call, context) };
     let answers = found.run(&input).await;
-    let mut add = |heading: &str, text: &str| {
-        if !text.trim().is_empty() {
-            outcome.output.push_str(&format!("\n\n[{heading}]\n{text}"));
-        }
+    let part = |heading: &str, text: &str| match text.trim() {
+        "" => String::new(),
+        text => format!("\n\n[{heading}]\n{text}"),
     };
-    if answers.decision == Some(HookDecision::Deny) {
-        add("A hook of the user objects to this result", &answers.reason);
-    }
-    add("A hook of the user adds", &answers.context);
-    let call_id = Some(call.call_id);
-    (!answers.runs.is_empty()).then_some(Input::HooksRan { call_id, runs: answers.runs, continues: None })
+    let objects = answers.decision == Some(HookDecision::Deny);
+    let objection = if objects { answers.reason.as_str() } else { "" };
+    let text = part("A hook of the user objects to this result", objection)
+        + &part("A hook of the user adds", &answers.context);
+    let ran = Input::HooksRan { call_id: Some(call.call_id), runs: answers.runs, continues: None };
+    Some((ran, text))
 }
 
 /// An event of a session for its hooks.
@@ -160,6 +193,11 @@ impl EffectRunner {
             let runs = answers.runs;
             (!runs.is_empty()).then_some(Input::HooksRan { call_id: None, runs, continues })
         });
+    }
+
+    /// Whether a hook leaves the decision about this call to the user.
+    pub fn hook_asks(&self, call_id: CallId) -> bool {
+        self.hook_cache.asks(call_id)
     }
 
     /// Forgets the answers of hooks to the calls of the turn that has ended.

@@ -12,7 +12,7 @@ use tracing::{Instrument as _, Span, info_span};
 
 use crate::crash;
 use crate::engine::{Input, JudgedCall};
-use crate::session::actor::effects::hooks;
+use crate::session::actor::effects::hooks::{self, HookCache};
 use crate::session::actor::effects::{EffectResult, EffectRunner, PIECES};
 use crate::session::agents;
 use crate::session::call_context::CallContext;
@@ -20,7 +20,7 @@ use crate::session::effective_rules;
 use crate::session::effective_rules::EffectiveRules;
 use crate::session::hooks as session_hooks;
 use crate::session::shared::Components;
-use crate::tools::{FileState, FileVersion, SessionContext, ToolError};
+use crate::tools::{CallPreparer, FileState, FileVersion, SessionContext, ToolError};
 use crate::types::blob::{Blob, BlobRef};
 use crate::types::history::FileCheckpoint;
 use crate::types::hook::HookEvent;
@@ -56,65 +56,42 @@ impl EffectRunner {
         let given: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
         let unwanted = CancellationToken::new();
         let wanted = unwanted.clone().drop_guard();
-        let looked = tokio::task::spawn_blocking(move || {
-            let desk = runtime.block_on(components.tools.call_preparer());
-            let effective = EffectiveRules::load_blocking(&shared, &call_context, &runtime);
-            let mut session_context = effective.session_context(&components.settings, blobs, &call_context);
-            if calls.iter().any(|call| call.tool == TASK) {
-                let found = runtime.block_on(agents::load(&shared, &session_context.workspace));
-                session_context.agents = found.map(|list| list.agents).unwrap_or_default().into();
+        let first = tokio::task::spawn_blocking({
+            let (calls, unwanted) = (calls.clone(), unwanted.clone());
+            move || {
+                let desk = runtime.block_on(components.tools.call_preparer());
+                let effective = EffectiveRules::load_blocking(&shared, &call_context, &runtime);
+                let mut session_context =
+                    effective.session_context(&components.settings, blobs, &call_context);
+                if calls.iter().any(|call| call.tool == TASK) {
+                    let found = runtime.block_on(agents::load(&shared, &session_context.workspace));
+                    session_context.agents = found.map(|list| list.agents).unwrap_or_default().into();
+                }
+                let workspace = &call_context.session_context.workspace;
+                let hooks =
+                    runtime.block_on(session_hooks::load(&shared, workspace, &[HookEvent::PreToolUse]));
+                let judge = CallJudge { desk, effective, session_context, components, call_context };
+                let judged: Vec<JudgedCall> = calls
+                    .iter()
+                    .take_while(|_| !unwanted.is_cancelled())
+                    .map(|call| judge.judge(call))
+                    .collect();
+                (judge, hooks, judged)
             }
-            let look = |call: &ToolCall| {
-                let prepared = desk.prepare(call, &session_context)?;
-                Ok(effective_rules::judge_call(
-                    &effective,
-                    &components.settings,
-                    &call_context,
-                    &call.tool,
-                    prepared,
-                ))
+        });
+        let looked = tokio::spawn(async move {
+            let (judge, found, judged) = match first.await {
+                Ok(judged) => judged,
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
             };
-            let look = |call: &ToolCall| {
-                let looked = std::panic::catch_unwind(AssertUnwindSafe(|| look(call)));
-                let result = match looked {
-                    Ok(looked) => looked.map_err(|refusal: ToolError| ToolOutcome::from(refusal)),
-                    Err(_) => Err(panicked()),
-                };
-                JudgedCall { call_id: call.call_id, updated_input: None, result }
-            };
-            let workspace = &call_context.session_context.workspace;
-            let found = runtime.block_on(session_hooks::load(&shared, workspace, &[HookEvent::PreToolUse]));
-            let mut judged: Vec<JudgedCall> =
-                calls.iter().take_while(|_| !unwanted.is_cancelled()).map(|call| look(call)).collect();
             if found.is_empty() {
                 return judged;
             }
-            // Hooks of all calls run at the same time. A call that cannot run needs none.
-            let runs = calls.iter().zip(&judged).map(|(call, judged)| async {
-                let is_possible = judged.result.is_ok() && !unwanted.is_cancelled();
-                if is_possible {
-                    hooks::before_call(&found, &cache, call, &call_context).await
-                } else {
-                    Default::default()
-                }
-            });
-            let answers = runtime.block_on(futures_util::future::join_all(runs));
-            for ((call, judged), answers) in calls.iter().zip(&mut judged).zip(answers) {
-                if let Some(input) = hooks::replaced(call, &answers) {
-                    judged.result = look(&ToolCall { input: input.clone(), ..(**call).clone() }).result;
-                    judged.updated_input = Some(input);
-                }
-                if let Ok((_, verdict)) = &mut judged.result {
-                    *verdict = hooks::combine(verdict.clone(), &answers, &call_context);
-                }
-                if !answers.runs.is_empty() {
-                    let ran =
-                        Input::HooksRan { call_id: Some(call.call_id), runs: answers.runs, continues: None };
-                    // Fails if the session has ended.
-                    let _ = report.blocking_send(Box::new(ran));
-                }
+            // Hooks may take long. Here they block no thread, and they end when the preparation is dropped.
+            tokio::select! {
+                judged = with_hooks(judge, found, cache, report, calls, judged) => judged,
+                () = unwanted.cancelled() => Vec::new(),
             }
-            judged
         });
         PendingPreparation { looked, turn_id, mode, given, _wanted: wanted }
     }
@@ -153,6 +130,7 @@ impl EffectRunner {
             is_stored
         });
         let goes_on = matches!(prepared.subject, Subject::Bash { background: true, .. });
+        let after = stop.clone();
         let work = async move {
             let session_context = match prepared.subject {
                 // A command reads no files for the model. Its sandbox, if any, decides which paths it may read.
@@ -208,7 +186,13 @@ impl EffectRunner {
             // The tool continues while its output waits for the journal.
             let outcome = relayed(call_id, run, pieces, &report).await?;
             let mut outcome = outcome.unwrap_or_else(|_| panicked());
-            if let Some(ran) = hooks::after_call(&shared, &call, &call_context, &mut outcome).await {
+            let is_stopped = after.is_cancelled();
+            let ran = tokio::select! {
+                ran = hooks::after_call(&shared, &call, &call_context, &outcome) => ran,
+                () = after.cancelled(), if !is_stopped => None,
+            };
+            if let Some((ran, text)) = ran {
+                outcome.output.push_str(&text);
                 report.send(Box::new(ran)).await.ok()?;
             }
             crash::point("C14");
@@ -217,6 +201,85 @@ impl EffectRunner {
         };
         self.running.spawn(work.instrument(span));
     }
+}
+
+/// Prepares calls and judges them by the rules of one moment.
+struct CallJudge {
+    desk: CallPreparer,
+    effective: EffectiveRules,
+    session_context: SessionContext,
+    components: Arc<Components>,
+    call_context: CallContext,
+}
+
+impl CallJudge {
+    /// Blocking.
+    fn judge(&self, call: &ToolCall) -> JudgedCall {
+        let look = || {
+            let prepared = self.desk.prepare(call, &self.session_context)?;
+            let settings = &self.components.settings;
+            let (effective, context) = (&self.effective, &self.call_context);
+            Ok(effective_rules::judge_call(effective, settings, context, &call.tool, prepared))
+        };
+        let result = match std::panic::catch_unwind(AssertUnwindSafe(look)) {
+            Ok(looked) => looked.map_err(|refusal: ToolError| ToolOutcome::from(refusal)),
+            Err(_) => Err(panicked()),
+        };
+        JudgedCall { call_id: call.call_id, updated_input: None, result }
+    }
+}
+
+/// Runs the hooks of judged calls at the same time, and judges those again whose arguments they replaced. A call that
+/// cannot run needs no hooks.
+async fn with_hooks(
+    judge: CallJudge,
+    found: session_hooks::EventHooks,
+    cache: HookCache,
+    report: mpsc::Sender<Box<Input>>,
+    calls: Vec<Arc<ToolCall>>,
+    mut judged: Vec<JudgedCall>,
+) -> Vec<JudgedCall> {
+    let runs = calls.iter().zip(&judged).map(|(call, judged)| async {
+        match judged.result.is_ok() {
+            true => hooks::before_call(&found, &cache, call, &judge.call_context).await,
+            false => Default::default(),
+        }
+    });
+    let answers = futures_util::future::join_all(runs).await;
+    let changed: Vec<(usize, ToolCall)> = calls
+        .iter()
+        .zip(&answers)
+        .enumerate()
+        .filter_map(|(at, (call, answers))| {
+            Some((at, ToolCall { input: hooks::replaced(call, answers)?, ..(**call).clone() }))
+        })
+        .collect();
+    let judge = Arc::new(judge);
+    let again = tokio::task::spawn_blocking({
+        let judge = Arc::clone(&judge);
+        move || {
+            changed
+                .into_iter()
+                .map(|(at, call)| (at, judge.judge(&call).result, call.input))
+                .collect::<Vec<_>>()
+        }
+    });
+    for (at, result, input) in again.await.unwrap_or_default() {
+        judged[at].result = result;
+        judged[at].updated_input = Some(input);
+    }
+    for (judged, answers) in judged.iter_mut().zip(answers) {
+        if let Ok((prepared, verdict)) = &mut judged.result {
+            *verdict = hooks::combine(verdict.clone(), prepared, &answers, &judge.call_context);
+        }
+        if !answers.runs.is_empty() {
+            let call_id = Some(judged.call_id);
+            let ran = Input::HooksRan { call_id, runs: answers.runs, continues: None };
+            // Fails if the session has ended.
+            let _ = report.send(Box::new(ran)).await;
+        }
+    }
+    judged
 }
 
 /// The checkpoint of a file, with its content.
