@@ -125,23 +125,10 @@ impl PlanBuilder<'_> {
     /// Settles the question about a call and gives the call its result.
     pub fn settle_unknown(&mut self, call_id: CallId, choice: Choice, by: SettledBy) {
         let Some(call) = self.state.call(call_id).cloned() else { return };
-        let Stage::Unknown { request_id, said, .. } = call.stage else { return };
+        let Stage::Unknown { request_id, said, .. } = &call.stage else { return };
         let kind = QuestionKind::UnknownOutcome;
-        let call_id = Some(call_id);
-        let (choice, answers) = (Some(choice), Vec::new());
-        self.push_item(
-            call.item_id,
-            Event::QuestionResolved {
-                request_id,
-                kind,
-                call_id,
-                choice,
-                answers,
-                by,
-                child_session_id: None,
-            },
-        );
-        self.complete(call.call.call_id, unknown(&said), 0);
+        self.push_resolved(&call, *request_id, kind, (Some(choice), Vec::new()), by);
+        self.complete(call.call.call_id, unknown(said), 0);
     }
 
     /// Settles the question whether the turn continues.
@@ -234,7 +221,19 @@ impl PlanBuilder<'_> {
         answers: Vec<UserAnswer>,
         by: SettledBy,
     ) {
-        let (kind, call_id, choice) = (QuestionKind::Question, Some(call.call.call_id), None);
+        self.push_resolved(call, request_id, QuestionKind::Question, (None, answers), by);
+    }
+
+    /// Records how a question about a call ended.
+    fn push_resolved(
+        &mut self,
+        call: &Call,
+        request_id: QuestionId,
+        kind: QuestionKind,
+        (choice, answers): (Option<Choice>, Vec<UserAnswer>),
+        by: SettledBy,
+    ) {
+        let call_id = Some(call.call.call_id);
         self.push_item(
             call.item_id,
             Event::QuestionResolved {
