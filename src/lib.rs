@@ -12,6 +12,7 @@ pub mod proc;
 
 pub mod extensions;
 mod hooks;
+pub mod knowledge;
 pub mod mcp;
 pub mod model;
 #[cfg(any(test, feature = "otel"))]

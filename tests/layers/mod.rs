@@ -29,6 +29,8 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("extensions", 2, &["types", "crash"]),
     ("hooks", 2, &["types", "crash", "proc"]),
     ("mcp", 2, &["types", "crash", "sync", "proc"]),
+    // Models, embeddings and files come in through its traits.
+    ("knowledge", 2, &["types", "crash", "sync"]),
     ("tools", 3, &["types", "crash", "sync", "proc", "extensions", "mcp"]),
     ("workspace", 2, &["types", "crash", "sync", "proc", "judge"]),
     // `proc` for the parents of a peer.
@@ -112,7 +114,7 @@ const WORDS: &[(&[&str], &[&str])] = &[
     (&["engine"], &["Serialize", "Deserialize"]),
     // One writer: only a session's task appends to its journal.
     (&["rpc", "daemon"], &["JournalWriter", "journal_writer", "Append"]),
-    (&["store", "model", "tools", "workspace", "session", "client", "daemon"], &["jsonrpsee"]),
+    (&["store", "model", "tools", "workspace", "session", "client", "daemon", "knowledge"], &["jsonrpsee"]),
     (
         &["model", "tools", "workspace", "transport", "session", "rpc", "client", "daemon", "bin"],
         &["sqlx", "rusqlite"],
@@ -138,7 +140,12 @@ const WORDS: &[(&[&str], &[&str])] = &[
         ],
         &["println!", "print!", "eprintln!", "eprint!", "dbg!"],
     ),
-    (&["store", "model", "tools", "workspace", "transport", "session", "rpc"], &["SystemTime::now"]),
+    (
+        &["store", "model", "tools", "workspace", "transport", "session", "rpc", "knowledge"],
+        &["SystemTime::now"],
+    ),
+    // The store of an index is the one place with SQL; see EXCEPT.
+    (&["knowledge"], &["sqlx", "rusqlite", "reqwest", "std::fs"]),
 ];
 
 /// Files below a folder that may use a word all the same.
@@ -147,6 +154,12 @@ const EXCEPT: &[(&str, &str)] = &[
     ("tools/web/", "reqwest"),
     // The webhook: no lower layer knows who is notified of a pending request.
     ("daemon/webhook.rs", "reqwest"),
+    // One SQLite file per workspace.
+    ("knowledge/store/", "rusqlite"),
+    ("knowledge/store/", "std::fs"),
+    // The vectors over HTTP and the static ones read from a folder.
+    ("knowledge/embed/", "reqwest"),
+    ("knowledge/embed/", "std::fs"),
 ];
 
 /// Folders and words that their texts must not contain, whatever the case.
@@ -170,7 +183,7 @@ const TEXTS: &[(&[&str], &[&str])] = &[
         &["select * from", "insert into", "delete from", "create table", "pragma ", "begin immediate"],
     ),
     // Which providers there are is the models' affair.
-    (&["rpc", "session", "store", "transport"], &["anthropic", "openai"]),
+    (&["rpc", "session", "store", "transport", "knowledge"], &["anthropic", "openai"]),
 ];
 
 /// Lines of a file at most.

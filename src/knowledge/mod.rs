@@ -1,0 +1,22 @@
+//! A searchable index of a workspace: chunks of text, and a graph of entities and relations.
+//!
+//! - `store/` holds one SQLite file per workspace and is the only place with SQL. It implements [`IndexReader`].
+//! - `index/` scans files, splits them into chunks, and merges what was extracted into the graph.
+//! - `graph/` derives entities and relations from syntax trees.
+//! - `query/` answers: keywords → search → context → answer.
+//!
+//! Models, embeddings and files come in through [`LanguageModel`], [`Embedder`] and [`FileSource`]; `daemon/wiring`
+//! implements them.
+
+pub mod traits;
+pub mod types;
+
+pub use traits::{
+    CallPurpose, ChatMessage, ChatRole, Completion, Embedder, FileEntry, FileSource, FileVisit, IndexReader,
+    JobSink, LanguageModel, ModelCall, ModelUsage, QueryVector,
+};
+pub use types::{
+    CacheKind, Chunk, ChunkId, DocId, Document, DocumentSource, DocumentStatus, Edge, Entity, ErrorKind,
+    FileRefusal, Hit, IndexCounts, JobEvent, JobOutcome, JobProgress, JobStage, KnowledgeError, Level,
+    PairKey, Relation, VectorKind,
+};

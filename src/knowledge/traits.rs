@@ -1,0 +1,258 @@
+//! What the index needs from outside: a model, an embedder, files. And what a query needs from the index.
+
+use std::ops::ControlFlow;
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::types::{
+    CacheKind, Chunk, ChunkId, Edge, Entity, FileRefusal, Hit, IndexCounts, JobEvent, KnowledgeError,
+    PairKey, VectorKind,
+};
+
+/// Who says a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatRole {
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One message of a model call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatMessage {
+    /// Who says it.
+    pub role: ChatRole,
+    /// The text.
+    pub content: String,
+}
+
+impl ChatMessage {
+    /// A message of the user.
+    pub fn user(content: impl Into<String>) -> Self {
+        Self { role: ChatRole::User, content: content.into() }
+    }
+
+    /// A message of the model.
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Self { role: ChatRole::Assistant, content: content.into() }
+    }
+}
+
+/// Why the model is called. Decides the priority of the call and its text in the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallPurpose {
+    /// Keywords of a query.
+    Keywords,
+    /// The answer to a query.
+    Answer,
+    /// A summary of descriptions.
+    Summary,
+    /// Entities and relations of a chunk.
+    Extract,
+}
+
+impl CallPurpose {
+    /// Calls with a lower number go first.
+    #[must_use]
+    pub const fn priority(self) -> u8 {
+        match self {
+            CallPurpose::Keywords | CallPurpose::Answer => 5,
+            CallPurpose::Summary => 8,
+            CallPurpose::Extract => 10,
+        }
+    }
+}
+
+/// One model call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelCall {
+    /// Why.
+    pub purpose: CallPurpose,
+    /// The system prompt.
+    pub system: String,
+    /// The messages; the last one is the user's.
+    pub messages: Vec<ChatMessage>,
+    /// The answer shall be one JSON object, if the provider can force that.
+    pub json: bool,
+}
+
+/// What a call used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModelUsage {
+    /// Tokens in, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens out.
+    pub output_tokens: u64,
+    /// Price in micro-dollars; 0 if unknown.
+    pub cost_usd_micros: u64,
+}
+
+/// A complete answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// Its text.
+    pub text: String,
+    /// What it used.
+    pub usage: ModelUsage,
+    /// The model stopped at its length limit. Such an answer is used, but not cached.
+    pub truncated: bool,
+}
+
+/// A model. Errors have the kind `Model`, or `Cancelled` when `cancel` fired.
+pub trait LanguageModel: Send + Sync {
+    /// Provider, model and parameters, as far as they change answers: a part of cache keys.
+    fn identity(&self) -> String;
+
+    /// Calls the model and waits for the whole answer.
+    fn complete(
+        &self,
+        call: ModelCall,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'_, Result<Completion, KnowledgeError>>;
+
+    /// Calls the model and sends each part of the answer as it arrives. The parts joined are the answer's text. A receiver
+    /// that is gone counts as cancelled.
+    fn stream(
+        &self,
+        call: ModelCall,
+        deltas: mpsc::Sender<String>,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'_, Result<Completion, KnowledgeError>>;
+}
+
+/// Turns texts into vectors.
+pub trait Embedder: Send + Sync {
+    /// Stored with each vector. Vectors of another model are stale.
+    fn model_id(&self) -> String;
+
+    /// Length of its vectors; `None` until the first reply tells.
+    fn dimension(&self) -> Option<usize>;
+
+    /// Texts in one call of [`Embedder::embed`] at most.
+    fn batch_size(&self) -> usize {
+        64
+    }
+
+    /// One vector per text, in order, of equal length. Errors have the kind `Embedder`.
+    fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, KnowledgeError>>;
+}
+
+/// A file that a walk found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileEntry {
+    /// Path relative to the workspace, with `/`.
+    pub path: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Time of the last change in nanoseconds since the Unix epoch.
+    pub modified_ns: i64,
+}
+
+/// What a walk calls for each file. `Break` ends the walk.
+pub type FileVisit<'a> = dyn FnMut(FileEntry) -> ControlFlow<()> + 'a;
+
+/// The files of one workspace, opened with the checks of the tools. Both calls block.
+pub trait FileSource: Send + Sync {
+    /// Visits the regular files below these paths (all if empty) in any order, each once. Honours ignore files. Leaves out
+    /// sensitive paths, links, and everything outside the workspace.
+    fn walk(&self, paths: &[String], visit: &mut FileVisit<'_>) -> Result<(), KnowledgeError>;
+
+    /// The content of a file of at most `max_bytes`.
+    fn read(&self, path: &str, max_bytes: u64) -> Result<Vec<u8>, FileRefusal>;
+}
+
+/// Where an index job reports. Called on the job's own task; must not block.
+pub trait JobSink: Send + Sync {
+    /// Takes one event.
+    fn emit(&self, event: JobEvent);
+}
+
+/// What a query reads: one snapshot of the index, the same for all calls on one reader. Its calls block.
+///
+/// Results depend on the index alone: equal scores are ordered by key. Lists keep the order of the given keys; keys that
+/// do not exist are skipped unless said otherwise.
+pub trait IndexReader {
+    /// Rises with each change of the index.
+    fn generation(&self) -> Result<u64, KnowledgeError>;
+
+    /// Number of rows.
+    fn counts(&self) -> Result<IndexCounts, KnowledgeError>;
+
+    /// Full-text search over names and descriptions of entities. Best first.
+    fn search_entities(&self, text: &str, k: usize) -> Result<Vec<Hit<String>>, KnowledgeError>;
+
+    /// Full-text search over key words, ends and descriptions of relations. Best first.
+    fn search_relations(&self, text: &str, k: usize) -> Result<Vec<Hit<PairKey>>, KnowledgeError>;
+
+    /// Full-text search over path, symbol and text of chunks. Best first.
+    fn search_chunks(&self, text: &str, k: usize) -> Result<Vec<Hit<ChunkId>>, KnowledgeError>;
+
+    /// The nearest entities by cosine similarity, at least `min_cosine`. Empty if there are no vectors of this model.
+    fn nearest_entities(
+        &self,
+        query: &QueryVector,
+        k: usize,
+        min_cosine: f32,
+    ) -> Result<Vec<Hit<String>>, KnowledgeError>;
+
+    /// The same for relations.
+    fn nearest_relations(
+        &self,
+        query: &QueryVector,
+        k: usize,
+        min_cosine: f32,
+    ) -> Result<Vec<Hit<PairKey>>, KnowledgeError>;
+
+    /// The same for chunks.
+    fn nearest_chunks(
+        &self,
+        query: &QueryVector,
+        k: usize,
+        min_cosine: f32,
+    ) -> Result<Vec<Hit<ChunkId>>, KnowledgeError>;
+
+    /// Cosine similarity of these chunks; `None` for a chunk without a vector of this model. As long as `chunks`.
+    fn similarities(
+        &self,
+        query: &QueryVector,
+        chunks: &[ChunkId],
+    ) -> Result<Vec<Option<f32>>, KnowledgeError>;
+
+    /// Whether there are vectors of this kind that another model made, or rows without one.
+    fn has_stale_vectors(&self, kind: VectorKind, model: &str) -> Result<bool, KnowledgeError>;
+
+    /// These entities, with their degrees.
+    fn entities(&self, names: &[String]) -> Result<Vec<Entity>, KnowledgeError>;
+
+    /// All relations of these entities, each once, ordered by rank, weight (both descending) and pair.
+    fn edges_of(&self, names: &[String]) -> Result<Vec<Edge>, KnowledgeError>;
+
+    /// These relations with the degrees of their ends.
+    fn relations(&self, pairs: &[PairKey]) -> Result<Vec<Edge>, KnowledgeError>;
+
+    /// These chunks.
+    fn chunks(&self, ids: &[ChunkId]) -> Result<Vec<Chunk>, KnowledgeError>;
+
+    /// The source chunks of each entity in the order of its list. As long as `names`; empty for unknown names.
+    fn entity_chunks(&self, names: &[String]) -> Result<Vec<Vec<ChunkId>>, KnowledgeError>;
+
+    /// The source chunks of each relation. As long as `pairs`.
+    fn relation_chunks(&self, pairs: &[PairKey]) -> Result<Vec<Vec<ChunkId>>, KnowledgeError>;
+
+    /// A cached answer.
+    fn cached(&self, kind: CacheKind, key: &str) -> Result<Option<String>, KnowledgeError>;
+}
+
+/// An embedded text, with the model that embedded it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryVector {
+    /// [`Embedder::model_id`].
+    pub model: String,
+    /// The vector, of any length of its norm.
+    pub values: Vec<f32>,
+}
