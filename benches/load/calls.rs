@@ -116,10 +116,10 @@ fn measure(name: &str, level: LevelSetting) -> Outcome<()> {
         cpu.push(daemon.cpu()?.saturating_sub(before).as_secs_f64() * 1e3 / f64::from(CALLS));
     }
     daemon.stop()?;
-    Figure::of(&format!("B8 a call, level {name}"), "ms", &calls)
+    Figure::new(&format!("B8 a call, level {name}"), "ms", &calls)
         .beside("ms spawn + 3 fdatasyncs", machine.median())
         .print();
-    Figure::of(&format!("B8 ours in it, level {name}"), "ms", &ours).target(Target::AtMost(OURS_MS)).print();
-    Figure::of(&format!("B8 daemon CPU a call, level {name}"), "ms", &cpu).print();
+    Figure::new(&format!("B8 ours in it, level {name}"), "ms", &ours).target(Target::AtMost(OURS_MS)).print();
+    Figure::new(&format!("B8 daemon CPU a call, level {name}"), "ms", &cpu).print();
     Ok(())
 }

@@ -155,8 +155,8 @@ impl Client {
     }
 
     /// Follows stamped answers until so many turns are completed.
-    pub fn watch(&mut self, turns: usize) -> Outcome<Seen> {
-        let mut seen = Seen::default();
+    pub fn watch(&mut self, turns: usize) -> Outcome<DeltaTimes> {
+        let mut seen = DeltaTimes::default();
         while seen.completed < turns {
             let line = self.next()?;
             let now = micros();
@@ -303,7 +303,7 @@ impl Host {
 
 /// What a client saw of stamped answers.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct DeltaTimes {
     /// When each delta was sent and how long it took, in microseconds.
     pub deltas: Vec<(u64, u64)>,
     pub completed: usize,

@@ -34,11 +34,11 @@ fn measure(place: &Place, name: &str, short: &str, target_ms: f64) -> Outcome<()
         cpu.push_ms(daemon.cpu()?);
         daemon.stop()?;
     }
-    Figure::of(name, "ms", &starts)
+    Figure::new(name, "ms", &starts)
         .beside("ms spawn of true", spawns.median())
         .target(Target::AtMost(target_ms))
         .print();
-    Figure::of(&format!("B1 CPU of that, {short}"), "ms", &cpu).print();
+    Figure::new(&format!("B1 CPU of that, {short}"), "ms", &cpu).print();
     place.tell_stages()?;
     let mut told: Vec<(String, Sample)> = Vec::new();
     for _ in 0..TOLD {
@@ -55,7 +55,7 @@ fn measure(place: &Place, name: &str, short: &str, target_ms: f64) -> Outcome<()
         }
     }
     for (stage, sample) in &told {
-        Figure::of(&format!("B1 after main: {stage}, {short}"), "ms", sample).print();
+        Figure::new(&format!("B1 after main: {stage}, {short}"), "ms", sample).print();
     }
     Ok(())
 }

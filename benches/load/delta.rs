@@ -48,7 +48,7 @@ pub fn run() -> Outcome<()> {
         cpu.push(daemon.cpu()?.saturating_sub(before).as_secs_f64() * 1e6 / DELTAS as f64);
     }
     daemon.stop()?;
-    Figure::of(&format!("B4 model byte to event, {} at 100/s", events.len()), "ms", &events)
+    Figure::new(&format!("B4 model byte to event, {} at 100/s", events.len()), "ms", &events)
         .beside("ms bare TCP read", reads.median())
         .target(Target::AtMost(0.3))
         .print();
@@ -56,6 +56,6 @@ pub fn run() -> Outcome<()> {
         .beside("ms bare TCP read, p99", reads.quantile(0.99))
         .target(Target::AtMost(1.0))
         .print();
-    Figure::of("B4 daemon CPU per delta at 100/s", "us", &cpu).print();
+    Figure::new("B4 daemon CPU per delta at 100/s", "us", &cpu).print();
     Ok(())
 }

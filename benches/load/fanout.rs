@@ -72,12 +72,12 @@ pub fn run() -> Outcome<()> {
         raw.push(bare::fan_out(CLIENTS, BLOCKS * 3, line_bytes)?);
     }
     daemon.stop()?;
-    Figure::of("B7 fan-out to 100 clients, events in all", "events/s", &speeds)
+    Figure::new("B7 fan-out to 100 clients, events in all", "events/s", &speeds)
         .beside("lines/s over bare sockets", raw.median())
         .target(Target::AtLeast(SPEED))
         .print();
-    Figure::of("B7 daemon CPU per event and client", "us", &cpu).print();
-    Figure::of("B7 the same session with one client", "events/s", &alone).print();
+    Figure::new("B7 daemon CPU per event and client", "us", &cpu).print();
+    Figure::new("B7 the same session with one client", "events/s", &alone).print();
     println!("# B7: a line has {line_bytes} bytes");
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::compare::Ratio;
 pub struct Sample(Vec<f64>);
 
 impl Sample {
-    pub fn of(values: &[f64]) -> Self {
+    pub fn new(values: &[f64]) -> Self {
         Self(values.to_vec())
     }
 
@@ -71,7 +71,7 @@ pub struct Figure<'a> {
 
 impl<'a> Figure<'a> {
     /// The median of a sample with its range.
-    pub fn of(name: &'a str, unit: &'a str, sample: &Sample) -> Self {
+    pub fn new(name: &'a str, unit: &'a str, sample: &Sample) -> Self {
         let values = (sample.median(), sample.least(), sample.most());
         Self { name, unit, values, reference: None, target: Target::Open }
     }

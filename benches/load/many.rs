@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Outcome;
 use super::bare;
-use super::client::{Client, Seen};
+use super::client::{Client, DeltaTimes};
 use super::daemon::Place;
 use super::figures::{Figure, Sample, Target};
 use super::model::{Model, Script};
@@ -33,7 +33,7 @@ pub fn run() -> Outcome<()> {
         }
         clients.push((client, sessions));
     }
-    let bare = Sample::of(&bare::many(model.address, SESSIONS, Duration::from_secs(3))?);
+    let bare = Sample::new(&bare::many(model.address, SESSIONS, Duration::from_secs(3))?);
 
     let (mut p99, mut median, mut most) = (Sample::default(), Sample::default(), Sample::default());
     let (mut cpu, mut memory) = (Sample::default(), Sample::default());
@@ -43,10 +43,12 @@ pub fn run() -> Outcome<()> {
         let mut watching = Vec::new();
         for (mut client, sessions) in clients.drain(..) {
             client.submit_all(&sessions)?;
-            watching.push(std::thread::spawn(move || -> Result<(Client, Vec<String>, Seen), String> {
-                let seen = client.watch(sessions.len()).map_err(|error| error.to_string())?;
-                Ok((client, sessions, seen))
-            }));
+            watching.push(std::thread::spawn(
+                move || -> Result<(Client, Vec<String>, DeltaTimes), String> {
+                    let seen = client.watch(sessions.len()).map_err(|error| error.to_string())?;
+                    Ok((client, sessions, seen))
+                },
+            ));
         }
         for _ in 0..SESSIONS {
             model.arrival()?;
@@ -80,13 +82,13 @@ pub fn run() -> Outcome<()> {
         memory.push(daemon.resident_mb()?);
     }
     daemon.stop()?;
-    Figure::of("B6 1,000 sessions at 20/s: p99 of a delta", "ms", &p99)
+    Figure::new("B6 1,000 sessions at 20/s: p99 of a delta", "ms", &p99)
         .beside("ms bare TCP readers, p99", bare.quantile(0.99))
         .target(Target::AtMost(50.0))
         .print();
-    Figure::of("B6 median of a delta", "ms", &median).beside("ms bare TCP readers", bare.median()).print();
-    Figure::of("B6 slowest delta of a round", "ms", &most).print();
-    Figure::of("B6 resident memory", "MB", &memory).target(Target::AtMost(300.0)).print();
-    Figure::of("B6 daemon CPU per delta", "us", &cpu).print();
+    Figure::new("B6 median of a delta", "ms", &median).beside("ms bare TCP readers", bare.median()).print();
+    Figure::new("B6 slowest delta of a round", "ms", &most).print();
+    Figure::new("B6 resident memory", "MB", &memory).target(Target::AtMost(300.0)).print();
+    Figure::new("B6 daemon CPU per delta", "us", &cpu).print();
     Ok(())
 }

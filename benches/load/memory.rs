@@ -35,8 +35,8 @@ pub fn run() -> Outcome<()> {
         private.push(daemon.private_mb()?);
         daemon.stop()?;
     }
-    Figure::of("B2 resident, 1.5 s after the start", "MB", &fresh).target(Target::AtMost(15.0)).print();
-    Figure::of("B2 of that no page of a file", "MB", &private).print();
+    Figure::new("B2 resident, 1.5 s after the start", "MB", &fresh).target(Target::AtMost(15.0)).print();
+    Figure::new("B2 of that no page of a file", "MB", &private).print();
 
     let daemon = place.start()?;
     Figure::number("B2 CPU while idle", "%", idle(&daemon)?).target(Target::AtMost(0.05)).print();

@@ -72,12 +72,12 @@ pub fn run() -> Outcome<()> {
         cpu.push_ms(daemon.cpu()?);
         daemon.kill()?;
     }
-    Figure::of("B11 restart after kill -9, 1,000 open: ready", "ms", &ready)
+    Figure::new("B11 restart after kill -9, 1,000 open: ready", "ms", &ready)
         .beside("ms spawn of true", spawns.median())
         .target(Target::AtMost(300.0))
         .print();
-    Figure::of("B11 until all 1,000 are picked up", "ms", &recovered).print();
-    Figure::of("B11 daemon CPU until 500 asked the model again", "ms", &cpu).print();
+    Figure::new("B11 until all 1,000 are picked up", "ms", &recovered).print();
+    Figure::new("B11 daemon CPU until 500 asked the model again", "ms", &cpu).print();
     println!("# B11: open means 500 turns that wait for a silent model, 500 that wait for a permission");
     Ok(())
 }

@@ -46,18 +46,18 @@ pub fn run() -> Outcome<()> {
         daemon.stop()?;
     }
     println!("# B10: {ITEMS} items are {events} events");
-    Figure::of("B10 first event, from the end, cold daemon", "ms", &end)
+    Figure::new("B10 first event, from the end, cold daemon", "ms", &end)
         .beside("ms read of the rows, bare", bare.median())
         .target(Target::AtMost(TARGET_MS))
         .print();
-    Figure::of("B10 first event, from the start, cold daemon", "ms", &start)
+    Figure::new("B10 first event, from the start, cold daemon", "ms", &start)
         .beside("ms read of the rows, bare", bare.median())
         .target(Target::AtMost(TARGET_MS))
         .print();
-    Figure::of("B10 first event, from the start, loaded session", "ms", &loaded)
+    Figure::new("B10 first event, from the start, loaded session", "ms", &loaded)
         .target(Target::AtMost(TARGET_MS))
         .print();
-    Figure::of("B10 daemon CPU of the first of these", "ms", &cpu).print();
+    Figure::new("B10 daemon CPU of the first of these", "ms", &cpu).print();
     Ok(())
 }
 

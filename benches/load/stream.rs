@@ -70,11 +70,11 @@ fn measure(model: &Model, place: &Place, daemon: &Daemon, deltas: usize, chunks:
     let how = if chunks == Chunks::Single { ", a chunk each" } else { "" };
     // Below this many the turn's own syncs are most of the time.
     let counts = deltas >= 20_000;
-    Figure::of(&format!("B5 one stream, {deltas} deltas{how}"), "deltas/s", &speeds)
+    Figure::new(&format!("B5 one stream, {deltas} deltas{how}"), "deltas/s", &speeds)
         .beside("bare reader", bare.median())
         .target(if counts { Target::AtLeast(SPEED) } else { Target::Open })
         .print();
-    Figure::of(&format!("B5 daemon CPU per delta, {deltas}{how}"), "us", &cpu)
+    Figure::new(&format!("B5 daemon CPU per delta, {deltas}{how}"), "us", &cpu)
         .target(if counts { Target::AtMost(CPU_US) } else { Target::Open })
         .print();
     Ok(seconds.median())

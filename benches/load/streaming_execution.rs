@@ -59,11 +59,11 @@ pub fn run() -> Outcome<()> {
         ratios.push(both[0] / both[1]);
     }
     daemon.stop()?;
-    Figure::of("streaming execution, a turn with 3 slow calls", "ms", &with)
+    Figure::new("streaming execution, a turn with 3 slow calls", "ms", &with)
         .beside("ms switched off", without.median())
         .print();
     Figure::number("streaming execution, time saved", "ms", without.median() - with.median()).print();
-    Figure::of("streaming execution, ratio", "", &ratios).target(Target::AtMost(0.9)).print();
+    Figure::new("streaming execution, ratio", "", &ratios).target(Target::AtMost(0.9)).print();
     println!(
         "# streaming execution: the model writes for {:.1} s",
         PAUSE.as_secs_f64() * pieces.len() as f64

@@ -43,7 +43,7 @@ pub fn run() -> Outcome<()> {
         over.push(took.as_secs_f64() * 1e3 - sync.as_secs_f64() * 1e3);
     }
     daemon.stop()?;
-    Figure::of(&format!("B3 submit to model, warm, {} turns", submits.len()), "ms", &submits)
+    Figure::new(&format!("B3 submit to model, warm, {} turns", submits.len()), "ms", &submits)
         .beside("ms fdatasync of 4 KiB", syncs.median())
         .target(Target::AtMost(syncs.median() + 0.7))
         .print();
@@ -51,9 +51,9 @@ pub fn run() -> Outcome<()> {
         .target(Target::AtMost(0.7))
         .print();
     Figure::number("B3 least less the fdatasync's least", "ms", submits.least() - syncs.least()).print();
-    Figure::of("B3 submit to turn.completed, 3 deltas", "ms", &answered)
+    Figure::new("B3 submit to turn.completed, 3 deltas", "ms", &answered)
         .beside("ms fdatasync of 4 KiB", syncs.median())
         .print();
-    Figure::of("B3 daemon CPU of such a turn", "ms", &cpu).print();
+    Figure::new("B3 daemon CPU of such a turn", "ms", &cpu).print();
     Ok(())
 }

@@ -174,7 +174,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     wiring::components(&config, &places, &found)?;
     #[cfg(feature = "otel")]
     wiring::telemetry(&config, &env)?;
-    let ways = notifier::NotifyChannels::of(&config)?;
+    let ways = notifier::NotifyChannels::from_config(&config)?;
     paths::make_private(&places.data_dir)?;
     let lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
     let instance = orphans::instance(&places.data_dir)?;

@@ -37,7 +37,7 @@ impl NotifyChannels {
     ///
     /// # Errors
     /// The address is invalid. The error names file and line, but not the address.
-    pub(super) fn of(config: &Config) -> Result<Self, ConfigError> {
+    pub(super) fn from_config(config: &Config) -> Result<Self, ConfigError> {
         let given = &config.permissions.unattended;
         let hook = match given.notify_url.as_deref().map(str::trim).filter(|url| !url.is_empty()) {
             Some(url) => Some(Webhook::parse(url).map_err(|why| {

@@ -73,7 +73,7 @@ impl Reloader {
     ) -> Result<(Config, notifier::NotifyChannels, ReloadReply), DaemonError> {
         let env = |name: &str| std::env::var(name).ok();
         let config = Config::load(&env, self.flag.clone())?;
-        let ways = notifier::NotifyChannels::of(&config)?;
+        let ways = notifier::NotifyChannels::from_config(&config)?;
         let found = self.found.clone().with_sandboxes(&config).await;
         let components = wiring::components(&config, &self.places, &found)?;
         let Changes { at_once: changed, after_restart: needs_restart } =

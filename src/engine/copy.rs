@@ -95,7 +95,7 @@ pub struct CopyLimits {
 impl CopyLimits {
     /// The limits of a source with these settings.
     #[must_use]
-    pub fn of(spec: &SessionSpec) -> Self {
+    pub fn from_spec(spec: &SessionSpec) -> Self {
         let SessionSpec { mode, safe_mode, additional_dirs, .. } = spec;
         Self { mode: *mode, safe_mode: *safe_mode, additional_dirs: additional_dirs.clone() }
     }

@@ -65,15 +65,15 @@ pub(super) fn optional_list<'de, D: Deserializer<'de>>(
 ) -> Result<Option<Vec<String>>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Given {
+    enum ListValue {
         Nothing(()),
         One(String),
         Many(Vec<String>),
     }
-    match Given::deserialize(deserializer) {
-        Ok(Given::Nothing(())) => Ok(None),
-        Ok(Given::One(text)) => Ok(Some(split_list(&text))),
-        Ok(Given::Many(list)) => Ok(Some(list)),
+    match ListValue::deserialize(deserializer) {
+        Ok(ListValue::Nothing(())) => Ok(None),
+        Ok(ListValue::One(text)) => Ok(Some(split_list(&text))),
+        Ok(ListValue::Many(list)) => Ok(Some(list)),
         Err(_) => Err(de::Error::custom("expected a text or a list of texts")),
     }
 }

@@ -17,11 +17,11 @@ const MAX_ENTRIES: usize = 20_000;
 #[derive(Default)]
 pub struct Approvals {
     path: Option<PathBuf>,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<DigestsByServer>>,
 }
 
 /// Workspace → tool → digest.
-type Known = BTreeMap<String, BTreeMap<String, String>>;
+type DigestsByServer = BTreeMap<String, BTreeMap<String, String>>;
 
 impl Approvals {
     /// The digests of this file. It is read at the first use.
@@ -59,7 +59,7 @@ impl Approvals {
         write_private(path, &serde_json::to_vec(known).map_err(io::Error::other)?)
     }
 
-    fn load<'k>(&self, known: &'k mut Option<Known>) -> &'k mut Known {
+    fn load<'k>(&self, known: &'k mut Option<DigestsByServer>) -> &'k mut DigestsByServer {
         known.get_or_insert_with(|| {
             let text = self.path.as_ref().and_then(|path| fs::read(path).ok());
             let read = text.map(|text| serde_json::from_slice(&text));
@@ -67,9 +67,9 @@ impl Approvals {
                 Some(Ok(known)) => known,
                 Some(Err(error)) => {
                     tracing::warn!(%error, "the record of approved MCP tools is damaged and begins again");
-                    Known::default()
+                    DigestsByServer::default()
                 }
-                None => Known::default(),
+                None => DigestsByServer::default(),
             }
         })
     }

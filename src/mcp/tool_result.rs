@@ -112,13 +112,13 @@ mod tests {
 
     use super::*;
 
-    fn of(value: Value) -> ToolAnswer {
+    fn parse_answer(value: Value) -> ToolAnswer {
         answer(serde_json::from_value(value).expect("a result"))
     }
 
     #[test]
     fn tool_result_gives_text_pictures_and_structure() {
-        let result = of(json!({"content": [
+        let result = parse_answer(json!({"content": [
             {"type": "text", "text": "one"},
             {"type": "image", "data": "AAEC", "mimeType": "image/png"},
             {"type": "resource", "resource": {"uri": "file:///x", "text": "two"}},
@@ -131,10 +131,11 @@ mod tests {
 
     #[test]
     fn structured_result_without_text_is_shown_as_json() {
-        let result = of(json!({"content": [], "structuredContent": {"a": 1}, "isError": true}));
+        let result = parse_answer(json!({"content": [], "structuredContent": {"a": 1}, "isError": true}));
         assert_eq!((result.text.as_str(), result.is_error), (r#"{"a":1}"#, true));
         assert_eq!(result.structured, Some(json!({"a": 1})));
-        let both = of(json!({"content": [{"type": "text", "text": "x"}], "structuredContent": {"a": 1}}));
+        let both =
+            parse_answer(json!({"content": [{"type": "text", "text": "x"}], "structuredContent": {"a": 1}}));
         assert_eq!(both.text, "x");
     }
 }

@@ -5,7 +5,7 @@ use super::testing::{assert_deltas_tell_the_reply, read_pieces};
 use crate::model::stream::sse::{Event, Parser, TooLong};
 
 /// Events as name and data, and whether the parser gave up after them.
-type Told = (Vec<(Vec<u8>, Vec<u8>)>, bool);
+type ParsedEvents = (Vec<(Vec<u8>, Vec<u8>)>, bool);
 
 /// Server-sent events: any bytes, cut anywhere, give the events that the standard defines, and the parser's
 /// memory is bounded. The first byte is the limit on an event, the second selects how the rest is cut.
@@ -15,13 +15,13 @@ pub fn sse(data: &[u8]) {
     let [limit, size, bytes @ ..] = data else { return };
     let limit = usize::from(*limit) + 1;
     let expected = slow(bytes, limit);
-    assert_eq!(told(limit, [bytes]), expected, "in one piece");
+    assert_eq!(parse_chunks(limit, [bytes]), expected, "in one piece");
     for size in [1, usize::from(*size) + 1] {
-        assert_eq!(told(limit, bytes.chunks(size)), expected, "cut into pieces of {size}");
+        assert_eq!(parse_chunks(limit, bytes.chunks(size)), expected, "cut into pieces of {size}");
     }
 }
 
-fn told<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Told {
+fn parse_chunks<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> ParsedEvents {
     let mut parser = Parser::with_limit(limit);
     let mut seen = Vec::new();
     let mut keep = |event: Event<'_>| {
@@ -40,7 +40,7 @@ fn told<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Told {
 
 /// The standard (WHATWG HTML, 9.2.6 "Interpreting an event stream"), applied to the complete text. Two
 /// additions: the limit, and the end of the stream also ends an event.
-fn slow(bytes: &[u8], limit: usize) -> Told {
+fn slow(bytes: &[u8], limit: usize) -> ParsedEvents {
     let mut lines: Vec<Vec<u8>> = vec![Vec::new()];
     let mut before = 0;
     for byte in bytes.iter().chain(b"\n\n") {

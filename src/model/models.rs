@@ -329,7 +329,7 @@ impl Models {
             Some(cache) if !address.store && !request.is_repeated => {
                 let to = RequestTarget { is_vendor: address.is_vendor, ..RequestTarget::default() };
                 let body = address.api.body(request, &settings, to, &self.inner.request_cache)?;
-                let key = CacheKey::of(name, &address.url, &headers, &body);
+                let key = CacheKey::from_request(name, &address.url, &headers, &body);
                 if let Some(reply) = cache.get(key, Instant::now()) {
                     send_batch(deltas(&reply), out).await?;
                     return Ok(reply);

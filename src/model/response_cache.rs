@@ -30,7 +30,7 @@ pub(super) struct Key([u8; 32]);
 
 impl Key {
     /// The key of one request.
-    pub(super) fn of(provider: &str, url: &Url, headers: &HeaderMap, body: &[u8]) -> Self {
+    pub(super) fn from_request(provider: &str, url: &Url, headers: &HeaderMap, body: &[u8]) -> Self {
         let mut digest = Sha256::new();
         // Each part is preceded by its length, so that two requests cannot collide by shifted boundaries.
         let mut add = |part: &[u8]| {
@@ -105,13 +105,13 @@ impl Cache {
 
 /// Approximate memory size of the answer.
 fn size(reply: &ModelReply) -> usize {
-    let of = |block: &ReplyBlock| match block {
+    let block_bytes = |block: &ReplyBlock| match block {
         ReplyBlock::Text(text) | ReplyBlock::RedactedThinking(text) => text.len(),
         ReplyBlock::Thinking { text, signature } => text.len() + signature.as_ref().map_or(0, String::len),
         // JSON values with small parts need several times the memory of their text.
         ReplyBlock::ToolCall { tool, input, .. } => tool.len() + 8 * arguments(input).len(),
     };
-    256 + reply.content.iter().map(|block| of(block) + 64).sum::<usize>()
+    256 + reply.content.iter().map(|block| block_bytes(block) + 64).sum::<usize>()
 }
 
 fn arguments(input: &Result<serde_json::Value, (String, String)>) -> String {
@@ -166,7 +166,12 @@ mod tests {
     }
 
     fn key(n: usize) -> Key {
-        Key::of("p", &Url::parse("http://host/v1").unwrap(), &HeaderMap::new(), n.to_string().as_bytes())
+        Key::from_request(
+            "p",
+            &Url::parse("http://host/v1").unwrap(),
+            &HeaderMap::new(),
+            n.to_string().as_bytes(),
+        )
     }
 
     #[test]
@@ -222,14 +227,14 @@ mod tests {
         let url = |text| Url::parse(text).unwrap();
         let headers =
             |key: &str| HeaderMap::from_iter([(reqwest::header::AUTHORIZATION, key.parse().unwrap())]);
-        let known = Key::of("p", &url("http://host/v1"), &headers("a"), b"body");
-        assert_eq!(known, Key::of("p", &url("http://host/v1"), &headers("a"), b"body"));
+        let known = Key::from_request("p", &url("http://host/v1"), &headers("a"), b"body");
+        assert_eq!(known, Key::from_request("p", &url("http://host/v1"), &headers("a"), b"body"));
         for other in [
-            Key::of("q", &url("http://host/v1"), &headers("a"), b"body"),
-            Key::of("p", &url("http://host/v2"), &headers("a"), b"body"),
-            Key::of("p", &url("http://host/v1"), &headers("b"), b"body"),
-            Key::of("p", &url("http://host/v1"), &HeaderMap::new(), b"body"),
-            Key::of("p", &url("http://host/v1"), &headers("a"), b"body "),
+            Key::from_request("q", &url("http://host/v1"), &headers("a"), b"body"),
+            Key::from_request("p", &url("http://host/v2"), &headers("a"), b"body"),
+            Key::from_request("p", &url("http://host/v1"), &headers("b"), b"body"),
+            Key::from_request("p", &url("http://host/v1"), &HeaderMap::new(), b"body"),
+            Key::from_request("p", &url("http://host/v1"), &headers("a"), b"body "),
         ] {
             assert_ne!(known, other);
         }

@@ -59,7 +59,7 @@ pub struct Watcher {
 impl Watcher {
     /// Queues a committed event if it is relevant and the queue has space.
     pub fn saw(&self, envelope: &Envelope) {
-        if let Some(mark) = Mark::of(envelope)
+        if let Some(mark) = Mark::from_envelope(envelope)
             && self.marks.try_send(mark).is_err()
         {
             self.left_out.fetch_add(1, Ordering::Relaxed);

@@ -96,7 +96,7 @@ struct Ended {
 }
 
 impl Ended {
-    fn of(result: &TurnResult) -> Self {
+    fn from_result(result: &TurnResult) -> Self {
         use crate::types::session::Subtype;
         Self {
             subtype: result.subtype.name(),
@@ -117,7 +117,7 @@ impl Ended {
 
 impl Mark {
     /// Extracts the relevant data of an event; `None` if there is none.
-    pub fn of(envelope: &Envelope) -> Option<Self> {
+    pub fn from_envelope(envelope: &Envelope) -> Option<Self> {
         let what = match &envelope.event {
             Event::TurnStarted { options } => {
                 What::TurnBegan { model: options.model.clone().unwrap_or_default() }
@@ -149,7 +149,9 @@ impl Mark {
                 code: code.clone(),
                 took_ms: *duration_ms,
             },
-            Event::TurnCompleted { result } => What::TurnEnded { result: Box::new(Ended::of(result)) },
+            Event::TurnCompleted { result } => {
+                What::TurnEnded { result: Box::new(Ended::from_result(result)) }
+            }
             _ => return None,
         };
         let (session_id, seq, at) = (envelope.session_id, envelope.seq, envelope.at_ms);
@@ -160,13 +162,13 @@ impl Mark {
 /// The open turns, and the metrics of all turns.
 #[derive(Debug)]
 pub(super) struct Spans {
-    open: HashMap<SessionId, Open>,
+    open: HashMap<SessionId, OpenTurn>,
     pub tokens: Histogram,
     pub durations: Histogram,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenTurn {
     model: String,
     called_at: Option<Timestamp>,
 }
@@ -200,7 +202,7 @@ impl Spans {
         match what {
             What::TurnBegan { model } => {
                 if self.open.len() < OPEN {
-                    self.open.insert(session_id, Open { model, called_at: None });
+                    self.open.insert(session_id, OpenTurn { model, called_at: None });
                 }
                 None
             }

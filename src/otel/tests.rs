@@ -84,7 +84,7 @@ fn turn() -> Vec<Envelope> {
 fn every_call_creates_one_span_under_turn() {
     let mut spans = Spans::new();
     let made: Vec<_> =
-        turn().iter().filter_map(Mark::of).filter_map(|mark| spans.handle_mark(mark)).collect();
+        turn().iter().filter_map(Mark::from_envelope).filter_map(|mark| spans.handle_mark(mark)).collect();
     let names: Vec<_> =
         made.iter().map(|span| (span.name.as_str(), span.start.0, span.end.0, span.is_error)).collect();
     assert_eq!(

@@ -36,7 +36,7 @@ pub struct Entry {
 /// The file as it is serialised.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct PolicyFile {
     version: u32,
     /// The workspace's real path; absent in the file for all workspaces.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -58,7 +58,7 @@ impl Policy {
     ///
     /// # Errors
     /// A rule is invalid.
-    pub(super) fn of(entries: Vec<Entry>) -> Result<Self, String> {
+    pub(super) fn from_entries(entries: Vec<Entry>) -> Result<Self, String> {
         let mut rules = Rules::default();
         for entry in &entries {
             let rule: Rule = entry.rule.parse().map_err(|error| format!("{error}"))?;
@@ -76,7 +76,7 @@ impl Policy {
     /// # Errors
     /// A reason for the user why the file is invalid.
     pub(super) fn read(text: &str, workspace: Option<&Path>) -> Result<Self, String> {
-        let written: Written = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let written: PolicyFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if written.version != VERSION {
             return Err(format!("its version is {}, and this daemon knows {VERSION}", written.version));
         }
@@ -85,12 +85,12 @@ impl Policy {
             let of = written.workspace.unwrap_or_else(|| "all workspaces".into());
             return Err(format!("it belongs to {of}"));
         }
-        Self::of(written.rules)
+        Self::from_entries(written.rules)
     }
 
     /// Serialises the policy for its file.
     pub(super) fn text(&self, workspace: Option<&Path>) -> String {
-        let written = Written {
+        let written = PolicyFile {
             version: VERSION,
             workspace: workspace.map(|path| path.to_string_lossy().into_owned()),
             rules: self.entries.clone(),

@@ -53,10 +53,14 @@ impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PolicyError::Unsound { file, why } => {
-                write!(f, "the policy file {} cannot be used: {why}; mend it or move it away", file.display())
+                write!(
+                    f,
+                    "the file of the policy {} cannot be used: {why}; mend it or move it away",
+                    file.display()
+                )
             }
             PolicyError::Unwritable { file, why } => {
-                write!(f, "the policy file {} could not be written: {why}", file.display())
+                write!(f, "the file of the policy {} could not be written: {why}", file.display())
             }
             PolicyError::BadRule(why) => f.write_str(why),
         }
@@ -76,7 +80,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(meta: &Metadata) -> Self {
+    fn from_metadata(meta: &Metadata) -> Self {
         Self {
             inode: meta.ino(),
             size: meta.size(),
@@ -130,7 +134,7 @@ impl Policies {
         }
         let file = self.file(place);
         let stamp = match fs::symlink_metadata(&file) {
-            Ok(meta) => Some(Stamp::of(&meta)),
+            Ok(meta) => Some(Stamp::from_metadata(&meta)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(PolicyError::Unsound { file, why: error.to_string() }),
         };
@@ -183,7 +187,7 @@ impl Policies {
     }
 
     fn replace(&self, place: Place<'_>, entries: Vec<Entry>) -> Result<(), PolicyError> {
-        let policy = Policy::of(entries).map_err(PolicyError::BadRule)?;
+        let policy = Policy::from_entries(entries).map_err(PolicyError::BadRule)?;
         let file = self.file(place);
         let text = policy.text(path_of(place));
         write(&file, &text).map_err(|error| PolicyError::Unwritable { file, why: error.to_string() })
@@ -205,7 +209,7 @@ fn read_policy(file: &Path, place: Place<'_>) -> io::Result<(Stamp, Result<Polic
         .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
         .open(file)?;
     let meta = handle.metadata()?;
-    let stamp = Stamp::of(&meta);
+    let stamp = Stamp::from_metadata(&meta);
     if let Some(why) = distrust(&meta) {
         return Ok((stamp, Err(why)));
     }

@@ -353,7 +353,7 @@ mod tests {
         command
     }
 
-    async fn said(child: &mut CgroupChild) -> (String, String) {
+    async fn read_output(child: &mut CgroupChild) -> (String, String) {
         let (mut out, mut err) = (String::new(), String::new());
         child.stdout.take().unwrap().read_to_string(&mut out).await.unwrap();
         child.stderr.take().unwrap().read_to_string(&mut err).await.unwrap();
@@ -372,7 +372,7 @@ mod tests {
             eprintln!("SKIPPED: no clone3 here");
             return;
         };
-        let (out, err) = said(&mut child).await;
+        let (out, err) = read_output(&mut child).await;
         assert_eq!(out, "b c  /tmp /bin/bash\n");
         let signals: Vec<u64> = err.lines().map(|line| u64::from_str_radix(line, 16).unwrap()).collect();
         let [held, ignored] = signals[..] else { panic!("{err}") };

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::api::params::{Given, ResourceLink, SubmitBlock, SubmitInput};
+use crate::api::params::{FileContent, ResourceLink, SubmitBlock, SubmitInput};
 use crate::api::{Code, Fault};
 use crate::rpc::context::RpcContext;
 use crate::rpc::convert;
@@ -82,7 +82,7 @@ pub(super) async fn ingest(
 /// What a resource link refers to.
 #[derive(Debug, PartialEq, Eq)]
 enum Resource {
-    File(Given),
+    File(FileContent),
     /// The text for the model.
     Reference(String),
 }
@@ -117,7 +117,7 @@ fn resource(index: usize, link: ResourceLink) -> Result<Resource, Fault> {
     }
     let path = path.split(['?', '#']).next().unwrap_or(path);
     let path = percent_decoded(path).ok_or_else(|| bad("uri", "the path is not UTF-8 with %XX escapes"))?;
-    Ok(Resource::File(Given { path: Some(path), name, ..Given::default() }))
+    Ok(Resource::File(FileContent { path: Some(path), name, ..FileContent::default() }))
 }
 
 /// Replaces `%XX` by bytes; `None` for an incomplete escape or other text than UTF-8.
@@ -141,14 +141,14 @@ async fn input_file(
     ctx: &RpcContext,
     session_id: SessionId,
     index: usize,
-    given: Given,
+    given: FileContent,
     picture: bool,
 ) -> Result<(String, InputFile), Fault> {
     let bad = |field: &str, why: &str| {
         let path = format!("input[{index}]{field}");
         Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
     };
-    let Given { path, data, name, .. } = given;
+    let FileContent { path, data, name, .. } = given;
     match (path, data) {
         (Some(path), None) => {
             if path.is_empty() || path.contains('\0') {
@@ -180,22 +180,29 @@ async fn input_file(
 mod tests {
     use super::*;
 
-    fn of(uri: &str) -> Result<Resource, Fault> {
+    fn resource_of(uri: &str) -> Result<Resource, Fault> {
         resource(0, ResourceLink { uri: uri.into(), name: Some("n".into()) })
     }
 
     #[test]
     fn file_uri_becomes_path_and_other_uri_a_reference() {
         let file = |path: &str| {
-            Resource::File(Given { path: Some(path.into()), name: Some("n".into()), ..Given::default() })
+            Resource::File(FileContent {
+                path: Some(path.into()),
+                name: Some("n".into()),
+                ..FileContent::default()
+            })
         };
-        assert_eq!(of("file:///a%20b/c.txt#L1").ok(), Some(file("/a b/c.txt")));
-        assert_eq!(of("file://localhost/a").ok(), Some(file("/a")));
-        assert_eq!(of("https://h/x").ok(), Some(Resource::Reference("[resource n: https://h/x]".into())));
+        assert_eq!(resource_of("file:///a%20b/c.txt#L1").ok(), Some(file("/a b/c.txt")));
+        assert_eq!(resource_of("file://localhost/a").ok(), Some(file("/a")));
+        assert_eq!(
+            resource_of("https://h/x").ok(),
+            Some(Resource::Reference("[resource n: https://h/x]".into()))
+        );
         for uri in
             ["", "x", "file://host/a", "file:a", "file:///%zz", "file:///%f", "https://a b", "file:///%ff"]
         {
-            assert!(of(uri).is_err(), "{uri}");
+            assert!(resource_of(uri).is_err(), "{uri}");
         }
     }
 }

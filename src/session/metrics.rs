@@ -82,7 +82,7 @@ pub(super) struct Counts {
 impl Counts {
     /// Counts a committed event.
     pub fn saw(&self, envelope: &Envelope) {
-        if let Some(booking) = UsageRecord::of(envelope) {
+        if let Some(booking) = UsageRecord::from_envelope(envelope) {
             self.booked(&booking);
         }
         match &envelope.event {

@@ -34,7 +34,7 @@ struct Troubles {
 
 impl Health {
     /// Creates the health state of the database at `path`.
-    pub fn of(path: &Path) -> Self {
+    pub fn from_path(path: &Path) -> Self {
         let suspicion = Some(sibling_path(path, ".suspect"));
         let troubles = Mutex::new(Troubles { suspicion, ..Troubles::default() });
         Self(Arc::new(Shared { troubles, ..Shared::default() }))

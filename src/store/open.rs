@@ -40,7 +40,7 @@ impl Store {
         };
 
         let (commands, inbox) = mpsc::channel(QUEUE);
-        let health = Health::of(path);
+        let health = Health::from_path(path);
         let readers = Readers::new(&database_file);
         let writer = Writer::new(connection, database_file.clone(), health.clone(), faults, readers.clone())?;
         let (ended, over) = oneshot::channel();

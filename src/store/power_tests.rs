@@ -20,10 +20,10 @@ const HEADER: usize = 32;
 const FRAME: usize = 24 + PAGE;
 
 /// Files of a database after a power loss.
-struct Left(TempDir);
+struct CopiedFiles(TempDir);
 
-impl Left {
-    fn of(database: &[u8], log: &[u8]) -> Self {
+impl CopiedFiles {
+    fn from_files(database: &[u8], log: &[u8]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("a.db"), database).expect("written");
         std::fs::write(folder.path().join("a.db-wal"), log).expect("written");
@@ -115,7 +115,7 @@ async fn synced_commits_survive_power_loss() {
                 continue;
             }
             let why = format!("the log is cut at {cut} of {}, followed by {kind}", bytes.len());
-            let left = Left::of(&database, &log);
+            let left = CopiedFiles::from_files(&database, &log);
             let mut connection = left.open().await;
             let there = sound_bodies(&mut connection, &why).await;
             let lost: Vec<&String> = expected.iter().filter(|body| !there.contains(body)).collect();
@@ -147,7 +147,7 @@ async fn kill_during_checkpoint_loses_no_event() {
     for done in (0..=after.len()).step_by(PAGE / 2 + 1) {
         let mut database = after[..done].to_vec();
         database.extend_from_slice(before.get(done..).unwrap_or_default());
-        let left = Left::of(&database, &log);
+        let left = CopiedFiles::from_files(&database, &log);
         let mut connection = left.open().await;
         let why = format!("{done} of {} bytes were checkpointed", after.len());
         assert_eq!(sound_bodies(&mut connection, &why).await.len(), 89, "{why}");
@@ -195,7 +195,7 @@ async fn migration_interrupted_at_any_statement_is_completed() {
                 sqlx::raw_sql(sqlx::AssertSqlSafe(statement.clone())).execute(&mut old).await.unwrap();
             }
             let log = std::fs::read(folder.path().join("a.db-wal")).unwrap_or_default();
-            let left = Left::of(&std::fs::read(&path).unwrap(), &log);
+            let left = CopiedFiles::from_files(&std::fs::read(&path).unwrap(), &log);
             drop(old);
             let (store, owner) = Store::open(&left.0.path().join("a.db")).await.unwrap_or_else(|error| {
                 panic!("migration {} cut after {count} statements: {error}", migration.version)

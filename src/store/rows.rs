@@ -183,7 +183,7 @@ const SEARCHED_BYTES: usize = 16 * 1024;
 impl MessageText {
     /// The text of the message that an event completes.
     #[must_use]
-    pub fn of(envelope: &Envelope) -> Option<Self> {
+    pub fn from_envelope(envelope: &Envelope) -> Option<Self> {
         let Event::MessageCompleted { item, .. } = &envelope.event else { return None };
         let is_searched = matches!(item.kind, ItemKind::UserMessage | ItemKind::AssistantMessage)
             && item.status == ItemStatus::Completed;
@@ -200,7 +200,7 @@ impl MessageText {
             if let Event::SessionRewound(rewound) = &envelope.event {
                 texts.retain(|text| text.seq <= rewound.last_item_seq);
             }
-            texts.extend(Self::of(envelope));
+            texts.extend(Self::from_envelope(envelope));
         }
         texts
     }

@@ -169,7 +169,7 @@ impl ToolContext {
     /// The open workspace of the session. Blocks on the disk.
     pub(super) fn jail(&self) -> Arc<Jail> {
         let roots: Vec<PathBuf> = self.session_context.roots().cloned().collect();
-        self.jails.of(self.session_context.session_id, &roots)
+        self.jails.jail_for(self.session_context.session_id, &roots)
     }
 
     /// Resolves, judges and pins a path. Blocks on the disk.

@@ -24,7 +24,7 @@ pub(in crate::tools) struct Stamp {
 }
 
 impl Stamp {
-    pub(in crate::tools) fn of(meta: &Metadata) -> Self {
+    pub(in crate::tools) fn from_metadata(meta: &Metadata) -> Self {
         Self {
             mtime_ns: meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()),
             size: meta.len(),
@@ -40,7 +40,7 @@ pub(in crate::tools) struct Identity {
 }
 
 impl Identity {
-    pub(in crate::tools) fn of(meta: &Metadata) -> Self {
+    pub(in crate::tools) fn from_metadata(meta: &Metadata) -> Self {
         Self { device: meta.dev(), inode: meta.ino() }
     }
 }

@@ -36,7 +36,7 @@ pub fn edit(data: &[u8]) {
     assert_eq!(charset.encode(&original).as_deref(), Some(file), "{} does not come back", charset.name());
 
     let view = Shown::new(&original);
-    let is_cr = Endings::of(&original) == Endings::Cr;
+    let is_cr = Endings::detect(&original) == Endings::Cr;
     let shown = original.replace("\r\n", "\n");
     assert_eq!(view.text, if is_cr { shown.replace('\r', "\n") } else { shown });
     let (old, new) = (view.unify(&old), view.unify(&new));
@@ -60,7 +60,7 @@ pub fn edit(data: &[u8]) {
     }
     assert_eq!(edited.replace("\r\n", "\n"), view.text.replace(&old, &new));
     // If all line endings are of one kind, they stay of that kind.
-    let (before, after) = (Endings::of(&original), Endings::of(&edited));
+    let (before, after) = (Endings::detect(&original), Endings::detect(&edited));
     if matches!(before, Endings::Lf | Endings::CrLf) {
         assert!(after == before || after == Endings::None, "{before:?} became {after:?}");
     }
@@ -197,8 +197,8 @@ pub fn path(data: &[u8]) {
         if let Ok((_, meta)) = held.open() {
             let now = fs::symlink_metadata(path).expect("it was just opened");
             assert_eq!(
-                crate::tools::disk::Identity::of(&meta),
-                crate::tools::disk::Identity::of(&now),
+                crate::tools::disk::Identity::from_metadata(&meta),
+                crate::tools::disk::Identity::from_metadata(&now),
                 "{path:?}"
             );
         }

@@ -168,7 +168,7 @@ fn read_origin(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Optio
     let name = || std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
     let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let exe = exe.or_else(|| name().map(|name| PathBuf::from(format!("[{}]", name.trim()))));
-    let others = Others::of(own);
+    let others = Others::excluding(own);
     let carries = |entry: &dyn Fn(&[u8]) -> bool| {
         let has = |environ: Vec<u8>| environ.split(|byte| *byte == 0).any(entry);
         chain.links.iter().any(|link| proc::environ(link.pid).is_ok_and(has))
@@ -213,7 +213,7 @@ struct Others {
 }
 
 impl Others {
-    fn of(own: i32) -> Self {
+    fn excluding(own: i32) -> Self {
         // A process that ends meanwhile is not a parent of the peer.
         let lineage = walk(own, -1).map(|chain| chain.links).unwrap_or_default();
         // The daemon is not dumpable, so it cannot read its own environment through `/proc` either.

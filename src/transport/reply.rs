@@ -63,7 +63,7 @@ impl Kind {
         self == Self::Overloaded
     }
 
-    fn of(code: i64) -> Self {
+    fn from_code(code: i64) -> Self {
         Self::ALL.into_iter().find(|kind| kind.code() == code).unwrap_or(Self::Internal)
     }
 }
@@ -170,7 +170,7 @@ fn with_kind(code: i64, data: Option<&RawValue>) -> String {
         Some(Ok(detail)) => Map::from_iter([("detail".to_owned(), detail)]),
         Some(Err(_)) => Map::new(),
     };
-    let kind = Kind::of(code);
+    let kind = Kind::from_code(code);
     members.entry("kind").or_insert_with(|| kind.word().into());
     members.entry("retryable").or_insert_with(|| kind.retryable().into());
     Value::Object(members).to_string()

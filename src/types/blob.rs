@@ -57,7 +57,11 @@ impl Blob {
     #[must_use]
     pub fn new(media_type: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Self {
         let (media_type, bytes) = (media_type.into(), bytes.into());
-        Self { blob_id: BlobId::of(&media_type, &bytes), media_type, content: Content::Bytes(bytes) }
+        Self {
+            blob_id: BlobId::from_content(&media_type, &bytes),
+            media_type,
+            content: Content::Bytes(bytes),
+        }
     }
 
     /// A blob of text.
@@ -91,7 +95,7 @@ impl fmt::Debug for Blob {
 impl BlobId {
     /// The id of a content: a digest of it (RFC 9562, version 8).
     #[must_use]
-    pub fn of(media_type: &str, bytes: &[u8]) -> Self {
+    pub fn from_content(media_type: &str, bytes: &[u8]) -> Self {
         let mut digest = Sha256::new();
         digest.update(media_type);
         digest.update([0]);

@@ -53,13 +53,13 @@ impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Given {
+        enum ByteValue {
             Bytes(i64),
             Text(String),
         }
-        let (shown, bytes) = match Given::deserialize(deserializer)? {
-            Given::Bytes(bytes) => (bytes.to_string(), u64::try_from(bytes).ok()),
-            Given::Text(text) => (format!("{text:?}"), bytes(&text)),
+        let (shown, bytes) = match ByteValue::deserialize(deserializer)? {
+            ByteValue::Bytes(bytes) => (bytes.to_string(), u64::try_from(bytes).ok()),
+            ByteValue::Text(text) => (format!("{text:?}"), bytes(&text)),
         };
         bytes.filter(|bytes| *bytes > 0).map(Size).ok_or_else(|| {
             de::Error::custom(format!(

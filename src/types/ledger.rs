@@ -14,7 +14,7 @@ pub use super::usage::{ModelUsage, UsageRecord};
 impl UsageRecord {
     /// The usage record of an event, if the event has one.
     #[must_use]
-    pub fn of(fact: &Envelope) -> Option<Self> {
+    pub fn from_envelope(fact: &Envelope) -> Option<Self> {
         let (model, usage, cost, model_snapshot, is_lost, is_estimated) = match &fact.event {
             Event::MessageCompleted {
                 model,

@@ -55,7 +55,7 @@ impl<const MAX_THOUSANDTHS: u16> Thousandths<MAX_THOUSANDTHS> {
         self.0
     }
 
-    fn of(number: f64) -> Option<Self> {
+    fn from_number(number: f64) -> Option<Self> {
         let is_inside = (0.0..=f64::from(MAX_THOUSANDTHS) / 1e3).contains(&number);
         // The range check guarantees that the cast fits.
         is_inside.then(|| Self((number * 1e3).round() as u16))
@@ -90,16 +90,17 @@ impl<const MAX_THOUSANDTHS: u16> de::Visitor<'_> for Visitor<MAX_THOUSANDTHS> {
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
-        Thousandths::of(number).ok_or_else(|| E::invalid_value(de::Unexpected::Float(number), &self))
+        Thousandths::from_number(number).ok_or_else(|| E::invalid_value(de::Unexpected::Float(number), &self))
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
         // A number that a float cannot represent is far out of range.
-        Thousandths::of(number as f64).ok_or_else(|| E::invalid_value(de::Unexpected::Signed(number), &self))
+        Thousandths::from_number(number as f64)
+            .ok_or_else(|| E::invalid_value(de::Unexpected::Signed(number), &self))
     }
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<Self::Value, E> {
-        Thousandths::of(number as f64)
+        Thousandths::from_number(number as f64)
             .ok_or_else(|| E::invalid_value(de::Unexpected::Unsigned(number), &self))
     }
 }

@@ -168,7 +168,7 @@ impl Folder {
         }
         self.story.note_orphans();
         if round.is_multiple_of(WHOLE_LOOK) {
-            self.look().await;
+            self.check_files().await;
         }
         self.story.restart().await;
         self.story.daemon.models.assert_no_breach();
@@ -240,7 +240,7 @@ impl Folder {
     }
 
     /// Checks all files (I1–I5).
-    async fn look(&self) -> Journals {
+    async fn check_files(&self) -> Journals {
         let journals = self.story.check().await;
         let mut done: Vec<String> = Vec::new();
         for journal in journals.values() {
@@ -279,7 +279,7 @@ impl Folder {
         }
         self.story.daemon.models.assert_no_breach();
         self.story.daemon.kill().await;
-        self.look().await
+        self.check_files().await
     }
 }
 

@@ -45,7 +45,7 @@ async fn c24_deciding(way: CrashMode) {
     let (pilot, journals) = grants(&mut story).await;
     assert_eq!((granted(&journals, &pilot), rows(&story).await), (0, 0), "neither");
     story.restart().await;
-    let (session, mut log) = story.look(&pilot).await;
+    let (session, mut log) = story.reopen_session(&pilot).await;
     assert_eq!(session.pending().await.len(), 2, "both are asked for again");
     for _ in 0..2 {
         let asked = log.wait_for("permission.requested").await;
@@ -60,7 +60,7 @@ async fn c24_decided(way: CrashMode) {
     let (pilot, journals) = grants(&mut story).await;
     assert_eq!((granted(&journals, &pilot), rows(&story).await), (1, 1), "both");
     story.restart().await;
-    let (session, mut log) = story.look(&pilot).await;
+    let (session, mut log) = story.reopen_session(&pilot).await;
     let pending = session.pending().await;
     assert_eq!(pending.len(), 1, "it is not asked for again");
     session.allow(&pending[0]).await;

@@ -48,7 +48,7 @@ async fn dies(story: &mut CrashScenario, step: Step) -> (CrashTolerantClient, Jo
 /// the question.
 async fn asked_and_continued(story: &mut CrashScenario, pilot: &CrashTolerantClient) -> Value {
     story.restart().await;
-    let (session, mut log) = story.look(pilot).await;
+    let (session, mut log) = story.reopen_session(pilot).await;
     let question = log.wait_for("question.requested").await;
     assert_eq!(question["kind"], "unknown_outcome");
     assert_eq!(question["options"], json!(["continue", "abort"]));
@@ -87,7 +87,7 @@ async fn c12_command(way: CrashMode) {
 /// The turn continues without a question, because the daemon can see what the call did.
 async fn goes_on(story: &mut CrashScenario, pilot: &CrashTolerantClient) {
     story.restart().await;
-    let (_, mut log) = story.look(pilot).await;
+    let (_, mut log) = story.reopen_session(pilot).await;
     log.turn_ends("success").await;
     assert_eq!(log.seen_of("question.requested").len(), 0);
 }
@@ -149,7 +149,7 @@ async fn behind(way: CrashMode) {
             _ => Step::text("Done."),
         });
         story.restart().await;
-        let (session, mut log) = story.look(&pilot).await;
+        let (session, mut log) = story.reopen_session(&pilot).await;
         let is_end = |event: &Value| event["type"] == "tool.background" && event["state"] != "running";
         let is_question = |event: &Value| event["type"] == "question.requested";
         let first = log.find("its end", |event| is_end(event) || is_question(event)).await;

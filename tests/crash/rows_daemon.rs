@@ -209,7 +209,7 @@ async fn c21(way: CrashMode) {
         }
         gate.open();
         story.restart().await;
-        let (_, mut stream) = story.look(&pilots[0]).await;
+        let (_, mut stream) = story.reopen_session(&pilots[0]).await;
         stream.turn_ends("success").await;
         let cut = stream.seen_of("message.completed").into_iter();
         assert_eq!(
@@ -218,7 +218,7 @@ async fn c21(way: CrashMode) {
             "{point}: closed once"
         );
 
-        let (session, mut ask) = story.look(&pilots[1]).await;
+        let (session, mut ask) = story.reopen_session(&pilots[1]).await;
         let asked = ask.wait_for("permission.requested").await;
         session.allow(&asked).await;
         ask.turn_ends("success").await;
@@ -357,7 +357,7 @@ async fn c22_interrupted_checkpoint_loses_no_event() {
         let flight = pilot.run(reading, AnswerPolicy::Watches);
         let text = format!("the last one {long}");
         let again = pilot.submit(&text, "last").await.expect("it lives").expect("taken");
-        let (_, mut log) = story.look(&pilot).await;
+        let (_, mut log) = story.reopen_session(&pilot).await;
         let last = log.find("the end of all", |event| {
             event["type"] == "turn.completed" && event["turn_id"] == again["turn_id"]
         });
@@ -414,7 +414,7 @@ async fn c23(way: CrashMode) {
             let pilot = story.join(pilot).await;
             let cursor = reading.cursor;
             let flight = pilot.run(reading, AnswerPolicy::AnswersOneTurn);
-            let (_, mut log) = story.look(&pilot).await;
+            let (_, mut log) = story.reopen_session(&pilot).await;
             let ended = log.wait_for("turn.completed").await;
             assert_eq!(ended["turn_id"], *turn, "{point}");
             assert_eq!(ended["result"]["subtype"], "success", "{point}");

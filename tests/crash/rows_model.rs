@@ -243,7 +243,7 @@ async fn title(way: CrashMode) {
         story.restart().await;
         let journals = story.check_alive(&pilot).await;
         assert_eq!(of_kind(&journals, &pilot, "turn.completed").len(), 1, "{point}");
-        let (session, mut log) = story.look(&pilot).await;
+        let (session, mut log) = story.reopen_session(&pilot).await;
         let turn = session.submit("again").await;
         log.find("the end", |it| it["type"] == "turn.completed" && it["turn_id"] == turn.as_str()).await;
         log.find("a title", |it| it["title"] == "A title").await;

@@ -46,7 +46,7 @@ async fn submit(story: &CrashScenario) -> CrashTolerantClient {
 /// Same as `submit`; the client allows the permission request, and the daemon dies at its crash point.
 async fn allowed(story: &mut CrashScenario) -> CrashTolerantClient {
     let pilot = submit(story).await;
-    let (_, mut log) = story.look(&pilot).await;
+    let (_, mut log) = story.reopen_session(&pilot).await;
     let asked = log.wait_for("permission.requested").await;
     pilot.approve(&asked, json!({"decision": "allow"})).await;
     story.crashed().await;
@@ -62,7 +62,7 @@ fn done(story: &CrashScenario) -> (usize, bool) {
 /// is the last.
 async fn still_asked(mut story: CrashScenario, pilot: CrashTolerantClient) {
     story.restart().await;
-    let (session, mut log) = story.look(&pilot).await;
+    let (session, mut log) = story.reopen_session(&pilot).await;
     let pending = session.pending().await;
     assert_eq!((pending.len(), &pending[0]["kind"]), (1, &json!("sandbox")), "{pending:?}");
     let asked = log.wait_for("permission.requested").await;
@@ -72,18 +72,18 @@ async fn still_asked(mut story: CrashScenario, pilot: CrashTolerantClient) {
     log.turn_ends("success").await;
     assert_eq!(done(&story), (2, true));
     let journals = story.finish_and_check().await;
-    assert_eq!(of(&journals, &pilot, "tool.started").len(), 2);
-    assert_eq!(of(&journals, &pilot, "permission.requested").len(), 1);
+    assert_eq!(events_of_kind(&journals, &pilot, "tool.started").len(), 2);
+    assert_eq!(events_of_kind(&journals, &pilot, "permission.requested").len(), 1);
 }
 
-fn of(journals: &Journals, pilot: &CrashTolerantClient, kind: &str) -> Vec<Value> {
+fn events_of_kind(journals: &Journals, pilot: &CrashTolerantClient, kind: &str) -> Vec<Value> {
     journals[&pilot.session].values().filter(|event| event["type"] == kind).cloned().collect()
 }
 
 /// After the restart the daemon asks about a run with an unknown outcome; the user answers "continue".
 async fn unknown(mut story: CrashScenario, pilot: CrashTolerantClient, expected: (usize, bool)) -> Value {
     story.restart().await;
-    let (_, mut log) = story.look(&pilot).await;
+    let (_, mut log) = story.reopen_session(&pilot).await;
     let question = log.wait_for("question.requested").await;
     assert_eq!(question["kind"], "unknown_outcome");
     let joined = story.join(&pilot).await;
@@ -91,7 +91,7 @@ async fn unknown(mut story: CrashScenario, pilot: CrashTolerantClient, expected:
     log.turn_ends("success").await;
     assert_eq!(done(&story), expected, "never run by itself");
     let journals = story.finish_and_check().await;
-    let outcome = of(&journals, &pilot, "tool.completed").remove(0);
+    let outcome = events_of_kind(&journals, &pilot, "tool.completed").remove(0);
     assert_eq!(outcome["status"], "unknown");
     outcome
 }
@@ -123,7 +123,7 @@ async fn c14_first(way: CrashMode) {
     let Some(mut story) = begin("C14", way).await else { return };
     let pilot = submit(&story).await;
     let journals = story.crashed().await;
-    assert!(of(&journals, &pilot, "tool.blocked").is_empty());
+    assert!(events_of_kind(&journals, &pilot, "tool.blocked").is_empty());
     unknown(story, pilot, (1, false)).await;
 }
 

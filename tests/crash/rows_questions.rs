@@ -28,7 +28,7 @@ async fn asks(story: &CrashScenario) -> CrashTolerantClient {
 
 /// Answers the only pending request over a new connection. The tool runs once and the turn ends.
 async fn is_answered_once(story: CrashScenario, pilot: &CrashTolerantClient) {
-    let (session, mut log) = story.look(pilot).await;
+    let (session, mut log) = story.reopen_session(pilot).await;
     let asked = log.wait_for("permission.requested").await;
     session.allow(&asked).await;
     log.turn_ends("success").await;
@@ -65,7 +65,7 @@ async fn c9(way: CrashMode) {
         let asked = journals[&pilot.session].values().find(|event| event["type"] == "permission.requested");
         let asked = asked.expect("it was asked").clone();
         story.restart().await;
-        let (session, mut log) = story.look(&pilot).await;
+        let (session, mut log) = story.reopen_session(&pilot).await;
         assert_eq!(
             log.wait_for("permission.requested").await,
             asked,
@@ -110,7 +110,7 @@ async fn c11(way: CrashMode) {
     assert_eq!(story.daemon.read("log.txt"), "", "nothing runs yet");
 
     story.restart().await;
-    let (session, mut log) = story.look(&pilot).await;
+    let (session, mut log) = story.reopen_session(&pilot).await;
     let pending = session.pending().await;
     assert_eq!(pending.len(), 1, "no second question: {pending:?}");
     assert_eq!(pending[0]["request_id"], first["request_id"]);
@@ -140,7 +140,7 @@ async fn c19(way: CrashMode) {
 
         // Checks that every process of the call is gone.
         story.restart().await;
-        let (session, mut log) = story.look(&pilot).await;
+        let (session, mut log) = story.reopen_session(&pilot).await;
         log.turn_ends("aborted").await;
         log.state_is("idle").await;
         assert_eq!(session.view().await["state"], "idle");
@@ -149,7 +149,7 @@ async fn c19(way: CrashMode) {
     }
 }
 
-/// A grant for the project: the answer is in the journal, and the policy file is written after it.
+/// A grant for the project: the answer is in the journal, and the file of the policy is written after it.
 async fn c24(way: CrashMode) {
     for point in ["C24.grant_owed", "C24.grant_synced", "C24.grant_written"] {
         let mut story = CrashScenario::begin(TestDaemon::builder(), point, way).await;
@@ -164,7 +164,7 @@ async fn c24(way: CrashMode) {
         let resolved = journals[&pilot.session].values().find(|event| event["type"] == "permission.resolved");
         assert_eq!(resolved.expect("the promise is in the journal")["scope"], "project");
         story.restart().await;
-        let (session, _) = story.look(&pilot).await;
+        let (session, _) = story.reopen_session(&pilot).await;
         let known = session.client.call("permission.rules", json!({"session_id": session.id})).await;
         let rules = known["rules"].as_array().expect("rules");
         assert_eq!(rules.len(), 1, "{point}: {known}");

@@ -25,7 +25,7 @@ async fn c25_stored(way: CrashMode) {
     assert_eq!(kept.expect("a checkpoint")["files"][0]["content"]["bytes"], 7);
     story.daemon.models.push(Step::text("I look again."));
     story.restart().await;
-    story.look(&pilot).await.1.turn_ends("success").await;
+    story.reopen_session(&pilot).await.1.turn_ends("success").await;
     story.finish_and_check().await;
 }
 
@@ -38,7 +38,7 @@ async fn dies_in_rewind(point: &str, way: CrashMode) {
         story.daemon.models.push(Step::calls([call]));
     }
     story.daemon.models.push(Step::text("Written."));
-    let (session, mut log) = story.look(&pilot).await;
+    let (session, mut log) = story.reopen_session(&pilot).await;
     pilot.submit("write", "key").await;
     log.turn_ends("success").await;
     let first = session.items().await[0]["item_id"].clone();
@@ -48,7 +48,7 @@ async fn dies_in_rewind(point: &str, way: CrashMode) {
     let is_rewound = |event: &Value| event["type"] == "session.rewound";
     assert!(!journals[&session.id].values().any(is_rewound), "the conversation is rewound last");
     story.restart().await;
-    let (session, _) = story.look(&pilot).await;
+    let (session, _) = story.reopen_session(&pilot).await;
     let reply = session.client.call("session.rewind", params).await;
     assert_eq!((&reply["conflicts"], reply["files"].as_array().map(Vec::len)), (&json!([]), Some(2)));
     assert_eq!(story.daemon.read("a.txt"), "before a\n");

@@ -28,7 +28,7 @@ async fn dies_at_start(point: &str, way: CrashMode) {
     let events = &journals[&pilot.session];
     assert!(events.values().any(|event| event["type"] == "subagent.started"), "it is named before it exists");
     story.restart().await;
-    let (session, mut log) = story.look(&pilot).await;
+    let (session, mut log) = story.reopen_session(&pilot).await;
     assert_eq!(log.turn_ends("success").await["text"], "It found something.");
     let all = session.client.call("session.list", json!({"include_children": true})).await;
     assert_eq!(all["sessions"].as_array().map(Vec::len), Some(2), "one sub-agent: {all}");

@@ -79,7 +79,7 @@ async fn c2_queued(way: CrashMode) {
         let pilot = story.join(&pilot).await;
         let again = pilot.submit("second", "k2").await.expect("it lives").expect("accepted");
         assert_eq!(again["turn_id"], turn, "{point}: the same turn");
-        let (_, mut log) = story.look(&pilot).await;
+        let (_, mut log) = story.reopen_session(&pilot).await;
         log.turn_ends("success").await;
         assert_eq!(log.wait_for("turn.completed").await["turn_id"], turn);
         story.finish_and_check().await;

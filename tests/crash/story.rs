@@ -100,7 +100,7 @@ impl CrashScenario {
 
     /// Checks the journal of one session as the running daemon returns it.
     pub async fn check_alive(&self, pilot: &CrashTolerantClient) -> Journals {
-        let (session, _) = self.look(pilot).await;
+        let (session, _) = self.reopen_session(pilot).await;
         let events = session.events().await.into_iter();
         let journal = events.map(|event| (event["seq"].as_u64().expect("a number"), event)).collect();
         Journals::from([(pilot.session.clone(), journal)])
@@ -119,7 +119,7 @@ impl CrashScenario {
     }
 
     /// Opens the session over a new connection and reads its journal from the beginning.
-    pub async fn look(&self, pilot: &CrashTolerantClient) -> (Session, Log) {
+    pub async fn reopen_session(&self, pilot: &CrashTolerantClient) -> (Session, Log) {
         let session = Session { client: self.daemon.client("carol").await, id: pilot.session.clone() };
         let log = session.follow().await;
         (session, log)

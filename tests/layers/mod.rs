@@ -371,7 +371,7 @@ impl Source {
 }
 
 /// Breaches of one file, without its name.
-fn of(path: &str, text: &str) -> Vec<String> {
+fn violations(path: &str, text: &str) -> Vec<String> {
     let found = breaches(&[(path.into(), text.into())]);
     found.into_iter().map(|what| what.replace(&format!("{path}: "), "")).collect()
 }
@@ -416,10 +416,10 @@ fn forbidden_imports_are_reported_by_layer_check() {
         ("engine/a.rs", "fn f<'a>(x: &'a str) { let q = '\"'; crate::rpc::f() }", "engine must not know rpc"),
     ];
     for (path, text, expected) in cases {
-        assert_eq!(of(path, text), [*expected], "{path}: {text}");
+        assert_eq!(violations(path, text), [*expected], "{path}: {text}");
     }
     let long = "// a line\n".repeat(MAX_FILE_LINES + 1);
-    assert_eq!(of("rpc/long.rs", &long), ["801 lines; split it by concept below 800"]);
+    assert_eq!(violations("rpc/long.rs", &long), ["801 lines; split it by concept below 800"]);
 }
 
 #[test]
@@ -442,7 +442,7 @@ fn allowed_text_is_not_reported_as_breach() {
         ("lib.rs", "pub mod types;"),
     ];
     for (path, text) in cases {
-        assert_eq!(of(path, text), [""; 0], "{path}: {text}");
+        assert_eq!(violations(path, text), [""; 0], "{path}: {text}");
     }
     // Tests in files of their own, in folders of their own, under another name.
     let files = [

@@ -138,7 +138,7 @@ async fn endless(mebibytes: usize) -> (String, JoinHandle<()>) {
 
 /// The outcome as text: the kind, whether it is retried, and the message. Ports are replaced, because
 /// they differ each time.
-fn told(outcome: Result<ModelReply, ModelFault>) -> [String; 3] {
+fn describe(outcome: Result<ModelReply, ModelFault>) -> [String; 3] {
     match outcome {
         Ok(reply) => {
             let text: String = reply
@@ -195,7 +195,7 @@ async fn failure_table_matches_document_for_every_api() {
                     outcome
                 }
             };
-            for (all, one) in seen.iter_mut().zip(told(outcome)) {
+            for (all, one) in seen.iter_mut().zip(describe(outcome)) {
                 all.insert(one);
             }
         }

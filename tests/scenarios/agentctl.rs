@@ -14,14 +14,14 @@ use crate::support::wait::{until, within};
 
 /// Exit code and output of an `agentctl` run.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct CliOutput {
     pub(super) code: i32,
     pub(super) out: String,
     pub(super) err: String,
 }
 
-impl Said {
-    fn of(output: Output) -> Self {
+impl CliOutput {
+    fn from_output(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("text");
         let code = output.status.code().expect("it ended by itself");
         Self { code, out: text(output.stdout), err: text(output.stderr) }
@@ -60,12 +60,14 @@ pub(super) fn command(daemon: &TestDaemon, args: &[&str]) -> Command {
 }
 
 /// Waits until the process exits.
-pub(super) async fn ended(daemon: &TestDaemon, child: Child) -> Said {
-    Said::of(within("agentctl to end", || daemon.log(), child.wait_with_output()).await.expect("it ran"))
+pub(super) async fn ended(daemon: &TestDaemon, child: Child) -> CliOutput {
+    CliOutput::from_output(
+        within("agentctl to end", || daemon.log(), child.wait_with_output()).await.expect("it ran"),
+    )
 }
 
 /// Runs `agentctl` until it exits.
-pub(super) async fn ctl(daemon: &TestDaemon, args: &[&str]) -> Said {
+pub(super) async fn ctl(daemon: &TestDaemon, args: &[&str]) -> CliOutput {
     ended(daemon, command(daemon, args).spawn().expect("agentctl starts")).await
 }
 

@@ -4,12 +4,12 @@
 use serde_json::json;
 use tokio::process::Command;
 
-use super::agentctl::{Said, command, ctl, ended};
+use super::agentctl::{CliOutput, command, ctl, ended};
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
 /// Runs without the variable that locates the socket, as in cron jobs.
-async fn without_runtime_dir(daemon: &TestDaemon, args: &[&str]) -> Said {
+async fn without_runtime_dir(daemon: &TestDaemon, args: &[&str]) -> CliOutput {
     let mut command = command(daemon, args);
     command.env_remove("XDG_RUNTIME_DIR");
     ended(daemon, command.spawn().expect("agentctl starts")).await

@@ -20,7 +20,7 @@ async fn calls<const N: usize>(daemon: &TestDaemon, commands: [&str; N]) -> (Ses
 }
 
 /// The result that the model received for each call.
-fn told(daemon: &TestDaemon) -> Vec<String> {
+fn tool_results(daemon: &TestDaemon) -> Vec<String> {
     let last = daemon.models.requests().pop().expect("a request");
     last.tool_results().into_iter().map(|(_, text)| text).collect()
 }
@@ -45,7 +45,7 @@ async fn denial_with_stop_ends_turn_as_permission_denied() {
     daemon.models.push(Step::text("As you like."));
     session.submit("and now?").await;
     seen.turn_ends("success").await;
-    assert!(told(&daemon)[0].contains("not today"), "{:?}", told(&daemon));
+    assert!(tool_results(&daemon)[0].contains("not today"), "{:?}", tool_results(&daemon));
     daemon.models.assert_no_breach();
 }
 
@@ -81,7 +81,7 @@ async fn edited_call_runs_and_is_reported_to_model() {
     assert!(daemon.workspace().join("right").exists() && !daemon.workspace().join("wrong").exists());
     let last = daemon.models.requests().pop().expect("a request");
     assert!(last.body.to_string().contains("touch wrong"), "the history keeps the model's own words");
-    let told = told(&daemon);
+    let told = tool_results(&daemon);
     assert!(told[0].contains("changed the input") && told[0].contains("touch right"), "{told:?}");
     daemon.models.assert_no_breach();
 }
@@ -142,7 +142,7 @@ async fn answer_is_bound_to_request_digest_and_folder() {
             "not run in a folder that the user did not see"
         );
     }
-    assert!(told(&daemon)[1].contains("sub"), "{:?}", told(&daemon));
+    assert!(tool_results(&daemon)[1].contains("sub"), "{:?}", tool_results(&daemon));
 }
 
 #[tokio::test]

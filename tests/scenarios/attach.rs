@@ -174,7 +174,7 @@ async fn attach_and_detach_are_published_to_other_clients() {
 struct SlowReader(Raw);
 
 impl SlowReader {
-    async fn of(daemon: &TestDaemon, session: &Session) -> Self {
+    async fn attach(daemon: &TestDaemon, session: &Session) -> Self {
         let mut raw = daemon.raw().await;
         let params = json!({"session_id": session.id});
         raw.line(json!({"jsonrpc": "2.0", "id": 1, "method": "session.subscribe", "params": params})).await;
@@ -210,7 +210,7 @@ async fn slow_client_misses_nothing_and_delays_no_other() {
     let daemon = TestDaemon::start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    let slow = SlowReader::of(&daemon, &session).await;
+    let slow = SlowReader::attach(&daemon, &session).await;
     daemon.models.push(Step::pieces(pages("page", 640)));
     session.submit("write a book").await;
     seen.turn_ends("success").await;
@@ -231,7 +231,7 @@ async fn slow_client_receives_text_of_interrupted_message() {
     let daemon = TestDaemon::builder().config("[retry]\nbase_ms = 1").start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    let slow = SlowReader::of(&daemon, &session).await;
+    let slow = SlowReader::attach(&daemon, &session).await;
     let broken = Step::pieces(pages("said", 400)).thinking(&pages("thought", 400).join(" "));
     daemon.models.push(broken.break_off("overloaded_error", "sorry"));
     daemon.models.push(Step::text("short"));

@@ -11,7 +11,7 @@ use crate::support::raw::Raw;
 /// Sends a line and expects an error with this code and kind for this id; the connection stays open.
 async fn check(raw: &mut Raw, line: &str, id: Value, code: i64, kind: &str) -> Refusal {
     let reply = raw.ask(line).await;
-    let refusal = Refusal::of(&reply["error"]);
+    let refusal = Refusal::from_error(&reply["error"]);
     assert_eq!((refusal.code, refusal.kind.as_str()), (code, kind), "{line} → {reply}");
     assert_eq!(reply.get("id"), Some(&id), "{line} → {reply}");
     let still_there = raw.ask(r#"{"jsonrpc":"2.0","id":"ping","method":"daemon.hello"}"#).await;

@@ -9,7 +9,7 @@ use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 
-fn said(items: &[Value]) -> Vec<String> {
+fn texts(items: &[Value]) -> Vec<String> {
     items.iter().map(|item| item["text"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
@@ -36,7 +36,7 @@ async fn fork_at_item_continues_without_later_turns_after_parent_is_deleted() {
     assert_eq!((&view["title"], &view["state"]), (&json!("parent (fork)"), &json!("idle")));
     assert_eq!(view["forked_from"], json!({"session_id": session.id, "item_id": items[1]["item_id"]}));
     assert_eq!((&view["cost_usd_micros"], &view["usage"]["input_tokens"]), (&json!(0), &json!(0)));
-    assert_eq!(said(&fork.items().await), ["say one", "one"]);
+    assert_eq!(texts(&fork.items().await), ["say one", "one"]);
     session.call("delete", json!({})).await;
     daemon.kill().await;
     daemon.launch().await;
@@ -48,7 +48,7 @@ async fn fork_at_item_continues_without_later_turns_after_parent_is_deleted() {
     let request = daemon.models.requests().pop().expect("a request");
     let messages = serde_json::to_string(request.messages()).expect("json");
     assert!(messages.contains("say one") && !messages.contains("say two"), "{messages}");
-    assert_eq!(said(&fork.items().await), ["say one", "one", "say three", "three"]);
+    assert_eq!(texts(&fork.items().await), ["say one", "one", "say three", "three"]);
     let found = fork.client.call("session.list", json!({"search": "say one"})).await;
     assert_eq!(found["sessions"][0]["session_id"], json!(fork.id), "the copied text is searched");
     daemon.models.assert_no_breach();
@@ -111,7 +111,7 @@ async fn agentctl_fork_prints_id_of_session_with_title() {
     let id = ctl(&daemon, &["fork", &session.id, "--title", "another way"]).await.fine().trim().to_owned();
     let fork = Session { client: session.client.clone(), id };
     assert_eq!(fork.view().await["title"], "another way");
-    assert_eq!(said(&fork.items().await), ["go"], "an answer in progress is not copied");
+    assert_eq!(texts(&fork.items().await), ["go"], "an answer in progress is not copied");
     gate.open();
 }
 

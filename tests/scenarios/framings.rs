@@ -80,7 +80,7 @@ async fn content_length_client_follows_a_session() {
         let length =
             head.trim().strip_prefix("Content-Length: ").expect("a length").parse().expect("a number");
         assert_eq!(raw.next_text().await.expect("a line").trim(), "");
-        messages.push(serde_json::from_slice(&raw.take(length).await).expect("JSON"));
+        messages.push(serde_json::from_slice(&raw.read_bytes(length).await).expect("JSON"));
     }
     assert_eq!(text_of(&messages), "one two");
 }
@@ -129,7 +129,7 @@ async fn cancelled_call_is_answered_and_takes_effect() {
     .await;
     raw.line(json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "a"}})).await;
     let reply = raw.next().await.expect("a reply");
-    let refusal = crate::support::client::Refusal::of(&reply["error"]);
+    let refusal = crate::support::client::Refusal::from_error(&reply["error"]);
     assert_eq!((&reply["id"], refusal.code, refusal.kind.as_str()), (&json!("a"), -32800, "cancelled"));
     seen.turn_ends("aborted").await;
     let reply = raw.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "daemon.status"})).await;

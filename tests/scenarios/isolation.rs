@@ -11,7 +11,7 @@ use crate::support::model_server::{Gate, Step};
 use crate::support::raw::Raw;
 
 /// A session whose answers are selected by its first words.
-async fn told(daemon: &TestDaemon, words: &str) -> (Session, Log) {
+async fn submit_words(daemon: &TestDaemon, words: &str) -> (Session, Log) {
     let session = daemon.client(words).await.create(daemon).await;
     let seen = session.follow().await;
     session.submit(words).await;
@@ -41,10 +41,10 @@ async fn hanging_or_flooding_session_does_not_affect_others() {
             () => Step::text("All is well."),
         }
     });
-    let (_model, mut model) = told(&daemon, "hang the model").await;
-    let (tool, mut tool_seen) = told(&daemon, "hang the tool").await;
-    let (flood, mut flood_seen) = told(&daemon, "flood").await;
-    let (_garbage, mut garbage) = told(&daemon, "garbage").await;
+    let (_model, mut model) = submit_words(&daemon, "hang the model").await;
+    let (tool, mut tool_seen) = submit_words(&daemon, "hang the tool").await;
+    let (flood, mut flood_seen) = submit_words(&daemon, "flood").await;
+    let (_garbage, mut garbage) = submit_words(&daemon, "garbage").await;
     let mut stuck: Vec<Raw> = Vec::new();
     for _ in 0..10 {
         let mut raw = daemon.raw().await;
@@ -56,7 +56,7 @@ async fn hanging_or_flooding_session_does_not_affect_others() {
     tool_seen.wait_for("tool.started").await;
 
     for _ in 0..5 {
-        let (healthy, mut seen) = told(&daemon, "hello").await;
+        let (healthy, mut seen) = submit_words(&daemon, "hello").await;
         for _ in 0..3 {
             seen.turn_ends("success").await;
             healthy.submit("and again").await;

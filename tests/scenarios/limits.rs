@@ -25,7 +25,7 @@ async fn overlong_line_is_refused_and_connection_stays_open() {
     .await;
     raw.send("\n").await;
     let reply = raw.next().await.expect("an answer");
-    let refusal = Refusal::of(&reply["error"]);
+    let refusal = Refusal::from_error(&reply["error"]);
     assert_eq!((refusal.code, refusal.kind.as_str()), (-32600, "invalid_request"));
     assert!(raw.ask(r#"{"jsonrpc":"2.0","id":2,"method":"daemon.status"}"#).await["result"].is_object());
 
@@ -42,12 +42,12 @@ async fn maximum_message_size_is_configurable() {
     let fits = hello(&"x".repeat(20));
     assert!(raw.ask(&fits).await["result"].is_object());
     let reply = raw.ask(hello(&"x".repeat(4096))).await;
-    let refusal = Refusal::of(&reply["error"]);
+    let refusal = Refusal::from_error(&reply["error"]);
     assert_eq!((refusal.code, refusal.kind.as_str()), (-32600, "invalid_request"));
     assert!(reply.to_string().contains("4096"), "{reply}");
     assert_eq!(raw.ask(json!([&fits, &fits])).await.as_array().map(Vec::len), Some(2));
     let reply = raw.ask(json!([&fits, &fits, &fits])).await;
-    assert_eq!(Refusal::of(&reply["error"]).kind, "invalid_request");
+    assert_eq!(Refusal::from_error(&reply["error"]).kind, "invalid_request");
     assert!(raw.ask(&fits).await["result"].is_object());
 }
 
@@ -61,7 +61,7 @@ async fn non_utf8_request_is_refused_for_its_client_only() {
     let blob: Vec<u8> = blob.into_iter().filter(|byte| *byte != b'\n').collect();
     raw.send([&[0u8, 159, 146, 150][..], &blob, b"\n"].concat()).await;
     let reply = raw.next().await.expect("an answer");
-    assert_eq!(Refusal::of(&reply["error"]).kind, "parse_error");
+    assert_eq!(Refusal::from_error(&reply["error"]).kind, "parse_error");
     assert!(raw.ask(r#"{"jsonrpc":"2.0","id":2,"method":"daemon.status"}"#).await["result"].is_object());
     alice.call("daemon.status", json!({})).await;
 }
@@ -74,11 +74,11 @@ async fn deep_json_and_large_batch_are_refused() {
     let reply = raw
         .ask(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"session.list","params":{{"search":{deep}}}}}"#))
         .await;
-    let kind = Refusal::of(&reply["error"]).kind;
+    let kind = Refusal::from_error(&reply["error"]).kind;
     assert!(["invalid_request", "parse_error"].contains(&kind.as_str()), "{kind}");
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "session.list"});
     let reply = raw.ask(json!(vec![call; 1000])).await;
-    assert_eq!(Refusal::of(&reply["error"]).kind, "invalid_request");
+    assert_eq!(Refusal::from_error(&reply["error"]).kind, "invalid_request");
     assert!(raw.ask(r#"{"jsonrpc":"2.0","id":2,"method":"daemon.status"}"#).await["result"].is_object());
 }
 

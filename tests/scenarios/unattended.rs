@@ -24,7 +24,7 @@ async fn wants(config: &str, command: &str) -> (TestDaemon, Session, Log) {
     (daemon, session, seen)
 }
 
-fn told(daemon: &TestDaemon) -> String {
+fn last_tool_result(daemon: &TestDaemon) -> String {
     let last = daemon.models.requests().pop().expect("a request");
     last.tool_results().pop().expect("a result").1
 }
@@ -40,7 +40,7 @@ async fn expired_request_is_denied_and_reported_to_model() {
     assert!(expired["at_ms"].as_i64() >= asked["deadline_ms"].as_i64(), "never before");
     assert_eq!(seen.wait_for("permission.resolved").await["by"], "timeout");
     seen.turn_ends("success").await;
-    let words = told(&daemon);
+    let words = last_tool_result(&daemon);
     assert!(words.contains("no user answered in time") && !words.contains("denied"), "{words}");
     assert!(!daemon.workspace().join("never").exists());
     let late = session.answer_refused(&asked, json!({"decision": "allow"})).await;
@@ -69,7 +69,7 @@ async fn unattended_request_without_deadline_is_denied_immediately() {
     assert!(seen.seen_of("permission.requested").is_empty());
     let ended = seen.seen_of("tool.completed").pop().expect("a result");
     assert_eq!((&ended["status"], &ended["code"]), (&json!("denied"), &json!("unattended")));
-    assert!(told(&daemon).contains("no user can be asked"), "{}", told(&daemon));
+    assert!(last_tool_result(&daemon).contains("no user can be asked"), "{}", last_tool_result(&daemon));
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ async fn submit(daemon: &TestDaemon, session: &Session, command: &str) {
     session.submit("go").await;
 }
 
-fn told(daemon: &TestDaemon) -> String {
+fn last_tool_result(daemon: &TestDaemon) -> String {
     let last = daemon.models.requests().pop().expect("a request");
     last.tool_results().pop().expect("a result").1
 }
@@ -91,7 +91,7 @@ async fn approved_unsandboxed_retry_runs_and_is_reported() {
     assert!(attempts[0].0.is_null() && attempts[0].1["unsandboxed"].is_null(), "{attempts:?}");
     let done = seen.seen_of("tool.completed").pop().expect("a result");
     assert_eq!((&done["status"], &done["detail"]["sandbox"]), (&json!("completed"), &outside));
-    assert!(told(&daemon).contains("let it run a second time"), "{}", told(&daemon));
+    assert!(last_tool_result(&daemon).contains("let it run a second time"), "{}", last_tool_result(&daemon));
     let log = daemon.client("bob").await.call("permission.audit", json!({})).await;
     let rows = log["entries"].as_array().expect("rows");
     let row = rows.iter().find(|row| row["kind"] == "permission").expect("its row");
@@ -109,7 +109,7 @@ async fn denied_unsandboxed_retry_keeps_first_result() {
     let done = seen.seen_of("tool.completed").pop().expect("a result");
     assert_eq!((&done["status"], &done["code"]), (&json!("failed"), &json!("exit_code")));
     assert_eq!(done["detail"]["unsandboxed"], "denied_with_feedback");
-    let told = told(&daemon);
+    let told = last_tool_result(&daemon);
     for part in ["Permission denied", "outside the sandbox, and does not want it", "use ./out", "It ran once"]
     {
         assert!(told.contains(part), "{part}: {told}");
@@ -195,7 +195,7 @@ async fn unsandboxed_retry_is_not_offered_when_disabled() {
     let (_, mut seen) = wants(&held, json!({}), &command).await;
     seen.turn_ends("success").await;
     assert!(seen.seen_of("permission.requested").is_empty());
-    assert!(told(&held).contains("probably the sandbox"), "{}", told(&held));
+    assert!(last_tool_result(&held).contains("probably the sandbox"), "{}", last_tool_result(&held));
 
     // The sandbox level alone denies nothing.
     let config =
@@ -217,7 +217,11 @@ async fn unsandboxed_retry_is_not_offered_when_disabled() {
     assert!(asked["deadline_ms"].is_i64(), "{asked}");
     assert_eq!(seen.wait_for("permission.resolved").await["by"], "timeout");
     seen.turn_ends("success").await;
-    assert!(told(&daemon).contains("no user answered in time. It ran once"), "{}", told(&daemon));
+    assert!(
+        last_tool_result(&daemon).contains("no user answered in time. It ran once"),
+        "{}",
+        last_tool_result(&daemon)
+    );
     assert_eq!(runs(&daemon), 1);
 }
 

@@ -28,7 +28,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    pub fn of(error: &Value) -> Self {
+    pub fn from_error(error: &Value) -> Self {
         let refusal = Self {
             code: error["code"].as_i64().unwrap_or_default(),
             kind: error["data"]["kind"].as_str().unwrap_or_default().into(),
@@ -116,7 +116,7 @@ impl Client {
         };
         let reply = self.wire.wait(&what, look).await;
         match reply.get("error") {
-            Some(error) => Err(Refusal::of(error)),
+            Some(error) => Err(Refusal::from_error(error)),
             None => Ok(reply["result"].clone()),
         }
     }
@@ -134,7 +134,7 @@ impl Client {
         };
         let reply = self.wire.wait(&format!("the reply to {method}, or a crash"), look).await?;
         Some(match reply.get("error") {
-            Some(error) => Err(Refusal::of(error)),
+            Some(error) => Err(Refusal::from_error(error)),
             None => Ok(reply["result"].clone()),
         })
     }
@@ -232,7 +232,7 @@ async fn read(reader: OwnedReadHalf, wire: Arc<Wire>) {
         {
             let mut inbox = wire.inbox.lock().expect("no panic");
             if open {
-                inbox.take(&line);
+                inbox.receive_line(&line);
             } else {
                 inbox.is_closed = true;
             }
@@ -245,7 +245,7 @@ async fn read(reader: OwnedReadHalf, wire: Arc<Wire>) {
 }
 
 impl Inbox {
-    fn take(&mut self, line: &str) {
+    fn receive_line(&mut self, line: &str) {
         let Ok(mut message) = serde_json::from_str::<Value>(line) else {
             self.breach.get_or_insert(format!("not JSON: {line:?}"));
             return;

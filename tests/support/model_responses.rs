@@ -10,13 +10,13 @@ use super::model_script::Step;
 use super::model_wire::{Event, arguments, call_id, halves, usage};
 
 /// Answers that the server stores, by id: the calls that wait for a result.
-pub type Kept = HashMap<String, Vec<String>>;
+pub type StoredAnswers = HashMap<String, Vec<String>>;
 
 /// Error code for an answer that the server does not store, or no longer stores.
 pub const LOST: &str = "previous_response_not_found";
 
 /// Rules of Responses. A missing stored answer has its own error code.
-pub fn check(body: &Value, kept: &Kept) -> Result<(), (&'static str, String)> {
+pub fn check(body: &Value, kept: &StoredAnswers) -> Result<(), (&'static str, String)> {
     check_fields(body).map_err(|text| ("invalid_request_error", text))?;
     let owed = match body.get("previous_response_id").and_then(Value::as_str) {
         None => Vec::new(),

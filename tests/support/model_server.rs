@@ -23,7 +23,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::model_responses::{self, Kept};
+use super::model_responses::{self, StoredAnswers};
 use super::model_rules::{check_anthropic, check_openai, check_version};
 pub use super::model_script::{Gate, Step};
 use super::model_script::{expect_within, reaches};
@@ -97,7 +97,7 @@ struct State {
     requests: Mutex<Vec<Request>>,
     breaches: Mutex<Vec<String>>,
     /// Answers that a request of Responses may continue.
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredAnswers>,
     /// Requests for the list of models.
     lists: Mutex<Vec<Request>>,
     /// Status and body of the answer to them; by default an empty list.
@@ -242,7 +242,7 @@ pub fn breach(request: &Request) -> Option<String> {
     let verdict = if request.is_anthropic() {
         check_anthropic(&request.body, false)
     } else if request.is_responses() {
-        model_responses::check(&request.body, &Kept::default()).map_err(|(_, text)| text)
+        model_responses::check(&request.body, &StoredAnswers::default()).map_err(|(_, text)| text)
     } else {
         check_openai(&request.body)
     };

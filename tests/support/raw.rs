@@ -46,7 +46,7 @@ impl Raw {
     }
 
     /// Reads exactly this many bytes.
-    pub async fn take(&mut self, bytes: usize) -> Vec<u8> {
+    pub async fn read_bytes(&mut self, bytes: usize) -> Vec<u8> {
         let mut taken = vec![0; bytes];
         let read = within("more bytes", String::new, self.stream.read_exact(&mut taken)).await;
         read.expect("the connection is open");

@@ -35,11 +35,11 @@ pub enum SubmitBlock {
         text: String,
     },
     /// A PNG, JPEG, GIF or WebP, of at most 20 MiB. An image larger than models accept is scaled down.
-    Image(Given),
+    Image(FileContent),
     /// An image, a PDF of at most 32 MiB, or a text file of at most 256 KiB.
-    File(Given),
+    File(FileContent),
     /// A PDF of at most 32 MiB, or a text file of at most 256 KiB.
-    Document(Given),
+    Document(FileContent),
     /// A reference to a resource. A `file:` URI is read like a file block; of any other one the model is told the
     /// name and the URI.
     ResourceLink(ResourceLink),
@@ -59,7 +59,7 @@ pub struct ResourceLink {
 /// The location of an image or a file: `path` or `data`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Given {
+pub struct FileContent {
     /// A file on the daemon's machine: absolute, or relative to the session's folder. It is read once; later
     /// changes do not matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]

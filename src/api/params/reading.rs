@@ -79,7 +79,7 @@ pub struct EventsParams {
 impl EventsParams {
     /// All events of a session from its beginning.
     #[must_use]
-    pub fn of(session_id: SessionId) -> Self {
+    pub fn for_session(session_id: SessionId) -> Self {
         Self { session_id, after_seq: 0, cursor: None, limit: None, include: Include::default() }
     }
 }

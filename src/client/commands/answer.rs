@@ -116,7 +116,7 @@ pub(in crate::client) async fn all_open(client: &Client) -> Result<Vec<(SessionV
 
 async fn of_session(client: &Client, session_id: SessionId) -> Result<Vec<Question>, Failure> {
     let mut open: Vec<Question> = Vec::new();
-    let mut page = EventsParams { limit: Some(1_000), ..EventsParams::of(session_id) };
+    let mut page = EventsParams { limit: Some(1_000), ..EventsParams::for_session(session_id) };
     loop {
         let reply: EventsReply = client.call("session.events", &page).await?;
         for envelope in reply.events {

@@ -127,7 +127,7 @@ pub(in crate::client) async fn stop(reach: &Connector, now: bool, out: &mut Out)
     let client = match reach.dial().await {
         Ok(client) => client,
         Err(CallError::Io(e)) if is_absent(&e) => {
-            return match Holder::of(&reach.places.data_dir) {
+            return match Holder::find(&reach.places.data_dir) {
                 // Another daemon than the requested one: its sessions may be in the middle of work.
                 Some(_) if reach.listens_elsewhere() => Err(Failure::unreachable(reach.absent(&e))),
                 Some(holder) => stop_unreachable(reach, holder, now, out).await,
@@ -170,7 +170,7 @@ async fn stop_unreachable(
     now: bool,
     out: &mut Out,
 ) -> Result<(), Failure> {
-    let runs = || Holder::of(&reach.places.data_dir).is_some_and(|found| found.pid == holder.pid);
+    let runs = || Holder::find(&reach.places.data_dir).is_some_and(|found| found.pid == holder.pid);
     // A stopping daemon holds its lock a moment longer than its socket.
     let ending = Instant::now() + ENDING;
     while runs() && Instant::now() < ending {

@@ -159,7 +159,7 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
         Err(failure) => {
             let dialled = tokio::net::UnixStream::connect(&reach.places.socket).await;
             let no_socket = dialled.is_err_and(|error| is_absent(&error));
-            let holder = Holder::of(&reach.places.data_dir).filter(|_| no_socket);
+            let holder = Holder::find(&reach.places.data_dir).filter(|_| no_socket);
             let absent = match holder {
                 Some(holder) => {
                     let (what, mend) = holder.explain(&reach.places.socket);

@@ -12,7 +12,7 @@ use crate::types::ids::{ItemId, QuestionId, SessionId};
 use crate::types::session::{SessionState, SessionView};
 
 /// An open request with its answers.
-type Open = (QuestionId, Vec<ItemId>);
+type OpenFeedback = (QuestionId, Vec<ItemId>);
 
 pub(in crate::client) async fn feedback(
     reach: &Connector,
@@ -41,7 +41,7 @@ pub(in crate::client) async fn feedback(
 }
 
 /// The open request that `name` identifies: its id, or the session that waits for it.
-async fn find(client: &Client, name: &str) -> Result<Open, Failure> {
+async fn find(client: &Client, name: &str) -> Result<OpenFeedback, Failure> {
     if name.starts_with("ask_") {
         let states = Some(vec![SessionState::RequiresAction]);
         let params = crate::api::params::ListParams { states, include_children: true, ..Default::default() };
@@ -62,9 +62,9 @@ fn nothing_open(name: &str) -> Failure {
     Failure::internal(format!("no choice between two answers is open for {}", escape::line(name)))
 }
 
-async fn open_in(client: &Client, session_id: SessionId) -> Result<Option<Open>, Failure> {
+async fn open_in(client: &Client, session_id: SessionId) -> Result<Option<OpenFeedback>, Failure> {
     let mut open = None;
-    let mut page = EventsParams { limit: Some(1_000), ..EventsParams::of(session_id) };
+    let mut page = EventsParams { limit: Some(1_000), ..EventsParams::for_session(session_id) };
     loop {
         let reply: EventsReply = client.call("session.events", &page).await?;
         for envelope in reply.events {

@@ -67,7 +67,7 @@ async fn history(
         Some(Since::Seq(seq)) => (seq, Timestamp(i64::MIN)),
         Some(Since::Ago(ms)) => (0, Timestamp(now().0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX)))),
     };
-    let mut params = EventsParams { after_seq, limit: Some(500), ..EventsParams::of(session) };
+    let mut params = EventsParams { after_seq, limit: Some(500), ..EventsParams::for_session(session) };
     let mut last = after_seq;
     loop {
         let page: Page = client.call("session.events", &params).await?;

@@ -69,7 +69,7 @@ impl Connector {
     /// The socket of this data folder's daemon, if it differs from the expected one: the daemon was
     /// started with another environment or another `--socket`.
     fn other_socket(&self) -> Option<PathBuf> {
-        let path = Holder::of(&self.places.data_dir)?.socket?;
+        let path = Holder::find(&self.places.data_dir)?.socket?;
         (path != self.places.socket && path.exists()).then_some(path)
     }
 
@@ -132,7 +132,7 @@ impl Connector {
         let socket = escape::line(&socket);
         match error.kind() {
             _ if is_absent(error) => {
-                if let Some(holder) = Holder::of(&self.places.data_dir) {
+                if let Some(holder) = Holder::find(&self.places.data_dir) {
                     let (what, mend) = holder.explain(&self.places.socket);
                     return format!("no daemon answers at {socket}; {what}: {mend}");
                 }

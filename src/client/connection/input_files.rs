@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::api::params::{Given, SubmitBlock, SubmitInput};
+use crate::api::params::{FileContent, SubmitBlock, SubmitInput};
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
 
@@ -40,12 +40,12 @@ impl GivenArgs {
 }
 
 /// The daemon reads the file and has another current folder, so the path is absolute.
-fn given(path: &Path) -> Result<Given, Failure> {
+fn given(path: &Path) -> Result<FileContent, Failure> {
     let shown = path.display().to_string();
     let shown = escape::line(&shown);
     let whole = std::path::absolute(path).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
     match whole.to_str() {
-        Some(text) => Ok(Given { path: Some(text.into()), ..Given::default() }),
+        Some(text) => Ok(FileContent { path: Some(text.into()), ..FileContent::default() }),
         None => Err(Failure::usage(format!("{shown}: the name is not UTF-8"))),
     }
 }
@@ -64,7 +64,7 @@ mod tests {
         let args = GivenArgs { images: vec!["a.png".into()], files: vec!["/x/b.pdf".into()] };
         let SubmitInput::Blocks(blocks) = args.input("hi".into(), None).unwrap() else { panic!("no blocks") };
         let here = std::env::current_dir().unwrap().join("a.png");
-        let path = |path: &str| Given { path: Some(path.into()), ..Given::default() };
+        let path = |path: &str| FileContent { path: Some(path.into()), ..FileContent::default() };
         assert_eq!(blocks[0], SubmitBlock::Image(path(here.to_str().unwrap())));
         assert_eq!(
             blocks[1..],

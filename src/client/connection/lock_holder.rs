@@ -35,7 +35,7 @@ pub(in crate::client) struct Holder {
 
 impl Holder {
     /// The living holder of the lock in this folder, if there is one that can be named. Never waits.
-    pub(in crate::client) fn of(data_dir: &Path) -> Option<Self> {
+    pub(in crate::client) fn find(data_dir: &Path) -> Option<Self> {
         let file = open(data_dir).ok()?;
         let note = LockNote::read(&file).ok()?;
         let pid: i32 = note.pid?.try_into().ok().filter(|pid| *pid > 1)?;
@@ -104,15 +104,15 @@ mod tests {
     fn lock_holder_requires_locked_file_and_live_process() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("agentd.lock");
-        assert_eq!(Holder::of(dir.path()), None, "no lock");
+        assert_eq!(Holder::find(dir.path()), None, "no lock");
         std::fs::write(&path, format!("{}\n", std::process::id())).expect("written");
-        assert_eq!(Holder::of(dir.path()), None, "it is not held");
+        assert_eq!(Holder::find(dir.path()), None, "it is not held");
         let lock = StateLock::try_lock(&path).expect("free");
-        let holder = Holder::of(dir.path()).expect("held");
+        let holder = Holder::find(dir.path()).expect("held");
         assert_eq!(holder.pid.cast_unsigned(), std::process::id());
         assert!(!holder.terminate(), "a test is no agentd");
         drop(lock);
-        assert_eq!(Holder::of(dir.path()), None, "given back");
+        assert_eq!(Holder::find(dir.path()), None, "given back");
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         assert!(!was_stopped(dir.path()), "running, or dead since");
         lock.leaving();
         assert!(was_stopped(dir.path()), "on its way out");
-        assert!(Holder::of(dir.path()).is_some(), "and still the one that holds it");
+        assert!(Holder::find(dir.path()).is_some(), "and still the one that holds it");
         drop(lock);
         assert!(was_stopped(dir.path()), "gone");
     }
@@ -134,7 +134,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let lock = StateLock::try_lock(&dir.path().join("agentd.lock")).expect("free");
         let explain = || {
-            let (what, mend) = Holder::of(dir.path()).expect("held").explain(Path::new("/asked"));
+            let (what, mend) = Holder::find(dir.path()).expect("held").explain(Path::new("/asked"));
             format!("{what}; {mend}")
         };
         let told = explain();
@@ -163,7 +163,7 @@ mod tests {
             let dir = tempfile::tempdir().expect("a folder");
             let lock = StateLock::try_lock(&dir.path().join("agentd.lock")).expect("free");
             lock.note_socket(Path::new(socket));
-            let (what, mend) = Holder::of(dir.path()).expect("held").explain(Path::new("/asked"));
+            let (what, mend) = Holder::find(dir.path()).expect("held").explain(Path::new("/asked"));
             assert!(what.contains("listens at another path") && !mend.contains("kill"), "{what}; {mend}");
         }
     }

@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn cgroup_setting_accepts_keyword_or_folder() {
         #[derive(Deserialize)]
-        struct Given {
+        struct CgroupTable {
             cgroup: CgroupChoice,
         }
         for (value, expected) in [
@@ -86,7 +86,8 @@ mod tests {
             ("/sys/fs/cgroup/a", Some(CgroupChoice::At("/sys/fs/cgroup/a".into()))),
             ("on", None),
         ] {
-            let got = toml::from_str::<Given>(&format!("cgroup = {value:?}")).ok().map(|table| table.cgroup);
+            let got =
+                toml::from_str::<CgroupTable>(&format!("cgroup = {value:?}")).ok().map(|table| table.cgroup);
             assert_eq!(got, expected, "{value}");
         }
     }

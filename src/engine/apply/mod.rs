@@ -97,7 +97,7 @@ impl State {
         if envelope.event.needs_sync() {
             self.updated_at = envelope.at_ms;
         }
-        if let Some(booking) = UsageRecord::of(envelope) {
+        if let Some(booking) = UsageRecord::from_envelope(envelope) {
             self.book(&booking, envelope.turn_id);
         }
         match &envelope.event {

@@ -44,7 +44,7 @@ impl PlanBuilder<'_> {
         if self.state.status == SessionState::Ended {
             return Err(Refusal::Ended);
         }
-        let known = self.state.rules.of(kind).contains(&rule);
+        let known = self.state.rules.with_kind(kind).contains(&rule);
         match (add, known) {
             (true, true) => {}
             (true, false) => _ = self.push_session(Event::PermissionRuleAdded { kind, rule }),

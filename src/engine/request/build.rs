@@ -102,7 +102,7 @@ fn repair(message: &Arc<Message>, thinker: Option<&str>) -> Arc<Message> {
 mod tests {
     use crate::engine::request::build::*;
 
-    fn said(model: Option<&str>, content: Vec<Block>) -> Arc<Message> {
+    fn assistant_message(model: Option<&str>, content: Vec<Block>) -> Arc<Message> {
         Arc::new(Message { role: Role::Assistant, content, model: model.map(str::to_owned) })
     }
 
@@ -131,12 +131,12 @@ mod tests {
         let hidden = Block::RedactedThinking { data: "c".into() };
         let transcript = [
             ask(),
-            said(Some("p/one"), vec![thought("a"), text("x")]),
+            assistant_message(Some("p/one"), vec![thought("a"), text("x")]),
             ask(),
-            said(Some("p/two"), vec![thought("b"), hidden, text("y")]),
+            assistant_message(Some("p/two"), vec![thought("b"), hidden, text("y")]),
             ask(),
             // From a journal that does not record the model.
-            said(None, vec![thought("d"), text("z")]),
+            assistant_message(None, vec![thought("d"), text("z")]),
             ask(),
         ];
         let own = |thoughts: &[&str]| (thoughts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>(), 7);
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn message_empty_without_reasoning_is_omitted() {
-        let only = said(Some("p/one"), vec![thought("a")]);
+        let only = assistant_message(Some("p/one"), vec![thought("a")]);
         let transcript = [Arc::new(Message::user("go")), only, Arc::new(Message::user("on"))];
         let messages = normalize(&transcript, Some("p/two"));
         assert_eq!(messages.len(), 1, "neighbours are one message then: {messages:?}");
@@ -159,8 +159,8 @@ mod tests {
     fn adjacent_messages_keep_reasoning_of_requested_model() {
         let transcript = [
             Arc::new(Message::user("go")),
-            said(Some("p/one"), vec![thought("a"), text("x")]),
-            said(Some("p/two"), vec![thought("b"), text("y")]),
+            assistant_message(Some("p/one"), vec![thought("a"), text("x")]),
+            assistant_message(Some("p/two"), vec![thought("b"), text("y")]),
             Arc::new(Message::user("on")),
         ];
         for thinker in ["p/one", "p/two"] {

@@ -41,7 +41,7 @@ pub struct SessionRules {
 impl SessionRules {
     /// The rules of one kind.
     #[must_use]
-    pub fn of(&self, kind: RuleKind) -> &Vec<String> {
+    pub fn with_kind(&self, kind: RuleKind) -> &Vec<String> {
         match kind {
             RuleKind::Allow => &self.allow,
             RuleKind::Ask => &self.ask,

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::settings::ModelSettings;
-use super::thinking::{Asked, OutputConfig, asks_to_think, is_thought, plan};
+use super::thinking::{OutputConfig, ThinkingParameter, asks_to_think, is_thought, plan};
 use crate::model::catalog::capabilities::{MAX_CALL_ID_CHARS, called, wire_call_id};
 use crate::model::request::media::{Media, Shown};
 use crate::model::request::request_cache::{CacheKey, Plainly, RequestCache};
@@ -36,7 +36,7 @@ struct Body<'a> {
     max_tokens: u32,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<Asked>,
+    thinking: Option<ThinkingParameter>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
     #[serde(flatten)]
@@ -186,7 +186,7 @@ pub(in super::super) fn body(
     body.pop();
     body.extend_from_slice(b",\"messages\":[");
     let sees = settings.vision.unwrap_or(true);
-    let media = Media::of(request, sees, settings.documents.unwrap_or(sees));
+    let media = Media::from_request(request, sees, settings.documents.unwrap_or(sees));
     let newest = request.messages.len().checked_sub(1);
     let earlier = newest.and_then(|at| request.messages[..at].iter().rposition(|it| it.role == Role::User));
     let is_marked = |at: usize| newest == Some(at) || earlier == Some(at);

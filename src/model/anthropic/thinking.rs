@@ -24,7 +24,7 @@ const ROOM: u32 = 4_096;
 /// The parameter `thinking`.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Asked {
+pub(super) enum ThinkingParameter {
     Enabled { budget_tokens: u32 },
     Adaptive { display: &'static str },
 }
@@ -38,7 +38,7 @@ pub(super) struct OutputConfig {
 /// The thinking part of a request.
 #[derive(Debug, PartialEq)]
 pub(super) struct Plan {
-    pub thinking: Option<Asked>,
+    pub thinking: Option<ThinkingParameter>,
     pub output_config: Option<OutputConfig>,
     pub max_tokens: u32,
     /// Earlier thinking is sent back. This also applies if no thinking is requested: such thinking exists only
@@ -61,7 +61,11 @@ pub(super) fn plan(request: &ModelRequest, settings: &ModelSettings) -> Plan {
     if settings.adaptive_thinking {
         let output_config = (wanted != Thinking::Auto).then(|| OutputConfig { effort: word(wanted) });
         // Newer models omit the text of their thinking unless the request asks for it.
-        return Plan { thinking: Some(Asked::Adaptive { display: "summarized" }), output_config, ..nothing };
+        return Plan {
+            thinking: Some(ThinkingParameter::Adaptive { display: "summarized" }),
+            output_config,
+            ..nothing
+        };
     }
     if began_without(&request.messages) {
         return Plan { keeps: false, ..nothing };
@@ -75,7 +79,7 @@ pub(super) fn plan(request: &ModelRequest, settings: &ModelSettings) -> Plan {
     };
     let budget_tokens = budget.min(limit - ROOM.min(limit / 2)).max(LEAST_BUDGET);
     Plan {
-        thinking: Some(Asked::Enabled { budget_tokens }),
+        thinking: Some(ThinkingParameter::Enabled { budget_tokens }),
         max_tokens: max_tokens.max(2 * LEAST_BUDGET),
         ..nothing
     }
@@ -99,7 +103,7 @@ pub(in super::super) const INTERLEAVED: &str = "interleaved-thinking-2025-05-14"
 pub(in super::super) fn interleaves(request: &ModelRequest, settings: &ModelSettings) -> bool {
     settings.interleaved_thinking
         && !request.no_interleaving
-        && matches!(plan(request, settings).thinking, Some(Asked::Enabled { .. }))
+        && matches!(plan(request, settings).thinking, Some(ThinkingParameter::Enabled { .. }))
 }
 
 /// Whether the block is thinking that the provider accepts back.
@@ -159,8 +163,8 @@ mod tests {
         ModelSettings { thinking: true, max_output_tokens: Some(most), ..ModelSettings::default() }
     }
 
-    fn budget(tokens: u32) -> Option<Asked> {
-        Some(Asked::Enabled { budget_tokens: tokens })
+    fn budget(tokens: u32) -> Option<ThinkingParameter> {
+        Some(ThinkingParameter::Enabled { budget_tokens: tokens })
     }
 
     #[test]
@@ -193,7 +197,11 @@ mod tests {
         let settings = ModelSettings { adaptive_thinking: true, ..thinker(64_000) };
         let effort = |thinking| {
             let plan = plan(&request(Some(thinking), Vec::new()), &settings);
-            assert_eq!(plan.thinking, Some(Asked::Adaptive { display: "summarized" }), "{thinking:?}");
+            assert_eq!(
+                plan.thinking,
+                Some(ThinkingParameter::Adaptive { display: "summarized" }),
+                "{thinking:?}"
+            );
             plan.output_config.map(|config| config.effort)
         };
         assert_eq!(effort(Thinking::Auto), None);

@@ -75,7 +75,7 @@ enum Turn<'a> {
         content: &'a str,
     },
     User {
-        content: Said<'a>,
+        content: MessageContent<'a>,
     },
     Assistant {
         /// Null in a message with calls only, as the API requires.
@@ -95,7 +95,7 @@ enum Turn<'a> {
 /// The content of a user message: text alone, or with media of a tool or of the user.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Said<'a> {
+enum MessageContent<'a> {
     Text(String),
     Parts(Vec<Part<'a>>),
 }
@@ -149,7 +149,8 @@ pub(in super::super) fn body(
         }
     }
     // Only the vendor's own models accept documents.
-    let media = Media::of(request, settings.vision.unwrap_or(vendor), settings.documents.unwrap_or(vendor));
+    let media =
+        Media::from_request(request, settings.vision.unwrap_or(vendor), settings.documents.unwrap_or(vendor));
     let keeps_from = match settings.replay_reasoning {
         ReplayReasoning::None => usize::MAX,
         ReplayReasoning::Tools => loop_begins(&request.messages),
@@ -235,8 +236,10 @@ fn user<'a>(
     }
     match parts.as_mut_slice() {
         [] => {}
-        [Part::Text { text }] => turns.push(Turn::User { content: Said::Text(std::mem::take(text)) }),
-        _ => turns.push(Turn::User { content: Said::Parts(parts) }),
+        [Part::Text { text }] => {
+            turns.push(Turn::User { content: MessageContent::Text(std::mem::take(text)) })
+        }
+        _ => turns.push(Turn::User { content: MessageContent::Parts(parts) }),
     }
 }
 

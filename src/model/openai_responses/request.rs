@@ -137,7 +137,7 @@ pub(in super::super) fn body(
     };
     let mut input = Vec::with_capacity(request.messages.len() - known);
     let sees = settings.vision.unwrap_or(true);
-    let media = Media::of(request, sees, settings.documents.unwrap_or(sees));
+    let media = Media::from_request(request, sees, settings.documents.unwrap_or(sees));
     for message in &request.messages[known..] {
         match message.role {
             Role::User => user(message, previous.is_some(), &media, &mut input),

@@ -224,7 +224,7 @@ fn content(events: &[Value], output: Value) -> Vec<ReplyBlock> {
     reply.content
 }
 
-fn said(text: &str) -> ReplyBlock {
+fn text_block(text: &str) -> ReplyBlock {
     ReplyBlock::Text(text.into())
 }
 
@@ -247,7 +247,7 @@ fn streamed(first: u64, second: u64) -> Vec<Value> {
 #[test]
 fn items_are_read_once_with_any_numbering() {
     let output = || json!([message("Hi."), call("call_a", "Bash", "{\"command\":\"date\"}")]);
-    let expected = [said("Hi."), asked("call_a", "Bash", json!({"command":"date"}))];
+    let expected = [text_block("Hi."), asked("call_a", "Bash", json!({"command":"date"}))];
     // As documented, counted from 1, with a gap, and descending.
     for (first, second) in [(0, 1), (1, 2), (0, 2), (3, 7), (1, 0)] {
         assert_eq!(content(&streamed(first, second), output()), expected, "{first}, {second}");
@@ -274,7 +274,12 @@ fn item_only_in_completed_response_is_added() {
     let date = || json!({"command":"date"});
     assert_eq!(
         content(&streamed(0, 1), output),
-        [said("Hi."), asked("call_a", "Bash", date()), said("Hi."), asked("call_b", "Bash", date())]
+        [
+            text_block("Hi."),
+            asked("call_a", "Bash", date()),
+            text_block("Hi."),
+            asked("call_b", "Bash", date())
+        ]
     );
 }
 
@@ -297,11 +302,11 @@ fn items_without_ids_are_matched_by_content() {
         }
         let output = json!([bare(message("Hi.")), bare(call("", "Bash", arguments_of))]);
         let made_up = asked("call_replay_0_1", "Bash", json!({"command":"date"}));
-        assert_eq!(content(&events, output.clone()), [said("Hi."), made_up.clone()], "{index}");
+        assert_eq!(content(&events, output.clone()), [text_block("Hi."), made_up.clone()], "{index}");
         // Incomplete in the stream: the end completes them.
         let halves: Vec<Value> =
             events.iter().filter(|event| event["type"] != "response.output_item.done").cloned().collect();
-        assert_eq!(content(&halves, output), [said("Hi."), made_up], "{index}");
+        assert_eq!(content(&halves, output), [text_block("Hi."), made_up], "{index}");
     }
 }
 
@@ -397,7 +402,10 @@ fn item_ids_changing_between_events_are_accepted() {
     let mut said_last = message("Hi.");
     said_last["id"] = json!("changed_again");
     let output = json!([said_last, call("call_a", "Bash", "{\"command\":\"date\"}")]);
-    assert_eq!(content(&events, output), [said("Hi."), asked("call_a", "Bash", json!({"command":"date"}))]);
+    assert_eq!(
+        content(&events, output),
+        [text_block("Hi."), asked("call_a", "Bash", json!({"command":"date"}))]
+    );
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(in crate::model) enum Shown<'b> {
 impl<'a> Media<'a> {
     /// `sees` and `documents`: the media that the model accepts. Without vision it accepts no documents either,
     /// because providers show it their pages as pictures.
-    pub(in crate::model) fn of(request: &'a ModelRequest, sees: bool, documents: bool) -> Self {
+    pub(in crate::model) fn from_request(request: &'a ModelRequest, sees: bool, documents: bool) -> Self {
         Self { contents: &request.media, sees, documents: sees && documents }
     }
 

@@ -163,7 +163,7 @@ mod tests {
 
     const MANNER: CacheKey = CacheKey { api: Api::Anthropic, keeps: true };
 
-    fn said(texts: &[&str]) -> Vec<Arc<Message>> {
+    fn user_messages(texts: &[&str]) -> Vec<Arc<Message>> {
         texts.iter().map(|text| Arc::new(Message::user(*text))).collect()
     }
 
@@ -185,21 +185,26 @@ mod tests {
     #[test]
     fn cached_messages_are_reused_without_changing_output() {
         let written = RequestCache::default();
-        let mut messages = said(&["a", "b"]);
+        let mut messages = user_messages(&["a", "b"]);
         assert_eq!(write(&written, &messages, 1), ("[a,b!".into(), 3));
-        messages.extend(said(&["c", "d"]));
+        messages.extend(user_messages(&["c", "d"]));
         assert_eq!(write(&written, &messages, 3), ("[a,b,c,d!".into(), 3), "b stands there plainly");
         // A different message at the same index, and a shorter conversation.
-        messages[2] = said(&["C"]).remove(0);
+        messages[2] = user_messages(&["C"]).remove(0);
         assert_eq!(write(&written, &messages, 0), ("[a!b,C,d,".into(), 3));
         messages.truncate(2);
         assert_eq!(write(&written, &messages, 9), ("[a,b,".into(), 0));
         // Equal content in a new allocation.
-        let changed: Vec<_> = messages.iter().take(1).cloned().chain(said(&["b"])).collect();
+        let changed: Vec<_> = messages.iter().take(1).cloned().chain(user_messages(&["b"])).collect();
         assert_eq!(write(&written, &changed, 9), ("[a,b,".into(), 0));
-        assert_eq!(write(&written, &said(&["a", "b"]), 9), ("[a,b,".into(), 2), "another conversation");
+        assert_eq!(
+            write(&written, &user_messages(&["a", "b"]), 9),
+            ("[a,b,".into(), 2),
+            "another conversation"
+        );
         // The first message is allocated again for each request.
-        let changed: Vec<_> = said(&["a"]).into_iter().chain(messages.iter().skip(1).cloned()).collect();
+        let changed: Vec<_> =
+            user_messages(&["a"]).into_iter().chain(messages.iter().skip(1).cloned()).collect();
         assert_eq!(write(&written, &changed, 9), ("[a,b,".into(), 0));
         assert_eq!(write(&written, &[], 9), ("[".into(), 0));
     }
@@ -208,16 +213,16 @@ mod tests {
     fn request_cache_size_is_bounded() {
         let written = RequestCache::default();
         for _ in 0..2 * CONVERSATIONS {
-            write(&written, &said(&["a"]), 9);
+            write(&written, &user_messages(&["a"]), 9);
         }
         assert_eq!(written.kept.lock().expect("kept").len(), CONVERSATIONS);
         for _ in 0..20 {
-            write(&written, &said(&[&"x".repeat(BYTES / 8)]), 9);
+            write(&written, &user_messages(&[&"x".repeat(BYTES / 8)]), 9);
         }
         let count = || written.kept.lock().expect("kept").len();
         let before = count();
         assert!((1..=8).contains(&before), "{before}");
-        write(&written, &said(&[&"x".repeat(BYTES)]), 9);
+        write(&written, &user_messages(&[&"x".repeat(BYTES)]), 9);
         write(&written, &[], 9);
         assert_eq!(count(), before, "an empty or too long text evicts no entry");
         let later = Instant::now() + LIFE;

@@ -86,7 +86,7 @@ mod tests {
             tools: [].into(),
             max_output_tokens: None,
             thinking,
-            sampling: of(temperature, top_p),
+            sampling: sampling(temperature, top_p),
             media: Default::default(),
             previous_response_id: None,
             fresh_connection: false,
@@ -98,7 +98,7 @@ mod tests {
         }
     }
 
-    fn of(temperature: Option<u16>, top_p: Option<u16>) -> Sampling {
+    fn sampling(temperature: Option<u16>, top_p: Option<u16>) -> Sampling {
         Sampling { temperature: temperature.and_then(Temperature::new), top_p: top_p.and_then(TopP::new) }
     }
 
@@ -130,7 +130,7 @@ mod tests {
             let told = left_out(api, thinks, &asked, settings);
             assert_eq!(
                 sent(api, thinks, &asked, settings),
-                of(expected.0, expected.1),
+                sampling(expected.0, expected.1),
                 "{api:?} {given:?} {thinking:?}"
             );
             assert_eq!(told.is_some(), given != expected, "{told:?}");
@@ -144,14 +144,14 @@ mod tests {
 
     #[test]
     fn configured_sampling_is_used_when_request_has_none() {
-        let usual = ModelSettings { usual: of(Some(700), Some(800)), ..ModelSettings::default() };
+        let usual = ModelSettings { usual: sampling(Some(700), Some(800)), ..ModelSettings::default() };
         assert_eq!(
             sent(Api::OpenAiChat, false, &request(None, None, None), &usual),
-            of(Some(700), Some(800))
+            sampling(Some(700), Some(800))
         );
         assert_eq!(
             sent(Api::OpenAiChat, false, &request(Some(100), None, None), &usual),
-            of(Some(100), Some(800))
+            sampling(Some(100), Some(800))
         );
     }
 }

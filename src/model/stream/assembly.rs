@@ -42,7 +42,7 @@ impl CallIds {
 #[derive(Debug)]
 pub(in crate::model) struct Assembly {
     content: Vec<ReplyBlock>,
-    open: Option<Open>,
+    open: Option<OpenBlock>,
     ids: CallIds,
     /// Ids that the provider gave to more than one call, with the index of the later call.
     repeated: Vec<(String, usize)>,
@@ -52,7 +52,7 @@ pub(in crate::model) struct Assembly {
 }
 
 #[derive(Debug)]
-enum Open {
+enum OpenBlock {
     Text(String),
     Thinking {
         text: String,
@@ -88,11 +88,11 @@ impl Assembly {
         if piece.is_empty() {
             return;
         }
-        if !matches!(self.open, Some(Open::Text(_))) {
-            self.open(Open::Text(String::new()), BlockKind::Text, out);
+        if !matches!(self.open, Some(OpenBlock::Text(_))) {
+            self.open(OpenBlock::Text(String::new()), BlockKind::Text, out);
         }
         let index = self.index();
-        if let Some(Open::Text(text)) = &mut self.open {
+        if let Some(OpenBlock::Text(text)) = &mut self.open {
             text.push_str(piece);
             out.extend(pieces(piece).map(|part| Delta::Text { index, text: part.to_owned() }));
         }
@@ -105,7 +105,7 @@ impl Assembly {
         }
         self.open_thinking(out);
         let index = self.index();
-        if let Some(Open::Thinking { text, .. }) = &mut self.open {
+        if let Some(OpenBlock::Thinking { text, .. }) = &mut self.open {
             text.push_str(piece);
             out.extend(pieces(piece).map(|part| Delta::Thinking { index, text: part.to_owned() }));
         }
@@ -117,7 +117,7 @@ impl Assembly {
             return;
         }
         self.open_thinking(out);
-        if let Some(Open::Thinking { signature, .. }) = &mut self.open {
+        if let Some(OpenBlock::Thinking { signature, .. }) = &mut self.open {
             signature.push_str(piece);
         }
     }
@@ -142,11 +142,11 @@ impl Assembly {
                 .iter()
                 .any(|block| matches!(block, ReplyBlock::ToolCall { provider_id, .. } if provider_id == id));
         if is_taken {
-            self.open = Some(Open::Repeated { id: id.into(), tool: tool.into(), json: String::new() });
+            self.open = Some(OpenBlock::Repeated { id: id.into(), tool: tool.into(), json: String::new() });
             return;
         }
         let id = if id.is_empty() { self.ids.nth(self.content.len()) } else { id.to_owned() };
-        let open = Open::Call { id, tool: tool.to_owned(), json: String::new() };
+        let open = OpenBlock::Call { id, tool: tool.to_owned(), json: String::new() };
         self.open(open, BlockKind::ToolCall { tool: tool.to_owned() }, out);
     }
 
@@ -154,24 +154,24 @@ impl Assembly {
     pub(in crate::model) fn call_input(&mut self, piece: &str, out: &mut Vec<Delta>) {
         let index = self.index();
         match &mut self.open {
-            Some(Open::Call { json, .. }) => {
+            Some(OpenBlock::Call { json, .. }) => {
                 json.push_str(piece);
                 out.extend(pieces(piece).map(|part| Delta::ToolInput { index, json: part.to_owned() }));
             }
-            Some(Open::Repeated { json, .. }) => json.push_str(piece),
+            Some(OpenBlock::Repeated { json, .. }) => json.push_str(piece),
             _ => {}
         }
     }
 
     /// Whether the open block is a call without any arguments so far.
     pub(in crate::model) fn call_is_bare(&self) -> bool {
-        matches!(&self.open, Some(Open::Call { json, .. } | Open::Repeated { json, .. }) if json.is_empty())
+        matches!(&self.open, Some(OpenBlock::Call { json, .. } | OpenBlock::Repeated { json, .. }) if json.is_empty())
     }
 
     /// Completes the open block, if any.
     pub(in crate::model) fn close(&mut self, out: &mut Vec<Delta>) {
         let Some(mut open) = self.open.take() else { return };
-        if let Open::Repeated { id, tool, json } = open {
+        if let OpenBlock::Repeated { id, tool, json } = open {
             if self.has_call(&id, &tool, &json) {
                 self.notice(format!("the answer repeated the call {id} of {tool}: it is run once"));
                 return;
@@ -180,21 +180,21 @@ impl Assembly {
             self.repeated.push((id, self.content.len()));
             out.push(Delta::BlockStarted { index, kind: BlockKind::ToolCall { tool: tool.clone() } });
             out.extend(pieces(&json).map(|part| Delta::ToolInput { index, json: part.to_owned() }));
-            open = Open::Call { id: self.ids.nth(self.content.len()), tool, json };
+            open = OpenBlock::Call { id: self.ids.nth(self.content.len()), tool, json };
         }
         let index = self.index();
-        if let Open::Thinking { signature, .. } = &open
+        if let OpenBlock::Thinking { signature, .. } = &open
             && !signature.is_empty()
         {
             out.push(Delta::ThinkingSealed { index, signature: Some(signature.clone()), data: None });
         }
         out.push(Delta::BlockCompleted { index });
         self.content.push(match open {
-            Open::Text(text) => ReplyBlock::Text(text),
-            Open::Thinking { text, signature } => {
+            OpenBlock::Text(text) => ReplyBlock::Text(text),
+            OpenBlock::Thinking { text, signature } => {
                 ReplyBlock::Thinking { text, signature: (!signature.is_empty()).then_some(signature) }
             }
-            Open::Call { id, tool, json } | Open::Repeated { id, tool, json } => {
+            OpenBlock::Call { id, tool, json } | OpenBlock::Repeated { id, tool, json } => {
                 ReplyBlock::ToolCall { provider_id: id, tool, input: read_input(json) }
             }
         });
@@ -263,13 +263,13 @@ impl Assembly {
     }
 
     fn open_thinking(&mut self, out: &mut Vec<Delta>) {
-        if !matches!(self.open, Some(Open::Thinking { .. })) {
-            let open = Open::Thinking { text: String::new(), signature: String::new() };
+        if !matches!(self.open, Some(OpenBlock::Thinking { .. })) {
+            let open = OpenBlock::Thinking { text: String::new(), signature: String::new() };
             self.open(open, BlockKind::Thinking, out);
         }
     }
 
-    fn open(&mut self, open: Open, kind: BlockKind, out: &mut Vec<Delta>) {
+    fn open(&mut self, open: OpenBlock, kind: BlockKind, out: &mut Vec<Delta>) {
         self.close(out);
         out.push(Delta::BlockStarted { index: self.index(), kind });
         self.open = Some(open);

@@ -91,7 +91,7 @@ impl Actor {
             pending_grant: pending_grant.clone(),
             ..UnwrittenPlan::new(decision)
         };
-        // Commit the grant first, then write the policy file. After a crash in between, the next start writes
+        // Commit the grant first, then write the file of the policy. After a crash in between, the next start writes
         // the file.
         self.commit(unwritten).await?;
         let is_valid = match pending_grant {

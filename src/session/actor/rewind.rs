@@ -65,7 +65,7 @@ impl Actor {
         outcome: &RewindOutcome,
     ) -> Result<Rewind, SessionError> {
         let source = (self.id, self.journal.key());
-        let limits = CopyLimits::of(self.engine.spec());
+        let limits = CopyLimits::from_spec(self.engine.spec());
         let copied =
             copy_journal(&self.shared, source, Some(item_id), point, (self.id, limits), |_| {}).await?;
         Ok(Rewind {

@@ -64,7 +64,7 @@ impl Registry {
         };
         let (now, forked_from) = (shared.clock.now(), ForkedFrom { session_id: id, item_id });
         let fork_id = Mint::new(now.0, Seed::random()).session();
-        let limits = CopyLimits::of(&shared.store.spec(key).await?);
+        let limits = CopyLimits::from_spec(&shared.store.spec(key).await?);
         let copy = copy_journal(shared, (id, key), item_id, point, (fork_id, limits), |spec| {
             spec.title = title;
             spec.forked_from = Some(forked_from);

@@ -108,7 +108,7 @@ impl Inherited {
         let mut events = Vec::new();
         for kind in [RuleKind::Allow, RuleKind::Ask, RuleKind::Deny] {
             // A grant to leave the sandbox is for the session to which the user gave it.
-            let rules = self.rules.of(kind).iter().filter(|rule| !is_unsandboxed_grant(rule));
+            let rules = self.rules.with_kind(kind).iter().filter(|rule| !is_unsandboxed_grant(rule));
             events.extend(rules.map(|rule| Event::PermissionRuleAdded { kind, rule: rule.clone() }));
         }
         if !self.reads.is_empty() {

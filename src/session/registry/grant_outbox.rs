@@ -23,7 +23,9 @@ impl Registry {
             let (request, workspace) = (grant.request_id.clone(), grant.workspace.clone());
             match grant_outbox::write_grant(shared, grant).await {
                 Ok(()) => tracing::info!(request, workspace, "a grant of before was written"),
-                Err(error) => tracing::error!(request, workspace, %error, "a grant of before is still owed"),
+                Err(error) => {
+                    tracing::error!(request, workspace, %error, "a grant of before is still owed")
+                }
             }
         }
     }

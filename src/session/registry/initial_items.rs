@@ -94,7 +94,7 @@ pub(super) fn add(new: &mut NewSession, event: &Envelope) {
     let (row, _, blobs) = journal::write(event, None);
     new.rows.push(row);
     new.blobs.extend(blobs);
-    new.history.texts.extend(MessageText::of(event));
+    new.history.texts.extend(MessageText::from_envelope(event));
     if let Event::MessageCompleted { item, .. } = &event.event {
         let Item { first_seq, last_seq, kind, status, .. } = *item;
         new.items.push(ItemRow { first_seq, last_seq, kind, status });

@@ -155,7 +155,7 @@ impl Registry {
             match opened {
                 Ok(Ok(())) => recovered += 1,
                 Ok(Err(error)) => tracing::error!(session = %id, %error, "a session could not be picked up"),
-                Err(error) => tracing::error!(session = %id, %error, "picking a session up failed"),
+                Err(error) => tracing::error!(session = %id, %error, "a session could not be picked up"),
             }
         }
         Ok(recovered)

@@ -100,7 +100,7 @@ impl Registry {
         if let Some(id) = session_id {
             let own = self.open(id).await?.rules().await?;
             for kind in [RuleKind::Deny, RuleKind::Ask, RuleKind::Allow] {
-                known.extend(own.of(kind).iter().map(|rule| KnownRule {
+                known.extend(own.with_kind(kind).iter().map(|rule| KnownRule {
                     kind,
                     rule: rule.clone(),
                     scope: RuleScope::Session,

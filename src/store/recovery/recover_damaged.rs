@@ -367,7 +367,7 @@ async fn save(
             truncated_fields: Vec::new(),
             event: Event::Notice { kind: HISTORY_LOST.into(), text },
         };
-        journal.lines.push(SalvagedRow::of(&notice));
+        journal.lines.push(SalvagedRow::from_envelope(&notice));
         known.push(notice);
         report.cut.push(session_id.to_string());
     }
@@ -377,7 +377,7 @@ async fn save(
     };
     report.from_backup += usize::from(from_backup);
     report.kept.insert(key, (!journal.is_whole).then_some(last));
-    let summaries = Summaries::of(&known);
+    let summaries = Summaries::from_events(&known);
 
     sqlx::query("begin immediate").execute(&mut *new).await?;
     let mut sql = QueryBuilder::<Sqlite>::new(
@@ -429,7 +429,10 @@ async fn save(
     }
     let mut rest = SqlBatch::default();
     blobs::insert(&mut rest, SessionKey(key), &journal.blobs);
-    known.iter().filter_map(UsageRecord::of).for_each(|booking| ledger::insert(&mut rest, &booking));
+    known
+        .iter()
+        .filter_map(UsageRecord::from_envelope)
+        .for_each(|booking| ledger::insert(&mut rest, &booking));
     texts::insert(&mut rest, SessionKey(key), &MessageText::of_journal(&known));
     rest.run_over(new).await?;
     summaries.write(new, key).await?;

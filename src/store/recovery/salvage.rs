@@ -31,7 +31,7 @@ pub(in crate::store) struct SalvagedRow {
 }
 
 impl SalvagedRow {
-    pub fn of(envelope: &Envelope) -> Self {
+    pub fn from_envelope(envelope: &Envelope) -> Self {
         Self {
             seq: envelope.seq,
             at_ms: envelope.at_ms.0,

@@ -19,7 +19,7 @@ pub(in crate::store) struct Summaries {
 
 impl Summaries {
     /// Computes the rows of a whole journal.
-    pub fn of<'e>(events: impl IntoIterator<Item = &'e Envelope>) -> Self {
+    pub fn from_events<'e>(events: impl IntoIterator<Item = &'e Envelope>) -> Self {
         let mut made = Self::default();
         let mut calls = HashMap::new();
         let mut compactions = HashMap::new();
@@ -131,6 +131,6 @@ impl ItemRow {
     /// The item rows of a whole journal.
     #[must_use]
     pub fn of_journal<'e>(events: impl IntoIterator<Item = &'e Envelope>) -> Vec<Self> {
-        Summaries::of(events).items()
+        Summaries::from_events(events).items()
     }
 }

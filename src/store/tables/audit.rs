@@ -92,7 +92,7 @@ impl StoreReader {
         .bind(query.limit)
         .fetch_all(&self.readers.now().await)
         .await?;
-        rows.iter().map(Stored::of).map(|row| row?.entry()).collect()
+        rows.iter().map(Stored::from_row).map(|row| row?.entry()).collect()
     }
 
     /// Reads the whole log and reports faults: rows that were changed, removed, inserted or moved. Rows missing
@@ -120,7 +120,7 @@ impl StoreReader {
             .await?;
             let is_last = (rows.len() as i64) < PAGE;
             for row in &rows {
-                let row = Stored::of(row)?;
+                let row = Stored::from_row(row)?;
                 chain.link(&row, &mut check);
                 for (mark, whose) in &marks {
                     if let Some(mark) = mark.as_ref().filter(|mark| mark.id == row.id)
@@ -190,7 +190,7 @@ struct Stored {
 }
 
 impl Stored {
-    fn of(row: &SqliteRow) -> Result<Self, StoreError> {
+    fn from_row(row: &SqliteRow) -> Result<Self, StoreError> {
         let id: i64 = row.try_get("id")?;
         Ok(Self {
             id: u64::try_from(id)
@@ -389,7 +389,7 @@ pub(in crate::store) async fn copy(
         let Ok(Some(row)) = sqlx::query(query).bind(integer(last)).fetch_optional(&mut *source).await else {
             return Ok(last);
         };
-        let Ok(row) = Stored::of(&row) else { return Ok(last) };
+        let Ok(row) = Stored::from_row(&row) else { return Ok(last) };
         let [kind, session_id, call_id, tool, digest, verdict, rule, reason, client, exe, sandbox] =
             row.texts;
         let [seq, uid, pid] = row.numbers;

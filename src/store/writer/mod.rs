@@ -452,7 +452,7 @@ fn is_worth_single_tries(error: &StoreError) -> bool {
 /// Closes the writer's connection. Errors are only logged, because no caller waits for them.
 fn close(connection: Connection) {
     if let Err((_, error)) = connection.close() {
-        tracing::warn!(%error, "could not close the database cleanly");
+        tracing::warn!(%error, "the database cannot be closed as it should be");
     }
 }
 

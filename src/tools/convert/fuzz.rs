@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use image::ImageReader;
 
-use super::image::{self as picture, LARGEST_BYTES, LARGEST_SIDE, Seen};
+use super::image::{self as picture, ImageInfo, LARGEST_BYTES, LARGEST_SIDE};
 
 /// Pixel count above which a run costs too much. Pictures that are refused for their size are still checked.
 const MANY: u64 = 4_000_000;
@@ -52,7 +52,7 @@ pub fn picture(data: &[u8]) {
 }
 
 /// The first line of the answer, and the bytes after it.
-fn read(out: &[u8]) -> (Seen, &[u8]) {
+fn read(out: &[u8]) -> (ImageInfo, &[u8]) {
     let end = out.iter().position(|byte| *byte == b'\n').expect("a line");
     (serde_json::from_slice(&out[..end]).expect("JSON"), &out[end + 1..])
 }

@@ -35,7 +35,7 @@ const DECODER_MEMORY: u64 = 560 << 20;
 /// Properties of a picture: the first line of the converter's output, as JSON. The new bytes follow if it was
 /// made smaller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::tools) struct Seen {
+pub(in crate::tools) struct ImageInfo {
     /// Its media type.
     pub media_type: String,
     /// Its width in pixels.
@@ -104,7 +104,7 @@ pub(super) fn write(bytes: &[u8], out: &mut dyn Write) -> Result<(), String> {
     if !fits {
         made = Some(scale(picture, orientation, kind)?);
     }
-    let seen = Seen {
+    let seen = ImageInfo {
         media_type: kind.into(),
         width,
         height,
@@ -215,7 +215,7 @@ pub(in crate::tools) mod tests {
         (ImageFormat::WebP, "image/webp"),
     ];
 
-    fn decode(bytes: &[u8]) -> Result<(Seen, Vec<u8>), String> {
+    fn decode(bytes: &[u8]) -> Result<(ImageInfo, Vec<u8>), String> {
         let mut out = Vec::new();
         write(bytes, &mut out)?;
         let end = out.iter().position(|byte| *byte == b'\n').unwrap();

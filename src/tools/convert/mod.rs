@@ -14,7 +14,7 @@ mod pdf;
 mod run;
 
 pub use child::{DOCUMENT_ARGUMENT, convert_document};
-pub(super) use image::{Seen, media_type};
+pub(super) use image::{ImageInfo, media_type};
 pub(super) use run::{Document, convert};
 
 #[cfg(test)]

@@ -153,7 +153,7 @@ impl Change {
         let after = after.into();
         let sha256 = ContentHash::start(&after);
         let diff = difference(context, &path, old, new, || None);
-        let endings = Endings::of(new);
+        let endings = Endings::detect(new);
         Self { path, before, after, sha256, charset, endings, diff, known_whole: true, mode_of: None }
     }
 
@@ -169,7 +169,7 @@ impl Change {
         what: &str,
         planned: Option<&PreparedCall>,
     ) -> Result<Self, ToolError> {
-        let endings = Endings::of(&new);
+        let endings = Endings::detect(&new);
         // The same content before and after has the same diff.
         let judged_diff = |after: &[u8]| {
             let planned = planned?;
@@ -294,7 +294,7 @@ fn difference(
     known: impl FnOnce() -> Option<Diff>,
 ) -> Diff {
     let shown = context.show(&path.path);
-    let (before, after) = (old.map(Endings::of), Endings::of(new));
+    let (before, after) = (old.map(Endings::detect), Endings::detect(new));
     if !matches!((before, after), (Some(Endings::CrLf), Endings::CrLf) | (Some(Endings::Cr), Endings::Cr)) {
         return diff::unified_or_known(&shown, old, Some(new), known);
     }

@@ -117,7 +117,7 @@ fn inspect_file(context: &ToolContext, file: &PlannedFile) -> PlannedFileState {
     match (found, meta) {
         (None, _) => PlannedFileState::New(None),
         (Some(content), Some(meta)) => {
-            let stamp = Stamp::of(meta);
+            let stamp = Stamp::from_metadata(meta);
             PlannedFileState::New(Some(ReadRecord {
                 path: path.to_path_buf(),
                 mtime_ns: stamp.mtime_ns,

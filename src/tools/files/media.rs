@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::tools::context::ToolContext;
-use crate::tools::convert::{Document, Seen, convert};
+use crate::tools::convert::{Document, ImageInfo, convert};
 use crate::tools::disk;
 use crate::tools::disk::Stamp;
 use crate::tools::error::{ToolError, cancelled};
@@ -180,7 +180,7 @@ pub(in crate::tools) fn read_pdf(
 /// A checked picture.
 pub(in crate::tools) struct Looked {
     /// Its properties.
-    pub(in crate::tools) seen: Seen,
+    pub(in crate::tools) seen: ImageInfo,
     /// The picture for models.
     pub(in crate::tools) blob: Blob,
 }
@@ -188,7 +188,7 @@ pub(in crate::tools) struct Looked {
 impl Looked {
     /// Describes the picture and its scaling for users and models.
     pub(in crate::tools) fn describe(&self, size: usize) -> String {
-        let Seen { media_type, width, height, scaled } = &self.seen;
+        let ImageInfo { media_type, width, height, scaled } = &self.seen;
         let kind = media_type.strip_prefix("image/").unwrap_or(media_type).to_uppercase();
         let mut text = format!("{kind} image, {width}×{height} pixels, {size} bytes");
         if let Some(scaled) = scaled {
@@ -214,7 +214,7 @@ pub(in crate::tools) async fn inspect_media(
     }
     let line = made.bytes.iter().position(|byte| *byte == b'\n').unwrap_or(made.bytes.len());
     let (line, rest) = made.bytes.split_at(line);
-    let seen: Seen =
+    let seen: ImageInfo =
         serde_json::from_slice(line).map_err(|_| "the converter was not understood".to_owned())?;
     let blob = match &seen.scaled {
         Some(scaled) => Blob::new(scaled.media_type.as_str(), rest.get(1..).unwrap_or_default()),

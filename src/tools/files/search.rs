@@ -211,7 +211,7 @@ impl Shared {
                 ["Read", "Grep"].iter().any(|tool| session_context.unreadable.covers(tool, path))
             };
             let roots = session_context.roots().map(PathBuf::as_path);
-            Names::of(roots, &search.context.places, &kept, &|| search.stop.is_cancelled())
+            Names::find(roots, &search.context.places, &kept, &|| search.stop.is_cancelled())
         })
     }
 

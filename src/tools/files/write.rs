@@ -67,7 +67,7 @@ fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<Chang
     }
     let detected = text::detect(&before.bytes, true);
     let old = detected.decode(&before.bytes);
-    let endings = old.as_deref().map_or(Endings::None, Endings::of);
+    let endings = old.as_deref().map_or(Endings::None, Endings::detect);
     let content = match endings {
         Endings::Cr if !input.content.contains('\r') => input.content.replace('\n', "\r"),
         Endings::CrLf if !input.content.contains("\r\n") => input.content.replace('\n', "\r\n"),

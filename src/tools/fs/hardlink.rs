@@ -43,7 +43,8 @@ pub(in crate::tools) fn sensitivity_of_names<'r>(
     places: &SensitivePaths,
     hidden: &dyn Fn(&Path) -> bool,
 ) -> (PathSensitivity, Vec<PathBuf>) {
-    let mut search = Search { identity: Identity::of(meta), names: Vec::new(), left: MOST_ENTRIES };
+    let mut search =
+        Search { identity: Identity::from_metadata(meta), names: Vec::new(), left: MOST_ENTRIES };
     for folder in delicate_folders(&places.home) {
         search.search_folder(&folder, 0);
     }
@@ -93,7 +94,7 @@ struct NameCount {
 impl Names {
     /// Scans the workspace, up to [`MOST_OF_A_SEARCH`] entries or until `stop` returns true. Names that were
     /// not reached stay unknown.
-    pub(in crate::tools) fn of<'r>(
+    pub(in crate::tools) fn find<'r>(
         roots: impl Iterator<Item = &'r Path>,
         places: &SensitivePaths,
         kept: &dyn Fn(&Path) -> bool,
@@ -107,7 +108,7 @@ impl Names {
         let mut left = MOST_OF_A_SEARCH;
         while let Some(folder) = folders.pop_front().filter(|_| left > 0 && !stop()) {
             let Ok(meta) = fs::symlink_metadata(&folder) else { continue };
-            if !meta.is_dir() || !seen.insert(Identity::of(&meta)) {
+            if !meta.is_dir() || !seen.insert(Identity::from_metadata(&meta)) {
                 continue;
             }
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten().take(left) {
@@ -130,7 +131,7 @@ impl Names {
     /// Whether a search may show a file with several names: all of them are known and none is sensitive. Files
     /// in folders of package managers are always shown.
     pub(in crate::tools) fn allow(&self, path: &Path, meta: &Metadata) -> bool {
-        let identity = Identity::of(meta);
+        let identity = Identity::from_metadata(meta);
         let known = self.files.get(&identity);
         let all_known = || known.is_some_and(|known| known.names >= meta.nlink()) || is_filled(path);
         !self.delicate.contains(&identity) && known.is_none_or(|known| !known.kept) && all_known()
@@ -153,7 +154,7 @@ fn delicate(places: &SensitivePaths) -> HashSet<Identity> {
                 && meta.is_file()
                 && meta.nlink() > 1
             {
-                found.insert(Identity::of(&meta));
+                found.insert(Identity::from_metadata(&meta));
             }
         }
     }

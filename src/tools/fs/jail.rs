@@ -310,7 +310,7 @@ impl Anchor {
     }
 
     pub(in crate::tools) fn new(path: PathBuf, folder: File) -> std::io::Result<Self> {
-        let identity = Identity::of(&folder.metadata()?);
+        let identity = Identity::from_metadata(&folder.metadata()?);
         Ok(Self { path, folder, identity })
     }
 
@@ -322,7 +322,7 @@ impl Anchor {
         let Ok(slash) = disk::open_root() else { return false };
         let Ok(below) = self.path.strip_prefix("/") else { return false };
         disk::hold_folder(slash.as_fd(), below)
-            .is_ok_and(|now| now.metadata().is_ok_and(|meta| Identity::of(&meta) == self.identity))
+            .is_ok_and(|now| now.metadata().is_ok_and(|meta| Identity::from_metadata(&meta) == self.identity))
     }
 
     fn is_removed(&self) -> bool {
@@ -348,7 +348,7 @@ impl Jails {
     }
 
     /// The jail of a session with these workspace folders. Blocks on the disk.
-    pub(in crate::tools) fn of(&self, session_id: SessionId, roots: &[PathBuf]) -> Arc<Jail> {
+    pub(in crate::tools) fn jail_for(&self, session_id: SessionId, roots: &[PathBuf]) -> Arc<Jail> {
         let mut held = lock(&self.held);
         let known = held.iter().position(|(known, _)| *known == session_id);
         let jail =

@@ -96,9 +96,9 @@ struct Version {
 }
 
 impl Version {
-    fn of(meta: &Metadata) -> Self {
+    fn from_metadata(meta: &Metadata) -> Self {
         Self {
-            identity: Identity::of(meta),
+            identity: Identity::from_metadata(meta),
             size: meta.len(),
             modified: (meta.mtime(), meta.mtime_nsec()),
             changed: (meta.ctime(), meta.ctime_nsec()),
@@ -156,7 +156,7 @@ impl PinnedPath {
         let found = self.require_found()?;
         disk::require_regular(path, &found.meta)?;
         let Some((file, meta)) = self.open_now()? else { return Err(disk::changed_underway(path)) };
-        if Identity::of(&meta) != Identity::of(&found.meta) {
+        if Identity::from_metadata(&meta) != Identity::from_metadata(&found.meta) {
             return Err(disk::changed_underway(path));
         }
         Ok((file, meta))
@@ -274,7 +274,7 @@ impl PinnedPath {
                 None
             }
         };
-        let stamp = Stamp::of(&temp.metadata().map_err(io)?);
+        let stamp = Stamp::from_metadata(&temp.metadata().map_err(io)?);
 
         crash::point("C16.synced");
         self.require_place()?;
@@ -352,8 +352,8 @@ impl PinnedPath {
             self.path.ancestors().nth(above).and_then(|path| path.strip_prefix(&self.anchor.path).ok());
         let Some(parent) = parent else { return Err(disk::changed_underway(&self.path)) };
         let now = disk::hold_folder(self.anchor.folder.as_fd(), parent).ok();
-        let now = now.and_then(|now| now.metadata().ok()).map(|meta| Identity::of(&meta));
-        let held = self.folder.metadata().ok().map(|meta| Identity::of(&meta));
+        let now = now.and_then(|now| now.metadata().ok()).map(|meta| Identity::from_metadata(&meta));
+        let held = self.folder.metadata().ok().map(|meta| Identity::from_metadata(&meta));
         if now.is_none() || now != held || !self.anchor.is_in_place() {
             return Err(disk::changed_underway(&self.path));
         }
@@ -377,7 +377,7 @@ impl PinnedPath {
     /// Fails if the file was written to since it was compared.
     fn require_untouched(&self, seen: Version) -> Result<(), ToolError> {
         match self.open_now()? {
-            Some((_, meta)) if Version::of(&meta) == seen => Ok(()),
+            Some((_, meta)) if Version::from_metadata(&meta) == seen => Ok(()),
             _ => Err(disk::changed_content(&self.path)),
         }
     }
@@ -387,14 +387,18 @@ impl PinnedPath {
     fn require_unchanged(&self, before: &Content) -> Result<Version, ToolError> {
         let found = self.require_found()?;
         let Some((mut file, meta)) = self.open_now()? else { return Err(disk::changed_content(&self.path)) };
-        let is_same_object = Identity::of(&meta) == Identity::of(&found.meta);
+        let is_same_object = Identity::from_metadata(&meta) == Identity::from_metadata(&found.meta);
         let is_same_content = meta.len() == before.bytes.len() as u64
             && holds(&mut file, &before.bytes).map_err(|e| ToolError::io(&self.path, &e))?;
         if !is_same_content {
             return Err(disk::changed_content(&self.path));
         }
         // An editor that saves the same content may create a new object. The judged object is gone then.
-        if is_same_object { Ok(Version::of(&meta)) } else { Err(disk::changed_underway(&self.path)) }
+        if is_same_object {
+            Ok(Version::from_metadata(&meta))
+        } else {
+            Err(disk::changed_underway(&self.path))
+        }
     }
 
     /// A file or a link appeared where none existed.

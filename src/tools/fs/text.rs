@@ -216,7 +216,7 @@ pub(in crate::tools) enum Endings {
 }
 
 impl Endings {
-    pub(in crate::tools) fn of(text: &str) -> Self {
+    pub(in crate::tools) fn detect(text: &str) -> Self {
         let bytes = text.as_bytes();
         let has_feed = memchr::memchr(b'\n', bytes).is_some();
         if memchr::memchr(b'\r', bytes).is_none() {
@@ -255,7 +255,7 @@ pub(in crate::tools) struct Shown<'t> {
 
 impl<'t> Shown<'t> {
     pub(in crate::tools) fn new(original: &'t str) -> Self {
-        match Endings::of(original) {
+        match Endings::detect(original) {
             Endings::Lf | Endings::None => {
                 return Self { original, text: Cow::Borrowed(original), crlf: Vec::new(), cr: false };
             }

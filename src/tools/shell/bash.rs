@@ -179,7 +179,7 @@ pub(in crate::tools) async fn run(
     let (ran, output) = started.see_through(Duration::from_millis(limit), &stop).await;
     let said = output.finish(settings.output_cap).await;
     crash::point("C14.spooled");
-    let folder = Folder::of(context, &ran).await;
+    let folder = Folder::after_command(context, &ran).await;
     Ok(Report { context, limit, ran, folder }.tell(said))
 }
 
@@ -340,7 +340,8 @@ async fn confine(context: &CommandContext, prepared: &PreparedCall) -> Result<Pl
     }
     let context = context.clone();
     call::blocking(move || {
-        let layout = FsPolicy::of(&context, &context.first_seen, choice.network).map_err(not_made)?;
+        let layout =
+            FsPolicy::from_context(&context, &context.first_seen, choice.network).map_err(not_made)?;
         let cwd = starting_folder(&context);
         let temp = context.settings.sandbox.temp.as_path();
         let confined = Confined::new(choice, &layout, temp, here, &cwd).map_err(not_made)?;

@@ -19,7 +19,7 @@ pub(in crate::tools) async fn spawn(context: &CommandContext, here: &Available) 
     let confined = match choice.level {
         Level::Off | Level::Rlimits => Confined::free(),
         Level::Landlock | Level::Bubblewrap => {
-            let layout = FsPolicy::of(context, &context.first_seen, choice.network)?;
+            let layout = FsPolicy::from_context(context, &context.first_seen, choice.network)?;
             Confined::new(choice, &layout, &context.settings.sandbox.temp, here, cwd)?
         }
     };

@@ -185,7 +185,7 @@ pub(super) enum Folder {
 }
 
 impl Folder {
-    pub(super) async fn of(context: &ToolContext, ran: &FinishedCommand) -> Self {
+    pub(super) async fn after_command(context: &ToolContext, ran: &FinishedCommand) -> Self {
         let started_elsewhere = ran.cwd != context.session_context.cwd;
         match &ran.folder {
             Some(folder) if *folder == ran.cwd && !started_elsewhere => Self::Same,

@@ -206,7 +206,7 @@ async fn confine(context: &CommandContext, launch: &ServerLaunch) -> Result<Conf
                 format!("the sandbox could not be made, so it was not started: {error}"),
             )
         };
-        let layout = FsPolicy::of(&context, &context.first_seen, choice.network).map_err(failed)?;
+        let layout = FsPolicy::from_context(&context, &context.first_seen, choice.network).map_err(failed)?;
         let temp = context.settings.sandbox.temp.as_path();
         Confined::new(choice, &layout, temp, here, &cwd).map_err(failed)
     })

@@ -196,7 +196,7 @@ fn replaced_file_keeps_mode_and_leaves_no_temporary() {
     let stamp = held.replace(call(), Some(&before), b"new").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"new");
     let meta = fs::metadata(&path).unwrap();
-    assert_eq!((meta.mode() & 0o7777, Stamp::of(&meta)), (0o751, stamp));
+    assert_eq!((meta.mode() & 0o7777, Stamp::from_metadata(&meta)), (0o751, stamp));
     assert_eq!(names(&fixture.ws()), ["a.sh"]);
 }
 

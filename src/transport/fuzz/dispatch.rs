@@ -148,29 +148,29 @@ fn check(due: &Reply, reply: &str, before: usize, max_response: usize) {
 
 /// One method for every way to reply.
 fn methods() -> Methods {
-    type Told<T> = Result<T, ErrorObjectOwned>;
+    type Answer<T> = Result<T, ErrorObjectOwned>;
     fn echo(params: &Params<'_>) -> Box<RawValue> {
         let text = params.as_str().unwrap_or("null").to_owned();
         RawValue::from_string(text).expect("params are JSON")
     }
     fn register(module: &mut RpcModule<()>) -> Result<(), jsonrpsee::core::RegisterMethodError> {
-        module.register_method("echo", |params, (), _| Told::Ok(echo(&params)))?;
+        module.register_method("echo", |params, (), _| Answer::Ok(echo(&params)))?;
         module.register_async_method("later", |params, _, _| async move {
             tokio::task::yield_now().await;
-            Told::Ok(echo(&params))
+            Answer::Ok(echo(&params))
         })?;
-        module.register_method("settled", |_, (), _| -> Told<()> {
+        module.register_method("settled", |_, (), _| -> Answer<()> {
             let data = json!({"kind": "not_pending", "retryable": false, "by": "client-1"});
             Err(ErrorObject::owned(-32014, "already answered", Some(data)))
         })?;
-        module.register_method("strange", |_, (), _| -> Told<()> {
+        module.register_method("strange", |_, (), _| -> Answer<()> {
             Err(ErrorObject::owned(-32099, "\u{1b}\"\n", Some(["text"])))
         })?;
-        module.register_method("typed", |params, (), _| -> Told<u8> {
+        module.register_method("typed", |params, (), _| -> Answer<u8> {
             let [number] = params.parse::<[u8; 1]>()?;
             Ok(number)
         })?;
-        module.register_method("follow", |_, (), extensions: &Extensions| -> Told<String> {
+        module.register_method("follow", |_, (), extensions: &Extensions| -> Answer<String> {
             let peer = extensions.get::<Connection>().expect("a connection");
             peer.subscribe(|_| std::future::pending())
                 .map_err(|full| ErrorObject::owned(-32001, full.to_string(), None::<()>))

@@ -19,9 +19,9 @@ const FRAME: usize = 14 + 125;
 pub fn framing(data: &[u8]) {
     let [settings, size, bytes @ ..] = data else { return };
     let (way, longest) = (settings & 3, usize::from(settings >> 2));
-    let whole = told(way, longest, [bytes]);
+    let whole = read_messages(way, longest, [bytes]);
     for size in [1, usize::from(*size) + 1] {
-        assert_eq!(told(way, longest, bytes.chunks(size)), whole, "cut into pieces of {size}");
+        assert_eq!(read_messages(way, longest, bytes.chunks(size)), whole, "cut into pieces of {size}");
     }
     match way {
         1 => assert_eq!(whole, slow::lines(bytes, longest)),
@@ -47,7 +47,11 @@ pub fn framing(data: &[u8]) {
     }
 }
 
-fn told<'a>(way: u8, longest: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<FramingResult> {
+fn read_messages<'a>(
+    way: u8,
+    longest: usize,
+    chunks: impl IntoIterator<Item = &'a [u8]>,
+) -> Vec<FramingResult> {
     let state = match way {
         1 => State::Open(Decoder::Ndjson(ndjson::Lines::new(longest))),
         2 => State::Open(Decoder::ContentLength(content_length::Blocks::new(longest))),
@@ -171,10 +175,10 @@ fn comes_back(message: &Bytes) {
         out
     };
     let expected = [FramingResult::Frame(Frame::Message(message.clone()))];
-    assert_eq!(told(2, message.len(), [&sent(Framing::ContentLength)[..]]), expected);
+    assert_eq!(read_messages(2, message.len(), [&sent(Framing::ContentLength)[..]]), expected);
     // A reply is JSON text: never blank, without line ends.
     if !message.contains(&b'\n') && !message.ends_with(b"\r") && !message.trim_ascii().is_empty() {
-        assert_eq!(told(1, message.len(), [&sent(Framing::Ndjson)[..]]), expected);
+        assert_eq!(read_messages(1, message.len(), [&sent(Framing::Ndjson)[..]]), expected);
     }
 }
 

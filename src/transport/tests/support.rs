@@ -173,10 +173,10 @@ fn refused(e: impl std::fmt::Display) -> ErrorObjectOwned {
 }
 
 fn methods(record: Arc<Record>) -> RpcModule<Record> {
-    type Told = Result<Value, ErrorObjectOwned>;
+    type Answer = Result<Value, ErrorObjectOwned>;
     let mut module = RpcModule::from_arc(record);
     module
-        .register_method("echo", |params, _, _| -> Told {
+        .register_method("echo", |params, _, _| -> Answer {
             Ok(params.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap()))
         })
         .unwrap();
@@ -185,7 +185,7 @@ fn methods(record: Arc<Record>) -> RpcModule<Record> {
             record.begun.fetch_add(1, Ordering::SeqCst);
             record.gate.0.acquire().await.unwrap().forget();
             record.ended.fetch_add(1, Ordering::SeqCst);
-            Told::Ok(params.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap()))
+            Answer::Ok(params.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap()))
         })
         .unwrap();
     module
@@ -202,7 +202,7 @@ fn methods(record: Arc<Record>) -> RpcModule<Record> {
             params.parse::<Value>()
         })
         .unwrap();
-    module.register_method("panic", |_, _, _| -> Told { panic!("on purpose") }).unwrap();
+    module.register_method("panic", |_, _, _| -> Answer { panic!("on purpose") }).unwrap();
     module
         .register_async_method("panic_later", |_, _, _| async {
             tokio::task::yield_now().await;
@@ -215,7 +215,7 @@ fn methods(record: Arc<Record>) -> RpcModule<Record> {
         .register_method("typed", |params, _, _| -> Result<u32, ErrorObjectOwned> { params.one::<u32>() })
         .unwrap();
     module
-        .register_method("settled", |_, _, _| -> Told {
+        .register_method("settled", |_, _, _| -> Answer {
             let data = json!({"kind": "not_pending", "retryable": false, "by": "client-1"});
             Err(ErrorObject::owned(-32014, "already answered", Some(data)))
         })
@@ -226,7 +226,7 @@ fn methods(record: Arc<Record>) -> RpcModule<Record> {
         })
         .unwrap();
     module
-        .register_method("who", |_, _, extensions| -> Told {
+        .register_method("who", |_, _, extensions| -> Answer {
             let peer = peer(extensions);
             Ok(json!({"id": peer.id(), "uid": peer.uid(), "pid": peer.pid(), "name": peer.name()}))
         })
@@ -242,7 +242,7 @@ fn methods(record: Arc<Record>) -> RpcModule<Record> {
 }
 
 fn subscriptions(module: &mut RpcModule<Record>) {
-    type Told = Result<String, ErrorObjectOwned>;
+    type Answer = Result<String, ErrorObjectOwned>;
     // [COUNT]: this many events, one at a time.
     module
         .register_async_method("count", |params, record, extensions| async move {
@@ -256,7 +256,7 @@ fn subscriptions(module: &mut RpcModule<Record>) {
                     }
                 }
             };
-            peer(&extensions).subscribe(pump).map_err(refused) as Told
+            peer(&extensions).subscribe(pump).map_err(refused) as Answer
         })
         .unwrap();
     // [BYTES]: endless notifications of this many bytes.
@@ -269,11 +269,11 @@ fn subscriptions(module: &mut RpcModule<Record>) {
                     record.sent.fetch_add(8, Ordering::SeqCst);
                 }
             };
-            peer(&extensions).subscribe(pump).map_err(refused) as Told
+            peer(&extensions).subscribe(pump).map_err(refused) as Answer
         })
         .unwrap();
     module
-        .register_method("count_then_fail", |_, _, extensions| -> Told {
+        .register_method("count_then_fail", |_, _, extensions| -> Answer {
             peer(extensions)
                 .subscribe(|outlet| async move {
                     let _ = outlet.send(vec!["\"must not be seen\"".to_owned()]).await;
@@ -283,7 +283,7 @@ fn subscriptions(module: &mut RpcModule<Record>) {
         })
         .unwrap();
     module
-        .register_method("panicking_pump", |_, _, extensions| -> Told {
+        .register_method("panicking_pump", |_, _, extensions| -> Answer {
             peer(extensions).subscribe(|_| async { panic!("on purpose") }).map_err(refused)
         })
         .unwrap();

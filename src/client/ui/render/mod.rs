@@ -380,7 +380,7 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::Retry { attempt, max, delay_ms, reason, .. } => warn(format!(
             "{}: attempt {} failed, next {}",
             one_line(reason, 160),
-            of(*attempt, *max),
+            attempt_of(*attempt, *max),
             if *delay_ms == 0 { "at once".to_string() } else { format!("in {}", took(*delay_ms)) },
         )),
         Event::ToolSummary { text, .. } => dim(format!("  {}", one_line(text, 160))),
@@ -435,7 +435,7 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
 }
 
 /// An attempt and the maximum number of attempts; 0 means no limit.
-fn of(attempt: u32, max: u32) -> String {
+fn attempt_of(attempt: u32, max: u32) -> String {
     if max == 0 { attempt.to_string() } else { format!("{attempt} of {max}") }
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Grants<'g, R> {
 }
 
 impl<'g, R> Grants<'g, R> {
-    pub(super) fn of(all: &'g [Grant<'g, R>]) -> Self {
+    pub(super) fn new(all: &'g [Grant<'g, R>]) -> Self {
         let mut index: HashMap<_, Vec<usize>> = HashMap::new();
         for (at, grant) in all.iter().enumerate() {
             if let Some(key) = grant.pattern.key() {

@@ -135,7 +135,7 @@ impl<'a> ParsedLine<'a> {
 
     /// Searches for the command of a rule.
     pub(in crate::judge) fn finds(&self, pattern: &CommandPattern) -> PatternMatch {
-        pattern.finds(self.text, &self.all, self.programs.get_or_init(|| Programs::of(&self.all)))
+        pattern.finds(self.text, &self.all, self.programs.get_or_init(|| Programs::from_commands(&self.all)))
     }
 
     /// Whether the line was understood well enough to conclude that a command that was not found is
@@ -200,7 +200,7 @@ impl<'a> ParsedLine<'a> {
             let asks = || Err("the line has too many words to be judged".to_owned());
             return ordered.into_iter().take(MAX_PARTS).map(|at| self.outcome(at, asks())).collect();
         }
-        let grants = Grants::of(grants);
+        let grants = Grants::new(grants);
         let mut moved = self.folders.begin_below();
         let mut judged = Vec::new();
         for at in ordered {

@@ -237,7 +237,7 @@ pub(in crate::judge::shell) struct Programs {
 }
 
 impl Programs {
-    pub(in crate::judge::shell) fn of(all: &Collected) -> Self {
+    pub(in crate::judge::shell) fn from_commands(all: &Collected) -> Self {
         let mut found = Self {
             at: HashMap::default(),
             hasher: BuildHasherDefault::default(),

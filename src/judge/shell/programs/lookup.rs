@@ -72,7 +72,7 @@ pub(in crate::judge::shell) fn row(name: &str) -> Option<&'static Row> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Row>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {
         let programs =
-            PROGRAMS.iter().flat_map(|table| table.rows.iter().map(move |row| Row::of(row, table)));
+            PROGRAMS.iter().flat_map(|table| table.rows.iter().map(move |row| Row::from_program(row, table)));
         let rows = ROWS.get_or_init(|| programs.collect());
         let mut index = HashMap::new();
         for row in rows {

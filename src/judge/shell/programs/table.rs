@@ -133,7 +133,7 @@ pub(in crate::judge::shell) struct Row {
 pub(in crate::judge::shell) struct Letters(u128);
 
 impl Letters {
-    fn of<'i>(items: impl Iterator<Item = &'i str>) -> Self {
+    fn from_chars<'i>(items: impl Iterator<Item = &'i str>) -> Self {
         Self(items.filter_map(letter).fold(0, |all, letter| all | 1 << letter))
     }
 
@@ -160,7 +160,7 @@ impl Row {
         matches!(self.names.split('|').next(), Some("cargo" | "npm" | "dotnet"))
     }
 
-    pub(super) fn of(program: &Program, table: &Table) -> Self {
+    pub(super) fn from_program(program: &Program, table: &Table) -> Self {
         let cut = |items: &'static str| items.split_whitespace().collect::<Vec<_>>();
         let asks = cut(program.ask);
         let values = cut(program.value);
@@ -176,9 +176,9 @@ impl Row {
             options: options.filter(|(name, _)| name.len() > 2 && name.starts_with('-')).collect(),
             beginnings: asks.iter().copied().filter(|item| item.ends_with('=')).collect(),
             operands: operands.filter(|item| !item.ends_with('=')).collect(),
-            letters: Letters::of(asks.iter().copied()),
-            outside_letters: Letters::of(outside()),
-            value_letters: Letters::of(values.iter().copied()),
+            letters: Letters::from_chars(asks.iter().copied()),
+            outside_letters: Letters::from_chars(outside()),
+            value_letters: Letters::from_chars(values.iter().copied()),
             outside: asks.contains(&"@"),
             everything: asks.iter().any(|item| matches!(*item, "*" | "**" | "***")),
             alone: asks.iter().any(|item| matches!(*item, "**" | "***")),

@@ -21,7 +21,7 @@ const MAX_MEDIA: usize = 90;
 
 /// Loads the content of a request. Content that is unreadable or over the limit is omitted, and the model is
 /// told so.
-pub(in crate::session) async fn of(
+pub(in crate::session) async fn load_media(
     store: &StoreReader,
     key: SessionKey,
     request: &ModelRequest,
@@ -71,7 +71,11 @@ mod tests {
     use crate::types::blob::TEXT;
 
     fn all(sizes: &[u64]) -> Vec<(BlobId, u64)> {
-        sizes.iter().enumerate().map(|(n, size)| (BlobId::of(TEXT, &n.to_be_bytes()), *size)).collect()
+        sizes
+            .iter()
+            .enumerate()
+            .map(|(n, size)| (BlobId::from_content(TEXT, &n.to_be_bytes()), *size))
+            .collect()
     }
 
     #[test]

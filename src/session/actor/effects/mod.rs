@@ -129,7 +129,7 @@ struct Stream {
 }
 
 impl Stream {
-    fn of(token: Seq, batches: mpsc::Receiver<Vec<Delta>>) -> Self {
+    fn new(token: Seq, batches: mpsc::Receiver<Vec<Delta>>) -> Self {
         Self { token, batches, pace: RateLimiter::new(), rests_until: None }
     }
 
@@ -412,13 +412,13 @@ impl EffectRunner {
         let shared = Arc::clone(&self.shared);
         let components = shared.components();
         let (out, batches) = mpsc::channel(BATCHES);
-        self.stream = Some(Stream::of(token, batches));
+        self.stream = Some(Stream::new(token, batches));
         let call = async move {
             let _present = ActiveModelCall::new();
             crash::point("C3");
             let started = shared.clock.now();
             if components.models.model(&request.model).vision != Some(false) {
-                request.media = media::of(&shared.store, key, &request).await;
+                request.media = media::load_media(&shared.store, key, &request).await;
             }
             let result = AssertUnwindSafe(components.models.call(&request, &out)).catch_unwind().await;
             let duration_ms = shared.clock.now().since(started);

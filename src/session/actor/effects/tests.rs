@@ -26,7 +26,7 @@ async fn effects(place: &Place) -> (EffectRunner, mpsc::Sender<Vec<Delta>>) {
     let mut effects =
         EffectRunner::new(place.fixture(), SessionKey::default(), process_starts, Arc::new(NoSubagents));
     let (out, batches) = mpsc::channel(BATCHES);
-    effects.stream = Some(Stream::of(TOKEN, batches));
+    effects.stream = Some(Stream::new(TOKEN, batches));
     (effects, out)
 }
 
@@ -130,7 +130,7 @@ async fn result_of_earlier_call_keeps_stream_of_next() {
     let place = Place::new(Duration::MAX, 1).await;
     let (mut effects, out) = effects(&place).await;
     let (next, batches) = mpsc::channel(BATCHES);
-    effects.stream = Some(Stream::of(TOKEN + 1, batches));
+    effects.stream = Some(Stream::new(TOKEN + 1, batches));
     drop(out);
     assert!(matches!(
         effects.ended(Ok(Some(end(true).into()))),

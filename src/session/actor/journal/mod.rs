@@ -80,14 +80,18 @@ pub(in crate::session) fn encode(key: SessionKey, plan: &Plan) -> Batch {
         prune_deltas_of: plan.prune_deltas_of.clone(),
         items,
         requests,
-        bookings: plan.events.iter().filter_map(|entry| UsageRecord::of(&entry.envelope)).collect(),
+        bookings: plan
+            .events
+            .iter()
+            .filter_map(|entry| UsageRecord::from_envelope(&entry.envelope))
+            .collect(),
         summary: None,
         idempotency: None,
         processes: Vec::new(),
         blobs,
         pending_grant: None,
         audit: Vec::new(),
-        texts: plan.events.iter().filter_map(|entry| MessageText::of(&entry.envelope)).collect(),
+        texts: plan.events.iter().filter_map(|entry| MessageText::from_envelope(&entry.envelope)).collect(),
         rewound_to: plan.events.iter().find_map(|entry| match &entry.envelope.event {
             Event::SessionRewound(rewound) => Some(rewound.last_item_seq),
             _ => None,

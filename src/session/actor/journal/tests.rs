@@ -74,7 +74,7 @@ async fn check(played: Played) {
     assert_eq!((total.usage, total.cost_usd_micros), (rebuilt.usage, rebuilt.cost_usd_micros));
     assert_eq!(total.cost_at_least_usd_micros, view.cost_at_least_usd_micros);
     let mut by_model: BTreeMap<String, ModelUsage> = BTreeMap::new();
-    for booking in envelopes.iter().filter_map(UsageRecord::of) {
+    for booking in envelopes.iter().filter_map(UsageRecord::from_envelope) {
         by_model.entry(booking.model.clone()).or_default().book(&booking);
     }
     let rows = store.ledger(query, None, 100).await.unwrap();

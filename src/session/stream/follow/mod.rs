@@ -36,14 +36,14 @@ pub struct Follower {
     is_live: bool,
     /// The newest seq when there was nothing to read, although the cursor was older.
     nothing_at: Option<Seq>,
-    open: Option<Open>,
+    open: Option<OpenMessage>,
     /// Maximum bytes of a rebuilt delta.
     piece: usize,
 }
 
 /// The message that contains the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Open {
+struct OpenMessage {
     first_seq: Seq,
     /// Number of text and reasoning blocks that have started.
     texts: usize,
@@ -183,7 +183,7 @@ impl Follower {
             }
             // Rebuild pruned rows, one seq after the other, until the block is complete.
             while line.seq > cursor + 1
-                && let Some(Open { first_seq, block: Some(inside), .. }) = &mut open
+                && let Some(OpenMessage { first_seq, block: Some(inside), .. }) = &mut open
                 && inside.rest != Rest::None
             {
                 let Some(piece) = source.piece(*first_seq, inside).await? else { break };
@@ -198,7 +198,7 @@ impl Follower {
             // store has returned complete. A follower that attached after completion receives the item only.
             let is_streamed = matches!(line.kind, EntryKind::Streamed(_));
             match &mut open {
-                Some(Open { first_seq, block: Some(inside), .. })
+                Some(OpenMessage { first_seq, block: Some(inside), .. })
                     if is_streamed && inside.rest == Rest::Item =>
                 {
                     if let Some(piece) = source.piece(*first_seq, inside).await? {
@@ -245,9 +245,9 @@ impl Inside {
 }
 
 /// The open message after one more entry.
-fn step(open: Option<Open>, line: &FeedEntry) -> Option<Open> {
+fn step(open: Option<OpenMessage>, line: &FeedEntry) -> Option<OpenMessage> {
     if line.kind == EntryKind::MessageStarted {
-        return Some(Open { first_seq: line.seq, texts: 0, thoughts: 0, block: None });
+        return Some(OpenMessage { first_seq: line.seq, texts: 0, thoughts: 0, block: None });
     }
     let mut open = open?;
     match line.kind {
@@ -278,7 +278,11 @@ fn step(open: Option<Open>, line: &FeedEntry) -> Option<Open> {
 
 /// Whether a new cursor is inside a running message, and how much of that message precedes it. For a cursor
 /// inside a completed message the follower receives the item only: `None`.
-async fn joined(store: &StoreReader, key: SessionKey, after_seq: Seq) -> Result<Option<Open>, SessionError> {
+async fn joined(
+    store: &StoreReader,
+    key: SessionKey,
+    after_seq: Seq,
+) -> Result<Option<OpenMessage>, SessionError> {
     match store.message_around(key, after_seq).await? {
         Some(item) if item.status == "running" => inside(store, key, item.first_seq, after_seq).await,
         _ => Ok(None),
@@ -291,7 +295,7 @@ async fn inside(
     key: SessionKey,
     first_seq: Seq,
     after_seq: Seq,
-) -> Result<Option<Open>, SessionError> {
+) -> Result<Option<OpenMessage>, SessionError> {
     let mut open = None;
     let mut seen = first_seq - 1;
     loop {

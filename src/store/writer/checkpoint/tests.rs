@@ -37,7 +37,7 @@ impl Bench {
             .execute_batch("pragma journal_mode = wal; create table t (id integer primary key, text text)")
             .unwrap();
         let checkpointer =
-            Checkpointer::new(database_file.clone(), Health::of(&path), Faults::default()).unwrap();
+            Checkpointer::new(database_file.clone(), Health::from_path(&path), Faults::default()).unwrap();
         Self { checkpointer, connection, database_file, text: "x".repeat(text), rows: 0, _dir: dir }
     }
 

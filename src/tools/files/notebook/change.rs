@@ -37,7 +37,7 @@ pub(super) fn apply(notebook: &Notebook<'_>, change: &Change<'_>) -> String {
 
 fn replace(notebook: &Notebook<'_>, at: usize, source: &str, kind: Option<&str>) -> String {
     let (text, cell) = (notebook.text, &notebook.cells[at]);
-    let layout = Layout::of(notebook);
+    let layout = Layout::from_notebook(notebook);
     if kind.is_some_and(|kind| kind != cell.kind) || cell.member("source").is_none() {
         let kind = kind.unwrap_or(&cell.kind);
         let new = layout.cell(&rebuilt(notebook, cell, kind, source));
@@ -99,7 +99,7 @@ fn source_value(source: &str, as_list: bool) -> Value {
 
 fn insert(notebook: &Notebook<'_>, at: usize, source: &str, kind: &str) -> String {
     let (text, cells, list) = (notebook.text, &notebook.cells, &notebook.list);
-    let layout = Layout::of(notebook);
+    let layout = Layout::from_notebook(notebook);
     let mut members = Vec::new();
     if notebook.has_ids {
         members.push(("id".to_owned(), Value::from(new_id(notebook, at, source))));
@@ -180,7 +180,7 @@ struct Layout<'t> {
 }
 
 impl<'t> Layout<'t> {
-    fn of(notebook: &Notebook<'t>) -> Self {
+    fn from_notebook(notebook: &Notebook<'t>) -> Self {
         let text = notebook.text;
         let inner = text.trim_start().strip_prefix('{').unwrap_or("");
         let white = &inner[..inner.len() - inner.trim_start().len()];

@@ -123,7 +123,7 @@ fn read(
     let path = &held.path;
     let io = |e: std::io::Error| ToolError::io(path, &e);
     let (mut file, meta) = held.open().map_err(|refusal| with_similar_path(context, path, refusal))?;
-    let stamp = Stamp::of(&meta);
+    let stamp = Stamp::from_metadata(&meta);
     if is_notebook(path) {
         return read_notebook(context, input, path, (file, stamp));
     }

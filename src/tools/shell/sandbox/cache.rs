@@ -75,7 +75,7 @@ fn rules_at(layout: &FsPolicy, means: Means, now: SystemTime) -> io::Result<Arc<
     if let Some(known) = known(layout, means) {
         return Ok(known);
     }
-    let (made, states) = landlock::of(layout, means)?;
+    let (made, states) = landlock::build_ruleset(layout, means)?;
     let made = Arc::new(made);
     let mut list = list();
     list.retain(|cached| !cached.holds(layout, means));

@@ -45,14 +45,17 @@ pub(super) struct Means {
 }
 
 impl Means {
-    pub(super) fn of(choice: Choice) -> Self {
+    pub(super) fn from_choice(choice: Choice) -> Self {
         Self { network: choice.network, apart: choice.guards }
     }
 }
 
 /// Rules that enforce a policy, and the paths on which they depend. `None` for the paths if one could not be
 /// read. Reads the ancestors of hidden paths.
-pub(super) fn of(layout: &FsPolicy, means: Means) -> io::Result<(OwnedFd, Option<Vec<PathState>>)> {
+pub(super) fn build_ruleset(
+    layout: &FsPolicy,
+    means: Means,
+) -> io::Result<(OwnedFd, Option<Vec<PathState>>)> {
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     ruleset = ruleset.handle_access(AccessFs::from_all(NEWEST)).map_err(io::Error::other)?;
     if !means.network {

@@ -53,7 +53,7 @@ pub(super) fn is_placeholder(path: &Path) -> bool {
 }
 
 fn is_as_made(path: &Path) -> bool {
-    Place::of(path).is_ok_and(|place| place.is_as_made())
+    Place::open_parent(path).is_ok_and(|place| place.is_as_made())
 }
 
 /// A name in a folder that was opened without links. Other processes may replace any folder by a link; creating
@@ -65,7 +65,7 @@ struct Place<'p> {
 }
 
 impl<'p> Place<'p> {
-    fn of(path: &'p Path) -> io::Result<Self> {
+    fn open_parent(path: &'p Path) -> io::Result<Self> {
         let (folder, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::NotFound)?;
         let how = OpenHow::new()
             .flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
@@ -185,7 +185,7 @@ pub(in crate::tools) fn clear_left(root: &Path) -> usize {
         // The daemon creates placeholders at these paths only.
         let is_ours = |path: &PathBuf| note_of(&root.join(NOTES), path) == entry.path() && is_as_made(path);
         if let Some(path) = fs::read_link(entry.path()).ok().filter(is_ours) {
-            let _ = Place::of(&path).map(|place| place.remove());
+            let _ = Place::open_parent(&path).map(|place| place.remove());
             removed += usize::from(fs::symlink_metadata(&path).is_err());
         }
         let _ = fs::remove_file(entry.path());
@@ -212,7 +212,7 @@ impl Placeholders {
             if let Some(need) = needed.get_mut(path) {
                 // Another process may have removed it meanwhile.
                 if fs::symlink_metadata(path).is_err()
-                    && let Err(error) = Place::of(path).and_then(|place| place.make())
+                    && let Err(error) = Place::open_parent(path).and_then(|place| place.make())
                 {
                     // The rollback of earlier placeholders takes the same lock.
                     drop(needed);
@@ -223,7 +223,7 @@ impl Placeholders {
                 continue;
             }
             let note = notes.map(|notes| note(notes, path));
-            match Place::of(path).and_then(|place| place.make()) {
+            match Place::open_parent(path).and_then(|place| place.make()) {
                 Ok(()) => {
                     needed.insert(path.clone(), Need { commands: 1, note });
                     placed.0.push(path.clone());
@@ -270,7 +270,7 @@ impl Drop for Placeholders {
             if need.commands == 0 {
                 let note = needed.remove(path).and_then(|need| need.note);
                 // The next daemon removes placeholders that could not be removed now.
-                if Place::of(path).map_or_else(|error| is_missing(&error), |place| place.remove()) {
+                if Place::open_parent(path).map_or_else(|error| is_missing(&error), |place| place.remove()) {
                     take_back(note);
                 }
             }

@@ -154,14 +154,14 @@ impl Guards {
         memory: bool,
     ) -> io::Result<Self> {
         let own = Some(Apart { rules: Arc::clone(rules), rights: landlock::on_devices(abi), memory });
-        Ok(Self { user: namespace()?, own, ..Self::of(list, nothing)? })
+        Ok(Self { user: namespace()?, own, ..Self::new(list, nothing)? })
     }
 
     /// Mounts for these paths.
     ///
     /// # Errors
     /// The user may not mount anything here.
-    pub(super) fn of(mut list: Vec<(PathBuf, Cover)>, nothing: &Nothing) -> io::Result<Self> {
+    pub(super) fn new(mut list: Vec<(PathBuf, Cover)>, nothing: &Nothing) -> io::Result<Self> {
         // Mount parents first: a later mount on a parent would cover the child.
         list.sort_by_key(|(path, _)| path.components().count());
         let is_needed = |cover: &Cover| matches!(cover, Cover::Guard | Cover::Of(_));

@@ -305,7 +305,7 @@ impl ChildRestrictions {
         };
         let hidden = bwrap::hidden(&mut mounts, &disk::real(root)?);
         let staged = bwrap::staged(&mut mounts, inner, &mut next)?;
-        let guards = Guards::of(staged.into_iter().chain(hidden).collect(), &nothing)?;
+        let guards = Guards::new(staged.into_iter().chain(hidden).collect(), &nothing)?;
         let mut wrapper = vec![here.bwrap.clone().into()];
         wrapper.extend(bwrap::arguments(mounts, choice.network, nix::unistd::geteuid().is_root()));
         let rules = landlock::of_scope(here.abi)?.map(Arc::new);
@@ -320,7 +320,7 @@ impl ChildRestrictions {
         root: &Path,
         here: &Available,
     ) -> io::Result<Self> {
-        let rules = cache::rules(layout, Means::of(choice))?;
+        let rules = cache::rules(layout, Means::from_choice(choice))?;
         let mut guards = Guards::default();
         if choice.guards {
             let nothing = temp::nothing(root)?;

@@ -78,7 +78,9 @@ pub(in crate::tools) fn sweep(root: &Path, found: &[String], kept: &[SessionId])
     for name in found.iter().filter(|name| !kept.contains(*name)) {
         match remove(root, name) {
             Ok(()) => removed += 1,
-            Err(error) => tracing::warn!(%error, folder = name, "a folder of temporary files stays"),
+            Err(error) => {
+                tracing::warn!(%error, folder = name, "a folder of temporary files stays")
+            }
         }
     }
     removed

@@ -17,7 +17,7 @@ impl FeedFixture {
         for reader in self.readers.iter_mut().filter(|reader| reader.until.is_none()) {
             while reader.follower.cursor() < self.feed.last_seq() {
                 let lines = crate::session::stream::follow::tests::soon(reader.follower.next()).await;
-                reader.take(lines.unwrap().unwrap());
+                reader.read_lines(lines.unwrap().unwrap());
             }
         }
         for reader in &self.readers {

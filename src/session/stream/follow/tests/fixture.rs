@@ -479,7 +479,7 @@ impl FeedFixture {
             // yet.
             let wait = Duration::from_millis(if self.held.is_empty() { 60_000 } else { 3 });
             match tokio::time::timeout(wait, next).await {
-                Ok(lines) => reader.take(lines.unwrap().unwrap()),
+                Ok(lines) => reader.read_lines(lines.unwrap().unwrap()),
                 Err(_) => assert!(!self.held.is_empty(), "a follower reads what there is"),
             }
         }
@@ -487,7 +487,7 @@ impl FeedFixture {
 }
 
 impl Reader {
-    pub fn take(&mut self, lines: Vec<Arc<str>>) {
+    pub fn read_lines(&mut self, lines: Vec<Arc<str>>) {
         assert!(!lines.is_empty(), "a follower is woken for something");
         self.given.extend(lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()));
     }

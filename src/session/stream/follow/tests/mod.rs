@@ -142,12 +142,12 @@ async fn given(acts: &[Act]) -> Vec<(Seq, String, String)> {
     let reader = &mut readers[0];
     while reader.follower.cursor() < fixture.feed.last_seq() {
         let lines = soon(reader.follower.next()).await;
-        reader.take(lines.unwrap().unwrap());
+        reader.read_lines(lines.unwrap().unwrap());
     }
-    reader.given.iter().map(told).collect()
+    reader.given.iter().map(seq_type_text).collect()
 }
 
-fn told(event: &Value) -> (Seq, String, String) {
+fn seq_type_text(event: &Value) -> (Seq, String, String) {
     let text = event["text"].as_str().unwrap_or_default().to_string();
     (event["seq"].as_u64().unwrap(), event["type"].as_str().unwrap().to_string(), text)
 }
@@ -211,14 +211,14 @@ async fn pruned_deltas_in_feed_are_not_sent_twice() {
     fixture.act(Act::Complete).await;
     let mut reader = fixture.readers.remove(0);
     let lines = soon(reader.follower.next()).await;
-    reader.take(lines.unwrap().unwrap());
+    reader.read_lines(lines.unwrap().unwrap());
     fixture.feed.publish(std::mem::take(&mut fixture.held));
     while reader.follower.cursor() < fixture.feed.last_seq() {
         let lines = soon(reader.follower.next()).await;
-        reader.take(lines.unwrap().unwrap());
+        reader.read_lines(lines.unwrap().unwrap());
     }
     assert_eq!(
-        reader.given.iter().map(told).collect::<Vec<_>>(),
+        reader.given.iter().map(seq_type_text).collect::<Vec<_>>(),
         expected(&[
             (3, "message.text_delta", "3·5·"),
             (4, "session.attached", ""),
@@ -316,7 +316,7 @@ async fn truncated_text_is_rebuilt_for_late_follower() {
                     events.iter().all(|event| event.len() <= 65_024),
                     "an event is too long for the wire"
                 );
-                reader.take(events);
+                reader.read_lines(events);
             }
         }
         fixture.finish().await.unwrap();

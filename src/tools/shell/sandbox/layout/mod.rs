@@ -62,7 +62,7 @@ impl FsPolicy {
     ///
     /// # Errors
     /// The folder for temporary files cannot be made, or other users have access to it.
-    pub(in crate::tools::shell) fn of(
+    pub(in crate::tools::shell) fn from_context(
         context: &ToolContext,
         first_seen: &FirstSeen,
         network: bool,
