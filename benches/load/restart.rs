@@ -59,7 +59,7 @@ pub fn run() -> Outcome<()> {
         ready.push_ms(daemon.took);
         // The last session is recovered when the daemon says so; its request follows at once.
         let until = began + SOON;
-        while !std::fs::read_to_string(place.log())?.contains("unfinished sessions picked up") {
+        while !std::fs::read_to_string(place.log())?.contains("resumed unfinished sessions") {
             if Instant::now() > until {
                 return Err("the sessions were not picked up".into());
             }

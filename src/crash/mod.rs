@@ -7,7 +7,7 @@
 //! that tool panic.
 
 #[cfg(all(feature = "failpoints", not(debug_assertions)))]
-compile_error!("the feature `failpoints` is for tests: it must not be in a release");
+compile_error!("the feature `failpoints` is for tests only; do not release this build");
 
 /// A point where the process may end. Nothing is flushed and no destructor runs.
 #[cfg(feature = "failpoints")]

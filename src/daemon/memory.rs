@@ -16,7 +16,7 @@ pub(super) async fn run(registry: Registry) {
     tokio::time::sleep(START_DURATION).await;
     // Both calls may take long, so they must not block a worker.
     let bytes = tokio::task::spawn_blocking(proc::release_startup_pages).await.unwrap_or(0);
-    tracing::debug!(bytes, "released the pages of the start");
+    tracing::debug!(bytes, "released the memory of the start-up");
     let mut released = 0;
     loop {
         tokio::time::sleep(RELEASE_INTERVAL).await;

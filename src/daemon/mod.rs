@@ -135,7 +135,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     transport::set_process_name();
     // The environment may contain keys. Other processes of the user must not read it from /proc.
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
-        tracing::warn!(%error, "the daemon's memory cannot be closed to other processes");
+        tracing::warn!(%error, "could not protect the daemon's memory from other processes");
     }
     let env = |name: &str| std::env::var(name).ok();
     // A write beyond the file size limit must return an error instead of killing the daemon. A handler, unlike
@@ -146,17 +146,14 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     telemetry::start(&config);
     let without_effect = config::without_effect(&config);
     if !without_effect.is_empty() {
-        tracing::warn!(keys = without_effect.join(", "), "set in the configuration, but without effect yet");
+        tracing::warn!(keys = without_effect.join(", "), "configured, but without effect");
     }
     let not_in_build = config::not_in_build(&config);
     if !not_in_build.is_empty() {
         let keys = not_in_build.join(", ");
-        tracing::warn!(
-            keys,
-            "set in the configuration, but not in this build: it was made without --features otel"
-        );
+        tracing::warn!(keys, "this build has no telemetry; build it with --features otel");
     }
-    stage("configuration read");
+    stage("loaded the configuration");
     let inherited = systemd::inherited(&env)?;
     let is_socket_flag = options.socket.is_some();
     let mut places = paths::find(&env, options.socket, &config)?;
@@ -234,7 +231,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     };
     let methods = rpc::methods(context).map_err(DaemonError::Bug)?;
     if signals.ask_to_stop() {
-        tracing::info!("asked to stop before the start was done");
+        tracing::info!("shutdown requested before the start was complete");
         store_owner.close().await;
         return Ok(());
     }
@@ -259,8 +256,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let recovery = tokio::spawn(async move {
         match recovering.recover().await {
             Ok(0) => {}
-            Ok(count) => tracing::info!(count, "unfinished sessions picked up"),
-            Err(error) => tracing::error!(%error, "unfinished sessions could not be listed"),
+            Ok(count) => tracing::info!(count, "resumed unfinished sessions"),
+            Err(error) => tracing::error!(%error, "could not list unfinished sessions"),
         }
         leftovers.forget(&recovering).await;
     });
@@ -330,7 +327,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     crash::point("C23.closing");
     reaper.abort();
     if tokio::time::timeout(CLOSE_WITHIN, store_owner.close()).await.is_err() {
-        tracing::warn!("the journal was not closed in time; nothing that was promised is lost");
+        tracing::warn!("the journal did not close in time; no acknowledged event is lost");
     }
     crash::point("C23.closed");
     #[cfg(feature = "otel")]

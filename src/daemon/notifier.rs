@@ -71,7 +71,7 @@ pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels
                         continue;
                     }
                     if running.len() >= AT_ONCE + WAITING {
-                        tracing::warn!(session = %pending_change.session_id, "too many notifications wait; this one is dropped");
+                        tracing::warn!(session = %pending_change.session_id, "dropped a notification: too many are queued");
                         continue;
                     }
                     let (registry, turns) = (registry.clone(), Arc::clone(&turns));

@@ -41,7 +41,7 @@ pub(super) fn instance(data_dir: &Path) -> io::Result<String> {
 pub(super) fn raise_open_files() -> Option<(u64, u64)> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
     if let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard) {
-        tracing::warn!(%error, "the limit of open files stays at {soft}");
+        tracing::warn!(%error, "could not raise the limit of open files; it stays at {soft}");
     }
     Some((soft, hard))
 }
@@ -52,7 +52,7 @@ pub(super) fn raise_open_files() -> Option<(u64, u64)> {
 /// The signal handler could not be installed.
 pub(super) fn adopt() -> io::Result<JoinHandle<()>> {
     if let Err(error) = proc::adopt_orphans() {
-        tracing::warn!(%error, "orphans of commands go to another process");
+        tracing::warn!(%error, "another process adopts the orphans of commands");
     }
     let mut ended = signal(SignalKind::child())?;
     Ok(tokio::spawn(async move {
@@ -73,8 +73,8 @@ pub(super) fn adopt() -> io::Result<JoinHandle<()>> {
 pub(super) async fn sweep_spools(registry: &Registry) {
     match registry.shared().store.sweep_blobs().await {
         Ok(0) => {}
-        Ok(count) => tracing::info!(count, "spools that an earlier daemon had left were removed"),
-        Err(error) => tracing::warn!(%error, "spools of an earlier daemon stay"),
+        Ok(count) => tracing::info!(count, "removed spools of an earlier daemon"),
+        Err(error) => tracing::warn!(%error, "could not remove spools of an earlier daemon"),
     }
 }
 
@@ -89,8 +89,8 @@ pub(super) async fn sweep_temp(registry: Registry) {
     loop {
         match sweep_temp_once(&registry).await {
             Ok(0) => {}
-            Ok(count) => tracing::info!(count, "temporary files of sessions that are over were removed"),
-            Err(why) => tracing::warn!(why, "temporary files of sessions stay for now"),
+            Ok(count) => tracing::info!(count, "removed temporary files of ended sessions"),
+            Err(why) => tracing::warn!(why, "could not remove temporary files of sessions"),
         }
         tokio::time::sleep(TEMP_SWEEP_INTERVAL).await;
     }
@@ -114,16 +114,16 @@ async fn sweep_temp_once(registry: &Registry) -> Result<usize, String> {
 pub(super) async fn sweep(registry: &Registry) -> Leftovers {
     let shared = registry.shared();
     let records = shared.store.processes().await.unwrap_or_else(|error| {
-        tracing::error!(%error, "the list of processes cannot be read; their marks must do");
+        tracing::error!(%error, "could not read the recorded processes; finding them by their environment mark");
         Vec::new()
     });
     let calls: Vec<_> = records.iter().map(|record| record.call_id).collect();
     let swept = shared.components().tools.sweep(records).await;
     if swept.found > 0 {
-        tracing::info!(count = swept.found, "processes that an earlier daemon had left were ended");
+        tracing::info!(count = swept.found, "ended processes that an earlier daemon left");
     }
     if !swept.survivors.is_empty() {
-        tracing::error!(pids = ?swept.survivors, "processes of an earlier daemon could not be ended");
+        tracing::error!(pids = ?swept.survivors, "could not end the processes of an earlier daemon");
         // The next start looks for them again.
         return Leftovers { survivors: swept.survivors, ended: Vec::new() };
     }
@@ -146,7 +146,7 @@ impl Leftovers {
         if !self.ended.is_empty()
             && let Err(error) = registry.forget_processes(self.ended).await
         {
-            tracing::warn!(%error, "records of ended processes stay");
+            tracing::warn!(%error, "could not remove the records of ended processes");
         }
     }
 }

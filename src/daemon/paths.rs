@@ -81,7 +81,7 @@ pub(super) fn make_private(dir: &Path) -> Result<(), DaemonError> {
         std::fs::set_permissions(dir, private).map_err(|error| {
             DaemonError::Folder(format!("could not close {} to others: {error}", dir.display()))
         })?;
-        tracing::warn!(dir = %dir.display(), "the data folder was open to others; its mode is now 0700");
+        tracing::warn!(dir = %dir.display(), "other users could read the data folder; changed its mode to 0700");
     }
     transport::private_folder(dir)?;
     Ok(())

@@ -45,7 +45,7 @@ impl Reloader {
             Ok(taken) => taken,
             Err(error) => {
                 let refused = refused(error);
-                tracing::error!(error = %refused.message, "the configuration was not taken; the one in force stays");
+                tracing::error!(error = %refused.message, "the new configuration is invalid; the current one stays in force");
                 self.state.send_modify(|state| {
                     let needs_restart =
                         state.last_reload.take().map(|last| last.needs_restart).unwrap_or_default();
@@ -64,7 +64,7 @@ impl Reloader {
             last_reload: Some(LastReload { at_ms, error: None, needs_restart: reply.needs_restart.clone() }),
         });
         self.in_force = config;
-        tracing::info!(changed = ?reply.changed, needs_restart = ?reply.needs_restart, "configuration read again");
+        tracing::info!(changed = ?reply.changed, needs_restart = ?reply.needs_restart, "reloaded the configuration");
         Ok(reply)
     }
 

@@ -17,17 +17,17 @@ pub(super) async fn run(registry: Registry) {
         let kept = registry.shared().components().settings.delete_ended_after;
         let mut pause = CHECK_INTERVALS.1;
         if let Err(error) = registry.shared().measure_journal().await {
-            tracing::warn!(%error, "how much the journal holds cannot be read");
+            tracing::warn!(%error, "could not read the size of the journal");
         }
         if let Some(kept) = kept {
             pause = kept.clamp(CHECK_INTERVALS.0, CHECK_INTERVALS.1);
             match remove(&registry, kept).await {
                 Ok(0) => {}
                 Ok(count) => {
-                    tracing::info!(count, "sessions that had ended were removed, as delete_ended_after says");
+                    tracing::info!(count, "removed ended sessions (delete_ended_after)");
                     pause = CHECK_INTERVALS.0;
                 }
-                Err(why) => tracing::warn!(why, "sessions that have ended stay for now"),
+                Err(why) => tracing::warn!(why, "could not remove ended sessions"),
             }
         }
         tokio::time::sleep(pause).await;
@@ -45,7 +45,7 @@ async fn remove(registry: &Registry, kept: Duration) -> Result<usize, String> {
         match registry.delete(*id, None, origin).await {
             Ok(()) => removed += 1,
             // A damaged session must not prevent the deletion of the others.
-            Err(error) => tracing::warn!(session = %id, %error, "a session that has ended stays for now"),
+            Err(error) => tracing::warn!(session = %id, %error, "could not remove an ended session"),
         }
     }
     Ok(removed)

@@ -99,7 +99,7 @@ impl Signals {
 pub(super) async fn park(registry: &Registry, signals: &mut Signals, hurry: &CancellationToken, by: Instant) {
     tokio::select! {
         biased;
-        () = hurry.cancelled() => tracing::info!("asked to hurry: not waiting for running tools"),
+        () = hurry.cancelled() => tracing::info!("fast shutdown requested: not waiting for running tools"),
         () = signals.stop() => tracing::warn!("second signal: not waiting for running tools"),
         parked = timeout_at(by, registry.park_all(true)) => return log_shutdown(parked.is_ok(), registry),
     }
@@ -112,7 +112,7 @@ fn log_shutdown(in_time: bool, registry: &Registry) {
     if !in_time {
         tracing::warn!(
             left = registry.running(),
-            "some sessions did not stop in time; a restart looks after them"
+            "some sessions did not stop in time; the next start resumes them"
         );
     }
 }

@@ -97,7 +97,7 @@ fn tell(text: &str) {
     };
     let sent = address.and_then(|address| UnixDatagram::unbound()?.send_to_addr(text.as_bytes(), &address));
     if let Err(error) = sent {
-        tracing::debug!(%error, "the service manager could not be told");
+        tracing::debug!(%error, "could not notify the service manager");
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn set_level(level: LogLevel) {
     if let Some(handle) = FILTER.get()
         && let Err(error) = handle.reload(filter(level))
     {
-        tracing::warn!(%error, "the log level stays as it was");
+        tracing::warn!(%error, "could not change the log level");
     }
 }
 

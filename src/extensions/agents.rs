@@ -142,7 +142,7 @@ fn agent(file: &MarkdownFile, source: Source) -> Result<(Agent, Option<String>),
     let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     if !is_name || name.len() > 64 {
-        return Err(format!("{name:?} is no name of an agent: use letters, digits, - and _, at most 64"));
+        return Err(format!("{name:?} is not an agent name: use letters, digits, - and _, at most 64"));
     }
     let Some(description) = given(front.description) else {
         return Err("the front matter has no description, by which the model chooses the agent".into());

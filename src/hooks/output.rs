@@ -119,7 +119,7 @@ impl HookAnswer {
                 let is_context = matches!(event, HookEvent::UserPromptSubmit | HookEvent::SessionStart);
                 return Self { context: is_context.then(|| cut(text)), ..Self::default() };
             }
-            _ => return Self::failed(event, form, "its output is no JSON object".into()),
+            _ => return Self::failed(event, form, "its output is not a JSON object".into()),
         };
         match form {
             HookForm::Own => own(event, &value),

@@ -199,7 +199,7 @@ impl Work {
             }
             let left_out = self.left_out.swap(0, Ordering::Relaxed);
             if left_out > 0 {
-                tracing::warn!(left_out, "the telemetry receiver is too slow: events were left out");
+                tracing::warn!(left_out, "the telemetry receiver is too slow; dropped events");
             }
             if is_over {
                 return;
@@ -223,9 +223,9 @@ impl Work {
             Err(why) => Err(why),
         };
         match (&sent, self.is_failing) {
-            (Ok(()), true) => tracing::info!("telemetry is received again"),
+            (Ok(()), true) => tracing::info!("telemetry is sent again"),
             (Err(why), false) => {
-                tracing::warn!(why, "telemetry cannot be sent and is dropped; sessions go on as ever");
+                tracing::warn!(why, "could not send telemetry; it is dropped, sessions are not affected");
             }
             (Ok(()), false) | (Err(_), true) => {}
         }

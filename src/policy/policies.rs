@@ -53,14 +53,10 @@ impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PolicyError::Unsound { file, why } => {
-                write!(
-                    f,
-                    "the file of the policy {} cannot be used: {why}; mend it or move it away",
-                    file.display()
-                )
+                write!(f, "the policy file {} cannot be used: {why}; fix it or move it away", file.display())
             }
             PolicyError::Unwritable { file, why } => {
-                write!(f, "the file of the policy {} could not be written: {why}", file.display())
+                write!(f, "the policy file {} could not be written: {why}", file.display())
             }
             PolicyError::BadRule(why) => f.write_str(why),
         }

@@ -32,7 +32,7 @@ async fn copy_to(ctx: &RpcContext, p: BackupParams) -> Result<BackupReply, Fault
         ));
     }
     let bytes = ctx.registry.shared().store.backup(path).await.map_err(|error| storage(&error))?;
-    tracing::info!(path = p.path, bytes, "a backup was written");
+    tracing::info!(path = p.path, bytes, "wrote a backup");
     Ok(BackupReply { path: p.path, bytes })
 }
 

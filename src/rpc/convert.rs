@@ -187,7 +187,7 @@ pub(super) fn fault(error: SessionError) -> Fault {
         SessionError::HookDenied(_) => Fault::new(Code::InvalidParams, error.to_string()).with("path", "input").with("refused_by", "hook"),
         SessionError::Crashed => Fault::new(
             Code::Internal,
-            "the session failed in an unforeseen way; its journal is kept: look at it and try again",
+            "the session failed unexpectedly; its journal is stored; read it with `agentctl logs` and try again",
         ),
         SessionError::ShuttingDown => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
         SessionError::JournalFull { held, most } => Fault::new(Code::StorageReadOnly, error.to_string())

@@ -152,7 +152,7 @@ async fn input_file(
     match (path, data) {
         (Some(path), None) => {
             if path.is_empty() || path.contains('\0') {
-                return Err(bad(".path", "it is no name of a file"));
+                return Err(bad(".path", "it is not a file name"));
             }
             let name = name.or_else(|| Some(path.clone()));
             let mut file = std::path::PathBuf::from(&path);

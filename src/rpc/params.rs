@@ -96,7 +96,7 @@ async fn refuse(ctx: &RpcContext, caller: &Caller, method: &methods::Method) -> 
 /// Converts a fault to jsonrpsee's error object.
 fn wire(fault: Fault) -> ErrorObjectOwned {
     if fault.code == Code::Internal {
-        tracing::error!(message = %fault.message, "a call failed on our side");
+        tracing::error!(message = %fault.message, "a tool call failed inside the daemon");
     }
     ErrorObjectOwned::owned(fault.code.number(), fault.message.clone(), Some(fault.data()))
 }

@@ -63,7 +63,7 @@ async fn pump(mut follower: PendingFollower, outlet: SubscriptionSink) {
             }
             Ok(None) => return,
             Err(error) => {
-                tracing::warn!(%error, "a subscription ends: what waits could not be read");
+                tracing::warn!(%error, "ended a subscription: could not read the pending requests");
                 return;
             }
         }

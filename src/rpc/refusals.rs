@@ -54,7 +54,7 @@ impl Refusals {
         let note = AuditNote::new(now, AuditKind::Refused, "refused", reason).by(Some(&origin));
         // The call is refused even if the row cannot be written.
         if let Err(error) = registry.note(AuditNote { tool: Some(method.into()), ..note }).await {
-            tracing::error!(%error, "a refusal could not be written to the audit log");
+            tracing::error!(%error, "could not write a refusal to the audit log");
         }
     }
 }

@@ -61,7 +61,7 @@ async fn pump(mut follower: Follower, _attached: AttachReply, include: Include, 
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "a subscription ends: the journal could not be read");
+                tracing::warn!(%error, "ended a subscription: could not read the journal");
                 return;
             }
         }

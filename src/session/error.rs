@@ -90,7 +90,7 @@ impl fmt::Display for SessionError {
             ),
             SessionError::HookDenied(reason) => write!(f, "a hook refused the input: {reason}"),
             SessionError::ShuttingDown => f.write_str("the daemon is stopping"),
-            SessionError::Crashed => f.write_str("the session failed in an unforeseen way"),
+            SessionError::Crashed => f.write_str("the session failed unexpectedly"),
             SessionError::Policy(error) => error.fmt(f),
             SessionError::Store(error) => write!(f, "could not {error}"),
         }

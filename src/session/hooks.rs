@@ -85,7 +85,7 @@ pub(super) async fn load(shared: &Arc<Shared>, cwd: &Path, events: &[HookEvent])
             // A check of the workspace asks the user for trust.
             Ok((_, false)) => {}
             Err(error) => {
-                tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not")
+                tracing::warn!(%error, "could not read whether a folder is trusted; treating it as not trusted")
             }
         }
     }

@@ -50,7 +50,7 @@ impl ConfiguredServers {
         {
             let (files, is_trusted) =
                 trust::files(shared, workspace, PROJECT_FILES).await.unwrap_or_else(|error| {
-                    tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
+                    tracing::warn!(%error, "could not read whether a folder is trusted; treating it as not trusted");
                     (Vec::new(), false)
                 });
             found.is_trusted = is_trusted;

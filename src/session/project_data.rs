@@ -30,7 +30,7 @@ impl SkillFiles {
         let has_files = !project.is_empty();
         let is_trusted = has_files
             && runtime.block_on(trust::is_trusted(shared, cwd, &inventory.digest)).unwrap_or_else(|error| {
-                tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
+                tracing::warn!(%error, "could not read whether a folder is trusted; treating it as not trusted");
                 false
             });
         for folder in PROJECT_FOLDERS.map(Path::new) {

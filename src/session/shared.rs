@@ -235,7 +235,7 @@ impl Shared {
         if held > most { Err(SessionError::JournalFull { held, most }) } else { Ok(()) }
     }
 
-    /// Sets the folder of the file of the policys.
+    /// Sets the folder of the policy files.
     #[must_use]
     pub fn with_policies(self, policies: Policies) -> Self {
         Self { policies: Arc::new(policies), ..self }

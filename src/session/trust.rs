@@ -49,12 +49,12 @@ pub(super) async fn rules(shared: &Shared, cwd: &Path, ground: TrustInventory) -
     // Only allow rules depend on trust.
     let trusted = !project.allow.is_empty()
         && is_trusted(shared, cwd, &ground.digest).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
+            tracing::warn!(%error, "could not read whether a folder is trusted; treating it as not trusted");
             false
         });
     let allow = if trusted { project.allow } else { Vec::new() };
     let problem = project.problem.filter(|_| project.is_closed).map(|problem| {
-        format!("the project's .agentd/config.toml is not understood, so every call asks: {problem}")
+        format!("could not read the project's .agentd/config.toml, so every call asks: {problem}")
     });
     (Rules { allow, ask: project.ask, deny: project.deny }, problem)
 }

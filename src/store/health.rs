@@ -62,12 +62,12 @@ impl Health {
         count.fetch_add(1, Ordering::Relaxed);
         match result {
             Ok(_) if lock(&self.0.troubles).write.take().is_some() => {
-                tracing::info!("the journal can be written again")
+                tracing::info!("the journal is writable again")
             }
             Err(error) if error.is_of_the_disk() => {
                 let before = lock(&self.0.troubles).write.replace(error.clone());
                 if before.is_none() {
-                    tracing::error!(%error, "the journal cannot be written: nothing new starts until it can");
+                    tracing::error!(%error, "could not write the journal; no new work starts until it is writable");
                 }
             }
             Err(error @ StoreError::Corrupt(_)) => {
@@ -97,7 +97,7 @@ impl Health {
         if let Some(suspicion) = suspicion
             && let Err(error) = std::fs::write(suspicion, error.to_string())
         {
-            tracing::warn!(%error, "the next start cannot be told of the damage");
+            tracing::warn!(%error, "could not record the damage for the next start");
         }
     }
 }

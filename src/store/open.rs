@@ -143,6 +143,6 @@ async fn keep_a_copy(
         .and_then(|()| std::fs::rename(&part, &copy))
         .and_then(|()| sync_folder(&copy))
         .map_err(|error| StoreError::Unwritable(format!("{}: {error}", copy.display())))?;
-    tracing::info!(copy = %copy.display(), "the database was copied before its schema changes");
+    tracing::info!(copy = %copy.display(), "copied the database before the schema migration");
     Ok(())
 }

@@ -22,7 +22,7 @@ pub(super) fn count_pages(connection: &Connection) {
 /// Prevents SQLite from deleting the log when this connection closes, even if it is the last one.
 pub(super) fn keep_log(connection: &Connection) {
     if let Err(error) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
-        tracing::warn!(%error, "the database cannot be closed as it should be");
+        tracing::warn!(%error, "could not close the database cleanly");
     }
 }
 

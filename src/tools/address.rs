@@ -71,7 +71,7 @@ pub struct WrongRange(String);
 
 impl fmt::Display for WrongRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no address or range; write it like 127.0.0.1 or 10.0.0.0/8", self.0)
+        write!(f, "{:?} is not an address or range; write it like 127.0.0.1 or 10.0.0.0/8", self.0)
     }
 }
 

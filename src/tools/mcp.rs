@@ -196,7 +196,7 @@ async fn record(context: &ToolContext, tool: &McpTool, prepared: &PreparedCall) 
     let recorded =
         tokio::task::spawn_blocking(move || servers.approvals().record(&workspace, &name, &digest)).await;
     if let Ok(Err(error)) = recorded {
-        tracing::warn!(%error, tool = tool.name, "the approved definition of an MCP tool could not be recorded");
+        tracing::warn!(%error, tool = tool.name, "could not record the approved definition of an MCP tool");
     }
 }
 

@@ -199,7 +199,7 @@ impl Toolbox {
         let root = self.settings.sandbox.temp.clone();
         let done = tokio::task::spawn_blocking(move || shell::forget_temp(&root, session)).await;
         if let Ok(Err(error)) = done {
-            tracing::warn!(%session, %error, "temporary files of a session that has ended stay for now");
+            tracing::warn!(%session, %error, "could not remove temporary files of an ended session");
         }
     }
 
@@ -210,7 +210,7 @@ impl Toolbox {
             .await
             .unwrap_or(0);
         if removed > 0 {
-            tracing::info!(removed, "removed placeholders that commands of a dead daemon left");
+            tracing::info!(removed, "removed placeholders of an earlier daemon's commands");
         }
     }
 

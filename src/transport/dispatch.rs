@@ -294,7 +294,7 @@ fn finish(
                 Fault::new(Kind::InvalidRequest, Overloaded::NoWayBack.to_string()).reply(&id)
             }
             Some(response) => reply::of_method(&id, response, max_response),
-            None => Fault::new(Kind::Internal, "the method failed in an unforeseen way").reply(&id),
+            None => Fault::new(Kind::Internal, "the method failed unexpectedly").reply(&id),
         };
         (id, reply)
     });

@@ -91,7 +91,7 @@ pub(super) async fn of_peer(
     };
     match tokio::time::timeout(LOOKUP_TIMEOUT, look).await {
         Ok(Some(descent)) => descent,
-        Ok(None) | Err(_) => PeerOrigin::tool("its process could not be looked at in time"),
+        Ok(None) | Err(_) => PeerOrigin::tool("could not read its process in time"),
     }
 }
 

@@ -72,7 +72,7 @@ pub fn serve(bound: Bound, methods: impl Into<Methods>, limits: Limits, stop: Ca
         if let Some(MethodCallback::Subscription(_) | MethodCallback::Unsubscription(_)) =
             methods.method(name)
         {
-            tracing::error!(name, "a method is registered as jsonrpsee's subscription; it cannot be called");
+            tracing::error!(name, "a method is registered as a jsonrpsee subscription; it cannot be called");
         }
     }
     let path = bound.path().map(Path::to_owned);
@@ -150,7 +150,7 @@ async fn accept_all(listener: UnixListener, current: Current, accepting: Cancell
             }
             Err(e) if is_shortage(&e) => {
                 if pause == SHORTEST_PAUSE {
-                    tracing::warn!(error = %e, open = connections.len(), "cannot take in connections; waiting");
+                    tracing::warn!(error = %e, open = connections.len(), "could not accept connections; trying again");
                 }
                 tokio::select! {
                     () = accepting.cancelled() => break,
@@ -161,7 +161,7 @@ async fn accept_all(listener: UnixListener, current: Current, accepting: Cancell
             }
             // This peer has disconnected; accept the next one.
             Err(e) => {
-                tracing::debug!(error = %e, "a connection could not be taken in");
+                tracing::debug!(error = %e, "could not accept a connection");
                 sleep(SHORTEST_PAUSE).await;
             }
         }
@@ -178,7 +178,11 @@ fn within_descriptors(mut limits: Limits) -> Limits {
     let soft = usize::try_from(soft).unwrap_or(usize::MAX);
     let most = soft.saturating_sub((soft / 8).max(SPARE_DESCRIPTORS)).max(1);
     if most < limits.max_connections {
-        tracing::info!(connections = most, descriptors = soft, "as many connections as descriptors allow");
+        tracing::info!(
+            connections = most,
+            descriptors = soft,
+            "reached the limit of connections that the open-file limit allows"
+        );
         limits.max_connections = most;
     }
     limits
@@ -204,6 +208,6 @@ fn report(ended: Result<(), tokio::task::JoinError>) {
     if let Err(e) = ended
         && e.is_panic()
     {
-        tracing::error!(error = %e, "a connection ended in an unforeseen way");
+        tracing::error!(error = %e, "a connection ended unexpectedly");
     }
 }

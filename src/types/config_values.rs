@@ -111,7 +111,7 @@ pub fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>
     let sum = Option::<f64>::deserialize(deserializer)?;
     match sum {
         Some(sum) if !(sum.is_finite() && sum >= 0.0) => {
-            Err(de::Error::custom(format!("{sum} is no sum of money; give a number from 0 on")))
+            Err(de::Error::custom(format!("{sum} is not an amount of money; give a number of 0 or more")))
         }
         sum => Ok(sum),
     }
@@ -126,7 +126,7 @@ pub fn part<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error>
     if part > 0.0 && part <= 1.0 {
         return Ok(part);
     }
-    Err(de::Error::custom(format!("{part} is no part of a whole; give a number above 0 and at most 1")))
+    Err(de::Error::custom(format!("{part} is not a fraction; give a number above 0 and at most 1")))
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub fn wire(envelope: &Envelope) -> (String, Vec<Blob>) {
 }
 
 /// The current wire form of an event of an older version, which may have other names of fields or exceed the
-/// limit, and the blobs that were cut from it. `None` if it is no event. An event that was truncated before
+/// limit, and the blobs that were cut from it. `None` if it is not an event. An event that was truncated before
 /// keeps its truncated fields, so its length can grow by the difference of the names.
 #[must_use]
 pub fn renew(text: &str) -> Option<(String, Vec<Blob>)> {
@@ -51,7 +51,7 @@ pub fn renew(text: &str) -> Option<(String, Vec<Blob>)> {
     serde_json::to_string(&envelope).ok().map(|text| (text, Vec::new()))
 }
 
-/// Cuts an event that is given as a JSON text; `None` if it is no event, or has too many small values to be
+/// Cuts an event that is given as a JSON text; `None` if it is not an event, or has too many small values to be
 /// cut, which no event has.
 #[must_use]
 pub fn cut(text: &str) -> Option<(String, Vec<Blob>)> {

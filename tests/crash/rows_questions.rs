@@ -149,7 +149,7 @@ async fn c19(way: CrashMode) {
     }
 }
 
-/// A grant for the project: the answer is in the journal, and the file of the policy is written after it.
+/// A grant for the project: the answer is in the journal, and the policy file is written after it.
 async fn c24(way: CrashMode) {
     for point in ["C24.grant_owed", "C24.grant_synced", "C24.grant_written"] {
         let mut story = CrashScenario::begin(TestDaemon::builder(), point, way).await;

@@ -135,7 +135,7 @@ async fn damaged_database_is_set_aside_and_readable_sessions_continue() {
     assert!(daemon.log().contains("the database was damaged on"));
     let (code, report, _) = agentctl(&daemon, &["doctor"]).await;
     assert!(
-        report.contains("the database was damaged") && report.contains("the database is sound"),
+        report.contains("the database was damaged") && report.contains("the database is intact"),
         "{report}"
     );
     assert_eq!(code, 0, "{report}");

@@ -325,7 +325,7 @@ async fn daemon_start_stop_restart_and_reload_commands_work() {
     let said = ctl(&daemon, &["daemon", "restart"]).await.fine();
     assert!(said.contains("stopped") && said.contains("runs") && !said.contains(first.trim()), "{said}");
     assert!(ctl(&daemon, &["daemon", "reload"]).await.fine().contains("read again"));
-    assert!(ctl(&daemon, &["daemon", "logs"]).await.fine().contains("configuration read again"));
+    assert!(ctl(&daemon, &["daemon", "logs"]).await.fine().contains("reloaded the configuration"));
     assert_eq!(ctl(&daemon, &["daemon", "stop"]).await.fine(), "stopped; sessions are kept\n");
     // If no daemon runs, a restart is a start.
     assert!(ctl(&daemon, &["daemon", "restart", "--now"]).await.fine().contains("runs"));

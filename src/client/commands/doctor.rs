@@ -232,7 +232,7 @@ async fn check_files(reach: &Connector) -> Result<Vec<String>, String> {
 fn sound(checked: Result<Vec<String>, String>) -> Finding {
     match checked {
         Ok(problems) => match problems.first() {
-            None => ok("the database is sound"),
+            None => ok("the database is intact"),
             Some(first) => {
                 fail(format!("the database is damaged: {first} ({} findings)", problems.len()), RESTART_MENDS)
             }

@@ -118,7 +118,7 @@ fn nesting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroU
 fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
     let given = Span::deserialize(deserializer)?;
     if given.0.is_zero() {
-        return Err(de::Error::custom("0 is no time: 1ms at least"));
+        return Err(de::Error::custom("must be at least 1ms"));
     }
     Ok(Some(given))
 }

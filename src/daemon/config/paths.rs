@@ -67,7 +67,7 @@ pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Resul
 fn is_credential(text: &str) -> Result<bool, String> {
     let Some(name) = text.strip_prefix(CREDENTIAL) else { return Ok(false) };
     if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") {
-        return Err(format!("{name:?} is no name of a credential: write {CREDENTIAL}NAME"));
+        return Err(format!("{name:?} is not a credential name: write {CREDENTIAL}NAME"));
     }
     Ok(true)
 }

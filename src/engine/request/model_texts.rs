@@ -375,7 +375,7 @@ pub fn subagent_failed(why: &str, text: &str) -> String {
 }
 
 /// The daemon stopped while a command ran in the background.
-pub const COMMAND_LOST: &str = "The daemon stopped while this command ran, and ended it. How far it came is not known: check before you repeat it.";
+pub const COMMAND_LOST: &str = "The daemon stopped while this command ran, and ended it. How far it came is unknown; check before you repeat it.";
 
 /// The daemon stopped while it was ending a background command.
 pub const KILLED_BY_RESTART: &str =

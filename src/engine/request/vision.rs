@@ -118,7 +118,7 @@ mod tests {
         }
         for (kind, text) in [
             (FaultKind::BadRequest, "max_tokens is too large"),
-            (FaultKind::Server, "the provider failed, or what stands at base_url of [providers.x]"),
+            (FaultKind::Server, "the provider failed, or the server at base_url of [providers.x]"),
             (FaultKind::RateLimited, "too many images per minute"),
             (FaultKind::Unauthorized, "the key may not use the vision model"),
         ] {

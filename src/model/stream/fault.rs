@@ -153,7 +153,7 @@ pub(in crate::model) fn from_status(
         FaultKind::RateLimited => "; the limit of the account is reached: wait, or use another model".into(),
         FaultKind::Overloaded => "; the provider has too much to do: wait, or use another model".into(),
         FaultKind::Server => {
-            format!("; the provider failed, or what stands at base_url of [providers.{provider}]")
+            format!("; the provider failed, or the server at base_url of [providers.{provider}]")
         }
         _ => String::new(),
     };

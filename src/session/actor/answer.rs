@@ -91,7 +91,7 @@ impl Actor {
             pending_grant: pending_grant.clone(),
             ..UnwrittenPlan::new(decision)
         };
-        // Commit the grant first, then write the file of the policy. After a crash in between, the next start writes
+        // Commit the grant first, then write the policy file. After a crash in between, the next start writes
         // the file.
         self.commit(unwritten).await?;
         let is_valid = match pending_grant {
@@ -106,8 +106,8 @@ impl Actor {
     /// Writes a grant to its policy file. Returns whether it is valid from now on.
     async fn write_grant(&mut self, pending_grant: PendingGrant) -> bool {
         let Err(error) = grant_outbox::write_grant(&self.shared, pending_grant).await else { return true };
-        tracing::error!(session = %self.id, %error, "a grant could not be written; the next start tries again");
-        let text = format!("the grant for this folder does not count yet: {error}");
+        tracing::error!(session = %self.id, %error, "could not write a grant; the next start tries again");
+        let text = format!("the grant for this folder is not effective yet: {error}");
         self.handle_input(Input::Notice { kind: "grant_not_written".into(), text }).await;
         false
     }

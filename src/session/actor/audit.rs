@@ -70,7 +70,7 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
                 (SettledBy::Abort, _, _) => "withdrawn by an abort".to_owned(),
                 (SettledBy::Timeout, _, _) => "no user answered in time".to_owned(),
                 (SettledBy::NoApprover, _, _) => "no user could be asked".to_owned(),
-                (SettledBy::Rule, _, _) => "a rule that came meanwhile covers it".to_owned(),
+                (SettledBy::Rule, _, _) => "a newer rule covers it".to_owned(),
                 (SettledBy::Mode, _, _) => "the mode was changed to one that lets it pass".to_owned(),
                 (_, None, _) => "a grant of the session covers it".to_owned(),
                 (_, Some(_), scope) => format!("answered, scope {}", word(scope)),

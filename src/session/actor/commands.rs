@@ -116,7 +116,7 @@ impl Actor {
                 let result = self.decide_and_commit(Input::Attached { clients, origin }, true).await;
                 if result.is_err() {
                     // A failing disk must not prevent users from reading a session.
-                    tracing::warn!(session = %self.id, "an attach could not be written");
+                    tracing::warn!(session = %self.id, "could not write session.attached");
                 }
                 self.recheck_trust();
                 self.prefetch_git();

@@ -125,7 +125,7 @@ impl Actor {
         let is_lost = error == StoreError::Closed && !self.state.is_rewriting;
         if is_unknown || (unwritten.must_write && !is_lost) {
             if !self.state.is_rewriting {
-                tracing::warn!(session = %self.id, %error, "the journal cannot be written; trying again");
+                tracing::warn!(session = %self.id, %error, "could not write the journal; trying again");
             }
             self.state.unwritten = Some(unwritten);
         }
@@ -234,7 +234,7 @@ impl Actor {
         let result = self.commit(UnwrittenPlan { must_write: true, ..unwritten }).await;
         self.state.is_rewriting = false;
         if result.is_ok() {
-            tracing::info!(session = %self.id, "the journal can be written again");
+            tracing::info!(session = %self.id, "the journal is writable again");
             return true;
         }
         let wait = tokio::time::sleep(WRITE_RETRY_DELAY);

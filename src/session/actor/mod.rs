@@ -318,7 +318,7 @@ impl Actor {
                 self.effects.stop_all_commands(KilledBy::Shutdown);
             }
             _ => {
-                tracing::warn!(session = %self.id, "jobs did not stop in time and are dropped");
+                tracing::warn!(session = %self.id, "background tasks of the daemon did not stop in time and were dropped");
                 self.effects.drop_all();
                 if self.state.parking.is_some() {
                     self.effects.drop_all_commands();
@@ -369,7 +369,7 @@ impl Actor {
     /// repeated.
     async fn handle_input(&mut self, input: Input) {
         if let Err(error) = self.decide_and_commit(input, true).await {
-            tracing::debug!(session = %self.id, %error, "an input was not taken in");
+            tracing::debug!(session = %self.id, %error, "an input was not accepted");
         }
     }
 

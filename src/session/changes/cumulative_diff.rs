@@ -59,7 +59,7 @@ async fn spawn_blocking_store<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, StoreError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| StoreError::Sql(format!("the changes could not be put together: {error}")))
+    done.map_err(|error| StoreError::Sql(format!("could not combine the changes: {error}")))
 }
 
 /// The changes of one file so far.
@@ -129,7 +129,7 @@ impl File {
         let known = change.diff.splitn(3, '\n').nth(2).unwrap_or("");
         self.push(known);
         self.push(&format!(
-            "[a change of +{} −{} lines that is not kept whole]\n",
+            "[a change of +{} −{} lines, of which only a part is stored]\n",
             change.added, change.removed
         ));
     }
@@ -239,7 +239,7 @@ mod tests {
         let lost =
             net_of(&[change(Some("a\n"), Some("b\n")), lost, change(Some("c\n"), Some("d\n"))]).unwrap();
         assert!(
-            !lost.exact && lost.diff.contains("[a change of +1 −1 lines that is not kept whole]"),
+            !lost.exact && lost.diff.contains("[a change of +1 −1 lines, of which only a part is stored]"),
             "{}",
             lost.diff
         );

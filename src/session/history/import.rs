@@ -189,7 +189,7 @@ fn parse(data: &str, id: SessionId, defaults: Defaults) -> Result<Parsed, Sessio
     let mut rows = data.lines().enumerate().map(|(at, line)| (at + 1, line));
     let first = rows.next().map(|(_, line)| line).unwrap_or_default();
     let first: FirstLine = serde_json::from_str(first)
-        .map_err(|error| at_line(1, format!("this is no export of a session: {error}")))?;
+        .map_err(|error| at_line(1, format!("this is not an export of a session: {error}")))?;
     if first.format != lines::FORMAT || first.version != lines::VERSION {
         return Err(at_line(1, format!("format {} {} is not known", first.format, first.version)));
     }
@@ -258,7 +258,7 @@ fn blob(line: &str) -> Result<(BlobId, Blob), String> {
         serde_json::from_str(line).map_err(|error| error.to_string())?;
     let is_type = media_type.len() <= 100 && media_type.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_type {
-        return Err("media_type is no media type".into());
+        return Err("media_type is not a media type".into());
     }
     let bytes = STANDARD.decode(content).map_err(|error| format!("content: {error}"))?;
     let blob = Blob::new(media_type, bytes);

@@ -93,7 +93,7 @@ pub(super) fn neutral_event(
         fields.insert("cwd".into(), cwd.into());
     }
     check_cuts(&mut fields)?;
-    lines::event_body(fields, id, first.forked_from.as_ref()).ok_or_else(|| "it is no event".into())
+    lines::event_body(fields, id, first.forked_from.as_ref()).ok_or_else(|| "it is not an event".into())
 }
 
 fn created(fields: &mut Map<String, Value>, defaults: Defaults) -> Result<(), String> {

@@ -15,16 +15,16 @@ impl Registry {
         let owed = match shared.store.pending_grants().await {
             Ok(owed) => owed,
             Err(error) => {
-                tracing::error!(%error, "owed grants could not be read");
+                tracing::error!(%error, "could not read the pending grants");
                 return;
             }
         };
         for grant in owed {
             let (request, workspace) = (grant.request_id.clone(), grant.workspace.clone());
             match grant_outbox::write_grant(shared, grant).await {
-                Ok(()) => tracing::info!(request, workspace, "a grant of before was written"),
+                Ok(()) => tracing::info!(request, workspace, "wrote a pending grant"),
                 Err(error) => {
-                    tracing::error!(request, workspace, %error, "a grant of before is still owed")
+                    tracing::error!(request, workspace, %error, "a pending grant is still not written")
                 }
             }
         }

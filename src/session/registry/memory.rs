@@ -34,7 +34,7 @@ impl Registry {
         text: &str,
         origin: Origin,
     ) -> Result<MemoryNote, SessionError> {
-        tracing::info!(client = origin.client, name, cwd, "a note about a project is written");
+        tracing::info!(client = origin.client, name, cwd, "wrote a memory note");
         let (name, text) = (name.to_owned(), text.to_owned());
         self.with_memory(cwd, move |memory| memory.write(&name, &text)).await
     }
@@ -44,7 +44,7 @@ impl Registry {
     /// # Errors
     /// The folder or the note does not exist, or the note could not be removed.
     pub async fn remove_note(&self, cwd: &str, name: &str, origin: Origin) -> Result<(), SessionError> {
-        tracing::info!(client = origin.client, name, cwd, "a note about a project is removed");
+        tracing::info!(client = origin.client, name, cwd, "removed a memory note");
         let name = name.to_owned();
         self.with_memory(cwd, move |memory| memory.remove(&name)).await
     }

@@ -154,8 +154,8 @@ impl Registry {
             let opened = tokio::spawn(async move { registry.open(id).await.map(|_| ()) }).await;
             match opened {
                 Ok(Ok(())) => recovered += 1,
-                Ok(Err(error)) => tracing::error!(session = %id, %error, "a session could not be picked up"),
-                Err(error) => tracing::error!(session = %id, %error, "a session could not be picked up"),
+                Ok(Err(error)) => tracing::error!(session = %id, %error, "could not resume a session"),
+                Err(error) => tracing::error!(session = %id, %error, "could not resume a session"),
             }
         }
         Ok(recovered)

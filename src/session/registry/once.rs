@@ -51,7 +51,7 @@ impl Registry {
             Idempotency { method, key, digest, reply: serde_json::to_string(&reply).unwrap_or_default() };
         if let Err(error) = self.inner.shared.database.keep_reply(row, kept, clock.now()).await {
             // The work cannot be undone, so the caller receives its result.
-            tracing::warn!(method, %error, "a reply could not be kept for its idempotency key");
+            tracing::warn!(method, %error, "could not store a reply for its idempotency key");
         }
         Ok(reply)
     }

@@ -187,7 +187,7 @@ impl Registry {
                 .iter()
                 .any(|it| it.rule == wanted && it.kind == kind)
             {
-                let why = "this rule stands in the configuration: take it out of the file there";
+                let why = "this rule is in the configuration; remove it from that file";
                 return Err(SessionError::BadParam("rule", why.into()));
             }
             return Err(SessionError::Refused(crate::engine::Refusal::NoSuchRule));
@@ -195,7 +195,7 @@ impl Registry {
         if changed {
             // The file is effective already, so a failing disk must not cause a refusal.
             if let Err(error) = self.note(note).await {
-                tracing::error!(%error, "a change of rules is not in the audit log");
+                tracing::error!(%error, "could not write a rule change to the audit log");
             }
         }
         Ok(changed)

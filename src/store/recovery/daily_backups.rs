@@ -23,16 +23,16 @@ impl StoreReader {
             // If the end of the log was lost, the database may mix pages of two moments. Only a check of all
             // pages finds that. It takes too long for the start, so it runs in the background.
             match self.problems().await {
-                Ok(found) if found.is_empty() => tracing::debug!("the database is sound"),
+                Ok(found) if found.is_empty() => tracing::debug!("the database is intact"),
                 Ok(_) => {}
-                Err(error) => tracing::warn!(%error, "the database could not be checked"),
+                Err(error) => tracing::warn!(%error, "could not check the database"),
             }
         }
         loop {
             match self.backup_of_the_day(&folder, keep, &*clock).await {
-                Ok(Some(made)) => tracing::info!(backup = %made.display(), "the database was copied"),
+                Ok(Some(made)) => tracing::info!(backup = %made.display(), "copied the database"),
                 Ok(None) => {}
-                Err(error) => tracing::warn!(%error, "the backup of the day failed; tried again in an hour"),
+                Err(error) => tracing::warn!(%error, "the daily backup failed; trying again in an hour"),
             }
             tokio::time::sleep(CHECK_INTERVAL).await;
         }

@@ -66,7 +66,7 @@ impl Store {
         }
         if is_empty && !known.is_empty() {
             // SQLite would treat the empty file as a new database and ignore its log.
-            tracing::error!("the database is empty although there are backups: the newest sound one serves");
+            tracing::error!("the database is empty but backups exist; restoring the newest intact one");
             rescue(path, folder, at, summarise).await?;
             return Self::open(path).await;
         }
@@ -83,10 +83,7 @@ impl Store {
         };
         match opened {
             Err(StoreError::Corrupt(why)) => {
-                tracing::error!(
-                    why,
-                    "the database is damaged: it is set aside, and what can be read is saved"
-                );
+                tracing::error!(why, "the database is damaged; moved it aside, salvaging its readable rows");
                 rescue(path, folder, at, summarise).await?;
                 Self::open(path).await
             }
@@ -232,7 +229,7 @@ async fn rescue(
     let audit_ends_at = audit::rescued(&mut new, at).await?;
     new.close().await?;
     if let Some(problem) = problems(&part).await?.into_iter().next() {
-        return Err(StoreError::Corrupt(format!("what was saved is not sound: {problem}")));
+        return Err(StoreError::Corrupt(format!("the salvaged data is not intact: {problem}")));
     }
     // The check created these files again. The log was checkpointed when the last writer closed.
     for end in ["-wal", "-shm"] {
@@ -251,7 +248,7 @@ async fn rescue(
     std::fs::rename(&part, sibling_path(path, ".salvaged")).map_err(failed)?;
     sync_folder(path).map_err(failed)?;
     if let Err(error) = audit::note_head(path, &audit_ends_at) {
-        tracing::warn!(%error, "the audit log's newest row could not be noted");
+        tracing::warn!(%error, "could not record the newest row of the audit log");
     }
     finish(path)
 }
@@ -317,7 +314,7 @@ impl Report {
     fn text(&self, aside: &Path, at: Timestamp, backup: Option<PathBuf>) -> String {
         let whole = self.kept.values().filter(|cut| cut.is_none()).count();
         let mut text = format!(
-            "the database was damaged on {} and is kept as {}: {whole} sessions were saved whole",
+            "the database was damaged on {} and is stored as {}: {whole} sessions were saved whole",
             at.date(),
             aside.display()
         );

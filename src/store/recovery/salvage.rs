@@ -100,7 +100,7 @@ impl Source {
         match open_to_read(path).await {
             Ok(connection) => Some(Self(connection)),
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "nothing can be read of it");
+                tracing::warn!(path = %path.display(), %error, "could not read any of it");
                 None
             }
         }

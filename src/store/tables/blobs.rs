@@ -126,7 +126,7 @@ impl StoreReader {
                 return Err(self.unreadable(seq, &error.to_string()));
             }
             Err(error) => {
-                tracing::warn!(seq, %error, "an event is of no kind that is known");
+                tracing::warn!(seq, %error, "an event has an unknown type");
                 return Ok(None);
             }
         };
@@ -249,7 +249,7 @@ pub(in crate::store) fn files_of(
 pub(in crate::store) fn remove_files(database: &Path, files: &[String]) {
     for name in files {
         if let Err(error) = std::fs::remove_file(folder_of(database).join(name)) {
-            tracing::debug!(name, %error, "a blob of a removed session is left behind");
+            tracing::debug!(name, %error, "could not delete a blob of a removed session");
         }
     }
 }

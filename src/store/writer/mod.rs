@@ -176,7 +176,7 @@ impl Writer {
         match if is_in_doubt { self.start_over() } else { self.take_another() } {
             Ok(()) => self.failed = None,
             Err(error) => {
-                tracing::debug!(%error, "the database could not be opened again");
+                tracing::debug!(%error, "could not reopen the database");
                 if is_in_doubt {
                     self.checkpointer.explain(&error);
                     self.failed = None;
@@ -378,14 +378,16 @@ impl Writer {
             Noted::At(_) => {}
             Noted::Unknown => {
                 if !audit::fits_note(&self.connection, &self.database_file.path) {
-                    tracing::error!("rows of the audit log are missing: `agentctl audit verify` says which");
+                    tracing::error!(
+                        "rows of the audit log are missing; run `agentctl audit verify` to list them"
+                    );
                     self.noted = Noted::Contradicts;
                     return;
                 }
             }
         }
         if let Err(error) = audit::note_head(&self.database_file.path, head) {
-            tracing::debug!(%error, "the audit log's newest row could not be noted");
+            tracing::debug!(%error, "could not record the newest row of the audit log");
         }
         self.noted = Noted::At(Instant::now());
     }
@@ -452,12 +454,12 @@ fn is_worth_single_tries(error: &StoreError) -> bool {
 /// Closes the writer's connection. Errors are only logged, because no caller waits for them.
 fn close(connection: Connection) {
     if let Err((_, error)) = connection.close() {
-        tracing::warn!(%error, "the database cannot be closed as it should be");
+        tracing::warn!(%error, "could not close the database cleanly");
     }
 }
 
 fn roll_back(connection: &Connection, error: &StoreError) {
-    tracing::debug!(%error, "a transaction failed and is rolled back");
+    tracing::debug!(%error, "a transaction failed and was rolled back");
     // SQLite rolls back by itself after some errors. The statement then fails without effect.
     let _ = connection.execute_batch("rollback");
 }

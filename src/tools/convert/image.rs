@@ -78,7 +78,7 @@ fn format(media_type: &str) -> Option<ImageFormat> {
 /// provider would refuse every later request of a conversation with a broken picture. Only the first frame of
 /// an animation is decoded.
 pub(super) fn write(bytes: &[u8], out: &mut dyn Write) -> Result<(), String> {
-    let kind = media_type(bytes).ok_or("it is no PNG, JPEG, GIF or WebP")?;
+    let kind = media_type(bytes).ok_or("it is not a PNG, JPEG, GIF or WebP image")?;
     let mut reader = ImageReader::new(Cursor::new(bytes));
     reader.set_format(format(kind).ok_or("it is of no known format")?);
     let mut limits = Limits::default();
@@ -95,7 +95,7 @@ pub(super) fn write(bytes: &[u8], out: &mut dyn Write) -> Result<(), String> {
         return Err(format!("it has {width}×{height} pixels; at most {most} million are decoded"));
     }
     if kind == "image/jpeg" && !ends_as_jpeg(bytes) {
-        return Err("it cannot be decoded: it is cut off".into());
+        return Err("it cannot be decoded; the file is incomplete".into());
     }
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let picture = DynamicImage::from_decoder(decoder).map_err(broken)?;

@@ -123,7 +123,7 @@ pub(in crate::tools) fn restore(
             Err(why) => {
                 for (path, before) in done.into_iter().rev() {
                     if let Err(error) = put(context, call_id, &path, before.as_ref()) {
-                        tracing::error!(path = %path.display(), error, "a file of a failed rewind stays changed");
+                        tracing::error!(path = %path.display(), error, "could not restore a file after a failed rewind");
                     }
                 }
                 return Err((step.path, why));

@@ -435,7 +435,7 @@ impl PinnedPath {
         }
         let name = temp_name(call_id);
         if nix::unistd::unlinkat(self.folder.as_ref(), name.as_str(), UnlinkatFlags::NoRemoveDir).is_ok() {
-            tracing::info!(folder = %self.path.display(), name, "a temporary file of a killed call was removed");
+            tracing::info!(folder = %self.path.display(), name, "removed a temporary file of a killed tool call");
         }
     }
 }

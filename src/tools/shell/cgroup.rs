@@ -79,7 +79,7 @@ impl Cgroups {
         let folder = match fs::create_dir(&dir).and_then(|()| File::open(&dir)) {
             Ok(folder) => folder,
             Err(error) => {
-                tracing::warn!(dir = %dir.display(), %error, "no cgroup could be made for a call");
+                tracing::warn!(dir = %dir.display(), %error, "could not create a cgroup for a tool call");
                 let _ = fs::remove_dir(&dir);
                 return None;
             }
@@ -150,7 +150,7 @@ impl CallCgroup {
     fn set(&self, file: &str, value: u64) {
         // Some kernels lack some of these files. The important failures show in the events below.
         if let Err(error) = fs::write(self.dir.join(file), value.to_string()) {
-            tracing::debug!(file, %error, "a limit of a cgroup is not set");
+            tracing::debug!(file, %error, "could not set a limit of a cgroup");
         }
     }
 

@@ -93,7 +93,7 @@ fn filter(input: &OutputInput) -> Result<Option<RegexMatcher>, ToolError> {
     match RegexMatcherBuilder::new().size_limit(FILTER_BYTES).build(pattern) {
         Ok(matcher) => Ok(Some(matcher)),
         Err(error) => {
-            let why = format!("filter is no regular expression that can be used: {error}");
+            let why = format!("filter is not a usable regular expression: {error}");
             Err(ToolError::new("invalid_input", why).with(json!({ "path": "filter" })))
         }
     }
@@ -162,7 +162,7 @@ fn how(state: BackgroundState, end: &BackgroundEnd) -> String {
         (BackgroundState::Running, ..) => "is running.".into(),
         (BackgroundState::Exited, Some(signal), _) => format!("was ended by signal {signal}."),
         (BackgroundState::Exited, None, Some(code)) => format!("has ended with exit code {code}."),
-        (BackgroundState::Exited, None, None) => "has ended; its exit code is not known.".into(),
+        (BackgroundState::Exited, None, None) => "has ended; its exit code is unknown.".into(),
         (BackgroundState::Killed, ..) => match end.killed_by {
             Some(KilledBy::Tool) => "was ended with KillBash.".into(),
             Some(KilledBy::Abort) => "was ended because the user stopped the turn or the call.".into(),
@@ -249,7 +249,7 @@ pub(in crate::tools) async fn run_kill(
     tokio::select! {
         biased;
         ended = timeout(ENDS_WITHIN, live.is_written()) => if ended.is_err() {
-            let why = format!("{bash_id} was told to end, and has not yet; BashOutput tells when it has");
+            let why = format!("{bash_id} received the signal to end and still runs; BashOutput reports its end");
             return Err(ToolError::new("still_ending", why));
         },
         () = stop.cancelled() => return Ok(cancelled()),

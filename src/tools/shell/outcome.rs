@@ -125,7 +125,7 @@ impl Report<'_> {
                 notes.push(match (signal, exit_code) {
                     (Some(signal), _) => format!("The command was ended by signal {signal}."),
                     (None, Some(code)) => format!("Exit code {code}"),
-                    (None, None) => "The exit code of the command is not known.".to_owned(),
+                    (None, None) => "The exit code of the command is unknown.".to_owned(),
                 });
                 (ToolStatus::Failed, Some(limit_reached.map_or("exit_code", |_| "limit_exceeded")))
             }

@@ -109,7 +109,7 @@ impl RunningServer {
         if let Some(tree) = self.tree.take() {
             let ended = tree.end(STOP_GRACE).await;
             if !ended.survivors.is_empty() {
-                tracing::warn!(survivors = ?ended.survivors, "processes of a server could not be ended");
+                tracing::warn!(survivors = ?ended.survivors, "could not end the processes of a server");
             }
         }
         let _ = tokio::time::timeout(STOP_GRACE, self.child.wait()).await;
@@ -118,7 +118,7 @@ impl RunningServer {
             lingering.end(owner);
             let removed = tokio::task::spawn_blocking(move || super::forget_temp(&temp, owner)).await;
             if let Ok(Err(error)) = removed {
-                tracing::debug!(%error, "temporary files of a server stay for now");
+                tracing::debug!(%error, "could not remove temporary files of a server");
             }
         }
     }

@@ -47,7 +47,7 @@ pub(super) fn parse(text: &str) -> Result<Url, ToolError> {
     let Ok(mut url) = Url::parse(text.trim()) else {
         return bad(
             "bad_url",
-            format!("{text:?} is no url; write it in full, like https://example.org/page"),
+            format!("{text:?} is not a URL; write it in full, like https://example.org/page"),
         );
     };
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {

@@ -100,7 +100,7 @@ impl Frames {
                 value
             }
             Ok(Parsing::NeedMore(_)) => return Ok(None),
-            Err(_) => return Err(Broken { why: "bytes that are no WebSocket frame" }),
+            Err(_) => return Err(Broken { why: "bytes that are not a WebSocket frame" }),
         };
         if !header.is_masked() {
             return Err(Broken { why: "a WebSocket frame from a client must be masked" });

@@ -42,8 +42,8 @@ pub(in crate::session) async fn load_media(
             Ok(Some(bytes)) => {
                 media.insert(*blob_id, Arc::from(bytes));
             }
-            Ok(None) => tracing::warn!(%blob_id, "an attachment is not there"),
-            Err::<_, StoreError>(error) => tracing::warn!(%blob_id, %error, "an attachment is left out"),
+            Ok(None) => tracing::warn!(%blob_id, "an attachment is missing"),
+            Err::<_, StoreError>(error) => tracing::warn!(%blob_id, %error, "left out an attachment"),
         }
     }
     media

@@ -342,12 +342,12 @@ impl EffectRunner {
             if parts.agents {
                 match agents::load(&shared, &request.cwd).await {
                     Ok(list) => request.sections.push(list.prompt_section()),
-                    Err(error) => tracing::warn!(%error, "the agents cannot be read: the prompt lists none"),
+                    Err(error) => tracing::warn!(%error, "could not read the agents; the prompt lists none"),
                 }
             }
             let trusted =
                 shared.store.trusted(&request.cwd.to_string_lossy()).await.unwrap_or_else(|error| {
-                    tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
+                    tracing::warn!(%error, "could not read whether a folder is trusted; treating it as not trusted");
                     None
                 });
             let (reader, cwd, runtime) = (Arc::clone(&shared), request.cwd.clone(), Handle::current());
@@ -479,7 +479,7 @@ impl EffectRunner {
                 }
             };
             if let Err(fault) = &outcome {
-                tracing::debug!(kind = fault.kind.name(), "a helper gave up: {}", fault.message);
+                tracing::debug!(kind = fault.kind.name(), "a helper call failed: {}", fault.message);
             }
             crash::point("C7.helper");
             let duration_ms = shared.clock.now().since(started);
@@ -501,7 +501,7 @@ fn not_too_long(reply: ModelReply) -> Result<ModelReply, ModelFault> {
 }
 
 fn too_long() -> ModelFault {
-    let text = format!("more than {} KiB, which is no short answer", HELPER_BYTES >> 10);
+    let text = format!("more than {} KiB, which is too long for a short answer", HELPER_BYTES >> 10);
     ModelFault::new(FaultKind::Garbage, text)
 }
 

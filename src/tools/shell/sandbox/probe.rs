@@ -60,7 +60,7 @@ impl Available {
             (here.landlock, here.guards) = (landlock, guards);
         }
         here.bubblewrap = if bwrap.is_some() { bubblewrap } else { Err("bwrap is not in PATH".into()) };
-        tracing::debug!(?here, "sandboxes tried");
+        tracing::debug!(?here, "tested the sandbox levels");
         here
     }
 }

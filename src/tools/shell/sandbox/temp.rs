@@ -79,7 +79,7 @@ pub(in crate::tools) fn sweep(root: &Path, found: &[String], kept: &[SessionId])
         match remove(root, name) {
             Ok(()) => removed += 1,
             Err(error) => {
-                tracing::warn!(%error, folder = name, "a folder of temporary files stays")
+                tracing::warn!(%error, folder = name, "could not remove a folder of temporary files")
             }
         }
     }
