@@ -328,7 +328,7 @@ async fn unusable_input_file_is_refused_without_stored_blob() {
         (json!({"type": "file", "path": pipe}), "input[1].path", "no regular file"),
         (json!({"type": "file", "path": "program"}), "input[1].path", "ELF"),
         (json!({"type": "file", "path": "long.txt"}), "input[1].path", "256 KiB"),
-        (json!({"type": "file", "path": ""}), "input[1].path", "no name"),
+        (json!({"type": "file", "path": ""}), "input[1].path", "not a file name"),
         (json!({"type": "image", "data": "%%%"}), "input[1].data", "base64"),
         (json!({"type": "image", "data": STANDARD.encode(b"BM no")}), "input[1].data", "PNG"),
         (json!({"type": "image", "path": "a", "data": "b"}), "input[1]", "not both"),

@@ -103,7 +103,7 @@ async fn shutdown_request_stops_daemon_and_second_one_forces() {
         .await;
     bob.call("daemon.shutdown", json!({"mode": "now"})).await;
     assert!(daemon.ended().await.success());
-    assert!(daemon.log().contains("asked to hurry"), "{}", daemon.log());
+    assert!(daemon.log().contains("fast shutdown requested"), "{}", daemon.log());
     assert_eq!(daemon.tool_processes(), []);
 }
 

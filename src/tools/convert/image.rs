@@ -298,6 +298,6 @@ pub(in crate::tools) mod tests {
                 let _ = decode(&bent);
             }
         }
-        assert!(decode(b"BM not ours").unwrap_err().contains("no PNG"));
+        assert!(decode(b"BM not ours").unwrap_err().contains("not a PNG"));
     }
 }

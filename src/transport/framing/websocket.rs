@@ -256,11 +256,11 @@ mod tests {
             other => panic!("{other:?}"),
         };
         check(&[0x81, 0x01, b'x'], "masked");
-        check(&[0x83, 0x80], "no WebSocket frame");
-        check(&[0xf1, 0x80], "no WebSocket frame");
+        check(&[0x83, 0x80], "not a WebSocket frame");
+        check(&[0xf1, 0x80], "not a WebSocket frame");
         check(&frame(OpCode::Continue, true, b"x"), "order");
         check(&[frame(OpCode::Text, false, b"x"), frame(OpCode::Text, true, b"y")].concat(), "order");
-        check(&[0x09, 0x80], "no WebSocket frame");
+        check(&[0x09, 0x80], "not a WebSocket frame");
     }
 
     #[test]
