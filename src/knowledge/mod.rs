@@ -8,6 +8,8 @@
 //! Models, embeddings and files come in through [`LanguageModel`], [`Embedder`] and [`FileSource`]; `daemon/wiring`
 //! implements them.
 
+pub mod embed;
+pub mod query;
 pub mod traits;
 pub mod types;
 

@@ -17,6 +17,7 @@ pub mod ids;
 pub mod invisible_chars;
 pub mod item;
 mod kinds;
+pub mod knowledge;
 pub mod ledger;
 pub mod mcp;
 pub mod memory;

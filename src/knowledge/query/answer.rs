@@ -1,0 +1,55 @@
+//! Stage 4: the model writes the answer.
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::context::Context;
+use super::params::QueryParams;
+use super::progress::{Progress, QueryEvent};
+use crate::knowledge::traits::{CallPurpose, ChatMessage, Completion, LanguageModel, ModelCall};
+use crate::knowledge::types::KnowledgeError;
+use crate::types::knowledge::HistoryRole;
+
+/// Deltas that wait for a slow reader.
+const DELTA_CAPACITY: usize = 32;
+
+/// The answer call for this context.
+#[must_use]
+pub fn answer_call(context: &Context, params: &QueryParams) -> ModelCall {
+    let message = |role: HistoryRole, text: &str| match role {
+        HistoryRole::User => ChatMessage::user(text),
+        HistoryRole::Assistant => ChatMessage::assistant(text),
+    };
+    let mut messages: Vec<ChatMessage> =
+        params.history.iter().map(|it| message(it.role, &it.content)).collect();
+    messages.push(ChatMessage::user(params.query.clone()));
+    ModelCall { purpose: CallPurpose::Answer, system: context.system.clone(), messages, json: false }
+}
+
+/// Asks for the answer; streams it if something listens.
+///
+/// # Errors
+/// The model failed, or the query was cancelled.
+pub async fn generate_answer(
+    context: &Context,
+    params: &QueryParams,
+    model: &dyn LanguageModel,
+    progress: &Progress,
+    cancel: CancellationToken,
+) -> Result<Completion, KnowledgeError> {
+    let call = answer_call(context, params);
+    if !progress.is_streaming() {
+        return model.complete(call, cancel).await;
+    }
+    let (deltas, mut arriving) = mpsc::channel(DELTA_CAPACITY);
+    let forward = async move {
+        while let Some(text) = arriving.recv().await {
+            if !progress.send(QueryEvent::Delta(text)).await {
+                // Dropping the receiver ends the call.
+                return;
+            }
+        }
+    };
+    let (answer, ()) = tokio::join!(model.stream(call, deltas, cancel), forward);
+    answer
+}

@@ -1,0 +1,39 @@
+//! Answers questions about the index: keywords → search → context → answer.
+//!
+//! [`run_query`] runs the stages; each one is a function of its own ([`extract_keywords`], [`search`],
+//! [`select`] with [`build_context`], [`generate_answer`]). Equal index, query and keywords give an equal prompt.
+
+mod answer;
+mod budget;
+mod cache_key;
+mod chunk_pick;
+mod context;
+mod fusion;
+mod keywords;
+mod model_json;
+mod params;
+mod progress;
+mod prompt;
+mod references;
+mod rerank;
+mod result;
+mod run;
+mod search;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod tool_context;
+
+pub use answer::{answer_call, generate_answer};
+pub use budget::CountTokens;
+pub use cache_key::{answer_key, keywords_key};
+pub use context::{Context, Selection, build_context, select};
+pub use keywords::{ExtractedKeywords, extract_keywords, given_keywords, parse_keywords};
+pub use params::{BadParam, MAX_QUERY_CHARS, QueryParams};
+pub use progress::{Progress, QueryEvent};
+pub use rerank::{Reranker, rerank};
+pub use result::NO_CONTEXT_RESPONSE;
+pub use run::{AnswerCache, QueryEnv, ReadIndex, find_context, run_query};
+pub use search::{FusionWeights, QueryVectors, SearchResult, related_edges, search, search_entities};
+pub use tool_context::{tool_params, tool_text};

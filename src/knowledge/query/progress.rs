@@ -1,0 +1,55 @@
+//! What a running query reports.
+
+use tokio::sync::mpsc;
+
+use crate::types::knowledge::{QueryStage, RawData};
+
+/// What a running query reports. The end is the query's result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum QueryEvent {
+    /// A stage begins.
+    Stage(QueryStage),
+    /// What was found. Comes before the first delta.
+    RawData(Box<RawData>),
+    /// A part of the answer.
+    Delta(String),
+}
+
+/// Where a query reports. Reports of stages never wait; deltas wait for a slow reader.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Option<mpsc::Sender<QueryEvent>>);
+
+impl Progress {
+    /// Reports to this channel.
+    #[must_use]
+    pub const fn to(events: mpsc::Sender<QueryEvent>) -> Self {
+        Self(Some(events))
+    }
+
+    /// Reports to nothing.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(None)
+    }
+
+    /// Whether the answer is streamed.
+    #[must_use]
+    pub const fn is_streaming(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// A stage begins. Left out if the channel is full.
+    pub fn stage(&self, stage: QueryStage) {
+        if let Some(events) = &self.0 {
+            let _ = events.try_send(QueryEvent::Stage(stage));
+        }
+    }
+
+    /// Sends an event; `false` if the receiver is gone.
+    pub async fn send(&self, event: QueryEvent) -> bool {
+        match &self.0 {
+            Some(events) => events.send(event).await.is_ok(),
+            None => true,
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! One query from its parameters to its result: keywords → search → context → answer.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::answer::generate_answer;
+use super::budget::CountTokens;
+use super::cache_key::{answer_key, keywords_key};
+use super::context::{Selection, build_context, select};
+use super::keywords::{ExtractedKeywords, extract_keywords, given_keywords, without_model};
+use super::params::QueryParams;
+use super::progress::{Progress, QueryEvent};
+use super::rerank::{Reranker, rerank};
+use super::search::{FusionWeights, QueryVectors, search};
+use crate::knowledge::traits::{Embedder, IndexReader, LanguageModel, QueryVector};
+use crate::knowledge::types::{CacheKind, ErrorKind, KnowledgeError};
+use crate::types::knowledge::{Keywords, Metadata, QueryMode, QueryResult, QueryStage, QueryStatus, RawData};
+
+/// Keeps answers of models. Reads go through the index reader.
+pub trait AnswerCache: Send + Sync {
+    /// Keeps a value. An error only costs a later call.
+    fn put(&self, kind: CacheKind, key: String, value: String) -> BoxFuture<'_, Result<(), KnowledgeError>>;
+}
+
+/// Access to an index: runs a read on one snapshot of it, on a thread that may block.
+pub trait ReadIndex: Sync {
+    /// Runs `work`. A dropped future does not stop work that has begun.
+    fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn IndexReader) -> Result<T, KnowledgeError> + Send + 'static,
+    ) -> impl Future<Output = Result<T, KnowledgeError>> + Send;
+}
+
+/// What a query works with.
+#[derive(Clone)]
+pub struct QueryEnv {
+    /// Asks for keywords and answers.
+    pub model: Option<Arc<dyn LanguageModel>>,
+    /// Embeds the query.
+    pub embedder: Option<Arc<dyn Embedder>>,
+    /// Ranks chunks again.
+    pub reranker: Option<Arc<dyn Reranker>>,
+    /// Keeps keywords and answers.
+    pub cache: Option<Arc<dyn AnswerCache>>,
+    /// How results are joined.
+    pub weights: FusionWeights,
+    /// Counts o200k tokens.
+    pub count: Arc<CountTokens>,
+}
+
+impl QueryEnv {
+    /// Full-text search alone, without any model.
+    #[must_use]
+    pub fn lexical(count: Arc<CountTokens>) -> Self {
+        let (model, embedder, reranker, cache) = (None, None, None, None);
+        Self { model, embedder, reranker, cache, weights: FusionWeights::default(), count }
+    }
+}
+
+/// Runs a query. Every path has a result; `params` were checked before.
+pub async fn run_query(
+    env: &QueryEnv,
+    index: &impl ReadIndex,
+    params: QueryParams,
+    progress: &Progress,
+    cancel: CancellationToken,
+) -> QueryResult {
+    let metadata = Metadata { query_mode: params.mode, ..Metadata::default() };
+    if params.mode == QueryMode::Bypass {
+        let raw_data = RawData { metadata: metadata.clone(), ..RawData::default() };
+        progress.send(QueryEvent::RawData(Box::new(raw_data))).await;
+        return QueryResult::no_context(metadata);
+    }
+    let mut run = Run { env, params: Arc::new(params), progress, cancel, metadata };
+    match run.stages(index).await {
+        Ok(result) => result,
+        Err((error, raw_data)) => QueryResult::failed(error.kind.as_str(), &error.message, *raw_data),
+    }
+}
+
+/// What a tool needs: the same search and the same limits, without any model call.
+///
+/// # Errors
+/// The index could not be read.
+pub fn find_context(
+    reader: &dyn IndexReader,
+    params: &QueryParams,
+    count: &CountTokens,
+) -> Result<(Keywords, Selection), KnowledgeError> {
+    let keywords = given_keywords(params).unwrap_or_else(|| without_model(&params.query).keywords);
+    let vectors = QueryVectors::default();
+    let found = search(reader, params, &keywords, &vectors, FusionWeights::default(), &|_| {})?;
+    let selection = select(reader, found, params, &vectors, count, &|_| {})?;
+    Ok((keywords, selection))
+}
+
+/// An error with what was found until then.
+type Failure = (KnowledgeError, Box<RawData>);
+
+struct Run<'a> {
+    env: &'a QueryEnv,
+    params: Arc<QueryParams>,
+    progress: &'a Progress,
+    cancel: CancellationToken,
+    metadata: Metadata,
+}
+
+impl Run<'_> {
+    async fn stages(&mut self, index: &impl ReadIndex) -> Result<QueryResult, Failure> {
+        let keywords = self.keywords(index).await.map_err(|error| self.failure(error))?;
+        self.metadata.keywords = keywords.clone();
+        self.check_cancelled()?;
+        let vectors = self.vectors(&keywords).await;
+        self.check_cancelled()?;
+
+        let (params, weights, count) =
+            (Arc::clone(&self.params), self.env.weights, Arc::clone(&self.env.count));
+        let progress = self.progress.clone();
+        let searched = index.read(move |reader| {
+            let on_stage = |stage| progress.stage(stage);
+            let found = search(reader, &params, &keywords, &vectors, weights, &on_stage)?;
+            let selection = select(reader, found, &params, &vectors, &*count, &on_stage)?;
+            Ok((reader.generation()?, selection))
+        });
+        let (generation, mut selection) = searched.await.map_err(|error| self.failure(error))?;
+        self.metadata.generation = generation;
+        self.check_cancelled()?;
+        if selection.entities.is_empty() && selection.relations.is_empty() && selection.chunks.is_empty() {
+            self.metadata.missing_chunks = selection.missing_chunks;
+            let result = QueryResult::no_context(self.metadata.clone());
+            self.progress.send(QueryEvent::RawData(Box::new(result.raw_data.clone()))).await;
+            return Ok(result);
+        }
+        self.rerank(&mut selection).await;
+        self.check_cancelled()?;
+
+        self.progress.stage(QueryStage::BuildingContext);
+        let (params, metadata, count) =
+            (Arc::clone(&self.params), self.metadata.clone(), Arc::clone(&self.env.count));
+        let built = tokio::task::spawn_blocking(move || build_context(selection, &params, metadata, &*count));
+        let context = built.await.map_err(|_| self.failure(broken()))?;
+        if self.params.only_need_context {
+            self.progress.send(QueryEvent::RawData(Box::new(context.raw_data.clone()))).await;
+            let text = context.full_prompt(&self.params);
+            return Ok(success(String::new(), Some(text), context.raw_data));
+        }
+        self.answer(index, context).await
+    }
+
+    async fn answer(
+        &self,
+        index: &impl ReadIndex,
+        mut context: super::context::Context,
+    ) -> Result<QueryResult, Failure> {
+        let Some(model) = &self.env.model else {
+            let text = "could not answer: no model is configured; set [knowledge] model or [models] main, or ask with \
+                        only_need_context";
+            self.progress.send(QueryEvent::RawData(Box::new(context.raw_data.clone()))).await;
+            return Err((KnowledgeError::new(ErrorKind::Model, text), Box::new(context.raw_data)));
+        };
+        // An answer that depends on a conversation is of no use for another one.
+        let key = self.params.history.is_empty().then(|| {
+            let embedder = self.env.embedder.as_ref().map(|it| it.model_id()).unwrap_or_default();
+            let (keywords, generation) = (&self.metadata.keywords, self.metadata.generation);
+            answer_key(&self.params, keywords, &model.identity(), &embedder, generation)
+        });
+        if let Some(text) = self.cached(index, CacheKind::Query, key.as_deref()).await {
+            context.raw_data.metadata.cached = true;
+            self.progress.send(QueryEvent::RawData(Box::new(context.raw_data.clone()))).await;
+            self.progress.send(QueryEvent::Delta(text.clone())).await;
+            return Ok(success(text, None, context.raw_data));
+        }
+        self.progress.stage(QueryStage::GeneratingResponse);
+        if !self.progress.send(QueryEvent::RawData(Box::new(context.raw_data.clone()))).await {
+            return Err((KnowledgeError::cancelled(), Box::new(context.raw_data)));
+        }
+        let answered = generate_answer(&context, &self.params, &**model, self.progress, self.cancel.clone());
+        match answered.await {
+            Ok(answer) => {
+                // An answer that was cut, or whose query was cancelled, is not what another caller wants.
+                if let Some(key) = key.filter(|_| !answer.truncated && !self.cancel.is_cancelled()) {
+                    self.keep(CacheKind::Query, key, answer.text.clone()).await;
+                }
+                Ok(success(answer.text, None, context.raw_data))
+            }
+            Err(error) => Err((error, Box::new(context.raw_data))),
+        }
+    }
+
+    async fn keywords(&mut self, index: &impl ReadIndex) -> Result<Keywords, KnowledgeError> {
+        if let Some(keywords) = given_keywords(&self.params) {
+            return Ok(keywords);
+        }
+        self.progress.stage(QueryStage::ExtractingKeywords);
+        let query = self.params.query.clone();
+        let Some(model) = &self.env.model else {
+            self.metadata.warnings.push("no model is configured; the query itself is searched".into());
+            self.metadata.keywords_failed = true;
+            return Ok(without_model(&query).keywords);
+        };
+        let language = self.params.language.as_deref();
+        let key = keywords_key(&query, language, &model.identity());
+        let cached = self.cached(index, CacheKind::Keywords, Some(&key)).await;
+        if let Some(keywords) = cached.and_then(|text| serde_json::from_str(&text).ok()) {
+            return Ok(keywords);
+        }
+        let extracted = extract_keywords(&query, &**model, language, self.cancel.clone()).await?;
+        let ExtractedKeywords { keywords, failed, truncated, .. } = extracted;
+        self.metadata.keywords_failed = failed;
+        if !failed && !truncated {
+            self.keep(CacheKind::Keywords, key, serde_json::to_string(&keywords).unwrap_or_default()).await;
+        }
+        Ok(keywords)
+    }
+
+    /// Embeds all texts of the query in one call. Without vectors, full-text search serves.
+    async fn vectors(&mut self, keywords: &Keywords) -> QueryVectors {
+        let Some(embedder) = &self.env.embedder else { return QueryVectors::default() };
+        if self.env.weights.dense <= 0.0 {
+            return QueryVectors::default();
+        }
+        let mode = self.params.mode;
+        let mut texts = vec![self.params.query.clone()];
+        if mode.has_entities() {
+            texts.push(keywords.search_text(&self.params.query));
+            texts.push(keywords.relation_text(&self.params.query));
+        }
+        let wanted = texts.len();
+        match embedder.embed(texts).await {
+            Ok(vectors) if vectors.len() == wanted => {
+                let model = embedder.model_id();
+                let mut vectors =
+                    vectors.into_iter().map(|values| QueryVector { model: model.clone(), values });
+                QueryVectors { query: vectors.next(), entities: vectors.next(), relations: vectors.next() }
+            }
+            Ok(vectors) => {
+                let got = vectors.len();
+                self.warn(format!(
+                    "the embedder gave {got} vectors for {wanted} texts; full-text search is used"
+                ));
+                QueryVectors::default()
+            }
+            Err(error) => {
+                self.warn(format!("the embedder failed, full-text search is used: {error}"));
+                QueryVectors::default()
+            }
+        }
+    }
+
+    async fn rerank(&mut self, selection: &mut Selection) {
+        let Some(reranker) = self.env.reranker.as_ref().filter(|_| self.params.enable_rerank) else { return };
+        if selection.chunks.is_empty() {
+            return;
+        }
+        self.progress.stage(QueryStage::Reranking);
+        if let Err(error) = rerank(selection, &self.params.query, &**reranker).await {
+            self.warn(format!("the reranker failed, the order is unchanged: {error}"));
+        }
+    }
+
+    async fn cached(&self, index: &impl ReadIndex, kind: CacheKind, key: Option<&str>) -> Option<String> {
+        let key = key?.to_owned();
+        self.env.cache.as_ref()?;
+        index.read(move |reader| reader.cached(kind, &key)).await.ok().flatten()
+    }
+
+    async fn keep(&self, kind: CacheKind, key: String, value: String) {
+        if let Some(cache) = &self.env.cache
+            && let Err(error) = cache.put(kind, key, value).await
+        {
+            tracing::warn!(%error, "an answer of a model was not cached");
+        }
+    }
+
+    fn warn(&mut self, warning: String) {
+        tracing::warn!(warning, "a query goes on without a part");
+        self.metadata.warnings.push(warning);
+    }
+
+    fn failure(&self, error: KnowledgeError) -> Failure {
+        (error, Box::new(RawData { metadata: self.metadata.clone(), ..RawData::default() }))
+    }
+
+    fn check_cancelled(&self) -> Result<(), Failure> {
+        if self.cancel.is_cancelled() { Err(self.failure(KnowledgeError::cancelled())) } else { Ok(()) }
+    }
+}
+
+fn success(response: String, context: Option<String>, raw_data: RawData) -> QueryResult {
+    QueryResult { status: QueryStatus::Success, response, context, raw_data, error: None }
+}
+
+fn broken() -> KnowledgeError {
+    KnowledgeError::new(
+        ErrorKind::Storage,
+        "could not read the index: the query failed in an unforeseen way; index again",
+    )
+}
