@@ -590,6 +590,17 @@ pub static METHODS: &[Method] = &[
         reply: schema::<p::McpToolsReply>,
     },
     Method {
+        name: "mcp.resources",
+        summary: "The resources of an MCP server, which users can attach to their inputs.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        waits: true,
+        params: schema::<p::McpServerParams>,
+        names: field_names::<p::McpServerParams>,
+        reply: schema::<p::McpResourcesReply>,
+    },
+    Method {
         name: "mcp.test",
         summary: "Start an MCP server and report how that went. A server that pauses after failures is started at once.",
         unbuilt: &[],

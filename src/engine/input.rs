@@ -13,7 +13,7 @@ use crate::types::mcp::{McpCatalog, McpStatus};
 use crate::types::message::InputBlock;
 use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
-use crate::types::question::{Choice, UserAnswer, WrongAnswer};
+use crate::types::question::{Choice, UserAnswer, UserQuestion, WrongAnswer};
 use crate::types::reminder::FileVersion;
 use crate::types::session::{TurnResult, Untrusted};
 use crate::types::slash_command::SlashCommand;
@@ -335,6 +335,18 @@ pub enum Input {
         runs: Vec<HookRun>,
         /// For `stop`: the reason with which a hook makes the session continue.
         continues: Option<String>,
+    },
+    /// A running tool asks the user; its answer is the effect `AnswerTool`.
+    ToolAsks {
+        /// The call.
+        call_id: CallId,
+        /// What it asks.
+        questions: Vec<UserQuestion>,
+    },
+    /// A running tool no longer waits for the user's answers.
+    ToolStoppedAsking {
+        /// The call.
+        call_id: CallId,
     },
     /// A sub-agent raised a permission request, or one of its requests ended.
     SubagentEvent {

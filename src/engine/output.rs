@@ -11,6 +11,7 @@ use crate::types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::ModelRequest;
 use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
+use crate::types::question::UserAnswer;
 use crate::types::session::{ItemKind, ItemStatus};
 use crate::types::tool::PreparedCall;
 use crate::types::usage::Budgets;
@@ -132,6 +133,13 @@ pub enum Effect {
         agent: String,
         /// The session's limits.
         budgets: Budgets,
+    },
+    /// Give the user's answers to a running tool that asked.
+    AnswerTool {
+        /// The call.
+        call_id: CallId,
+        /// One answer for each question; absent if no user can answer.
+        answers: Option<Vec<UserAnswer>>,
     },
     /// Follow a sub-agent that exists, after a restart; answer with `SubagentEvent` and `SubagentDone`.
     FollowSubagent {

@@ -34,6 +34,8 @@ pub struct Pending {
     /// grant that covers it, or `None` if the command is too long for one. No other rule and no mode settles
     /// the request.
     pub outside: Option<Option<String>>,
+    /// Whether a hook leaves the decision to the user.
+    pub is_left_to_user: bool,
 }
 
 /// Summary values of a session at one seq.
@@ -165,7 +167,7 @@ impl Engine {
             Stage::Awaiting { prepared, .. }
             | Stage::Ready { prepared, .. }
             | Stage::Running { prepared, .. } => prepared.sandbox,
-            Stage::Requested | Stage::Unknown { .. } | Stage::Asking { .. } | Stage::Done { .. } => None,
+            Stage::Requested | Stage::Unknown { .. } | Stage::Asking(_) | Stage::Done { .. } => None,
         }
     }
 
@@ -273,6 +275,11 @@ impl Engine {
                     request_id: *request_id,
                     call: Arc::clone(&call.call),
                     prepared: Arc::clone(prepared),
+                    is_left_to_user: self
+                        .state
+                        .turn
+                        .as_ref()
+                        .is_some_and(|turn| turn.left_to_user.contains(&call.call.call_id)),
                     outside: call.blocked_run.is_some().then(|| suggestions.first().cloned()),
                 }),
                 _ => None,
@@ -314,11 +321,8 @@ impl Engine {
     #[cfg(test)]
     #[must_use]
     pub fn user_questions(&self) -> Vec<(QuestionId, usize)> {
-        let asking = self.state.calls().iter().filter_map(|call| match &call.stage {
-            Stage::Asking { request_id, questions } => Some((*request_id, questions.len())),
-            _ => None,
-        });
-        asking.collect()
+        let open = self.state.calls().iter().filter_map(Call::open_question);
+        open.map(|open| (open.request_id, open.questions.len())).collect()
     }
 
     /// Open questions about the state after a restart.

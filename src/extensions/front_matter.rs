@@ -43,9 +43,29 @@ pub(super) fn read<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &str
         max_documents: 1,
     };
     let options = serde_saphyr::options! { budget: budget, with_snippet: false };
-    serde_saphyr::from_str_with_options(yaml, options)
-        .map(|front_matter| (front_matter, body))
-        .map_err(|error| format!("the front matter is not understood: {error}"))
+    match serde_saphyr::from_str_with_options(yaml, options.clone()) {
+        Ok(front_matter) => Ok((front_matter, body)),
+        // Files of other programs are often no strict YAML: `argument-hint: [a] [b]`, `description: Use it: …`.
+        Err(error) => serde_saphyr::from_str_with_options(&with_quotes(yaml), options)
+            .map(|front_matter| (front_matter, body))
+            .map_err(|_| format!("the front matter is not understood: {error}")),
+    }
+}
+
+/// The same lines with quotes around plain values, so that `:`, `#` and brackets in them are text.
+fn with_quotes(yaml: &str) -> String {
+    let quoted = |line: &str| {
+        let (key, value) = line.split_once(':')?;
+        let (is_key, value) =
+            (key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')), value.trim());
+        // A hint is text whatever it looks like; other values in brackets are lists.
+        let is_hint = matches!(key, "argument-hint" | "argument_hint");
+        let is_plain = !value.starts_with(['"', '\'', '|', '>', '&', '*', '!'])
+            && (is_hint || !value.starts_with(['[', '{']));
+        let quotes = is_key && is_plain && !key.is_empty() && !value.is_empty();
+        quotes.then(|| format!("{key}: {}", serde_json::Value::from(value)))
+    };
+    yaml.lines().map(|line| quoted(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
 }
 
 /// The text after a first line `---`.
@@ -113,6 +133,23 @@ mod tests {
             description: description.map(str::to_owned),
             tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
         }
+    }
+
+    #[test]
+    fn values_that_are_no_strict_yaml_are_text() {
+        let text = "---\ndescription: Use it when: a: b\\nthen # c\ntools: [A, B]\n---\nx";
+        let (found, body) = read::<Fields>(text).expect("right");
+        assert_eq!((found, body), (fields(Some("Use it when: a: b\\nthen # c"), &["A", "B"]), "x"));
+        #[derive(Debug, Default, Deserialize)]
+        #[serde(default, rename_all = "kebab-case")]
+        struct Hint {
+            argument_hint: Option<String>,
+        }
+        for hint in ["[issue]", "[pr-number] [priority]"] {
+            let (found, _) = read::<Hint>(&format!("---\nargument-hint: {hint}\n---\nx")).expect("right");
+            assert_eq!(found.argument_hint.as_deref(), Some(hint));
+        }
+        assert!(read::<Fields>("---\ntools: {a: [}\n---\nx").is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::types::config_values::Span;
 
 /// Maximum number of servers of one source.
-const MAX_SERVERS: usize = 100;
+pub(super) const MAX_SERVERS: usize = 100;
 
 /// How the daemon reaches a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +78,9 @@ pub struct ServerConfig {
     /// Whether the server runs in the sandbox of commands.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sandbox: bool,
+    /// Whether the server may ask users questions (elicitation).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub elicitation: bool,
 }
 
 impl Default for ServerConfig {
@@ -96,6 +99,7 @@ impl Default for ServerConfig {
             allow_tools: None,
             deny_tools: Vec::new(),
             sandbox: false,
+            elicitation: false,
         }
     }
 }
@@ -156,6 +160,8 @@ pub enum ServerSource {
     User,
     /// A file of the project.
     Project,
+    /// Given for one session.
+    Session,
 }
 
 impl ServerSource {
@@ -166,6 +172,7 @@ impl ServerSource {
             ServerSource::System => "system",
             ServerSource::Added | ServerSource::User => "user",
             ServerSource::Project => "project",
+            ServerSource::Session => "session",
         }
     }
 }
@@ -229,6 +236,8 @@ struct JsonEntry {
     deny_tools: Vec<String>,
     #[serde(default)]
     sandbox: bool,
+    #[serde(default)]
+    elicitation: bool,
 }
 
 /// Other programs write milliseconds.
@@ -258,6 +267,7 @@ impl From<JsonEntry> for ServerConfig {
             allow_tools: entry.allow_tools,
             deny_tools: entry.deny_tools,
             sandbox: entry.sandbox,
+            elicitation: entry.elicitation,
         }
     }
 }

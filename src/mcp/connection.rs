@@ -1,36 +1,28 @@
-//! One connection to a server: handshake, lists, calls, and its end.
+//! One connection to a server: its handshake and its end. `calls` and `lists` use it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, ErrorData, PaginatedRequestParams,
-    ProtocolVersion, ServerResult, SubscriptionFilter,
-};
-use rmcp::service::{ClientInitializeError, PeerRequestOptions, RoleClient, RunningService, ServiceError};
+use rmcp::model::{ErrorData, ProtocolVersion, SubscriptionFilter};
+use rmcp::service::{ClientInitializeError, RoleClient, RunningService, ServiceError};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{ClientLifecycleMode, Peer};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
-use crate::mcp::catalog::{self, Offer, Prompt};
-use crate::mcp::config::ServerConfig;
-use crate::mcp::handler::{Handler, ProgressRoutes};
+use crate::mcp::handler::{Askers, Handler, ProgressRoutes};
 use crate::mcp::http;
-use crate::mcp::launch::{LaunchRequest, Launcher, ServerProcess};
+use crate::mcp::launch::{Launcher, ServerProcess};
 use crate::mcp::server_log::ServerLog;
 use crate::mcp::stdio::LimitedOutput;
-use crate::mcp::tool_result::{self, ToolAnswer};
+use crate::mcp::tool_result::ToolAnswer;
 use crate::mcp::variables::{Endpoint, Resolved};
-use crate::sync::lock;
+use crate::types::server_program::ServerProgram;
 
-/// Maximum number of pages of a list.
-const MAX_PAGES: usize = 50;
 /// Time limit of `headers_command`.
 const HEADERS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum output of `headers_command` in bytes.
@@ -38,21 +30,17 @@ const MAX_HEADERS_BYTES: u64 = 64 << 10;
 /// How long a process may take to exit after its input was closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why a call has no result.
-pub(super) enum CallFailure {
-    /// The caller stopped it.
-    Stopped,
-    TimedOut,
-    /// The connection ended during the call.
-    Lost,
-    /// The server refused it; the text is for the model.
-    Refused(String),
-}
-
 /// A ready connection. Calls share it; the owner of the server ends it.
 pub(super) struct Connection {
-    service: RunningService<RoleClient, Handler>,
-    routes: Arc<ProgressRoutes>,
+    pub(super) service: RunningService<RoleClient, Handler>,
+    pub(super) routes: Arc<ProgressRoutes>,
+    /// Running calls that the server may ask about.
+    pub(super) askers: Arc<Askers>,
+    /// Whether the server may ask users.
+    pub(super) may_ask: bool,
+    pub(super) log: Arc<ServerLog>,
+    /// The address of the workspace.
+    pub(super) root: String,
     /// Why the output of the process was ended.
     breach: Arc<OnceLock<String>>,
     /// A list of the server has changed.
@@ -112,11 +100,16 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
     let routes: Arc<ProgressRoutes> = Arc::default();
     let changed: Arc<Notify> = Arc::default();
     let breach: Arc<OnceLock<String>> = Arc::default();
+    let askers: Arc<Askers> = Arc::default();
+    let root = Handler::root_of(&resolved.workspace);
+    let may_ask = resolved.elicitation;
     let handler = Handler {
         routes: Arc::clone(&routes),
+        askers: Arc::clone(&askers),
+        may_ask,
         changed: Arc::clone(&changed),
         log: Arc::clone(&log),
-        root: Handler::root_of(&resolved.workspace),
+        root: root.clone(),
     };
     let lifecycle = match is_legacy {
         true => ClientLifecycleMode::Initialize,
@@ -128,7 +121,7 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
     let mut tasks = Vec::new();
     let (service, process) = match &resolved.endpoint {
         Endpoint::Stdio { program, args, env, cwd } => {
-            let launched = launcher.launch(LaunchRequest {
+            let launched = launcher.launch(ServerProgram {
                 program: program.clone(),
                 args: args.clone(),
                 env: env.clone(),
@@ -170,7 +163,9 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
         tasks.push(tokio::spawn(listen(service.peer().clone(), Arc::clone(&changed))));
     }
     let protocol = version.map(|version| version.as_str().to_owned()).unwrap_or_default();
-    Ok((Connection { service, routes, breach, changed, protocol, tasks }, OwnedProcess(process)))
+    let connection =
+        Connection { service, routes, askers, may_ask, log, root, breach, changed, protocol, tasks };
+    Ok((connection, OwnedProcess(process)))
 }
 
 /// Reports changed lists of a server that sends them only on request.
@@ -178,6 +173,7 @@ async fn listen(peer: Peer<RoleClient>, changed: Arc<Notify>) {
     let mut filter = SubscriptionFilter::new();
     filter.tools_list_changed = Some(true);
     filter.prompts_list_changed = Some(true);
+    filter.resources_list_changed = Some(true);
     let Ok(mut subscription) = peer.listen(filter).await else { return };
     while let Ok(Some(_)) = subscription.next().await {
         changed.notify_one();
@@ -190,7 +186,7 @@ async fn run_headers_command(
     command: &str,
     launcher: &dyn Launcher,
 ) -> Result<std::collections::BTreeMap<String, String>, String> {
-    let launched = launcher.launch(LaunchRequest {
+    let launched = launcher.launch(ServerProgram {
         program: "/bin/sh".into(),
         args: vec!["-c".into(), command.to_owned()],
         env: Default::default(),
@@ -249,69 +245,16 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     bounded(&if parts.is_empty() { "no connection".to_owned() } else { parts.join(": ") })
 }
 
-fn refusal(data: &ErrorData) -> String {
+pub(super) fn refusal(data: &ErrorData) -> String {
     bounded(&format!("{} (code {})", data.message, data.code.0))
 }
 
-fn bounded(text: &str) -> String {
+pub(super) fn bounded(text: &str) -> String {
     let cut = text.floor_char_boundary(600);
     if cut < text.len() { format!("{}…", &text[..cut]) } else { text.to_owned() }
 }
 
 impl Connection {
-    /// Reads the server's lists.
-    pub fn offer(
-        &self,
-        server: &str,
-        part: &str,
-        config: &ServerConfig,
-    ) -> BoxFuture<'static, Result<Offer, String>> {
-        let (server, part, config) = (server.to_owned(), part.to_owned(), config.clone());
-        Box::pin(offer(self.service.peer().clone(), server, part, config))
-    }
-
-    /// Calls a tool.
-    pub async fn call(
-        &self,
-        tool: &str,
-        arguments: Map<String, Value>,
-        timeout: Duration,
-        progress: mpsc::Sender<String>,
-        stop: &CancellationToken,
-    ) -> Result<ToolAnswer, CallFailure> {
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let sent = self.service.peer().send_cancellable_request(request, PeerRequestOptions::no_options());
-        let mut handle = tokio::select! {
-            () = stop.cancelled() => return Err(CallFailure::Stopped),
-            sent = sent => sent.map_err(|_| CallFailure::Lost)?,
-        };
-        let route = Route { routes: &self.routes, token: handle.progress_token.clone() };
-        lock(&self.routes).insert(route.token.clone(), progress);
-        let (failure, reason) = tokio::select! {
-            response = &mut handle.rx => return match response {
-                Ok(Ok(ServerResult::CallToolResult(result))) => Ok(tool_result::answer(result)),
-                Ok(Ok(ServerResult::InputRequiredResult(_))) => Err(CallFailure::Refused(
-                    "the server asked for input of the user, which is not supported here".into(),
-                )),
-                Ok(Ok(_)) => Err(CallFailure::Refused("the server's answer is not the result of a tool".into())),
-                Ok(Err(ServiceError::McpError(data))) => Err(CallFailure::Refused(refusal(&data))),
-                Ok(Err(ServiceError::TransportSend(error))) => {
-                    Err(CallFailure::Refused(format!("could not send the call: {}", chain(&*error.error))))
-                }
-                Ok(Err(_)) | Err(_) => Err(CallFailure::Lost),
-            },
-            () = tokio::time::sleep(timeout) => (CallFailure::TimedOut, "timeout"),
-            () = stop.cancelled() => (CallFailure::Stopped, "stopped by the user"),
-            () = self.closed() => return Err(CallFailure::Lost),
-        };
-        // A server that reads nothing must not hold up the caller.
-        let cancel = handle.cancel(Some(reason.to_owned()));
-        let _ = tokio::time::timeout(Duration::from_millis(500), cancel).await;
-        drop(route);
-        Err(failure)
-    }
-
     /// Expands a prompt to text.
     pub async fn prompt(&self, name: &str, arguments: HashMap<String, String>) -> Result<String, String> {
         let arguments: Map<String, Value> =
@@ -344,71 +287,7 @@ impl Connection {
     }
 }
 
-/// Removes the route of a call's progress when the call ends.
-struct Route<'a> {
-    routes: &'a ProgressRoutes,
-    token: rmcp::model::ProgressToken,
-}
-
-impl Drop for Route<'_> {
-    fn drop(&mut self) {
-        lock(self.routes).remove(&self.token);
-    }
-}
-
-async fn offer(
-    peer: Peer<RoleClient>,
-    server: String,
-    part: String,
-    config: ServerConfig,
-) -> Result<Offer, String> {
-    let info = peer.peer_info();
-    let has_tools = info.as_ref().is_none_or(|info| info.capabilities.tools.is_some());
-    let has_prompts = info.as_ref().is_some_and(|info| info.capabilities.prompts.is_some());
-    let failed =
-        |what: &str, error: &ServiceError| format!("could not list its {what}: {}", service_error(error));
-    let (mut listed, mut problems) = (Vec::new(), Vec::new());
-    if has_tools {
-        let mut cursor = None;
-        for page in 0.. {
-            let params = PaginatedRequestParams::default().with_cursor(cursor);
-            let reply = peer.list_tools(Some(params)).await;
-            let reply = reply.map_err(|error| failed("tools", &error))?;
-            listed.extend(reply.tools);
-            cursor = reply.next_cursor.filter(|cursor| !cursor.is_empty());
-            if cursor.is_none() {
-                break;
-            }
-            if page + 1 == MAX_PAGES || listed.len() > catalog::MAX_TOOLS * 2 {
-                problems.push("its list of tools does not end; the rest is left out".to_owned());
-                break;
-            }
-        }
-    }
-    let mut prompts = Vec::new();
-    if has_prompts {
-        // A server without its prompts is still of use.
-        match peer.list_prompts(None).await {
-            Ok(reply) => prompts = reply.prompts.into_iter().take(catalog::MAX_TOOLS).map(prompt).collect(),
-            Err(error) => problems.push(failed("prompts", &error)),
-        }
-    }
-    let (tools, left_out) = catalog::tools(&server, &part, listed, |tool| config.uses_tool(tool));
-    problems.extend(left_out);
-    let instructions = info.and_then(|info| info.instructions.clone()).filter(|text| !text.trim().is_empty());
-    Ok(Offer { tools, instructions, prompts, problems })
-}
-
-fn prompt(prompt: rmcp::model::Prompt) -> Prompt {
-    let arguments = prompt.arguments.unwrap_or_default().into_iter();
-    Prompt {
-        name: prompt.name,
-        description: prompt.description.unwrap_or_default(),
-        arguments: arguments.map(|argument| (argument.name, argument.required == Some(true))).collect(),
-    }
-}
-
-fn service_error(error: &ServiceError) -> String {
+pub(super) fn service_error(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(data) => refusal(data),
         ServiceError::TransportSend(error) => chain(&*error.error),

@@ -2,18 +2,21 @@
 
 #![expect(deprecated, reason = "servers of older revisions use roots and log messages")]
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, ListRootsResult, LoggingMessageNotificationParam,
-    ProgressNotificationParam, ProgressToken, ProtocolVersion, Root, RootsCapabilities,
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
+    ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode, FormElicitationCapability,
+    Implementation, ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam,
+    ProgressToken, ProtocolVersion, Root, RootsCapabilities, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::{Notify, mpsc};
 
+use crate::mcp::elicitation::Asker;
 use crate::mcp::server_log::ServerLog;
 use crate::sync::lock;
 
@@ -23,9 +26,15 @@ const MAX_PROGRESS_BYTES: usize = 4 << 10;
 /// Where progress of running calls goes.
 pub(super) type ProgressRoutes = Mutex<HashMap<ProgressToken, mpsc::Sender<String>>>;
 
-/// Receives a server's messages. Sampling is refused and questions are declined.
+/// Where questions of the server go, by running call. A server does not say for which call it asks.
+pub(super) type Askers = Mutex<BTreeMap<u64, Asker>>;
+
+/// Receives a server's messages. Sampling is refused.
 pub(super) struct Handler {
     pub routes: Arc<ProgressRoutes>,
+    pub askers: Arc<Askers>,
+    /// Whether the server may ask users.
+    pub may_ask: bool,
     pub changed: Arc<Notify>,
     pub log: Arc<ServerLog>,
     pub root: String,
@@ -36,18 +45,66 @@ impl Handler {
     pub fn root_of(workspace: &Path) -> String {
         reqwest::Url::from_directory_path(workspace).map(String::from).unwrap_or_default()
     }
+
+    /// The folders that a server is told.
+    pub fn roots(root: &str) -> ListRootsResult {
+        ListRootsResult::new(vec![Root::new(root.to_owned())])
+    }
+
+    /// The call that the server asks about.
+    fn asker(&self) -> Result<Asker, &'static str> {
+        let askers = lock(&self.askers);
+        match askers.len() {
+            0 => Err("no call of it is running"),
+            1 => askers.values().next().cloned().ok_or("no call of it is running"),
+            _ => Err("several calls are running, and it does not say for which of them it asks"),
+        }
+    }
 }
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         capabilities.roots = Some(RootsCapabilities::default());
+        capabilities.extensions = Some([(TASKS_EXTENSION_ID.to_owned(), serde_json::Map::new())].into());
+        if self.may_ask {
+            capabilities.elicitation =
+                Some(ElicitationCapability::new().with_form(FormElicitationCapability::new()));
+        }
         ClientConfig::new(capabilities, Implementation::new("agentd", env!("CARGO_PKG_VERSION")))
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, rmcp::ErrorData> {
-        Ok(ListRootsResult::new(vec![Root::new(self.root.clone())]))
+        Ok(Self::roots(&self.root))
+    }
+
+    async fn create_message(
+        &self,
+        _: CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, rmcp::ErrorData> {
+        self.log.note("a model call for the server was refused");
+        let why = "agentd makes no model calls for servers (sampling); use your own model access";
+        Err(rmcp::ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None))
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, rmcp::ErrorData> {
+        let asker = match self.asker() {
+            Ok(asker) => asker,
+            Err(why) => {
+                self.log.note(&format!("a question to the user was declined: {why}"));
+                return Ok(ElicitResult::new(ElicitationAction::Decline));
+            }
+        };
+        tokio::select! {
+            result = asker.ask(request) => Ok(result),
+            () = context.ct.cancelled() => Ok(ElicitResult::new(ElicitationAction::Cancel)),
+        }
     }
 
     async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {

@@ -1,30 +1,10 @@
 //! How a server's process is started. The daemon implements it with the environment rules and the sandbox of tools.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::mcp::config::ServerSource;
-
-/// A process to start.
-pub struct LaunchRequest {
-    /// The program.
-    pub program: String,
-    /// Its arguments.
-    pub args: Vec<String>,
-    /// Variables in addition to those that every tool gets. They may hold secrets.
-    pub env: BTreeMap<String, String>,
-    /// Its folder.
-    pub cwd: PathBuf,
-    /// The workspace, for the sandbox.
-    pub workspace: PathBuf,
-    /// Whether it runs in the sandbox of commands.
-    pub sandbox: bool,
-    /// Whether its sandbox is that of unattended sessions.
-    pub unattended: bool,
-}
+use crate::types::server_program::ServerProgram;
 
 /// A started process with its streams.
 pub struct Launched {
@@ -54,5 +34,5 @@ pub trait Launcher: Send + Sync {
     fn variable(&self, name: &str, source: ServerSource) -> Result<Option<String>, String>;
 
     /// Starts a process. The error is for users.
-    fn launch(&self, request: LaunchRequest) -> BoxFuture<'static, Result<Launched, String>>;
+    fn launch(&self, program: ServerProgram) -> BoxFuture<'static, Result<Launched, String>>;
 }

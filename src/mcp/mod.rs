@@ -3,33 +3,47 @@
 //! - `config`: a server's configuration, from all its sources; `variables` substitutes `${VAR}`.
 //! - `names`: names of tools for the model.
 //! - `pool`: the running servers, shared by sessions with equal configuration; `server` is one server's life.
-//! - `connection`: one connection with its handshake, lists and calls; `stdio` and `http` are the transports.
-//! - `approvals`, `added`: files in the data folder.
+//! - `connection`: one connection and its handshake; `stdio` and `http` are the transports.
+//! - `calls`, `lists`: what is done over it; `elicitation` and `form`: questions of servers to users.
+//! - `approvals`, `added`, `of_sessions`: files in the data folder.
 
 mod added;
 mod approvals;
+mod calls;
 mod catalog;
 mod config;
 mod connection;
+mod elicitation;
+mod form;
 mod handler;
 mod http;
 mod launch;
+mod lists;
 mod names;
+mod of_sessions;
 mod pool;
+mod resource;
 mod server;
 mod server_log;
 mod settings;
 mod stdio;
+#[cfg(test)]
+mod tests;
 mod tool_result;
 mod variables;
 
 pub use added::{AddedError, AddedServers};
 pub use approvals::Approvals;
+pub use calls::CallChannels;
 pub use catalog::Prompt;
 pub use config::{ProjectFile, ScopedServer, ServerConfig, ServerSource, TransportKind, merge, parse_file};
-pub use launch::{LaunchRequest, Launched, Launcher, ServerProcess};
+pub use elicitation::ServerQuestion;
+pub use form::{Form, FormAnswer};
+pub use launch::{Launched, Launcher, ServerProcess};
 pub use names::{is_tool_name, server_part, tool_name};
+pub use of_sessions::SessionServerFiles;
 pub use pool::{Lease, Pool, Usage};
+pub use resource::{Resource, ResourceList, ResourcePart, ResourceTemplate};
 pub use server::{CallError, ServerView};
 pub use settings::PoolSettings;
 pub use tool_result::{Media, ToolAnswer};

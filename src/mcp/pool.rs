@@ -6,15 +6,17 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::mcp::added::AddedServers;
 use crate::mcp::approvals::Approvals;
+use crate::mcp::calls::CallChannels;
 use crate::mcp::config::{ServerConfig, ServerSource};
 use crate::mcp::launch::Launcher;
 use crate::mcp::names::server_part;
+use crate::mcp::of_sessions::SessionServerFiles;
+use crate::mcp::resource::{ResourceList, ResourcePart};
 use crate::mcp::server::{CallError, NewServer, Server, ServerView};
 use crate::mcp::server_log::ServerLog;
 use crate::mcp::settings::PoolSettings;
@@ -46,6 +48,8 @@ pub struct Pool {
     stop: CancellationToken,
     /// Servers that were added over RPC.
     pub added: AddedServers,
+    /// Servers that were given for one session.
+    pub of_sessions: SessionServerFiles,
     /// Digests of approved tools.
     pub approvals: Approvals,
 }
@@ -79,6 +83,7 @@ impl Pool {
         Self {
             settings,
             added: AddedServers::at(data_dir.join("mcp.json")),
+            of_sessions: SessionServerFiles::at(data_dir.join("mcp-sessions")),
             approvals: Approvals::at(data_dir.join("mcp-approved.json")),
             ..Self::default()
         }
@@ -246,7 +251,7 @@ impl Lease {
         self.server.log.lines()
     }
 
-    /// Calls a tool by its name on the server. Progress that the channel cannot take is dropped.
+    /// Calls a tool by its name on the server.
     ///
     /// # Errors
     /// There is no result.
@@ -254,10 +259,10 @@ impl Lease {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
-        progress: mpsc::Sender<String>,
+        channels: CallChannels,
         stop: &CancellationToken,
     ) -> Result<ToolAnswer, CallError> {
-        match self.server.call(tool, arguments, progress, stop).await {
+        match self.server.call(tool, arguments, channels, stop).await {
             Err(CallError::Lost(why)) => {
                 Err(CallError::Lost(self.server.reason_of_loss().await.unwrap_or(why)))
             }
@@ -271,5 +276,21 @@ impl Lease {
     /// The server has no such prompt, or does not answer.
     pub async fn prompt(&self, name: &str, arguments: HashMap<String, String>) -> Result<String, String> {
         self.server.prompt(name, arguments).await
+    }
+
+    /// The resources that the server lists.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub async fn resources(&self) -> Result<ResourceList, String> {
+        self.server.resources().await
+    }
+
+    /// The content of a resource.
+    ///
+    /// # Errors
+    /// The server has no such resource, or does not answer.
+    pub async fn read_resource(&self, uri: &str) -> Result<Vec<ResourcePart>, String> {
+        self.server.read_resource(uri).await
     }
 }

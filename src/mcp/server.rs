@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::mcp::calls::{CallChannels, CallFailure};
 use crate::mcp::catalog::{self, Offer, Prompt};
 use crate::mcp::config::ServerConfig;
-use crate::mcp::connection::{self, CallFailure, ConnectRequest, Connection, OwnedProcess};
+use crate::mcp::connection::{self, ConnectRequest, Connection, OwnedProcess};
 use crate::mcp::launch::Launcher;
+use crate::mcp::resource::{ResourceList, ResourcePart};
 use crate::mcp::server_log::ServerLog;
 use crate::mcp::settings::PoolSettings;
 use crate::mcp::tool_result::ToolAnswer;
@@ -204,12 +206,12 @@ impl Server {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
-        progress: mpsc::Sender<String>,
+        channels: CallChannels,
         stop: &CancellationToken,
     ) -> Result<ToolAnswer, CallError> {
         let connection = self.connection(stop).await?;
         let timeout = self.resolved.timeout;
-        connection.call(tool, arguments, timeout, progress, stop).await.map_err(|failure| match failure {
+        connection.call(tool, arguments, timeout, channels, stop).await.map_err(|failure| match failure {
             CallFailure::Stopped => CallError::Stopped,
             CallFailure::TimedOut => CallError::TimedOut(timeout),
             CallFailure::Lost => {
@@ -232,14 +234,33 @@ impl Server {
         name: &str,
         arguments: std::collections::HashMap<String, String>,
     ) -> Result<String, String> {
+        self.ask(|connection| async move { connection.prompt(name, arguments).await }).await
+    }
+
+    /// The resources that the server lists.
+    pub async fn resources(&self) -> Result<ResourceList, String> {
+        self.ask(|connection| async move { connection.resources().await }).await
+    }
+
+    /// The content of a resource.
+    pub async fn read_resource(&self, uri: &str) -> Result<Vec<ResourcePart>, String> {
+        self.ask(|connection| async move { connection.read_resource(uri.to_owned()).await }).await
+    }
+
+    /// A short request that is no call. The error is for users.
+    async fn ask<T, Work: Future<Output = Result<T, String>>>(
+        &self,
+        request: impl FnOnce(Arc<Connection>) -> Work,
+    ) -> Result<T, String> {
         let failed = |error| match error {
             CallError::Unavailable(why) => why,
             _ => "it was stopped".to_owned(),
         };
         let connection = self.connection(&CancellationToken::new()).await.map_err(failed)?;
         let limit = self.handshake_limit();
-        let expanded = tokio::time::timeout(limit, connection.prompt(name, arguments)).await;
-        expanded.unwrap_or_else(|_| Err(format!("it did not answer within {} s", limit.as_secs_f32())))
+        tokio::time::timeout(limit, request(connection))
+            .await
+            .unwrap_or_else(|_| Err(format!("it did not answer within {} s", limit.as_secs_f32())))
     }
 
     pub fn handshake_limit(&self) -> Duration {
@@ -248,7 +269,7 @@ impl Server {
 
     fn set(&self, view: ServerView, connection: Option<Arc<Connection>>) {
         if let Some(error) = &view.error {
-            self.log.add(&format!("[agentd] {error}"));
+            self.log.note(error);
         }
         tracing::debug!(server = self.name, state = view.state.name(), error = view.error, "MCP server");
         self.current.send_replace(Current { view, connection });
@@ -263,7 +284,7 @@ impl Server {
             failures = if began.elapsed() >= STABLE { 1 } else { failures + 1 };
             let is_resting = failures >= BREAKER_FAILURES;
             let pause = if is_resting { self.settings.breaker_pause } else { self.backoff(failures) };
-            self.log.add(&format!("[agentd] next try in {} s", pause.as_secs_f32().ceil()));
+            self.log.note(&format!("next try in {} s", pause.as_secs_f32().ceil()));
             // The text stays the same at each try, so that sessions report a failure once.
             let error = match is_resting {
                 true => format!("{error}; it failed several times in a row and rests now"),
@@ -331,8 +352,8 @@ impl Server {
                     tokio::time::sleep(LIST_DEBOUNCE).await;
                     match tokio::time::timeout(limit, connection.offer(&self.name, &self.part, &self.config)).await {
                         Ok(Ok(offer)) => self.set(self.ready_view(&connection, offer), Some(Arc::clone(&connection))),
-                        Ok(Err(why)) => self.log.add(&format!("[agentd] {why}")),
-                        Err(_) => self.log.add("[agentd] it did not list its tools again in time"),
+                        Ok(Err(why)) => self.log.note(&why),
+                        Err(_) => self.log.note("it did not list its tools again in time"),
                     }
                 }
                 () = self.without_users() => break None,
@@ -372,7 +393,7 @@ impl Server {
         let connected = match connection::connect(request(is_legacy)).await {
             // Some older servers end at the first request that is not `initialize`.
             Err(first) if !is_legacy => {
-                self.log.add(&format!("[agentd] {first}; trying an older revision of the protocol"));
+                self.log.note(&format!("{first}; trying an older revision of the protocol"));
                 connection::connect(request(true))
                     .await
                     .map_err(|second| if second.starts_with("it ") { second } else { first })
@@ -400,7 +421,7 @@ impl Server {
 
     fn ready_view(&self, connection: &Connection, offer: Offer) -> ServerView {
         for problem in &offer.problems {
-            self.log.add(&format!("[agentd] {problem}"));
+            self.log.note(problem);
         }
         ServerView {
             tools: offer.tools.into(),

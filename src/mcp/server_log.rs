@@ -1,4 +1,4 @@
-//! The newest lines that a server wrote to its standard error or sent as log messages, and what the daemon notes.
+//! The newest lines that a server wrote to its standard error or sent as log messages, and notes of the daemon.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -23,13 +23,28 @@ pub(super) struct ServerLog {
 
 #[derive(Default)]
 struct Lines {
-    lines: VecDeque<String>,
+    lines: VecDeque<LogLine>,
     bytes: usize,
 }
 
+struct LogLine {
+    text: String,
+    /// Whether the daemon wrote it.
+    is_note: bool,
+}
+
 impl ServerLog {
-    /// Adds a line.
+    /// Adds a line of the server.
     pub fn add(&self, line: &str) {
+        self.push(line, false);
+    }
+
+    /// Adds a note of the daemon. Errors of the server do not repeat it.
+    pub fn note(&self, line: &str) {
+        self.push(&format!("[agentd] {line}"), true);
+    }
+
+    fn push(&self, line: &str, is_note: bool) {
         let line = line.trim_end();
         if line.is_empty() {
             return;
@@ -37,22 +52,23 @@ impl ServerLog {
         let cut = line.floor_char_boundary(MAX_LINE_BYTES);
         let mut log = lock(&self.lines);
         log.bytes += cut;
-        log.lines.push_back(line[..cut].to_owned());
+        log.lines.push_back(LogLine { text: line[..cut].to_owned(), is_note });
         while log.bytes > MAX_BYTES {
             let Some(oldest) = log.lines.pop_front() else { break };
-            log.bytes -= oldest.len();
+            log.bytes -= oldest.text.len();
         }
     }
 
     /// The lines, the oldest first.
     pub fn lines(&self) -> Vec<String> {
-        lock(&self.lines).lines.iter().cloned().collect()
+        lock(&self.lines).lines.iter().map(|line| line.text.clone()).collect()
     }
 
-    /// The newest lines in one line, for an error.
+    /// The newest lines of the server in one line, for an error.
     pub fn tail(&self) -> Option<String> {
         let log = lock(&self.lines);
-        let mut newest: Vec<&str> = log.lines.iter().rev().take(3).map(String::as_str).collect();
+        let of_server = log.lines.iter().rev().filter(|line| !line.is_note);
+        let mut newest: Vec<&str> = of_server.take(3).map(|line| line.text.as_str()).collect();
         newest.reverse();
         let text = newest.join(" | ");
         let from = text.ceil_char_boundary(text.len().saturating_sub(MAX_TAIL_BYTES));
@@ -90,5 +106,16 @@ mod tests {
         assert_eq!(lines.last().map(String::as_str), Some("last"));
         assert!(lines.iter().map(String::len).sum::<usize>() <= MAX_BYTES);
         assert!(log.tail().expect("lines").ends_with("last"));
+    }
+
+    #[test]
+    fn tail_of_log_repeats_no_notes_of_daemon() {
+        let log = ServerLog::default();
+        log.note("next try in 1 s");
+        assert_eq!(log.tail(), None);
+        log.add("no licence");
+        log.note("next try in 2 s");
+        assert_eq!(log.tail().as_deref(), Some("no licence"));
+        assert_eq!(log.lines()[2], "[agentd] next try in 2 s");
     }
 }

@@ -15,6 +15,7 @@ pub(super) struct Resolved {
     pub endpoint: Endpoint,
     pub timeout: Duration,
     pub sandbox: bool,
+    pub elicitation: bool,
     /// The workspace: the default folder of a program, and the root that a server is told.
     pub workspace: PathBuf,
 }
@@ -67,6 +68,7 @@ pub(super) fn resolve(
         endpoint,
         timeout: config.timeout.map_or(CALL_TIMEOUT, |span| span.0).max(Duration::from_millis(1)),
         sandbox: config.sandbox,
+        elicitation: config.elicitation,
         workspace: workspace.to_owned(),
     })
 }

@@ -39,7 +39,10 @@ pub(super) async fn answer(
 fn parse_choice(name: &str) -> Result<Choice, Fault> {
     Choice::of_name(name).ok_or_else(|| {
         let options = Choice::ALL.map(Choice::name);
-        let why = format!("choice: {name:?} is none of the options: {}", options.join(", "));
+        let why = format!(
+            "choice: {name:?} is none of the options: {}; a question of a model or a server takes `answers`",
+            options.join(", ")
+        );
         Fault::new(Code::InvalidParams, why)
             .with("path", "choice")
             .with("options", serde_json::json!(options))

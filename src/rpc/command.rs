@@ -7,19 +7,18 @@ use crate::api::Fault;
 use crate::api::params::{CommandListParams, CommandListReply, CommandSource, CommandView, FileDiagnostic};
 use crate::rpc::context::RpcContext;
 use crate::rpc::convert::{self, wrong};
-use crate::session::{CommandSource as Source, Diagnostic, ListedCommand};
+use crate::session::{CommandSource as Source, Diagnostic, ListedCommand, McpPlace};
 
 pub(super) async fn list(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: CommandListParams,
 ) -> Result<CommandListReply, Fault> {
-    let cwd = match (p.session_id, p.cwd) {
-        (Some(id), None) => ctx.registry.view(id).await.map_err(convert::fault)?.cwd,
-        (None, Some(cwd)) => cwd,
-        _ => return Err(wrong("session_id", "name a session_id or a cwd, and not both")),
-    };
-    let found = ctx.registry.commands(&cwd).await.map_err(convert::fault)?;
+    if p.session_id.is_some() == p.cwd.is_some() {
+        return Err(wrong("session_id", "name a session_id or a cwd, and not both"));
+    }
+    let place = McpPlace { cwd: p.cwd, session_id: p.session_id };
+    let found = ctx.registry.commands(&place).await.map_err(convert::fault)?;
     let commands = found.commands.into_iter().map(command).collect();
     Ok(CommandListReply { commands, diagnostics: found.diagnostics.into_iter().map(diagnostic).collect() })
 }

@@ -31,6 +31,7 @@ pub(super) async fn create(
         coordinator: p.coordinator,
         inherited: None,
         initial_items,
+        mcp_servers: p.mcp_servers.unwrap_or_default(),
         keyed,
         origin: Some(caller.origin()),
     };

@@ -40,43 +40,85 @@ pub(super) async fn ingest(
     let tools = ctx.registry.shared().components().tools.clone();
     let (mut blocks, mut blobs, mut bytes) = (Vec::with_capacity(given.len()), Vec::new(), 0);
     for (index, block) in given.into_iter().enumerate() {
-        let (given, picture, is_document) = match block {
+        let (field, files, is_document) = match block {
             SubmitBlock::Text { text } => {
                 blocks.push(InputBlock::Text { text });
                 continue;
             }
-            SubmitBlock::Image(given) => (given, true, false),
-            SubmitBlock::File(given) => (given, false, false),
-            SubmitBlock::Document(given) => (given, false, true),
+            SubmitBlock::Image(given) => input_file(ctx, session_id, index, given, true).await?.one(false),
+            SubmitBlock::File(given) => input_file(ctx, session_id, index, given, false).await?.one(false),
+            SubmitBlock::Document(given) => input_file(ctx, session_id, index, given, false).await?.one(true),
+            SubmitBlock::ResourceLink(ResourceLink { uri, name, server: Some(server) }) => {
+                of_server(ctx, session_id, index, (&server, &uri, name)).await?
+            }
             SubmitBlock::ResourceLink(link) => match resource(index, link)? {
-                Resource::File(given) => (given, false, false),
+                Resource::File(given) => input_file(ctx, session_id, index, given, false).await?.one(false),
                 Resource::Reference(text) => {
                     blocks.push(InputBlock::Text { text });
                     continue;
                 }
             },
         };
-        let (field, gift) = input_file(ctx, session_id, index, given, picture).await?;
-        // One after the other, so that memory holds only one file plus the stored content of the others.
-        let IngestedFile { block, blob } = tools.take_in(gift).await.map_err(|refusal| {
-            Fault::new(Code::InvalidParams, format!("{field}: {}", refusal.text))
-                .with("path", field.as_str())
-                .with("code", refusal.code)
-        })?;
-        if is_document && matches!(block, InputBlock::Image(_)) {
-            let why = format!("{field}: it is an image; send it as an image block");
-            return Err(Fault::new(Code::InvalidParams, why).with("path", field));
+        for file in files {
+            // One after the other, so that memory holds only one file plus the stored content of the others.
+            let IngestedFile { block, blob } = tools.take_in(file).await.map_err(|refusal| {
+                Fault::new(Code::InvalidParams, format!("{field}: {}", refusal.text))
+                    .with("path", field.as_str())
+                    .with("code", refusal.code)
+            })?;
+            if is_document && matches!(block, InputBlock::Image(_)) {
+                let why = format!("{field}: it is an image; send it as an image block");
+                return Err(Fault::new(Code::InvalidParams, why).with("path", field));
+            }
+            bytes += blob.len();
+            if bytes > MOST_BYTES {
+                let most = MOST_BYTES >> 20;
+                let why =
+                    format!("{field}: with this one there are more than {most} MiB of images and files");
+                return Err(Fault::new(Code::InvalidParams, why)
+                    .with("path", field)
+                    .with("most", MOST_BYTES));
+            }
+            blocks.push(block);
+            blobs.push(blob);
         }
-        bytes += blob.len();
-        if bytes > MOST_BYTES {
-            let most = MOST_BYTES >> 20;
-            let why = format!("{field}: with this one there are more than {most} MiB of images and files");
-            return Err(Fault::new(Code::InvalidParams, why).with("path", field).with("most", MOST_BYTES));
-        }
-        blocks.push(block);
-        blobs.push(blob);
     }
     Ok(SubmittedInput { blocks, blobs })
+}
+
+/// The name of a parameter, the files to ingest, and whether only documents are accepted.
+type BlockFiles = (String, Vec<InputFile>, bool);
+
+/// The file of one block, with the name of its parameter.
+struct NamedFile(String, InputFile);
+
+impl NamedFile {
+    fn one(self, is_document: bool) -> BlockFiles {
+        (self.0, vec![self.1], is_document)
+    }
+}
+
+/// The content of a resource of an MCP server.
+async fn of_server(
+    ctx: &RpcContext,
+    session_id: SessionId,
+    index: usize,
+    (server, uri, name): (&str, &str, Option<String>),
+) -> Result<BlockFiles, Fault> {
+    let field = format!("input[{index}].uri");
+    let bad =
+        |why: String| Fault::new(Code::InvalidParams, format!("{field}: {why}")).with("path", field.as_str());
+    if uri.is_empty() || uri.len() > MAX_URI_BYTES || uri.contains(char::is_control) {
+        return Err(bad(format!("expected the URI of a resource, at most {MAX_URI_BYTES} bytes")));
+    }
+    let mut files = ctx.registry.read_mcp_resource(session_id, server, uri).await.map_err(bad)?;
+    if let (Some(name), [file]) = (name, files.as_mut_slice()) {
+        if name.len() > MAX_NAME_BYTES || name.contains(char::is_control) {
+            return Err(bad(format!("expected a name of one line of at most {MAX_NAME_BYTES} bytes")));
+        }
+        file.name = Some(name);
+    }
+    Ok((field, files, false))
 }
 
 /// What a resource link refers to.
@@ -92,7 +134,7 @@ fn resource(index: usize, link: ResourceLink) -> Result<Resource, Fault> {
         let path = format!("input[{index}].{field}");
         Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
     };
-    let ResourceLink { uri, name } = link;
+    let ResourceLink { uri, name, .. } = link;
     let is_plain = |text: &str| !text.chars().any(|c| c.is_control() || c.is_whitespace());
     let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme);
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -136,14 +178,14 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The file to ingest, and the name of its parameter.
+/// The file to ingest, with the name of its parameter.
 async fn input_file(
     ctx: &RpcContext,
     session_id: SessionId,
     index: usize,
     given: FileContent,
     picture: bool,
-) -> Result<(String, InputFile), Fault> {
+) -> Result<NamedFile, Fault> {
     let bad = |field: &str, why: &str| {
         let path = format!("input[{index}]{field}");
         Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
@@ -160,16 +202,15 @@ async fn input_file(
                 let view = ctx.registry.view(session_id).await.map_err(convert::fault)?;
                 file = std::path::Path::new(&view.cwd).join(file);
             }
-            Ok((format!("input[{index}].path"), InputFile { source: GiftSource::File(file), name, picture }))
+            let file = InputFile { source: GiftSource::File(file), name, picture };
+            Ok(NamedFile(format!("input[{index}].path"), file))
         }
         (None, Some(data)) => {
             let data: Vec<u8> = data.into_bytes().into_iter().filter(|b| !b.is_ascii_whitespace()).collect();
             let bytes =
                 STANDARD.decode(data).map_err(|error| bad(".data", &format!("no base64: {error}")))?;
-            Ok((
-                format!("input[{index}].data"),
-                InputFile { source: GiftSource::Bytes(bytes), name, picture },
-            ))
+            let file = InputFile { source: GiftSource::Bytes(bytes), name, picture };
+            Ok(NamedFile(format!("input[{index}].data"), file))
         }
         (Some(_), Some(_)) => Err(bad("", "give path or data, not both")),
         (None, None) => Err(bad("", "it needs path (a file) or data (base64)")),
@@ -181,7 +222,7 @@ mod tests {
     use super::*;
 
     fn resource_of(uri: &str) -> Result<Resource, Fault> {
-        resource(0, ResourceLink { uri: uri.into(), name: Some("n".into()) })
+        resource(0, ResourceLink { uri: uri.into(), name: Some("n".into()), server: None })
     }
 
     #[test]

@@ -1,18 +1,21 @@
-//! `mcp.list`, `mcp.tools`, `mcp.test`, `mcp.logs`, `mcp.add`, `mcp.remove`
+//! `mcp.list`, `mcp.tools`, `mcp.resources`, `mcp.test`, `mcp.logs`, `mcp.add`, `mcp.remove`
 
 use std::sync::Arc;
 
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{
-    McpAddParams, McpChangeReply, McpListParams, McpListReply, McpLogsReply, McpRemoveParams, McpScope,
-    McpServerParams, McpServerView, McpTestParams, McpTestReply, McpToolView, McpToolsReply,
+    McpAddParams, McpChangeReply, McpListParams, McpListReply, McpLogsReply, McpRemoveParams,
+    McpResourceTemplateView, McpResourceView, McpResourcesReply, McpScope, McpServerParams, McpServerView,
+    McpTestParams, McpTestReply, McpToolView, McpToolsReply,
 };
 use crate::rpc::context::RpcContext;
 use crate::rpc::convert::{self, wrong};
+use crate::session::McpPlace;
+use crate::types::ids::SessionId;
 
 pub(super) async fn list(ctx: Arc<RpcContext>, _: Caller, p: McpListParams) -> Result<McpListReply, Fault> {
-    let found = ctx.registry.mcp_servers(p.cwd.as_deref()).await.map_err(convert::fault)?;
+    let found = ctx.registry.mcp_servers(&place(p.cwd, p.session_id)).await.map_err(convert::fault)?;
     let servers = found.into_iter().map(|server| McpServerView {
         name: server.name,
         state: server.state,
@@ -30,7 +33,7 @@ pub(super) async fn tools(
     _: Caller,
     p: McpServerParams,
 ) -> Result<McpToolsReply, Fault> {
-    let tools = ctx.registry.mcp_tools(&p.name, p.cwd.as_deref()).await.map_err(convert::fault)?;
+    let tools = ctx.registry.mcp_tools(&p.name, &place(p.cwd, p.session_id)).await.map_err(convert::fault)?;
     let tools = tools.into_iter().map(|tool| McpToolView {
         name: tool.name,
         tool: tool.tool,
@@ -40,8 +43,38 @@ pub(super) async fn tools(
     Ok(McpToolsReply { tools: tools.collect() })
 }
 
+pub(super) async fn resources(
+    ctx: Arc<RpcContext>,
+    _: Caller,
+    p: McpServerParams,
+) -> Result<McpResourcesReply, Fault> {
+    let list = ctx.registry.mcp_resources(&p.name, &place(p.cwd, p.session_id)).await;
+    let list = list.map_err(convert::fault)?;
+    let resources = list.resources.into_iter().map(|it| McpResourceView {
+        uri: it.uri,
+        name: it.name,
+        description: it.description,
+        media_type: it.media_type,
+        size: it.size,
+    });
+    let templates = list.templates.into_iter().map(|it| McpResourceTemplateView {
+        uri_template: it.uri_template,
+        name: it.name,
+        description: it.description,
+    });
+    Ok(McpResourcesReply {
+        resources: resources.collect(),
+        templates: templates.collect(),
+        is_complete: list.is_complete,
+    })
+}
+
+fn place(cwd: Option<String>, session_id: Option<SessionId>) -> McpPlace {
+    McpPlace { cwd, session_id }
+}
+
 pub(super) async fn test(ctx: Arc<RpcContext>, _: Caller, p: McpTestParams) -> Result<McpTestReply, Fault> {
-    let tested = ctx.registry.mcp_test(p.name.as_deref(), p.config, p.cwd.as_deref()).await;
+    let tested = ctx.registry.mcp_test(p.name.as_deref(), p.config, &place(p.cwd, p.session_id)).await;
     let tested = tested.map_err(convert::fault)?;
     Ok(McpTestReply {
         state: tested.state,
@@ -54,7 +87,7 @@ pub(super) async fn test(ctx: Arc<RpcContext>, _: Caller, p: McpTestParams) -> R
 }
 
 pub(super) async fn logs(ctx: Arc<RpcContext>, _: Caller, p: McpServerParams) -> Result<McpLogsReply, Fault> {
-    let lines = ctx.registry.mcp_logs(&p.name, p.cwd.as_deref()).await.map_err(convert::fault)?;
+    let lines = ctx.registry.mcp_logs(&p.name, &place(p.cwd, p.session_id)).await.map_err(convert::fault)?;
     Ok(McpLogsReply { lines })
 }
 

@@ -102,6 +102,7 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     params::serve(m, "tool.list", tool::list)?;
     params::serve(m, "mcp.list", mcp::list)?;
     params::serve(m, "mcp.tools", mcp::tools)?;
+    params::serve(m, "mcp.resources", mcp::resources)?;
     params::serve(m, "mcp.test", mcp::test)?;
     params::serve(m, "mcp.logs", mcp::logs)?;
     params::serve(m, "mcp.add", mcp::add)?;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, join_all, select_all};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::engine::Input;
@@ -18,7 +18,9 @@ use crate::session::shared::Shared;
 use crate::session::trust;
 use crate::sync::lock;
 use crate::tools::McpServers;
+use crate::types::ids::{CallId, SessionId};
 use crate::types::mcp::{McpCatalog, McpState, McpStatus};
+use crate::types::question::{UserAnswer, UserQuestion};
 
 /// Files of a project with servers, the weaker first.
 const PROJECT_FILES: &[&str] = &[".mcprc", ".mcp.json"];
@@ -37,14 +39,19 @@ pub(super) struct ConfiguredServers {
 }
 
 impl ConfiguredServers {
-    /// Reads the servers of all sources. Without a workspace, those of the user and the system.
-    pub async fn load(shared: &Shared, workspace: Option<&Path>) -> Self {
+    /// Reads the servers of all sources. Without a workspace, those of the user and the system. `owner`: the session
+    /// whose own servers belong to them.
+    pub async fn load(shared: &Shared, workspace: Option<&Path>, owner: Option<SessionId>) -> Self {
         let mut all: Vec<ScopedServer> = shared.components().settings.mcp.to_vec();
         let mut found = Self::default();
         let pool = Arc::clone(&shared.mcp);
-        let added = tokio::task::spawn_blocking(move || pool.added.list()).await.unwrap_or_default();
+        let read =
+            move || (pool.added.list(), owner.map(|owner| pool.of_sessions.list(owner)).unwrap_or_default());
+        let (added, of_session) = tokio::task::spawn_blocking(read).await.unwrap_or_default();
         all.extend(added.0);
         found.problems.extend(added.1.map(|problem| ("mcp.json".to_owned(), problem)));
+        all.extend(of_session.0);
+        found.problems.extend(of_session.1.map(|problem| ("mcp_servers".to_owned(), problem)));
         if let Some(workspace) = workspace
             && has_project_file(workspace).await
         {
@@ -173,9 +180,28 @@ pub(super) struct SessionServers {
     shared: Arc<Shared>,
     workspace: PathBuf,
     unattended: bool,
+    /// The session that was given servers of its own: for a sub-agent the one at the root of its tree.
+    owner: SessionId,
+    report: mpsc::Sender<Box<Input>>,
+    asking: Asking,
     used: Mutex<Used>,
     /// Reports changes between turns.
     watcher: OnceLock<Watcher>,
+}
+
+/// Running calls that wait for the user's answers.
+type Asking = Mutex<HashMap<CallId, oneshot::Sender<Option<Vec<UserAnswer>>>>>;
+
+/// Forgets a call when it no longer waits.
+struct WaitingCall<'a> {
+    asking: &'a Asking,
+    call_id: CallId,
+}
+
+impl Drop for WaitingCall<'_> {
+    fn drop(&mut self) {
+        lock(self.asking).remove(&self.call_id);
+    }
 }
 
 #[derive(Default)]
@@ -195,18 +221,31 @@ impl Drop for Watcher {
 }
 
 impl SessionServers {
-    pub fn new(shared: Arc<Shared>, workspace: PathBuf, unattended: bool) -> Self {
-        Self { shared, workspace, unattended, used: Mutex::default(), watcher: OnceLock::new() }
+    pub fn new(
+        shared: Arc<Shared>,
+        (workspace, unattended, owner): (PathBuf, bool, SessionId),
+        report: mpsc::Sender<Box<Input>>,
+    ) -> Self {
+        let (asking, used, watcher) = (Mutex::default(), Mutex::default(), OnceLock::new());
+        Self { shared, workspace, unattended, owner, report, asking, used, watcher }
+    }
+
+    /// Gives a running call the user's answers.
+    pub fn answer(&self, call_id: CallId, answers: Option<Vec<UserAnswer>>) {
+        if let Some(waits) = lock(&self.asking).remove(&call_id) {
+            // Fails if the call has ended.
+            let _ = waits.send(answers);
+        }
+    }
+
+    async fn load(&self) -> ConfiguredServers {
+        ConfiguredServers::load(&self.shared, Some(&self.workspace), Some(self.owner)).await
     }
 
     /// Looks the servers up for a turn that begins. `had_any`: the session's turns had tools of servers before.
     /// `None` if no server is configured and none was.
-    pub async fn for_turn(
-        self: &Arc<Self>,
-        had_any: bool,
-        report: &mpsc::Sender<Box<Input>>,
-    ) -> Option<Input> {
-        let configured = ConfiguredServers::load(&self.shared, Some(&self.workspace)).await;
+    pub async fn for_turn(self: &Arc<Self>, had_any: bool) -> Option<Input> {
+        let configured = self.load().await;
         if configured.servers.is_empty() && configured.problems.is_empty() && !had_any {
             return None;
         }
@@ -226,7 +265,7 @@ impl SessionServers {
                 listed.into_iter().filter_map(|listed| Some((listed.server.name, listed.lease?))).collect();
         }
         let statuses = self.new_statuses(statuses);
-        self.watch(report.clone());
+        self.watch();
         Some(Input::Mcp { statuses, catalog: Some(catalog) })
     }
 
@@ -241,11 +280,11 @@ impl SessionServers {
     }
 
     /// Reports changes of used servers while no turn asks for them.
-    fn watch(self: &Arc<Self>, report: mpsc::Sender<Box<Input>>) {
+    fn watch(self: &Arc<Self>) {
         if lock(&self.used).leases.is_empty() || self.watcher.get().is_some() {
             return;
         }
-        let servers = Arc::downgrade(self);
+        let (servers, report) = (Arc::downgrade(self), self.report.clone());
         let watcher = tokio::spawn(async move {
             loop {
                 let Some(strong) = servers.upgrade() else { return };
@@ -290,7 +329,7 @@ impl McpServers for SessionServers {
                 return Ok(known);
             }
             // After a restart of the daemon the turn goes on without a new look at its servers.
-            let configured = ConfiguredServers::load(&self.shared, Some(&self.workspace)).await;
+            let configured = self.load().await;
             let Some(scoped) = configured.servers.get(&server) else {
                 return Err(format!("the MCP server {server} is not configured any more"));
             };
@@ -312,5 +351,23 @@ impl McpServers for SessionServers {
 
     fn approvals(&self) -> &Approvals {
         &self.shared.mcp.approvals
+    }
+
+    fn ask(&self, call_id: CallId, questions: Vec<UserQuestion>) -> BoxFuture<'_, Option<Vec<UserAnswer>>> {
+        let (reply, answers) = oneshot::channel();
+        lock(&self.asking).insert(call_id, reply);
+        let waits = WaitingCall { asking: &self.asking, call_id };
+        Box::pin(async move {
+            let _waits = waits;
+            self.report.send(Box::new(Input::ToolAsks { call_id, questions })).await.ok()?;
+            answers.await.ok().flatten()
+        })
+    }
+
+    fn withdraw(&self, call_id: CallId) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            // Fails if the session has ended.
+            let _ = self.report.send(Box::new(Input::ToolStoppedAsking { call_id })).await;
+        })
     }
 }

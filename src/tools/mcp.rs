@@ -4,11 +4,13 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::{CallError, Media, ToolAnswer};
+use crate::mcp::{CallChannels, CallError, FormAnswer, Media, ServerQuestion, ToolAnswer};
 use crate::tools::context::{SessionContext, ToolContext, spelled_out};
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::input_files::{self, IngestedFile, InputFile, Source};
+use crate::tools::mcp_context::McpServers;
 use crate::types::blob::{Attachment, AttachmentKind};
+use crate::types::ids::CallId;
 use crate::types::mcp::{MCP_PREFIX, McpTool};
 use crate::types::message::{InputBlock, ToolCall};
 use crate::types::permission::Mode;
@@ -20,6 +22,8 @@ const MAX_SUMMARY_CHARS: usize = 160;
 const MAX_MISTAKES: usize = 5;
 /// Capacity of the queue of progress messages of a call.
 const PROGRESS_CAPACITY: usize = 32;
+/// How often a user may answer one question of a server with values that do not fit.
+const MAX_ATTEMPTS: usize = 5;
 
 /// Whether a name is that of a server's tool.
 pub(super) fn is_mcp(tool: &str) -> bool {
@@ -28,6 +32,7 @@ pub(super) fn is_mcp(tool: &str) -> bool {
 
 /// A parsed call.
 pub(super) struct McpCall {
+    call_id: CallId,
     tool: McpTool,
     arguments: Map<String, Value>,
 }
@@ -75,12 +80,12 @@ pub(super) fn parse(call: &ToolCall, context: &SessionContext) -> Result<McpCall
             return Err(ToolError::new("invalid_input", text).with(json!({ "problems": mistakes })));
         }
     }
-    Ok(McpCall { tool: tool.clone(), arguments })
+    Ok(McpCall { call_id: call.call_id, tool: tool.clone(), arguments })
 }
 
 /// Blocks on the disk at the first call.
 pub(super) fn prepare(context: &ToolContext, call: &McpCall) -> PreparedCall {
-    let McpCall { tool, arguments } = call;
+    let McpCall { tool, arguments, .. } = call;
     let session_context = &context.session_context;
     let is_changed = session_context.mcp.servers.as_ref().is_some_and(|servers| {
         servers.approvals().has_changed(&session_context.workspace, &tool.name, &tool.digest)
@@ -114,7 +119,7 @@ pub(super) async fn run(
     progress: mpsc::Sender<Progress>,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
-    let McpCall { tool, arguments } = call;
+    let McpCall { call_id, tool, arguments } = call;
     let is_judged = matches!(&prepared.subject, Subject::Mcp { name, digest, .. }
         if *name == tool.name && *digest == tool.digest);
     if !is_judged {
@@ -146,11 +151,21 @@ pub(super) async fn run(
     }
     record(context, &tool, prepared).await;
     let (messages, mut told) = mpsc::channel(PROGRESS_CAPACITY);
-    let work = lease.call(&tool.tool, arguments, messages, stop);
+    let (questions, mut asked) = mpsc::channel(1);
+    let work = lease.call(&tool.tool, arguments, CallChannels { progress: messages, questions }, stop);
     tokio::pin!(work);
+    // One question after the other: a call has at most one open question.
+    let ask = async {
+        while let Some(question) = asked.recv().await {
+            ask_user(servers.as_ref(), call_id, &tool.server, question).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::pin!(ask);
     let result = loop {
         tokio::select! {
             result = &mut work => break result,
+            () = &mut ask => {}
             Some(text) = told.recv() => {
                 // Progress that the session cannot take is dropped.
                 let _ = progress.try_send(Progress { stream: "stdout", text });
@@ -181,6 +196,23 @@ pub(super) async fn run(
                 tool.server, tool.tool
             );
             Err(ToolError::new("outcome_unknown", text).with(json!({ "server": tool.server })))
+        }
+    }
+}
+
+/// Asks the user what a server wants to know, again while the values do not fit.
+async fn ask_user(servers: &dyn McpServers, call_id: CallId, server: &str, mut question: ServerQuestion) {
+    let mut mistake = None;
+    for _ in 0..MAX_ATTEMPTS {
+        let questions = question.form.questions(server, mistake.as_deref());
+        let answers = tokio::select! {
+            answers = servers.ask(call_id, questions) => answers,
+            () = question.withdrawn() => return servers.withdraw(call_id).await,
+        };
+        let Some(answers) = answers else { return question.answer(FormAnswer::Declined) };
+        match question.form.read(&answers) {
+            Ok(answer) => return question.answer(answer),
+            Err(why) => mistake = Some(why),
         }
     }
 }

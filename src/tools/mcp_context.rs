@@ -5,7 +5,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::mcp::{Approvals, Lease};
+use crate::types::ids::CallId;
 use crate::types::mcp::McpCatalog;
+use crate::types::question::{UserAnswer, UserQuestion};
 
 /// The MCP servers of one session.
 pub trait McpServers: Send + Sync {
@@ -14,6 +16,13 @@ pub trait McpServers: Send + Sync {
 
     /// Digests of approved tools.
     fn approvals(&self) -> &Approvals;
+
+    /// Asks the user for a running call: one answer for each question, or `None` where no user can answer. Dropping
+    /// the future does not withdraw the questions.
+    fn ask(&self, call_id: CallId, questions: Vec<UserQuestion>) -> BoxFuture<'_, Option<Vec<UserAnswer>>>;
+
+    /// Withdraws the questions of a running call.
+    fn withdraw(&self, call_id: CallId) -> BoxFuture<'_, ()>;
 }
 
 /// What a call knows of MCP servers.

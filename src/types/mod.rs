@@ -36,6 +36,7 @@ pub mod reason;
 pub mod reminder;
 pub mod sampling;
 pub mod secret_names;
+pub mod server_program;
 pub mod session;
 pub mod slash_command;
 pub mod subagent;

@@ -102,12 +102,9 @@ async fn claude_settings_of_trusted_project_run_with_their_field_names() {
             "command": "echo '{\"hookSpecificOutput\":{\"hookEventName\":\"PostToolUse\",\"additionalContext\":\"from a hook\"}}'"}]}],
     }});
     daemon.write(".claude/settings.json", &settings.to_string());
-    let client = daemon.client("alice").await;
     let (log, _) = turn(&daemon, Step::calls([("LS", json!({"path": "."}))])).await;
     assert!(log.seen_of("hook.completed").is_empty(), "nothing of the project runs without trust");
-    let cwd = daemon.workspace();
-    let status = client.call("workspace.status", json!({"cwd": cwd})).await;
-    client.call("workspace.trust", json!({"cwd": cwd, "digest": status["digest"]})).await;
+    daemon.trust().await;
     let (_, done) = turn(&daemon, bash("echo hello")).await;
     assert_eq!(done["status"], "denied", "exit code 2: {done}");
     let seen: Value = serde_json::from_str(&daemon.read("seen.json")).expect("JSON");
@@ -186,4 +183,28 @@ async fn hook_cannot_allow_what_only_users_may_allow() {
     daemon.models.push(Step::calls([("Write", json!({"file_path": ".envrc", "content": "x"}))]));
     session.submit("go").await;
     log.wait_for("permission.requested").await;
+}
+
+#[tokio::test]
+async fn request_that_hook_leaves_to_user_is_settled_by_no_rule_after_crash() {
+    let config = hook("pre_tool_use", "Bash", r#"echo '{"decision":"ask","reason":"look first"}'"#);
+    let mut daemon = TestDaemon::builder().config(&config).start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut log = session.follow().await;
+    daemon.models.push(bash("touch made"));
+    session.submit("go").await;
+    let asked = log.wait_for("permission.requested").await;
+    daemon.crash_and_restart().await;
+    let bob = daemon.client("bob").await;
+    let session = bob.join(&session);
+    let mut log = session.follow_after(log.last_seq()).await;
+    let rule =
+        json!({"session_id": session.id, "kind": "allow", "rule": "Bash(touch:*)", "scope": "session"});
+    bob.call("permission.add_rule", rule).await;
+    let pending = bob.call("permission.list", json!({"session_id": session.id})).await["requests"].clone();
+    assert_eq!(pending[0]["request_id"], asked["request_id"], "a user decides: {pending}");
+    daemon.models.push(Step::text("Done."));
+    session.allow(&asked).await;
+    log.turn_ends("success").await;
+    assert!(daemon.workspace().join("made").exists());
 }

@@ -10,7 +10,7 @@ use crate::support::model_server::Step;
 use crate::support::wait::until;
 
 /// A daemon with one user's server.
-async fn daemon_with(behaviour: Value, more: &str) -> (TestDaemon, McpScript) {
+pub(super) async fn daemon_with(behaviour: Value, more: &str) -> (TestDaemon, McpScript) {
     let mut daemon = TestDaemon::builder().build().await;
     let script = McpScript::new(&daemon, "fake");
     script.set(behaviour);
@@ -21,7 +21,7 @@ async fn daemon_with(behaviour: Value, more: &str) -> (TestDaemon, McpScript) {
     (daemon, script)
 }
 
-async fn bypass(daemon: &TestDaemon) -> (Session, Log) {
+pub(super) async fn bypass(daemon: &TestDaemon) -> (Session, Log) {
     let rules = json!({"kind": "allow", "rule": "mcp__fake", "scope": "session"});
     let session = daemon.client("alice").await.create(daemon).await;
     let rule = json!({"session_id": session.id, "kind": rules["kind"], "rule": rules["rule"], "scope": rules["scope"]});
@@ -31,7 +31,13 @@ async fn bypass(daemon: &TestDaemon) -> (Session, Log) {
 }
 
 /// One turn in which the model calls a tool. Returns the completed call.
-async fn turn(daemon: &TestDaemon, session: &Session, seen: &mut Log, tool: &str, input: Value) -> Value {
+pub(super) async fn turn(
+    daemon: &TestDaemon,
+    session: &Session,
+    seen: &mut Log,
+    tool: &str,
+    input: Value,
+) -> Value {
     daemon.models.push(Step::calls([(tool, input)]));
     daemon.models.push(Step::text("Done."));
     let before = seen.seen_of("tool.completed").len();
@@ -41,7 +47,7 @@ async fn turn(daemon: &TestDaemon, session: &Session, seen: &mut Log, tool: &str
 }
 
 /// Names of the tools in the newest request.
-fn offered(daemon: &TestDaemon) -> Vec<String> {
+pub(super) fn offered(daemon: &TestDaemon) -> Vec<String> {
     let requests = daemon.models.requests();
     let tools = requests.last().expect("a request").body["tools"].clone();
     let name = |tool: &Value| tool["name"].as_str().or(tool["function"]["name"].as_str()).map(str::to_owned);
@@ -133,8 +139,7 @@ async fn project_server_runs_only_under_trust() {
     let states: Vec<Value> = seen.seen_of("mcp.status").iter().map(|event| event["state"].clone()).collect();
     assert_eq!(states, ["untrusted", "failed"], "the second one is the broken file");
     assert_eq!(script.count("start"), 0);
-    let cwd = daemon.workspace();
-    daemon.client("bob").await.call("workspace.trust", json!({"cwd": cwd})).await;
+    daemon.trust().await;
     let done = turn(&daemon, &session, &mut seen, "mcp__fake__echo", json!({"text": "x"})).await;
     assert_eq!(done["output"], "x");
     // A changed file is not trusted any more.
@@ -226,6 +231,29 @@ async fn abort_cancels_running_server_call() {
     let done = seen.wait_for("tool.completed").await;
     assert_eq!(done["status"], "cancelled");
     seen.turn_ends("aborted").await;
+    until(
+        "the server to hear of it",
+        || format!("{:?}", script.lines()),
+        || (script.count("cancelled") == 1).then_some(()),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn hanging_server_call_leaves_other_sessions_alone() {
+    let (daemon, script) = daemon_with(json!({}), "").await;
+    let (one, mut seen_one) = bypass(&daemon).await;
+    daemon.models.push(Step::calls([("mcp__fake__hang", json!({}))]));
+    one.submit("go").await;
+    seen_one.wait_for("tool.started").await;
+    until("the call", || format!("{:?}", script.lines()), || (script.count("call hang") == 1).then_some(()))
+        .await;
+    let (two, mut seen_two) = bypass(&daemon).await;
+    let done = turn(&daemon, &two, &mut seen_two, "mcp__fake__echo", json!({"text": "meanwhile"})).await;
+    assert_eq!(done["output"], "meanwhile");
+    assert_eq!(script.count("start"), 1, "both use one process");
+    one.call("abort", json!({})).await;
+    seen_one.turn_ends("aborted").await;
 }
 
 #[tokio::test]

@@ -20,13 +20,6 @@ async fn load(daemon: &TestDaemon, session: &Session, seen: &mut Log, name: &str
     done
 }
 
-async fn trust(daemon: &TestDaemon) {
-    let client = daemon.client("alice").await;
-    let cwd = daemon.workspace();
-    let status = client.call("workspace.status", json!({ "cwd": cwd })).await;
-    client.call("workspace.trust", json!({"cwd": cwd, "digest": status["digest"]})).await;
-}
-
 #[tokio::test]
 async fn project_skill_is_used_only_after_trust() {
     let daemon = TestDaemon::start().await;
@@ -44,7 +37,7 @@ async fn project_skill_is_used_only_after_trust() {
     let list = alice.call("command.list", json!({"cwd": daemon.workspace()})).await;
     assert!(list["diagnostics"].to_string().contains("these skills are not used"), "{list}");
 
-    trust(&daemon).await;
+    daemon.trust().await;
     let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     for name in ["one", "two", "three"] {

@@ -317,8 +317,7 @@ async fn agent_file_gives_prompt_and_tools_under_trust_only() {
     let refused = alice.refused("session.create", json!({"cwd": cwd, "agent": "reviewer"})).await;
     assert_eq!(refused.data["path"], "agent", "{refused:?}");
 
-    let status = alice.call("workspace.status", json!({"cwd": cwd})).await;
-    alice.call("workspace.trust", json!({"cwd": cwd, "digest": status["digest"]})).await;
+    daemon.trust().await;
     let list = alice.call("agent.list", json!({"cwd": cwd})).await;
     assert_eq!(names(&list), ["reviewer", "general-purpose", "explore"]);
     assert_eq!(list["agents"][0]["tools"], json!(["Read", "Grep"]));

@@ -354,6 +354,14 @@ impl TestDaemon {
         self.ended().await
     }
 
+    /// Trusts the workspace as it is.
+    pub async fn trust(&self) {
+        let (client, cwd) = (self.client("truster").await, self.workspace());
+        let status = client.call("workspace.status", serde_json::json!({ "cwd": cwd })).await;
+        let params = serde_json::json!({ "cwd": cwd, "digest": status["digest"] });
+        client.call("workspace.trust", params).await;
+    }
+
     /// A connection that sends `daemon.hello` with this name.
     pub async fn client(&self, name: &str) -> Client {
         let client = self.anonymous_client().await;

@@ -5,10 +5,11 @@
 #![allow(dead_code, reason = "a tool box: not every test needs every tool")]
 #![allow(clippy::disallowed_methods, reason = "it is another program, whose threads may sleep")]
 
+use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -46,6 +47,16 @@ pub fn usual_tools() -> Value {
     ])
 }
 
+/// The usual tools and more with these names, without arguments.
+pub fn tools_with(names: &[&str]) -> Value {
+    let mut tools = usual_tools();
+    let more = names.iter().map(|name| {
+        json!({"name": name, "description": format!("The tool {name}"), "inputSchema": {"type": "object"}})
+    });
+    tools.as_array_mut().expect("a list").extend(more);
+    tools
+}
+
 impl McpScript {
     /// A script in the daemon's folder.
     pub fn new(daemon: &TestDaemon, name: &str) -> Self {
@@ -57,7 +68,8 @@ impl McpScript {
         script
     }
 
-    /// Sets the behaviour: `tools`, `mode` (`hang`, `exit`, `garbage`), `instructions`.
+    /// Sets the behaviour: `tools`, `mode` (`hang`, `exit`, `strict`), `instructions`, `revision`, `resources` (a
+    /// list of `uri`, `name` and `text` or `blob`), `question` (what the tool `ask` sends).
     pub fn set(&self, behaviour: Value) {
         let mut all = json!({"tools": usual_tools(), "mode": "", "instructions": ""});
         for (key, value) in behaviour.as_object().expect("an object") {
@@ -135,7 +147,7 @@ fn serve_one(mut stream: &TcpStream, file: &Path, seen: &Mutex<Vec<String>>) -> 
     let reply = match head.split_whitespace().next() {
         Some("POST") => {
             let request: Value = serde_json::from_slice(&body).ok()?;
-            answer(&request, file, &mut |_| {}).map(|reply| reply.to_string())
+            answer(&request, file, &Silent).map(|reply| reply.to_string())
         }
         Some("DELETE") => None,
         _ => {
@@ -165,40 +177,148 @@ fn read_script(file: &Path) -> Value {
     std::fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
-/// The reply to a message; `None` for a notification. `send` sends other messages.
-fn answer(message: &Value, file: &Path, send: &mut dyn FnMut(Value)) -> Option<Value> {
+/// The client, as a tool sees it.
+trait Peer {
+    /// Sends a notification.
+    fn send(&self, message: Value);
+
+    /// Sends a request and waits for the answer.
+    fn ask(&self, method: &str, params: Value) -> Value;
+}
+
+/// A client that cannot be reached outside of replies.
+struct Silent;
+
+impl Peer for Silent {
+    fn send(&self, _: Value) {}
+
+    fn ask(&self, _: &str, _: Value) -> Value {
+        Value::Null
+    }
+}
+
+/// The client at the other end of standard input and output.
+#[derive(Clone, Default)]
+struct Streams {
+    waiting: Arc<Mutex<HashMap<String, mpsc::Sender<Value>>>>,
+    /// The id of the open subscription.
+    subscription: Arc<Mutex<Option<Value>>>,
+}
+
+impl Peer for Streams {
+    fn send(&self, message: Value) {
+        let mut output = std::io::stdout().lock();
+        let _ = writeln!(output, "{message}").and_then(|()| output.flush());
+    }
+
+    fn ask(&self, method: &str, params: Value) -> Value {
+        let (send, reply) = mpsc::channel();
+        let mut waiting = self.waiting.lock().expect("a lock");
+        let id = format!("server-{}", waiting.len() + 1);
+        waiting.insert(id.clone(), send);
+        drop(waiting);
+        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        reply.recv().unwrap_or_default()
+    }
+}
+
+const STATELESS: &str = "2026-07-28";
+
+fn is_stateless(script: &Value) -> bool {
+    script["revision"] == STATELESS
+}
+
+/// The reply to a message; `None` for a notification.
+fn answer(message: &Value, file: &Path, peer: &dyn Peer) -> Option<Value> {
     let script = read_script(file);
     let id = message.get("id")?;
     let params = &message["params"];
-    let result = match message["method"].as_str().unwrap_or_default() {
-        "initialize" => {
-            note(&script, "initialize");
+    let refused = |code: i64, text: String| {
+        Some(json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}}))
+    };
+    let mut capabilities = json!({"tools": {"listChanged": true}, "prompts": {}});
+    if script["resources"].is_array() {
+        capabilities["resources"] = json!({});
+    }
+    let resources = || script["resources"].as_array().cloned().unwrap_or_default();
+    let mut result = match message["method"].as_str().unwrap_or_default() {
+        "initialize" if !is_stateless(&script) => {
+            note(&script, &format!("initialize {}", params["capabilities"]));
             json!({
-                "protocolVersion": "2025-06-18",
-                "capabilities": {"tools": {"listChanged": true}, "prompts": {}},
+                "protocolVersion": script["revision"].as_str().unwrap_or("2025-06-18"),
+                "capabilities": capabilities,
                 "serverInfo": {"name": "scripted", "version": "1"},
                 "instructions": script["instructions"],
             })
         }
-        "tools/list" => json!({"tools": script["tools"]}),
-        "prompts/list" => json!({"prompts": [{
+        "server/discover" if is_stateless(&script) => {
+            note(&script, "discover");
+            json!({
+                "supportedVersions": [STATELESS],
+                "capabilities": capabilities,
+                "instructions": script["instructions"],
+                "ttlMs": 0,
+                "cacheScope": "private",
+                "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "scripted", "version": "1"}},
+            })
+        }
+        "tools/list" => json!({"tools": script["tools"], "ttlMs": 0, "cacheScope": "private"}),
+        "prompts/list" => json!({"ttlMs": 0, "cacheScope": "private", "prompts": [{
             "name": "greet", "description": "Greets", "arguments": [{"name": "who", "required": true}],
         }]}),
         "prompts/get" => {
             let who = params["arguments"]["who"].as_str().unwrap_or_default();
             json!({"messages": [{"role": "user", "content": {"type": "text", "text": format!("Greet {who} warmly.")}}]})
         }
-        "tools/call" => call(&script, params, send),
-        "ping" => json!({}),
-        method => {
-            let text = format!("no method {method}");
-            return Some(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": text}}));
+        "resources/list" => {
+            let listed = resources().into_iter().map(|it| json!({"uri": it["uri"], "name": it["name"]}));
+            json!({"resources": listed.collect::<Vec<_>>(), "ttlMs": 0, "cacheScope": "private"})
         }
+        "resources/read" => {
+            note(&script, &format!("read {}", params["uri"]));
+            let Some(found) = resources().into_iter().find(|it| it["uri"] == params["uri"]) else {
+                return refused(-32002, format!("there is no resource {}", params["uri"]));
+            };
+            json!({"contents": [found], "ttlMs": 0, "cacheScope": "private"})
+        }
+        "tools/call" => call(&script, params, peer),
+        "tasks/get" => task(&script, params),
+        "tasks/cancel" => {
+            note(&script, "task cancelled");
+            json!({})
+        }
+        "ping" => json!({}),
+        method => return refused(-32601, format!("no method {method}")),
     };
+    if is_stateless(&script) && result.get("resultType").is_none() {
+        result["resultType"] = json!("complete");
+    }
     Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-fn call(script: &Value, params: &Value, send: &mut dyn FnMut(Value)) -> Value {
+/// The state of the task that the tool `task` starts: it works at the first two looks.
+fn task(script: &Value, params: &Value) -> Value {
+    note(script, "task");
+    let path = script["calls"].as_str().unwrap_or_default();
+    let looks =
+        std::fs::read_to_string(path).unwrap_or_default().lines().filter(|line| *line == "task").count();
+    let mut task = new_task(params["taskId"].as_str().unwrap_or_default());
+    task["resultType"] = json!("complete");
+    if looks > 2 && script["question"] != "never" {
+        task["status"] = json!("completed");
+        task["result"] = json!({"content": [{"type": "text", "text": "the task is done"}]});
+    }
+    task
+}
+
+fn new_task(id: &str) -> Value {
+    json!({
+        "resultType": "task", "taskId": id, "status": "working", "statusMessage": "working on it",
+        "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttlMs": null, "pollIntervalMs": 100,
+    })
+}
+
+fn call(script: &Value, params: &Value, peer: &dyn Peer) -> Value {
     let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
     let tool = params["name"].as_str().unwrap_or_default();
     note(script, &format!("call {tool}"));
@@ -210,7 +330,7 @@ fn call(script: &Value, params: &Value, send: &mut dyn FnMut(Value)) -> Value {
         "slow" => {
             let token = &params["_meta"]["progressToken"];
             for step in 1..=2 {
-                send(json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {
+                peer.send(json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {
                     "progressToken": token, "progress": step, "total": 2, "message": format!("step {step}"),
                 }}));
                 std::thread::sleep(Duration::from_millis(100));
@@ -223,7 +343,7 @@ fn call(script: &Value, params: &Value, send: &mut dyn FnMut(Value)) -> Value {
         }
         "huge" => text(&"x".repeat(100 << 20)),
         "flood" => loop {
-            send(
+            peer.send(
                 json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "flood"}}),
             );
         },
@@ -243,6 +363,30 @@ fn call(script: &Value, params: &Value, send: &mut dyn FnMut(Value)) -> Value {
                 Err(error) => text(&error.to_string()),
             }
         }
+        "ask" if is_stateless(script) => match params["inputResponses"].get("colour") {
+            Some(response) => text(&format!("{response} with {}", params["requestState"])),
+            None => json!({
+                "resultType": "input_required",
+                "inputRequests": {"colour": {"method": "elicitation/create", "params": script["question"]}},
+                "requestState": "remembered",
+            }),
+        },
+        "ask" => {
+            let reply = peer.ask("elicitation/create", script["question"].clone());
+            text(&reply["result"].to_string())
+        }
+        "sample" if is_stateless(script) => json!({
+            "resultType": "input_required",
+            "inputRequests": {"s": {"method": "sampling/createMessage", "params": {
+                "messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 5,
+            }}},
+        }),
+        "sample" => {
+            let messages = json!([{"role": "user", "content": {"type": "text", "text": "hi"}}]);
+            let reply = peer.ask("sampling/createMessage", json!({"messages": messages, "maxTokens": 5}));
+            text(&reply.to_string())
+        }
+        "task" => new_task("t1"),
         other => text(&format!("called {other}")),
     }
 }
@@ -262,24 +406,53 @@ fn scripted_server_serves_until_input_ends() {
         }
         _ => {}
     }
-    let mut output = std::io::stdout();
-    let mut send = |message: Value| {
-        let _ = writeln!(output, "{message}").and_then(|()| output.flush());
-    };
+    let peer = Streams::default();
     for line in std::io::stdin().lines() {
         let Ok(line) = line else { break };
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
-        if message["method"] == "notifications/cancelled" {
-            note(&script, "cancelled");
+        match message["method"].as_str() {
+            None => {
+                let id = message["id"].as_str().unwrap_or_default().to_owned();
+                if let Some(waits) = peer.waiting.lock().expect("a lock").get(&id) {
+                    let _ = waits.send(message);
+                }
+                continue;
+            }
+            Some("notifications/cancelled") => note(&script, "cancelled"),
+            Some("subscriptions/listen") if is_stateless(&script) => {
+                note(&script, "listen");
+                *peer.subscription.lock().expect("a lock") = Some(message["id"].clone());
+                peer.send(
+                    json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {
+                        "_meta": {"io.modelcontextprotocol/subscriptionId": message["id"]},
+                        "notifications": {"toolsListChanged": true},
+                    }}),
+                );
+                continue;
+            }
+            Some(method) if script["mode"] == "strict" && method == "server/discover" => {
+                std::process::exit(9)
+            }
+            Some(_) => {}
         }
-        // A test asks for this notification through a call.
-        let is_change = message["params"]["name"] == "announce";
-        if let Some(reply) = answer(&message, &file, &mut send) {
-            send(reply);
-        }
-        if is_change {
-            send(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
-        }
+        // A tool may wait for the client, which needs the lines that follow.
+        let (peer, file) = (peer.clone(), file.clone());
+        let work = move || {
+            // A test asks for this notification through a call.
+            let is_change = message["params"]["name"] == "announce";
+            if let Some(reply) = answer(&message, &file, &peer) {
+                peer.send(reply);
+            }
+            if is_change {
+                let subscription = peer.subscription.lock().expect("a lock").clone();
+                let mut change = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+                if let Some(id) = subscription {
+                    change["params"] = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}});
+                }
+                peer.send(change);
+            }
+        };
+        std::thread::spawn(work);
     }
     note(&script, "end");
 }

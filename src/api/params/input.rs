@@ -40,8 +40,8 @@ pub enum SubmitBlock {
     File(FileContent),
     /// A PDF of at most 32 MiB, or a text file of at most 256 KiB.
     Document(FileContent),
-    /// A reference to a resource. A `file:` URI is read like a file block; of any other one the model is told the
-    /// name and the URI.
+    /// A reference to a resource. With `server`, its content is read from that MCP server. Without, a `file:` URI is
+    /// read like a file block, and of any other one the model is told the name and the URI.
     ResourceLink(ResourceLink),
 }
 
@@ -54,6 +54,9 @@ pub struct ResourceLink {
     /// Its name, at most 200 bytes; by default its path or URI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The MCP server that has it: one of `mcp.list` for this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
 }
 
 /// The location of an image or a file: `path` or `data`.

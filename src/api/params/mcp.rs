@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::types::ids::SessionId;
 use crate::types::mcp::McpState;
 
 /// `mcp.list`
@@ -12,6 +13,9 @@ pub struct McpListParams {
     /// The folder whose project servers are listed as well, absolute. Programs without a folder start there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// The servers of this session, with those that were given for it. Not together with `cwd`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
 }
 
 /// One MCP server.
@@ -23,7 +27,7 @@ pub struct McpServerView {
     pub state: McpState,
     /// `stdio` or `http`; empty if its configuration is wrong.
     pub transport: String,
-    /// Where it is configured: `system`, `user` or `project`.
+    /// Where it is configured: `system`, `user`, `project` or `session`.
     pub source: String,
     /// Names of its tools for the model.
     pub tools: Vec<String>,
@@ -103,6 +107,9 @@ pub struct McpTestParams {
     /// The folder, as in `mcp.list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// The session, as in `mcp.list`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
 }
 
 /// Reply of `mcp.test`
@@ -124,7 +131,7 @@ pub struct McpTestReply {
     pub duration_ms: u64,
 }
 
-/// `mcp.tools` and `mcp.logs`
+/// `mcp.tools`, `mcp.resources` and `mcp.logs`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct McpServerParams {
     /// The name of the server.
@@ -132,6 +139,9 @@ pub struct McpServerParams {
     /// The folder, as in `mcp.list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// The session, as in `mcp.list`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
 }
 
 /// One tool of an MCP server.
@@ -160,4 +170,45 @@ pub struct McpLogsReply {
     /// The newest lines that the running server wrote to standard error or sent as log messages, the oldest first.
     /// Empty if it does not run.
     pub lines: Vec<String>,
+}
+
+/// One resource of an MCP server. A user attaches it with an input block `resource_link`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpResourceView {
+    /// Its URI.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// What it contains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Its media type as the server says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// Its size in bytes as the server says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+}
+
+/// A pattern of URIs that an MCP server can read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpResourceTemplateView {
+    /// The pattern, for example `file:///{path}`.
+    pub uri_template: String,
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// Reply of `mcp.resources`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpResourcesReply {
+    /// At most 1,000 resources in the order of the server.
+    pub resources: Vec<McpResourceView>,
+    /// Patterns of further ones.
+    pub templates: Vec<McpResourceTemplateView>,
+    /// Whether no resource is left out.
+    pub is_complete: bool,
 }

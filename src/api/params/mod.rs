@@ -128,6 +128,10 @@ pub struct CreateParams {
     /// binary_feedback`. Not for unattended sessions. Fixed from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary_feedback: Option<bool>,
+    /// MCP servers of this session and its sub-agents alone, by name, each with the keys of `[mcp.NAME]`. They come
+    /// before servers of the same names from other places. They are in no event and in no export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_servers: Option<BTreeMap<String, serde_json::Value>>,
     /// The session only plans and hands work to sub-agents, which share a scratch folder with it. It gets no tool
     /// that changes anything outside that folder. Not together with `agent` or `tools`. Fixed from then on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -37,6 +37,14 @@ pub enum McpCommand {
         #[arg(long)]
         json: bool,
     },
+    /// List the resources of a server; `@NAME:URI` in an input attaches one
+    Resources {
+        /// Its name
+        name: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Be an MCP server on standard input and output that offers sessions as tools to other agents
     Serve,
     /// Show the newest lines that a server wrote
@@ -63,6 +71,9 @@ pub struct McpAddArgs {
     /// Run the program in the sandbox of commands
     #[arg(long)]
     pub sandbox: bool,
+    /// Let the server ask you questions during a call
+    #[arg(long)]
+    pub elicitation: bool,
     /// Time limit of a call, for example 30s
     #[arg(long)]
     pub timeout: Option<String>,

@@ -516,6 +516,9 @@ pub struct RunArgs {
     /// Work as this agent (see `agentctl agents`)
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
+    /// MCP servers for this session alone, in the form of .mcp.json
+    #[arg(long, value_name = "FILE")]
+    pub mcp_config: Option<PathBuf>,
     /// Whether to show the model's thinking; by default stream-json does
     #[arg(long, value_enum)]
     pub thinking: Option<Thinking>,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::api::params::{
-    McpAddParams, McpChangeReply, McpListParams, McpListReply, McpLogsReply, McpRemoveParams, McpScope,
-    McpServerParams, McpTestParams, McpTestReply, McpToolsReply,
+    McpAddParams, McpChangeReply, McpListParams, McpListReply, McpLogsReply, McpRemoveParams,
+    McpResourcesReply, McpScope, McpServerParams, McpTestParams, McpTestReply, McpToolsReply,
 };
 use crate::client::args::{McpAddArgs, McpCommand, McpScopeArg};
 use crate::client::connection::connector::Connector;
@@ -28,6 +28,7 @@ pub(in crate::client) async fn mcp(
         McpCommand::Remove { name, scope } => remove(reach, name, scope, out).await,
         McpCommand::Test { name, json } => test(reach, name, json, out).await,
         McpCommand::Tools { name, json } => tools(reach, name, json, out).await,
+        McpCommand::Resources { name, json } => resources(reach, name, json, out).await,
         McpCommand::Logs { name } => logs(reach, name, out).await,
         McpCommand::Serve => crate::client::mcp_serve::serve(reach).await,
     }
@@ -39,7 +40,8 @@ fn folder() -> Result<Option<String>, Failure> {
 
 async fn list(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Failure> {
     let client = reach.observing().connect_or_start().await?;
-    let reply: McpListReply = client.call("mcp.list", &McpListParams { cwd: folder()? }).await?;
+    let reply: McpListReply =
+        client.call("mcp.list", &McpListParams { cwd: folder()?, session_id: None }).await?;
     if json {
         return Ok(out.json(&reply)?);
     }
@@ -114,6 +116,9 @@ fn config_of(args: McpAddArgs) -> Result<Value, Failure> {
         true => json!({ "url": first, "headers": headers }),
         false => json!({ "command": first, "args": rest, "env": env, "sandbox": args.sandbox }),
     };
+    if args.elicitation {
+        config["elicitation"] = true.into();
+    }
     if let Some(timeout) = args.timeout {
         config["timeout"] = timeout.into();
     }
@@ -133,7 +138,7 @@ async fn remove(reach: &Connector, name: String, scope: McpScopeArg, out: &mut O
 
 async fn test(reach: &Connector, name: String, json: bool, out: &mut Out) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
-    let params = McpTestParams { name: Some(name.clone()), config: None, cwd: folder()? };
+    let params = McpTestParams { name: Some(name.clone()), config: None, cwd: folder()?, session_id: None };
     let reply: McpTestReply = client.call("mcp.test", &params).await?;
     if json {
         out.json(&reply)?;
@@ -157,7 +162,8 @@ async fn test(reach: &Connector, name: String, json: bool, out: &mut Out) -> Res
 
 async fn tools(reach: &Connector, name: String, json: bool, out: &mut Out) -> Result<(), Failure> {
     let client = reach.observing().connect_or_start().await?;
-    let reply: McpToolsReply = client.call("mcp.tools", &McpServerParams { name, cwd: folder()? }).await?;
+    let reply: McpToolsReply =
+        client.call("mcp.tools", &McpServerParams { name, cwd: folder()?, session_id: None }).await?;
     if json {
         return Ok(out.json(&reply)?);
     }
@@ -170,9 +176,33 @@ async fn tools(reach: &Connector, name: String, json: bool, out: &mut Out) -> Re
     Ok(())
 }
 
+async fn resources(reach: &Connector, name: String, json: bool, out: &mut Out) -> Result<(), Failure> {
+    let client = reach.observing().connect_or_start().await?;
+    let params = McpServerParams { name: name.clone(), cwd: folder()?, session_id: None };
+    let reply: McpResourcesReply = client.call("mcp.resources", &params).await?;
+    if json {
+        return Ok(out.json(&reply)?);
+    }
+    let of_templates = reply.templates.iter().map(|it| (&it.uri_template, &it.name));
+    let of_resources = reply.resources.iter().map(|it| (&it.uri, &it.name));
+    for (uri, title) in of_resources.chain(of_templates) {
+        let line = Line::new(Tone::Tool, escape::line(&format!("@{name}:{uri}")).into_owned())
+            .and(Tone::Plain, format!("  {}", escape::line(title)));
+        out.line(&line)?;
+    }
+    if !reply.is_complete {
+        out.note("the server has more resources; only the first ones are shown")?;
+    }
+    if reply.resources.is_empty() && reply.templates.is_empty() {
+        out.say(&format!("{} has no resources", escape::line(&name)))?;
+    }
+    Ok(())
+}
+
 async fn logs(reach: &Connector, name: String, out: &mut Out) -> Result<(), Failure> {
     let client = reach.observing().connect_or_start().await?;
-    let reply: McpLogsReply = client.call("mcp.logs", &McpServerParams { name, cwd: folder()? }).await?;
+    let reply: McpLogsReply =
+        client.call("mcp.logs", &McpServerParams { name, cwd: folder()?, session_id: None }).await?;
     for line in &reply.lines {
         out.say(&escape::line(line))?;
     }
@@ -199,6 +229,7 @@ mod tests {
             env: vec!["A=b=c".into()],
             header: vec!["Authorization: Bearer x".into()],
             sandbox: false,
+            elicitation: true,
             timeout: Some("5s".into()),
             target: target.iter().map(ToString::to_string).collect(),
         }
@@ -209,6 +240,7 @@ mod tests {
         let program = config_of(args(&["npx", "-y", "x"])).expect("right");
         assert_eq!((&program["command"], &program["args"][1]), (&json!("npx"), &json!("x")));
         assert_eq!((&program["env"]["A"], &program["timeout"]), (&json!("b=c"), &json!("5s")));
+        assert_eq!(program["elicitation"], true);
         let http = config_of(args(&["https://h/mcp"])).expect("right");
         assert_eq!(http["headers"]["Authorization"], "Bearer x");
         assert!(config_of(args(&["https://h/mcp", "more"])).is_err());

@@ -1,10 +1,10 @@
-//! `--image` and `--file`: files that are sent with the text of a submit.
+//! `--image`, `--file`, `--resource` and `@SERVER:URI`: what is sent with the text of a submit.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::api::params::{FileContent, SubmitBlock, SubmitInput};
+use crate::api::params::{FileContent, ResourceLink, SubmitBlock, SubmitInput};
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
 
@@ -17,6 +17,9 @@ pub struct GivenArgs {
     /// Give the model a PDF, a text file or an image; may be repeated
     #[arg(long = "file", value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Give the model a resource of an MCP server; `@SERVER:URI` in the text does the same
+    #[arg(long = "resource", value_name = "SERVER:URI")]
+    pub resources: Vec<String>,
 }
 
 impl GivenArgs {
@@ -27,16 +30,60 @@ impl GivenArgs {
         text: String,
         piped: Option<String>,
     ) -> Result<SubmitInput, Failure> {
-        if self.images.is_empty() && self.files.is_empty() && piped.is_none() {
+        let mentioned = find_mentions(&text);
+        let is_plain = self.images.is_empty() && self.files.is_empty() && self.resources.is_empty();
+        if is_plain && mentioned.is_empty() && piped.is_none() {
             return Ok(SubmitInput::Text(text));
         }
+        let resources = self.resources.iter().map(|given| {
+            parse_link(given.strip_prefix('@').unwrap_or(given)).ok_or_else(|| {
+                let shown = escape::line(given);
+                Failure::usage(format!("{shown}: expected SERVER:URI, for example docs:file:///intro.md"))
+            })
+        });
+        let resources = resources.collect::<Result<Vec<_>, _>>()?.into_iter().chain(mentioned);
         let images = self.images.iter().map(|path| Ok(SubmitBlock::Image(given(path)?)));
         let files = self.files.iter().map(|path| Ok(SubmitBlock::File(given(path)?)));
         let mut blocks: Vec<SubmitBlock> = images.chain(files).collect::<Result<_, Failure>>()?;
+        blocks.extend(resources.map(SubmitBlock::ResourceLink));
         blocks.push(SubmitBlock::Text { text });
         blocks.extend(piped.map(|text| SubmitBlock::Text { text }));
         Ok(SubmitInput::Blocks(blocks))
     }
+}
+
+/// A text with the resources that it mentions.
+pub(in crate::client) fn with_mentions(input: SubmitInput) -> SubmitInput {
+    let SubmitInput::Text(text) = input else { return input };
+    let mentioned = find_mentions(&text);
+    if mentioned.is_empty() {
+        return SubmitInput::Text(text);
+    }
+    let resources = mentioned.into_iter().map(SubmitBlock::ResourceLink);
+    SubmitInput::Blocks(resources.chain([SubmitBlock::Text { text }]).collect())
+}
+
+/// The resources that a text mentions as `@SERVER:URI`. The URI needs `://`, so that other words with `@` stay text.
+/// Commands and notes are a single text, so they have none.
+fn find_mentions(text: &str) -> Vec<ResourceLink> {
+    let mut found: Vec<ResourceLink> = Vec::new();
+    if text.starts_with(['/', '#']) {
+        return found;
+    }
+    for word in text.split_whitespace() {
+        let Some(mention) = word.strip_prefix('@').filter(|rest| rest.contains("://")) else { continue };
+        let mention = mention.trim_end_matches([',', ';', '.', ')', '!', '?']);
+        found.extend(parse_link(mention).filter(|link| !found.contains(link)));
+    }
+    found
+}
+
+/// `SERVER:URI` as a reference.
+fn parse_link(text: &str) -> Option<ResourceLink> {
+    let (server, uri) = text.split_once(':')?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let is_right = !server.is_empty() && server.chars().all(is_name) && uri.contains(':');
+    is_right.then(|| ResourceLink { uri: uri.to_owned(), name: None, server: Some(server.to_owned()) })
 }
 
 /// The daemon reads the file and has another current folder, so the path is absolute.
@@ -61,14 +108,38 @@ mod tests {
         let words = GivenArgs::default().input("hi".into(), Some("+a\n".into())).unwrap();
         let text = |text: &str| SubmitBlock::Text { text: text.into() };
         assert_eq!(words, SubmitInput::Blocks(vec![text("hi"), text("+a\n")]));
-        let args = GivenArgs { images: vec!["a.png".into()], files: vec!["/x/b.pdf".into()] };
+        let args = GivenArgs {
+            images: vec!["a.png".into()],
+            files: vec!["/x/b.pdf".into()],
+            resources: vec!["docs:memo://1".into()],
+        };
         let SubmitInput::Blocks(blocks) = args.input("hi".into(), None).unwrap() else { panic!("no blocks") };
         let here = std::env::current_dir().unwrap().join("a.png");
         let path = |path: &str| FileContent { path: Some(path.into()), ..FileContent::default() };
         assert_eq!(blocks[0], SubmitBlock::Image(path(here.to_str().unwrap())));
         assert_eq!(
             blocks[1..],
-            [SubmitBlock::File(path("/x/b.pdf")), SubmitBlock::Text { text: "hi".into() }]
+            [
+                SubmitBlock::File(path("/x/b.pdf")),
+                SubmitBlock::ResourceLink(resource("docs", "memo://1")),
+                SubmitBlock::Text { text: "hi".into() }
+            ]
         );
+        let wrong = GivenArgs { resources: vec!["docs".into()], ..GivenArgs::default() };
+        assert!(wrong.input("hi".into(), None).is_err());
+    }
+
+    fn resource(server: &str, uri: &str) -> ResourceLink {
+        ResourceLink { uri: uri.into(), name: None, server: Some(server.into()) }
+    }
+
+    #[test]
+    fn resources_that_text_mentions_are_attached_once() {
+        let found = find_mentions(
+            "compare @docs:memo://1, with @docs:memo://1 and @a.b:file:///x.md. Ask @bob: why?",
+        );
+        assert_eq!(found, [resource("docs", "memo://1"), resource("a.b", "file:///x.md")]);
+        assert!(find_mentions("/explain @docs:memo://1").is_empty());
+        assert!(find_mentions("mail me@example.com or see @https://x").is_empty());
     }
 }

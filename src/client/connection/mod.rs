@@ -8,6 +8,7 @@ pub(super) mod expand_truncated;
 pub(super) mod follow;
 pub(super) mod input_files;
 pub(super) mod lock_holder;
+pub(super) mod mcp_file;
 pub(super) mod paths;
 pub(super) mod session_calls;
 pub(super) mod stdin;

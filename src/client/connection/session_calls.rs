@@ -2,6 +2,7 @@
 
 use crate::api::params::{SessionReply, SubmitInput, SubmitParams, SubmitReply, UpdateParams, WhenBusy};
 use crate::client::connection::client::Client;
+use crate::client::connection::input_files::with_mentions;
 use crate::client::connection::wire::CallError;
 use crate::client::failure::Failure;
 use crate::types::ids::SessionId;
@@ -16,7 +17,8 @@ pub(in crate::client) async fn submit(
     input: impl Into<SubmitInput>,
     when_busy: Option<WhenBusy>,
 ) -> Result<SubmitReply, Failure> {
-    let params = submit_params(session_id, input.into(), when_busy, TurnOptions::default());
+    let input = with_mentions(input.into());
+    let params = submit_params(session_id, input, when_busy, TurnOptions::default());
     Ok(client.call("session.submit", &params).await?)
 }
 

@@ -1,6 +1,7 @@
 //! The messages of the protocol: one JSON text per line. Calls run at the same time, so a wait does not hold up others.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -9,6 +10,7 @@ use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
 };
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::tools;
 use crate::client::connection::connector::Connector;
@@ -20,6 +22,8 @@ const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11
 const MAX_MESSAGE_BYTES: u64 = 4 << 20;
 /// Maximum number of calls at the same time.
 const MAX_CALLS: usize = 32;
+/// How long running calls may take after the end of the input. A client that closes its end may still read.
+const END_TIMEOUT: Duration = Duration::from_secs(30);
 
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
@@ -29,7 +33,7 @@ const INVALID_PARAMS: i64 = -32602;
 const INSTRUCTIONS: &str = "Tools to hand work to coding sessions on this machine. session_start begins one, \
     session_wait waits until it is done or needs a user. Permission requests are answered by the user, never here.";
 
-/// Serves until the input ends.
+/// Serves until the input ends and the calls that run then have their replies.
 pub(in crate::client) async fn serve(reach: &Connector) -> Result<(), Failure> {
     serve_streams(reach, tokio::io::stdin(), tokio::io::stdout()).await
 }
@@ -43,16 +47,18 @@ async fn serve_streams(
     let mut calls = FuturesUnordered::new();
     let mut stops: HashMap<String, oneshot::Sender<()>> = HashMap::new();
     let mut line = Vec::new();
-    loop {
+    let mut end: Option<Instant> = None;
+    while end.is_none() || !calls.is_empty() {
         let reply = tokio::select! {
             Some((id, reply)) = calls.next(), if !calls.is_empty() => {
                 stops.remove(&id);
                 reply
             }
             // A partial line stays in `line` if the other branch is faster.
-            read = read_line(&mut input, &mut line) => {
+            () = tokio::time::sleep_until(end.unwrap_or_else(Instant::now)), if end.is_some() => return Ok(()),
+            read = read_line(&mut input, &mut line), if end.is_none() => {
                 if !read? {
-                    return Ok(());
+                    end = Some(Instant::now() + END_TIMEOUT);
                 }
                 let text = std::mem::take(&mut line);
                 match take(&text, stops.len()) {
@@ -84,9 +90,10 @@ async fn serve_streams(
             output.flush().await?;
         }
     }
+    Ok(())
 }
 
-/// Reads up to the end of a line; `false` at the end of the input. Cancel-safe.
+/// Reads up to the end of a line; `false` at the end of the input, which may be a line as well. Cancel-safe.
 async fn read_line(
     input: &mut (impl tokio::io::AsyncBufRead + Unpin),
     line: &mut Vec<u8>,
@@ -177,6 +184,28 @@ fn called(id: &Value, result: Result<Value, Failure>) -> Value {
 mod tests {
     use super::*;
     use crate::client::fake::Fake;
+
+    #[tokio::test]
+    async fn calls_get_replies_after_end_of_input() {
+        let fake = Fake::start(|_, _, _| {
+            Ok(json!({"session": {"session_id": "ses_1", "title": "t", "state": "idle", "cwd": "/w"}}))
+        });
+        let call = |id: u64| {
+            json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+                "params": {"name": "session_status", "arguments": {"session_id": "ses_1"}}})
+        };
+        // The last line has no line break.
+        let input = format!("{}\n{}", call(1), call(2));
+        let mut output = Vec::new();
+        serve_streams(&fake.reach(), input.as_bytes(), &mut output).await.expect("served");
+        let mut ids: Vec<Value> = String::from_utf8(output)
+            .expect("text")
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["id"].clone())
+            .collect();
+        ids.sort_by_key(Value::as_u64);
+        assert_eq!(ids, [json!(1), json!(2)]);
+    }
 
     #[tokio::test]
     async fn served_messages_are_answered_by_the_protocol() {

@@ -35,6 +35,9 @@ pub(in crate::client) fn parse(question: &UserQuestion, typed: &str) -> Result<U
     if typed.is_empty() {
         return Err("type an answer".into());
     }
+    if let Some(option) = question.options.iter().find(|option| option.label.eq_ignore_ascii_case(typed)) {
+        return Ok(UserAnswer { choices: vec![option.label.clone()], text: None });
+    }
     let words: Vec<&str> = typed.split([',', ' ']).filter(|word| !word.is_empty()).collect();
     let numbers: Option<Vec<usize>> = words.iter().map(|word| word.parse().ok()).collect();
     let own_words = || UserAnswer { choices: Vec::new(), text: Some(typed.to_owned()) };

@@ -6,11 +6,12 @@ use futures_util::future::BoxFuture;
 
 use crate::daemon::config::Config;
 use crate::daemon::error::DaemonError;
-use crate::mcp::{LaunchRequest, Launched, Launcher, ScopedServer, ServerProcess, ServerSource, server_part};
+use crate::mcp::{Launched, Launcher, ScopedServer, ServerProcess, ServerSource, server_part};
 use crate::session::Registry;
 use crate::sync::lock;
 use crate::tools::{RunningServer, ServerLaunch};
 use crate::types::ids::{Mint, Seeds};
+use crate::types::server_program::ServerProgram;
 
 /// The servers of the configuration files.
 ///
@@ -59,21 +60,11 @@ impl Launcher for ServerLauncher {
         Ok(std::env::var(name).ok())
     }
 
-    fn launch(&self, request: LaunchRequest) -> BoxFuture<'static, Result<Launched, String>> {
+    fn launch(&self, program: ServerProgram) -> BoxFuture<'static, Result<Launched, String>> {
         let shared = self.registry.shared();
         let (tools, now) = (shared.components().tools.clone(), shared.clock.now());
         let mut mint = Mint::new(now.0, lock(&self.seeds).next_seed());
-        let launch = ServerLaunch {
-            program: request.program,
-            args: request.args,
-            env: request.env,
-            cwd: request.cwd,
-            workspace: request.workspace,
-            sandbox: request.sandbox,
-            unattended: request.unattended,
-            mark: mint.call(),
-            temp_owner: mint.session(),
-        };
+        let launch = ServerLaunch { program, mark: mint.call(), temp_owner: mint.session() };
         Box::pin(async move {
             let (server, streams) = tools.launch_server(launch).await?;
             Ok(Launched {

@@ -141,6 +141,7 @@ impl State {
             | Event::BudgetWarning { .. }
             | Event::ToolSummary { .. }
             | Event::ModelSwitched { .. }
+            | Event::HookCompleted { .. }
             | Event::Error { .. } => {
                 if let Some(turn) = &mut self.turn {
                     turn.apply(envelope);
@@ -187,7 +188,6 @@ impl State {
             | Event::ConfigReloaded { .. }
             | Event::TurnParked {}
             | Event::StreamIdle { .. }
-            | Event::HookCompleted { .. }
             | Event::FileCheckpointed { .. }
             | Event::FileChanged { .. } => {}
         }

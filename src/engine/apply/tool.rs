@@ -76,7 +76,7 @@ impl State {
                     && let Stage::Ready { prepared, .. } = &call.stage
                 {
                     let (prepared, said) = (Arc::clone(prepared), OutputExcerpt::default());
-                    call.stage = Stage::Running { prepared, started_seq: envelope.seq, said };
+                    call.stage = Stage::Running { prepared, started_seq: envelope.seq, said, question: None };
                 }
             }
             Event::ToolBlocked {

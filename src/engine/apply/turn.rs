@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::engine::decide::recover::RESUMED_TOO_OFTEN;
 use crate::engine::state::backoff::Backoff;
-use crate::engine::state::{Activity, CONTEXT_OVERFLOW, Call, Hold, Stage, State, Turn};
+use crate::engine::state::{Activity, CONTEXT_OVERFLOW, Call, Hold, OpenQuestion, Stage, State, Turn};
 use crate::types::event::{Envelope, Event, HISTORY_LOST, Phase};
+use crate::types::hook::HookDecision;
 use crate::types::ids::RequestId;
 use crate::types::model::FaultKind;
 use crate::types::question::{Question, QuestionKind};
@@ -89,12 +90,22 @@ impl Turn {
                     turn.hold = None;
                 }
                 answered(turn, RequestId::Question(*request_id), envelope);
+                for call in &mut turn.calls {
+                    if let Stage::Running { question, .. } = &mut call.stage {
+                        question.take_if(|open| open.request_id == *request_id);
+                    }
+                }
             }
             // The answer is the result of a turn that the command started.
             Event::CommandCompleted { name, text, .. }
                 if turn.options.command.as_ref().is_some_and(|command| command.name == *name) =>
             {
                 turn.last_text = text.as_str().into();
+            }
+            Event::HookCompleted { call_id: Some(call_id), run }
+                if run.decision == Some(HookDecision::Ask) =>
+            {
+                turn.left_to_user.insert(*call_id);
             }
             Event::TurnSteered { input } => turn.steered.push_back(Arc::new(input.clone())),
             Event::TurnAborting { ending, subtype } => {
@@ -153,7 +164,11 @@ fn ask(turn: &mut Turn, question: &Question, envelope: &Envelope) {
     };
     let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == call_id) else { return };
     if question.kind == QuestionKind::Question {
-        call.stage = Stage::Asking { request_id, questions: Arc::new(question.questions.clone()) };
+        let open = OpenQuestion { request_id, questions: Arc::new(question.questions.clone()) };
+        match &mut call.stage {
+            Stage::Running { question, .. } => *question = Some(open),
+            stage => *stage = Stage::Asking(open),
+        }
     } else if let Stage::Running { started_seq, .. } = call.stage {
         let said = question.output.clone().unwrap_or_default();
         call.stage = Stage::Unknown { request_id, started_seq, said };
@@ -164,10 +179,8 @@ fn ask(turn: &mut Turn, question: &Question, envelope: &Envelope) {
 pub(super) fn answered(turn: &mut Turn, request: RequestId, envelope: &Envelope) {
     let waits = |call: &Call| match call.stage {
         Stage::Awaiting { request_id, .. } => request != RequestId::Permission(request_id),
-        Stage::Unknown { request_id, .. } | Stage::Asking { request_id, .. } => {
-            request != RequestId::Question(request_id)
-        }
-        _ => false,
+        Stage::Unknown { request_id, .. } => request != RequestId::Question(request_id),
+        _ => call.open_question().is_some_and(|open| request != RequestId::Question(open.request_id)),
     };
     let open = turn.calls.iter().any(waits) || matches!(turn.hold, Some(Hold::Paused { .. }));
     if !open && let Some(since) = turn.waiting_since.take() {

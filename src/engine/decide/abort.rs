@@ -66,7 +66,7 @@ impl PlanBuilder<'_> {
                 self.settle_unknown(call_id, Choice::Abort, SettledBy::Abort);
                 self.advance_tools();
             }
-            Stage::Requested | Stage::Awaiting { .. } | Stage::Asking { .. } | Stage::Ready { .. } => {
+            Stage::Requested | Stage::Awaiting { .. } | Stage::Asking(_) | Stage::Ready { .. } => {
                 self.withdraw(&call, model_texts::ABORTED_UNSTARTED);
                 self.advance_tools();
             }
@@ -187,7 +187,7 @@ impl PlanBuilder<'_> {
                 Stage::Unknown { .. } => {
                     self.settle_unknown(call.call.call_id, Choice::Abort, SettledBy::Abort);
                 }
-                Stage::Requested | Stage::Awaiting { .. } | Stage::Asking { .. } | Stage::Ready { .. } => {
+                Stage::Requested | Stage::Awaiting { .. } | Stage::Asking(_) | Stage::Ready { .. } => {
                     self.withdraw(&call, model_texts::ABORTED_UNSTARTED);
                 }
             }

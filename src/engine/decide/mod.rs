@@ -81,6 +81,8 @@ impl Engine {
             }
             Input::CommandOver { call_id, over } => builder.command_over(call_id, *over),
             Input::HooksRan { call_id, runs, continues } => builder.hooks_ran(call_id, runs, continues),
+            Input::ToolAsks { call_id, questions } => builder.tool_asks(call_id, questions),
+            Input::ToolStoppedAsking { call_id } => builder.tool_stopped_asking(call_id),
             Input::SubagentEvent { call_id, event } => builder.subagent_event(call_id, *event),
             Input::SubagentDone { call_id, done, duration_ms } => {
                 builder.subagent_done(call_id, *done, duration_ms);

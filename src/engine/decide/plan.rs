@@ -246,7 +246,9 @@ impl<'a> PlanBuilder<'a> {
             || child_requests().any(|id| matches!(id, RequestId::Permission(_)))
         {
             (SessionState::RequiresAction, Some(Requires::Permission))
-        } else if child_requests().next().is_some() || stands(|stage| matches!(stage, Stage::Asking { .. })) {
+        } else if child_requests().next().is_some()
+            || self.state.calls().iter().any(|call| call.open_question().is_some())
+        {
             (SessionState::RequiresAction, Some(Requires::Question))
         } else {
             (SessionState::Running, None)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::Refusal;
-use crate::engine::output::Reply;
+use crate::engine::output::{Effect, Reply};
 use crate::engine::request::model_texts;
 use crate::engine::state::{Call, Hold, Stage};
 use crate::types::event::{Event, SettledBy};
@@ -21,6 +21,8 @@ impl PlanBuilder<'_> {
         let Stage::Running { said, .. } = &call.stage else { return };
         let said = said.text();
         let tool = &call.call.tool;
+        // What the call asked itself has no receiver any more.
+        self.withdraw_questions(call);
         let question = Question {
             child_session_id: None,
             request_id: self.mint.question(),
@@ -151,19 +153,42 @@ impl PlanBuilder<'_> {
 impl PlanBuilder<'_> {
     /// Raises the questions of a call. An unattended session has no user to ask, so the model is told at once.
     pub fn ask_user(&mut self, call: &Call, questions: Vec<UserQuestion>) {
-        let call_id = call.call.call_id;
-        let spec = &self.state.spec;
-        if spec.background {
+        if self.state.spec.background {
+            let call_id = call.call.call_id;
             let text = model_texts::QUESTION_UNATTENDED;
             self.complete(call_id, ToolOutcome::failed("no_answer", text), 0);
             return;
         }
+        self.raise_questions(call, questions);
+    }
+
+    /// Raises the questions of a running tool, for example those of an MCP server. Where no user can answer, the tool
+    /// is told at once.
+    pub fn tool_asks(&mut self, call_id: CallId, questions: Vec<UserQuestion>) {
+        let call = self.state.call(call_id).cloned();
+        let running = call.filter(|call| matches!(call.stage, Stage::Running { question: None, .. }));
+        match running.filter(|_| !self.state.spec.background && !self.is_aborting()) {
+            Some(call) => self.raise_questions(&call, questions),
+            None => self.effect(Effect::AnswerTool { call_id, answers: None }),
+        }
+    }
+
+    /// A running tool no longer waits for the answers.
+    pub fn tool_stopped_asking(&mut self, call_id: CallId) {
+        if let Some(call) = self.state.call(call_id).cloned()
+            && matches!(call.stage, Stage::Running { .. })
+        {
+            self.withdraw_questions(&call);
+        }
+    }
+
+    fn raise_questions(&mut self, call: &Call, questions: Vec<UserQuestion>) {
         let question = Question {
             child_session_id: None,
             request_id: self.mint.question(),
             kind: QuestionKind::Question,
             text: questions.first().map(|question| question.question.clone()).unwrap_or_default(),
-            call_id: Some(call_id),
+            call_id: Some(call.call.call_id),
             tool: Some(call.call.tool.clone()),
             input: None,
             output: None,
@@ -175,11 +200,9 @@ impl PlanBuilder<'_> {
 
     /// The call whose questions have this id.
     fn asking(&self, request_id: QuestionId) -> Option<(Call, Arc<Vec<UserQuestion>>)> {
-        self.state.calls().iter().find_map(|call| match &call.stage {
-            Stage::Asking { request_id: id, questions } if *id == request_id => {
-                Some((call.clone(), Arc::clone(questions)))
-            }
-            _ => None,
+        self.state.calls().iter().find_map(|call| {
+            let open = call.open_question().filter(|open| open.request_id == request_id)?;
+            Some((call.clone(), Arc::clone(&open.questions)))
         })
     }
 
@@ -200,8 +223,12 @@ impl PlanBuilder<'_> {
         check_answers(&questions, &answers).map_err(Refusal::WrongAnswer)?;
         let text = model_texts::answers(&questions, &answers);
         let reply = Reply::QuestionAnswered(self.state.next_seq);
-        self.resolve_questions(&call, request_id, answers, SettledBy::Answer);
+        self.resolve_questions(&call, request_id, answers.clone(), SettledBy::Answer);
         self.reply = reply;
+        if matches!(call.stage, Stage::Running { .. }) {
+            self.effect(Effect::AnswerTool { call_id: call.call.call_id, answers: Some(answers) });
+            return Ok(());
+        }
         self.complete(call.call.call_id, ToolOutcome::completed(text), 0);
         self.advance_tools();
         Ok(())
@@ -209,8 +236,8 @@ impl PlanBuilder<'_> {
 
     /// Settles the questions of a call that ends without answers.
     pub fn withdraw_questions(&mut self, call: &Call) {
-        if let Stage::Asking { request_id, .. } = call.stage {
-            self.resolve_questions(call, request_id, Vec::new(), SettledBy::Abort);
+        if let Some(open) = call.open_question() {
+            self.resolve_questions(call, open.request_id, Vec::new(), SettledBy::Abort);
         }
     }
 

@@ -340,7 +340,7 @@ impl PlanBuilder<'_> {
                     self.complete(call_id, unknown(&said.text()), 0);
                 }
                 Stage::Running { .. } => self.withdraw(&call, model_texts::LOST_RESTART),
-                Stage::Requested | Stage::Awaiting { .. } | Stage::Asking { .. } | Stage::Ready { .. } => {
+                Stage::Requested | Stage::Awaiting { .. } | Stage::Asking(_) | Stage::Ready { .. } => {
                     self.withdraw(&call, model_texts::NOT_RUN_RESTART);
                 }
             }

@@ -247,8 +247,11 @@ impl PlanBuilder<'_> {
 
     /// Records how a call ended; its changed files are reported first.
     pub fn complete(&mut self, call_id: CallId, mut outcome: ToolOutcome, duration_ms: u64) {
-        let Some(call) = self.state.call(call_id).filter(|call| !call.is_done()) else { return };
+        let Some(call) = self.state.call(call_id).filter(|call| !call.is_done()).cloned() else { return };
         let (item_id, tool) = (call.item_id, call.call.tool.clone());
+        if matches!(call.stage, Stage::Running { .. }) {
+            self.withdraw_questions(&call);
+        }
         if let Some(first) = call.blocked_run.as_ref().filter(|_| call.has_begun()) {
             outcome.output.insert_str(0, &model_texts::ran_again(first.blocked.by));
         }
@@ -307,6 +310,8 @@ impl PlanBuilder<'_> {
     pub fn tool_done(&mut self, call_id: CallId, mut outcome: ToolOutcome, duration_ms: u64) {
         let Some(call) = self.state.call(call_id).cloned() else { return };
         let Stage::Running { prepared, .. } = &call.stage else { return };
+        // A run that the sandbox blocked leaves the stage without a result.
+        self.withdraw_questions(&call);
         let goes_on = if outcome.goes_on { self.command_began(call_id) } else { None };
         if let Some(words) = goes_on {
             outcome.output = words;
@@ -336,7 +341,7 @@ impl PlanBuilder<'_> {
         for call in self.state.calls() {
             let (prepared, ready) = match &call.stage {
                 Stage::Done { .. } => continue,
-                Stage::Requested | Stage::Asking { .. } | Stage::Unknown { .. } => (None, None),
+                Stage::Requested | Stage::Asking(_) | Stage::Unknown { .. } => (None, None),
                 Stage::Awaiting { prepared, .. } | Stage::Running { prepared, .. } => (Some(prepared), None),
                 Stage::Ready { prepared, allowed_by, bound } => {
                     (Some(prepared), Some((Arc::clone(prepared), allowed_by.clone(), bound.clone())))

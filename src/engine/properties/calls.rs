@@ -262,9 +262,10 @@ impl ReferenceModel {
                 if question.kind == QuestionKind::Question {
                     property!(!self.setup.background, "an unattended session asks no user");
                     let call = self.open_call(about.ok_or("the model asks with a call")?)?;
-                    property!(call.asked.is_none() && !call.allowed, "a call is judged once");
+                    let is_of_tool = call.started.is_some();
+                    property!(is_of_tool || call.asked.is_none() && !call.allowed, "a call is judged once");
                     property!(!question.questions.is_empty(), "a question has a text");
-                    call.asks_user = true;
+                    call.asks_user |= !is_of_tool;
                     self.user_questions.insert(question.request_id);
                 } else if let Some(call_id) = about {
                     let pauses = self.setup.settings.unattended.on_timeout == OnTimeout::Pause;

@@ -280,6 +280,12 @@ impl ReferenceModel {
             property!(self.running.contains(call_id) || is_looked_at, "a call that runs can be stopped");
             return Ok(());
         }
+        if let Effect::AnswerTool { call_id, answers } = effect {
+            let call = self.calls.get(call_id);
+            let is_running = call.is_some_and(|call| call.started.is_some() && call.status.is_none());
+            property!(answers.is_none() || is_running, "only a running tool gets answers");
+            return Ok(());
+        }
         if let Effect::Inspect { call, prepared } = effect {
             let call = &self.calls[&call.call_id];
             property!(
@@ -368,6 +374,7 @@ impl ReferenceModel {
             | Effect::StopAll
             | Effect::StopCall(_)
             | Effect::StopCommands { .. }
+            | Effect::AnswerTool { .. }
             | Effect::RunSubagent { .. }
             | Effect::FollowSubagent { .. }
             | Effect::StopSubagents

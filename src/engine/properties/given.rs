@@ -209,7 +209,8 @@ fn judged(fate: Fate) -> Result<(PreparedCall, Verdict), ToolOutcome> {
     ))
 }
 
-fn user_question() -> UserQuestion {
+/// A question of the model, or of a running tool.
+pub fn user_question() -> UserQuestion {
     let option = |label: &str| QuestionOption { label: label.into(), description: None };
     let options = vec![option("red"), option("blue")];
     UserQuestion { question: "Which colour?".into(), header: None, options, multi_select: false }

@@ -82,6 +82,13 @@ impl Simulator {
                     self.outstanding.push(Outstanding::Tool { call_id });
                     self.feed(given::files_read(call_id))?;
                 }
+                ToolStep::Progress(size) if size % 5 > 2 => {
+                    self.outstanding.push(Outstanding::Tool { call_id });
+                    self.feed(match size % 5 {
+                        3 => Input::ToolAsks { call_id, questions: vec![given::user_question()] },
+                        _ => Input::ToolStoppedAsking { call_id },
+                    })?;
+                }
                 ToolStep::Progress(size) => {
                     self.outstanding.push(Outstanding::Tool { call_id });
                     let text = "out é".repeat(usize::from(size) * usize::from(size) * 600);

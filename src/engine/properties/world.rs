@@ -515,6 +515,8 @@ impl Simulator {
             }
             // The tool ends soon, with any result.
             Effect::StopCall(_) | Effect::StopCommands { .. } => return Ok(()),
+            // The tool goes on with the answers.
+            Effect::AnswerTool { .. } => return Ok(()),
             // Its calls start none: `properties/subagents.rs` checks trees of sessions.
             Effect::RunSubagent { .. } | Effect::FollowSubagent { .. } | Effect::StopSubagents => {
                 return Err("no sub-agent is started here".into());

@@ -44,6 +44,13 @@ pub(in crate::engine) struct Deadline {
     pub on_timeout: OnTimeout,
 }
 
+/// Questions of a call that wait for the user's answers.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) struct OpenQuestion {
+    pub request_id: QuestionId,
+    pub questions: Arc<Vec<UserQuestion>>,
+}
+
 /// The stage of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::engine) enum Stage {
@@ -67,11 +74,17 @@ pub(in crate::engine) enum Stage {
     /// allowed.
     Ready { prepared: Arc<PreparedCall>, allowed_by: String, bound: Option<(String, String)> },
     /// Runs. `started_seq` identifies its progress rows; `said` holds their excerpt.
-    Running { prepared: Arc<PreparedCall>, started_seq: Seq, said: OutputExcerpt },
+    /// `question`: the tool asks the user meanwhile.
+    Running {
+        prepared: Arc<PreparedCall>,
+        started_seq: Seq,
+        said: OutputExcerpt,
+        question: Option<OpenQuestion>,
+    },
     /// The daemon died while it ran, and a user decides what to do.
     Unknown { request_id: QuestionId, started_seq: Seq, said: String },
     /// Its questions wait for the user's answers.
-    Asking { request_id: QuestionId, questions: Arc<Vec<UserQuestion>> },
+    Asking(OpenQuestion),
     /// Has its result.
     Done { output: Arc<str>, is_error: bool, attachments: Vec<Attachment>, code: Option<String> },
 }
@@ -81,6 +94,14 @@ impl Call {
     /// count.
     pub fn has_begun(&self) -> bool {
         matches!(self.stage, Stage::Running { .. } | Stage::Unknown { .. })
+    }
+
+    /// Its questions that wait for the user's answers.
+    pub fn open_question(&self) -> Option<&OpenQuestion> {
+        match &self.stage {
+            Stage::Asking(question) | Stage::Running { question: Some(question), .. } => Some(question),
+            _ => None,
+        }
     }
 
     pub fn is_done(&self) -> bool {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use super::settings::Settings;
 use crate::types::permission::RuleKind;
-pub(in crate::engine) use call::{Call, Deadline, FirstRun, Stage};
+pub(in crate::engine) use call::{Call, Deadline, FirstRun, OpenQuestion, Stage};
 pub(in crate::engine) use session::{Helper, QueuedInput, State};
 pub(in crate::engine) use subagent::Subagent;
 pub(in crate::engine) use token_ratio::TokenRatio;

@@ -1,6 +1,6 @@
 //! The running turn and what it is doing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::engine::state::Call;
@@ -8,7 +8,7 @@ use crate::engine::state::backoff::Backoff;
 use crate::engine::state::partial::Partial;
 use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::Origin;
-use crate::types::ids::{ItemId, QuestionId, Seq, TurnId};
+use crate::types::ids::{CallId, ItemId, QuestionId, Seq, TurnId};
 use crate::types::ledger::ModelUsage;
 use crate::types::message::InputBlock;
 use crate::types::model::StopReason;
@@ -108,6 +108,8 @@ pub(in crate::engine) struct Turn {
     /// Model calls of sub-agents that have ended.
     pub subagent_calls: u64,
     pub waiting_since: Option<Timestamp>,
+    /// Calls that a hook leaves to the user: no rule and no mode settles their requests.
+    pub left_to_user: BTreeSet<CallId>,
     pub denials: Arc<Vec<Denial>>,
     pub errors: Vec<TurnError>,
     pub last_text: Arc<str>,
@@ -224,6 +226,7 @@ impl Turn {
             model_calls: 0,
             subagent_calls: 0,
             waiting_since: None,
+            left_to_user: BTreeSet::new(),
             denials: Arc::default(),
             errors: Vec::new(),
             last_text: Arc::from(""),

@@ -193,13 +193,16 @@ impl Actor {
         Ok(())
     }
 
+    /// Whether a hook leaves the decision about a pending call to the user. The journal knows it after a restart.
+    pub(super) fn is_left_to_user(&self, pending: &Pending) -> bool {
+        pending.is_left_to_user || self.effects.hook_asks(pending.call.call_id)
+    }
+
     /// Settles the other pending requests that a new grant or rule allows.
     pub(super) async fn approve_matching(&mut self, effective: &EffectiveRules) {
         let call_context = self.call_context();
         let pending = self.engine.pending();
-        for pending in
-            pending.into_iter().filter(|it| !self.effects.hook_asks(it.call.call_id)).collect::<Vec<_>>()
-        {
+        for pending in pending.into_iter().filter(|it| !self.is_left_to_user(it)).collect::<Vec<_>>() {
             if let Some(grant) = &pending.outside {
                 if let Some(rule) = grant.clone().filter(|grant| self.engine.rules().allow.contains(grant)) {
                     let (request_id, by) = (pending.request_id, SettledBy::Rule);

@@ -193,11 +193,8 @@ impl Actor {
         let effective = EffectiveRules::load(&self.shared, &call_context).await;
         let components = self.shared.components();
         let mut covered = Vec::new();
-        for pending in self
-            .engine
-            .pending()
-            .into_iter()
-            .filter(|it| it.outside.is_none() && !self.effects.hook_asks(it.call.call_id))
+        for pending in
+            self.engine.pending().into_iter().filter(|it| it.outside.is_none() && !self.is_left_to_user(it))
         {
             let verdict = effects::verdict(
                 &effective,

@@ -424,7 +424,8 @@ impl Actor {
     /// The MCP servers of the session.
     fn mcp_servers(&self) -> Arc<SessionServers> {
         let spec = self.engine.spec();
-        self.effects.mcp_servers(&spec.cwd, spec.background)
+        let owner = spec.parent.map_or(self.id, |parent| parent.root_session_id);
+        self.effects.mcp_servers(&spec.cwd, spec.background, owner)
     }
 
     fn call_context(&self) -> CallContext {

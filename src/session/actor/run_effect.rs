@@ -98,6 +98,7 @@ impl Actor {
                 let parent = self.parent_call(call_id);
                 self.effects.run_subagent(SubagentRun { parent, child_session_id, new: None });
             }
+            Effect::AnswerTool { call_id, answers } => self.mcp_servers().answer(call_id, answers),
             Effect::Inspect { call, prepared } => {
                 self.effects.inspect(call.call_id, prepared, self.call_context());
             }
@@ -139,6 +140,7 @@ impl Actor {
             | Effect::RunTool { .. }
             | Effect::RunSubagent { .. }
             | Effect::FollowSubagent { .. }
+            | Effect::AnswerTool { .. }
             | Effect::Inspect { .. } => {}
         }
     }

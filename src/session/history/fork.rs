@@ -64,7 +64,9 @@ impl Registry {
         };
         let (now, forked_from) = (shared.clock.now(), ForkedFrom { session_id: id, item_id });
         let fork_id = Mint::new(now.0, Seed::random()).session();
-        let limits = CopyLimits::from_spec(&shared.store.spec(key).await?);
+        let spec = shared.store.spec(key).await?;
+        let owner = spec.parent.map_or(id, |parent| parent.root_session_id);
+        let limits = CopyLimits::from_spec(&spec);
         let copy = copy_journal(shared, (id, key), item_id, point, (fork_id, limits), |spec| {
             spec.title = title;
             spec.forked_from = Some(forked_from);
@@ -79,6 +81,7 @@ impl Registry {
             new_session(copy, BTreeMap::new(), now, &request.origin).ok_or(SessionError::NotFound)?;
         new.idempotency = idempotency;
         new.history.copied_blobs = Some((key, blobs));
+        self.copy_servers(owner, fork_id).await?;
         match shared.database.create(new).await {
             Ok(_) => self.view(fork_id).await,
             // Another call with the same key was faster.

@@ -1,5 +1,6 @@
 //! Creates and changes sessions: checks each request against the configuration and the machine.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::session::idempotency::{IdempotencyKey, method};
 use crate::session::project_config::{PROJECT_FILE, ProjectLayer};
 use crate::session::registry::Registry;
 use crate::session::registry::initial_items::{self, InitialMessage};
+use crate::session::registry::mcp;
 use crate::store::{Idempotency, NewSession, StoreError};
 use crate::types::ablation::Ablation;
 use crate::types::event::{Envelope, Event, Origin};
@@ -84,6 +86,8 @@ pub struct NewSessionRequest {
     pub inherited: Option<Box<Inherited>>,
     /// The conversation to begin with.
     pub initial_items: Vec<InitialMessage>,
+    /// MCP servers of this session alone, with the keys of `[mcp.NAME]`. They may hold secrets.
+    pub mcp_servers: BTreeMap<String, serde_json::Value>,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
     /// The client that sent the request.
@@ -162,6 +166,7 @@ impl Registry {
         if let Some(known) = self.made_with(request.keyed.as_ref()).await? {
             return Ok(known);
         }
+        let servers = mcp::parse_servers(request.mcp_servers.clone())?;
         let (mut spec, notices) = self.spec(&request).await?;
         spec.initial_digest = initial_items::digest(&request.initial_items)?;
         let now = shared.clock.now();
@@ -209,6 +214,11 @@ impl Registry {
             history: Default::default(),
         };
         history.iter().for_each(|event| initial_items::add(&mut new, event));
+        // Before the session exists, so that no turn of it begins without them.
+        let is_new = shared.store.find(id).await?.is_none();
+        if is_new {
+            self.save_servers(id, servers.clone()).await?;
+        }
         match shared.database.create(new).await {
             Ok(key) => {
                 let mut engine = Engine::new(id, Arc::clone(&shared.components().settings.engine));
@@ -222,9 +232,15 @@ impl Registry {
             // Another call with the same key or id was faster.
             Err(StoreError::Taken) => match self.made_with(request.keyed.as_ref()).await? {
                 Some(known) => Ok(known),
-                None => self.same_session(id, &spec, &request).await,
+                None if self.has_servers(id, &servers).await => self.same_session(id, &spec, &request).await,
+                None => Err(SessionError::Conflict("session_id")),
             },
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                if is_new {
+                    self.remove_servers(id).await;
+                }
+                Err(error.into())
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! The methods of the registry about MCP servers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,43 @@ use crate::mcp::{AddedError, ScopedServer, ServerConfig, ServerSource, Transport
 use crate::session::error::SessionError;
 use crate::session::mcp::{ConfiguredServers, ListedServer, start_all};
 use crate::session::registry::Registry;
+use crate::types::ids::SessionId;
 use crate::types::mcp::{McpState, McpTool};
 
 /// How long a list of commands waits for servers that start.
 const PROMPTS_WAIT: Duration = Duration::from_secs(2);
 /// Longest name of a server in bytes.
 const MAX_NAME_BYTES: usize = 64;
+
+/// For whom servers are looked up: a session, a folder, or the user.
+#[derive(Clone, Debug, Default)]
+pub struct McpPlace {
+    /// A folder, absolute. Not together with a session.
+    pub cwd: Option<String>,
+    /// A session, with the servers that were given for it.
+    pub session_id: Option<SessionId>,
+}
+
+impl McpPlace {
+    /// The servers of a session.
+    #[must_use]
+    pub fn of_session(session_id: SessionId) -> Self {
+        Self { cwd: None, session_id: Some(session_id) }
+    }
+
+    /// The servers of a folder.
+    #[must_use]
+    pub fn of_folder(cwd: &str) -> Self {
+        Self { cwd: Some(cwd.to_owned()), session_id: None }
+    }
+}
+
+/// The servers of a place, and where they start.
+pub(in crate::session) struct PlacedServers {
+    pub configured: ConfiguredServers,
+    pub workspace: PathBuf,
+    pub unattended: bool,
+}
 
 /// A configured server as `mcp.list` shows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +56,7 @@ pub struct McpServerFacts {
     pub state: McpState,
     /// Its transport; `None` if its configuration is wrong.
     pub transport: Option<&'static str>,
-    /// `system`, `user` or `project`.
+    /// `system`, `user`, `project` or `session`.
     pub source: &'static str,
     /// Its tools.
     pub tools: Vec<McpTool>,
@@ -57,15 +88,15 @@ impl Registry {
     ///
     /// # Errors
     /// The folder does not exist.
-    pub async fn mcp_servers(&self, cwd: Option<&str>) -> Result<Vec<McpServerFacts>, SessionError> {
-        let (configured, workspace) = self.configured(cwd).await?;
-        let listed = start_all(self.shared(), &configured, &workspace, false, None).await;
+    pub async fn mcp_servers(&self, place: &McpPlace) -> Result<Vec<McpServerFacts>, SessionError> {
+        let PlacedServers { configured, workspace, unattended } = self.configured(place).await?;
+        let listed = start_all(self.shared(), &configured, &workspace, unattended, None).await;
         let mut facts: Vec<McpServerFacts> = listed.into_iter().map(facts).collect();
         facts.extend(configured.problems.into_iter().map(|(name, problem)| McpServerFacts {
             name,
             state: McpState::Failed,
             transport: None,
-            source: if cwd.is_some() { "project" } else { "user" },
+            source: if place.cwd.is_some() { "project" } else { "user" },
             tools: Vec::new(),
             error: Some(problem),
             instructions: None,
@@ -73,19 +104,35 @@ impl Registry {
         Ok(facts)
     }
 
-    /// The servers of a folder, or those of the user and the system, which then start in the home folder.
-    async fn configured(&self, cwd: Option<&str>) -> Result<(ConfiguredServers, PathBuf), SessionError> {
-        let workspace = match cwd {
-            Some(cwd) => Some(PathBuf::from(self.folder(cwd).await?)),
-            None => None,
+    /// The servers of a place. Those of the user and the system alone start in the home folder.
+    pub(in crate::session) async fn configured(
+        &self,
+        place: &McpPlace,
+    ) -> Result<PlacedServers, SessionError> {
+        let (workspace, unattended, owner) = match (&place.cwd, place.session_id) {
+            (Some(_), Some(_)) => {
+                return Err(SessionError::BadParam("cwd", "name a session_id or a cwd, and not both".into()));
+            }
+            (None, Some(id)) => {
+                let spec = self.open(id).await?.facts().await?.spec;
+                let owner = spec.parent.map_or(id, |parent| parent.root_session_id);
+                (Some(PathBuf::from(spec.cwd)), spec.background, Some(owner))
+            }
+            (Some(cwd), None) => (Some(PathBuf::from(self.folder(cwd).await?)), false, None),
+            (None, None) => (None, false, None),
         };
-        let configured = ConfiguredServers::load(self.shared(), workspace.as_deref()).await;
-        Ok((configured, workspace.unwrap_or_else(|| self.shared().components().settings.home.clone())))
+        let configured = ConfiguredServers::load(self.shared(), workspace.as_deref(), owner).await;
+        let workspace = workspace.unwrap_or_else(|| self.shared().components().settings.home.clone());
+        Ok(PlacedServers { configured, workspace, unattended })
     }
 
     /// One configured server.
-    async fn one_server(&self, name: &str, cwd: Option<&str>) -> Result<(ListedServer, u64), SessionError> {
-        let (mut configured, workspace) = self.configured(cwd).await?;
+    pub(super) async fn one_server(
+        &self,
+        name: &str,
+        place: &McpPlace,
+    ) -> Result<(ListedServer, u64), SessionError> {
+        let PlacedServers { mut configured, workspace, unattended } = self.configured(place).await?;
         if !configured.servers.contains_key(name) {
             let known: Vec<&str> = configured.servers.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -95,7 +142,7 @@ impl Registry {
         configured.servers.retain(|other, _| other == name);
         let clock = &self.shared().clock;
         let began = clock.now();
-        let mut listed = start_all(self.shared(), &configured, &workspace, false, None).await;
+        let mut listed = start_all(self.shared(), &configured, &workspace, unattended, None).await;
         let duration_ms = clock.now().since(began);
         match listed.pop() {
             Some(listed) => Ok((listed, duration_ms)),
@@ -107,8 +154,8 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such server, or it is not ready.
-    pub async fn mcp_tools(&self, name: &str, cwd: Option<&str>) -> Result<Vec<McpTool>, SessionError> {
-        let (listed, _) = self.one_server(name, cwd).await?;
+    pub async fn mcp_tools(&self, name: &str, place: &McpPlace) -> Result<Vec<McpTool>, SessionError> {
+        let (listed, _) = self.one_server(name, place).await?;
         match listed.view.filter(|view| view.state == McpState::Ready) {
             Some(view) => Ok(view.tools.to_vec()),
             None => {
@@ -127,11 +174,11 @@ impl Registry {
         &self,
         name: Option<&str>,
         config: Option<serde_json::Value>,
-        cwd: Option<&str>,
+        place: &McpPlace,
     ) -> Result<McpTest, SessionError> {
         let (listed, duration_ms) = match (name, config) {
             (Some(name), None) => {
-                let (listed, duration_ms) = self.one_server(name, cwd).await?;
+                let (listed, duration_ms) = self.one_server(name, place).await?;
                 match &listed.lease {
                     Some(lease) if listed.status.state == McpState::Failed => {
                         let began = self.shared().clock.now();
@@ -141,14 +188,14 @@ impl Registry {
                         lease.settled(lease.start_limit()).await;
                         drop(listed);
                         let spent = self.shared().clock.now().since(began);
-                        (self.one_server(name, cwd).await?.0, spent)
+                        (self.one_server(name, place).await?.0, spent)
                     }
                     _ => (listed, duration_ms),
                 }
             }
             (None, Some(config)) => {
-                let config = parse_config(config)?;
-                let (_, workspace) = self.configured(cwd).await?;
+                let config = parse_config("config", config)?;
+                let workspace = self.configured(place).await?.workspace;
                 self.test_config(config, &workspace).await
             }
             _ => {
@@ -188,13 +235,10 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such server, or the folder does not exist.
-    pub async fn mcp_logs(&self, name: &str, cwd: Option<&str>) -> Result<Vec<String>, SessionError> {
-        let (configured, _) = self.configured(cwd).await?;
-        let workspace = match cwd {
-            Some(cwd) => Some(PathBuf::from(self.folder(cwd).await?)),
-            None => None,
-        };
-        let logs = self.shared().mcp.logs(name, workspace.as_deref());
+    pub async fn mcp_logs(&self, name: &str, place: &McpPlace) -> Result<Vec<String>, SessionError> {
+        let PlacedServers { configured, workspace, .. } = self.configured(place).await?;
+        let is_anywhere = place.cwd.is_none() && place.session_id.is_none();
+        let logs = self.shared().mcp.logs(name, (!is_anywhere).then_some(workspace.as_path()));
         if logs.is_empty() && !configured.servers.contains_key(name) {
             return Err(SessionError::BadParam("name", format!("there is no MCP server {name:?} here")));
         }
@@ -216,11 +260,8 @@ impl Registry {
         config: serde_json::Value,
         project: Option<&str>,
     ) -> Result<(), SessionError> {
-        if name.len() > MAX_NAME_BYTES || server_part(name).is_none() {
-            let why = format!("expected a name of at most {MAX_NAME_BYTES} bytes with a letter or a digit");
-            return Err(SessionError::BadParam("name", why));
-        }
-        let config = parse_config(config)?;
+        check_name(name).map_err(|why| SessionError::BadParam("name", why))?;
+        let config = parse_config("config", config)?;
         if project.is_none()
             && self.shared().components().settings.mcp.iter().any(|server| server.name == name)
         {
@@ -266,12 +307,14 @@ impl Registry {
     }
 
     /// The prompts of the ready servers of a folder, as slash commands: name of the command, server, prompt.
-    pub(in crate::session) async fn mcp_prompts(&self, cwd: &Path) -> Vec<McpPrompt> {
-        let configured = ConfiguredServers::load(self.shared(), Some(cwd)).await;
+    pub(in crate::session) async fn mcp_prompts(&self, place: &McpPlace) -> Vec<McpPrompt> {
+        let Ok(PlacedServers { configured, workspace, unattended }) = self.configured(place).await else {
+            return Vec::new();
+        };
         if configured.servers.is_empty() {
             return Vec::new();
         }
-        let listed = start_all(self.shared(), &configured, cwd, false, Some(PROMPTS_WAIT)).await;
+        let listed = start_all(self.shared(), &configured, &workspace, unattended, Some(PROMPTS_WAIT)).await;
         let mut prompts = Vec::new();
         for ListedServer { server, view, lease, .. } in listed {
             let (Some(view), Some(lease), Some(part)) = (view, lease, server_part(&server.name)) else {
@@ -332,8 +375,39 @@ impl McpPrompt {
     }
 }
 
-fn parse_config(config: serde_json::Value) -> Result<ServerConfig, SessionError> {
-    let wrong = |why: String| SessionError::BadParam("config", why);
+/// Whether a server may be added under this name. Files of other programs may use more names.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if name.len() <= MAX_NAME_BYTES && begins_well && name.chars().all(is_allowed) {
+        return Ok(());
+    }
+    Err(format!(
+        "expected a name of at most {MAX_NAME_BYTES} letters, digits and . _ - that begins with a letter or a digit"
+    ))
+}
+
+/// The servers that are given for one session.
+///
+/// # Errors
+/// A name or a configuration is wrong.
+pub(super) fn parse_servers(
+    given: BTreeMap<String, serde_json::Value>,
+) -> Result<BTreeMap<String, ServerConfig>, SessionError> {
+    let server = |(name, config): (String, serde_json::Value)| {
+        let wrong = |why: String| SessionError::BadParam("mcp_servers", format!("{name:?}: {why}"));
+        check_name(&name).map_err(wrong)?;
+        let config = parse_config("mcp_servers", config).map_err(|error| match error {
+            SessionError::BadParam(_, why) => wrong(why),
+            error => error,
+        })?;
+        Ok((name, config))
+    };
+    given.into_iter().map(server).collect()
+}
+
+fn parse_config(field: &'static str, config: serde_json::Value) -> Result<ServerConfig, SessionError> {
+    let wrong = |why: String| SessionError::BadParam(field, why);
     let config: ServerConfig =
         serde_path_to_error::deserialize(config).map_err(|error| wrong(error.to_string()))?;
     config.transport().map_err(wrong)?;

@@ -8,6 +8,8 @@ mod grant_outbox;
 pub(super) mod initial_items;
 pub(super) mod load;
 pub(super) mod mcp;
+mod mcp_resources;
+mod mcp_sessions;
 mod memory;
 mod once;
 mod options;
@@ -217,6 +219,7 @@ impl Registry {
         });
         self.inner.shared.database.delete(handle.key(), idempotency, self.inner.shared.clock.now()).await?;
         self.inner.live.remove(&id);
+        self.remove_servers(id).await;
         self.inner.shared.notify_status(StatusChange { session_id: id, state: None, requires: None });
         Ok(())
     }

@@ -200,6 +200,7 @@ impl Registry {
                 reads: reads.values().cloned().collect(),
             })),
             initial_items: Vec::new(),
+            mcp_servers: BTreeMap::new(),
             keyed: None,
             origin: Some(daemon()),
         };

@@ -15,6 +15,7 @@ use crate::session::extension_files;
 use crate::session::handle::SessionHandle;
 use crate::session::project_data::SkillFiles;
 use crate::session::registry::Registry;
+use crate::session::registry::mcp::McpPlace;
 
 /// The origin of a listed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,14 +164,18 @@ impl Registry {
         Ok(agents::load(self.shared(), Path::new(&cwd)).await?)
     }
 
-    /// The commands of a folder.
+    /// The commands of a folder or a session.
     ///
     /// # Errors
-    /// The folder does not exist, or the database could not be read.
-    pub async fn commands(&self, cwd: &str) -> Result<CommandList, SessionError> {
-        let cwd = self.folder(cwd).await?;
+    /// There is no such folder or session, or the database could not be read.
+    pub async fn commands(&self, place: &McpPlace) -> Result<CommandList, SessionError> {
+        let cwd = match (place.session_id, &place.cwd) {
+            (Some(id), _) => self.open(id).await?.facts().await?.spec.cwd,
+            (None, Some(cwd)) => self.folder(cwd).await?,
+            (None, None) => return Err(SessionError::BadParam("cwd", "name a session or a folder".into())),
+        };
         let mut list = self.load_command_files(&cwd).await?.listed();
-        let prompts = self.mcp_prompts(Path::new(&cwd)).await;
+        let prompts = self.mcp_prompts(place).await;
         list.commands.extend(prompts.iter().map(|prompt| ListedCommand {
             name: prompt.command.clone(),
             description: prompt.prompt.description.clone(),

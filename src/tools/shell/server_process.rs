@@ -1,7 +1,6 @@
 //! Starts a program that runs longer than a call, for example an MCP server: with the environment of commands, and
 //! in their sandbox if its configuration says so. It ends with everything that it started.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
@@ -24,26 +23,15 @@ use crate::tools::shell::process_tree::Tree;
 use crate::tools::shell::sandbox::{Available, Confined, FsPolicy, Level, PlaceholderCache};
 use crate::types::ids::{CallId, SessionId};
 use crate::types::permission::Mode;
+use crate::types::server_program::ServerProgram;
 
 /// Time between the signals TERM and KILL.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
-/// A program to start.
+/// A program to start, with what identifies its processes.
 pub struct ServerLaunch {
-    /// The program, by path or looked up in `PATH`.
-    pub program: String,
-    /// Its arguments.
-    pub args: Vec<String>,
-    /// Variables in addition to those of commands.
-    pub env: BTreeMap<String, String>,
-    /// Its folder.
-    pub cwd: PathBuf,
-    /// The workspace, which its sandbox may write.
-    pub workspace: PathBuf,
-    /// Whether it runs in the sandbox of commands.
-    pub sandbox: bool,
-    /// Whether that is the sandbox of unattended sessions.
-    pub unattended: bool,
+    /// The program.
+    pub program: ServerProgram,
     /// Marks its processes.
     pub mark: CallId,
     /// Names its folder for temporary files in the sandbox.
@@ -55,11 +43,11 @@ impl ServerLaunch {
     pub(in crate::tools) fn session_context(&self) -> SessionContext {
         SessionContext {
             session_id: self.temp_owner,
-            workspace: self.workspace.clone(),
+            workspace: self.program.workspace.clone(),
             additional: Vec::new(),
-            cwd: self.cwd.clone(),
+            cwd: self.program.cwd.clone(),
             reads: Arc::default(),
-            unattended: self.unattended,
+            unattended: self.program.unattended,
             bash_timeout_ms: None,
             unreadable: Unreadable::default(),
             blobs: None,
@@ -133,18 +121,18 @@ pub(in crate::tools) async fn launch(
     launch: ServerLaunch,
 ) -> Result<(RunningServer, ServerStreams), String> {
     let settings = &context.settings;
-    let confined = match launch.sandbox {
+    let confined = match launch.program.sandbox {
         true => confine(context, &launch).await.map_err(|refusal| refusal.text)?,
         false => Confined::free(),
     };
     let cell = context.cells.open(launch.mark, &settings.limits);
     let powers = if cell.is_some() { context.cells.powers() } else { Powers::default() };
-    let mut command = confined.command(&launch.program);
+    let mut command = confined.command(&launch.program.program);
     command
-        .args(&launch.args)
+        .args(&launch.program.args)
         .env_clear()
         .envs(environment(context, &launch, &confined))
-        .current_dir(&launch.cwd)
+        .current_dir(&launch.program.cwd)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -156,30 +144,31 @@ pub(in crate::tools) async fn launch(
     drop(entrance);
     let (pid, streams) = (child.id().and_then(|pid| i32::try_from(pid).ok()), take_streams(&mut child));
     let (Some(pid), Some(streams)) = (pid, streams) else {
-        return Err(format!("could not start {}: it has no pipes", launch.program));
+        return Err(format!("could not start {}: it has no pipes", launch.program.program));
     };
     // The child was not awaited yet, so its process id is in use.
-    let started =
-        proc::one(pid).map_err(|error| format!("could not start {}: {error}", launch.program))?.started;
+    let started = proc::one(pid)
+        .map_err(|error| format!("could not start {}: {error}", launch.program.program))?
+        .started;
     let tree = Tree::new(pid, started, format!("AGENTD_CALL={}", launch.mark), cell);
     let owner = launch.temp_owner;
     let temp = settings.sandbox.temp.clone();
-    let confined = launch.sandbox.then(|| (confined, Arc::clone(&context.lingering), owner, temp));
+    let confined = launch.program.sandbox.then(|| (confined, Arc::clone(&context.lingering), owner, temp));
     Ok((RunningServer { child, tree: Some(tree), confined }, streams))
 }
 
 fn spawn(command: &mut Command, launch: &ServerLaunch) -> Result<Child, String> {
     proc::spawn(command).map_err(|error| {
         let why = match error.kind() {
-            std::io::ErrorKind::NotFound if !launch.cwd.is_dir() => {
-                format!("the folder {} does not exist", launch.cwd.display())
+            std::io::ErrorKind::NotFound if !launch.program.cwd.is_dir() => {
+                format!("the folder {} does not exist", launch.program.cwd.display())
             }
             std::io::ErrorKind::NotFound => {
                 "there is no such program in PATH; install it or give its path".into()
             }
             _ => error.to_string(),
         };
-        format!("could not start {}: {why}", launch.program)
+        format!("could not start {}: {why}", launch.program.program)
     })
 }
 
@@ -194,11 +183,11 @@ fn take_streams(child: &mut Child) -> Option<ServerStreams> {
 /// Creates the sandbox of commands for the server's workspace.
 async fn confine(context: &CommandContext, launch: &ServerLaunch) -> Result<Confined, ToolError> {
     let here = Available::here().await;
-    let choice = context.settings.sandbox.choose(launch.unattended, here)?;
+    let choice = context.settings.sandbox.choose(launch.program.unattended, here)?;
     if choice.level < Level::Landlock {
         return Ok(Confined::free());
     }
-    let (context, cwd) = (context.clone(), launch.cwd.clone());
+    let (context, cwd) = (context.clone(), launch.program.cwd.clone());
     call::blocking(move || {
         let failed = |error: std::io::Error| {
             ToolError::new(
@@ -224,7 +213,7 @@ fn environment(
         variables.retain(|(known, _)| known != name);
         variables.push((name.into(), value));
     };
-    for (name, value) in &launch.env {
+    for (name, value) in &launch.program.env {
         set(name, value.into());
     }
     for (name, value) in confined.variables() {

@@ -12,6 +12,7 @@ use crate::client::commands::trust;
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::connector::Connector;
 use crate::client::connection::follow::Follow;
+use crate::client::connection::mcp_file::load_servers;
 use crate::client::connection::session_calls::{idempotency_key, submit_params};
 use crate::client::connection::{paths, stdin};
 use crate::client::failure::{Failure, code};
@@ -151,6 +152,7 @@ fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
         binary_feedback: args.binary_feedback.then_some(true),
         agent: args.agent.clone(),
         coordinator: args.coordinator,
+        mcp_servers: args.mcp_config.as_deref().map(load_servers).transpose()?,
         idempotency_key: Some(idempotency_key()),
         ..CreateParams::default()
     };

@@ -46,7 +46,7 @@ impl EffectRunner {
                 let instructions = workspace::instruction_versions(&cwd, &additional, user_dir.as_deref());
                 (changed_files(&reads), instructions)
             });
-            let (checked, found) = tokio::join!(checked, servers.for_turn(had_mcp, &report));
+            let (checked, found) = tokio::join!(checked, servers.for_turn(had_mcp));
             if let Some(found) = found {
                 // It is handled before the end of this effect.
                 report.send(Box::new(found)).await.ok()?;

@@ -192,8 +192,11 @@ impl EffectRunner {
     }
 
     /// The session's MCP servers.
-    pub fn mcp_servers(&self, workspace: &str, unattended: bool) -> Arc<SessionServers> {
-        let make = || Arc::new(SessionServers::new(Arc::clone(&self.shared), workspace.into(), unattended));
+    pub fn mcp_servers(&self, workspace: &str, unattended: bool, owner: SessionId) -> Arc<SessionServers> {
+        let make = || {
+            let session = (workspace.into(), unattended, owner);
+            Arc::new(SessionServers::new(Arc::clone(&self.shared), session, self.report.clone()))
+        };
         Arc::clone(self.mcp.get_or_init(make))
     }
 
@@ -356,7 +359,7 @@ impl EffectRunner {
             request.sections.extend(skills);
             let request = workspace::Request { trusted, memory, ..request };
             let gathered = workspace::gather(request, &shared.git_facts);
-            let (gathered, found) = tokio::join!(gathered, servers.for_turn(had_mcp, &report));
+            let (gathered, found) = tokio::join!(gathered, servers.for_turn(had_mcp));
             if let Some(found) = found {
                 // It is handled before the end of this effect.
                 report.send(Box::new(found)).await.ok()?;

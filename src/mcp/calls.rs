@@ -1,0 +1,294 @@
+//! Calls of tools over a connection: their questions to users, their tasks, and their limits.
+
+use std::collections::HashSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rmcp::Peer;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelTaskParams, ClientRequest, GetTaskParams,
+    InputRequests, InputResponses, ProgressToken, ServerResult, Task, TaskPayload, UpdateTaskParams,
+};
+use rmcp::service::{PeerRequestOptions, RoleClient, ServiceError};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::mcp::connection::{Connection, bounded, refusal, service_error};
+use crate::mcp::elicitation::{Asker, ServerQuestion};
+use crate::mcp::handler::{Askers, Handler, ProgressRoutes};
+use crate::mcp::tool_result::{self, ToolAnswer};
+use crate::sync::lock;
+
+/// How often a server may ask for input before it has a result.
+const MAX_ROUNDS: usize = 10;
+/// Limits of the pause between two looks at a task.
+const MIN_POLL: Duration = Duration::from_millis(100);
+const MAX_POLL: Duration = Duration::from_secs(30);
+const DEFAULT_POLL: Duration = Duration::from_secs(1);
+/// A server that reads nothing must not hold up the caller.
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Why a call has no result.
+pub(super) enum CallFailure {
+    /// The caller stopped it.
+    Stopped,
+    TimedOut,
+    /// The connection ended during the call.
+    Lost,
+    /// The server refused it; the text is for the model.
+    Refused(String),
+}
+
+/// What a running call sends to its caller.
+pub struct CallChannels {
+    /// Progress. What the channel cannot take is dropped.
+    pub progress: mpsc::Sender<String>,
+    /// Questions of the server to the user.
+    pub questions: mpsc::Sender<ServerQuestion>,
+}
+
+/// What ends a call before its result.
+struct Limits<'a> {
+    connection: &'a Connection,
+    time: Pin<&'a mut (dyn Future<Output = ()> + Send)>,
+    stop: &'a CancellationToken,
+}
+
+impl Limits<'_> {
+    /// Waits for a part of the call.
+    async fn wait<T>(&mut self, work: impl Future<Output = T>) -> Result<T, CallFailure> {
+        tokio::select! {
+            done = work => Ok(done),
+            () = self.time.as_mut() => Err(CallFailure::TimedOut),
+            () = self.stop.cancelled() => Err(CallFailure::Stopped),
+            () = self.connection.closed() => Err(CallFailure::Lost),
+        }
+    }
+}
+
+impl Connection {
+    /// Calls a tool.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        timeout: Duration,
+        channels: CallChannels,
+        stop: &CancellationToken,
+    ) -> Result<ToolAnswer, CallFailure> {
+        let CallChannels { progress, questions } = channels;
+        let asker = Asker::new(self.may_ask.then_some(questions), Arc::clone(&self.log));
+        let time = asker.time_limit(timeout);
+        tokio::pin!(time);
+        let mut limits = Limits { connection: self, time, stop };
+        let _known = KnownAsker::new(&self.askers, asker.clone());
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        for _ in 0..MAX_ROUNDS {
+            match self.send_call(params.clone(), &progress, &mut limits).await? {
+                ServerResult::CallToolResult(result) => return Ok(tool_result::answer(result)),
+                ServerResult::CreateTaskResult(created) => {
+                    return self.follow_task(created.task, &progress, &asker, &mut limits).await;
+                }
+                ServerResult::InputRequiredResult(required) => {
+                    let is_later = required.input_requests.as_ref().is_none_or(InputRequests::is_empty);
+                    let requests = required.input_requests.unwrap_or_default();
+                    let responses = limits
+                        .wait(self.answer_requests(&asker, requests))
+                        .await?
+                        .map_err(CallFailure::Refused)?;
+                    if is_later {
+                        // The server only wants the call again later.
+                        limits.wait(tokio::time::sleep(DEFAULT_POLL)).await?;
+                    }
+                    (params.input_responses, params.request_state) =
+                        (Some(responses), required.request_state);
+                }
+                _ => {
+                    return Err(CallFailure::Refused(
+                        "the server's answer is not the result of a tool".into(),
+                    ));
+                }
+            }
+        }
+        Err(CallFailure::Refused(format!("the server asked for input more than {MAX_ROUNDS} times")))
+    }
+
+    async fn answer_requests(
+        &self,
+        asker: &Asker,
+        requests: InputRequests,
+    ) -> Result<InputResponses, String> {
+        let roots = serde_json::to_value(Handler::roots(&self.root)).unwrap_or_default();
+        asker.fulfil(requests, &roots).await
+    }
+
+    /// Sends one request and waits for its result. A call that ends before is cancelled on the server.
+    async fn send_call(
+        &self,
+        params: CallToolRequestParams,
+        progress: &mpsc::Sender<String>,
+        limits: &mut Limits<'_>,
+    ) -> Result<ServerResult, CallFailure> {
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let sent = self.service.peer().send_cancellable_request(request, PeerRequestOptions::no_options());
+        let mut handle = limits.wait(sent).await?.map_err(|_| CallFailure::Lost)?;
+        let _route = Route::new(&self.routes, handle.progress_token.clone(), progress.clone());
+        let failure = match limits.wait(&mut handle.rx).await {
+            Ok(Ok(Ok(result))) => return Ok(result),
+            Ok(Ok(Err(error))) => return Err(failure(&error)),
+            Ok(Err(_)) | Err(CallFailure::Lost) => return Err(CallFailure::Lost),
+            Err(failure) => failure,
+        };
+        let _ = tokio::time::timeout(CANCEL_TIMEOUT, handle.cancel(Some(reason(&failure).to_owned()))).await;
+        Err(failure)
+    }
+
+    /// Waits for the result of a call that the server runs as a task.
+    async fn follow_task(
+        &self,
+        task: Task,
+        progress: &mpsc::Sender<String>,
+        asker: &Asker,
+        limits: &mut Limits<'_>,
+    ) -> Result<ToolAnswer, CallFailure> {
+        let id = task.task_id.clone();
+        let ended = self.poll_task(task, progress, asker, limits).await;
+        if matches!(ended, Err(CallFailure::Stopped | CallFailure::TimedOut)) {
+            let peer = self.service.peer().clone();
+            let cancel: BoxFuture<'static, _> =
+                Box::pin(async move { peer.cancel_task(CancelTaskParams::new(id)).await });
+            let _ = tokio::time::timeout(CANCEL_TIMEOUT, cancel).await;
+        }
+        ended
+    }
+
+    async fn poll_task(
+        &self,
+        mut task: Task,
+        progress: &mpsc::Sender<String>,
+        asker: &Asker,
+        limits: &mut Limits<'_>,
+    ) -> Result<ToolAnswer, CallFailure> {
+        let mut answered: HashSet<String> = HashSet::new();
+        loop {
+            let pause =
+                task.poll_interval_ms.map_or(DEFAULT_POLL, Duration::from_millis).clamp(MIN_POLL, MAX_POLL);
+            limits.wait(tokio::time::sleep(pause)).await?;
+            let got = get_task(self.service.peer().clone(), task.task_id.clone());
+            let got = limits.wait(got).await?.map_err(|error| failure(&error))?.task;
+            if let Some(message) =
+                got.task.status_message.as_ref().filter(|_| got.task.status_message != task.status_message)
+            {
+                // Progress that the call cannot take is dropped.
+                let _ = progress.try_send(format!("{}\n", bounded(message)));
+            }
+            task = got.task;
+            match got.payload {
+                TaskPayload::Working => {}
+                TaskPayload::InputRequired { mut input_requests } => {
+                    input_requests.retain(|key, _| answered.insert(key.clone()));
+                    if answered.len() > MAX_ROUNDS {
+                        return Err(CallFailure::Refused("the server asked for input too often".into()));
+                    }
+                    if !input_requests.is_empty() {
+                        let responses = limits
+                            .wait(self.answer_requests(asker, input_requests))
+                            .await?
+                            .map_err(CallFailure::Refused)?;
+                        let update =
+                            update_task(self.service.peer().clone(), task.task_id.clone(), responses);
+                        limits.wait(update).await?.map_err(|error| failure(&error))?;
+                    }
+                }
+                TaskPayload::Completed { result } => {
+                    let result = serde_json::from_value::<CallToolResult>(Value::Object(result));
+                    return result.map(tool_result::answer).map_err(|_| {
+                        CallFailure::Refused("the result of the server's task is not that of a tool".into())
+                    });
+                }
+                TaskPayload::Failed { error } => {
+                    let message = error.get("message").and_then(Value::as_str).unwrap_or("no reason given");
+                    return Err(CallFailure::Refused(format!("its task failed: {}", bounded(message))));
+                }
+                _ => return Err(CallFailure::Refused("the server cancelled its task".into())),
+            }
+        }
+    }
+}
+
+// Boxed and with owned parts: the library's futures are not `Send` for every lifetime.
+fn get_task(
+    peer: Peer<RoleClient>,
+    id: String,
+) -> BoxFuture<'static, Result<rmcp::model::GetTaskResult, ServiceError>> {
+    Box::pin(async move { peer.get_task(GetTaskParams::new(id)).await })
+}
+
+fn update_task(
+    peer: Peer<RoleClient>,
+    id: String,
+    responses: InputResponses,
+) -> BoxFuture<'static, Result<(), ServiceError>> {
+    Box::pin(async move { peer.update_task(UpdateTaskParams::new(id, responses)).await })
+}
+
+/// What the server is told about a call that ends early.
+const fn reason(failure: &CallFailure) -> &'static str {
+    match failure {
+        CallFailure::TimedOut => "timeout",
+        _ => "stopped by the user",
+    }
+}
+
+fn failure(error: &ServiceError) -> CallFailure {
+    match error {
+        ServiceError::McpError(data) => CallFailure::Refused(refusal(data)),
+        ServiceError::TransportSend(_) => {
+            CallFailure::Refused(format!("could not send the call: {}", service_error(error)))
+        }
+        _ => CallFailure::Lost,
+    }
+}
+
+/// Removes the route of a call's progress when the call ends.
+struct Route<'a> {
+    routes: &'a ProgressRoutes,
+    token: ProgressToken,
+}
+
+impl<'a> Route<'a> {
+    fn new(routes: &'a ProgressRoutes, token: ProgressToken, progress: mpsc::Sender<String>) -> Self {
+        lock(routes).insert(token.clone(), progress);
+        Self { routes, token }
+    }
+}
+
+impl Drop for Route<'_> {
+    fn drop(&mut self) {
+        lock(self.routes).remove(&self.token);
+    }
+}
+
+/// Lets the server ask during a call.
+struct KnownAsker<'a> {
+    askers: &'a Askers,
+    key: u64,
+}
+
+impl<'a> KnownAsker<'a> {
+    fn new(askers: &'a Askers, asker: Asker) -> Self {
+        let mut all = lock(askers);
+        let key = all.keys().next_back().map_or(0, |last| last + 1);
+        all.insert(key, asker);
+        Self { askers, key }
+    }
+}
+
+impl Drop for KnownAsker<'_> {
+    fn drop(&mut self) {
+        lock(self.askers).remove(&self.key);
+    }
+}

@@ -1,0 +1,66 @@
+//! MCP servers that are given for one session.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::mcp::{Pool, ServerConfig};
+use crate::session::error::SessionError;
+use crate::session::registry::Registry;
+use crate::types::ids::SessionId;
+
+impl Registry {
+    /// Runs work on the files of sessions' servers. They are on disk.
+    async fn with_pool<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Pool) -> T + Send + 'static,
+    ) -> Result<T, SessionError> {
+        let pool = Arc::clone(&self.shared().mcp);
+        let done = tokio::task::spawn_blocking(move || work(&pool)).await;
+        done.map_err(|error| SessionError::BadParam("mcp_servers", error.to_string()))
+    }
+
+    /// Keeps the servers of a session that is about to be created.
+    pub(super) async fn save_servers(
+        &self,
+        id: SessionId,
+        servers: BTreeMap<String, ServerConfig>,
+    ) -> Result<(), SessionError> {
+        if servers.is_empty() {
+            return Ok(());
+        }
+        let saved = self.with_pool(move |pool| pool.of_sessions.save(id, &servers)).await?;
+        saved.map_err(|why| SessionError::BadParam("mcp_servers", why))
+    }
+
+    /// Whether a session was given exactly these servers.
+    pub(super) async fn has_servers(&self, id: SessionId, servers: &BTreeMap<String, ServerConfig>) -> bool {
+        let Ok((known, _)) = self.with_pool(move |pool| pool.of_sessions.list(id)).await else {
+            return false;
+        };
+        known.len() == servers.len()
+            && known.iter().all(|known| {
+                // The file names the transport, which may be left out in a request.
+                let given = servers.get(&known.name).map(|config| (config, config.transport()));
+                let kept = known.config.as_ref().ok().map(|config| (config, config.transport()));
+                matches!((given, kept), (Some((given, a)), Some((kept, b)))
+                    if a == b && ServerConfig { transport: kept.transport, ..given.clone() } == *kept)
+            })
+    }
+
+    /// Forgets the servers of a session that does not exist any more.
+    pub(super) async fn remove_servers(&self, id: SessionId) {
+        let _ = self.with_pool(move |pool| pool.of_sessions.remove(id)).await;
+    }
+
+    /// Gives a fork the servers of the session that it starts from.
+    pub(in crate::session) async fn copy_servers(
+        &self,
+        from: SessionId,
+        to: SessionId,
+    ) -> Result<(), SessionError> {
+        let copied = self.with_pool(move |pool| pool.of_sessions.copy(from, to)).await?;
+        copied.map_err(|error| {
+            SessionError::BadParam("session_id", format!("could not copy its MCP servers: {error}"))
+        })
+    }
+}
