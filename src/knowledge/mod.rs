@@ -9,7 +9,12 @@
 //! implements them.
 
 pub mod embed;
+pub mod graph;
+pub mod index;
+pub mod indexes;
 pub mod query;
+pub mod store;
+pub mod tokens;
 pub mod traits;
 pub mod types;
 

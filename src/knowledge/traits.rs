@@ -108,6 +108,11 @@ pub trait LanguageModel: Send + Sync {
     /// Provider, model and parameters, as far as they change answers: a part of cache keys.
     fn identity(&self) -> String;
 
+    /// Price of so many tokens in micro-dollars, if it is known.
+    fn price(&self, _input_tokens: u64, _output_tokens: u64) -> Option<u64> {
+        None
+    }
+
     /// Calls the model and waits for the whole answer.
     fn complete(
         &self,

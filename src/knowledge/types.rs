@@ -435,6 +435,8 @@ pub enum ErrorKind {
     BudgetExceeded,
     /// The index file could not be read or written.
     Storage,
+    /// The index file is damaged. It is set aside, and the next job builds it again.
+    Damaged,
     /// The model gave an error.
     Model,
     /// The embedder gave an error.
@@ -457,6 +459,7 @@ impl ErrorKind {
             ErrorKind::BudgetRequired => "budget_required",
             ErrorKind::BudgetExceeded => "budget_exceeded",
             ErrorKind::Storage => "storage",
+            ErrorKind::Damaged => "damaged",
             ErrorKind::Model => "model",
             ErrorKind::Embedder => "embedder",
             ErrorKind::Files => "files",

@@ -1,0 +1,80 @@
+//! Embeds what has no vector of the current model.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::progress::{Spent, StageProgress};
+use crate::knowledge::store::KnowledgeStore;
+use crate::knowledge::traits::{Embedder, JobSink};
+use crate::knowledge::types::{JobStage, KnowledgeError, VectorKind};
+
+/// Batches that are embedded at the same time.
+const CONCURRENCY: usize = 8;
+/// Texts in one batch at most, whatever the embedder says.
+const MAX_BATCH: usize = 256;
+
+/// Embeds chunks, entities and relations without a vector of this embedder's model. Lexical search serves meanwhile, and
+/// vectors of another model are replaced. Returns the number of embedded texts.
+///
+/// # Errors
+/// The embedder or the store failed, or the call was cancelled. What was embedded is kept.
+pub async fn embed_pending(
+    store: &KnowledgeStore,
+    embedder: &Arc<dyn Embedder>,
+    sink: &Arc<dyn JobSink>,
+    cancel: &CancellationToken,
+) -> Result<u64, KnowledgeError> {
+    let spent = Arc::new(Spent::default());
+    embed(store, embedder, sink, &spent, cancel).await
+}
+
+pub(super) async fn embed(
+    store: &KnowledgeStore,
+    embedder: &Arc<dyn Embedder>,
+    sink: &Arc<dyn JobSink>,
+    spent: &Arc<Spent>,
+    cancel: &CancellationToken,
+) -> Result<u64, KnowledgeError> {
+    let model = embedder.model_id();
+    let batch = embedder.batch_size().clamp(1, MAX_BATCH);
+    let mut progress = StageProgress::begin(sink, spent, JobStage::Embedding, 0);
+    let mut embedded = 0;
+    for kind in [VectorKind::Chunk, VectorKind::Entity, VectorKind::Relation] {
+        loop {
+            if cancel.is_cancelled() {
+                return Err(KnowledgeError::cancelled());
+            }
+            let limit = u32::try_from(batch * CONCURRENCY).unwrap_or(u32::MAX);
+            let pending = {
+                let model = model.clone();
+                store.write(move |writer| writer.pending_vectors(kind, &model, limit)).await?
+            };
+            if pending.is_empty() {
+                // Copies of equal texts count as progress of the next round.
+                let model = model.clone();
+                if store.read(move |reader| reader.has_stale_vectors(kind, &model)).await? {
+                    continue;
+                }
+                break;
+            }
+            let texts: Vec<Vec<String>> = pending
+                .chunks(batch)
+                .map(|part| part.iter().map(|text| text.text.clone()).collect())
+                .collect();
+            let calls =
+                futures_util::future::try_join_all(texts.into_iter().map(|texts| embedder.embed(texts)));
+            let vectors = tokio::select! {
+                vectors = calls => vectors?,
+                () = cancel.cancelled() => return Err(KnowledgeError::cancelled()),
+            };
+            let vectors: Vec<Vec<f32>> = vectors.into_iter().flatten().collect();
+            let count = pending.len() as u64;
+            let model = model.clone();
+            store.write(move |writer| writer.put_vectors(&model, &pending, &vectors)).await?;
+            embedded += count;
+            progress.advance(count);
+        }
+    }
+    Ok(embedded)
+}

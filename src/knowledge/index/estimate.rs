@@ -1,0 +1,108 @@
+//! What a job would cost.
+
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::chunk::WINDOW_TOKENS;
+use super::job::{IndexRequest, Indexer};
+use super::scan::{is_probably_text, scan};
+use super::semantic;
+use crate::knowledge::types::{ErrorKind, KnowledgeError, Level};
+
+/// Bytes of a token in source code and prose, measured on 16 MB.
+const BYTES_PER_TOKEN: f64 = 4.1;
+/// Tokens that a model answers to one chunk, on average.
+const ANSWER_TOKENS: u64 = 600;
+
+/// What a job may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Tokens, input and output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money in micro-dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_micros: Option<u64>,
+}
+
+impl Budget {
+    /// Whether it limits anything.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.tokens.is_some() || self.usd_micros.is_some()
+    }
+}
+
+/// What a job would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Files to read.
+    pub files: u64,
+    /// Documents that are as they were.
+    pub unchanged: u64,
+    /// Documents whose file is gone.
+    pub removed: u64,
+    /// Size of the files to read.
+    pub bytes: u64,
+    /// Chunks that they make, roughly.
+    pub chunks: u64,
+    /// Model calls of level semantic, summaries excluded.
+    pub model_calls: u64,
+    /// Tokens to the model.
+    pub input_tokens: u64,
+    /// Tokens from the model.
+    pub output_tokens: u64,
+    /// Price in micro-dollars, if the model has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd_micros: Option<u64>,
+}
+
+/// Scans the workspace and estimates the job. Reads no file and calls no model.
+///
+/// # Errors
+/// The files could not be listed, or the index could not be read.
+pub async fn estimate(
+    request: &IndexRequest,
+    indexer: &Indexer,
+    cancel: &CancellationToken,
+) -> Result<Estimate, KnowledgeError> {
+    let known = indexer.store.write(|writer| writer.known_files()).await?;
+    let (files, paths, level) = (indexer.files.clone(), request.paths.clone(), request.level);
+    let stop = cancel.clone();
+    let (scan, bytes) = tokio::task::spawn_blocking(move || {
+        let scan = scan(files.as_ref(), &paths, &known, level, &stop)?;
+        let bytes: u64 =
+            scan.to_read.iter().filter(|entry| is_probably_text(&entry.path)).map(|entry| entry.bytes).sum();
+        Ok::<_, KnowledgeError>((scan, bytes))
+    })
+    .await
+    .map_err(|error| {
+        KnowledgeError::new(ErrorKind::Files, format!("could not scan the workspace: {error}; try again"))
+    })??;
+    let mut estimate = Estimate {
+        files: scan.to_read.len() as u64,
+        unchanged: scan.unchanged,
+        removed: scan.gone.len() as u64,
+        bytes,
+        chunks: (bytes as f64 / BYTES_PER_TOKEN / 450.0).ceil() as u64,
+        ..Estimate::default()
+    };
+    if request.level == Level::Semantic {
+        // Documents that are in the index and were not read by a model count too.
+        let stored = indexer.store.write(|writer| writer.tokens_below_semantic()).await?;
+        let tokens = stored + (bytes as f64 / BYTES_PER_TOKEN) as u64;
+        let units = tokens.div_ceil(WINDOW_TOKENS as u64);
+        let calls_per_unit = 1 + u64::from(indexer.settings.max_gleaning.min(1));
+        let prompt = semantic::prompt_tokens();
+        estimate.model_calls = units * calls_per_unit;
+        // Gleaning sends the first exchange again.
+        let first = tokens + units * prompt;
+        estimate.input_tokens = if calls_per_unit > 1 { 2 * first + units * ANSWER_TOKENS } else { first };
+        estimate.output_tokens = units * (ANSWER_TOKENS + (calls_per_unit - 1) * ANSWER_TOKENS / 3);
+        estimate.cost_usd_micros = indexer
+            .model
+            .as_ref()
+            .and_then(|model| model.price(estimate.input_tokens, estimate.output_tokens));
+    }
+    Ok(estimate)
+}

@@ -1,0 +1,30 @@
+//! Index jobs: scan, split, extract, merge, summarise, embed.
+//!
+//! - `scan.rs` compares the files of a workspace with the index. `text.rs` refuses binaries and secrets.
+//! - `chunk.rs` splits texts. `prepare.rs` joins chunks and structure to what the store takes.
+//! - `job.rs` runs a job from scan to end. It may stop at any point and be started again: every document is stored in one
+//!   transaction, and every model answer is in the cache before it is used.
+//! - `semantic/` asks a model for entities, relations and summaries.
+
+mod chunk;
+mod embed;
+mod estimate;
+mod job;
+mod prepare;
+mod progress;
+mod scan;
+pub mod semantic;
+mod text;
+
+#[cfg(test)]
+mod crash_tests;
+#[cfg(test)]
+pub(in crate::knowledge) mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use chunk::{ChunkSettings, WINDOW_OVERLAP, WINDOW_TOKENS};
+pub use embed::embed_pending;
+pub use estimate::{Budget, Estimate, estimate};
+pub use job::{IndexRequest, Indexer, InsertDocument, InsertOutcome, insert_documents, run_job};
+pub use text::MAX_FILE_BYTES;

@@ -1,0 +1,86 @@
+//! Progress of a job: at most ten reports a second, and always the last of a stage.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::knowledge::traits::{JobSink, ModelUsage};
+use crate::knowledge::types::{JobEvent, JobProgress, JobStage};
+
+/// Shortest time between two reports of one stage.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// What a job has used so far. Model calls that run at the same time share it.
+#[derive(Debug, Default)]
+pub(super) struct Spent {
+    tokens: AtomicU64,
+    cost_usd_micros: AtomicU64,
+}
+
+impl Spent {
+    pub fn add(&self, usage: ModelUsage) {
+        self.tokens.fetch_add(usage.input_tokens + usage.output_tokens, Ordering::Relaxed);
+        self.cost_usd_micros.fetch_add(usage.cost_usd_micros, Ordering::Relaxed);
+    }
+
+    pub fn tokens(&self) -> u64 {
+        self.tokens.load(Ordering::Relaxed)
+    }
+
+    pub fn cost_usd_micros(&self) -> u64 {
+        self.cost_usd_micros.load(Ordering::Relaxed)
+    }
+}
+
+/// Reports the progress of one stage.
+pub(super) struct StageProgress {
+    sink: Arc<dyn JobSink>,
+    spent: Arc<Spent>,
+    stage: JobStage,
+    total: u64,
+    done: u64,
+    reported: Option<(Instant, u64)>,
+}
+
+impl StageProgress {
+    /// Begins a stage and reports that.
+    pub fn begin(sink: &Arc<dyn JobSink>, spent: &Arc<Spent>, stage: JobStage, total: u64) -> Self {
+        let mut progress =
+            Self { sink: sink.clone(), spent: spent.clone(), stage, total, done: 0, reported: None };
+        progress.report();
+        progress
+    }
+
+    /// Counts finished units.
+    pub fn advance(&mut self, units: u64) {
+        self.done += units;
+        if self.reported.is_none_or(|(at, _)| at.elapsed() >= INTERVAL) {
+            self.report();
+        }
+    }
+
+    /// More units were found.
+    pub fn set_total(&mut self, total: u64) {
+        self.total = total;
+    }
+
+    fn report(&mut self) {
+        self.reported = Some((Instant::now(), self.done));
+        self.sink.emit(JobEvent::Progress(JobProgress {
+            stage: self.stage,
+            done: self.done,
+            total: self.total.max(self.done),
+            tokens: self.spent.tokens(),
+            cost_usd_micros: self.spent.cost_usd_micros(),
+        }));
+    }
+}
+
+impl Drop for StageProgress {
+    /// The last state of a stage is always reported, also when the stage ends early.
+    fn drop(&mut self) {
+        if self.reported.is_none_or(|(_, done)| done != self.done) {
+            self.report();
+        }
+    }
+}

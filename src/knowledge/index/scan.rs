@@ -1,0 +1,177 @@
+//! Compares the files of a workspace with the index. Blocking.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use tokio_util::sync::CancellationToken;
+
+use super::text::{MAX_FILE_BYTES, Unsuitable, decode, is_secret_path};
+use crate::knowledge::graph::language_of_path;
+use crate::knowledge::store::KnownFile;
+use crate::knowledge::traits::{FileEntry, FileSource};
+use crate::knowledge::types::{DocId, DocumentStatus, FileRefusal, KnowledgeError, Level, hash128};
+
+/// Files of one workspace at most.
+const MAX_FILES: usize = 200_000;
+
+/// What a scan found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    /// Files to read: new, changed, failed before, or indexed at a lower level.
+    pub to_read: Vec<FileEntry>,
+    /// Documents whose file is as it was.
+    pub unchanged: u64,
+    /// Documents whose file is gone or not allowed any more.
+    pub gone: Vec<DocId>,
+    /// Files that are not read: too large or secret.
+    pub skipped: u64,
+    /// Size of the files to read.
+    pub bytes: u64,
+}
+
+/// Lists the files and compares time and size. A file with the same time and size is not read.
+///
+/// # Errors
+/// The files could not be listed, or the job was cancelled. Then no document is gone.
+pub(super) fn scan(
+    files: &dyn FileSource,
+    paths: &[String],
+    known: &[KnownFile],
+    level: Level,
+    cancel: &CancellationToken,
+) -> Result<Scan, KnowledgeError> {
+    let known: HashMap<&str, &KnownFile> = known.iter().map(|file| (file.path.as_str(), file)).collect();
+    let mut found = Scan::default();
+    let mut seen: HashSet<String> = HashSet::new();
+    let mut is_cut = false;
+    files.walk(paths, &mut |entry| {
+        if cancel.is_cancelled() {
+            return ControlFlow::Break(());
+        }
+        if seen.len() >= MAX_FILES {
+            is_cut = true;
+            return ControlFlow::Break(());
+        }
+        if entry.bytes > MAX_FILE_BYTES || is_secret_path(&entry.path) {
+            found.skipped += 1;
+            return ControlFlow::Continue(());
+        }
+        // A walk of overlapping paths may report a file twice.
+        if !seen.insert(entry.path.clone()) {
+            return ControlFlow::Continue(());
+        }
+        let is_current = known.get(entry.path.as_str()).is_some_and(|file| {
+            file.modified_ns == entry.modified_ns
+                && file.bytes == entry.bytes
+                && file.status != DocumentStatus::Failed
+                && file.level >= level.min(Level::Structure)
+        });
+        if is_current {
+            found.unchanged += 1;
+        } else {
+            found.bytes += entry.bytes;
+            found.to_read.push(entry);
+        }
+        ControlFlow::Continue(())
+    })?;
+    if cancel.is_cancelled() {
+        return Err(KnowledgeError::cancelled());
+    }
+    found.to_read.sort_by(|one, other| one.path.cmp(&other.path));
+    if !is_cut {
+        let mut gone: Vec<&KnownFile> = known
+            .values()
+            .filter(|file| is_below(&file.path, paths) && !seen.contains(&file.path))
+            .copied()
+            .collect();
+        gone.sort_by(|one, other| one.path.cmp(&other.path));
+        found.gone = gone.into_iter().map(|file| file.id.clone()).collect();
+    }
+    Ok(found)
+}
+
+/// Whether a path is one of these or below one of them; none means all.
+fn is_below(path: &str, paths: &[String]) -> bool {
+    paths.is_empty()
+        || paths.iter().any(|above| {
+            let above = above.trim_start_matches("./").trim_end_matches('/');
+            matches!(above, "" | ".")
+                || path == above
+                || path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
+        })
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub(super) enum ReadFile {
+    /// Text with its hash.
+    Text { text: String, hash: String },
+    /// Its content is what the index has.
+    Unchanged(DocId),
+    /// Not to be indexed.
+    Skipped,
+    /// It cannot be read: the reason.
+    Failed(String),
+}
+
+/// Reads a file and compares its hash.
+pub(super) fn read_file(
+    files: &dyn FileSource,
+    entry: &FileEntry,
+    known: Option<&KnownFile>,
+    level: Level,
+) -> ReadFile {
+    let bytes = match files.read(&entry.path, MAX_FILE_BYTES) {
+        Ok(bytes) => bytes,
+        Err(FileRefusal::Unreadable(reason)) => return ReadFile::Failed(reason),
+        Err(FileRefusal::Gone | FileRefusal::TooLarge | FileRefusal::Secret | FileRefusal::Outside) => {
+            return ReadFile::Skipped;
+        }
+    };
+    let hash = hash128(&[&bytes]);
+    let is_current = known.is_some_and(|file| {
+        file.hash == hash
+            && file.status != DocumentStatus::Failed
+            && file.level >= level.min(Level::Structure)
+    });
+    if let (Some(file), true) = (known, is_current) {
+        return ReadFile::Unchanged(file.id.clone());
+    }
+    match decode(bytes) {
+        Ok(text) => ReadFile::Text { text, hash },
+        Err(Unsuitable::Binary | Unsuitable::Secret) => ReadFile::Skipped,
+    }
+}
+
+/// Whether the scan can tell without reading that a file is no text, for estimates.
+pub(super) fn is_probably_text(path: &str) -> bool {
+    const BINARY_EXTENSIONS: &[&str] = &[
+        "png", "jpg", "jpeg", "gif", "webp", "ico", "pdf", "zip", "gz", "xz", "zst", "tar", "db", "sqlite",
+        "woff", "woff2", "ttf", "otf", "mp3", "mp4", "wasm", "so", "a", "o", "class", "jar", "exe", "dll",
+        "bin",
+    ];
+    if language_of_path(path).is_some() {
+        return true;
+    }
+    let extension = path.rsplit_once('.').map(|(_, extension)| extension.to_lowercase());
+    extension.is_none_or(|extension| !BINARY_EXTENSIONS.contains(&extension.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_a_scan_cover_folders_and_files() {
+        let below = |path: &str, paths: &[&str]| {
+            is_below(path, &paths.iter().map(|p| (*p).into()).collect::<Vec<_>>())
+        };
+        assert!(
+            below("a/b.rs", &[])
+                && below("a/b.rs", &["a/"])
+                && below("a/b.rs", &["./a"])
+                && below("a/b.rs", &["."])
+        );
+        assert!(below("a/b.rs", &["x", "a/b.rs"]) && !below("ab/c.rs", &["a"]));
+    }
+}

@@ -1,0 +1,199 @@
+//! Reads all documents of a job with a model, within its budget, and summarises what became too long.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use tokio::sync::{Mutex, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::SemanticSettings;
+use super::extract::extract;
+use super::summarize::summarize;
+use crate::knowledge::index::estimate::Budget;
+use crate::knowledge::index::progress::{Spent, StageProgress};
+use crate::knowledge::store::KnowledgeStore;
+use crate::knowledge::traits::{Completion, JobSink, LanguageModel, ModelCall};
+use crate::knowledge::types::{DocId, DocumentStatus, ErrorKind, JobStage, KnowledgeError};
+use crate::types::time::Clock;
+
+/// How long one call may take.
+const CALL_TIMEOUT: Duration = Duration::from_secs(240);
+/// Documents that fail one after the other until the job ends: the model is not available.
+const MAX_FAILURES_IN_A_ROW: u32 = 5;
+/// Summaries that are loaded at once.
+const SUMMARY_BATCH: u32 = 64;
+
+/// What the level works with.
+pub struct Run<'a> {
+    /// The index.
+    pub store: &'a KnowledgeStore,
+    /// The model.
+    pub model: &'a Arc<dyn LanguageModel>,
+    /// How it is used.
+    pub settings: &'a SemanticSettings,
+    /// What the job may use.
+    pub budget: Budget,
+    /// The time.
+    pub clock: &'a Arc<dyn Clock>,
+    /// Where progress goes.
+    pub sink: &'a Arc<dyn JobSink>,
+    pub(in crate::knowledge::index) spent: &'a Arc<Spent>,
+    /// Ends the run at the next call, document or summary.
+    pub cancel: &'a CancellationToken,
+    pub(in crate::knowledge::index) calls: Semaphore,
+}
+
+impl Run<'_> {
+    /// Calls the model when a place is free, unless the budget is used up.
+    pub(super) async fn call(&self, call: ModelCall) -> Result<Completion, KnowledgeError> {
+        let _place = tokio::select! {
+            place = self.calls.acquire() => place.map_err(|_| KnowledgeError::cancelled())?,
+            () = self.cancel.cancelled() => return Err(KnowledgeError::cancelled()),
+        };
+        self.check_budget()?;
+        let answer = tokio::time::timeout(CALL_TIMEOUT, self.model.complete(call, self.cancel.clone()));
+        let completion = tokio::select! {
+            answer = answer => answer.map_err(|_| KnowledgeError::new(
+                ErrorKind::Model,
+                "could not get an answer: the model took longer than 240 s; try again or use another model",
+            ))??,
+            () = self.cancel.cancelled() => return Err(KnowledgeError::cancelled()),
+        };
+        self.spent.add(completion.usage);
+        Ok(completion)
+    }
+
+    fn check_budget(&self) -> Result<(), KnowledgeError> {
+        let is_used_up = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
+        if is_used_up(self.budget.tokens, self.spent.tokens())
+            || is_used_up(self.budget.usd_micros, self.spent.cost_usd_micros())
+        {
+            return Err(KnowledgeError::new(
+                ErrorKind::BudgetExceeded,
+                format!(
+                    "could not finish: the job's budget is used up ({} tokens, {} micro-dollars); start it again with a \
+                     new budget to continue",
+                    self.spent.tokens(),
+                    self.spent.cost_usd_micros()
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Reads all documents that no model has read, then summarises. Returns the number of failed documents.
+///
+/// # Errors
+/// The budget is used up, the model is not available, the store failed, or the job was cancelled. Documents that were
+/// finished stay finished.
+pub async fn run(run: &Run<'_>) -> Result<u64, KnowledgeError> {
+    let identity = run.model.identity();
+    let documents = run
+        .store
+        .write(move |writer| {
+            writer.set_model(&identity)?;
+            writer.documents_below_semantic()
+        })
+        .await?;
+    let progress = StageProgress::begin(run.sink, run.spent, JobStage::Extracting, documents.len() as u64);
+    let progress = Mutex::new(progress);
+    let (failed, failed_in_a_row) = (&AtomicU32::new(0), &AtomicU32::new(0));
+    let shared_progress = &progress;
+    futures_util::stream::iter(documents.into_iter().map(Ok))
+        .try_for_each_concurrent(run.settings.parallel_documents.max(1), |id| async move {
+            match read_document(run, id.clone()).await {
+                Ok(()) => failed_in_a_row.store(0, Ordering::Relaxed),
+                Err(error) if error.kind == ErrorKind::Model => {
+                    failed.fetch_add(1, Ordering::Relaxed);
+                    set_status(run, &id, DocumentStatus::Failed, Some(error.message.clone())).await?;
+                    if failed_in_a_row.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_FAILURES_IN_A_ROW {
+                        return Err(error);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+            shared_progress.lock().await.advance(1);
+            Ok(())
+        })
+        .await?;
+    drop(progress);
+    summaries(run).await?;
+    Ok(u64::from(failed.load(Ordering::Relaxed)))
+}
+
+async fn set_status(
+    run: &Run<'_>,
+    id: &DocId,
+    status: DocumentStatus,
+    error: Option<String>,
+) -> Result<(), KnowledgeError> {
+    let (id, now_ms) = (id.clone(), run.clock.now().0);
+    run.store.write(move |writer| writer.set_status(&id, status, error.as_deref(), now_ms)).await
+}
+
+/// Reads one document. Half-done, it stays in the state processing, and the next job continues with the cached answers.
+async fn read_document(run: &Run<'_>, id: DocId) -> Result<(), KnowledgeError> {
+    if run.cancel.is_cancelled() {
+        return Err(KnowledgeError::cancelled());
+    }
+    set_status(run, &id, DocumentStatus::Processing, None).await?;
+    let of = id.clone();
+    let chunks = run.store.write(move |writer| writer.document_chunks(&of)).await?;
+    let (entities, relations) = extract(run, &chunks).await?;
+    if run.cancel.is_cancelled() {
+        return Err(KnowledgeError::cancelled());
+    }
+    let now_ms = run.clock.now().0;
+    let stored =
+        run.store.write(move |writer| writer.store_extraction(&id, &entities, &relations, now_ms)).await;
+    match stored {
+        // The document was deleted or replaced meanwhile.
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+/// Summarises until nothing is due. A summary that fails stays due, and the joined descriptions serve meanwhile.
+async fn summaries(run: &Run<'_>) -> Result<(), KnowledgeError> {
+    let mut progress = StageProgress::begin(run.sink, run.spent, JobStage::Summarizing, 0);
+    let mut tried: HashSet<(bool, String)> = HashSet::new();
+    loop {
+        // Failed ones stay due and come first again.
+        let limit = SUMMARY_BATCH + u32::try_from(tried.len()).unwrap_or(u32::MAX / 2);
+        let pending = run.store.write(move |writer| writer.pending_summaries(limit)).await?;
+        let pending: Vec<_> = pending
+            .into_iter()
+            .filter(|summary| tried.insert((summary.is_relation, summary.name.clone())))
+            .collect();
+        if pending.is_empty() {
+            return Ok(());
+        }
+        progress.set_total(tried.len() as u64);
+        let done: u64 = futures_util::stream::iter(pending)
+            .map(|summary| async move {
+                if run.cancel.is_cancelled() {
+                    return Err(KnowledgeError::cancelled());
+                }
+                match summarize(run, &summary.name, &summary.descriptions).await {
+                    Ok(text) if !text.is_empty() => {
+                        let identity = run.model.identity();
+                        run.store.write(move |writer| writer.put_summary(&summary, &identity, &text)).await?;
+                    }
+                    Ok(_) => {}
+                    Err(error) if error.kind == ErrorKind::Model => {
+                        tracing::warn!(error = %error.message, "a summary failed");
+                    }
+                    Err(error) => return Err(error),
+                }
+                Ok(1)
+            })
+            .buffer_unordered(run.settings.concurrency.max(1))
+            .try_fold(0, |sum, one: u64| async move { Ok(sum + one) })
+            .await?;
+        progress.advance(done);
+    }
+}

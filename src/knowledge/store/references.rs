@@ -1,0 +1,315 @@
+//! Symbols and references: resolves mentions of a name to the symbol that they mean.
+//!
+//! The result depends on the stored symbols and references alone, not on the order in which they came: whenever a symbol
+//! or a reference of a name appears or goes, all references of this name are resolved again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::{Connection, params};
+
+use super::relations::{RelationContribution, Touched, contribute_relation};
+use super::schema::origin;
+use super::writer::{DocumentContent, ReferenceKind, Writer, raise_generation};
+use crate::knowledge::types::KnowledgeError;
+
+/// Names that one transaction resolves.
+const BATCH: u32 = 500;
+
+/// Stores what a document defines and mentions.
+pub(super) fn insert(
+    connection: &Connection,
+    chunks: &[i64],
+    content: &DocumentContent,
+) -> Result<(), KnowledgeError> {
+    let language =
+        |chunk: usize| content.chunks.get(chunk).and_then(|chunk| chunk.language.as_deref()).unwrap_or("");
+    for symbol in &content.symbols {
+        let Some(chunk) = chunks.get(symbol.chunk) else { continue };
+        connection
+            .prepare_cached(
+                "insert into kn_symbol (chunk_id, entity, name, parent, lang) values (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute(params![chunk, symbol.entity, symbol.name, symbol.parent, language(symbol.chunk)])?;
+        mark(connection, &symbol.name)?;
+    }
+    for reference in &content.references {
+        let Some(chunk) = chunks.get(reference.chunk) else { continue };
+        connection
+            .prepare_cached(
+                "insert into kn_reference (chunk_id, source, kind, name, qualifier, lang) \
+                 values (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![
+                chunk,
+                reference.source,
+                reference.kind.as_str(),
+                reference.name,
+                reference.qualifier,
+                language(reference.chunk)
+            ])?;
+        mark(connection, &reference.name)?;
+    }
+    Ok(())
+}
+
+fn mark(connection: &Connection, name: &str) -> Result<(), KnowledgeError> {
+    connection.prepare_cached("insert or ignore into kn_unresolved (name) values (?1)")?.execute([name])?;
+    Ok(())
+}
+
+/// Removes what a chunk defines and mentions.
+pub(super) fn remove(connection: &Connection, chunk: i64) -> Result<(), KnowledgeError> {
+    connection
+        .prepare_cached(
+            "insert or ignore into kn_unresolved (name) select name from kn_symbol where chunk_id = ?1",
+        )?
+        .execute([chunk])?;
+    connection.prepare_cached("delete from kn_symbol where chunk_id = ?1")?.execute([chunk])?;
+    connection.prepare_cached("delete from kn_reference where chunk_id = ?1")?.execute([chunk])?;
+    Ok(())
+}
+
+/// Resolves everything that is marked, within the caller's transaction.
+pub(super) fn resolve_all(connection: &Connection) -> Result<(), KnowledgeError> {
+    while resolve_batch(connection)? > 0 {}
+    Ok(())
+}
+
+impl Writer {
+    /// Resolves some of the marked names in one transaction. Returns how many are left.
+    ///
+    /// # Errors
+    /// The write failed.
+    pub fn resolve_references(&mut self) -> Result<u64, KnowledgeError> {
+        self.transaction(|connection| {
+            let done = resolve_batch(connection)?;
+            if done > 0 {
+                raise_generation(connection)?;
+            }
+            let left: u64 =
+                connection.query_row("select count(*) from kn_unresolved", [], |row| row.get(0))?;
+            crate::crash::point("KN.references");
+            Ok(left)
+        })
+    }
+}
+
+fn resolve_batch(connection: &Connection) -> Result<u64, KnowledgeError> {
+    let mut statement = connection.prepare_cached(
+        "delete from kn_unresolved where name in (select name from kn_unresolved order by name limit ?1) returning name",
+    )?;
+    let names: BTreeSet<String> =
+        statement.query_map([BATCH], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let mut touched = Touched::default();
+    for name in &names {
+        resolve_name(connection, name, &mut touched)?;
+    }
+    touched.settle(connection)?;
+    Ok(names.len() as u64)
+}
+
+/// A symbol with the file that defines it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Symbol {
+    entity: String,
+    parent: String,
+    path: String,
+    language: String,
+}
+
+/// A mention with the file that it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mention {
+    chunk: i64,
+    source: String,
+    kind: ReferenceKind,
+    qualifier: String,
+    path: String,
+    language: String,
+    ts: i64,
+}
+
+fn resolve_name(connection: &Connection, name: &str, touched: &mut Touched) -> Result<(), KnowledgeError> {
+    let symbols: Vec<Symbol> = connection
+        .prepare_cached(
+            "select s.entity, s.parent, coalesce(c.path, ''), s.lang from kn_symbol s join kn_chunk c on c.id = s.chunk_id \
+             where s.name = ?1 order by s.entity, s.id",
+        )?
+        .query_map([name], |row| {
+            Ok(Symbol { entity: row.get(0)?, parent: row.get(1)?, path: row.get(2)?, language: row.get(3)? })
+        })?
+        .collect::<Result<_, _>>()?;
+    // Relations of these mentions that exist now: the ends of a relation by name have one end in `symbols`, but the symbol
+    // may be gone. So every mention notes its relation.
+    let mut statement = connection.prepare_cached(
+        "select r.id, r.relation_id, r.chunk_id, r.source, r.kind, r.qualifier, coalesce(c.path, ''), r.lang, d.updated_ms \
+         from kn_reference r join kn_chunk c on c.id = r.chunk_id join kn_doc d on d.id = c.doc_id \
+         where r.name = ?1 order by r.id",
+    )?;
+    let rows = statement.query_map([name], |row| {
+        let kind: String = row.get(4)?;
+        let mention = Mention {
+            chunk: row.get(2)?,
+            source: row.get(3)?,
+            kind: ReferenceKind::from_name(&kind).unwrap_or(ReferenceKind::Call),
+            qualifier: row.get(5)?,
+            path: row.get(6)?,
+            language: row.get(7)?,
+            ts: row.get(8)?,
+        };
+        Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?, mention))
+    })?;
+    let mentions = rows.collect::<Result<Vec<_>, _>>()?;
+    for (_, relation, mention) in &mentions {
+        if let Some(relation) = relation {
+            connection
+                .prepare_cached(
+                    "delete from kn_relation_desc where relation_id = ?1 and chunk_id = ?2 and origin = ?3",
+                )?
+                .execute(params![relation, mention.chunk, origin::REFERENCE])?;
+            touched.relations.insert(*relation);
+        }
+    }
+    // One statement per chunk and pair, with the key words of all mentions.
+    let mut statements: BTreeMap<(i64, &str, &str), (BTreeSet<&str>, i64, Vec<i64>)> = BTreeMap::new();
+    for (id, relation, mention) in &mentions {
+        match resolve(name, mention, &symbols) {
+            Some(symbol) => {
+                let key = (mention.chunk, mention.source.as_str(), symbol.entity.as_str());
+                let statement =
+                    statements.entry(key).or_insert_with(|| (BTreeSet::new(), mention.ts, Vec::new()));
+                statement.0.insert(mention.kind.keyword());
+                statement.2.push(*id);
+            }
+            None if relation.is_some() => {
+                connection
+                    .prepare_cached("update kn_reference set relation_id = null where id = ?1")?
+                    .execute([id])?;
+            }
+            None => {}
+        }
+    }
+    for ((chunk, source, target), (keywords, ts, ids)) in statements {
+        let keywords = keywords.into_iter().collect::<Vec<_>>().join(",");
+        let contribution = RelationContribution {
+            chunk,
+            origin: origin::REFERENCE,
+            source,
+            target,
+            keywords: &keywords,
+            description: &keywords,
+            weight: 1.0,
+            ts,
+        };
+        let relation = contribute_relation(connection, &contribution, touched)?;
+        for id in ids {
+            connection
+                .prepare_cached(
+                    "update kn_reference set relation_id = ?2 where id = ?1 and relation_id is not ?2",
+                )?
+                .execute(params![id, relation])?;
+        }
+    }
+    Ok(())
+}
+
+/// The symbol that a mention means, or `None` if there is no single best one. A wrong relation costs more than a missing
+/// one, so ambiguous names stay unresolved.
+fn resolve<'a>(name: &str, mention: &Mention, symbols: &'a [Symbol]) -> Option<&'a Symbol> {
+    let same_language = |symbol: &&Symbol| {
+        mention.kind == ReferenceKind::Link
+            || language_family(&symbol.language) == language_family(&mention.language)
+    };
+    let is_other = |symbol: &&Symbol| symbol.entity != mention.source;
+    let single = |filter: &dyn Fn(&Symbol) -> bool| {
+        let mut found = symbols.iter().filter(same_language).filter(|symbol| filter(symbol));
+        let first = found.next()?;
+        found.all(|symbol| symbol.entity == first.entity).then_some(first).filter(is_other)
+    };
+    let in_file = |symbol: &Symbol| symbol.path == mention.path;
+    if !mention.qualifier.is_empty() {
+        let is_named = |symbol: &Symbol| {
+            symbol.parent == mention.qualifier || is_place(&symbol.path, &mention.qualifier)
+        };
+        let named = single(&|symbol| in_file(symbol) && is_named(symbol)).or_else(|| single(&is_named));
+        // A receiver may be named like a file or a type, or be any variable.
+        if named.is_some() || mention.kind != ReferenceKind::MethodCall {
+            return named;
+        }
+    }
+    if symbols.iter().filter(same_language).any(in_file) && mention.kind != ReferenceKind::Import {
+        return single(&in_file);
+    }
+    // The type of a receiver is unknown: `x.len()` must not become a call of the only `len` of the workspace.
+    if mention.kind == ReferenceKind::MethodCall && super::words::parts(name).len() < 2 {
+        return None;
+    }
+    single(&|_| true)
+}
+
+/// Whether a path's file or last folder has this name: `store` for `src/store/mod.rs` and for `src/store.rs`.
+fn is_place(path: &str, name: &str) -> bool {
+    let mut parts = path.rsplit('/');
+    let file = parts.next().unwrap_or_default();
+    let stem = file.split('.').next().unwrap_or_default();
+    stem == name || parts.next() == Some(name)
+}
+
+/// Languages that call each other's symbols by name.
+fn language_family(language: &str) -> &str {
+    match language {
+        "cpp" => "c",
+        "tsx" | "javascript" => "typescript",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symbol(entity: &str, parent: &str, path: &str) -> Symbol {
+        Symbol { entity: entity.into(), parent: parent.into(), path: path.into(), language: "rust".into() }
+    }
+
+    fn mention(kind: ReferenceKind, qualifier: &str, path: &str) -> Mention {
+        Mention {
+            chunk: 1,
+            source: "caller".into(),
+            kind,
+            qualifier: qualifier.into(),
+            path: path.into(),
+            language: "rust".into(),
+            ts: 0,
+        }
+    }
+
+    #[test]
+    fn mention_resolves_to_single_best_symbol_only() {
+        use ReferenceKind::{Call, MethodCall};
+        let symbols = [
+            symbol("A::new", "A", "src/a.rs"),
+            symbol("B::new", "B", "src/b/mod.rs"),
+            symbol("new", "", "src/c.rs"),
+        ];
+        let found = |kind, qualifier: &str, path: &str| {
+            resolve("new", &mention(kind, qualifier, path), &symbols).map(|symbol| symbol.entity.as_str())
+        };
+        assert_eq!(found(Call, "A", "src/c.rs"), Some("A::new"));
+        assert_eq!(found(Call, "b", "src/c.rs"), Some("B::new"), "by the folder of the file");
+        assert_eq!(found(Call, "Vec", "src/c.rs"), None);
+        assert_eq!(found(Call, "", "src/a.rs"), Some("A::new"), "the only one in this file");
+        assert_eq!(found(Call, "", "src/other.rs"), None, "three candidates");
+        let only = [symbol("Queue::len", "Queue", "src/q.rs")];
+        assert_eq!(resolve("len", &mention(MethodCall, "", "src/other.rs"), &only), None);
+        assert!(resolve("len", &mention(MethodCall, "", "src/q.rs"), &only).is_some());
+        let distinctive = [symbol("Queue::drain_all", "Queue", "src/q.rs")];
+        assert!(resolve("drain_all", &mention(MethodCall, "", "src/other.rs"), &distinctive).is_some());
+    }
+
+    #[test]
+    fn recursive_call_makes_no_relation() {
+        let symbols = [symbol("caller", "", "src/a.rs")];
+        assert_eq!(resolve("caller", &mention(ReferenceKind::Call, "", "src/a.rs"), &symbols), None);
+    }
+}

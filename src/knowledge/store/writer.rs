@@ -1,0 +1,211 @@
+//! The writing connection and the records that it takes.
+
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+
+use crate::knowledge::types::{Chunk, KnowledgeError};
+
+/// A statement about an entity by one chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityRecord {
+    /// Index of the chunk in the document's list.
+    pub chunk: usize,
+    /// The entity's name, normalised.
+    pub name: String,
+    /// What it is, in lower case.
+    pub entity_type: String,
+    /// What the chunk says about it.
+    pub description: String,
+}
+
+/// A statement about a relation by one chunk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RelationRecord {
+    /// Index of the chunk in the document's list.
+    pub chunk: usize,
+    /// One end.
+    pub source: String,
+    /// The other end, never equal to `source`.
+    pub target: String,
+    /// Key words, separated by commas.
+    pub keywords: String,
+    /// What the chunk says about it.
+    pub description: String,
+    /// Its weight, 1.0 unless a model said otherwise.
+    pub weight: f64,
+}
+
+/// A symbol that references can be resolved to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SymbolRecord {
+    /// Index of the chunk with its definition.
+    pub chunk: usize,
+    /// Name of its entity.
+    pub entity: String,
+    /// The name by which code refers to it, such as `submit`.
+    pub name: String,
+    /// The type or module that encloses it, such as `Registry`. Empty at the top of a file.
+    pub parent: String,
+}
+
+/// How code mentions a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReferenceKind {
+    /// `name(…)`, `Qualifier::name(…)`.
+    Call,
+    /// `receiver.name(…)`, with an unknown type of the receiver.
+    MethodCall,
+    /// A declaration that imports a name or a file.
+    Import,
+    /// A link of a Markdown document.
+    Link,
+}
+
+impl ReferenceKind {
+    /// All kinds.
+    const ALL: [Self; 4] = [Self::Call, Self::MethodCall, Self::Import, Self::Link];
+
+    /// The key word of the relations that it makes.
+    pub(super) const fn keyword(self) -> &'static str {
+        match self {
+            ReferenceKind::Call | ReferenceKind::MethodCall => "calls",
+            ReferenceKind::Import => "imports",
+            ReferenceKind::Link => "links",
+        }
+    }
+
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            ReferenceKind::Call => "call",
+            ReferenceKind::MethodCall => "method",
+            ReferenceKind::Import => "import",
+            ReferenceKind::Link => "link",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+/// A mention of a name, to be resolved to a symbol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReferenceRecord {
+    /// Index of the chunk with the mention.
+    pub chunk: usize,
+    /// The entity that mentions it: a function or the file.
+    pub source: String,
+    /// How.
+    pub kind: ReferenceKind,
+    /// The name, such as `submit`.
+    pub name: String,
+    /// The name before it, such as `Registry` in `Registry::submit`. Empty if there is none.
+    pub qualifier: String,
+}
+
+/// Everything that is stored of a document.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DocumentContent {
+    /// Its chunks in order.
+    pub chunks: Vec<Chunk>,
+    /// What its syntax says about entities.
+    pub entities: Vec<EntityRecord>,
+    /// What its syntax says about relations.
+    pub relations: Vec<RelationRecord>,
+    /// What it defines.
+    pub symbols: Vec<SymbolRecord>,
+    /// What it mentions.
+    pub references: Vec<ReferenceRecord>,
+}
+
+/// The writing connection. Its methods are in the files of the tables that they change.
+#[derive(Debug)]
+pub struct Writer {
+    connection: Connection,
+}
+
+/// Names of values in `kn_meta`.
+pub(super) mod meta {
+    /// Rises with each change of the index.
+    pub const GENERATION: &str = "generation";
+    /// The workspace's path.
+    pub const WORKSPACE: &str = "workspace";
+    /// The level of the newest job.
+    pub const LEVEL: &str = "level";
+    /// The model whose summaries are used.
+    pub const MODEL: &str = "model";
+}
+
+impl Writer {
+    pub(super) fn new(connection: Connection) -> Result<Self, KnowledgeError> {
+        Ok(Self { connection })
+    }
+
+    /// Runs a write in one transaction. An error rolls it back.
+    pub(super) fn transaction<T>(
+        &mut self,
+        write: impl FnOnce(&Connection) -> Result<T, KnowledgeError>,
+    ) -> Result<T, KnowledgeError> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let result = write(&transaction)?;
+        transaction.commit()?;
+        Ok(result)
+    }
+
+    /// The connection, for reads of the writing thread.
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Notes the workspace that this index belongs to.
+    ///
+    /// # Errors
+    /// The write failed.
+    pub fn set_workspace(&mut self, workspace: &str) -> Result<(), KnowledgeError> {
+        if meta_value(&self.connection, meta::WORKSPACE)?.as_deref() == Some(workspace) {
+            return Ok(());
+        }
+        self.transaction(|connection| set_meta(connection, meta::WORKSPACE, workspace))
+    }
+
+    /// Notes the model whose summaries are used.
+    ///
+    /// # Errors
+    /// The write failed.
+    pub fn set_model(&mut self, identity: &str) -> Result<(), KnowledgeError> {
+        self.transaction(|connection| set_meta(connection, meta::MODEL, identity))
+    }
+
+    /// Notes the level of the newest job.
+    ///
+    /// # Errors
+    /// The write failed.
+    pub fn set_level(&mut self, level: crate::knowledge::types::Level) -> Result<(), KnowledgeError> {
+        self.transaction(|connection| set_meta(connection, meta::LEVEL, level.as_str()))
+    }
+}
+
+pub(super) fn meta_value(connection: &Connection, key: &str) -> Result<Option<String>, KnowledgeError> {
+    let mut statement = connection.prepare_cached("select value from kn_meta where key = ?1")?;
+    Ok(statement.query_row([key], |row| row.get(0)).optional()?)
+}
+
+pub(super) fn set_meta(connection: &Connection, key: &str, value: &str) -> Result<(), KnowledgeError> {
+    connection
+        .prepare_cached(
+            "insert into kn_meta (key, value) values (?1, ?2) on conflict (key) do update set value = ?2",
+        )?
+        .execute([key, value])?;
+    Ok(())
+}
+
+/// The number that rises with each change of the index.
+pub(super) fn generation(connection: &Connection) -> Result<u64, KnowledgeError> {
+    Ok(meta_value(connection, meta::GENERATION)?.and_then(|value| value.parse().ok()).unwrap_or(0))
+}
+
+/// Raises the generation. Each transaction that changes what a query can find calls it once.
+pub(super) fn raise_generation(connection: &Connection) -> Result<u64, KnowledgeError> {
+    let next = generation(connection)? + 1;
+    set_meta(connection, meta::GENERATION, &next.to_string())?;
+    Ok(next)
+}
