@@ -196,6 +196,14 @@ impl<'a> Walk<'a> {
             self.prefix = None;
             self.cut(node, depth);
         }
+        if self.grammar.language.has_docstrings && depth == 1 && self.outline.symbols.is_empty() {
+            let string = if node.kind() == "string" { Some(node) } else { node.named_child(0) };
+            if let Some(string) =
+                string.filter(|string| string.kind() == "string" && self.outline.description.is_empty())
+            {
+                self.outline.description = first_paragraph(string_content(self.text_of(string)));
+            }
+        }
         let is_definition = rule.is_some_and(|rule| self.apply(rule, node, depth, prefix.as_ref()));
         // `export` and decorators enclose what they belong to: the comment above goes to the definition inside.
         let starts_inside =
@@ -332,13 +340,14 @@ impl<'a> Walk<'a> {
         let text = self.text_of(callee);
         // Only the end matters, and a chain of calls can be long.
         let line = text.rsplit('\n').next().unwrap_or(text).trim().replace("->", ".");
-        let end = match line.find(['<', '(']) {
-            // `iter.collect::<Vec<_>>`: the name is before the generic part.
-            Some(generic) if line.ends_with('>') => line[..generic].trim_end_matches("::"),
-            // `Vec::<u8>::new`, `open(path).read`: the name is after it.
-            Some(_) => line.rsplit(['>', ')', ']', '}']).next().unwrap_or_default(),
-            None => &line,
-        };
+        // `iter.collect::<Vec<_>>`: the name is before the generic part.
+        let generic = line.rfind("::<").or_else(|| {
+            let after = line.rfind(')').unwrap_or(0);
+            line[after..].find('<').map(|at| after + at)
+        });
+        let line = if line.ends_with('>') { &line[..generic.unwrap_or(line.len())] } else { &line };
+        // `Vec::<u8>::new`, `open(path).read`: the name is after it.
+        let end = line.rsplit(['>', ')', ']', '}']).next().unwrap_or_default();
         let (before, name, kind) = match (end.rfind("::"), end.rfind('.')) {
             (Some(path), dot) if dot.is_none_or(|dot| dot < path) => {
                 (&end[..path], &end[path + 2..], ReferenceKind::Call)
@@ -354,6 +363,8 @@ impl<'a> Walk<'a> {
 
     fn mention(&mut self, kind: ReferenceKind, name: &str, before: &str, at: usize) {
         let before = before.trim_end_matches(['?', '!']);
+        let is_path = before.chars().all(|c| c.is_alphanumeric() || "_$:.<>, ".contains(c));
+        let before = if is_path { before } else { "" };
         let last = last_part(before);
         let own_type = before == last && self.grammar.language.own_type.contains(&last);
         let (kind, qualifier) = if own_type {
@@ -438,8 +449,7 @@ impl<'a> Walk<'a> {
         if string.kind() != "string" {
             return None;
         }
-        let text = self.text_of(string).trim_matches(['"', '\'', 'r', 'b', 'f', 'u']);
-        let text = first_paragraph(text);
+        let text = first_paragraph(string_content(self.text_of(string)));
         (!text.is_empty()).then_some(text)
     }
 
@@ -470,6 +480,11 @@ fn clean_comment(text: &str) -> String {
     let lines: Vec<&str> =
         text.lines().map(|line| line.trim().trim_start_matches(['/', '#', '*', '!']).trim()).collect();
     first_paragraph(&lines.join("\n"))
+}
+
+/// A string without its quotes and the letters before them.
+fn string_content(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii_alphabetic()).trim_matches(['"', '\''])
 }
 
 /// The first paragraph on one line.

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::writer::{Writer, raise_generation};
+use super::writer::Writer;
 use crate::knowledge::types::{CacheKind, ChunkId, KnowledgeError};
 
 /// Answers to queries that are kept; the oldest are deleted. Each may hold a long text, and a changed index makes them
@@ -163,7 +163,6 @@ impl Writer {
                 "update kn_job set state = ?2, error = ?3, updated_ms = ?4 where id = ?1",
                 params![id, state, error, now_ms],
             )?;
-            raise_generation(connection)?;
             Ok(())
         })
     }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, params};
 
+use super::entities::resolve_alias;
 use super::relations::{RelationContribution, Touched, contribute_relation};
 use super::schema::origin;
 use super::writer::{DocumentContent, ReferenceKind, Writer, raise_generation};
@@ -162,11 +163,14 @@ fn resolve_name(connection: &Connection, name: &str, touched: &mut Touched) -> R
     let mentions = rows.collect::<Result<Vec<_>, _>>()?;
     for (_, relation, mention) in &mentions {
         if let Some(relation) = relation {
+            let source = resolve_alias(connection, &mention.source)?;
             connection
                 .prepare_cached(
-                    "delete from kn_relation_desc where relation_id = ?1 and chunk_id = ?2 and origin = ?3",
+                    "delete from kn_relation_desc where relation_id = ?1 and chunk_id = ?2 and origin in (?3, ?4) \
+                     and forward = (select r.a = (select id from kn_entity where name = ?5) from kn_relation r \
+                     where r.id = ?1)",
                 )?
-                .execute(params![relation, mention.chunk, origin::REFERENCE])?;
+                .execute(params![relation, mention.chunk, origin::REFERENCE, origin::REFERENCE_REVERSED, source])?;
             touched.relations.insert(*relation);
         }
     }
@@ -193,7 +197,7 @@ fn resolve_name(connection: &Connection, name: &str, touched: &mut Touched) -> R
         let keywords = keywords.into_iter().collect::<Vec<_>>().join(",");
         let contribution = RelationContribution {
             chunk,
-            origin: origin::REFERENCE,
+            origin: if source <= target { origin::REFERENCE } else { origin::REFERENCE_REVERSED },
             source,
             target,
             keywords: &keywords,

@@ -20,6 +20,9 @@ pub(super) mod origin {
     pub const REFERENCE: i64 = 2;
     /// A model that read the chunk.
     pub const MODEL: i64 = 3;
+    /// Like [`REFERENCE`], if the name that mentions is greater than the mentioned one: two functions of one chunk that
+    /// call each other make two statements about one relation.
+    pub const REFERENCE_REVERSED: i64 = 4;
 }
 
 const FIRST: &str = "

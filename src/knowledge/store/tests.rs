@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::*;
+use crate::knowledge::traits::QueryVector;
 use crate::knowledge::types::{
     CacheKind, Chunk, ChunkId, DocId, DocumentSource, DocumentStatus, Level, PairKey, VectorKind, hash128,
 };
