@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::languages::folder_files;
-use super::outline::{Outline, shorten};
-use crate::knowledge::store::{EntityRecord, ReferenceRecord, RelationRecord, SymbolRecord};
+use super::outline::{Mention, Outline, shorten};
+use crate::knowledge::store::words::parts;
+use crate::knowledge::store::{EntityRecord, ReferenceKind, ReferenceRecord, RelationRecord, SymbolRecord};
 
 /// Characters of an entity's name.
 const MAX_NAME_CHARS: usize = 256;
@@ -163,7 +164,11 @@ impl Builder<'_> {
     fn references(&mut self, names: &[String]) {
         let file = bounded(self.place);
         let mut seen = HashSet::new();
+        let defined: HashSet<&str> = self.outline.symbols.iter().map(|symbol| symbol.name.as_str()).collect();
         for mention in &self.outline.mentions {
+            if !defined.contains(mention.name.as_str()) && is_hopeless(mention) {
+                continue;
+            }
             let chunk = self.chunk_at(mention.at);
             let source = mention.symbol.and_then(|symbol| names.get(symbol)).unwrap_or(&file);
             if seen.insert((chunk, source, mention.kind, &mention.name, &mention.qualifier)) {
@@ -177,6 +182,12 @@ impl Builder<'_> {
             }
         }
     }
+}
+
+/// Whether a mention is never resolved to another file: the method of a value of unknown type, with a name of one word, such
+/// as `x.len()`. These are most of all calls, so they are not stored.
+fn is_hopeless(mention: &Mention) -> bool {
+    mention.kind == ReferenceKind::MethodCall && mention.qualifier.len() < 3 && parts(&mention.name).len() < 2
 }
 
 /// A name within the limits. Of a longer one the end stays, because it tells more than its begin.

@@ -184,6 +184,10 @@ impl Writer {
                 // Not processed, or another text under the caller's id: the new text replaces it.
                 delete(connection, &new.id)?;
             }
+            let same_path = new.path.as_deref().map(|path| document(connection, path)).transpose()?.flatten();
+            if let Some(other) = same_path.filter(|other| other.path == new.path) {
+                delete(connection, &other.id)?;
+            }
             let doc = insert_row(connection, new, DocumentStatus::Pending, Level::Lexical, now_ms)?;
             connection
                 .prepare_cached("insert into kn_doc_text (doc_id, text) values (?1, ?2)")?

@@ -64,10 +64,12 @@ pub(super) async fn extract(run: &Run<'_>, chunks: &[Chunk]) -> Result<DocumentR
         let answers = unit_answers(run, chunks, unit).await?;
         Ok::<_, KnowledgeError>(unit_records(chunks, unit, &answers))
     });
-    // `Run::call` limits the number of calls at the same time.
-    let found = futures_util::future::try_join_all(calls).await?;
+    // `Run::call` limits the number of calls at the same time. All run to their end, also after an error of one: their
+    // answers are paid for.
+    let found = futures_util::future::join_all(calls).await;
     let (mut entities, mut relations) = (Vec::new(), Vec::new());
-    for (unit_entities, unit_relations) in found {
+    for unit in found {
+        let (unit_entities, unit_relations) = unit?;
         entities.extend(unit_entities);
         relations.extend(unit_relations);
     }

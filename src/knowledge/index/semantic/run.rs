@@ -102,24 +102,38 @@ pub async fn run(run: &Run<'_>) -> Result<u64, KnowledgeError> {
     let progress = StageProgress::begin(run.sink, run.spent, JobStage::Extracting, documents.len() as u64);
     let progress = Mutex::new(progress);
     let (failed, failed_in_a_row) = (&AtomicU32::new(0), &AtomicU32::new(0));
-    let shared_progress = &progress;
-    futures_util::stream::iter(documents.into_iter().map(Ok))
-        .try_for_each_concurrent(run.settings.parallel_documents.max(1), |id| async move {
-            match read_document(run, id.clone()).await {
-                Ok(()) => failed_in_a_row.store(0, Ordering::Relaxed),
+    let (shared_progress, first_error) = (&progress, &Mutex::new(None));
+    futures_util::stream::iter(documents)
+        .for_each_concurrent(run.settings.parallel_documents.max(1), |id| async move {
+            // After an error the other documents finish the calls that are paid for, and no new one begins.
+            if first_error.lock().await.is_some() {
+                return;
+            }
+            let result = match read_document(run, id.clone()).await {
                 Err(error) if error.kind == ErrorKind::Model => {
                     failed.fetch_add(1, Ordering::Relaxed);
-                    set_status(run, &id, DocumentStatus::Failed, Some(error.message.clone())).await?;
-                    if failed_in_a_row.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_FAILURES_IN_A_ROW {
-                        return Err(error);
-                    }
+                    let in_a_row = failed_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
+                    let stored =
+                        set_status(run, &id, DocumentStatus::Failed, Some(error.message.clone())).await;
+                    if in_a_row >= MAX_FAILURES_IN_A_ROW { Err(error) } else { stored }
                 }
-                Err(error) => return Err(error),
+                Ok(()) => {
+                    failed_in_a_row.store(0, Ordering::Relaxed);
+                    Ok(())
+                }
+                result => result,
+            };
+            match result {
+                Ok(()) => shared_progress.lock().await.advance(1),
+                Err(error) => {
+                    first_error.lock().await.get_or_insert(error);
+                }
             }
-            shared_progress.lock().await.advance(1);
-            Ok(())
         })
-        .await?;
+        .await;
+    if let Some(error) = first_error.lock().await.take() {
+        return Err(error);
+    }
     drop(progress);
     summaries(run).await?;
     Ok(u64::from(failed.load(Ordering::Relaxed)))
