@@ -141,9 +141,9 @@ fn hostile_code_yields_an_outline_without_panic() {
             "",
             "\u{feff}",
             "}}}}",
-            &"(".repeat(20_000),
-            &"a.".repeat(10_000),
-            &"{\"[".repeat(3000),
+            &"(".repeat(2000),
+            &"a.".repeat(1000),
+            &"{\"[".repeat(300),
             "fn (((\n\u{0}",
         ] {
             drop(outline(language, text));

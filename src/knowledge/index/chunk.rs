@@ -170,7 +170,7 @@ impl Text<'_> {
         // The byte at which token `at` begins, moved to the begin of a character.
         let offset = |at: usize| {
             let byte = if at == 0 { 0 } else { self.ends.get(at - 1).copied().unwrap_or(range.end) };
-            floor_char(self.text, byte.clamp(range.start, range.end))
+            char_start(self.text, byte.clamp(range.start, range.end))
         };
         let mut windows = Vec::new();
         let mut at = first;
@@ -257,7 +257,7 @@ impl Text<'_> {
     }
 }
 
-fn floor_char(text: &str, mut at: usize) -> usize {
+fn char_start(text: &str, mut at: usize) -> usize {
     while !text.is_char_boundary(at) {
         at -= 1;
     }

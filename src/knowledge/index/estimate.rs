@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::chunk::WINDOW_TOKENS;
-use super::job::{IndexRequest, Indexer};
+use super::request::{IndexRequest, Indexer};
 use super::scan::{is_probably_text, scan};
 use super::semantic;
 use crate::knowledge::types::{ErrorKind, KnowledgeError, Level};
@@ -13,25 +13,6 @@ use crate::knowledge::types::{ErrorKind, KnowledgeError, Level};
 const BYTES_PER_TOKEN: f64 = 4.1;
 /// Tokens that a model answers to one chunk, on average.
 const ANSWER_TOKENS: u64 = 600;
-
-/// What a job may use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Budget {
-    /// Tokens, input and output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-    /// Money in micro-dollars.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usd_micros: Option<u64>,
-}
-
-impl Budget {
-    /// Whether it limits anything.
-    #[must_use]
-    pub fn is_set(&self) -> bool {
-        self.tokens.is_some() || self.usd_micros.is_some()
-    }
-}
 
 /// What a job would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,23 +3,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::chunk::ChunkSettings;
-use super::estimate::Budget;
 use super::prepare::{Prepared, file_document, prepare};
 use super::progress::{Spent, StageProgress};
+use super::request::{IndexRequest, Indexer};
 use super::scan::{ReadFile, read_file, scan};
-use super::semantic::{self, SemanticSettings};
+use super::semantic;
 use super::{embed, text};
-use crate::knowledge::store::{KnowledgeStore, KnownFile, NewDocument, WorkThread};
-use crate::knowledge::traits::{Embedder, FileEntry, FileSource, JobSink, LanguageModel};
+use crate::knowledge::store::{KnownFile, NewDocument, WorkThread};
+use crate::knowledge::traits::{FileEntry, JobSink};
 use crate::knowledge::types::{
     DocId, DocumentSource, DocumentStatus, ErrorKind, JobEvent, JobOutcome, JobStage, KnowledgeError, Level,
     hash128,
 };
-use crate::types::time::Clock;
 
 /// Bytes of files that are read before the writer takes them.
 const BATCH_BYTES: u64 = 256 * 1024;
@@ -31,41 +28,6 @@ const INSERT_BATCH: u32 = 8;
 const MAX_INSERT_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of a caller's document id or path.
 const MAX_ID_BYTES: usize = 512;
-
-/// What a job shall do. Stored with the job, so that a restart can continue it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IndexRequest {
-    /// The job's id.
-    pub id: String,
-    /// Files and folders relative to the workspace; all if empty.
-    #[serde(default)]
-    pub paths: Vec<String>,
-    /// How much is extracted.
-    #[serde(default)]
-    pub level: Level,
-    /// Limit of a job at level semantic, which is refused without one.
-    #[serde(default)]
-    pub budget: Budget,
-}
-
-/// What a job works with.
-#[derive(Clone)]
-pub struct Indexer {
-    /// The index.
-    pub store: KnowledgeStore,
-    /// The files of the workspace.
-    pub files: Arc<dyn FileSource>,
-    /// The model for level semantic.
-    pub model: Option<Arc<dyn LanguageModel>>,
-    /// The embedder, if one is configured.
-    pub embedder: Option<Arc<dyn Embedder>>,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// How texts are split.
-    pub chunks: ChunkSettings,
-    /// How the model is used.
-    pub settings: SemanticSettings,
-}
 
 /// Counters of a job's end.
 #[derive(Debug, Default)]

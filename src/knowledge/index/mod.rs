@@ -12,6 +12,7 @@ mod estimate;
 mod job;
 mod prepare;
 mod progress;
+mod request;
 mod scan;
 pub mod semantic;
 mod text;
@@ -25,6 +26,8 @@ mod tests;
 
 pub use chunk::{ChunkSettings, WINDOW_OVERLAP, WINDOW_TOKENS};
 pub use embed::embed_pending;
-pub use estimate::{Budget, Estimate, estimate};
-pub use job::{IndexRequest, Indexer, InsertDocument, InsertOutcome, insert_documents, run_job};
+pub use estimate::{Estimate, estimate};
+pub use job::{InsertDocument, InsertOutcome, insert_documents, run_job};
+pub use progress::Budget;
+pub use request::{IndexRequest, Indexer};
 pub use text::MAX_FILE_BYTES;

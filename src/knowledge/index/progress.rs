@@ -1,14 +1,35 @@
-//! Progress of a job: at most ten reports a second, and always the last of a stage.
+//! What a job may use, what it has used, and its progress: at most ten reports a second, and always the last of a stage.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
 
 use crate::knowledge::traits::{JobSink, ModelUsage};
 use crate::knowledge::types::{JobEvent, JobProgress, JobStage};
 
 /// Shortest time between two reports of one stage.
 const INTERVAL: Duration = Duration::from_millis(100);
+
+/// What a job may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Tokens, input and output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money in micro-dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_micros: Option<u64>,
+}
+
+impl Budget {
+    /// Whether it limits anything.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.tokens.is_some() || self.usd_micros.is_some()
+    }
+}
 
 /// What a job has used so far. Model calls that run at the same time share it.
 #[derive(Debug, Default)]

@@ -12,7 +12,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::chunk::ChunkSettings;
-use super::job::{IndexRequest, Indexer, run_job};
+use super::job::run_job;
+use super::request::{IndexRequest, Indexer};
 use super::semantic::SemanticSettings;
 use crate::knowledge::store::KnowledgeStore;
 use crate::knowledge::traits::{

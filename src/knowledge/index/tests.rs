@@ -54,7 +54,7 @@ async fn second_job_reads_changed_files_only() {
     workspace.files.put("src/store.rs", "fn other_name() {}\n");
     workspace.files.remove("README.md");
     assert_eq!(done(&workspace.index(Level::Structure).await), (1, 0, 1, 3, 0));
-    let hits = store.read(|reader| reader.search_chunks("open_store Title", 10)).await.unwrap();
+    let hits = store.read(|reader| reader.search_chunks("check_rows Title", 10)).await.unwrap();
     assert!(hits.is_empty());
 }
 

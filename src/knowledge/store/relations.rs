@@ -214,7 +214,9 @@ pub(super) fn rebuild_relation(
         connection.prepare_cached("delete from kn_relation where id = ?1")?.execute([id])?;
         return Ok(Some(pair));
     };
-    let (forward, ends) = (balance >= 0, ends(&names.0, &names.1));
+    // Row numbers depend on the order of documents, so names decide a tie.
+    let forward = if balance == 0 { names.0 <= names.1 } else { balance > 0 };
+    let ends = ends(&names.0, &names.1);
     let wanted = if let Some((keywords, description, weight)) = statements.custom {
         (forward, keyword_union([keywords.as_str()]), description, weight, ends, false)
     } else {

@@ -89,7 +89,7 @@ pub(super) fn dump(connection: &Connection) -> Vec<String> {
         let rows = statement
             .query_map([], |row| {
                 let values: Vec<String> = (0..columns)
-                    .map(|at| row.get_ref(at).map(|value| format!("{value:?}")))
+                    .map(|at| row.get::<_, rusqlite::types::Value>(at).map(|value| format!("{value:?}")))
                     .collect::<Result<_, _>>()?;
                 Ok(values.join(" | "))
             })
@@ -484,12 +484,15 @@ fn merged_entities_share_sources_relations_and_later_extractions() {
     assert_eq!(test.read(IndexReader::counts).entities, 2);
 }
 
-#[test]
-fn damaged_file_is_set_aside_and_an_empty_index_opens() {
+#[tokio::test]
+async fn damaged_file_is_set_aside_and_an_empty_index_opens() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/index.db");
     drop(KnowledgeStore::open(&path).unwrap());
     for damage in [&b"this is no database at all, by far not"[..], &[0_u8; 4096]] {
+        // The threads of the last handle close the file after it is dropped.
+        let wal = path.with_file_name("index.db-wal");
+        crate::knowledge::index::testing::wait_until(|| !wal.exists()).await;
         std::fs::write(&path, damage).unwrap();
         let store = KnowledgeStore::open(&path).unwrap();
         let is_fresh_file = damage.iter().all(|byte| *byte == 0);

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::calls::Run;
 use super::parse::{ParsedAnswer, ParsedEntity, ParsedRelation, parse};
 use super::prompt::{EXTRACT_POLICY, extraction_system, extraction_user, gleaning_user};
-use super::run::Run;
 use crate::knowledge::index::chunk::WINDOW_TOKENS;
 use crate::knowledge::store::{CachedAnswer, EntityRecord, RelationRecord};
 use crate::knowledge::tokens;

@@ -81,3 +81,8 @@ pub(super) fn summary_user(name: &str, descriptions: &[String]) -> String {
         descriptions.iter().map(|text| serde_json::json!({ "description": text }).to_string()).collect();
     format!("Name: {name}\nDescriptions, one per line:\n{}", lines.join("\n"))
 }
+
+/// Tokens of the system prompt, for estimates.
+pub(in crate::knowledge::index) fn prompt_tokens() -> u64 {
+    crate::knowledge::tokens::count(&extraction_system(&SemanticSettings::default())) as u64
+}

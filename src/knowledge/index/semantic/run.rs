@@ -1,89 +1,21 @@
 //! Reads all documents of a job with a model, within its budget, and summarises what became too long.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use tokio::sync::{Mutex, Semaphore};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Mutex;
 
-use super::SemanticSettings;
+use super::calls::Run;
 use super::extract::extract;
 use super::summarize::summarize;
-use crate::knowledge::index::estimate::Budget;
-use crate::knowledge::index::progress::{Spent, StageProgress};
-use crate::knowledge::store::KnowledgeStore;
-use crate::knowledge::traits::{Completion, JobSink, LanguageModel, ModelCall};
+use crate::knowledge::index::progress::StageProgress;
 use crate::knowledge::types::{DocId, DocumentStatus, ErrorKind, JobStage, KnowledgeError};
-use crate::types::time::Clock;
 
-/// How long one call may take.
-const CALL_TIMEOUT: Duration = Duration::from_secs(240);
 /// Documents that fail one after the other until the job ends: the model is not available.
 const MAX_FAILURES_IN_A_ROW: u32 = 5;
 /// Summaries that are loaded at once.
 const SUMMARY_BATCH: u32 = 64;
-
-/// What the level works with.
-pub struct Run<'a> {
-    /// The index.
-    pub store: &'a KnowledgeStore,
-    /// The model.
-    pub model: &'a Arc<dyn LanguageModel>,
-    /// How it is used.
-    pub settings: &'a SemanticSettings,
-    /// What the job may use.
-    pub budget: Budget,
-    /// The time.
-    pub clock: &'a Arc<dyn Clock>,
-    /// Where progress goes.
-    pub sink: &'a Arc<dyn JobSink>,
-    pub(in crate::knowledge::index) spent: &'a Arc<Spent>,
-    /// Ends the run at the next call, document or summary.
-    pub cancel: &'a CancellationToken,
-    pub(in crate::knowledge::index) calls: Semaphore,
-}
-
-impl Run<'_> {
-    /// Calls the model when a place is free, unless the budget is used up.
-    pub(super) async fn call(&self, call: ModelCall) -> Result<Completion, KnowledgeError> {
-        let _place = tokio::select! {
-            place = self.calls.acquire() => place.map_err(|_| KnowledgeError::cancelled())?,
-            () = self.cancel.cancelled() => return Err(KnowledgeError::cancelled()),
-        };
-        self.check_budget()?;
-        let answer = tokio::time::timeout(CALL_TIMEOUT, self.model.complete(call, self.cancel.clone()));
-        let completion = tokio::select! {
-            answer = answer => answer.map_err(|_| KnowledgeError::new(
-                ErrorKind::Model,
-                "could not get an answer: the model took longer than 240 s; try again or use another model",
-            ))??,
-            () = self.cancel.cancelled() => return Err(KnowledgeError::cancelled()),
-        };
-        self.spent.add(completion.usage);
-        Ok(completion)
-    }
-
-    fn check_budget(&self) -> Result<(), KnowledgeError> {
-        let is_used_up = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
-        if is_used_up(self.budget.tokens, self.spent.tokens())
-            || is_used_up(self.budget.usd_micros, self.spent.cost_usd_micros())
-        {
-            return Err(KnowledgeError::new(
-                ErrorKind::BudgetExceeded,
-                format!(
-                    "could not finish: the job's budget is used up ({} tokens, {} micro-dollars); start it again with a \
-                     new budget to continue",
-                    self.spent.tokens(),
-                    self.spent.cost_usd_micros()
-                ),
-            ));
-        }
-        Ok(())
-    }
-}
 
 /// Reads all documents that no model has read, then summarises. Returns the number of failed documents.
 ///

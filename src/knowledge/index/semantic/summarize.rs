@@ -1,7 +1,7 @@
 //! Summaries of descriptions that are too many: map-reduce.
 
+use super::calls::Run;
 use super::prompt::{SUMMARY_POLICY, summary_system, summary_user};
-use super::run::Run;
 use crate::knowledge::store::{CachedAnswer, MAX_JOINED_DESCRIPTIONS, MAX_JOINED_TOKENS};
 use crate::knowledge::tokens;
 use crate::knowledge::traits::{CallPurpose, ChatMessage, ModelCall};

@@ -1,0 +1,435 @@
+//! Walks a syntax tree and notes what it defines and mentions, and where it can be cut.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use tree_sitter::{Node, ParseOptions, Parser, TreeCursor};
+
+use super::imports::imported_names;
+use super::languages::{Grammar, Name, Role, Rule, grammar};
+use super::markdown;
+use super::outline::{CutPoint, MAX_NAME_BYTES, Mention, Outline, Symbol, shorten};
+use crate::knowledge::store::ReferenceKind;
+
+/// Longest parse of one file. Some texts that are no code take very long.
+const PARSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Symbols of one file at most: more are generated code or data.
+const MAX_SYMBOLS: usize = 2000;
+/// Mentions of one file at most.
+const MAX_MENTIONS: usize = 20_000;
+/// Cut points of one file at most.
+const MAX_CUTS: usize = 100_000;
+/// Characters of a description.
+const MAX_DESCRIPTION_CHARS: usize = 400;
+/// Characters of a signature.
+const MAX_SIGNATURE_CHARS: usize = 200;
+/// The outline of a text, or `None` if its language has no grammar or the text could not be parsed in time.
+#[must_use]
+pub fn outline(language: &str, text: &str) -> Option<Outline> {
+    if language == "markdown" {
+        return Some(markdown::outline(text));
+    }
+    let grammar = grammar(language)?;
+    let mut parser = Parser::new();
+    parser.set_language(&grammar.parser).ok()?;
+    let start = Instant::now();
+    let mut progress = |_: &tree_sitter::ParseState| {
+        if start.elapsed() > PARSE_TIMEOUT { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let bytes = text.as_bytes();
+    let options = ParseOptions::new().progress_callback(&mut progress);
+    let tree =
+        parser.parse_with_options(&mut |at, _| bytes.get(at..).unwrap_or_default(), None, Some(options))?;
+    let mut walk = Walk { grammar, text, outline: Outline::default(), enclosing: Vec::new(), prefix: None };
+    walk.run(tree.walk());
+    Some(walk.outline)
+}
+
+/// Comments and attributes directly above the next node.
+struct PrefixRun {
+    start: usize,
+    end_row: usize,
+    /// The first paragraph of its comments.
+    comment: String,
+    /// The first paragraph is complete.
+    is_closed: bool,
+}
+
+/// Something that encloses the current node.
+struct Enclosing {
+    depth: u32,
+    name: String,
+    /// The symbol, if it defines one.
+    symbol: Option<usize>,
+    is_function: bool,
+}
+
+struct Walk<'a> {
+    grammar: &'static Grammar,
+    text: &'a str,
+    outline: Outline,
+    enclosing: Vec<Enclosing>,
+    prefix: Option<PrefixRun>,
+}
+
+impl<'a> Walk<'a> {
+    /// Visits every node before its children, without recursion: a file may nest thousands of levels.
+    fn run(&mut self, mut cursor: TreeCursor<'_>) {
+        let mut is_first_comment = true;
+        loop {
+            let (node, depth) = (cursor.node(), cursor.depth());
+            while self.enclosing.last().is_some_and(|enclosing| enclosing.depth >= depth) {
+                self.enclosing.pop();
+            }
+            let rule = if node.is_named() { self.grammar.rule(&node) } else { None };
+            if depth > 0 && node.is_named() {
+                self.visit(node, depth, rule, &mut is_first_comment);
+            }
+            // Their children are of no interest.
+            let descends =
+                !matches!(rule.map(|rule| rule.role), Some(Role::Comment | Role::Prefix | Role::Import));
+            if descends && cursor.goto_first_child() {
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn visit(
+        &mut self,
+        node: Node<'_>,
+        depth: u32,
+        rule: Option<&'static Rule>,
+        is_first_comment: &mut bool,
+    ) {
+        let role = rule.map(|rule| rule.role);
+        if matches!(role, Some(Role::Comment | Role::Prefix)) {
+            let is_new = self.extend_prefix(node, role == Some(Role::Comment));
+            if is_new {
+                self.cut(node, depth);
+            }
+            if role == Some(Role::Comment)
+                && *is_first_comment
+                && depth == 1
+                && self.outline.symbols.is_empty()
+            {
+                // The first comment of a file describes it, unless it turns out to describe a symbol.
+                self.outline.description = clean_comment(self.text_of(node));
+                *is_first_comment = false;
+            } else if let Some(run) = &self.prefix
+                && !*is_first_comment
+                && run.start == 0
+            {
+                self.outline.description.clone_from(&run.comment);
+            }
+            return;
+        }
+        let prefix = self.prefix.take_if(|run| run.end_row + 1 >= node.start_position().row);
+        if prefix.is_none() {
+            self.prefix = None;
+            self.cut(node, depth);
+        }
+        if self.grammar.language.has_docstrings && depth == 1 && self.outline.symbols.is_empty() {
+            let string = if node.kind() == "string" { Some(node) } else { node.named_child(0) };
+            if let Some(string) =
+                string.filter(|string| string.kind() == "string" && self.outline.description.is_empty())
+            {
+                self.outline.description = first_paragraph(string_content(self.text_of(string)));
+            }
+        }
+        let is_definition = rule.is_some_and(|rule| self.apply(rule, node, depth, prefix.as_ref()));
+        // `export` and decorators enclose what they belong to: the comment above goes to the definition inside.
+        let starts_inside =
+            node.named_child(0).is_some_and(|child| child.start_position().row == node.start_position().row)
+                || node.named_child_count() > 1;
+        if !is_definition && starts_inside {
+            self.prefix = prefix.map(|run| PrefixRun { end_row: node.start_position().row, ..run });
+        }
+    }
+
+    /// Applies a rule and returns whether the node defines something.
+    fn apply(&mut self, rule: &Rule, node: Node<'_>, depth: u32, prefix: Option<&PrefixRun>) -> bool {
+        if rule.needs.is_some_and(|field| node.child_by_field_name(field).is_none()) {
+            return false;
+        }
+        match rule.role {
+            Role::Type(name) => self.define(node, depth, "type", name, None, prefix),
+            Role::Module(name) => self.define(node, depth, "module", name, None, prefix),
+            Role::Function(name, parent) => self.define(node, depth, "function", name, parent, prefix),
+            Role::FunctionValue => {
+                let value = node.child_by_field_name("value");
+                let is_function = value.is_some_and(|value| value.kind().contains("function"));
+                is_function && self.define(node, depth, "function", Name::Field("name"), None, prefix)
+            }
+            Role::Members(field) => {
+                if let Some(of) = node.child_by_field_name(field) {
+                    let name = type_name(self.text_of(of));
+                    self.enclosing.push(Enclosing { depth, name, symbol: None, is_function: false });
+                }
+                false
+            }
+            Role::Call(field) => {
+                if let Some(callee) = node.child_by_field_name(field) {
+                    self.call(callee, node.start_byte());
+                }
+                false
+            }
+            Role::MethodCall(object, method) => {
+                if let Some(method) = node.child_by_field_name(method) {
+                    let object = node.child_by_field_name(object).map(|object| self.text_of(object));
+                    let kind = if object.is_some() { ReferenceKind::MethodCall } else { ReferenceKind::Call };
+                    let name = self.text_of(method);
+                    self.mention(kind, name, object.unwrap_or_default(), node.start_byte());
+                }
+                false
+            }
+            Role::Import => {
+                for (name, qualifier) in imported_names(self.grammar.language.imports, self.text_of(node)) {
+                    self.push_mention(ReferenceKind::Import, name, qualifier, None, node.start_byte());
+                }
+                false
+            }
+            Role::Comment | Role::Prefix => false,
+        }
+    }
+
+    fn define(
+        &mut self,
+        node: Node<'_>,
+        depth: u32,
+        entity_type: &'static str,
+        name: Name,
+        parent: Option<&'static str>,
+        prefix: Option<&PrefixRun>,
+    ) -> bool {
+        let Some(full_name) = self.name_of(node, name) else { return false };
+        if self.outline.symbols.len() >= MAX_SYMBOLS {
+            return false;
+        }
+        let mut names: Vec<&str> =
+            full_name.split("::").map(str::trim).filter(|part| !part.is_empty()).collect();
+        let Some(own) = names.pop().map(|own| own.split('<').next().unwrap_or(own)) else { return false };
+        if own.len() > MAX_NAME_BYTES || own.is_empty() {
+            return false;
+        }
+        let mut scope: Vec<String> = self.enclosing.iter().map(|enclosing| enclosing.name.clone()).collect();
+        if let Some(receiver) = parent.and_then(|field| node.child_by_field_name(field)) {
+            scope.push(type_name(self.text_of(receiver)));
+        }
+        scope.extend(names.into_iter().map(type_name));
+        let signature = self.signature(node);
+        let comment = prefix.map(|run| run.comment.clone()).filter(|comment| !comment.is_empty());
+        let docstring = if self.grammar.language.has_docstrings { self.docstring(node) } else { None };
+        let symbol = self.outline.symbols.len();
+        self.outline.symbols.push(Symbol {
+            name: own.to_owned(),
+            scope,
+            entity_type,
+            description: docstring.or(comment).unwrap_or(signature),
+            start: prefix.map_or(node.start_byte(), |run| run.start),
+            end: node.end_byte(),
+            parent: self.enclosing.iter().rev().find_map(|enclosing| enclosing.symbol),
+        });
+        if prefix.is_some_and(|run| run.start == 0) && self.grammar.language.name != "rust" {
+            // The comment at the top of the file was this symbol's.
+            self.outline.description.clear();
+        }
+        self.enclosing.push(Enclosing {
+            depth,
+            name: own.to_owned(),
+            symbol: Some(symbol),
+            is_function: entity_type == "function",
+        });
+        true
+    }
+
+    fn name_of(&self, node: Node<'_>, name: Name) -> Option<String> {
+        let named = match name {
+            Name::Field(field) => node.child_by_field_name(field)?,
+            Name::Declarator => {
+                let mut inner = node.child_by_field_name("declarator")?;
+                while let Some(next) = inner.child_by_field_name("declarator").or_else(|| {
+                    // `(*name)` has its declarator in no field.
+                    inner.kind().contains("parenthesized").then(|| inner.named_child(0)).flatten()
+                }) {
+                    inner = next;
+                }
+                // `int &name()`: a reference has its declarator in no field either.
+                if inner.kind() == "reference_declarator" {
+                    inner = inner.named_child(0)?;
+                    while let Some(next) = inner.child_by_field_name("declarator") {
+                        inner = next;
+                    }
+                }
+                inner
+            }
+        };
+        let text = self.text_of(named);
+        (text.len() <= 4 * MAX_NAME_BYTES && !text.contains(['\n', '('])).then(|| text.to_owned())
+    }
+
+    /// Records a call by the text of what is called: `a::b`, `x.b`, `b`, `mod.a.b`.
+    fn call(&mut self, callee: Node<'_>, at: usize) {
+        let text = self.text_of(callee);
+        // Only the end matters, and a chain of calls can be long.
+        let line = text.rsplit('\n').next().unwrap_or(text).trim().replace("->", ".");
+        // `iter.collect::<Vec<_>>`: the name is before the generic part.
+        let generic = line.rfind("::<").or_else(|| {
+            let after = line.rfind(')').unwrap_or(0);
+            line[after..].find('<').map(|at| after + at)
+        });
+        let line = if line.ends_with('>') { &line[..generic.unwrap_or(line.len())] } else { &line };
+        // `Vec::<u8>::new`, `open(path).read`: the name is after it.
+        let end = line.rsplit(['>', ')', ']', '}']).next().unwrap_or_default();
+        let (before, name, kind) = match (end.rfind("::"), end.rfind('.')) {
+            (Some(path), dot) if dot.is_none_or(|dot| dot < path) => {
+                (&end[..path], &end[path + 2..], ReferenceKind::Call)
+            }
+            (_, Some(dot)) => (&end[..dot], &end[dot + 1..], ReferenceKind::MethodCall),
+            _ => ("", end, ReferenceKind::Call),
+        };
+        // What is before the name was cut off: its type is unknown.
+        let kind =
+            if before.is_empty() && name.len() != text.len() { ReferenceKind::MethodCall } else { kind };
+        self.mention(kind, name, before, at);
+    }
+
+    fn mention(&mut self, kind: ReferenceKind, name: &str, before: &str, at: usize) {
+        let before = before.trim_end_matches(['?', '!']);
+        let is_path = before.chars().all(|c| c.is_alphanumeric() || "_$:.<>, ".contains(c));
+        let before = if is_path { before } else { "" };
+        let last = last_part(before);
+        let own_type = before == last && self.grammar.language.own_type.contains(&last);
+        let (kind, qualifier) = if own_type {
+            // The type whose method this is.
+            let enclosing = self.enclosing.iter().rev().find(|enclosing| !enclosing.is_function);
+            (ReferenceKind::Call, enclosing.map_or(String::new(), |enclosing| enclosing.name.clone()))
+        } else if kind == ReferenceKind::MethodCall && before != last {
+            // A field of something: its name says little about its type.
+            (kind, String::new())
+        } else {
+            (kind, type_name(last))
+        };
+        let is_general = matches!(qualifier.as_str(), "crate" | "super" | "self");
+        let qualifier = if is_general { String::new() } else { qualifier };
+        let symbol = self.enclosing.iter().rev().find_map(|enclosing| enclosing.symbol);
+        self.push_mention(kind, name.to_owned(), qualifier, symbol, at);
+    }
+
+    fn push_mention(
+        &mut self,
+        kind: ReferenceKind,
+        name: String,
+        qualifier: String,
+        symbol: Option<usize>,
+        at: usize,
+    ) {
+        let is_name = !name.is_empty()
+            && name.len() <= MAX_NAME_BYTES
+            && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '$'));
+        if is_name && qualifier.len() <= MAX_NAME_BYTES && self.outline.mentions.len() < MAX_MENTIONS {
+            self.outline.mentions.push(Mention { kind, name, qualifier, symbol, at });
+        }
+    }
+
+    /// Adds a comment or attribute to the run above the next node. Returns whether it begins a run.
+    fn extend_prefix(&mut self, node: Node<'_>, is_comment: bool) -> bool {
+        let comment = if is_comment { clean_comment(self.text_of(node)) } else { String::new() };
+        let end = node.end_position();
+        // A line comment may include its newline.
+        let end_row =
+            if end.column == 0 && end.row > node.start_position().row { end.row - 1 } else { end.row };
+        match &mut self.prefix {
+            Some(run) if run.end_row + 1 >= node.start_position().row => {
+                run.end_row = end_row;
+                run.is_closed |= is_comment && comment.is_empty() && !run.comment.is_empty();
+                if !run.is_closed
+                    && run.comment.chars().count() < MAX_DESCRIPTION_CHARS
+                    && !comment.is_empty()
+                {
+                    if !run.comment.is_empty() {
+                        run.comment.push(' ');
+                    }
+                    run.comment.push_str(&comment);
+                    run.comment = shorten(&run.comment, MAX_DESCRIPTION_CHARS);
+                }
+                false
+            }
+            run => {
+                *run = Some(PrefixRun { start: node.start_byte(), end_row, comment, is_closed: false });
+                true
+            }
+        }
+    }
+
+    /// Notes that the text can be cut before this node, if it is the first one of its line.
+    fn cut(&mut self, node: Node<'_>, depth: u32) {
+        let start = node.start_byte();
+        let line = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let is_first = self.text[line..start].trim().is_empty();
+        let is_after = self.outline.cuts.last().is_none_or(|last| last.at < line);
+        if is_first && is_after && self.outline.cuts.len() < MAX_CUTS {
+            self.outline.cuts.push(CutPoint { at: line, depth: u8::try_from(depth).unwrap_or(u8::MAX) });
+        }
+    }
+
+    fn signature(&self, node: Node<'_>) -> String {
+        let end = node.child_by_field_name("body").map_or(node.end_byte(), |body| body.start_byte());
+        let text = self.text.get(node.start_byte()..end).unwrap_or_default();
+        let text = text.split(['{', ';']).next().unwrap_or(text);
+        shorten(&text.split_whitespace().collect::<Vec<_>>().join(" "), MAX_SIGNATURE_CHARS)
+    }
+
+    fn docstring(&self, node: Node<'_>) -> Option<String> {
+        let first = node.child_by_field_name("body")?.named_child(0)?;
+        let string = if first.kind() == "string" { first } else { first.named_child(0)? };
+        if string.kind() != "string" {
+            return None;
+        }
+        let text = first_paragraph(string_content(self.text_of(string)));
+        (!text.is_empty()).then_some(text)
+    }
+
+    fn text_of(&self, node: Node<'_>) -> &'a str {
+        self.text.get(node.byte_range()).unwrap_or_default()
+    }
+}
+
+/// The name of a type without references, generic arguments and path.
+fn type_name(text: &str) -> String {
+    let text = text.trim();
+    let cut =
+        text.char_indices().skip(1).find(|(_, c)| matches!(c, '<' | '[')).map_or(text.len(), |(at, _)| at);
+    let words = text[..cut].split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
+    words.filter(|word| !word.is_empty() && *word != "dyn").next_back().unwrap_or_default().to_owned()
+}
+
+/// What is after the last `::`, `.` or `->`.
+fn last_part(path: &str) -> &str {
+    let path = path.rsplit("::").next().unwrap_or(path);
+    let path = path.rsplit("->").next().unwrap_or(path);
+    path.rsplit('.').next().unwrap_or(path).trim()
+}
+
+/// The text of a comment without its signs, its first paragraph only.
+fn clean_comment(text: &str) -> String {
+    let text = text.trim().trim_start_matches("/*").trim_end_matches("*/");
+    let lines: Vec<&str> =
+        text.lines().map(|line| line.trim().trim_start_matches(['/', '#', '*', '!']).trim()).collect();
+    first_paragraph(&lines.join("\n"))
+}
+
+/// A string without its quotes and the letters before them.
+fn string_content(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii_alphabetic()).trim_matches(['"', '\''])
+}
+
+/// The first paragraph on one line.
+fn first_paragraph(text: &str) -> String {
+    let lines = text.trim().lines().map(str::trim).take_while(|line| !line.is_empty());
+    shorten(&lines.collect::<Vec<_>>().join(" "), MAX_DESCRIPTION_CHARS)
+}
