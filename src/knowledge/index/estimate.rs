@@ -1,5 +1,7 @@
 //! What a job would cost.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -70,7 +72,14 @@ pub async fn estimate(
     };
     if request.level == Level::Semantic {
         // Documents that are in the index and were not read by a model count too.
-        let stored = indexer.store.write(|writer| writer.tokens_below_semantic()).await?;
+        let unread = indexer.store.write(|writer| writer.unread_documents()).await?;
+        let is_read_again: HashSet<&str> = scan.to_read.iter().map(|entry| entry.path.as_str()).collect();
+        let stored: u64 = unread
+            .iter()
+            .filter(|document| semantic::is_requested(document, &request.paths))
+            .filter(|document| document.path.as_deref().is_none_or(|path| !is_read_again.contains(path)))
+            .map(|document| document.tokens)
+            .sum();
         let tokens = stored + (bytes as f64 / BYTES_PER_TOKEN) as u64;
         let units = tokens.div_ceil(WINDOW_TOKENS as u64);
         let calls_per_unit = 1 + u64::from(indexer.settings.max_gleaning.min(1));

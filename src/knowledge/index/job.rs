@@ -137,6 +137,7 @@ impl<'a> Job<'a> {
                 store,
                 model,
                 settings: &self.indexer.settings,
+                paths: &self.request.paths,
                 budget: self.request.budget,
                 clock: &self.indexer.clock,
                 sink: self.sink,

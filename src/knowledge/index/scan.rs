@@ -91,7 +91,7 @@ pub(super) fn scan(
 }
 
 /// Whether a path is one of these or below one of them; none means all.
-fn is_below(path: &str, paths: &[String]) -> bool {
+pub(super) fn is_below(path: &str, paths: &[String]) -> bool {
     paths.is_empty()
         || paths.iter().any(|above| {
             let above = above.trim_start_matches("./").trim_end_matches('/');

@@ -282,6 +282,24 @@ async fn estimate_names_calls_and_tokens_without_calling_the_model() {
 }
 
 #[tokio::test]
+async fn semantic_job_over_paths_reads_and_estimates_these_only() {
+    let model = ScriptedModel::answering(EXTRACTION);
+    let workspace = Workspace::with_model(&model);
+    workspace.files.put("docs/a.txt", "Alice");
+    workspace.files.put("src/b.txt", "word ".repeat(5000));
+    workspace.index(Level::Structure).await;
+    let mut narrow = request(Level::Semantic);
+    narrow.paths = vec!["docs".into()];
+    narrow.budget.tokens = Some(100_000);
+    let found = estimate(&narrow, &workspace.indexer, &workspace.cancel).await.unwrap();
+    assert_eq!(found.model_calls, 2);
+    assert!(matches!(workspace.run(&narrow).await, JobOutcome::Done { .. }));
+    assert_eq!(model.count(), 2);
+    let all = estimate(&request(Level::Semantic), &workspace.indexer, &workspace.cancel).await.unwrap();
+    assert!(all.model_calls >= 8, "{all:?}");
+}
+
+#[tokio::test]
 async fn changed_embedding_model_embeds_everything_again() {
     let mut workspace = Workspace::new();
     workspace.files.put("src/store.rs", RUST);

@@ -52,6 +52,17 @@ pub struct KnownFile {
     pub status: DocumentStatus,
 }
 
+/// A document that a model has not read yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadDocument {
+    /// Its id.
+    pub id: DocId,
+    /// Its path.
+    pub path: Option<String>,
+    /// Tokens of its chunks.
+    pub tokens: u64,
+}
+
 /// Which documents a list holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentFilter {
@@ -229,25 +240,15 @@ impl Writer {
     ///
     /// # Errors
     /// The read failed.
-    pub fn documents_below_semantic(&self) -> Result<Vec<DocId>, KnowledgeError> {
+    pub fn unread_documents(&self) -> Result<Vec<UnreadDocument>, KnowledgeError> {
         let mut statement = self.connection().prepare_cached(
-            "select key from kn_doc where level <> 'semantic' and status <> 'pending' \
-             and exists (select 1 from kn_chunk c where c.doc_id = kn_doc.id) order by key",
+            "select d.key, d.path, sum(c.tokens) from kn_doc d join kn_chunk c on c.doc_id = d.id \
+             where d.level <> 'semantic' and d.status <> 'pending' group by d.id order by d.key",
         )?;
-        let rows = statement.query_map([], |row| Ok(DocId(row.get(0)?)))?;
+        let rows = statement.query_map([], |row| {
+            Ok(UnreadDocument { id: DocId(row.get(0)?), path: row.get(1)?, tokens: row.get(2)? })
+        })?;
         Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// Tokens of the documents that a model has not read yet.
-    ///
-    /// # Errors
-    /// The read failed.
-    pub fn tokens_below_semantic(&self) -> Result<u64, KnowledgeError> {
-        let mut statement = self.connection().prepare_cached(
-            "select coalesce(sum(c.tokens), 0) from kn_chunk c join kn_doc d on d.id = c.doc_id \
-             where d.level <> 'semantic' and d.status <> 'pending'",
-        )?;
-        Ok(statement.query_row([], |row| row.get(0))?)
     }
 
     /// The chunks of a document.

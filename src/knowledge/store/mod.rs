@@ -24,7 +24,7 @@ mod writer;
 
 pub use cache::{CachedAnswer, StoredJob};
 pub use describe::{MAX_JOINED_DESCRIPTIONS, MAX_JOINED_TOKENS, summary_key};
-pub use documents::{DeleteOutcome, DocumentFilter, KnownFile, NewDocument};
+pub use documents::{DeleteOutcome, DocumentFilter, KnownFile, NewDocument, UnreadDocument};
 pub use edit::{EntityEdit, RelationEdit};
 pub use file::{delete_index, index_path};
 pub use jobs::unfinished_jobs;

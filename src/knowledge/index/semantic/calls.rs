@@ -24,6 +24,8 @@ pub struct Run<'a> {
     pub model: &'a Arc<dyn LanguageModel>,
     /// How it is used.
     pub settings: &'a SemanticSettings,
+    /// Files and folders that the job is about; all if empty.
+    pub paths: &'a [String],
     /// What the job may use.
     pub budget: Budget,
     /// The time.

@@ -17,5 +17,6 @@ mod summarize;
 
 pub use calls::Run;
 pub(super) use prompt::prompt_tokens;
+pub(super) use run::is_requested;
 pub use run::run;
 pub use settings::SemanticSettings;

@@ -10,6 +10,8 @@ use super::calls::Run;
 use super::extract::extract;
 use super::summarize::summarize;
 use crate::knowledge::index::progress::StageProgress;
+use crate::knowledge::index::scan::is_below;
+use crate::knowledge::store::UnreadDocument;
 use crate::knowledge::types::{DocId, DocumentStatus, ErrorKind, JobStage, KnowledgeError};
 
 /// Documents that fail one after the other until the job ends: the model is not available.
@@ -28,9 +30,14 @@ pub async fn run(run: &Run<'_>) -> Result<u64, KnowledgeError> {
         .store
         .write(move |writer| {
             writer.set_model(&identity)?;
-            writer.documents_below_semantic()
+            writer.unread_documents()
         })
         .await?;
+    let documents: Vec<DocId> = documents
+        .into_iter()
+        .filter(|document| is_requested(document, run.paths))
+        .map(|document| document.id)
+        .collect();
     let progress = StageProgress::begin(run.sink, run.spent, JobStage::Extracting, documents.len() as u64);
     let progress = Mutex::new(progress);
     let (failed, failed_in_a_row) = (&AtomicU32::new(0), &AtomicU32::new(0));
@@ -69,6 +76,14 @@ pub async fn run(run: &Run<'_>) -> Result<u64, KnowledgeError> {
     drop(progress);
     summaries(run).await?;
     Ok(u64::from(failed.load(Ordering::Relaxed)))
+}
+
+/// Whether a job over these paths shall read a document. One without a path is read by a job over everything.
+pub(in crate::knowledge::index) fn is_requested(document: &UnreadDocument, paths: &[String]) -> bool {
+    match document.path.as_deref() {
+        Some(path) => is_below(path, paths),
+        None => paths.is_empty(),
+    }
 }
 
 async fn set_status(
