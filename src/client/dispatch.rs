@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use super::args::{AuditCommand, Cli, Command, ConfigCommand, PermissionsCommand};
+use super::args::{AuditCommand, Cli, Command, ConfigCommand, PermissionsCommand, Thinking};
 use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
@@ -17,6 +17,8 @@ use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
 use crate::client::terminal::out::Out;
 use crate::client::ui::attach;
+use crate::client::ui::attach::Options;
+use crate::client::ui::picker::{Picked, pick};
 
 /// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the exit
 /// code. `--help` and `--version` write only to stdout.
@@ -57,28 +59,42 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     let mut out = Out::standard();
     let out = &mut out;
     match &cli.command {
-        Command::Completions { shell } => {
+        Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "agentctl", &mut script);
             return Ok(out.stream(&String::from_utf8_lossy(&script))?);
         }
-        Command::Demo { yes, keep } => return demo::demo(*yes, *keep).await,
+        Some(Command::Demo { yes, keep }) => return demo::demo(*yes, *keep).await,
         _ => {}
+    }
+    let env = |name: &str| std::env::var(name).ok();
+    let is_plain = cli.plain || env("AGENTCTL_PLAIN").is_some_and(|value| !value.is_empty());
+    out.set_plain(is_plain);
+    let options = Options { is_plain, ..Options::default() };
+    // Without a command and without a terminal there is nothing to do.
+    if cli.command.is_none() && !attach::is_full_terminal(is_plain) {
+        let _ = write!(std::io::stderr(), "{}", Cli::command().render_help());
+        return Err(Failure::silent(code::USAGE));
     }
     // The connection carries the user's answers, so no process of the same user may trace this one. If
     // the kernel refuses, there is no alternative.
     let _ = nix::sys::prctl::set_dumpable(false);
-    let env = |name: &str| std::env::var(name).ok();
     let places = Places::find(&env, cli.socket, cli.config)?;
     // The doctor reports it as a finding.
-    if !matches!(cli.command, Command::Doctor) {
+    if !matches!(cli.command, Some(Command::Doctor)) {
         places.check_named_config()?;
     }
     let reach = Connector { places, may_start: !cli.no_start, role: ClientRole::Controller };
-    match cli.command {
-        Command::Run(args) => crate::client::commands::run::run(&reach, args, out).await,
+    let Some(command) = cli.command else {
+        return conversation(&reach, cli.continued, cli.resume, options, out).await;
+    };
+    match command {
+        Command::Run(args) => crate::client::commands::run::run(&reach, args, options, out).await,
         Command::Ps(args) => ps::ps(&reach, &args, out).await,
-        Command::Attach { session, thinking } => attach::attach(&reach, &session, thinking, out).await,
+        Command::Attach { session, thinking, raw } => {
+            let options = Options { thinking, is_raw: raw, ..options };
+            attach::attach(&reach, &session, options, out).await
+        }
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
         Command::Cost(args) => cost::cost_of(&reach, &args, out).await,
         Command::Models { json, check: true } => models::check(&reach, json, out).await,
@@ -142,4 +158,30 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Rpc { method, params } => rpc::rpc(&reach, &method, params, out).await,
         Command::Completions { .. } | Command::Demo { .. } => Ok(()),
     }
+}
+
+/// A conversation in this folder: a new one, the newest one, or a chosen one.
+async fn conversation(
+    reach: &Connector,
+    is_continued: bool,
+    is_chosen: bool,
+    options: Options,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    // Thinking is one line that unfolds.
+    let options = Options { thinking: Thinking::Show, ..options };
+    if is_continued {
+        return attach::attach(reach, ".", options, out).await;
+    }
+    if is_chosen {
+        let client = reach.connect_or_start().await?;
+        match pick(&client).await? {
+            Picked::Session(session) => {
+                return attach::follow_session(reach, client, *session, options, out).await;
+            }
+            Picked::Nothing => return Ok(()),
+            Picked::New => {}
+        }
+    }
+    attach::converse(reach, attach::here()?, options, out).await
 }

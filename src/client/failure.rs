@@ -73,6 +73,20 @@ impl Failure {
         Self::new(code::INTERNAL, message)
     }
 
+    /// Fails because no model is configured: says what to do.
+    #[must_use]
+    pub fn no_model() -> Self {
+        Self::internal(
+            "no model is configured. One of these helps:\n\
+             \x20 export ANTHROPIC_API_KEY=…            for Anthropic\n\
+             \x20 export OPENAI_API_KEY=…               for OpenAI; OPENAI_BASE_URL for servers like it\n\
+             \x20 export OLLAMA_HOST=127.0.0.1:11434    for Ollama\n\
+             and name the model as `[models] main = \"PROVIDER/MODEL\"` in ~/.config/agentd/config.toml or with --model.\n\
+             A daemon that runs already does not see new variables: `agentctl daemon stop` first.\n\
+             To see it work without any of this: agentctl demo",
+        )
+    }
+
     /// Fails because no daemon answers.
     #[must_use]
     pub fn unreachable(message: impl Into<String>) -> Self {

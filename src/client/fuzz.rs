@@ -5,9 +5,12 @@ use unicode_width::UnicodeWidthStr;
 use crate::client::connection::wire;
 use crate::client::terminal::escape;
 use crate::client::terminal::style::{Line, width};
+use crate::client::ui::markdown::MarkdownStream;
 use crate::client::ui::prompt;
 use crate::client::ui::render::{Piece, Transcript};
+use crate::client::ui::request_list::{Look, RequestList};
 use crate::types::event::Event;
+use crate::types::permission::Mode;
 
 /// Escaping makes any text safe for a terminal. No output moves the cursor, reorders or hides text.
 /// Nothing is lost: the original text can be computed from the output.
@@ -48,6 +51,8 @@ pub fn screen(data: &[u8]) {
     let [columns, bytes @ ..] = data else { return };
     let columns = usize::from(*columns);
     let mut transcript = Transcript::with_input();
+    let mut markdown = MarkdownStream::default();
+    let check_lines = |lines: &[Line]| lines.iter().for_each(|line| check(&line.plain(), &['\t']));
     for line in bytes.split(|byte| *byte == b'\n') {
         let framed = [&b"{\"method\":\"session.event\",\"params\":{\"result\":"[..], line, b"}}"].concat();
         let message = wire::parse(line).into_iter().chain(wire::parse(&framed));
@@ -58,15 +63,36 @@ pub fn screen(data: &[u8]) {
             if let Event::PermissionRequested { request, .. } = &received.event {
                 let shown = prompt::question(request).into_iter().chain([prompt::keys(request)]);
                 shown.for_each(|line| check_line(&line, columns));
+                let mut list = RequestList::default();
+                list.push(request.clone());
+                let look = Look {
+                    columns,
+                    rows: 20,
+                    mode: Mode::Default,
+                    is_answerable: true,
+                    has_draft: false,
+                    can_all: false,
+                };
+                for row in list.rows(look) {
+                    check(&row.plain(), &[]);
+                    assert!(row.width() <= columns.max(4), "{row:?} is wider than {columns}");
+                }
                 for row in prompt::rows(request, columns) {
                     assert!(width(&row.plain()) <= columns.max(2), "{row:?} is wider than {columns}");
                 }
             }
             for piece in transcript.on(&received) {
                 match piece {
-                    Piece::Text(text) => check(&text, &['\n', '\t']),
+                    Piece::Text(text) => {
+                        check(&text, &['\n', '\t']);
+                        check_lines(&markdown.push(&text, columns));
+                        check_lines(&markdown.tail(columns));
+                    }
                     Piece::Line(line) => check_line(&line, columns),
-                    Piece::Break => {}
+                    Piece::Folded { shown, full } => {
+                        shown.iter().chain(&full).for_each(|line| check_line(line, columns));
+                    }
+                    Piece::Break => check_lines(&markdown.finish(columns)),
                 }
             }
         }

@@ -120,6 +120,9 @@ impl<'a> Terminal<'a> {
     }
 }
 
+/// The page that confirms a rule ignores keys for a moment; that is what is tested.
+const PAGE_IGNORES_KEYS: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Runs a command line as if it had been pasted into a shell in the home folder.
 async fn paste(daemon: &TestDaemon, line: &str) {
     let programs = std::path::Path::new(env!("CARGO_BIN_EXE_agentctl")).parent().expect("a folder");
@@ -151,12 +154,15 @@ async fn prose_typed_in_attach_does_not_answer_a_request() {
     daemon.models.push(Step::text("It is made."));
     session.submit("make it").await;
     seen.wait_for("permission.requested").await;
-    // The key hints are visible, so the keys work; the draft is visible as well.
-    terminal.shows("once").await;
+    // The last row of the list is visible, so the keys work; the draft is visible as well.
+    terminal.shows("↑↓").await;
     assert!(seen.seen_of("permission.resolved").is_empty() && !daemon.workspace().join("made").exists());
     // The program writes only changed screen cells, so from here on the output says little about the
-    // screen.
-    terminal.keys("\u{15}p\r").await;
+    // screen. Without a draft the keys are meant for the list: 3 opens the page that confirms a rule.
+    terminal.keys("\u{15}3").await;
+    terminal.shows("Writes").await;
+    tokio::time::sleep(PAGE_IGNORES_KEYS).await;
+    terminal.keys("\r").await;
     let resolved = seen.wait_for("permission.resolved").await;
     assert_eq!((&resolved["decision"], &resolved["scope"]), (&json!("allow"), &json!("project")));
     seen.turn_ends("success").await;
@@ -173,19 +179,19 @@ async fn prose_typed_in_run_does_not_answer_a_request() {
     // The undo command has to name the socket again.
     let socket = daemon.socket().display().to_string();
     let mut terminal = Terminal::start(&daemon, &["--socket", &socket, "run", "make it"]);
-    terminal.shows("one ").await;
+    terminal.shows("one").await;
     terminal.keys("please be careful, say yes").await;
-    terminal.shows("say yes").await;
     gate.open();
-    terminal.shows("▌ y once").await;
+    terminal.shows("↑↓").await;
     assert!(!daemon.workspace().join("made").exists());
-    terminal.keys("s").await;
-    terminal.shows("Enter confirms").await;
-    terminal.keys("\r").await;
-    terminal.shows("more").await;
+    terminal.keys("2").await;
+    terminal.shows("rules rm --session").await;
+    terminal.shows("↑↓").await;
     let session_undo = terminal.command_line("agentctl --socket");
-    terminal.shows("▌ y once").await;
-    terminal.keys("p\r").await;
+    terminal.keys("3").await;
+    terminal.shows("Writes").await;
+    tokio::time::sleep(PAGE_IGNORES_KEYS).await;
+    terminal.keys("\r").await;
     terminal.shows("It is made.").await;
     let folder_undo = terminal.command_line("cd '");
     let status = within("the end of the turn", || daemon.log(), terminal.child.wait()).await;

@@ -27,8 +27,7 @@ use values::{audit_head, duration, export_format, mode, scope, since, state};
 /// permission denied, 2 model error, 3 aborted, 4 internal or execution error, 5 a budget or turn
 /// limit, 6 output limit, 64 wrong use, 69 no daemon.
 #[derive(Debug, Parser)]
-#[command(name = "agentctl", version, propagate_version = true, subcommand_required = true)]
-#[command(arg_required_else_help = true)]
+#[command(name = "agentctl", version, propagate_version = true)]
 pub struct Cli {
     /// The daemon's socket [env: AGENTD_SOCKET]
     #[arg(long, global = true, value_name = "PATH")]
@@ -39,9 +38,18 @@ pub struct Cli {
     /// Fail instead of starting a daemon
     #[arg(long, global = true)]
     pub no_start: bool,
-    /// The command to run.
+    /// Lines with words instead of a screen with signs, for screen readers and logs [env: AGENTCTL_PLAIN]
+    #[arg(long, global = true)]
+    pub plain: bool,
+    /// Continue the newest session of this folder
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
+    pub continued: bool,
+    /// Choose a session to continue
+    #[arg(short, long)]
+    pub resume: bool,
+    /// The command to run; without one, a conversation in this folder begins
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 /// The commands of `agentctl`.
@@ -59,6 +67,9 @@ pub enum Command {
         /// Whether to show the model's thinking
         #[arg(long, value_enum, default_value_t)]
         thinking: Thinking,
+        /// Show Markdown as it was written
+        #[arg(long)]
+        raw: bool,
     },
     /// Print the events of a session
     Logs(LogsArgs),
@@ -534,9 +545,13 @@ pub struct RunArgs {
     /// Trust the folder's current content and print what trust activates
     #[arg(long)]
     pub trust: bool,
-    /// Send the task to the model even if it looks like a slash command or a note
+    /// Send the task to the model even if it looks like a slash command or a note, and print the answer's Markdown
+    /// as it was written
     #[arg(long)]
     pub raw: bool,
+    /// Give the task to the newest session of this folder instead of a new one
+    #[arg(short = 'c', long = "continue", conflicts_with_all = ["background", "title", "agent", "coordinator", "simple", "work_dir", "binary_feedback"])]
+    pub continued: bool,
 }
 
 /// Arguments of `ps`.

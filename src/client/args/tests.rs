@@ -24,13 +24,16 @@ fn argument_values_are_validated_by_parser() {
     check("agentctl logs x --since soon", false);
     check("agentctl kill", false);
     check("agentctl kill --all", true);
-    check("agentctl", false);
+    check("agentctl", true);
+    check("agentctl -c", true);
+    check("agentctl -c -r", false);
+    check("agentctl run -c --background hello", false);
     check("agentctl ps --socket /s --no-start", true);
 }
 
 #[test]
 fn max_usd_is_parsed_to_micros() {
-    let Ok(Cli { command: Command::Run(run), .. }) = parse("agentctl run --max-usd 0.25 hello") else {
+    let Ok(Cli { command: Some(Command::Run(run)), .. }) = parse("agentctl run --max-usd 0.25 hello") else {
         panic!("not a run");
     };
     assert_eq!(run.turn.max_usd, Some(250_000));

@@ -20,6 +20,7 @@ use crate::client::failure::{Failure, code};
 use crate::client::terminal::out::Out;
 use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::approval_prompt::Asking;
+use crate::client::ui::attach::Options;
 use crate::client::ui::summary::diff;
 
 const CASSETTE: &str = include_str!("demo/cassette.jsonl");
@@ -74,9 +75,8 @@ async fn play(reach: &Connector, scratch: &Scratch, asking: Asking, out: &mut Ou
         idempotency_key: Some(idempotency_key()),
         ..CreateParams::default()
     };
-    let ended =
-        follow(reach, client, &params, Task::new(PROMPT), asking, (Output::Text, Thinking::Hide), out)
-            .await?;
+    let shown = Options { thinking: Thinking::Hide, ..Options::default() };
+    let ended = follow(reach, client, &params, Task::new(PROMPT), asking, (Output::Text, shown), out).await?;
 
     heading(out, "What is left")?;
     let now = fs::read_to_string(scratch.work().join("greet.sh"))?;

@@ -21,7 +21,7 @@ use crate::client::failure::{Failure, code};
 use crate::client::terminal::escape;
 
 /// The client name that other clients see.
-const NAME: &str = "agentctl";
+pub(in crate::client) const NAME: &str = "agentctl";
 
 /// How long a daemon may take to answer after its start.
 const START: Duration = Duration::from_secs(10);

@@ -25,6 +25,12 @@ pub fn line(raw: &str) -> Cow<'_, str> {
     escape(raw, is_treacherous)
 }
 
+/// Text that was escaped before and decoded since, as Markdown does with `&#27;`: the names of escapes stay.
+#[must_use]
+pub fn decoded(shown: &str) -> Cow<'_, str> {
+    escape(shown, |c| !matches!(c, '\t') && is_invisible(c))
+}
+
 /// The exact text of a command or a diff, line by line, for a user who must approve it: tabs, carriage
 /// returns, unusual blanks and trailing blanks are visible.
 #[must_use]

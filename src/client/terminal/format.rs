@@ -66,7 +66,8 @@ pub fn money(micros: Option<u64>) -> String {
     match micros {
         None => "?".into(),
         Some(0) => "$0".into(),
-        Some(micros @ 1..10_000) => format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000),
+        // Rounded up, so that what costs something never looks free.
+        Some(micros @ 1..10_000) => format!("$0.{:03}", micros.div_ceil(1_000)),
         Some(micros) => format!("${}.{:02}", micros / 1_000_000, micros % 1_000_000 / 10_000),
     }
 }
@@ -109,7 +110,7 @@ mod tests {
         check(tokens(1_234), "1.2k");
         check(tokens(2_500_000), "2.5M");
         check(money(None), "?");
-        check(money(Some(3_150)), "$0.003150");
+        check(money(Some(3_150)), "$0.004");
         check(cost(None, 0), "?");
         check(cost(None, 1_500_000), "≥$1.50");
         check(cost(Some(1_500_000), 1_500_000), "$1.50");

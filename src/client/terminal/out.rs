@@ -14,6 +14,8 @@ pub struct Out {
     at_start: bool,
     /// The terminal is in raw mode: a line end needs a carriage return.
     raw: bool,
+    /// Words stand in the place of signs, for screen readers and logs.
+    plain: bool,
 }
 
 impl Out {
@@ -28,6 +30,7 @@ impl Out {
             side_colour: colours && io::stderr().is_terminal(),
             at_start: true,
             raw: false,
+            plain: false,
         }
     }
 
@@ -36,6 +39,19 @@ impl Out {
     pub fn all_on_stdout() -> Self {
         let standard = Self::standard();
         Self { side: Box::new(io::stdout()), side_colour: standard.text_colour, ..standard }
+    }
+
+    /// Sets whether words stand in the place of signs.
+    pub fn set_plain(&mut self, plain: bool) {
+        self.plain = plain;
+        if plain {
+            (self.text_colour, self.side_colour) = (false, false);
+        }
+    }
+
+    /// A line as it is printed.
+    fn shown(&self, line: &Line, colour: bool) -> String {
+        if self.plain { in_words(&line.plain()) } else { line.ansi(colour) }
     }
 
     /// Streams text; the caller has escaped it.
@@ -66,7 +82,7 @@ impl Out {
     /// The reader has closed the pipe.
     pub fn line(&mut self, line: &Line) -> io::Result<()> {
         self.fresh_line()?;
-        let shown = line.ansi(self.text_colour);
+        let shown = self.shown(line, self.text_colour);
         self.stream(&(shown + "\n"))
     }
 
@@ -85,7 +101,7 @@ impl Out {
     /// The reader has closed the pipe.
     pub fn aside(&mut self, line: &Line) -> io::Result<()> {
         self.fresh_line()?;
-        let shown = line.ansi(self.side_colour) + "\n";
+        let shown = self.shown(line, self.side_colour) + "\n";
         self.side.write_all(ends(&shown, self.raw).as_bytes())?;
         self.side.flush()
     }
@@ -129,6 +145,23 @@ impl Out {
         let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
         self.say(&harmless_json(&text))
     }
+}
+
+/// A line with words in the place of the sign that it begins with.
+fn in_words(line: &str) -> String {
+    let signs = [
+        ("› ", "you: "),
+        ("● ", "call: "),
+        ("  └ ", "  result: "),
+        ("  │ ", "  output: "),
+        ("▌ ", "request: "),
+        ("─ ", "end: "),
+        ("■ ", "end: "),
+        ("┊ ", "thought: "),
+        ("  ┊ ", "  thought: "),
+    ];
+    let found = signs.iter().find_map(|(sign, word)| Some(format!("{word}{}", line.strip_prefix(sign)?)));
+    found.unwrap_or_else(|| line.to_owned())
 }
 
 fn ends(text: &str, raw: bool) -> Cow<'_, str> {
@@ -203,6 +236,7 @@ pub(in crate::client) mod testing {
             side_colour: false,
             at_start: true,
             raw: false,
+            plain: false,
         };
         (out, text, side)
     }

@@ -23,6 +23,24 @@ pub enum Tone {
     Bad,
     /// Needs the user's attention.
     Warn,
+    /// Emphasised text.
+    Emphasis,
+    /// Code within a sentence.
+    Code,
+    /// A link, and the heading of a table.
+    Link,
+    /// A keyword of code.
+    Keyword,
+    /// A string of code.
+    Literal,
+    /// A number or constant of code.
+    Number,
+    /// The name of a function or type in code.
+    Name,
+    /// The changed words of an added line.
+    AddedWords,
+    /// The changed words of a removed line.
+    RemovedWords,
 }
 
 impl Tone {
@@ -35,7 +53,15 @@ impl Tone {
             Tone::Tool => "\x1b[34m",
             Tone::Good => "\x1b[32m",
             Tone::Bad => "\x1b[31m",
-            Tone::Warn => "\x1b[33m",
+            Tone::Warn | Tone::Number => "\x1b[33m",
+            Tone::Emphasis => "\x1b[3m",
+            Tone::Code => "\x1b[36m",
+            Tone::Link => "\x1b[4m",
+            Tone::Keyword => "\x1b[35m",
+            Tone::Literal => "\x1b[32m",
+            Tone::Name => "\x1b[34m",
+            Tone::AddedWords => "\x1b[32;7m",
+            Tone::RemovedWords => "\x1b[31;7m",
         }
     }
 }
@@ -120,6 +146,62 @@ impl Line {
             rows.push(Line::default());
         }
         rows
+    }
+
+    /// Splits the line into rows as a terminal does: at its edge, without regard to words.
+    #[must_use]
+    pub fn hard_wrap(&self, columns: usize) -> Vec<Line> {
+        let columns = columns.max(2);
+        let cells = self.cells();
+        let mut rows = Vec::new();
+        let (mut start, mut used) = (0, 0);
+        for (at, (_, _, wide)) in cells.iter().enumerate() {
+            if used + wide > columns {
+                rows.push(Self::from_cells(&cells[start..at]));
+                (start, used) = (at, 0);
+            }
+            used += wide;
+        }
+        rows.push(Self::from_cells(&cells[start..]));
+        rows
+    }
+
+    /// The line shortened to `columns`, with `…` for the missing part.
+    #[must_use]
+    pub fn cut(&self, columns: usize) -> Self {
+        let cells = self.cells();
+        if cells.iter().map(|(_, _, wide)| wide).sum::<usize>() <= columns {
+            return self.clone();
+        }
+        let mut used = 0;
+        let fits = |(_, _, wide): &&(Tone, char, usize)| {
+            used += wide;
+            used < columns
+        };
+        let kept: Vec<(Tone, char, usize)> = cells.iter().take_while(fits).copied().collect();
+        Self::from_cells(&kept).and(Tone::Dim, if columns > 0 { "…" } else { "" })
+    }
+
+    /// Number of terminal columns of the line.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.cells().iter().map(|(_, _, wide)| wide).sum()
+    }
+
+    /// The line with `right` at the right edge, or after two blanks if it is too long.
+    #[must_use]
+    pub fn with_right(self, right: &str, columns: usize) -> Self {
+        let room = columns.saturating_sub(self.width() + width(right));
+        self.and(Tone::Dim, format!("{}{right}", " ".repeat(room.max(2))))
+    }
+
+    /// The line after a lead, for rows that belong to a marked block.
+    #[must_use]
+    pub fn after(mut self, tone: Tone, lead: &str) -> Self {
+        if !lead.is_empty() {
+            self.0.insert(0, (tone, lead.to_owned()));
+        }
+        self
     }
 
     fn cells(&self) -> Vec<(Tone, char, usize)> {

@@ -12,7 +12,9 @@ use std::sync::mpsc as std_mpsc;
 use std::time::Duration;
 
 use nix::sys::termios::{FlushArg, tcflush, tcgetattr};
-use ratatui::crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event};
+use ratatui::crossterm::event::{
+    self, DisableBracketedPaste, DisableFocusChange, EnableBracketedPaste, EnableFocusChange, Event,
+};
 use ratatui::crossterm::{cursor, execute, terminal};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -72,7 +74,7 @@ impl Keys {
         // Keys from before the request are not an answer.
         while event::poll(Duration::ZERO).unwrap_or(false) && event::read().is_ok() {}
         let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
-        execute!(io::stdout(), EnableBracketedPaste)?;
+        execute!(io::stdout(), EnableBracketedPaste, EnableFocusChange)?;
         let (alive, reader) = std_mpsc::channel();
         std::thread::Builder::new().name("keys".into()).spawn(move || {
             read(&tell, &stop, &io::stdin());
@@ -179,7 +181,7 @@ fn read(tell: &mpsc::Sender<Event>, stop: &AtomicBool, terminal: &impl AsFd) {
 
 fn restore() {
     let mut stdout = io::stdout();
-    let _ = execute!(stdout, DisableBracketedPaste, cursor::Show);
+    let _ = execute!(stdout, DisableBracketedPaste, DisableFocusChange, cursor::Show);
     let _ = terminal::disable_raw_mode();
     let _ = stdout.flush();
 }

@@ -2,12 +2,17 @@
 
 pub(super) mod approval_prompt;
 pub(super) mod attach;
+pub(super) mod diff;
 pub(super) mod editor;
 pub(super) mod feedback;
 pub(super) mod keys;
+pub(super) mod markdown;
+pub(super) mod pager;
+pub(super) mod picker;
 pub(super) mod prompt;
 pub(super) mod question;
 pub(super) mod render;
+pub(super) mod request_list;
 pub(super) mod request_timing;
 pub(super) mod summary;
 pub(super) mod undo;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::api::params::ApproveParams;
 use crate::client::terminal::escape;
 use crate::client::terminal::style::{Line, Tone};
+use crate::client::ui::diff::Diff;
 use crate::client::ui::summary;
 use crate::types::permission::{Decision, Mode, RequestKind, Scope};
 use crate::types::session::PermissionRequest;
@@ -40,10 +41,11 @@ impl Answer {
     pub fn of_key(key: char) -> Option<Self> {
         match key.to_ascii_lowercase() {
             'y' => Some(Answer::Once),
-            's' => Some(Answer::Session),
-            'p' => Some(Answer::Project),
+            '1' => Some(Answer::Once),
+            '2' => Some(Answer::Session),
+            '3' => Some(Answer::Project),
             'e' => Some(Answer::Edit),
-            'n' => Some(Answer::Deny),
+            'n' | '4' => Some(Answer::Deny),
             'f' => Some(Answer::Feedback),
             'a' => Some(Answer::Abort),
             _ => None,
@@ -57,8 +59,8 @@ impl Answer {
 pub fn answer_of(request: &PermissionRequest, key: char) -> Option<Answer> {
     if request.kind == RequestKind::Plan {
         return match key.to_ascii_lowercase() {
-            'e' => Some(Answer::AcceptEdits),
-            's' | 'p' => None,
+            '2' => Some(Answer::AcceptEdits),
+            '3' => None,
             key => Answer::of_key(key),
         };
     }
@@ -159,9 +161,20 @@ pub fn question(request: &PermissionRequest) -> Vec<Line> {
         shown.extend(field("stopped at", &Value::from(what)));
     }
     if let Some(diff) = &request.diff {
-        shown.extend(summary::diff(diff));
+        let diff = Diff::parse(diff);
+        // The name of the file stands in the arguments, unless it is another file.
+        let is_named = diff.file().is_some_and(|file| names_file(request, file));
+        shown.extend(diff.lines(!is_named).into_iter().map(|line| line.after(Tone::Plain, "    ")));
     }
     shown
+}
+
+/// Whether an argument names this file.
+fn names_file(request: &PermissionRequest, file: &str) -> bool {
+    let name = |name: &str| request.input.get(name).and_then(Value::as_str);
+    let named = ["file_path", "notebook_path", "path"].into_iter().filter_map(name);
+    let file = spelled_out(&request.cwd, file);
+    named.into_iter().any(|named| spelled_out(&request.cwd, named) == file)
 }
 
 /// The files that the call would really access, if they differ from the arguments: targets of links,
@@ -238,47 +251,39 @@ pub fn rows(request: &PermissionRequest, columns: usize) -> Vec<Line> {
 /// Indentation of continuation rows.
 const INWARD: &str = "      ";
 
-/// The keys, in one line.
+/// The keys, in one line. The numbers are those of the list in `attach`.
 #[must_use]
 pub fn keys(request: &PermissionRequest) -> Line {
-    if request.kind == RequestKind::Plan {
-        let mut line = Line::new(Tone::Bold, "▌ y").and(Tone::Plain, " yes, carry it out");
-        for (key, word) in [
-            ("  e", " yes, and accept edits"),
-            ("  n", " no, keep planning"),
-            ("  f", " no, because…"),
-            ("  a", " abort the turn"),
-        ] {
-            line = line.and(Tone::Bold, key).and(Tone::Plain, word);
-        }
-        return line;
-    }
-    if request.kind == RequestKind::Sandbox {
-        let mut line = Line::new(Tone::Bold, "▌ y").and(Tone::Plain, " once outside");
-        if !request.suggestions.is_empty() {
-            line =
-                line.and(Tone::Bold, "  s").and(Tone::Plain, " outside for the session, this command only");
-        }
-        for (key, word) in [("  n", " no"), ("  f", " no, because…"), ("  a", " abort the turn")] {
-            line = line.and(Tone::Bold, key).and(Tone::Plain, word);
-        }
-        return line;
-    }
-    let mut line = Line::new(Tone::Bold, "▌ y").and(Tone::Plain, " once");
-    if let Some(grant) = request.suggestions.first() {
-        line = line
-            .and(Tone::Bold, "  s")
-            .and(Tone::Plain, " for the session")
-            .and(Tone::Bold, "  p")
-            .and(Tone::Plain, " in this folder: ")
-            .and(Tone::Tool, summary::one_line(grant, 60));
-    }
-    for (key, word) in
-        [("  n", " no"), ("  f", " no, because…"), ("  e", " edit"), ("  a", " abort the turn")]
-    {
+    let grant = request.suggestions.first();
+    let mut line = Line::new(Tone::Bold, "▌ 1");
+    let (once, further): (&str, Vec<(&str, &str)>) = match request.kind {
+        RequestKind::Plan => (" yes, carry it out", vec![("  2", " yes, and accept edits")]),
+        RequestKind::Sandbox => (
+            " once outside",
+            grant.map(|_| ("  2", " outside for the session, this command only")).into_iter().collect(),
+        ),
+        RequestKind::Tool => (
+            " once",
+            grant
+                .map(|_| [("  2", " for the session"), ("  3", " in this folder: ")])
+                .into_iter()
+                .flatten()
+                .collect(),
+        ),
+    };
+    line = line.and(Tone::Plain, once);
+    for (key, word) in further {
         line = line.and(Tone::Bold, key).and(Tone::Plain, word);
     }
-    line
+    if let (Some(grant), RequestKind::Tool) = (grant, request.kind) {
+        line = line.and(Tone::Tool, summary::one_line(grant, 60));
+    }
+    line = line.and(Tone::Bold, "  4").and(Tone::Plain, " no");
+    line = line.and(Tone::Bold, "  f").and(Tone::Plain, " no, because…");
+    if request.kind == RequestKind::Tool {
+        line = line.and(Tone::Bold, "  e").and(Tone::Plain, " edit");
+    }
+    line.and(Tone::Bold, "  a").and(Tone::Plain, " stop the turn")
 }
 
 /// The line shown instead of the keys while an answer needs confirmation; `None` if it needs none.
@@ -399,7 +404,7 @@ mod tests {
         let really = "    really: /w/proj/b.txt";
         check(&asked, &[asks, &named("a.md"), really]);
         let asked = PermissionRequest { diff: Some("+x\n".into()), ..asked };
-        check(&asked, &[asks, &named("a.md"), really, "    +x"]);
+        check(&asked, &[asks, &named("a.md"), really, "        +x"]);
     }
 
     #[test]
@@ -410,13 +415,7 @@ mod tests {
                 json!({"file_path": "a.sh", "old_string": "x", "new_string": "y "}),
                 Some("@@ -1 +1 @@\n-x\n+y \n"),
             ),
-            &[
-                "▌ May Edit do this? no rule allows it",
-                "    file_path: a.sh",
-                "    @@ -1 +1 @@",
-                "    -x",
-                "    +y⟦SP⟧",
-            ],
+            &["▌ May Edit do this? no rule allows it", "    file_path: a.sh", "      1 -x", "      1 +y⟦SP⟧"],
         );
     }
 
@@ -437,7 +436,7 @@ mod tests {
     fn suggested_grant_is_named_before_answer() {
         let request = request("Bash", json!({"command": "sh test.sh"}), None);
         let keys = keys(&request).plain();
-        assert!(keys.contains("s for the session  p in this folder: Bash(sh test.sh)"), "{keys}");
+        assert!(keys.contains("2 for the session  3 in this folder: Bash(sh test.sh)"), "{keys}");
         let params = approval(&request, Decision::Allow, Scope::Session, None);
         assert_eq!(params.grant.as_deref(), Some("Bash(sh test.sh)"));
         assert_eq!(approval(&request, Decision::Allow, Scope::Once, None).grant, None);
@@ -453,7 +452,7 @@ mod tests {
 
     #[test]
     fn command_text_cannot_imitate_prompt_lines() {
-        let command = format!("ls #{}▌ y once  n no", "x ".repeat(20));
+        let command = format!("ls #{}▌ 1 once  4 no", "x ".repeat(20));
         let request = request("Bash", json!({"command": command}), None);
         for columns in [3, 20, 26, 30, 44, 45, 46, 80] {
             let rows = rows(&request, columns);
@@ -485,12 +484,12 @@ mod tests {
         assert!(told.contains("once outside") && told.contains("for the session"), "{told}");
         assert!(!told.contains("in this folder") && !told.contains("edit"), "{told}");
         for (key, is_taken) in
-            [('y', true), ('s', true), ('n', true), ('f', true), ('p', false), ('e', false)]
+            [('y', true), ('2', true), ('n', true), ('f', true), ('3', false), ('e', false), ('s', false)]
         {
             assert_eq!(answer_of(&request, key).is_some(), is_taken, "{key}");
         }
         request.suggestions.clear();
-        assert_eq!(answer_of(&request, 's'), None);
+        assert_eq!(answer_of(&request, '2'), None);
     }
 
     #[test]
@@ -498,9 +497,9 @@ mod tests {
         let plan = request("ExitPlanMode", json!({"plan": "1. Read\n2. Write"}), None);
         let plan = PermissionRequest { kind: RequestKind::Plan, suggestions: Vec::new(), ..plan };
         check(&plan, &["▌ The model proposes this plan:", "    1. Read", "    2. Write"]);
-        assert!(keys(&plan).plain().contains("e yes, and accept edits"));
-        assert_eq!(answer_of(&plan, 'e'), Some(Answer::AcceptEdits));
-        assert_eq!(answer_of(&plan, 's'), None);
+        assert!(keys(&plan).plain().contains("2 yes, and accept edits"));
+        assert_eq!(answer_of(&plan, '2'), Some(Answer::AcceptEdits));
+        assert_eq!(answer_of(&plan, '3'), None);
         assert_eq!(approval_with_edits(&plan).mode, Some(Mode::AcceptEdits));
     }
 

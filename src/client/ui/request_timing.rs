@@ -58,11 +58,24 @@ impl RequestTiming {
         }
     }
 
+    /// Hides the request again, because the user writes something else. It appears after the next pause.
+    pub(in crate::client) fn hide(&mut self, now: Instant) {
+        self.last_key = Some(now);
+        if self.phase.is_some() {
+            (self.answerable_from, self.phase) = (None, Some(Phase::Hidden));
+        }
+    }
+
     /// Updates the phase from the time and the request at the front. Returns the new phase if it
     /// changed.
     pub(in crate::client) fn update(&mut self, front: Option<Pending>, now: Instant) -> Option<Phase> {
         if self.front != front {
-            (self.front, self.answerable_from, self.phase) = (front, None, None);
+            // A list that is open stays open with its next request; keys are ignored for a while.
+            let is_open = self.phase.is_some_and(|phase| phase != Phase::Hidden);
+            let is_next =
+                matches!((self.front, front), (Some(Pending::Permission(_)), Some(Pending::Permission(_))));
+            self.answerable_from = (is_open && is_next).then_some(now + KEYS_IGNORED);
+            (self.front, self.phase) = (front, None);
         }
         let before = self.phase;
         if front.is_some() && self.answerable_from.is_none() && self.appears_at().is_none_or(|at| at <= now) {
@@ -138,16 +151,31 @@ mod tests {
     }
 
     #[test]
-    fn next_request_waits_for_pause_after_answer() {
+    fn next_request_of_open_list_ignores_keys_for_a_while() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut timing = RequestTiming::default();
         assert_eq!(timing.update(pending(1), at(0)), Some(Phase::Shown), "no key was pressed");
         assert_eq!(timing.update(pending(1), at(600)), Some(Phase::Answerable));
         timing.key_pressed(at(700));
-        assert_eq!(timing.update(pending(2), at(800)), Some(Phase::Hidden));
-        assert_eq!(timing.update(pending(2), at(1_700)), Some(Phase::Shown));
+        assert_eq!(timing.update(pending(2), at(800)), Some(Phase::Shown), "the list stays open");
+        assert_eq!(timing.update(pending(2), at(1_399)), None, "and deaf");
+        assert_eq!(timing.update(pending(2), at(1_400)), Some(Phase::Answerable));
         assert_eq!(timing.update(None, at(1_800)), None);
-        assert_eq!(timing.update(pending(3), at(1_800)), Some(Phase::Shown));
+        timing.key_pressed(at(1_900));
+        assert_eq!(timing.update(pending(3), at(2_000)), Some(Phase::Hidden), "a new list waits for a pause");
+    }
+
+    #[test]
+    fn prose_hides_request_until_next_pause() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut timing = RequestTiming::default();
+        timing.update(pending(1), at(0));
+        assert_eq!(timing.update(pending(1), at(600)), Some(Phase::Answerable));
+        timing.hide(at(700));
+        assert_eq!(timing.update(pending(1), at(1_600)), None);
+        assert_eq!(timing.phase(), Some(Phase::Hidden));
+        assert_eq!(timing.update(pending(1), at(1_700)), Some(Phase::Shown));
     }
 }

@@ -65,18 +65,6 @@ fn diff_line(line: &str) -> String {
     if line == " " { String::new() } else { escape::exact_line(line) }
 }
 
-/// The first lines of a diff, and the number of further lines.
-#[must_use]
-pub fn cut_diff(text: &str, most: usize) -> Vec<Line> {
-    let mut shown = diff(text);
-    if shown.len() > most {
-        let more = shown.len() - most;
-        shown.truncate(most);
-        shown.push(Line::new(Tone::Dim, format!("    … {more} more lines")));
-    }
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use crate::client::ui::summary::*;
@@ -111,6 +99,5 @@ mod tests {
                 (Tone::Plain, "    ".into()),
             ]
         );
-        assert_eq!(cut_diff(text, 2).last().map(Line::plain), Some("    … 4 more lines".into()));
     }
 }

@@ -22,7 +22,7 @@ use crate::client::ui::render::{Piece, Transcript};
 use crate::client::ui::request_timing::wait_until;
 use crate::client::ui::undo;
 use crate::types::event::Event;
-use crate::types::ids::TurnId;
+use crate::types::ids::{SessionId, TurnId};
 use crate::types::permission::{Decision, Scope};
 use crate::types::question::{Choice, Question, UserAnswer};
 use crate::types::session::{PermissionRequest, SessionView};
@@ -42,6 +42,32 @@ pub(in crate::client) struct Ended {
     pub(in crate::client) code: u8,
     /// `turn.completed.result`, with the ids of session and turn.
     pub(in crate::client) result: Value,
+}
+
+/// How the turn ended, if the event is its end.
+///
+/// # Errors
+/// The event is no JSON.
+pub(in crate::client) fn ended(
+    received: &Received,
+    session: SessionId,
+    turn: TurnId,
+) -> io::Result<Option<Ended>> {
+    if received.kind != "turn.completed" {
+        return Ok(None);
+    }
+    // Parsed from the raw text: a result of a kind that is newer than this client also ends the turn.
+    let event: Value = serde_json::from_str(received.raw.get()).map_err(io::Error::other)?;
+    if event["turn_id"] != json!(turn) {
+        return Ok(None);
+    }
+    let mut result = event["result"].clone();
+    let code = code_of(result["subtype"].as_str().unwrap_or_default());
+    if let Some(members) = result.as_object_mut() {
+        members.insert("session_id".into(), json!(session));
+        members.insert("turn_id".into(), json!(turn));
+    }
+    Ok(Some(Ended { code, result }))
 }
 
 /// One turn that is being followed.
@@ -186,23 +212,11 @@ impl Watch {
                 _ => {}
             }
         }
-        if received.kind != "turn.completed" {
-            return Ok(None);
-        }
-        // Parsed from the raw text: a result of a kind that is newer than this client also ends the
-        // turn.
-        let event: Value = serde_json::from_str(received.raw.get()).map_err(io::Error::other)?;
-        if event["turn_id"] != json!(self.turn) {
-            return Ok(None);
-        }
-        let mut result = event["result"].clone();
-        let subtype = code_of(result["subtype"].as_str().unwrap_or_default());
-        let code = if subtype == code::SUCCESS && self.unanswerable > 0 { code::DENIED } else { subtype };
-        if let Some(members) = result.as_object_mut() {
-            members.insert("session_id".into(), json!(self.session.session_id));
-            members.insert("turn_id".into(), json!(self.turn));
-        }
-        Ok(Some(Ended { code, result }))
+        let ended = ended(received, self.session.session_id, self.turn)?;
+        Ok(ended.map(|ended| match ended.code {
+            code::SUCCESS if self.unanswerable > 0 => Ended { code: code::DENIED, ..ended },
+            _ => ended,
+        }))
     }
 
     fn print(&mut self, received: &Received, out: &mut Out) -> io::Result<()> {
@@ -217,6 +231,11 @@ impl Watch {
                         Piece::Text(text) => out.stream(&text)?,
                         Piece::Break => out.fresh_line()?,
                         Piece::Line(line) => out.aside(&line)?,
+                        Piece::Folded { shown, .. } => {
+                            for line in shown {
+                                out.aside(&line)?;
+                            }
+                        }
                     }
                 }
                 Ok(())
@@ -236,9 +255,6 @@ impl Watch {
     }
 
     fn requested(&mut self, request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
-        if request.diff.is_some() && self.output == Output::Text {
-            self.transcript.diff_was_shown(request.call_id);
-        }
         let Some((answer, line)) = unasked(request, self.asking) else {
             return self.asker.push(request.clone(), Instant::now(), out);
         };

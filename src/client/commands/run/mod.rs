@@ -16,19 +16,27 @@ use crate::client::connection::mcp_file::load_servers;
 use crate::client::connection::session_calls::{idempotency_key, submit_params};
 use crate::client::connection::{paths, stdin};
 use crate::client::failure::{Failure, code};
+use crate::client::resolve_id;
 use crate::client::terminal::out::Out;
 use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::approval_prompt::Asking;
+use crate::client::ui::attach;
+use crate::client::ui::attach::Options as Shown;
 use crate::client::ui::watch::{Ended, Watch};
 use crate::types::ablation::Ablation;
-use crate::types::ids::SessionId;
+use crate::types::ids::{SessionId, TurnId};
 use crate::types::session::SessionView;
 use crate::types::turn_options::TurnOptions;
 
 /// The reason for a denial when there is no terminal for an approval prompt.
 const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
 
-pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut Out) -> Result<(), Failure> {
+pub(in crate::client) async fn run(
+    reach: &Connector,
+    args: RunArgs,
+    options: Shown,
+    out: &mut Out,
+) -> Result<(), Failure> {
     refuse_unbuilt(&args)?;
     let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
     let mut params = create_params(&args)?;
@@ -49,7 +57,7 @@ pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut O
     let client = reach.connect_or_start().await?;
     let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
     if status.main_model.is_none() && args.turn.model.is_none() {
-        return Err(Failure::internal(no_model()));
+        return Err(Failure::no_model());
     }
     if args.trust {
         trust::at_once(&client, params.cwd.clone(), out).await?;
@@ -62,8 +70,13 @@ pub(in crate::client) async fn run(reach: &Connector, args: RunArgs, out: &mut O
     let asking = if interactive { Asking::Person } else { Asking::Deny(NO_TERMINAL) };
     let is_whole = args.output == Output::StreamJson;
     let thinking = args.thinking.unwrap_or(if is_whole { Thinking::Show } else { Thinking::Hide });
-    let shown = (args.output, thinking);
-    let ended = follow(reach, client, &params, task, asking, shown, out).await?;
+    let shown = Shown { thinking, is_raw: args.raw, ..options };
+    if args.continued {
+        let session = resolve_id::newest_here(&client).await?;
+        let ended = go_on(reach, client, session, task, &args, (asking, shown), out).await?;
+        return finish(&ended, args.output, out);
+    }
+    let ended = follow(reach, client, &params, task, asking, (args.output, shown), out).await?;
     finish(&ended, args.output, out)
 }
 
@@ -88,17 +101,60 @@ pub(in crate::client) async fn follow(
     params: &CreateParams,
     task: Task,
     asking: Asking,
-    (output, thinking): (Output, Thinking),
+    (output, shown): (Output, Shown),
     out: &mut Out,
 ) -> Result<Ended, Failure> {
     let session = create(&client, params).await?;
     let id = session.session_id;
-    let follow = Follow::start_with(reach, &client, id, 0, thinking.include()).await?;
+    let follow = Follow::start_with(reach, &client, id, 0, shown.thinking.include()).await?;
     let turn = submit_first(&client, id, task).await?.turn_id;
     if output == Output::Text {
-        out.note(&format!("session {}", crate::client::terminal::format::short_id(id)))?;
+        let name = match session.number {
+            0 => crate::client::terminal::format::short_id(id),
+            number => format!("#{number}"),
+        };
+        out.note(&format!("session {name}"))?;
+    }
+    watch(reach, client, follow, (session, turn), asking, (output, shown), out).await
+}
+
+/// Follows a turn: on the screen if there is a user at one, else line by line.
+async fn watch(
+    reach: &Connector,
+    client: Client,
+    follow: Follow,
+    (session, turn): (SessionView, TurnId),
+    asking: Asking,
+    (output, shown): (Output, Shown),
+    out: &mut Out,
+) -> Result<Ended, Failure> {
+    if asking == Asking::Person && output == Output::Text && attach::is_full_terminal(shown.is_plain) {
+        return attach::one_turn(reach, client, follow, (session, turn), shown).await;
     }
     Watch::new(client, follow, (session, turn), asking, output).until_ended(out).await
+}
+
+/// Submits the task to a session that exists, and follows the turn.
+async fn go_on(
+    reach: &Connector,
+    client: Client,
+    session: SessionView,
+    task: Task,
+    args: &RunArgs,
+    (asking, shown): (Asking, Shown),
+    out: &mut Out,
+) -> Result<Ended, Failure> {
+    let id = session.session_id;
+    if args.output == Output::Text {
+        let title = crate::client::terminal::escape::line(&session.title).into_owned();
+        out.note(&format!("session #{} · {title}", session.number))?;
+    }
+    let options = args.turn.options()?;
+    let params = SubmitParams { raw: task.raw, ..submit_params(id, task.input, None, options) };
+    // The subscription begins after what is known already, so that only this turn is shown.
+    let follow = Follow::start_with(reach, &client, id, session.last_seq, shown.thinking.include()).await?;
+    let turn = client.call::<SubmitReply>("session.submit", &params).await?.turn_id;
+    watch(reach, client, follow, (session, turn), asking, (args.output, shown), out).await
 }
 
 fn finish(ended: &Ended, output: Output, out: &mut Out) -> Result<(), Failure> {
@@ -182,17 +238,6 @@ async fn submit_first(client: &Client, session_id: SessionId, task: Task) -> Res
         }
         reply => Ok(reply?),
     }
-}
-
-fn no_model() -> String {
-    "no model is configured. One of these helps:\n\
-     \x20 export ANTHROPIC_API_KEY=…            for Anthropic\n\
-     \x20 export OPENAI_API_KEY=…               for OpenAI; OPENAI_BASE_URL for servers like it\n\
-     \x20 export OLLAMA_HOST=127.0.0.1:11434    for Ollama\n\
-     and name the model as `[models] main = \"PROVIDER/MODEL\"` in ~/.config/agentd/config.toml or with --model.\n\
-     A daemon that runs already does not see new variables: `agentctl daemon stop` first.\n\
-     To see it work without any of this: agentctl demo"
-        .into()
 }
 
 #[cfg(test)]

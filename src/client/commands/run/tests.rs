@@ -39,7 +39,15 @@ async fn run_task(fake: &Fake, asking: Asking, output: Output) -> (Result<Ended,
     let client = fake.reach().connect().await.expect("connected");
     let params = CreateParams { cwd: "/w".into(), ..CreateParams::default() };
     let reach = fake.reach();
-    let run = follow(&reach, client, &params, Task::new("do it"), asking, (output, Thinking::Show), &mut out);
+    let run = follow(
+        &reach,
+        client,
+        &params,
+        Task::new("do it"),
+        asking,
+        (output, Shown { thinking: Thinking::Show, ..Shown::default() }),
+        &mut out,
+    );
     (timeout(SOON, run).await.expect("in time"), text, side)
 }
 
@@ -49,8 +57,10 @@ async fn run_prints_answer_to_stdout_and_rest_to_stderr() {
         "kind": "assistant_message", "status": "completed", "first_seq": 1, "last_seq": 2, "text": "Hi there"}});
     let tool =
         json!({"type": "tool.requested", "call_id": CALL, "tool": "Read", "input": {"file_path": "a"}});
-    let fake =
-        Fake::start(answers(vec![says("Hi "), says("there"), whole, tool, completed("success")], vec![]));
+    let read = json!({"type": "tool.completed", "call_id": CALL, "tool": "Read", "status": "completed",
+        "output": "text", "duration_ms": 1});
+    let events = vec![says("Hi "), says("there"), whole, tool, read, completed("success")];
+    let fake = Fake::start(answers(events, vec![]));
     let (ended, text, side) = run_task(&fake, Asking::Deny("no"), Output::Text).await;
     assert_eq!(ended.expect("ended").code, 0);
     assert_eq!(text.text(), "Hi there\n");
@@ -121,7 +131,7 @@ async fn run_continues_without_gap_after_daemon_restart() {
         &params,
         Task::new("do it"),
         Asking::Deny("no"),
-        (Output::Text, Thinking::Hide),
+        (Output::Text, Shown::default()),
         &mut out,
     );
     let restart = async {

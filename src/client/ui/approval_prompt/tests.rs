@@ -61,15 +61,15 @@ fn single_key_answers_permission_request() {
         assert_eq!(params.feedback.as_deref(), feedback);
     };
     check("y", Decision::Allow, Scope::Once, None);
-    check("zs\n", Decision::Allow, Scope::Session, None);
-    check("p\n", Decision::Allow, Scope::Project, None);
-    check("p\u{1b}s\n", Decision::Allow, Scope::Session, None);
+    check("z2\n", Decision::Allow, Scope::Session, None);
+    check("3\n", Decision::Allow, Scope::Project, None);
+    check("3\u{1b}2\n", Decision::Allow, Scope::Session, None);
     check("n", Decision::Deny, Scope::Once, None);
     check("fuse x\u{8}ninja\n", Decision::Deny, Scope::Once, Some("use ninja"));
     check("f\n", Decision::Deny, Scope::Once, None);
     check("fno\u{1b}y", Decision::Allow, Scope::Once, None);
     assert!(matches!(press(&mut asker(), "a\n"), Outcome::Abort));
-    for unconfirmed in ["s", "p", "a", "sp", "ss", "py", "a\u{1b}\n"] {
+    for unconfirmed in ["2", "3", "a", "23", "22", "3y", "a\u{1b}\n", "s", "p"] {
         assert!(matches!(press(&mut asker(), unconfirmed), Outcome::Wait), "{unconfirmed:?}");
     }
     assert!(matches!(press(&mut asker(), "e"), Outcome::Edit));
@@ -105,7 +105,7 @@ fn request_appears_after_pause_and_keys_later() {
     asker.timing.key_pressed(start);
     let mut shown_at = |ms| {
         asker.update(start + Duration::from_millis(ms), &mut out).expect("written");
-        (side.text().contains("▌ May Bash"), side.text().contains("▌ y once"))
+        (side.text().contains("▌ May Bash"), side.text().contains("▌ 1 once"))
     };
     assert_eq!(
         [0, 999, 1_000, 1_599, 1_600].map(&mut shown_at),

@@ -1,199 +1,365 @@
 //! The loop that connects daemon, keyboard and screen.
 
-use std::io::{self, IsTerminal as _, Stdout};
-use std::time::Instant;
+use std::io::{self, Stdout};
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
+use nix::sys::signal::{Signal, raise};
 use ratatui::crossterm::event::Event as Input;
 use ratatui::crossterm::{cursor, terminal};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use crate::api::params::{AbortParams, AbortReply, AnswerReply, ApproveReply};
-use crate::client::args::Thinking;
-use crate::client::connection::client::{CallError, Client};
+use crate::api::params::{CreateParams, Include, SessionReply};
+use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::follow::{Follow, Step};
-use crate::client::connection::session_calls;
+use crate::client::connection::wire::Received;
 use crate::client::failure::{Failure, code};
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::format::short_id;
-use crate::client::terminal::out::{Out, colours_wanted};
+use crate::client::terminal::format;
+use crate::client::terminal::out::colours_wanted;
 use crate::client::ui::attach::app::{App, Effect};
-use crate::client::ui::attach::plain;
+use crate::client::ui::attach::calls::{Caller, Done};
 use crate::client::ui::attach::screen::Screen;
+use crate::client::ui::attach::shell;
 use crate::client::ui::attach::view::view;
+use crate::client::ui::editor;
 use crate::client::ui::keys::Keys;
 use crate::client::ui::request_timing::wait_until;
+use crate::client::ui::watch::{Ended, ended};
+use crate::types::event::Event;
+use crate::types::session::SessionState;
 
 /// Maximum number of events that are handled before the screen is drawn again.
 const BATCH: usize = 500;
 
-pub(in crate::client) async fn attach(
-    reach: &Connector,
-    name: &str,
-    thinking: Thinking,
-    out: &mut Out,
-) -> Result<(), Failure> {
-    let client = reach.connect_or_start().await?;
-    let session = if name == "." {
-        resolve_id::newest_here(&client).await?
-    } else {
-        resolve_id::session(&client, name).await?
-    };
-    let follow = Follow::start_with(reach, &client, session.session_id, 0, thinking.include()).await?;
-    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-        return plain::plain(client, follow, session, &mut Out::all_on_stdout()).await;
-    }
-    let short = short_id(session.session_id);
-    let title = escape::line(&session.title).into_owned();
-    out.note(&format!("session {short} · {title} · {}", escape::line(&session.cwd)))?;
-    let ended = {
-        let mut keys = Keys::take_until_signal()?;
-        let row = cursor::position().map_or(u16::MAX, |(_, row)| row);
-        let mut screen = Screen::new(io::stdout(), terminal::size()?, row, colours_wanted())?;
-        let app = App::new(session, reach.places.flags.clone());
-        let live = Live { app, client, follow, calls: JoinSet::new() };
-        let ended = live.run(&mut keys, &mut screen).await;
-        // Restoring a closed terminal fails; the reason of the exit matters more.
-        let finished = screen.finish();
-        ended.and_then(|()| Ok(finished?))
-    };
-    ended?;
-    Ok(out.note(&format!("detached; it goes on without you · agentctl attach {short}"))?)
+/// Time between two frames while events arrive. Keys are shown at once.
+const FRAME: Duration = Duration::from_millis(33);
+
+/// Time between two frames while nothing arrives, for the spinner and the seconds.
+const TICK: Duration = Duration::from_millis(250);
+const SLOW_TICK: Duration = Duration::from_secs(1);
+
+/// How the view was left.
+#[derive(Debug)]
+pub(super) enum Left {
+    /// The user left; the session goes on.
+    Detached,
+    /// The one turn that was followed has ended.
+    Ended(Ended),
 }
 
-/// Result of an effect.
-enum Done {
-    Taken,
-    Said(&'static str),
-    /// The daemon did not accept it: the text goes back into the input line.
-    Unsent(String, Failure),
-    Failed(Failure),
+/// What a conversation begins with.
+pub(super) struct Start {
+    pub(super) reach: Connector,
+    pub(super) client: Client,
+    pub(super) app: App,
+    /// `None` until the session exists.
+    pub(super) follow: Option<Follow>,
+    pub(super) include: Include,
+    /// The session that the first input creates.
+    pub(super) create: CreateParams,
+}
+
+/// Takes the terminal over until the user leaves. Returns the app as it was at the end.
+pub(super) async fn run(start: Start) -> Result<(Left, App), Failure> {
+    let keys = Keys::take_until_signal()?;
+    let row = cursor::position().map_or(u16::MAX, |(_, row)| row);
+    let mut screen = Screen::new(io::stdout(), terminal::size()?, row, colours_wanted())?;
+    let Start { reach, client, app, follow, include, create } = start;
+    let caller = Caller { client, session: app.session.session_id };
+    let mut live = Live {
+        reach,
+        caller,
+        app,
+        follow,
+        include,
+        create,
+        keys: Some(keys),
+        calls: JoinSet::new(),
+        stop_shell: None,
+        left: None,
+    };
+    let left = live.run(&mut screen).await;
+    // Restoring a closed terminal fails; the reason of the exit matters more.
+    let finished = screen.finish();
+    drop(live.keys.take());
+    let left = left?;
+    finished?;
+    Ok((left, live.app))
 }
 
 struct Live {
+    reach: Connector,
+    caller: Caller,
     app: App,
-    client: Client,
-    follow: Follow,
+    follow: Option<Follow>,
+    include: Include,
+    create: CreateParams,
+    keys: Option<Keys>,
     calls: JoinSet<Done>,
+    stop_shell: Option<oneshot::Sender<()>>,
+    left: Option<Left>,
 }
 
 impl Live {
-    async fn run(mut self, keys: &mut Keys, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
+    async fn run(&mut self, screen: &mut Screen<Stdout>) -> Result<Left, Failure> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hangup = signal(SignalKind::hangup())?;
+        self.load_commands();
+        let (mut is_dirty, mut is_urgent) = (true, true);
+        let mut drawn_at = Instant::now();
         loop {
-            self.app.update(Instant::now());
-            let next_change = self.app.next_change();
-            let (columns, rows) = screen.size();
-            let history = self.app.take_history(columns);
-            screen.render(&history, &view(&self.app, columns, rows))?;
+            let now = Instant::now();
+            self.app.set_surroundings(screen.size(), format::now());
+            self.app.update(now);
+            for effect in self.app.take_wanted() {
+                self.start(effect, screen).await?;
+            }
+            self.load_context();
+            if self.left.is_some() || is_urgent || is_dirty && now.duration_since(drawn_at) >= FRAME {
+                self.draw(screen, now)?;
+                (is_dirty, is_urgent, drawn_at) = (false, false, now);
+            }
+            if let Some(left) = self.left.take() {
+                return Ok(left);
+            }
+            let wake = self.wake(is_dirty, drawn_at);
             tokio::select! {
-                step = self.follow.next() => self.steps(step?).await?,
-                input = keys.next() => match input {
-                    Some(Input::Resize(columns, rows)) => {
-                        let row = cursor::position().ok().map(|(_, row)| row);
-                        screen.resized((columns, rows), row)?;
+                step = next_step(&mut self.follow) => {
+                    self.steps(step?)?;
+                    is_dirty = true;
+                }
+                input = next_key(&mut self.keys) => {
+                    is_urgent = true;
+                    match input {
+                        Some(Input::Resize(columns, rows)) => {
+                            let row = cursor::position().ok().map(|(_, row)| row);
+                            screen.resized((columns, rows), row)?;
+                        }
+                        Some(input) => {
+                            if let Some(effect) = self.app.on_input(&input, Instant::now()) {
+                                self.start(effect, screen).await?;
+                            }
+                        }
+                        None => return Err(Failure::silent(code::ABORTED)),
                     }
-                    Some(input) => match self.app.on_input(&input, Instant::now()) {
-                        Some(Effect::Detach) => return Ok(()),
-                        Some(effect) => self.start(effect),
-                        None => {}
-                    },
-                    None => return Err(Failure::silent(code::ABORTED)),
-                },
-                () = wait_until(next_change) => {}
-                Some(done) = self.calls.join_next() => self.done(done.unwrap_or(Done::Taken)),
-                _ = interrupt.recv() => self.start(Effect::Abort),
+                }
+                () = wait_until(wake) => is_dirty = true,
+                Some(done) = self.calls.join_next() => {
+                    self.done(done.unwrap_or(Done::Taken));
+                    is_urgent = true;
+                }
+                _ = interrupt.recv() => self.start(Effect::Abort, screen).await?,
                 _ = terminate.recv() => return Err(Failure::silent(code::ABORTED)),
                 _ = hangup.recv() => return Err(Failure::silent(code::ABORTED)),
             }
         }
     }
 
+    fn draw(&mut self, screen: &mut Screen<Stdout>, now: Instant) -> Result<(), Failure> {
+        if let Some(text) = self.app.take_alert(now) {
+            screen.alert(&text)?;
+        }
+        let (columns, rows) = screen.size();
+        if let Some(pager) = &mut self.app.pager {
+            return Ok(screen.show_page(&pager.view(columns, rows))?);
+        }
+        screen.leave_page()?;
+        let history = self.app.take_history();
+        Ok(screen.render(&history, &view(&self.app))?)
+    }
+
+    /// When to draw next if nothing happens.
+    fn wake(&self, is_dirty: bool, drawn_at: Instant) -> Option<Instant> {
+        let frame = is_dirty.then(|| drawn_at + FRAME);
+        let is_still = self.app.setup.is_plain || self.app.session.state != SessionState::Running;
+        let tick = self.app.is_moving().then(|| drawn_at + if is_still { SLOW_TICK } else { TICK });
+        [frame, tick, self.app.next_change()].into_iter().flatten().min()
+    }
+
     /// Handles a step and all steps that are available: a long history is not drawn line by line.
-    async fn steps(&mut self, first: Step) -> Result<(), Failure> {
-        self.step(first);
+    fn steps(&mut self, first: Step) -> Result<(), Failure> {
+        self.step(first)?;
         for _ in 0..BATCH {
-            match self.follow.next().now_or_never() {
-                Some(step) => self.step(step?),
+            let next = self.follow.as_mut().and_then(|follow| follow.next().now_or_never());
+            match next {
+                Some(step) => self.step(step?)?,
                 None => return Ok(()),
             }
         }
         Ok(())
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: Step) -> Result<(), Failure> {
         match step {
-            Step::Event(received) => self.app.on_event(&received),
+            Step::Event(received) => {
+                self.app.on_event(&received);
+                self.watch_turn(&received)?;
+            }
             Step::Lost => self.app.lost = true,
             Step::Back(client) => {
-                self.client = client;
+                self.caller.client = client;
                 self.app.lost = false;
                 self.app.notify("the daemon is back");
             }
         }
+        Ok(())
     }
 
-    fn start(&mut self, effect: Effect) {
-        let client = self.client.clone();
-        let session_id = self.app.session.session_id;
-        self.calls.spawn(async move {
-            match effect {
-                Effect::Submit(text) => {
-                    match session_calls::submit(&client, session_id, text.clone(), None).await {
-                        // An event reports the queued input to all clients.
-                        Ok(_) => Done::Taken,
-                        Err(failure) => Done::Unsent(text, failure),
-                    }
+    /// With one turn to follow: notices its end.
+    fn watch_turn(&mut self, received: &Received) -> Result<(), Failure> {
+        let Some(turn) = self.app.setup.one_turn else { return Ok(()) };
+        if let Some(Event::SessionEnded { .. }) = received.event.as_ref().map(|envelope| &envelope.event) {
+            return Err(Failure::new(code::ABORTED, "the session was ended before the turn was done"));
+        }
+        if let Some(ended) = ended(received, self.app.session.session_id, turn)? {
+            self.left = Some(Left::Ended(ended));
+        }
+        Ok(())
+    }
+
+    fn load_commands(&mut self) {
+        let cwd = self.app.setup.is_new.then(|| self.app.session.cwd.clone());
+        self.calls.spawn(self.caller.clone().commands(cwd));
+    }
+
+    fn load_context(&mut self) {
+        let is_due = self.app.progress.is_context_stale && !self.app.setup.is_new && !self.app.lost;
+        if is_due && self.app.pager.is_none() {
+            self.app.progress.is_context_stale = false;
+            self.calls.spawn(self.caller.clone().context());
+        }
+    }
+
+    async fn start(&mut self, effect: Effect, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
+        match effect {
+            Effect::Detach => self.left = Some(Left::Detached),
+            Effect::Submit(submission) => {
+                if self.app.setup.is_new
+                    && let Err(failure) = self.create_session().await
+                {
+                    self.app.unsent(submission, &failure.message);
+                    return Ok(());
                 }
-                Effect::Approve(params) => {
-                    answered(client.call::<ApproveReply>("session.approve", &params).await.map(|_| ()))
-                }
-                Effect::Answer(params) => {
-                    answered(client.call::<AnswerReply>("session.answer", &params).await.map(|_| ()))
-                }
-                Effect::Choose(params) => {
-                    answered(client.call::<AnswerReply>("session.feedback", &params).await.map(|_| ()))
-                }
-                Effect::Abort => {
-                    let params =
-                        AbortParams { session_id, turn_id: None, call_id: None, idempotency_key: None };
-                    match client.call::<AbortReply>("session.abort", &params).await {
-                        Ok(_) => Done::Said("aborted"),
-                        Err(error) => Done::Failed(error.into()),
-                    }
-                }
-                Effect::Detach => Done::Taken,
+                self.calls.spawn(self.caller.clone().submit(submission));
             }
-        });
+            Effect::SetMode(mode) if self.app.setup.is_new => {
+                self.app.session.mode = mode;
+                self.create.mode = Some(mode);
+            }
+            Effect::Abort if self.app.setup.is_new => {}
+            Effect::Shell(command) => {
+                let (stop, stopped) = oneshot::channel();
+                self.stop_shell = Some(stop);
+                let cwd = self.app.session.cwd.clone();
+                self.calls.spawn(shell::run(command, cwd, stopped));
+            }
+            Effect::StopShell => drop(self.stop_shell.take()),
+            Effect::Edit(text) => self.edit(text, screen).await?,
+            Effect::Suspend => {
+                screen.leave_page()?;
+                screen.finish()?;
+                self.keys = None;
+                // The shell continues the program with SIGCONT.
+                let _ = raise(Signal::SIGTSTP);
+                self.resume(screen)?;
+            }
+            Effect::LoadFiles => {
+                let cwd = self.app.session.cwd.clone();
+                self.calls.spawn(async move {
+                    let files = tokio::task::spawn_blocking(move || shell::files(&cwd)).await;
+                    Done::Files(files.unwrap_or_default())
+                });
+            }
+            Effect::LoadHistory => {
+                let cwd = self.app.session.cwd.clone();
+                self.calls.spawn(self.caller.clone().history(cwd));
+            }
+            effect => {
+                let caller = self.caller.clone();
+                self.calls.spawn(caller.perform(effect));
+            }
+        }
+        Ok(())
+    }
+
+    async fn create_session(&mut self) -> Result<(), Failure> {
+        // Nothing follows a session yet that would notice a restart of the daemon.
+        if self.caller.client.is_closed() {
+            self.caller.client = self.reach.connect_again().await?;
+        }
+        let client = &self.caller.client;
+        let reply: SessionReply = client.call("session.create", &self.create).await?;
+        let id = reply.session.session_id;
+        self.follow = Some(Follow::start_with(&self.reach, client, id, 0, self.include).await?);
+        self.caller.session = id;
+        self.app.begin(reply.session);
+        Ok(())
+    }
+
+    /// Lets the user edit a text: the terminal belongs to the editor meanwhile.
+    async fn edit(&mut self, text: String, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
+        if !editor::has_editor() {
+            self.app.notice = "set EDITOR or VISUAL to edit in an editor".into();
+            return Ok(());
+        }
+        let is_page = self.app.pager.is_some();
+        screen.leave_page()?;
+        screen.finish()?;
+        self.keys = None;
+        let edited = editor::in_editor(&text).await;
+        self.resume(screen)?;
+        match edited {
+            Ok(text) if !is_page => self.app.editor.set_text(text.trim_end_matches('\n')),
+            Ok(_) => {}
+            Err(error) => self.app.notify(&format!("the editor failed: {error}")),
+        }
+        Ok(())
+    }
+
+    /// Takes the terminal over again.
+    fn resume(&mut self, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
+        self.keys = Some(Keys::take_until_signal()?);
+        let row = cursor::position().map_or(u16::MAX, |(_, row)| row);
+        Ok(screen.restart(terminal::size()?, row)?)
     }
 
     fn done(&mut self, done: Done) {
+        let app = &mut self.app;
         match done {
             Done::Taken => {}
-            Done::Said(text) => self.app.notify(text),
-            Done::Failed(failure) => self.app.notice = failure.message,
-            Done::Unsent(text, failure) => {
-                if self.app.editor.is_empty() {
-                    self.app.editor.insert(&text);
+            Done::Said(text) => app.notify(text),
+            Done::Failed(failure) => app.notice = failure.message,
+            Done::Unsent(submission, failure) => app.unsent(submission, &failure.message),
+            Done::Commands(commands) => app.set_commands(commands),
+            Done::Files(files) => app.set_files(files),
+            Done::History(older) => app.add_history(older),
+            Done::Points(points) => app.set_points(points),
+            Done::Context(used, window) => app.progress.context = Some((used, window)),
+            Done::Rewound(text) => {
+                if app.editor.is_empty() {
+                    app.editor.insert(&text);
                 }
-                self.app.notice = format!("not sent: {failure}");
+                app.notify("went back; your input is here again");
             }
+            Done::Shell { output, end, ms } => app.shell_ended(&output, &end, ms),
         }
     }
 }
 
-/// The outcome of an answer to a request or question.
-fn answered(sent: Result<(), CallError>) -> Done {
-    match sent {
-        Ok(()) => Done::Taken,
-        Err(CallError::Fault(fault)) if fault.kind() == "not_pending" => {
-            Done::Said("another client answered first")
-        }
-        Err(error) => Done::Failed(error.into()),
+async fn next_step(follow: &mut Option<Follow>) -> Result<Step, Failure> {
+    match follow {
+        Some(follow) => follow.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_key(keys: &mut Option<Keys>) -> Option<Input> {
+    match keys {
+        Some(keys) => keys.next().await,
+        None => std::future::pending().await,
     }
 }

@@ -1,12 +1,17 @@
-//! `agentctl attach`: history, the live stream, and an input line.
+//! The conversation in a terminal: history, the live stream, and an input line.
 //!
 //! [`app`] decides (pure), [`view`] lays out (pure), [`screen`] draws below the terminal's own
 //! scrollback. [`live`] connects them with keyboard and daemon; [`plain`] is for pipes.
 
 mod app;
+mod calls;
+mod entry;
 mod live;
 mod plain;
 mod screen;
+mod shell;
 mod view;
 
-pub(in crate::client) use live::attach;
+pub(in crate::client) use entry::{
+    Options, attach, converse, follow_session, here, is_full_terminal, one_turn,
+};

@@ -2,11 +2,14 @@
 //! is submitted.
 //!
 //! With input it ends when the last submitted line was answered. Without input it follows until the
-//! session ends.
+//! session ends. On a terminal (`--plain`, `TERM=dumb`) a line `1`, `2` or `4` answers the oldest request.
+
+use std::io::IsTerminal as _;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-use crate::client::connection::client::Client;
+use crate::api::params::{ApproveParams, ApproveReply};
+use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::follow::{Follow, Step};
 use crate::client::connection::session_calls::submit;
 use crate::client::connection::wire::Received;
@@ -17,7 +20,8 @@ use crate::client::ui::question;
 use crate::client::ui::render::{Piece, Transcript};
 use crate::types::event::Event;
 use crate::types::ids::TurnId;
-use crate::types::session::{SessionState, SessionView};
+use crate::types::permission::{Decision, Scope};
+use crate::types::session::{PermissionRequest, SessionState, SessionView};
 
 pub(super) async fn plain(
     client: Client,
@@ -25,14 +29,27 @@ pub(super) async fn plain(
     session: SessionView,
     out: &mut Out,
 ) -> Result<(), Failure> {
-    pipe(client, follow, session, tokio::io::stdin(), out).await
+    let is_person = std::io::stdin().is_terminal();
+    pipe(client, follow, session, (tokio::io::stdin(), is_person), out).await
+}
+
+/// The answer of a typed number to the oldest request. A rule for the folder needs a page that confirms it.
+fn answer_of(requests: &[PermissionRequest], line: &str) -> Option<ApproveParams> {
+    let request = requests.first()?;
+    let send = |decision, scope| Some(prompt::approval(request, decision, scope, None));
+    match line.trim() {
+        "1" => send(Decision::Allow, Scope::Once),
+        "2" if !request.suggestions.is_empty() => send(Decision::Allow, Scope::Session),
+        "4" => send(Decision::Deny, Scope::Once),
+        _ => None,
+    }
 }
 
 async fn pipe(
     mut client: Client,
     mut follow: Follow,
     session: SessionView,
-    input: impl AsyncRead + Unpin,
+    (input, is_person): (impl AsyncRead + Unpin, bool),
     out: &mut Out,
 ) -> Result<(), Failure> {
     let mut lines = BufReader::new(input).lines();
@@ -40,6 +57,7 @@ async fn pipe(
     let mut transcript = Transcript::with_input();
     let mut submitted = false;
     let mut unanswered: Vec<TurnId> = Vec::new();
+    let mut requests: Vec<PermissionRequest> = Vec::new();
     loop {
         tokio::select! {
             step = follow.next() => match step? {
@@ -48,6 +66,10 @@ async fn pipe(
                     let Some(envelope) = &received.event else { continue };
                     match &envelope.event {
                         Event::SessionEnded { .. } => return Ok(()),
+                        Event::PermissionRequested { request, .. } => requests.push(request.clone()),
+                        Event::PermissionResolved { request_id, .. } => {
+                            requests.retain(|request| request.request_id != *request_id);
+                        }
                         Event::TurnCompleted { .. } => unanswered.retain(|turn| Some(*turn) != envelope.turn_id),
                         _ => {}
                     }
@@ -60,6 +82,17 @@ async fn pipe(
             },
             line = lines.next_line(), if reading => match line? {
                 Some(line) if line.trim().is_empty() => {}
+                // A pipe has no user who could have read the request.
+                Some(line) if is_person && answer_of(&requests, &line).is_some() => {
+                    if let Some(params) = answer_of(&requests, &line) {
+                        match client.call::<ApproveReply>("session.approve", &params).await {
+                            Err(CallError::Fault(fault)) if fault.kind() != "not_pending" => {
+                                return Err(CallError::Fault(fault).into());
+                            }
+                            _ => {}
+                        }
+                    }
+                }
                 Some(line) => {
                     unanswered.push(submit(&client, session.session_id, line, None).await?.turn_id);
                     submitted = true;
@@ -80,6 +113,11 @@ fn print(received: &Received, transcript: &mut Transcript, out: &mut Out) -> std
             Piece::Text(text) => out.stream(&text)?,
             Piece::Break => out.fresh_line()?,
             Piece::Line(line) => out.line(&line)?,
+            Piece::Folded { shown, .. } => {
+                for line in shown {
+                    out.line(&line)?;
+                }
+            }
         }
     }
     if let Event::QuestionRequested { question } = &envelope.event {
@@ -90,7 +128,9 @@ fn print(received: &Received, transcript: &mut Transcript, out: &mut Out) -> std
             out.line(&line)?;
         }
         let id = request.request_id;
-        out.note(&format!("▌ agentctl approve {id} · agentctl deny {id}"))?;
+        out.note(&format!(
+            "▌ 1 yes, once · 2 until the session ends · 4 no, then Enter; or agentctl approve {id}"
+        ))?;
     }
     Ok(())
 }
@@ -118,7 +158,7 @@ mod tests {
         let session: SessionView = serde_json::from_value(sample(SESSION, "t")).expect("a session");
         let follow = Follow::start(&fake.reach(), &client, session.session_id, 0).await.expect("followed");
         let (mut out, text, side) = papers();
-        let run = pipe(client, follow, session, &b"hello\n\n"[..], &mut out);
+        let run = pipe(client, follow, session, (&b"hello\n\n"[..], false), &mut out);
         tokio::time::timeout(Duration::from_secs(20), run).await.expect("in time").expect("ended");
         assert!(text.text().starts_with("before\n▌ May Bash do this?"), "{}", text.text());
         assert!(text.text().contains("you said hello\n─ done"), "{}", text.text());

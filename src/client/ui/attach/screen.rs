@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex};
 
 use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
 use ratatui::buffer::Cell;
-use ratatui::crossterm::cursor::MoveTo;
+use ratatui::crossterm::cursor::{Hide, MoveTo, Show};
 use ratatui::crossterm::queue;
 use ratatui::crossterm::terminal::{
-    BeginSynchronizedUpdate, Clear, ClearType as Part, EndSynchronizedUpdate,
+    BeginSynchronizedUpdate, Clear, ClearType as Part, EndSynchronizedUpdate, EnterAlternateScreen,
+    LeaveAlternateScreen,
 };
 use ratatui::layout::{Position, Rect, Size};
 use ratatui::style::{Color, Modifier, Style};
@@ -100,6 +101,8 @@ pub(super) struct Screen<W: Write> {
     /// Columns of each row above the cursor, as last drawn.
     above_cursor: Vec<usize>,
     colour: bool,
+    /// The rows of the page that is shown on the alternate screen.
+    page: Option<Vec<Line>>,
 }
 
 impl<W: Write> Screen<W> {
@@ -108,7 +111,7 @@ impl<W: Write> Screen<W> {
         let frame = Frame::default();
         let size = Size::new(size.0.max(10), size.1.max(2));
         let (terminal, top) = viewport(&frame, size, row.min(size.height - 1), 1)?;
-        Ok(Self { out, frame, terminal, size, top, height: 1, above_cursor: Vec::new(), colour })
+        Ok(Self { out, frame, terminal, size, top, height: 1, above_cursor: Vec::new(), colour, page: None })
     }
 
     pub(super) fn size(&self) -> (usize, usize) {
@@ -144,7 +147,10 @@ impl<W: Write> Screen<W> {
             self.frame.write_all(line.ansi(self.colour).as_bytes())?;
             self.frame.write_all(b"\r\n")?;
         }
-        let written = u16::try_from(history.len()).unwrap_or(u16::MAX);
+        // Code is not wrapped, so that it is copied as it is; the terminal breaks it at its edge.
+        let columns = usize::from(self.size.width);
+        let rows = |line: &Line| if line.width() <= columns { 1 } else { line.hard_wrap(columns).len() };
+        let written = u16::try_from(history.iter().map(rows).sum::<usize>()).unwrap_or(u16::MAX);
         let row = self.top.saturating_add(written).min(self.size.height - 1);
         (self.terminal, self.top) = viewport(&self.frame, self.size, row, height)?;
         self.height = height;
@@ -161,6 +167,48 @@ impl<W: Write> Screen<W> {
         let bottom = self.size.height - 1;
         self.top = row.map_or(self.top, |row| row.saturating_sub(above)).min(bottom);
         self.rebuild(&[], self.height.min(self.size.height))
+    }
+
+    /// Shows a page on the alternate screen.
+    pub(super) fn show_page(&mut self, rows: &[Line]) -> io::Result<()> {
+        if self.page.as_deref() == Some(rows) {
+            return Ok(());
+        }
+        if self.page.is_none() {
+            queue!(self.frame, EnterAlternateScreen)?;
+        }
+        queue!(self.frame, Hide, MoveTo(0, 0))?;
+        for (nth, row) in rows.iter().enumerate() {
+            if nth > 0 {
+                self.frame.write_all(b"\r\n")?;
+            }
+            self.frame.write_all(row.ansi(self.colour).as_bytes())?;
+            queue!(self.frame, Clear(Part::UntilNewLine))?;
+        }
+        self.page = Some(rows.to_vec());
+        self.send()
+    }
+
+    /// Goes back from the alternate screen, if it is shown.
+    pub(super) fn leave_page(&mut self) -> io::Result<()> {
+        if self.page.take().is_some() {
+            queue!(self.frame, LeaveAlternateScreen, Show)?;
+            self.rebuild(&[], self.height.min(self.size.height))?;
+        }
+        Ok(())
+    }
+
+    /// Rings the bell, and asks the terminal for a notification.
+    pub(super) fn alert(&mut self, text: &str) -> io::Result<()> {
+        let text: String = text.chars().filter(|c| !c.is_control()).collect();
+        write!(self.frame, "\u{1b}]9;agentd: {text}\u{7}\u{7}")
+    }
+
+    /// Begins again at the cursor's row, after another program had the terminal.
+    pub(super) fn restart(&mut self, size: (u16, u16), row: u16) -> io::Result<()> {
+        self.size = Size::new(size.0.max(10), size.1.max(2));
+        self.top = row.min(self.size.height - 1);
+        self.rebuild(&[], 1)
     }
 
     /// Removes the viewport and puts the cursor where the viewport began.
@@ -214,7 +262,15 @@ fn style(tone: Tone) -> Style {
         Tone::Tool => style.fg(Color::Blue),
         Tone::Good => style.fg(Color::Green),
         Tone::Bad => style.fg(Color::Red),
-        Tone::Warn => style.fg(Color::Yellow),
+        Tone::Warn | Tone::Number => style.fg(Color::Yellow),
+        Tone::Emphasis => style.add_modifier(Modifier::ITALIC),
+        Tone::Code => style.fg(Color::Cyan),
+        Tone::Link => style.add_modifier(Modifier::UNDERLINED),
+        Tone::Keyword => style.fg(Color::Magenta),
+        Tone::Literal => style.fg(Color::Green),
+        Tone::Name => style.fg(Color::Blue),
+        Tone::AddedWords => style.fg(Color::Green).add_modifier(Modifier::REVERSED),
+        Tone::RemovedWords => style.fg(Color::Red).add_modifier(Modifier::REVERSED),
     }
 }
 

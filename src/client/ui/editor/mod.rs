@@ -22,7 +22,22 @@ pub struct Editor {
     shown: usize,
     /// The text that was being written before the history was opened.
     draft: String,
+    /// The last deleted text.
+    killed: String,
+    /// Long pastes, which the text contains as markers.
+    pastes: Vec<Paste>,
 }
+
+/// A paste that the text shows as one marker.
+#[derive(Clone, Debug)]
+struct Paste {
+    marker: String,
+    text: String,
+}
+
+/// A paste with more lines or characters is shown as a marker.
+const MAX_PASTED_LINES: usize = 10;
+const MAX_PASTED_CHARS: usize = 2_000;
 
 impl Editor {
     /// The current text.
@@ -37,22 +52,110 @@ impl Editor {
         self.text.is_empty()
     }
 
-    /// Takes the text, adds it to the history and leaves the line empty.
+    /// Takes the text with all pastes, adds it to the history and leaves the line empty.
     pub fn take_text(&mut self) -> String {
-        let text = std::mem::take(&mut self.text);
-        if !text.trim().is_empty() && self.history.last() != Some(&text) {
-            self.history.push(text.clone());
-            if self.history.len() > REMEMBERED {
-                self.history.remove(0);
-            }
-        }
+        let text = self.take_draft();
+        self.remember(&text);
         self.clear();
         text
+    }
+
+    /// Takes the text with all pastes and leaves the line empty.
+    pub fn take_draft(&mut self) -> String {
+        let text = self.whole_text();
+        self.clear();
+        text
+    }
+
+    /// The text with all pastes.
+    #[must_use]
+    pub fn whole_text(&self) -> String {
+        let mut text = self.text.clone();
+        for paste in &self.pastes {
+            text = text.replacen(&paste.marker, &paste.text, 1);
+        }
+        text
+    }
+
+    /// Adds a text to the history.
+    pub fn remember(&mut self, text: &str) {
+        if text.trim().is_empty() || self.history.last().is_some_and(|last| last == text) {
+            return;
+        }
+        self.history.push(text.to_owned());
+        if self.history.len() > REMEMBERED {
+            self.history.remove(0);
+        }
+        if self.shown + 1 == self.history.len() {
+            self.shown = self.history.len();
+        }
+    }
+
+    /// Adds older texts to the history, oldest first.
+    pub fn remember_older(&mut self, mut older: Vec<String>) {
+        older.retain(|text| !text.trim().is_empty() && !self.history.contains(text));
+        older.append(&mut self.history);
+        self.history = older;
+        self.shown = self.history.len();
+    }
+
+    /// The newest text of the history that contains `query`, `skip` matches before the newest.
+    #[must_use]
+    pub fn search(&self, query: &str, skip: usize) -> Option<&str> {
+        let query = query.to_lowercase();
+        let fits = |text: &&String| text.to_lowercase().contains(&query);
+        self.history.iter().rev().filter(fits).nth(skip).map(String::as_str)
+    }
+
+    /// Inserts a paste; a long one as a marker.
+    pub fn paste(&mut self, text: &str) {
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        let lines = text.trim_end_matches('\n').split('\n').count();
+        if lines <= MAX_PASTED_LINES && text.chars().count() <= MAX_PASTED_CHARS {
+            return self.insert(&text);
+        }
+        let marker =
+            format!("[paste {}: {lines} line{}]", self.pastes.len() + 1, if lines == 1 { "" } else { "s" });
+        self.insert(&marker);
+        self.pastes.push(Paste { marker, text });
+    }
+
+    /// Position of the cursor, in bytes.
+    #[must_use]
+    pub fn cursor(&self) -> usize {
+        self.at
+    }
+
+    /// Replaces the text from `from` to the cursor.
+    pub fn replace_before_cursor(&mut self, from: usize, text: &str) {
+        if self.text.is_char_boundary(from) && from <= self.at {
+            self.text.replace_range(from..self.at, text);
+            self.at = from + text.len();
+        }
+    }
+
+    /// Replaces all of the text.
+    pub fn set_text(&mut self, text: &str) {
+        self.clear();
+        self.insert(text);
+    }
+
+    /// Inserts the last deleted text again.
+    pub fn yank(&mut self) {
+        let killed = self.killed.clone();
+        self.insert(&killed);
+    }
+
+    /// Empties the line; [`Editor::yank`] brings the text back.
+    pub fn kill(&mut self) {
+        let text = self.take_draft();
+        self.killed = text;
     }
 
     /// Empties the line.
     pub fn clear(&mut self) {
         self.text.clear();
+        self.pastes.clear();
         self.at = 0;
         self.shown = self.history.len();
         self.draft.clear();
@@ -67,7 +170,13 @@ impl Editor {
 
     /// Removes the character before the cursor.
     pub fn backspace(&mut self) {
-        if let Some(before) = self.before() {
+        // A marker is one thing.
+        let marker = self.pastes.iter().position(|paste| self.text[..self.at].ends_with(&paste.marker));
+        if let Some(paste) = marker.map(|at| self.pastes.remove(at)) {
+            let start = self.at - paste.marker.len();
+            self.text.drain(start..self.at);
+            self.at = start;
+        } else if let Some(before) = self.before() {
             self.text.drain(before..self.at);
             self.at = before;
         }
@@ -86,21 +195,21 @@ impl Editor {
         let start = head
             .rfind(char::is_whitespace)
             .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
-        self.text.drain(start..self.at);
+        self.killed = self.text.drain(start..self.at).collect();
         self.at = start;
     }
 
     /// Removes everything before the cursor in its line.
     pub fn delete_to_start(&mut self) {
         let start = self.line_start();
-        self.text.drain(start..self.at);
+        self.killed = self.text.drain(start..self.at).collect();
         self.at = start;
     }
 
     /// Removes everything after the cursor in its line.
     pub fn delete_to_end(&mut self) {
         let end = self.line_end();
-        self.text.drain(self.at..end);
+        self.killed = self.text.drain(self.at..end).collect();
     }
 
     /// Moves one character to the left.
@@ -121,6 +230,23 @@ impl Editor {
     /// Moves to the end of the line.
     pub fn end(&mut self) {
         self.at = self.line_end();
+    }
+
+    /// Moves to the start of the word before the cursor.
+    pub fn word_left(&mut self) {
+        let head = self.text[..self.at].trim_end();
+        self.at = head.rfind(char::is_whitespace).map_or(0, |at| self.boundary_at_or_before(at) + 1);
+        while !self.text.is_char_boundary(self.at) {
+            self.at += 1;
+        }
+    }
+
+    /// Moves to the end of the word after the cursor.
+    pub fn word_right(&mut self) {
+        let rest = &self.text[self.at..];
+        let skipped = rest.len() - rest.trim_start().len();
+        let word = rest[skipped..].find(char::is_whitespace).unwrap_or(rest.len() - skipped);
+        self.at += skipped + word;
     }
 
     /// Moves a line up; from the first line on, back in the history.

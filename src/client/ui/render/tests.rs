@@ -35,6 +35,12 @@ fn shown(transcript: &mut Transcript, events: &[Value]) -> String {
                     paper.push_str(&line.plain());
                     paper.push('\n');
                 }
+                Piece::Folded { shown, .. } => {
+                    for line in shown {
+                        paper.push_str(&line.plain());
+                        paper.push('\n');
+                    }
+                }
             }
         }
     }
@@ -84,32 +90,82 @@ fn tool_call_is_shown_from_request_to_result() {
             json!({"type": "tool.completed", "call_id": CALL, "tool": "Bash", "status": "failed",
                    "output": "expected a\nexit code 1\n", "duration_ms": 1500}),
         ],
-        "I look.\n● Bash sh test.sh\n  └ failed (1.5 s): expected a · exit code 1\n",
+        "I look.\n● Bash sh test.sh · failed  1.5 s\n  │ expected a\n  └ exit code 1\n",
     );
 }
 
 #[test]
-fn results_of_parallel_calls_name_their_call() {
+fn consecutive_reads_are_one_line_with_names() {
+    let asked = |call: &str, tool: &str, input: Value| json!({"type": "tool.requested", "call_id": call, "tool": tool, "input": input});
+    let done = |call: &str, tool: &str, detail: Value| {
+        json!({"type": "tool.completed", "call_id": call, "tool": tool, "status": "completed",
+               "output": "text", "detail": detail, "duration_ms": 120})
+    };
     let second = CALL.replace("0003", "0009");
-    let asked = |call: &str, path: &str| json!({"type": "tool.requested", "call_id": call, "tool": "Read", "input": {"file_path": path}});
-    let done = |call: &str| {
-        json!({"type": "tool.completed", "call_id": call, "tool": "Read", "status": "completed",
-               "output": "text", "duration_ms": 0})
+    let file = |path: &str| json!({"file_path": path});
+    check(
+        &[
+            asked(CALL, "Read", file("a")),
+            asked(&second, "Read", file("b")),
+            done(&second, "Read", Value::Null),
+            done(CALL, "Read", Value::Null),
+            asked(CALL, "Grep", json!({"pattern": "unwrap"})),
+            done(CALL, "Grep", json!({"matches": 4})),
+            json!({"type": "message.text_delta", "index": 0, "text": "Found."}),
+        ],
+        "● Read b, a · Grep unwrap (4 hits)  360 ms\nFound.",
+    );
+}
+
+#[test]
+fn output_shows_its_end_and_counts_what_is_hidden() {
+    let output = (1..=60).map(|n| format!("line {n}\n")).collect::<String>();
+    let ended = |status: &str, code: i64| {
+        [
+            json!({"type": "tool.requested", "call_id": CALL, "tool": "Bash", "input": {"command": "make"}}),
+            json!({"type": "tool.completed", "call_id": CALL, "tool": "Bash", "status": status,
+                   "output": output, "detail": {"exit_code": code}, "duration_ms": 8100}),
+        ]
     };
     check(
-        &[asked(CALL, "a"), asked(&second, "b"), done(&second), done(CALL), asked(CALL, "c"), done(CALL)],
-        "● Read a\n● Read b\n  └ Read b done\n  └ Read a done\n● Read c\n  └ done\n",
+        &ended("completed", 0),
+        "● Bash make  8.1 s\n  │ line 58\n  │ line 59\n  │ line 60\n  └ + 57 lines\n",
+    );
+    let mut transcript = Transcript::default().with_pager();
+    let shown = shown(&mut transcript, &ended("failed", 101));
+    assert!(shown.starts_with("● Bash make · exit 101  8.1 s\n  │ line 53\n"), "{shown}");
+    assert!(shown.ends_with("  │ line 60\n  └ + 52 lines · Ctrl-O\n"), "{shown}");
+}
+
+#[test]
+fn approved_edit_keeps_its_diff_and_its_answer() {
+    let change = json!({"type": "file.changed", "call_id": CALL, "path": "/w/a", "added": 1, "removed": 1,
+                        "diff": "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\n+b\n"});
+    check(
+        &[
+            json!({"type": "tool.requested", "call_id": CALL, "tool": "Edit", "input": {"file_path": "a"}}),
+            json!({"type": "permission.resolved", "request_id": ASK, "call_id": CALL, "decision": "allow",
+                   "scope": "once", "by": "answer", "origin": {"client": "agentctl", "uid": 0}}),
+            change,
+            json!({"type": "tool.completed", "call_id": CALL, "tool": "Edit", "status": "completed",
+                   "output": "done", "duration_ms": 3}),
+        ],
+        "● Edit a +1 −1\n  └ allowed once by you\n    1 -a\n    1 +b\n",
     );
 }
 
 #[test]
-fn approved_diff_is_not_shown_again() {
-    let changed = json!({"type": "file.changed", "call_id": CALL, "path": "/w/a", "added": 1, "removed": 1,
-                         "diff": "@@ -1 +1 @@\n-a\n+b\n"});
-    check(std::slice::from_ref(&changed), "  └ changed /w/a +1 −1\n    @@ -1 +1 @@\n    -a\n    +b\n");
-    let mut transcript = Transcript::default();
-    transcript.diff_was_shown(CALL.parse().expect("an id"));
-    assert_eq!(shown(&mut transcript, &[changed]), "  └ changed /w/a +1 −1\n");
+fn words_for_the_model_are_not_shown_to_the_user() {
+    check(
+        &[
+            json!({"type": "tool.requested", "call_id": CALL, "tool": "Bash", "input": {"command": "make"}}),
+            json!({"type": "permission.resolved", "request_id": ASK, "call_id": CALL, "decision": "deny",
+                   "scope": "once", "feedback": "use ninja", "by": "answer", "origin": {"client": "agentctl", "uid": 0}}),
+            json!({"type": "tool.completed", "call_id": CALL, "tool": "Bash", "status": "denied",
+                   "output": "The user denied it. Do not repeat it.", "duration_ms": 0}),
+        ],
+        "● Bash make · denied\n  └ denied by you: use ninja\n",
+    );
 }
 
 #[test]
@@ -151,12 +207,23 @@ fn turn_end_shows_result_and_cost() {
     let ended = result("llm_error", json!([{"kind": "no_key", "message": "set ANTHROPIC_API_KEY"}]));
     check(
         &[error, ended],
-        "  no_key: set ANTHROPIC_API_KEY\n─ llm error · 2.3 s · 2 model calls · 1.2k tokens · ?\n",
+        "  no_key: set ANTHROPIC_API_KEY\n■ failed: no key or model is configured · 2.3 s · 2 model calls · 1.2k tokens · cost unknown\n",
     );
-    check(&[result("success", json!([]))], "─ done · 2.3 s · 2 model calls · 1.2k tokens · ?\n");
+    check(&[result("success", json!([]))], "─ done · 2.3 s · 2 model calls · 1.2k tokens · cost unknown\n");
+    let mut waited = result("success", json!([]));
+    (waited["result"]["duration_ms"], waited["result"]["permission_ms"]) = (json!(648_000), json!(645_000));
+    check(
+        &[waited],
+        "─ done · 3.0 s (+10 min 45 s waiting for you) · 2 model calls · 1.2k tokens · cost unknown\n",
+    );
+    let stopping = json!({"type": "turn.aborting", "origin": {"client": "agentctl", "uid": 0}});
+    check(
+        &[stopping, result("aborted", json!([]))],
+        "  stopping…\n■ stopped by you · 2.3 s · 2 model calls · 1.2k tokens · cost unknown\n",
+    );
     check(
         &[result("llm_error", json!([{"kind": "no_key", "message": "set ANTHROPIC_API_KEY"}]))],
-        "  no_key: set ANTHROPIC_API_KEY\n─ llm error · 2.3 s · 2 model calls · 1.2k tokens · ?\n",
+        "  no_key: set ANTHROPIC_API_KEY\n■ failed: no key or model is configured · 2.3 s · 2 model calls · 1.2k tokens · cost unknown\n",
     );
 }
 

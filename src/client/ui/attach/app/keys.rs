@@ -1,4 +1,4 @@
-//! What keys do in the attach view.
+//! What keys do in the conversation.
 
 use std::time::Instant;
 
@@ -6,39 +6,57 @@ use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind,
 
 use crate::api::params::FeedbackParams;
 use crate::client::terminal::style::Line;
+use crate::client::ui::attach::app::overlay::Overlay;
 use crate::client::ui::attach::app::{App, Confirming, Effect};
-use crate::client::ui::prompt;
-use crate::client::ui::prompt::Answer;
+use crate::client::ui::pager::PagerEnd;
 use crate::client::ui::question;
 use crate::client::ui::request_timing::Phase;
-use crate::types::permission::{Decision, Scope};
 use crate::types::session::SessionState;
-
-/// Whether a text is a note of one line that does not name its place.
-fn needs_place(text: &str) -> bool {
-    let note = text.trim_end().strip_prefix("# ").map(str::trim).filter(|note| !note.contains('\n'));
-    note.is_some_and(|note| !note.starts_with("memory:") && !note.starts_with("instructions:"))
-}
 
 impl App {
     /// Handles a key or a paste.
     pub(in crate::client::ui::attach) fn on_input(&mut self, input: &Input, now: Instant) -> Option<Effect> {
         match input {
-            Input::Paste(text) => {
-                self.timing.key_pressed(now);
+            Input::FocusGained => self.has_focus = Some(true),
+            Input::FocusLost => self.has_focus = Some(false),
+            Input::Paste(text) if self.pager.is_none() => {
+                self.key_pressed(now);
                 (self.confirming, self.has_early_key) = (None, false);
-                self.editor.insert(text);
-                None
+                if self.setup.one_turn.is_some() && !self.is_writing() && !self.is_asked() {
+                    return None;
+                }
+                // A paste is no answer: the list waits until the text is sent or removed.
+                if self.is_list_open() {
+                    self.timing.hide(now);
+                }
+                self.editor.paste(text);
+                self.update_menu();
             }
             Input::Key(key) if key.kind != KeyEventKind::Release => {
-                self.timing.key_pressed(now);
-                self.on_key(*key)
+                self.key_pressed(now);
+                if let Some(pager) = &mut self.pager {
+                    match pager.on_key(*key, self.rows) {
+                        PagerEnd::Stay => {}
+                        PagerEnd::Close => self.pager = None,
+                        PagerEnd::Edit(text) => return Some(Effect::Edit(text)),
+                    }
+                    return None;
+                }
+                let effect = self.on_key(*key, now);
+                self.update_menu();
+                return effect;
             }
-            _ => None,
+            _ => {}
         }
+        None
     }
 
-    /// Whether keys answer: a request accepts them, and the input line is empty.
+    fn key_pressed(&mut self, now: Instant) {
+        self.timing.key_pressed(now);
+        self.last_key = Some(now);
+    }
+
+    /// Whether keys answer the open question: it accepts them, and the input line is empty.
     fn is_answerable(&self) -> bool {
         self.timing.phase() == Some(Phase::Answerable) && self.editor.is_empty() && !self.is_writing()
     }
@@ -49,14 +67,7 @@ impl App {
         let (typed, confirming) = self.confirming.take()?;
         let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match key.code {
-            KeyCode::Enter if plain => {
-                if let Effect::Approve(params) = &confirming.effect {
-                    self.granted = params.request_id;
-                } else {
-                    self.notice = "aborting…".into();
-                }
-                return Some(confirming.effect);
-            }
+            KeyCode::Enter if plain => return Some(confirming.effect),
             KeyCode::Char(c) if plain => {
                 self.editor.insert(typed.encode_utf8(&mut [0; 4]));
                 self.editor.insert(c.encode_utf8(&mut [0; 4]));
@@ -66,16 +77,21 @@ impl App {
         None
     }
 
-    fn on_key(&mut self, key: KeyEvent) -> Option<Effect> {
+    fn on_key(&mut self, key: KeyEvent, now: Instant) -> Option<Effect> {
         self.notice.clear();
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         if std::mem::take(&mut self.prefix) && matches!(key.code, KeyCode::Char('d' | 'D')) {
             return Some(Effect::Detach);
         }
-        let is_control = matches!(key.code, KeyCode::Char(_)) && ctrl;
+        let (is_taken, effect) = self.on_overlay_key(key);
+        if is_taken {
+            return effect;
+        }
+        let is_leave_armed = std::mem::take(&mut self.is_leave_armed);
+        let is_esc_armed = std::mem::take(&mut self.is_esc_armed);
         self.has_early_key = false;
-        if is_control {
+        if matches!(key.code, KeyCode::Char(_)) && ctrl {
             self.confirming = None;
         } else if self.confirming.is_some() {
             return self.on_confirm(key);
@@ -83,70 +99,140 @@ impl App {
         if let Some(note) = self.noting.take() {
             return self.place_note(note, key.code);
         }
+        if self.is_list_open()
+            && let Some(effect) = self.on_list_key(key, now)
+        {
+            return effect;
+        }
+        if self.open_menu().is_some() && !ctrl && !alt {
+            match key.code {
+                KeyCode::Up | KeyCode::Down => {
+                    self.step_menu(key.code == KeyCode::Down);
+                    return None;
+                }
+                KeyCode::Tab => {
+                    self.accept_entry();
+                    return None;
+                }
+                KeyCode::Enter => {
+                    return if self.accept_entry() { self.send(false) } else { None };
+                }
+                KeyCode::Esc => {
+                    self.close_menu();
+                    return None;
+                }
+                _ => {}
+            }
+        }
         match key.code {
-            KeyCode::Char(c) if ctrl => return self.on_control(c),
+            KeyCode::Char(c) if ctrl => return self.on_control(c, is_leave_armed),
+            KeyCode::F(2) if !self.warnings.is_empty() => self.overlay = Some(Overlay::Warnings),
             KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => self.editor.insert("\n"),
-            KeyCode::Enter => return self.on_enter(),
-            KeyCode::Esc if self.is_writing() => {
-                (self.denying, self.editing) = (None, None);
-                self.editor.clear();
+            KeyCode::Enter => return self.send(false),
+            KeyCode::BackTab => return Some(Effect::SetMode(self.next_mode())),
+            KeyCode::Tab if self.is_busy() && !self.is_writing() && !self.is_asked() => {
+                return self.send(true);
             }
-            KeyCode::Esc if self.front().is_some() && !self.editor.is_empty() => {
-                self.set_aside.push_str(self.editor.text());
-                self.editor.clear();
+            KeyCode::Tab => self.editor.insert("\t"),
+            KeyCode::Esc => return self.on_escape(is_esc_armed),
+            KeyCode::Char('b') if alt => self.editor.word_left(),
+            KeyCode::Char('f') if alt => self.editor.word_right(),
+            KeyCode::Char('?') if self.editor.is_empty() && !self.is_writing() && self.front().is_none() => {
+                self.overlay = Some(Overlay::Keys);
             }
-            KeyCode::Char('b') if alt => self.editor.left(),
             KeyCode::Char(c) => {
                 if let Some(effect) = (self.is_answerable() && !alt).then(|| self.answer(c)).flatten() {
                     return effect;
+                }
+                if self.setup.one_turn.is_some() && !self.is_writing() && !self.is_asked() {
+                    return None;
                 }
                 self.has_early_key = self.timing.phase() == Some(Phase::Shown)
                     && self.editor.is_empty()
                     && !self.is_writing()
                     && self.is_answer(c);
+                if !self.has_early_key
+                    && self.timing.phase() == Some(Phase::Shown)
+                    && self.questions.is_empty()
+                {
+                    // The user goes on writing.
+                    self.timing.hide(now);
+                }
                 self.editor.insert(c.encode_utf8(&mut [0; 4]));
             }
+            KeyCode::Backspace if alt => self.editor.delete_word(),
             KeyCode::Backspace => self.editor.backspace(),
             KeyCode::Delete => self.editor.delete(),
+            KeyCode::Left if ctrl || alt => self.editor.word_left(),
+            KeyCode::Right if ctrl || alt => self.editor.word_right(),
             KeyCode::Left => self.editor.left(),
             KeyCode::Right => self.editor.right(),
+            KeyCode::Up if self.editor.is_empty() && !self.queue.is_empty() => return self.take_back(),
             KeyCode::Up => self.editor.up(),
             KeyCode::Down => self.editor.down(),
             KeyCode::Home => self.editor.home(),
             KeyCode::End => self.editor.end(),
-            KeyCode::Tab => self.editor.insert("\t"),
-            KeyCode::PageDown => self.scroll += 5,
-            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(5),
+            KeyCode::PageDown => self.requests.scroll += 5,
+            KeyCode::PageUp => self.requests.scroll = self.requests.scroll.saturating_sub(5),
             _ => {}
         }
         None
     }
 
-    fn on_control(&mut self, c: char) -> Option<Effect> {
+    /// Esc goes back one step: from words to the list, from a command or a turn to a stop. On an empty
+    /// line twice: to an earlier input.
+    fn on_escape(&mut self, is_armed: bool) -> Option<Effect> {
+        if self.is_writing() {
+            self.stop_writing();
+            return None;
+        }
+        if self.shell.is_some() {
+            return Some(Effect::StopShell);
+        }
+        if self.front().is_some() && !self.editor.is_empty() && !self.questions.is_empty() {
+            // Single keys answer a question only while the line is empty.
+            self.set_aside.push_str(&self.editor.take_draft());
+            return None;
+        }
+        if self.is_busy() {
+            self.notice = "stopping…".into();
+            return Some(Effect::Abort);
+        }
+        if !self.editor.is_empty() || self.setup.is_new || self.setup.one_turn.is_some() {
+            return None;
+        }
+        if is_armed {
+            self.overlay = Some(Overlay::Loading);
+            return Some(Effect::LoadPoints);
+        }
+        self.is_esc_armed = true;
+        self.notice = "Esc again: go back to an earlier input".into();
+        None
+    }
+
+    fn on_control(&mut self, c: char, is_leave_armed: bool) -> Option<Effect> {
         match c {
-            'c' if self.is_busy() => {
-                self.notice = "aborting…".into();
-                return Some(Effect::Abort);
-            }
-            'c' if self.editor.is_empty() => self.notice = "nothing runs; Ctrl-D detaches".into(),
-            'c' | 'u' if !self.is_writing() || c == 'u' => {
-                if c == 'c' {
-                    self.editor.clear()
-                } else {
-                    self.editor.delete_to_start()
-                }
-            }
-            'c' => {}
+            'c' => return self.on_interrupt(is_leave_armed),
             'd' if self.editor.is_empty() => return Some(Effect::Detach),
             'd' => self.editor.delete(),
             'b' => {
                 self.prefix = true;
                 self.notice = "Ctrl-B: D detaches".into();
             }
+            'o' => self.open_pager(),
+            'g' => return Some(Effect::Edit(self.editor.whole_text())),
+            'r' => {
+                self.overlay = Some(Overlay::Search(String::new(), 0));
+                return Some(Effect::LoadHistory);
+            }
+            'z' => return Some(Effect::Suspend),
+            'x' => self.editor.kill(),
+            'y' => self.editor.yank(),
             'j' => self.editor.insert("\n"),
             'a' => self.editor.home(),
             'e' => self.editor.end(),
             'k' => self.editor.delete_to_end(),
+            'u' => self.editor.delete_to_start(),
             'w' => self.editor.delete_word(),
             'p' => self.editor.up(),
             'n' => self.editor.down(),
@@ -155,98 +241,51 @@ impl App {
         None
     }
 
-    /// Whether typed text belongs to a request.
-    fn is_writing(&self) -> bool {
-        self.denying.is_some() || self.editing.is_some()
-    }
-
-    fn on_enter(&mut self) -> Option<Effect> {
-        if let Some(id) = self.editing {
-            let request = self.requests.iter().find(|r| r.request_id == id)?;
-            return match prompt::edited(request, self.editor.text()) {
-                Ok(params) => {
-                    self.editing = None;
-                    self.editor.clear();
-                    Some(Effect::Approve(params))
-                }
-                Err(why) => {
-                    self.notice = why;
-                    None
-                }
+    /// Ctrl-C stops what runs. Otherwise it clears the line, and on an empty line it leaves.
+    fn on_interrupt(&mut self, is_leave_armed: bool) -> Option<Effect> {
+        if self.shell.is_some() {
+            return Some(Effect::StopShell);
+        }
+        if self.is_busy() {
+            if self.setup.one_turn.is_some() && is_leave_armed {
+                return Some(Effect::Detach);
+            }
+            self.is_leave_armed = true;
+            self.notice = match self.setup.one_turn {
+                Some(_) => "stopping… (Ctrl-C again leaves at once)".into(),
+                None => "stopping…".into(),
             };
+            return Some(Effect::Abort);
         }
-        if let Some(id) = self.denying.take() {
-            let words = Some(self.editor.take_text()).filter(|w| !w.trim().is_empty());
-            let request = self.requests.iter().find(|r| r.request_id == id)?;
-            return Some(Effect::Approve(prompt::approval(request, Decision::Deny, Scope::Once, words)));
+        if self.setup.one_turn.is_some() {
+            return Some(Effect::Detach);
         }
-        if self.editor.text().trim().is_empty() {
+        if !self.editor.is_empty() {
+            self.editor.kill();
+            self.notice = "cleared · Ctrl-Y brings it back".into();
             return None;
         }
-        if self.session.state == SessionState::Ended {
-            self.notice = "the session has ended and takes no more input".into();
-            return None;
+        if is_leave_armed {
+            return Some(Effect::Detach);
         }
-        if self.is_asked() {
-            return self.answer_typed();
-        }
-        if needs_place(self.editor.text()) {
-            self.noting = Some(self.editor.take_text());
-            self.notice =
-                "keep this note in: i the project instructions · m the memory of the project · Esc back"
-                    .into();
-            return None;
-        }
-        Some(Effect::Submit(self.editor.take_text()))
-    }
-
-    /// Submits a note to the chosen place, or gives it back for editing.
-    fn place_note(&mut self, note: String, key: KeyCode) -> Option<Effect> {
-        let text = note.trim().trim_start_matches('#').trim();
-        match key {
-            KeyCode::Char('i' | 'I') => Some(Effect::Submit(format!("# instructions: {text}"))),
-            KeyCode::Char('m' | 'M') => Some(Effect::Submit(format!("# memory: {text}"))),
-            _ => {
-                self.editor.insert(&note);
-                None
-            }
-        }
-    }
-
-    /// Whether the model asks and the question is shown, so that typed text is its answer.
-    pub(in crate::client::ui::attach) fn is_asked(&self) -> bool {
-        let is_shown = !matches!(self.timing.phase(), None | Some(Phase::Hidden));
-        is_shown && self.questions.front().is_some_and(question::is_typed)
-    }
-
-    /// Takes the typed text as the next answer. The answers are sent once the last one is typed.
-    fn answer_typed(&mut self) -> Option<Effect> {
-        let question = self.questions.front()?;
-        let asked = question.questions.get(self.answers.len())?;
-        match question::parse(asked, self.editor.text()) {
-            Ok(answer) => self.answers.push(answer),
-            Err(why) => {
-                self.notice = why;
-                return None;
-            }
-        }
-        self.editor.clear();
-        let (request_id, all) = (question.request_id, question.questions.len());
-        let is_complete = self.answers.len() == all;
-        is_complete.then(|| Effect::Answer(question::answers(request_id, std::mem::take(&mut self.answers))))
+        self.is_leave_armed = true;
+        self.notice = match self.session.state {
+            SessionState::Ended => "Ctrl-C again to leave".into(),
+            _ => "Ctrl-C again to leave; the session goes on".into(),
+        };
+        None
     }
 
     /// Whether a key answers the open request.
     fn is_answer(&self, key: char) -> bool {
-        match (self.questions.front(), self.requests.front()) {
-            (Some(question), _) => !question::is_typed(question) && question::of_key(key).is_some(),
-            (None, _) if self.feedback.is_some() => self.chosen(key).is_some(),
-            (None, Some(request)) => prompt::answer_of(request, key).is_some(),
-            (None, None) => false,
+        match self.questions.front() {
+            Some(question) => !question::is_typed(question) && question::of_key(key).is_some(),
+            None if self.feedback.is_some() => self.chosen(key).is_some(),
+            None => !self.requests.is_empty() && matches!(key, 'y' | 'n' | '1'..='5'),
         }
     }
 
-    /// The answer of a key, if a request is open; `None` if the key is only text.
+    /// The answer of a key, if a question is open; `None` if the key is only text.
     fn answer(&mut self, key: char) -> Option<Option<Effect>> {
         if let Some(question) = self.questions.front() {
             if question::is_typed(question) {
@@ -256,31 +295,7 @@ impl App {
             let effect = Effect::Answer(question::params(question.request_id, choice.name()));
             return Some(self.confirmed(key, effect, question::confirmation(choice)));
         }
-        if self.feedback.is_some() {
-            return self.chosen(key).map(Some);
-        }
-        let request = self.requests.front()?;
-        let send = |decision, scope| Effect::Approve(prompt::approval(request, decision, scope, None));
-        let answer = prompt::answer_of(request, key)?;
-        let effect = match answer {
-            Answer::Once => send(Decision::Allow, Scope::Once),
-            Answer::AcceptEdits => Effect::Approve(prompt::approval_with_edits(request)),
-            Answer::Session => send(Decision::Allow, Scope::Session),
-            Answer::Project => send(Decision::Allow, Scope::Project),
-            Answer::Deny => send(Decision::Deny, Scope::Once),
-            Answer::Edit => {
-                self.editing = Some(request.request_id);
-                self.editor.insert(&prompt::editable(request));
-                return Some(None);
-            }
-            Answer::Feedback => {
-                self.denying = Some(request.request_id);
-                return Some(None);
-            }
-            Answer::Abort => Effect::Abort,
-        };
-        let line = prompt::confirmation(request, answer);
-        Some(self.confirmed(key, effect, line))
+        self.chosen(key).map(Some)
     }
 
     /// The choice of a key between two answers: its number.

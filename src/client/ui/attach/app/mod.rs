@@ -1,85 +1,181 @@
-//! State and logic of `attach`: events and keys in, history lines and effects out. Pure.
+//! State and logic of the conversation: events and keys in, history lines and effects out. Pure.
 
+mod completion;
+mod composer;
+mod events;
 mod keys;
+mod list_keys;
+mod overlay;
+mod progress;
 
-use std::collections::{HashMap, VecDeque};
-use std::time::Instant;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
-use crate::api::params::{AnswerParams, ApproveParams, FeedbackParams};
-use crate::client::connection::wire::Received;
+use crate::api::params::{AnswerParams, ApproveParams, CommandView, FeedbackParams, WhenBusy};
 use crate::client::terminal::escape;
 use crate::client::terminal::style::{Line, Tone};
+pub(super) use crate::client::ui::attach::app::completion::{Entry, Menu};
+use crate::client::ui::attach::app::overlay::Overlay;
+pub(super) use crate::client::ui::attach::app::overlay::Point;
+pub(super) use crate::client::ui::attach::app::progress::{Doing, Progress};
 use crate::client::ui::editor::Editor;
-use crate::client::ui::question;
-use crate::client::ui::render::{Piece, Transcript};
+use crate::client::ui::markdown::MarkdownStream;
+use crate::client::ui::pager::Pager;
+use crate::client::ui::render::{OpenCall, Transcript};
+use crate::client::ui::request_list::{Choice, RequestList};
 use crate::client::ui::request_timing::{Pending, Phase, RequestTiming};
-use crate::client::ui::summary::one_line;
-use crate::client::ui::undo;
-use crate::types::event::Event;
-use crate::types::ids::{ItemId, PermissionId, QuestionId, SessionId};
-use crate::types::message::input_line;
+use crate::types::ids::{ItemId, PermissionId, QuestionId, SessionId, TurnId};
+use crate::types::permission::Mode;
 use crate::types::question::{Question, UserAnswer};
-use crate::types::session::{PermissionRequest, SessionState, SessionView};
+use crate::types::session::{SessionState, SessionView};
+use crate::types::time::Timestamp;
+use crate::types::todo::Todo;
 
-/// Maximum rows of unfinished text below the history.
-const TAIL_ROWS: usize = 3;
+/// Lines that the pager keeps; older ones are in the terminal's scrollback.
+const MAX_RECORD_LINES: usize = 50_000;
 
-/// A request to the daemon, or the end of the program.
+/// A user whose last key is not older than this looks at the terminal.
+const PRESENT: Duration = Duration::from_secs(10);
+
+/// An input for the session.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Submission {
+    pub(super) text: String,
+    /// What happens while a turn runs.
+    pub(super) when_busy: Option<WhenBusy>,
+    /// Commands that the user ran before, with their output.
+    pub(super) shell_output: Vec<String>,
+}
+
+/// A request to the daemon or to the terminal, or the end of the program.
 #[derive(Debug)]
 pub(super) enum Effect {
-    Submit(String),
+    Submit(Submission),
     Approve(ApproveParams),
+    ApproveAll(Vec<ApproveParams>),
+    /// Allow, and give the model these words with the result.
+    ApproveAndSay(ApproveParams, String),
     Answer(AnswerParams),
     Choose(FeedbackParams),
     Abort,
     Detach,
+    SetMode(Mode),
+    /// Remove a queued input; its text is in the input line again.
+    TakeBack(TurnId),
+    /// Run a command as the user.
+    Shell(String),
+    StopShell,
+    /// Let the user edit the input line in an editor.
+    Edit(String),
+    /// Give the terminal back to the shell.
+    Suspend,
+    LoadFiles,
+    LoadHistory,
+    LoadPoints,
+    Rewind {
+        item_id: ItemId,
+        files: bool,
+        text: String,
+    },
+}
+
+/// What the client shows and does, apart from the session.
+#[derive(Clone, Debug, Default)]
+pub(in crate::client) struct Setup {
+    /// `Places::flags`, for undo commands.
+    pub(in crate::client) flags: Vec<String>,
+    /// Markdown is shown as it was written.
+    pub(in crate::client) is_raw: bool,
+    /// Signs are replaced by words, and nothing moves.
+    pub(in crate::client) is_plain: bool,
+    /// The program ends with this turn and takes no other input.
+    pub(in crate::client) one_turn: Option<TurnId>,
+    /// The session does not exist yet: the first input creates it.
+    pub(in crate::client) is_new: bool,
+}
+
+/// Words that go along with an answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words {
+    pub(super) request: PermissionId,
+    pub(super) choice: Choice,
 }
 
 pub(super) struct App {
     pub(super) session: SessionView,
-    /// `Places::flags`, for undo commands.
-    flags: Vec<String>,
+    pub(super) setup: Setup,
     transcript: Transcript,
     /// Completed lines that are not in the scrollback yet.
     history: Vec<Line>,
-    /// The unfinished last line of the model's text.
-    pub(super) tail: String,
-    pub(super) requests: VecDeque<PermissionRequest>,
+    /// All lines with nothing hidden, for the pager.
+    record: Vec<Line>,
+    /// The unfinished text of the model.
+    text: MarkdownStream,
+    /// The unfinished line, if Markdown is shown as it was written.
+    raw_text: String,
+    /// Size of the terminal.
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+    /// The wall clock at the last update.
+    pub(super) clock: Timestamp,
+    pub(super) progress: Progress,
+    pub(super) todos: Vec<Todo>,
+    pub(super) requests: RequestList,
+    /// When the open request was made.
+    pub(super) waits_since: Option<Timestamp>,
     /// Names of the agents that work as sub-agents, by session.
     agents: HashMap<SessionId, String>,
     /// Questions that a restart has asked.
-    pub(super) questions: VecDeque<Question>,
+    pub(super) questions: std::collections::VecDeque<Question>,
     /// Answers to the first questions of the open request of the model.
     pub(super) answers: Vec<UserAnswer>,
     /// The open choice between two answers of the model.
     pub(super) feedback: Option<(QuestionId, Vec<ItemId>)>,
     pub(super) editor: Editor,
-    /// The request that is being denied with feedback.
-    pub(super) denying: Option<PermissionId>,
+    /// The words that are being typed go along with this answer.
+    pub(super) words: Option<Words>,
     /// The request whose arguments are being edited.
     pub(super) editing: Option<PermissionId>,
-    /// First visible line of the shown request.
-    pub(super) scroll: usize,
-    /// The last progress text of a running tool.
-    pub(super) progress: String,
+    /// Inputs that wait for the turn to end.
+    pub(super) queue: Vec<(TurnId, String)>,
+    /// Inputs that the running turn takes up after its step.
+    pub(super) steered: Vec<String>,
     pub(super) notice: String,
+    /// Things to know, which are shown on demand.
+    pub(super) warnings: Vec<String>,
     pub(super) lost: bool,
     /// Ctrl-B was pressed.
     prefix: bool,
     timing: RequestTiming,
-    /// The answer that Enter confirms, and its key.
+    /// The question's answer that Enter confirms, and its key.
     confirming: Option<(char, Confirming)>,
     /// The input is one key from before the request accepted keys. If no other key follows, it was
     /// meant as an answer.
     has_early_key: bool,
     /// A note that waits for the choice of its place.
     noting: Option<String>,
-    /// The draft of the input, while requests are answered.
+    /// The draft of the input, while questions are answered.
     set_aside: String,
     /// The request that this client answered with a lasting grant.
     granted: Option<PermissionId>,
-    /// Columns of the terminal when the history was last taken.
-    columns: usize,
+    pub(super) overlay: Option<Overlay>,
+    pub(super) pager: Option<Pager>,
+    pub(super) menu: Option<Menu>,
+    commands: Option<Vec<CommandView>>,
+    files: Option<Vec<String>>,
+    /// Effects that wait for the next key to be handled.
+    wanted: Vec<Effect>,
+    /// The last key was Esc on an empty line.
+    is_esc_armed: bool,
+    /// The last key was Ctrl-C on an empty line.
+    is_leave_armed: bool,
+    /// The command of the user that runs.
+    pub(super) shell: Option<String>,
+    shell_output: Vec<String>,
+    /// Whether the terminal has the focus; unknown until it says so.
+    has_focus: Option<bool>,
+    last_key: Option<Instant>,
+    alert: Option<String>,
 }
 
 /// An answer that waits for its confirmation.
@@ -90,24 +186,37 @@ struct Confirming {
 }
 
 impl App {
-    pub(super) fn new(session: SessionView, flags: Vec<String>) -> Self {
+    pub(super) fn new(session: SessionView, setup: Setup) -> Self {
+        let transcript = match setup.one_turn {
+            Some(_) => Transcript::default(),
+            None => Transcript::with_input(),
+        };
         Self {
+            progress: Progress::new(&session),
             session,
-            flags,
-            transcript: Transcript::with_input(),
+            setup,
+            transcript: transcript.with_pager(),
             history: Vec::new(),
-            tail: String::new(),
-            requests: VecDeque::new(),
+            record: Vec::new(),
+            text: MarkdownStream::default(),
+            raw_text: String::new(),
+            columns: 80,
+            rows: 24,
+            clock: Timestamp(0),
+            todos: Vec::new(),
+            requests: RequestList::default(),
+            waits_since: None,
             agents: HashMap::new(),
-            questions: VecDeque::new(),
+            questions: Default::default(),
             answers: Vec::new(),
             feedback: None,
             editor: Editor::default(),
-            denying: None,
+            words: None,
             editing: None,
-            scroll: 0,
-            progress: String::new(),
+            queue: Vec::new(),
+            steered: Vec::new(),
             notice: String::new(),
+            warnings: Vec::new(),
             lost: false,
             prefix: false,
             timing: RequestTiming::default(),
@@ -116,8 +225,25 @@ impl App {
             noting: None,
             set_aside: String::new(),
             granted: None,
-            columns: 80,
+            overlay: None,
+            pager: None,
+            menu: None,
+            commands: None,
+            files: None,
+            wanted: Vec::new(),
+            is_esc_armed: false,
+            is_leave_armed: false,
+            shell: None,
+            shell_output: Vec::new(),
+            has_focus: None,
+            last_key: None,
+            alert: None,
         }
+    }
+
+    /// Sets the size of the terminal and the wall clock, before an update.
+    pub(super) fn set_surroundings(&mut self, (columns, rows): (usize, usize), clock: Timestamp) {
+        (self.columns, self.rows, self.clock) = (columns, rows, clock);
     }
 
     /// Updates the phase: a request appears once the user is not typing, and accepts keys a moment
@@ -130,7 +256,7 @@ impl App {
         }
         if phase == Some(Phase::Shown) && self.is_asked() && !self.editor.is_empty() {
             // The text was begun before the question appeared, so it is no answer.
-            self.set_aside.push_str(&self.editor.take_text());
+            self.set_aside.push_str(&self.editor.take_draft());
         }
         if phase == Some(Phase::Answerable) && std::mem::take(&mut self.has_early_key) {
             self.editor.clear();
@@ -140,9 +266,15 @@ impl App {
         }
     }
 
-    /// When to update next.
+    /// When to update next because of a request.
     pub(super) fn next_change(&self) -> Option<Instant> {
         self.timing.next_change()
+    }
+
+    /// Whether something on the screen moves with the time.
+    pub(super) fn is_moving(&self) -> bool {
+        let is_working = self.session.state == SessionState::Running || self.shell.is_some();
+        self.pager.is_none() && (is_working || self.waits_since.is_some())
     }
 
     /// Phase of the open request; `None` without one.
@@ -150,17 +282,18 @@ impl App {
         self.timing.phase()
     }
 
-    /// The line that asks for the confirmation of an answer.
+    /// The line that asks for the confirmation of an answer to a question.
     pub(super) fn confirmation(&self) -> Option<&Line> {
         self.confirming.as_ref().map(|(_, confirming)| &confirming.line)
     }
 
-    /// Questions from a restart come before requests of the turn.
+    /// Questions from a restart come before requests of the turn. The list of requests counts as one,
+    /// whichever of them it shows.
     fn front(&self) -> Option<Pending> {
         let question = self.questions.front().map(|q| q.request_id);
         let feedback = self.feedback.as_ref().map(|(request_id, _)| *request_id);
         let question = question.or(feedback).map(Pending::Question);
-        question.or_else(|| self.requests.front().map(|r| Pending::Permission(r.request_id)))
+        question.or_else(|| self.requests.iter().next().map(|r| Pending::Permission(r.request_id)))
     }
 
     /// Whether a turn runs or waits.
@@ -171,139 +304,127 @@ impl App {
         )
     }
 
-    /// Completed lines for the scrollback, wrapped to `columns`.
-    pub(super) fn take_history(&mut self, columns: usize) -> Vec<Line> {
-        self.columns = columns;
-        let mut rows: Vec<Line> = self.history.drain(..).flat_map(|line| line.wrap(columns)).collect();
-        // When a paragraph exceeds its rows, its first rows move to the scrollback.
-        let tail = Line::new(Tone::Plain, self.tail.as_str()).wrap(columns);
-        if tail.len() > TAIL_ROWS {
-            let moved = tail.len() - TAIL_ROWS;
-            rows.extend(tail[..moved].iter().cloned());
-            self.tail = tail[moved..].iter().map(Line::plain).collect::<Vec<_>>().join(" ");
-        }
-        rows
+    /// Whether one answer for all open requests is offered.
+    pub(super) fn can_all(&self) -> bool {
+        self.requests.can_all(self.columns, self.rows.saturating_sub(6))
     }
 
-    pub(super) fn on_event(&mut self, received: &Received) {
-        let Some(envelope) = &received.event else { return };
-        match &envelope.event {
-            Event::SessionStatus { state, requires } => {
-                (self.session.state, self.session.requires) = (*state, *requires);
-            }
-            Event::SessionUpdated { title, options, .. } => {
-                let session = &mut self.session;
-                session.title = title.clone().unwrap_or(std::mem::take(&mut session.title));
-                session.model = options.model.clone().unwrap_or(std::mem::take(&mut session.model));
-                session.mode = options.mode.unwrap_or(session.mode);
-                session.thinking = options.thinking.or(session.thinking);
-            }
-            Event::SessionAttached { clients } | Event::SessionDetached { clients } => {
-                self.session.clients = *clients;
-            }
-            // Not a line of the history, because it would appear inside the model's text.
-            Event::TurnQueued { input, .. } => {
-                self.notice = format!("queued: {}", one_line(&input_line(input), 80));
-            }
-            Event::SessionEnded { .. } => self.session.state = SessionState::Ended,
-            Event::ToolProgress { text, .. } => {
-                if let Some(line) = text.lines().rev().find(|l| !l.trim().is_empty()) {
-                    self.progress = one_line(line, 200);
-                }
-            }
-            Event::ToolCompleted { .. }
-            | Event::ToolBlocked { .. }
-            | Event::ToolBackground { end: Some(_), .. }
-            | Event::TurnCompleted { .. } => self.progress.clear(),
-            Event::PermissionRequested { request, .. } => {
-                let mut request = request.clone();
-                if let Some(agent) = request.child_session_id.map(|id| self.agent_of(id)) {
-                    request.reason = format!("sub-agent {agent}: {}", request.reason);
-                }
-                self.requests.push_back(request.clone());
-                if request.diff.is_some() {
-                    self.transcript.diff_was_shown(request.call_id);
-                }
-            }
-            Event::PermissionResolved { request_id, .. } => self.settled(*request_id),
-            Event::SubagentStarted { child_session_id, agent, .. } => {
-                self.agents.insert(*child_session_id, agent.clone());
-            }
-            Event::FeedbackRequested { request_id, item_ids } => {
-                self.feedback = Some((*request_id, item_ids.clone()));
-            }
-            Event::FeedbackCompleted { .. } => self.feedback = None,
-            Event::QuestionRequested { question } => {
-                // Shown below the history while it is open; it moves up with its answer.
-                self.questions.push_back(question.clone());
-                self.finish_tail();
-                return;
-            }
-            Event::QuestionResolved { request_id, .. } => {
-                self.finish_tail();
-                for question in self.questions.iter().filter(|q| q.request_id == *request_id) {
-                    self.history.extend(question::shown(question));
-                }
-                if self.questions.front().is_some_and(|q| q.request_id == *request_id) {
-                    self.answers.clear();
-                }
-                self.questions.retain(|q| q.request_id != *request_id);
-            }
-            _ => {}
+    /// Completed rows for the scrollback.
+    pub(super) fn take_history(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.history)
+    }
+
+    /// The rows of the model's unfinished text.
+    pub(super) fn tail(&self) -> Vec<Line> {
+        if self.setup.is_raw {
+            let text = self.raw_text.as_str();
+            return if text.is_empty() {
+                Vec::new()
+            } else {
+                Line::new(Tone::Plain, text).wrap(self.columns)
+            };
         }
-        for piece in self.transcript.on(envelope) {
-            match piece {
-                Piece::Text(text) => self.say(&text),
-                Piece::Break => self.finish_tail(),
-                Piece::Line(line) => {
-                    self.finish_tail();
-                    self.history.push(line);
-                }
+        self.text.tail(self.columns)
+    }
+
+    /// The calls that run, and the reads before them, as rows.
+    pub(super) fn running(&self) -> Vec<Line> {
+        let mut rows: Vec<Line> = self.transcript.reads_line().into_iter().collect();
+        // A call that waits for an answer is shown with its request.
+        let is_asked = |call: &&OpenCall| self.requests.iter().any(|request| request.call_id == call.call_id);
+        for call in self.transcript.open_calls().iter().filter(|call| !is_asked(call)) {
+            let (tool, rest) = call.summary.split_once(' ').unwrap_or((&call.summary, ""));
+            let line = Line::new(Tone::Dim, "● ").and(Tone::Tool, tool).and(Tone::Plain, format!(" {rest}"));
+            let line = match call.started_at {
+                Some(since) => line.and(Tone::Dim, format!(" · running {} s", self.seconds_since(since))),
+                None => line,
+            };
+            rows.push(line);
+            if !call.progress.is_empty() {
+                rows.push(Line::new(Tone::Dim, format!("  └ {}", call.progress)));
             }
         }
-        if let Event::PermissionResolved { request_id, scope, grant: Some(grant), .. } = &envelope.event
-            && self.granted.take_if(|granted| granted == request_id).is_some()
-        {
-            let SessionView { session_id, cwd, .. } = &self.session;
-            self.history.extend(undo::lines(*scope, grant, *session_id, cwd, &self.flags, self.columns));
+        rows.into_iter().map(|line| line.cut(self.columns)).collect()
+    }
+
+    /// The calls that have no result yet.
+    pub(super) fn running_calls(&self) -> &[OpenCall] {
+        self.transcript.open_calls()
+    }
+
+    /// Whole seconds since a time of the daemon's clock.
+    pub(super) fn seconds_since(&self, since: Timestamp) -> i64 {
+        (self.clock.0 - since.0).max(0) / 1_000
+    }
+
+    /// Appends a line, wrapped to the terminal.
+    fn push_line(&mut self, line: &Line) {
+        self.finish_text();
+        self.keep([line.clone()]);
+        self.history.extend(line.wrap(self.columns));
+    }
+
+    fn keep(&mut self, lines: impl IntoIterator<Item = Line>) {
+        self.record.extend(lines);
+        if self.record.len() > MAX_RECORD_LINES {
+            self.record.drain(..MAX_RECORD_LINES / 5);
         }
     }
 
-    /// The agent of a sub-agent, or its id if its own sub-agent started it.
-    fn agent_of(&self, id: SessionId) -> String {
-        self.agents.get(&id).cloned().unwrap_or_else(|| id.to_string())
+    fn push_text(&mut self, text: &str) {
+        if self.setup.is_raw {
+            self.raw_text.push_str(text);
+            while let Some(end) = self.raw_text.find('\n') {
+                let line: String = self.raw_text.drain(..=end).collect();
+                let line = Line::new(Tone::Plain, line.trim_end_matches('\n'));
+                self.keep([line.clone()]);
+                self.history.push(line);
+            }
+            return;
+        }
+        let lines = self.text.push(text, self.columns);
+        self.keep(lines.iter().cloned());
+        self.history.extend(lines);
     }
 
-    fn settled(&mut self, id: PermissionId) {
-        if self.requests.front().is_some_and(|r| r.request_id == id) {
-            self.scroll = 0;
-        }
-        self.requests.retain(|r| r.request_id != id);
-        if self.denying == Some(id) || self.editing == Some(id) {
-            (self.denying, self.editing) = (None, None);
-            self.editor.clear();
-        }
-    }
-
-    fn say(&mut self, text: &str) {
-        let mut parts = text.split('\n');
-        self.tail.push_str(parts.next().unwrap_or_default());
-        for part in parts {
-            let line = std::mem::replace(&mut self.tail, part.to_string());
-            self.history.push(Line::new(Tone::Plain, line));
-        }
-    }
-
-    fn finish_tail(&mut self) {
-        if !self.tail.is_empty() {
-            let line = std::mem::take(&mut self.tail);
-            self.history.push(Line::new(Tone::Plain, line));
-        }
+    fn finish_text(&mut self) {
+        let lines = match self.setup.is_raw {
+            true if self.raw_text.is_empty() => Vec::new(),
+            true => vec![Line::new(Tone::Plain, std::mem::take(&mut self.raw_text))],
+            false => self.text.finish(self.columns),
+        };
+        self.keep(lines.iter().cloned());
+        self.history.extend(lines);
     }
 
     /// Shows a notice in the line below the input.
     pub(super) fn notify(&mut self, text: &str) {
         self.notice = escape::line(text).into_owned();
+    }
+
+    /// The text of a notification that is due: a request waits, and the user looks elsewhere.
+    pub(super) fn take_alert(&mut self, now: Instant) -> Option<String> {
+        let alert = self.alert.take()?;
+        let is_away = match self.has_focus {
+            Some(has_focus) => !has_focus,
+            // The terminal does not tell; a user who has typed a moment ago is there.
+            None => self.last_key.is_none_or(|key| now.duration_since(key) > PRESENT),
+        };
+        // A history that is read again contains requests that were answered long ago.
+        let is_open = !self.requests.is_empty() || !self.questions.is_empty();
+        (is_away && is_open).then_some(alert)
+    }
+
+    /// Effects that no key asked for.
+    pub(super) fn take_wanted(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.wanted)
+    }
+
+    /// The session exists now.
+    pub(super) fn begin(&mut self, session: SessionView) {
+        self.progress.known_seq = 0;
+        self.session = session;
+        self.setup.is_new = false;
     }
 }
 

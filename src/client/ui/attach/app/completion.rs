@@ -1,0 +1,193 @@
+//! The menus of the input line: slash commands and files. Pure.
+
+use crate::api::params::CommandView;
+use crate::client::terminal::escape;
+use crate::client::ui::attach::app::{App, Effect};
+
+/// Rows of a menu.
+const MENU_ROWS: usize = 8;
+
+/// Commands of this program, which the daemon does not know.
+const OWN_COMMANDS: &[(&str, &str)] = &[("quit", "Leave; the session goes on"), ("keys", "Show the keys")];
+
+/// An entry of a menu.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::client::ui::attach) struct Entry {
+    /// The text that replaces what was typed.
+    text: String,
+    /// What is shown for it.
+    pub(in crate::client::ui::attach) label: String,
+    pub(in crate::client::ui::attach) detail: String,
+    /// More has to be typed after it.
+    takes_more: bool,
+}
+
+/// The menu of what could be meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::client::ui::attach) struct Menu {
+    pub(in crate::client::ui::attach) entries: Vec<Entry>,
+    pub(in crate::client::ui::attach) selected: usize,
+    /// Where the replaced text begins.
+    from: usize,
+    is_command: bool,
+    /// The user closed it; it stays closed for this word.
+    pub(in crate::client::ui::attach) is_closed: bool,
+}
+
+impl App {
+    pub(in crate::client::ui::attach) fn set_commands(&mut self, commands: Vec<CommandView>) {
+        self.commands = Some(commands);
+        self.update_menu();
+    }
+
+    pub(in crate::client::ui::attach) fn set_files(&mut self, files: Vec<String>) {
+        self.files = Some(files);
+        self.update_menu();
+    }
+
+    /// Computes the menu for the text before the cursor.
+    pub(super) fn update_menu(&mut self) {
+        let before = self.menu.take();
+        if self.words.is_some() || self.editing.is_some() || self.overlay.is_some() || self.is_asked() {
+            return;
+        }
+        let head = &self.editor.text()[..self.editor.cursor()];
+        let word_from = head
+            .rfind(char::is_whitespace)
+            .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
+        let is_command = head.starts_with('/') && word_from == 0;
+        let entries = if is_command {
+            command_entries(self.commands.as_deref().unwrap_or_default(), &head[1..])
+        } else if let Some(typed) = head[word_from..].strip_prefix('@') {
+            match &self.files {
+                Some(files) => file_entries(files, typed),
+                None => {
+                    self.wanted.push(Effect::LoadFiles);
+                    // Asked for once.
+                    self.files = Some(Vec::new());
+                    Vec::new()
+                }
+            }
+        } else {
+            return;
+        };
+        let is_same_word = before.as_ref().is_some_and(|menu| menu.from == word_from);
+        let is_closed = is_same_word && before.as_ref().is_some_and(|menu| menu.is_closed);
+        // An arrow moves the selection and changes no text.
+        let selected = before.filter(|menu| menu.entries == entries).map_or(0, |menu| menu.selected);
+        self.menu = Some(Menu { entries, selected, from: word_from, is_command, is_closed });
+    }
+
+    /// The menu, if it is open and has entries.
+    pub(in crate::client::ui::attach) fn open_menu(&self) -> Option<&Menu> {
+        self.menu.as_ref().filter(|menu| !menu.is_closed && !menu.entries.is_empty())
+    }
+
+    pub(super) fn step_menu(&mut self, is_down: bool) {
+        if let Some(menu) = &mut self.menu {
+            let count = menu.entries.len().max(1);
+            menu.selected = (menu.selected + if is_down { 1 } else { count - 1 }) % count;
+        }
+    }
+
+    pub(super) fn close_menu(&mut self) {
+        if let Some(menu) = &mut self.menu {
+            menu.is_closed = true;
+        }
+    }
+
+    /// Takes the selected entry over. Returns whether the input is complete with it.
+    pub(super) fn accept_entry(&mut self) -> bool {
+        let Some(menu) = self.open_menu().cloned() else { return false };
+        let Some(entry) = menu.entries.get(menu.selected) else { return false };
+        let end = if entry.takes_more || !menu.is_command { " " } else { "" };
+        self.editor.replace_before_cursor(menu.from, &format!("{}{end}", entry.text));
+        self.menu = None;
+        menu.is_command && !entry.takes_more
+    }
+
+    /// Why a line that looks like a command cannot be one.
+    pub(super) fn unknown_command(&self, text: &str) -> Option<String> {
+        let commands = self.commands.as_ref()?;
+        let line = text.trim_end();
+        if line.contains('\n') {
+            return None;
+        }
+        let name = line.strip_prefix('/')?.split([' ', '\t']).next().unwrap_or_default();
+        let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | ':' | '-');
+        let is_name = name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_inner);
+        let names = || {
+            commands
+                .iter()
+                .map(|command| command.name.as_str())
+                .chain(OWN_COMMANDS.iter().map(|(name, _)| *name))
+        };
+        if !is_name || names().any(|known| known == name) {
+            return None;
+        }
+        let nearest = names().map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
+        let hint = match nearest.filter(|(distance, _)| *distance <= (name.len() / 2).max(1)) {
+            Some((_, known)) => format!("; did you mean /{known}?"),
+            None => "; / lists the commands".into(),
+        };
+        Some(format!("no command /{name}{hint}"))
+    }
+}
+
+fn command_entries(commands: &[CommandView], typed: &str) -> Vec<Entry> {
+    let own = OWN_COMMANDS.iter().map(|(name, description)| (*name, *description, None));
+    let all = commands
+        .iter()
+        .map(|c| (c.name.as_str(), c.description.as_str(), c.argument_hint.as_deref()))
+        .chain(own);
+    let mut found: Vec<(usize, Entry)> = all
+        .filter_map(|(name, description, hint)| {
+            let label = match hint {
+                Some(hint) => format!("/{name} {hint}"),
+                None => format!("/{name}"),
+            };
+            let entry = Entry {
+                text: format!("/{name}"),
+                label: escape::line(&label).into_owned(),
+                detail: escape::line(description.lines().next().unwrap_or_default()).into_owned(),
+                takes_more: hint.is_some_and(|hint| !hint.starts_with('[')),
+            };
+            Some((rank(name, typed)?, entry))
+        })
+        .collect();
+    found.sort_by_key(|(rank, _)| *rank);
+    found.into_iter().take(MENU_ROWS).map(|(_, entry)| entry).collect()
+}
+
+fn file_entries(files: &[String], typed: &str) -> Vec<Entry> {
+    let mut found: Vec<(usize, usize, &String)> = files
+        .iter()
+        .filter_map(|file| {
+            let name = file.trim_end_matches('/').rsplit('/').next().unwrap_or(file);
+            let by_name = rank(name, typed);
+            let by_path = rank(file, typed).map(|rank| rank + 1);
+            Some((by_name.into_iter().chain(by_path).min()?, file.len(), file))
+        })
+        .collect();
+    found.sort();
+    let entry = |(_, _, file): (usize, usize, &String)| Entry {
+        text: format!("@{file}"),
+        label: escape::line(file).into_owned(),
+        detail: String::new(),
+        takes_more: true,
+    };
+    found.into_iter().take(MENU_ROWS).map(entry).collect()
+}
+
+/// How well a name fits what was typed: smaller is better; `None` if it does not.
+fn rank(name: &str, typed: &str) -> Option<usize> {
+    let (name, typed) = (name.to_lowercase(), typed.to_lowercase());
+    if name.starts_with(&typed) {
+        return Some(0);
+    }
+    if name.contains(&typed) {
+        return Some(2);
+    }
+    let mut rest = name.chars();
+    typed.chars().all(|wanted| rest.any(|c| c == wanted)).then_some(4)
+}

@@ -1,0 +1,184 @@
+//! What the text of the input line does when it is sent.
+
+use ratatui::crossterm::event::KeyCode;
+
+use crate::api::params::WhenBusy;
+use crate::client::terminal::escape;
+use crate::client::terminal::format::took;
+use crate::client::terminal::style::{Line, Tone, cut};
+use crate::client::ui::attach::app::overlay::Overlay;
+use crate::client::ui::attach::app::{App, Effect, Submission};
+use crate::client::ui::question;
+use crate::client::ui::request_timing::Phase;
+use crate::types::permission::Mode;
+use crate::types::session::SessionState;
+
+/// Lines of a command's output that are shown.
+const SHELL_LINES: usize = 8;
+
+/// Whether a text is a note of one line that does not name its place.
+fn needs_place(text: &str) -> bool {
+    let note = text.trim_end().strip_prefix("# ").map(str::trim).filter(|note| !note.contains('\n'));
+    note.is_some_and(|note| !note.starts_with("memory:") && !note.starts_with("instructions:"))
+}
+
+impl App {
+    /// Sends the text. While a turn runs it goes in after the step, or `after_turn`.
+    pub(super) fn send(&mut self, after_turn: bool) -> Option<Effect> {
+        if self.is_writing() {
+            return self.on_writing_enter();
+        }
+        if self.editor.text().trim().is_empty() || self.setup.one_turn.is_some() && !self.is_asked() {
+            return None;
+        }
+        if self.session.state == SessionState::Ended {
+            self.notice = "the session has ended; `agentctl fork` continues it in a new one".into();
+            return None;
+        }
+        if self.is_asked() {
+            return self.answer_typed();
+        }
+        // A backslash at the end asks for a new line.
+        if !after_turn
+            && self.editor.cursor() == self.editor.text().len()
+            && self.editor.text().ends_with('\\')
+        {
+            self.editor.backspace();
+            self.editor.insert("\n");
+            return None;
+        }
+        if needs_place(self.editor.text()) {
+            self.noting = Some(self.editor.take_text());
+            self.notice =
+                "keep this note in: i the project instructions · m the memory of the project · Esc back"
+                    .into();
+            return None;
+        }
+        if let Some(command) = self.editor.text().strip_prefix('!').map(str::trim).filter(|it| !it.is_empty())
+        {
+            if self.shell.is_some() {
+                self.notice = "a command runs already; Esc stops it".into();
+                return None;
+            }
+            let command = command.to_owned();
+            self.editor.take_text();
+            self.shell = Some(command.clone());
+            return Some(Effect::Shell(command));
+        }
+        match self.editor.text().trim() {
+            "/quit" | "/exit" => return Some(Effect::Detach),
+            "/keys" => {
+                self.editor.clear();
+                self.overlay = Some(Overlay::Keys);
+                return None;
+            }
+            _ => {}
+        }
+        let is_pasted = self.editor.text() != self.editor.whole_text();
+        if let Some(why) = self.unknown_command(self.editor.text()).filter(|_| !is_pasted) {
+            self.notice = why;
+            return None;
+        }
+        let text = self.editor.take_text();
+        Some(Effect::Submit(self.submission(text, after_turn)))
+    }
+
+    fn submission(&mut self, text: String, after_turn: bool) -> Submission {
+        let is_running = self.session.state == SessionState::Running;
+        let is_command = text.starts_with('/') && !text.trim_end().contains('\n');
+        let when_busy = match (is_running && !is_command, after_turn) {
+            (true, false) => Some(WhenBusy::Steer),
+            _ => None,
+        };
+        // A command is one block; what the user ran goes along with the next message.
+        let shell_output = if is_command { Vec::new() } else { std::mem::take(&mut self.shell_output) };
+        Submission { text, when_busy, shell_output }
+    }
+
+    /// An input that was not accepted comes back into the input line.
+    pub(in crate::client::ui::attach) fn unsent(&mut self, submission: Submission, why: &str) {
+        if self.editor.is_empty() {
+            self.editor.insert(&submission.text);
+        }
+        self.shell_output.splice(0..0, submission.shell_output);
+        self.notify(&format!("not sent: {why}"));
+    }
+
+    /// Submits a note to the chosen place, or gives it back for editing.
+    pub(super) fn place_note(&mut self, note: String, key: KeyCode) -> Option<Effect> {
+        let text = note.trim().trim_start_matches('#').trim();
+        let place = match key {
+            KeyCode::Char('i' | 'I') => "instructions",
+            KeyCode::Char('m' | 'M') => "memory",
+            _ => {
+                self.editor.insert(&note);
+                return None;
+            }
+        };
+        let text = format!("# {place}: {text}");
+        Some(Effect::Submit(Submission { text, when_busy: None, shell_output: Vec::new() }))
+    }
+
+    /// Whether the model asks and the question is shown, so that typed text is its answer.
+    pub(in crate::client::ui::attach) fn is_asked(&self) -> bool {
+        let is_shown = !matches!(self.timing.phase(), None | Some(Phase::Hidden));
+        is_shown && self.questions.front().is_some_and(question::is_typed)
+    }
+
+    /// Takes the typed text as the next answer. The answers are sent once the last one is typed.
+    fn answer_typed(&mut self) -> Option<Effect> {
+        let question = self.questions.front()?;
+        let asked = question.questions.get(self.answers.len())?;
+        match question::parse(asked, &self.editor.whole_text()) {
+            Ok(answer) => self.answers.push(answer),
+            Err(why) => {
+                self.notice = why;
+                return None;
+            }
+        }
+        self.editor.clear();
+        let (request_id, all) = (question.request_id, question.questions.len());
+        let is_complete = self.answers.len() == all;
+        is_complete.then(|| Effect::Answer(question::answers(request_id, std::mem::take(&mut self.answers))))
+    }
+
+    /// The next mode of Shift-Tab. It never reaches `bypass`.
+    pub(super) fn next_mode(&self) -> Mode {
+        match self.session.mode {
+            Mode::Default => Mode::AcceptEdits,
+            Mode::AcceptEdits => Mode::Plan,
+            Mode::Plan | Mode::DontAsk | Mode::Bypass => Mode::Default,
+        }
+    }
+
+    /// Takes the last queued input back into the input line.
+    pub(super) fn take_back(&mut self) -> Option<Effect> {
+        let (turn, text) = self.queue.pop()?;
+        self.editor.insert(&text);
+        Some(Effect::TakeBack(turn))
+    }
+
+    /// The command of the user ended.
+    pub(in crate::client::ui::attach) fn shell_ended(&mut self, output: &str, end: &str, ms: u64) {
+        let Some(command) = self.shell.take() else { return };
+        let head = Line::new(Tone::User, "! ")
+            .and(Tone::Plain, escape::line(&command))
+            .and(Tone::Dim, format!("  {end} · {}", took(ms)));
+        self.push_line(&head);
+        let lines: Vec<Line> = output
+            .lines()
+            .map(|line| Line::new(Tone::Dim, "  │ ").and(Tone::Plain, cut(&escape::line(line), 400)))
+            .collect();
+        let hidden = lines.len().saturating_sub(SHELL_LINES);
+        self.history.extend(lines[hidden..].iter().map(|line| line.cut(self.columns)));
+        let more = if hidden > 0 { format!("+ {hidden} lines · Ctrl-O · ") } else { String::new() };
+        let note = Line::new(Tone::Dim, format!("  └ {more}goes along with your next message"));
+        self.history.push(note.cut(self.columns));
+        self.keep(lines);
+        let fence = if output.contains("```") { "~~~~" } else { "```" };
+        self.shell_output.push(format!(
+            "I ran this command myself: `{command}` ({end}). Its output:\n{fence}\n{}\n{fence}",
+            output.trim_end()
+        ));
+    }
+}

@@ -1,0 +1,209 @@
+//! What events change in the conversation.
+
+use crate::client::connection::wire::Received;
+use crate::client::terminal::style::Line;
+use crate::client::ui::attach::app::App;
+use crate::client::ui::question;
+use crate::client::ui::render::{Piece, asked_summary, todo_lines};
+use crate::client::ui::summary::one_line;
+use crate::client::ui::undo;
+use crate::types::event::{Envelope, Event};
+use crate::types::ids::{PermissionId, SessionId};
+use crate::types::message::input_line;
+use crate::types::session::{ItemKind, PermissionRequest, SessionState, SessionView};
+use crate::types::todo::TodoStatus;
+
+impl App {
+    pub(in crate::client::ui::attach) fn on_event(&mut self, received: &Received) {
+        let Some(envelope) = &received.event else { return };
+        self.progress.on_event(envelope);
+        self.follow_session(envelope);
+        self.follow_queue(envelope);
+        match &envelope.event {
+            Event::PermissionRequested { request, .. } => self.requested(request, envelope),
+            Event::PermissionResolved { request_id, .. } => self.settled(*request_id),
+            Event::SubagentStarted { child_session_id, agent, .. } => {
+                self.agents.insert(*child_session_id, agent.clone());
+            }
+            Event::FeedbackRequested { request_id, item_ids } => {
+                self.feedback = Some((*request_id, item_ids.clone()));
+            }
+            Event::FeedbackCompleted { .. } => self.feedback = None,
+            Event::QuestionRequested { question } => {
+                // Shown below the history while it is open; it moves up with its answer.
+                self.questions.push_back(question.clone());
+                self.waits_since = Some(envelope.at_ms);
+                self.alert(&question.text);
+                self.finish_text();
+                return;
+            }
+            Event::QuestionResolved { request_id, .. } => {
+                let shown =
+                    self.questions.iter().filter(|q| q.request_id == *request_id).flat_map(question::shown);
+                for line in shown.collect::<Vec<_>>() {
+                    self.push_line(&line);
+                }
+                if self.questions.front().is_some_and(|q| q.request_id == *request_id) {
+                    self.answers.clear();
+                }
+                self.questions.retain(|q| q.request_id != *request_id);
+                self.update_wait();
+            }
+            Event::TodoUpdated { todos } => {
+                // Repainted in its place; it moves up with the end of the turn.
+                self.todos.clone_from(todos);
+                self.finish_text();
+                return;
+            }
+            Event::WorkspaceTrustRequired { parts, .. } => {
+                self.warnings.push(format!(
+                    "this folder is not trusted (agentctl trust); not used: {}",
+                    one_line(&parts.join(", "), 300)
+                ));
+                return;
+            }
+            Event::TurnCompleted { .. } => self.show_todos(),
+            // The lines around the input show it.
+            Event::TurnSteered { .. } => return,
+            Event::SessionUpdated { options, .. } if options.mode.is_some() => return,
+            _ => {}
+        }
+        if let Event::MessageCompleted { item, .. } = &envelope.event
+            && item.kind == ItemKind::UserMessage
+            && self.setup.one_turn.is_none()
+        {
+            self.push_line(&Line::default());
+        }
+        for piece in self.transcript.on(envelope) {
+            match piece {
+                Piece::Text(text) => self.push_text(&text),
+                Piece::Break => self.finish_text(),
+                Piece::Line(line) => self.push_line(&line),
+                Piece::Folded { shown, full } => {
+                    self.finish_text();
+                    self.keep(full);
+                    // Diffs and output are not wrapped between words.
+                    self.history.extend(shown.iter().flat_map(|line| line.hard_wrap(self.columns)));
+                }
+            }
+        }
+        if let Event::PermissionResolved { request_id, scope, grant: Some(grant), .. } = &envelope.event
+            && self.granted.take_if(|granted| granted == request_id).is_some()
+        {
+            let SessionView { session_id, cwd, .. } = &self.session;
+            let lines = undo::lines(*scope, grant, *session_id, cwd, &self.setup.flags, self.columns);
+            for line in lines {
+                self.push_line(&line);
+            }
+        }
+    }
+
+    /// Follows the state and the settings of the session.
+    fn follow_session(&mut self, envelope: &Envelope) {
+        let session = &mut self.session;
+        match &envelope.event {
+            Event::SessionStatus { state, requires } => {
+                (session.state, session.requires) = (*state, *requires);
+            }
+            Event::SessionUpdated { title, options, .. } => {
+                session.title = title.clone().unwrap_or(std::mem::take(&mut session.title));
+                session.model = options.model.clone().unwrap_or(std::mem::take(&mut session.model));
+                session.mode = options.mode.unwrap_or(session.mode);
+                session.thinking = options.thinking.or(session.thinking);
+            }
+            Event::SessionAttached { clients } | Event::SessionDetached { clients } => {
+                session.clients = *clients;
+            }
+            Event::SessionEnded { .. } => session.state = SessionState::Ended,
+            _ => {}
+        }
+    }
+
+    /// Follows the inputs that wait.
+    fn follow_queue(&mut self, envelope: &Envelope) {
+        let turn = envelope.turn_id;
+        match &envelope.event {
+            Event::TurnQueued { input, front, .. } => {
+                if let Some(turn) = turn {
+                    let at = if *front { 0 } else { self.queue.len() };
+                    self.queue.insert(at, (turn, input_line(input)));
+                }
+            }
+            Event::TurnQueueUpdated { input } => {
+                if let Some((_, text)) = self.queue.iter_mut().find(|(queued, _)| Some(*queued) == turn) {
+                    *text = input_line(input);
+                }
+            }
+            Event::TurnQueueMoved { before } => {
+                let Some(from) = self.queue.iter().position(|(queued, _)| Some(*queued) == turn) else {
+                    return;
+                };
+                let moved = self.queue.remove(from);
+                let to =
+                    before.and_then(|before| self.queue.iter().position(|(queued, _)| *queued == before));
+                self.queue.insert(to.unwrap_or(self.queue.len()), moved);
+            }
+            Event::TurnDequeued { .. } | Event::TurnStarted { .. } => {
+                self.queue.retain(|(queued, _)| Some(*queued) != turn);
+            }
+            Event::TurnSteered { input } => self.steered.push(input_line(input)),
+            // The steered inputs are part of the conversation now.
+            Event::MessageCompleted { item, .. } if item.kind == ItemKind::UserMessage => {
+                let text = item.text.as_deref().unwrap_or_default();
+                self.steered.retain(|steered| !text.contains(steered.as_str()));
+                self.editor.remember(text);
+            }
+            Event::TurnCompleted { .. } => self.steered.clear(),
+            _ => {}
+        }
+    }
+
+    fn requested(&mut self, request: &PermissionRequest, envelope: &Envelope) {
+        let mut request = request.clone();
+        if let Some(agent) = request.child_session_id.map(|id| self.agent_of(id)) {
+            request.reason = format!("sub-agent {agent}: {}", request.reason);
+        }
+        self.alert(&format!("{}?", asked_summary(&request)));
+        self.requests.push(request);
+        self.waits_since.get_or_insert(envelope.at_ms);
+    }
+
+    fn settled(&mut self, id: PermissionId) {
+        self.requests.remove(id);
+        if self.words.is_some_and(|words| words.request == id) || self.editing == Some(id) {
+            (self.words, self.editing) = (None, None);
+            self.editor.clear();
+            self.editor.insert(&std::mem::take(&mut self.set_aside));
+        }
+        self.update_wait();
+    }
+
+    fn update_wait(&mut self) {
+        if self.requests.is_empty() && self.questions.is_empty() {
+            self.waits_since = None;
+        }
+    }
+
+    fn alert(&mut self, text: &str) {
+        self.alert = Some(one_line(text, 100));
+    }
+
+    /// The agent of a sub-agent, or its id if its own sub-agent started it.
+    fn agent_of(&self, id: SessionId) -> String {
+        self.agents.get(&id).cloned().unwrap_or_else(|| id.to_string())
+    }
+
+    /// Moves the list of the model up, at the end of a turn.
+    fn show_todos(&mut self) {
+        if self.todos.is_empty() {
+            return;
+        }
+        for line in todo_lines(&self.todos) {
+            self.push_line(&line);
+        }
+        // A list that is done is not shown in the next turn.
+        if self.todos.iter().all(|todo| todo.status == TodoStatus::Completed) {
+            self.todos.clear();
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Keys while requests wait: the list of answers, words for the model, and changed arguments.
+
+use std::time::Instant;
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use crate::client::ui::attach::app::{App, Effect, Words};
+use crate::client::ui::prompt;
+use crate::client::ui::request_list::{Answered, Choice};
+use crate::client::ui::request_timing::Phase;
+use crate::types::permission::{Decision, Scope};
+
+impl App {
+    /// Whether the list of requests takes keys.
+    pub(in crate::client::ui::attach) fn is_list_open(&self) -> bool {
+        self.timing.phase() == Some(Phase::Answerable)
+            && self.questions.is_empty()
+            && self.feedback.is_none()
+            && !self.requests.is_empty()
+            && !self.is_writing()
+    }
+
+    /// Whether keys are meant for the list and not for the draft in the input line.
+    pub(in crate::client::ui::attach) fn has_list_focus(&self) -> bool {
+        self.editor.is_empty() || self.requests.has_focus
+    }
+
+    /// Whether typed text belongs to a request.
+    pub(in crate::client::ui::attach) fn is_writing(&self) -> bool {
+        self.words.is_some() || self.editing.is_some()
+    }
+
+    /// Handles a key for the list. Returns `None` if the key is text, or for the input line.
+    pub(super) fn on_list_key(&mut self, key: KeyEvent, now: Instant) -> Option<Option<Effect>> {
+        if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+            return None;
+        }
+        let (mode, can_all) = (self.session.mode, self.can_all());
+        if !self.has_list_focus() {
+            // A draft stands there: typed keys go on with it, and the list waits for an arrow.
+            return match key.code {
+                KeyCode::Up | KeyCode::Down | KeyCode::Esc | KeyCode::Tab => {
+                    self.requests.has_focus = true;
+                    Some(None)
+                }
+                KeyCode::Enter => {
+                    self.notice = "↑↓ moves to the request; the draft is sent when it is answered".into();
+                    Some(None)
+                }
+                KeyCode::PageUp | KeyCode::PageDown => self.scroll_request(key.code),
+                KeyCode::Char(_) | KeyCode::Backspace => {
+                    self.timing.hide(now);
+                    None
+                }
+                _ => None,
+            };
+        }
+        if self.requests.is_confirming() {
+            let answered = match key.code {
+                KeyCode::Esc => {
+                    self.requests.close_page();
+                    return Some(None);
+                }
+                KeyCode::Up | KeyCode::Down => {
+                    self.requests.step(key.code == KeyCode::Down, mode, can_all);
+                    return Some(None);
+                }
+                KeyCode::Enter => self.requests.confirm(None),
+                KeyCode::Char(c) => {
+                    self.requests.confirm(Some(usize::try_from(c.to_digit(10).unwrap_or(0)).unwrap_or(0)))
+                }
+                _ => None,
+            };
+            return Some(answered.and_then(|answered| self.answered(answered, now)));
+        }
+        match key.code {
+            KeyCode::Up | KeyCode::Down => self.requests.step(key.code == KeyCode::Down, mode, can_all),
+            KeyCode::Left | KeyCode::Right if self.requests.len() > 1 => {
+                self.requests.turn_to(key.code == KeyCode::Right);
+            }
+            KeyCode::PageUp | KeyCode::PageDown => return self.scroll_request(key.code),
+            KeyCode::Enter => {
+                let choice = self.requests.cursor(mode);
+                return Some(self.choose(choice, now));
+            }
+            // No, and stop.
+            KeyCode::Esc => {
+                self.notice = "stopping…".into();
+                return Some(Some(Effect::Abort));
+            }
+            KeyCode::Tab => {
+                let choice = self.requests.cursor(mode);
+                let request = self.requests.current()?.request_id;
+                if matches!(choice, Choice::Once | Choice::No | Choice::AcceptEdits) {
+                    self.set_aside.push_str(&self.editor.take_draft());
+                    self.words = Some(Words { request, choice });
+                } else {
+                    self.notice = "words go along with 1 and 4".into();
+                }
+            }
+            KeyCode::Char('e') => {
+                let request = self.requests.current()?;
+                let (id, text) = (request.request_id, prompt::editable(request));
+                if prompt::answer_of(request, 'e') != Some(prompt::Answer::Edit) {
+                    self.notice = "this call cannot be changed".into();
+                    return Some(None);
+                }
+                self.set_aside.push_str(&self.editor.take_draft());
+                self.editing = Some(id);
+                self.editor.insert(&text);
+            }
+            KeyCode::Char(c) => {
+                let number = match c {
+                    'y' => 1,
+                    'n' => 4,
+                    c => usize::try_from(c.to_digit(10).unwrap_or(0)).unwrap_or(0),
+                };
+                if let Some(choice) = self.requests.numbered(number, can_all) {
+                    return Some(self.choose(choice, now));
+                }
+                if number > 0 {
+                    self.notice = format!("{number} is not offered here");
+                    return Some(None);
+                }
+                // Prose: the list waits until it is over.
+                self.timing.hide(now);
+                return None;
+            }
+            _ => return None,
+        }
+        Some(None)
+    }
+
+    fn scroll_request(&mut self, key: KeyCode) -> Option<Option<Effect>> {
+        let scroll = &mut self.requests.scroll;
+        *scroll = if key == KeyCode::PageDown { *scroll + 5 } else { scroll.saturating_sub(5) };
+        Some(None)
+    }
+
+    fn choose(&mut self, choice: Choice, now: Instant) -> Option<Effect> {
+        let answered = self.requests.answer(choice)?;
+        self.answered(answered, now)
+    }
+
+    fn answered(&mut self, answered: Answered, now: Instant) -> Option<Effect> {
+        match answered {
+            Answered::Send(params) => {
+                if params.scope != Scope::Once && params.decision == Some(Decision::Allow) {
+                    self.granted = params.request_id;
+                }
+                Some(Effect::Approve(params))
+            }
+            Answered::SendAll(all) => Some(Effect::ApproveAll(all)),
+            // A second press of the same key must not answer the page.
+            Answered::Page => {
+                self.timing.ignore_keys(now);
+                None
+            }
+        }
+    }
+
+    /// Ends the typing of words or arguments for a request.
+    pub(super) fn on_writing_enter(&mut self) -> Option<Effect> {
+        if let Some(id) = self.editing {
+            let request = self.requests.find(id)?;
+            return match prompt::edited(request, &self.editor.whole_text()) {
+                Ok(params) => {
+                    self.stop_writing();
+                    Some(Effect::Approve(params))
+                }
+                Err(why) => {
+                    self.notice = why;
+                    None
+                }
+            };
+        }
+        let Words { request, choice } = self.words?;
+        let words = Some(self.editor.whole_text()).filter(|words| !words.trim().is_empty());
+        self.stop_writing();
+        let request = self.requests.find(request)?;
+        if choice == Choice::No {
+            return Some(Effect::Approve(prompt::approval(request, Decision::Deny, Scope::Once, words)));
+        }
+        let params = match choice {
+            Choice::AcceptEdits => prompt::approval_with_edits(request),
+            _ => prompt::approval(request, Decision::Allow, Scope::Once, None),
+        };
+        Some(match words {
+            Some(words) => Effect::ApproveAndSay(params, words),
+            None => Effect::Approve(params),
+        })
+    }
+
+    /// Goes back to the list, and brings the draft back.
+    pub(super) fn stop_writing(&mut self) {
+        (self.words, self.editing) = (None, None);
+        self.editor.clear();
+        self.editor.insert(&std::mem::take(&mut self.set_aside));
+    }
+}

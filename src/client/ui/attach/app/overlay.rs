@@ -1,0 +1,179 @@
+//! What lies over the input line for a moment: the keys, the points to go back to, the search of the
+//! history. Pure.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use crate::client::terminal::style::{Line, Tone};
+use crate::client::ui::attach::app::{App, Effect};
+use crate::client::ui::pager::Pager;
+use crate::client::ui::summary::one_line;
+use crate::types::ids::ItemId;
+
+/// Rows of a list in an overlay.
+const LIST_ROWS: usize = 10;
+
+/// An input of the user to which the conversation can go back.
+#[derive(Clone, Debug)]
+pub(in crate::client::ui::attach) struct Point {
+    /// The item before it, which becomes the last one.
+    pub(in crate::client::ui::attach) before: ItemId,
+    /// The input, which comes back into the input line.
+    pub(in crate::client::ui::attach) text: String,
+}
+
+/// The open overlay.
+#[derive(Debug)]
+pub(in crate::client::ui::attach) enum Overlay {
+    /// The keys; the next key closes it.
+    Keys,
+    /// The warnings; the next key closes it.
+    Warnings,
+    /// The points are being read.
+    Loading,
+    /// Points to go back to, oldest first, and the selected one.
+    Rewind(Vec<Point>, usize),
+    /// The search of earlier inputs: what was typed, and how many matches to skip.
+    Search(String, usize),
+}
+
+const KEYS: &[(&str, &str)] = &[
+    (
+        "Write",
+        "Enter send · Alt-Enter, Ctrl-J or \\ Enter new line · Ctrl-G editor · @ file · / command · ! shell",
+    ),
+    ("", "↑ ↓ history · Ctrl-R search it · Ctrl-U Ctrl-K Ctrl-W delete · Ctrl-Y bring back · Ctrl-C clear"),
+    ("Turn", "Esc or Ctrl-C stop · Enter after this step · Tab after the turn · ↑ takes the last line back"),
+    ("", "Shift-Tab mode · Esc Esc go back to an earlier input"),
+    ("Requests", "1–5 or ↑↓ Enter answer · ←→ other request · Tab add words · e change · Esc no, and stop"),
+    ("Look", "Ctrl-O all of it (/ search, n N, { } by input, v editor, q close) · F2 warnings"),
+    ("Leave", "Ctrl-D, or Ctrl-C twice · the session goes on"),
+];
+
+impl App {
+    /// Shows the points of the conversation, newest selected.
+    pub(in crate::client::ui::attach) fn set_points(&mut self, points: Vec<Point>) {
+        if !matches!(self.overlay, Some(Overlay::Loading)) {
+            return;
+        }
+        self.overlay = None;
+        match points.len() {
+            0 => self.notice = "there is no earlier input to go back to".into(),
+            count => self.overlay = Some(Overlay::Rewind(points, count - 1)),
+        }
+    }
+
+    pub(in crate::client::ui::attach) fn add_history(&mut self, older: Vec<String>) {
+        self.editor.remember_older(older);
+    }
+
+    /// The rows of the overlay.
+    pub(in crate::client::ui::attach) fn overlay_rows(&self) -> Vec<Line> {
+        let dim = |text: &str| Line::new(Tone::Dim, text);
+        match &self.overlay {
+            None => Vec::new(),
+            Some(Overlay::Loading) => vec![dim("reading the conversation…")],
+            Some(Overlay::Keys) => KEYS
+                .iter()
+                .flat_map(|(group, keys)| {
+                    let room = self.columns.saturating_sub(10).max(10);
+                    let rows = Line::new(Tone::Plain, *keys).wrap(room);
+                    let lead = |nth: usize| if nth == 0 { format!("{group:<10}") } else { " ".repeat(10) };
+                    rows.into_iter()
+                        .enumerate()
+                        .map(move |(nth, row)| row.after(Tone::Bold, &lead(nth)))
+                        .collect::<Vec<_>>()
+                })
+                .collect(),
+            Some(Overlay::Warnings) => self
+                .warnings
+                .iter()
+                .flat_map(|text| Line::new(Tone::Warn, text.as_str()).wrap(self.columns))
+                .collect(),
+            Some(Overlay::Rewind(points, at)) => {
+                let first = (at + 1).saturating_sub(LIST_ROWS);
+                let row = |(nth, point): (usize, &Point)| {
+                    let (tone, mark) = if nth == *at { (Tone::Bold, "› ") } else { (Tone::Plain, "  ") };
+                    Line::new(
+                        tone,
+                        format!("{mark}{}", one_line(&point.text, self.columns.saturating_sub(4))),
+                    )
+                };
+                let head = Line::new(Tone::Bold, "Go back to before one of your inputs:");
+                let rows = points.iter().enumerate().skip(first).take(LIST_ROWS).map(row);
+                let keys = dim("↑↓ · Enter the conversation · f the conversation and the files · Esc stay");
+                std::iter::once(head).chain(rows).chain([keys.cut(self.columns)]).collect()
+            }
+            Some(Overlay::Search(typed, skip)) => {
+                let found = self
+                    .editor
+                    .search(typed, *skip)
+                    .map_or("(no earlier input)".to_owned(), |text| one_line(text, 400));
+                vec![
+                    Line::new(Tone::User, "history: ").and(Tone::Plain, typed.as_str()).cut(self.columns),
+                    Line::new(Tone::Plain, format!("  {found}")).cut(self.columns),
+                    dim("Ctrl-R older · Enter take · Esc close"),
+                ]
+            }
+        }
+    }
+
+    /// Opens the pager over everything that was shown.
+    pub(super) fn open_pager(&mut self) {
+        let mut lines = self.record.clone();
+        lines.extend(self.tail());
+        // A request may be longer than its place.
+        for request in self.requests.iter() {
+            lines.push(Line::default());
+            lines.extend(crate::client::ui::prompt::question(request));
+        }
+        self.pager = Some(Pager::at_end(lines));
+    }
+
+    /// Handles a key for the open overlay. Returns false if the key is for the input line.
+    pub(super) fn on_overlay_key(&mut self, key: KeyEvent) -> (bool, Option<Effect>) {
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match &mut self.overlay {
+            None => return (false, None),
+            Some(Overlay::Keys | Overlay::Warnings | Overlay::Loading) => self.overlay = None,
+            Some(Overlay::Rewind(points, at)) => match key.code {
+                KeyCode::Up => *at = at.saturating_sub(1),
+                KeyCode::Down => *at = (*at + 1).min(points.len() - 1),
+                KeyCode::Enter | KeyCode::Char('f') => {
+                    let point = points.swap_remove(*at);
+                    let files = key.code == KeyCode::Char('f');
+                    self.overlay = None;
+                    return (true, Some(Effect::Rewind { item_id: point.before, files, text: point.text }));
+                }
+                KeyCode::Esc | KeyCode::Char('q') => self.overlay = None,
+                KeyCode::Char('c') if is_control => self.overlay = None,
+                _ => {}
+            },
+            Some(Overlay::Search(typed, skip)) => match key.code {
+                KeyCode::Char('r') if is_control => {
+                    if self.editor.search(typed, *skip + 1).is_some() {
+                        *skip += 1;
+                    }
+                }
+                KeyCode::Char('c' | 'g') if is_control => self.overlay = None,
+                KeyCode::Esc => self.overlay = None,
+                KeyCode::Backspace => {
+                    typed.pop();
+                    *skip = 0;
+                }
+                KeyCode::Enter | KeyCode::Tab | KeyCode::Right => {
+                    let found = self.editor.search(typed, *skip).map(str::to_owned);
+                    self.overlay = None;
+                    if let Some(found) = found {
+                        self.editor.set_text(&found);
+                    }
+                }
+                KeyCode::Char(c) if !is_control => {
+                    typed.push(c);
+                    *skip = 0;
+                }
+                _ => {}
+            },
+        }
+        (true, None)
+    }
+}

@@ -1,0 +1,118 @@
+//! How far the turn is: its phase, times, tokens and money. Pure.
+
+use crate::types::event::{Envelope, Event};
+use crate::types::ids::Seq;
+use crate::types::reason::Phase;
+use crate::types::session::SessionView;
+use crate::types::time::Timestamp;
+
+/// Characters of a token, about; the provider reports the number only at the end.
+const CHARS_PER_TOKEN: u64 = 4;
+
+/// What the turn does at this moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::client::ui::attach) enum Doing {
+    /// The daemon prepares the request.
+    #[default]
+    Preparing,
+    /// The request was sent, and nothing came back yet.
+    Waiting,
+    Thinking,
+    Writing,
+    /// Tools run or wait.
+    Tools,
+    /// The conversation is being summarised.
+    Compacting,
+    /// Another attempt follows after a failure.
+    Retrying,
+    Stopping,
+}
+
+/// The progress of the turn, and the sums of the session.
+#[derive(Default)]
+pub(in crate::client::ui::attach) struct Progress {
+    pub(in crate::client::ui::attach) doing: Doing,
+    /// When it began to do that.
+    pub(in crate::client::ui::attach) since: Option<Timestamp>,
+    /// Tokens that the model wrote in this turn.
+    tokens: u64,
+    /// Characters of the answer that is being written.
+    chars: u64,
+    /// Money of the session, as far as prices are known.
+    pub(in crate::client::ui::attach) usd_micros: Option<u64>,
+    /// Tokens of the context, and what fits.
+    pub(in crate::client::ui::attach) context: Option<(u64, Option<u64>)>,
+    /// The newest event whose cost the session's own sum contains already.
+    pub(in crate::client::ui::attach) known_seq: Seq,
+    /// The context should be asked for again.
+    pub(in crate::client::ui::attach) is_context_stale: bool,
+}
+
+impl Progress {
+    pub(super) fn new(session: &SessionView) -> Self {
+        Self {
+            usd_micros: session
+                .cost_usd_micros
+                .or(Some(session.cost_at_least_usd_micros).filter(|it| *it > 0)),
+            known_seq: session.last_seq,
+            is_context_stale: true,
+            ..Self::default()
+        }
+    }
+
+    /// Tokens of the turn's answers so far, about.
+    pub(in crate::client::ui::attach) fn tokens(&self) -> u64 {
+        self.tokens + self.chars / CHARS_PER_TOKEN
+    }
+
+    fn begin(&mut self, doing: Doing, at: Timestamp) {
+        if self.doing != doing || self.since.is_none() {
+            (self.doing, self.since) = (doing, Some(at));
+        }
+    }
+
+    pub(super) fn on_event(&mut self, envelope: &Envelope) {
+        let at = envelope.at_ms;
+        match &envelope.event {
+            Event::TurnStarted { .. } => {
+                (self.tokens, self.chars, self.since) = (0, 0, None);
+                self.begin(Doing::Preparing, at);
+            }
+            Event::TurnPhase { phase, .. } => match phase {
+                Phase::ModelCall => self.begin(Doing::Waiting, at),
+                Phase::ToolExecution => self.begin(Doing::Tools, at),
+                Phase::Input | Phase::CompactCheck | Phase::Context | Phase::Normalize | Phase::Result => {}
+            },
+            Event::MessageThinkingDelta { text, .. } => {
+                self.chars += text.len() as u64;
+                self.begin(Doing::Thinking, at);
+            }
+            Event::MessageTextDelta { text, .. } | Event::MessageToolInputDelta { json: text, .. } => {
+                self.chars += text.len() as u64;
+                self.begin(Doing::Writing, at);
+            }
+            Event::MessageCompleted { usage: Some(usage), cost_usd_micros, .. } => {
+                self.chars = 0;
+                self.tokens += usage.output_tokens;
+                self.add_cost(envelope.seq, *cost_usd_micros);
+                self.is_context_stale = true;
+            }
+            Event::UsageBooked { cost_usd_micros, .. } => self.add_cost(envelope.seq, *cost_usd_micros),
+            Event::Retry { .. } => self.begin(Doing::Retrying, at),
+            Event::CompactStarted { messages: Some(_), .. } => self.begin(Doing::Compacting, at),
+            Event::CompactCompleted { .. } => self.is_context_stale = true,
+            Event::TurnAborting { .. } => self.begin(Doing::Stopping, at),
+            Event::TurnCompleted { .. } | Event::SessionRewound(_) | Event::SessionCleared {} => {
+                (self.since, self.chars) = (None, 0);
+                self.is_context_stale = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn add_cost(&mut self, seq: Seq, cost: Option<u64>) {
+        if let Some(cost) = cost.filter(|_| seq > self.known_seq) {
+            *self.usd_micros.get_or_insert(0) += cost;
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The ways into a conversation: an existing session, a new one, or one turn of `run`.
+
+use std::io::{self, IsTerminal as _};
+
+use crate::api::params::{CreateParams, ListParams, NoParams, StatusReply};
+use crate::client::args::Thinking;
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::follow::Follow;
+use crate::client::connection::paths;
+use crate::client::connection::session_calls::idempotency_key;
+use crate::client::failure::{Failure, code};
+use crate::client::resolve_id;
+use crate::client::terminal::escape;
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::cut;
+use crate::client::ui::attach::app::{App, Setup};
+use crate::client::ui::attach::live::{Left, Start, run};
+use crate::client::ui::attach::plain;
+use crate::client::ui::request_list::home_relative;
+use crate::client::ui::watch::Ended;
+use crate::types::ids::{SessionId, TurnId};
+use crate::types::permission::Mode;
+use crate::types::session::{SessionState, SessionView};
+use crate::types::time::Timestamp;
+use crate::types::usage::Usage;
+
+/// How a conversation is shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::client) struct Options {
+    pub(in crate::client) thinking: Thinking,
+    /// Markdown is shown as it was written.
+    pub(in crate::client) is_raw: bool,
+    /// Lines instead of a screen.
+    pub(in crate::client) is_plain: bool,
+}
+
+/// Whether the terminal can show a screen that is redrawn.
+pub(in crate::client) fn is_full_terminal(is_plain: bool) -> bool {
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    !is_plain && !is_dumb && io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Follows an existing session.
+pub(in crate::client) async fn attach(
+    reach: &Connector,
+    name: &str,
+    options: Options,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let session = resolve_id::session_or_newest(&client, name).await?;
+    follow_session(reach, client, session, options, out).await
+}
+
+/// Follows a session that is known already.
+pub(in crate::client) async fn follow_session(
+    reach: &Connector,
+    client: Client,
+    session: SessionView,
+    options: Options,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let include = options.thinking.include();
+    let follow = Follow::start_with(reach, &client, session.session_id, 0, include).await?;
+    if !is_full_terminal(options.is_plain) {
+        let mut lines = Out::all_on_stdout();
+        lines.set_plain(options.is_plain);
+        return plain::plain(client, follow, session, &mut lines).await;
+    }
+    let title = escape::line(&session.title).into_owned();
+    out.note(&format!("session {} · {title} · {}", name(&session), escape::line(&session.cwd)))?;
+    let app = App::new(session, setup(reach, options));
+    let start = Start {
+        reach: reach.clone(),
+        client,
+        app,
+        follow: Some(follow),
+        include,
+        create: CreateParams::default(),
+    };
+    let (_, app) = run(start).await?;
+    farewell(&app, out)
+}
+
+/// Begins a conversation in this folder. The first input creates the session.
+pub(in crate::client) async fn converse(
+    reach: &Connector,
+    create: CreateParams,
+    options: Options,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
+    let model = match create.model.clone().or(status.main_model) {
+        Some(model) => model,
+        None => return Err(Failure::no_model()),
+    };
+    let draft = draft(&create, &model)?;
+    let folder = escape::line(&home_relative(&create.cwd)).into_owned();
+    out.note(&format!("agentd · {folder} · {} · {}", escape::line(&model), draft.mode.name()))?;
+    note_waiting(&client, &create.cwd, out).await?;
+    let setup = Setup { is_new: true, ..setup(reach, options) };
+    let create = CreateParams { idempotency_key: Some(idempotency_key()), ..create };
+    let include = options.thinking.include();
+    let start =
+        Start { reach: reach.clone(), client, app: App::new(draft, setup), follow: None, include, create };
+    let (_, app) = run(start).await?;
+    farewell(&app, out)
+}
+
+/// Follows one turn of a session on the screen, and ends with it.
+pub(in crate::client) async fn one_turn(
+    reach: &Connector,
+    client: Client,
+    follow: Follow,
+    (session, turn): (SessionView, TurnId),
+    options: Options,
+) -> Result<Ended, Failure> {
+    let setup = Setup { one_turn: Some(turn), ..setup(reach, options) };
+    let name = name(&session);
+    let app = App::new(session, setup);
+    let include = options.thinking.include();
+    let start = Start {
+        reach: reach.clone(),
+        client,
+        app,
+        follow: Some(follow),
+        include,
+        create: CreateParams::default(),
+    };
+    match run(start).await {
+        Ok((Left::Ended(ended), _)) => Ok(ended),
+        Ok((Left::Detached, _)) => {
+            Err(Failure::new(code::ABORTED, format!("left; look after it with `agentctl attach {name}`")))
+        }
+        Err(failure) if failure.code == code::ABORTED && failure.message.is_empty() => {
+            Err(Failure::new(code::ABORTED, "the terminal is gone; the session goes on"))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+fn setup(reach: &Connector, options: Options) -> Setup {
+    Setup {
+        flags: reach.places.flags.clone(),
+        is_raw: options.is_raw,
+        is_plain: options.is_plain,
+        ..Setup::default()
+    }
+}
+
+/// The number of a session, or its id from a daemon that gives no numbers.
+fn name(session: &SessionView) -> String {
+    match session.number {
+        0 => crate::client::terminal::format::short_id(session.session_id),
+        number => format!("#{number}"),
+    }
+}
+
+fn farewell(app: &App, out: &mut Out) -> Result<(), Failure> {
+    if app.setup.is_new {
+        return Ok(());
+    }
+    let name = name(&app.session);
+    let how = match app.session.state {
+        SessionState::Running => "it goes on",
+        SessionState::RequiresAction => "it waits for you",
+        SessionState::Ended => "it has ended",
+        _ => "it is kept",
+    };
+    Ok(out.note(&format!("left {name}, {how} · agentctl attach {}", name.trim_start_matches('#')))?)
+}
+
+/// Says which sessions of the folder wait for an answer.
+async fn note_waiting(client: &Client, cwd: &str, out: &mut Out) -> Result<(), Failure> {
+    let filter = ListParams { cwd: Some(cwd.to_owned()), ..ListParams::default() };
+    let sessions = resolve_id::all_sessions(client, &filter).await?;
+    let waiting: Vec<&SessionView> =
+        sessions.iter().filter(|session| session.state == SessionState::RequiresAction).collect();
+    let Some(first) = waiting.first() else { return Ok(()) };
+    let title = cut(&escape::line(&first.title), 40);
+    let count = match waiting.len() {
+        1 => "1 session waits".to_owned(),
+        count => format!("{count} sessions wait"),
+    };
+    let number = name(first);
+    Ok(out.note(&format!(
+        "{count} for you here: {number} {title} · agentctl attach {}",
+        number.trim_start_matches('#')
+    ))?)
+}
+
+/// A session that does not exist yet, as far as it is known.
+fn draft(create: &CreateParams, model: &str) -> Result<SessionView, Failure> {
+    let nil: SessionId = "ses_00000000-0000-7000-8000-000000000000"
+        .parse()
+        .map_err(|_| Failure::internal("could not name the new session"))?;
+    let never = Timestamp(0);
+    Ok(SessionView {
+        session_id: nil,
+        number: 0,
+        title: String::new(),
+        state: SessionState::Idle,
+        requires: None,
+        cwd: create.cwd.clone(),
+        model: model.to_owned(),
+        mode: create.mode.unwrap_or(Mode::Default),
+        thinking: create.thinking,
+        sampling: Default::default(),
+        background: false,
+        created_at_ms: never,
+        updated_at_ms: never,
+        last_seq: 0,
+        usage: Usage::default(),
+        cost_usd_micros: None,
+        cost_at_least_usd_micros: 0,
+        models: Default::default(),
+        clients: 1,
+        turn_id: None,
+        last_line: String::new(),
+        background_commands: Vec::new(),
+        forked_from: None,
+        parent_session_id: None,
+        parent_call_id: None,
+        agent: None,
+        matches: Vec::new(),
+        details: None,
+    })
+}
+
+/// The parameters of a new session in the current folder.
+pub(in crate::client) fn here() -> Result<CreateParams, Failure> {
+    let folder = paths::current_folder()?;
+    let cwd = folder.to_str().map(str::to_owned);
+    let cwd = cwd.ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))?;
+    Ok(CreateParams { cwd, ..CreateParams::default() })
+}

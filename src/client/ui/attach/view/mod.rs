@@ -1,0 +1,185 @@
+//! The view below the history: unfinished text and calls, the open request, queue, state, input. Pure.
+
+mod status;
+
+use crate::client::terminal::style::{Line, Tone, cut, pad};
+use crate::client::ui::attach::app::App;
+use crate::client::ui::feedback;
+use crate::client::ui::question;
+use crate::client::ui::render::todo_lines;
+use crate::client::ui::request_list::Look;
+use crate::client::ui::request_timing::Phase;
+use crate::client::ui::summary::one_line;
+
+/// Maximum rows of the input line.
+const INPUT_ROWS: usize = 6;
+/// Maximum rows of the list of the model.
+const TODO_ROWS: usize = 8;
+/// Rows that a request leaves for what is around it.
+const AROUND_REQUEST: usize = 3;
+
+/// Rows to draw, and the cursor's row and column in them.
+#[derive(Debug, PartialEq)]
+pub(super) struct View {
+    pub(super) rows: Vec<Line>,
+    pub(super) cursor: (usize, usize),
+}
+
+/// Lays out for the terminal's size; the view is at least one row lower than the terminal.
+pub(super) fn view(app: &App) -> View {
+    let (columns, rows) = (app.columns, app.rows);
+    let most = rows.saturating_sub(1).max(1);
+    let (input, (row, column)) = input(app, columns, most);
+    let mut below = below(app, columns);
+    below.truncate(most.saturating_sub(input.len() + 1));
+    let mut state = queue(app, columns);
+    state.extend(status::spinner_line(app, columns));
+    state.push(status::status_line(app, columns));
+    let room = most.saturating_sub(state.len() + input.len() + below.len());
+    let request = request(app, columns, room.saturating_sub(AROUND_REQUEST.min(room / 4)));
+    let todos = todos(app, columns);
+    let room = room.saturating_sub(request.len());
+    // The newest of it is at the end.
+    let mut work = app.tail();
+    if !work.is_empty() && work.iter().all(|line| line.width() <= columns) {
+        work.extend(app.running());
+    } else {
+        work = work.iter().flat_map(|line| line.hard_wrap(columns)).chain(app.running()).collect();
+    }
+    if todos.len() < room {
+        work.extend(todos);
+    }
+    let hidden = work.len().saturating_sub(room);
+    let mut shown = work.split_off(hidden);
+    shown.extend(request);
+    shown.extend(state);
+    // On a tiny terminal the input has priority.
+    let keep = most.saturating_sub(input.len()).min(shown.len());
+    shown.drain(..shown.len() - keep);
+    let cursor = (shown.len() + row, column);
+    shown.extend(input);
+    shown.extend(below);
+    shown.truncate(most);
+    View { cursor: (cursor.0.min(shown.len().saturating_sub(1)), cursor.1), rows: shown }
+}
+
+/// The input line, and the cursor in it.
+fn input(app: &App, columns: usize, most: usize) -> (Vec<Line>, (usize, usize)) {
+    let has_input = app.is_writing() || app.is_asked();
+    if app.setup.one_turn.is_some() && !has_input {
+        return (vec![Line::default()], (0, 0));
+    }
+    let mark = match (app.words, app.editing, app.questions.front()) {
+        (Some(words), ..) if words.choice == crate::client::ui::request_list::Choice::No => {
+            "No, because: ".into()
+        }
+        (Some(_), ..) => "Yes, and: ".into(),
+        (None, Some(_), _) => "input: ".into(),
+        (None, None, Some(asked)) if app.is_asked() => question::input_mark(asked, app.answers.len()),
+        (None, None, _) if app.setup.is_plain => "> ".into(),
+        (None, None, _) => "› ".to_owned(),
+    };
+    app.editor.rows(&mark, columns, INPUT_ROWS.min(most.div_ceil(2)))
+}
+
+/// What stands below the input line: a menu, an overlay, or one line of hints.
+fn below(app: &App, columns: usize) -> Vec<Line> {
+    if app.overlay.is_some() {
+        return app.overlay_rows();
+    }
+    if let Some(menu) = app.open_menu() {
+        let width =
+            menu.entries.iter().map(|entry| entry.label.chars().count()).max().unwrap_or(0).min(columns / 2);
+        let row = |(nth, entry): (usize, &crate::client::ui::attach::app::Entry)| {
+            let is_here = nth == menu.selected;
+            let mark = if is_here { "› " } else { "  " };
+            let label = match entry.detail.is_empty() {
+                true => entry.label.clone(),
+                false => pad(&cut(&entry.label, width), width),
+            };
+            Line::new(if is_here { Tone::Bold } else { Tone::Plain }, format!("{mark}{label}"))
+                .and(Tone::Dim, format!("  {}", entry.detail))
+                .cut(columns)
+        };
+        return menu.entries.iter().enumerate().map(row).collect();
+    }
+    vec![status::hint(app, columns)]
+}
+
+/// The open request or question.
+fn request(app: &App, columns: usize, room: usize) -> Vec<Line> {
+    match app.phase() {
+        None => return Vec::new(),
+        Some(Phase::Hidden) => {
+            let waits = if app.questions.is_empty() { "a request waits" } else { "a question waits" };
+            return vec![Line::new(
+                Tone::Warn,
+                cut(&format!("▌ {waits}; it opens when you stop typing"), columns),
+            )];
+        }
+        Some(Phase::Shown | Phase::Answerable) => {}
+    }
+    let is_answerable = app.phase() == Some(Phase::Answerable);
+    // Show the keys once they are accepted.
+    let keys = |keys: Line| match app.confirmation() {
+        Some(line) => line.wrap(columns),
+        None if is_answerable => keys.wrap(columns),
+        None => vec![Line::new(Tone::Dim, "▌ …")],
+    };
+    if let Some(question) = app.questions.front() {
+        let mut shown: Vec<Line> =
+            question::shown(question).iter().flat_map(|line| line.wrap(columns)).collect();
+        let keys = keys(question::keys(question));
+        shown.truncate(room.saturating_sub(keys.len()).max(1));
+        shown.extend(keys);
+        return shown;
+    }
+    if app.feedback.is_some() {
+        return keys(feedback::keys());
+    }
+    app.requests.rows(Look {
+        columns,
+        rows: room,
+        mode: app.session.mode,
+        is_answerable: is_answerable && !app.is_writing(),
+        has_draft: !app.has_list_focus(),
+        can_all: app.can_all(),
+    })
+}
+
+/// The inputs that wait, and when they go in.
+fn queue(app: &App, columns: usize) -> Vec<Line> {
+    let row = |when: &str, text: &str| {
+        let text = one_line(text, columns.saturating_sub(20));
+        Line::new(Tone::Dim, format!("↳ {when:<16} ")).and(Tone::Plain, text).cut(columns)
+    };
+    let steered = app.steered.iter().map(|text| row("after this step", text));
+    let mut rows: Vec<Line> =
+        steered.chain(app.queue.iter().map(|(_, text)| row("after the turn", text))).collect();
+    if rows.len() > 5 {
+        let hidden = rows.len() - 4;
+        rows.drain(4..);
+        rows.push(Line::new(Tone::Dim, format!("↳ + {hidden} more · agentctl queue")));
+    }
+    rows
+}
+
+fn todos(app: &App, columns: usize) -> Vec<Line> {
+    if app.todos.is_empty() || !app.is_busy() {
+        return Vec::new();
+    }
+    let lines = todo_lines(&app.todos);
+    let hidden = lines.len().saturating_sub(TODO_ROWS);
+    let done =
+        app.todos.iter().take_while(|todo| todo.status == crate::types::todo::TodoStatus::Completed).count();
+    let first = done.saturating_sub(1).min(hidden);
+    let mut rows: Vec<Line> =
+        lines.into_iter().skip(first).take(TODO_ROWS).map(|line| line.cut(columns)).collect();
+    if hidden > 0 {
+        rows.push(Line::new(Tone::Dim, format!("    + {hidden} more · /todos")));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+//! Lays out one unit of Markdown.
+
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
+
+use crate::client::terminal::escape;
+use crate::client::terminal::style::{Line, Tone};
+use crate::client::ui::markdown::OPTIONS;
+use crate::client::ui::markdown::code::{CodeBlock, INDENT};
+use crate::client::ui::markdown::table::Table;
+
+/// Prose is not wider than this: longer rows are hard to read.
+const MAX_PROSE_COLUMNS: usize = 100;
+
+/// The lines of a unit. All text is escaped here, after entities like `&#27;` were decoded.
+pub(super) fn lines(source: &str, columns: usize) -> Vec<Line> {
+    let mut layout = Layout { columns: columns.max(4), ..Layout::default() };
+    for event in Parser::new_ext(source, OPTIONS) {
+        layout.event(event);
+    }
+    layout.flush();
+    layout.lines
+}
+
+#[derive(Default)]
+struct Layout {
+    columns: usize,
+    lines: Vec<Line>,
+    /// The paragraph that is being read.
+    text: Line,
+    tones: Vec<Tone>,
+    /// Leads of the blocks around: the one of the next row, and the one of all further rows.
+    leads: Vec<(Line, Line)>,
+    /// Next number of each open list; `None` for bullets.
+    lists: Vec<Option<u64>>,
+    table: Option<Table>,
+    code: Option<(String, String)>,
+    /// Targets of open links, and the texts that they contain so far.
+    links: Vec<(String, String)>,
+    has_gap: bool,
+}
+
+impl Layout {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) => self.push(None, &text),
+            Event::Code(text) => self.push(Some(Tone::Code), &text),
+            Event::InlineHtml(text) => self.push(Some(Tone::Dim), &text),
+            Event::Html(text) => {
+                for line in text.lines() {
+                    self.push(Some(Tone::Dim), line);
+                    self.flush();
+                }
+            }
+            Event::InlineMath(text) | Event::DisplayMath(text) => self.push(Some(Tone::Code), &text),
+            Event::FootnoteReference(text) => self.push(None, &text),
+            Event::SoftBreak => self.push(None, " "),
+            Event::HardBreak => self.flush(),
+            Event::Rule => {
+                let columns = self.columns.min(MAX_PROSE_COLUMNS);
+                self.emit(Line::new(Tone::Dim, "─".repeat(columns.saturating_sub(self.indent()))), true);
+            }
+            Event::TaskListMarker(is_done) => self.push(None, if is_done { "[x] " } else { "[ ] " }),
+        }
+    }
+
+    fn push(&mut self, tone: Option<Tone>, text: &str) {
+        if let Some((_, code)) = &mut self.code {
+            code.push_str(text);
+            return;
+        }
+        if let Some((_, said)) = self.links.last_mut() {
+            said.push_str(text);
+        }
+        let tone = tone.or(self.tones.last().copied()).unwrap_or(Tone::Plain);
+        let shown = escape::decoded(text).into_owned();
+        match self.text.0.last_mut() {
+            Some((last, piece)) if *last == tone => piece.push_str(&shown),
+            _ => self.text.0.push((tone, shown)),
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Paragraph => self.gap(),
+            Tag::Heading { .. } => {
+                self.gap();
+                self.tones.push(Tone::Bold);
+            }
+            Tag::BlockQuote(_) => {
+                self.flush();
+                let bar = Line::new(Tone::Dim, "│ ");
+                self.leads.push((bar.clone(), bar));
+            }
+            Tag::CodeBlock(kind) => {
+                self.flush();
+                let language = match kind {
+                    CodeBlockKind::Fenced(info) => {
+                        info.split([' ', ',']).next().unwrap_or_default().to_lowercase()
+                    }
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((language, String::new()));
+            }
+            Tag::List(first) => {
+                self.flush();
+                self.has_gap = false;
+                self.lists.push(first);
+            }
+            Tag::Item => {
+                self.flush();
+                self.has_gap = false;
+                let mark = match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        *number += 1;
+                        format!("{}. ", *number - 1)
+                    }
+                    _ => "- ".into(),
+                };
+                let blank = Line::new(Tone::Plain, " ".repeat(mark.len()));
+                self.leads.push((Line::new(Tone::Plain, mark), blank));
+            }
+            Tag::Emphasis => self.tones.push(Tone::Emphasis),
+            Tag::Strong => self.tones.push(Tone::Bold),
+            Tag::Strikethrough => self.tones.push(Tone::Dim),
+            Tag::Link { dest_url, .. } => {
+                self.tones.push(Tone::Link);
+                self.links.push((dest_url.into_string(), String::new()));
+            }
+            Tag::Image { dest_url, .. } => {
+                self.push(Some(Tone::Dim), "[image] ");
+                self.tones.push(Tone::Link);
+                self.links.push((dest_url.into_string(), String::new()));
+            }
+            Tag::Table(alignments) => {
+                self.flush();
+                self.table = Some(Table { alignments, rows: Vec::new() });
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if let Some(table) = &mut self.table {
+                    table.rows.push(Vec::new());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::HtmlBlock => {
+                self.flush();
+                self.has_gap = true;
+            }
+            TagEnd::Heading(_) => {
+                self.tones.pop();
+                self.flush();
+                self.has_gap = true;
+            }
+            TagEnd::BlockQuote(_) | TagEnd::Item => {
+                self.flush();
+                self.leads.pop();
+            }
+            TagEnd::List(_) => {
+                self.lists.pop();
+            }
+            TagEnd::CodeBlock => {
+                let Some((language, text)) = self.code.take() else { return };
+                let mut code = CodeBlock::new(&language);
+                // Within a list the item's own indentation sets the code apart.
+                let inner = if self.leads.is_empty() { "" } else { INDENT };
+                for line in text.trim_end_matches('\n').split('\n') {
+                    let mut line = code.line(line);
+                    if !inner.is_empty() {
+                        line.0.retain(|(_, piece)| piece != INDENT);
+                    }
+                    self.emit(line, false);
+                }
+                self.has_gap = true;
+            }
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
+                self.tones.pop();
+            }
+            TagEnd::Link | TagEnd::Image => {
+                self.tones.pop();
+                if let Some((target, said)) = self.links.pop() {
+                    let is_same = said == target || format!("mailto:{said}") == target;
+                    if !is_same && !target.is_empty() && !target.starts_with('#') {
+                        self.push(Some(Tone::Dim), &format!(" ({target})"));
+                    }
+                }
+            }
+            TagEnd::TableCell => {
+                let cell = std::mem::take(&mut self.text);
+                if let Some(row) = self.table.as_mut().and_then(|table| table.rows.last_mut()) {
+                    row.push(cell);
+                }
+            }
+            TagEnd::Table => {
+                let room = self.columns.saturating_sub(self.indent());
+                if let Some(table) = self.table.take() {
+                    for line in table.lines(room) {
+                        self.emit(line, false);
+                    }
+                }
+                self.has_gap = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// Columns that the leads take.
+    fn indent(&self) -> usize {
+        self.leads.iter().map(|(_, rest)| rest.width()).sum()
+    }
+
+    /// An empty line between two paragraphs of one unit.
+    fn gap(&mut self) {
+        self.flush();
+        if std::mem::take(&mut self.has_gap) && !self.lines.is_empty() {
+            self.emit(Line::default(), false);
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.text.0.is_empty() {
+            let text = std::mem::take(&mut self.text);
+            self.emit(text, true);
+        }
+    }
+
+    /// Writes a line after the leads.
+    fn emit(&mut self, line: Line, is_wrapped: bool) {
+        let room = self.columns.min(MAX_PROSE_COLUMNS).saturating_sub(self.indent()).max(4);
+        let rows = if is_wrapped { line.wrap(room) } else { vec![line] };
+        for row in rows {
+            let mut shown = Line::default();
+            for (first, rest) in &mut self.leads {
+                shown.0.extend(first.0.iter().cloned());
+                first.clone_from(rest);
+            }
+            shown.0.extend(row.0);
+            self.lines.push(shown);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Code blocks, coloured by their language. Their lines are indented and not wrapped: what is copied from
+//! the terminal is the code.
+
+use std::sync::OnceLock;
+
+use syntect::parsing::{ParseState, ScopeStack, ScopeStackOp, SyntaxSet};
+
+use crate::client::terminal::escape;
+use crate::client::terminal::style::{Line, Tone};
+
+/// Indentation of code.
+pub(super) const INDENT: &str = "    ";
+
+/// Lines that are longer, and all lines of a block after this many, have no colours: a grammar takes a
+/// time that depends on the text.
+const MAX_LINE_BYTES: usize = 1_000;
+const MAX_COLOURED_LINES: usize = 3_000;
+
+/// The first line of a fenced code block.
+pub(super) struct Fence {
+    mark: char,
+    length: usize,
+    language: String,
+}
+
+impl Fence {
+    /// The fence that a line opens.
+    pub(super) fn of(line: &str) -> Option<Self> {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let rest = line.trim_start_matches(' ');
+        let mark = rest.chars().next().filter(|c| indent < 4 && matches!(c, '`' | '~'))?;
+        let length = rest.chars().take_while(|c| *c == mark).count();
+        let info = rest[length..].trim();
+        // Backticks after it make it a code span.
+        let is_fence = length >= 3 && !(mark == '`' && info.contains('`'));
+        let language = info.split([' ', ',', '{']).next().unwrap_or_default().to_ascii_lowercase();
+        is_fence.then_some(Self { mark, length, language })
+    }
+
+    pub(super) fn language(&self) -> &str {
+        &self.language
+    }
+
+    /// Whether a line closes the block.
+    pub(super) fn is_closed_by(&self, line: &str) -> bool {
+        let line = line.trim();
+        line.len() >= self.length && line.chars().all(|c| c == self.mark)
+    }
+}
+
+fn grammars() -> &'static SyntaxSet {
+    static GRAMMARS: OnceLock<SyntaxSet> = OnceLock::new();
+    GRAMMARS.get_or_init(SyntaxSet::load_defaults_newlines)
+}
+
+/// The language whose grammar comes nearest, for names that no grammar has.
+fn grammar_name(language: &str) -> &str {
+    match language {
+        "ts" | "tsx" | "typescript" | "jsx" | "mjs" | "cjs" => "js",
+        "shell" | "console" | "shell-session" | "zsh" | "fish" => "sh",
+        "toml" | "ini" | "cfg" | "conf" => "properties",
+        "jsonc" | "json5" | "jsonl" => "json",
+        "patch" => "diff",
+        "kotlin" | "kt" | "swift" => "java",
+        "c++" | "cuda" => "cpp",
+        "docker" | "dockerfile" => "sh",
+        other => other,
+    }
+}
+
+/// The lines of a code block, in order.
+pub(super) struct CodeBlock {
+    state: Option<(ParseState, ScopeStack)>,
+    lines: usize,
+}
+
+impl CodeBlock {
+    /// A block in this language; unknown ones have no colours.
+    pub(super) fn new(language: &str) -> Self {
+        let name = grammar_name(language);
+        let grammar = (!name.is_empty()).then(|| grammars().find_syntax_by_token(name)).flatten();
+        Self { state: grammar.map(|grammar| (ParseState::new(grammar), ScopeStack::new())), lines: 0 }
+    }
+
+    /// The next line.
+    pub(super) fn line(&mut self, text: &str) -> Line {
+        self.lines += 1;
+        if text.len() > MAX_LINE_BYTES || self.lines > MAX_COLOURED_LINES {
+            self.state = None;
+        }
+        let coloured = self.state.as_mut().and_then(|(state, stack)| coloured(state, stack, text));
+        if coloured.is_none() {
+            self.state = None;
+        }
+        let pieces = coloured.unwrap_or_else(|| vec![(Tone::Plain, escape::decoded(text).into_owned())]);
+        Line(pieces).after(Tone::Plain, INDENT)
+    }
+
+    /// A line that may still grow.
+    pub(super) fn unfinished(&self, text: &str) -> Line {
+        Line::new(Tone::Plain, format!("{INDENT}{}", escape::decoded(text)))
+    }
+}
+
+fn coloured(state: &mut ParseState, stack: &mut ScopeStack, text: &str) -> Option<Vec<(Tone, String)>> {
+    let line = format!("{text}\n");
+    let ops: Vec<(usize, ScopeStackOp)> = state.parse_line(&line, grammars()).ok()?;
+    let mut pieces: Vec<(Tone, String)> = Vec::new();
+    let mut from = 0;
+    let mut push = |text: &str, stack: &ScopeStack| {
+        let text = text.trim_end_matches('\n');
+        if !text.is_empty() {
+            let tone = tone(stack);
+            match pieces.last_mut() {
+                Some((last, piece)) if *last == tone => piece.push_str(&escape::decoded(text)),
+                _ => pieces.push((tone, escape::decoded(text).into_owned())),
+            }
+        }
+    };
+    for (at, op) in &ops {
+        push(line.get(from..*at)?, stack);
+        from = *at;
+        stack.apply(op).ok()?;
+    }
+    push(line.get(from..)?, stack);
+    Some(pieces)
+}
+
+/// The tone of the innermost scope that has one.
+fn tone(stack: &ScopeStack) -> Tone {
+    let of = |name: &str| {
+        let is = |start: &str| name.starts_with(start);
+        match () {
+            () if is("comment") || is("punctuation.definition.comment") => Some(Tone::Dim),
+            () if is("markup.inserted") => Some(Tone::Good),
+            () if is("markup.deleted") => Some(Tone::Bad),
+            () if is("string") || is("punctuation.definition.string") => Some(Tone::Literal),
+            () if is("constant") => Some(Tone::Number),
+            () if is("keyword.operator") => Some(Tone::Plain),
+            () if is("keyword") || is("storage") => Some(Tone::Keyword),
+            () if is("entity.name") || is("support.function") || is("variable.function") => Some(Tone::Name),
+            () => None,
+        }
+    };
+    stack.scopes.iter().rev().find_map(|scope| of(&scope.build_string())).unwrap_or(Tone::Plain)
+}

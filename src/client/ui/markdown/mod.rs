@@ -1,0 +1,226 @@
+//! Markdown as lines of a terminal, while it streams. Pure.
+//!
+//! [`MarkdownStream`] cuts the text into units: paragraphs, headings, items of lists, tables, lines of
+//! code. A unit whose end is known is returned once and never changes, so that it may go to the
+//! scrollback. The unfinished rest is laid out again for each frame.
+
+mod block;
+mod code;
+mod table;
+
+use pulldown_cmark::{Event, Options, Parser, Tag};
+
+use crate::client::terminal::style::Line;
+use crate::client::ui::markdown::code::{CodeBlock, Fence};
+
+/// The extensions that models use.
+pub(super) const OPTIONS: Options =
+    Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
+
+/// A longer unit is cut at the end of a line.
+const MAX_UNIT_BYTES: usize = 32 << 10;
+
+/// The unfinished Markdown of one message.
+#[derive(Default)]
+pub(in crate::client) struct MarkdownStream {
+    /// Text whose units are not complete.
+    pending: String,
+    /// The open code block, whose complete lines were returned already.
+    code: Option<(Fence, CodeBlock)>,
+    /// The last returned unit was followed by an empty line.
+    is_blank_due: bool,
+    /// A unit of this message was returned.
+    has_begun: bool,
+}
+
+impl MarkdownStream {
+    /// Adds text. Returns the lines of all units that are complete now. Lines of code may be wider than
+    /// `columns`; all others are wrapped.
+    pub(in crate::client) fn push(&mut self, text: &str, columns: usize) -> Vec<Line> {
+        self.pending.push_str(text);
+        let mut lines = Vec::new();
+        // A unit ends only at the end of a line.
+        if !text.contains('\n') {
+            return lines;
+        }
+        loop {
+            if self.code.is_some() {
+                if !self.push_code(&mut lines) {
+                    return lines;
+                }
+            } else if !self.open_code(&mut lines) {
+                let Some(end) = first_end(&self.pending) else { return lines };
+                let unit: String = self.pending.drain(..end).collect();
+                self.emit(&unit, columns, &mut lines);
+            }
+        }
+    }
+
+    /// Ends the message. Returns the rest of its lines.
+    pub(in crate::client) fn finish(&mut self, columns: usize) -> Vec<Line> {
+        let mut lines = self.tail(columns);
+        if lines.iter().all(|line| line.plain().is_empty()) {
+            lines.clear();
+        }
+        *self = Self::default();
+        lines
+    }
+
+    /// The lines of the unfinished rest.
+    pub(in crate::client) fn tail(&self, columns: usize) -> Vec<Line> {
+        if let Some((fence, code)) = &self.code {
+            let rest = self.pending.trim_end_matches('\n');
+            let is_shown = !rest.is_empty() && !fence.is_closed_by(rest);
+            return if is_shown { vec![code.unfinished(rest)] } else { Vec::new() };
+        }
+        let mut lines = Vec::new();
+        let mut rest = Self { pending: String::new(), code: None, ..*self };
+        rest.emit_all(&self.pending, columns, &mut lines);
+        lines
+    }
+
+    /// Opens a code block if the pending text begins with its first line.
+    fn open_code(&mut self, lines: &mut Vec<Line>) -> bool {
+        let start = self.pending.len() - self.pending.trim_start_matches('\n').len();
+        let Some(end) = self.pending[start..].find('\n').map(|at| start + at) else { return false };
+        let Some(fence) = Fence::of(&self.pending[start..end]) else { return false };
+        self.pending.drain(..=end);
+        self.is_blank_due = true;
+        self.space(lines);
+        let code = CodeBlock::new(fence.language());
+        self.code = Some((fence, code));
+        true
+    }
+
+    /// Returns the complete lines of the open code block; false if its end is not there yet.
+    fn push_code(&mut self, lines: &mut Vec<Line>) -> bool {
+        let Some((fence, code)) = &mut self.code else { return true };
+        while let Some(end) = self.pending.find('\n') {
+            let line: String = self.pending.drain(..=end).collect();
+            let line = line.trim_end_matches('\n');
+            if fence.is_closed_by(line) {
+                self.code = None;
+                self.is_blank_due = true;
+                return true;
+            }
+            lines.push(code.line(line));
+        }
+        false
+    }
+
+    fn emit(&mut self, unit: &str, columns: usize, lines: &mut Vec<Line>) {
+        let body = unit.trim_matches('\n');
+        if body.trim().is_empty() {
+            self.is_blank_due |= self.has_begun && !unit.is_empty();
+            return;
+        }
+        self.is_blank_due |= unit.starts_with('\n') && self.has_begun;
+        self.space(lines);
+        lines.extend(block::lines(body, columns));
+        self.is_blank_due = ends_with_blank(unit);
+    }
+
+    /// Emits all units of a text, whether complete or not.
+    fn emit_all(&mut self, text: &str, columns: usize, lines: &mut Vec<Line>) {
+        let mut from = 0;
+        for at in starts(text).into_iter().skip(1).chain([text.len()]) {
+            if let Some(unit) = text.get(from..at).filter(|unit| !unit.is_empty()) {
+                self.emit(unit, columns, lines);
+            }
+            from = at.max(from);
+        }
+    }
+
+    fn space(&mut self, lines: &mut Vec<Line>) {
+        if std::mem::take(&mut self.is_blank_due) && self.has_begun {
+            lines.push(Line::default());
+        }
+        self.has_begun = true;
+    }
+}
+
+/// The lines of a whole text.
+#[cfg(test)]
+fn lines(text: &str, columns: usize) -> Vec<Line> {
+    let mut stream = MarkdownStream::default();
+    let mut lines = stream.push(text, columns);
+    // The text may have no line end; then `push` has found no complete unit.
+    lines.extend(stream.finish(columns));
+    lines
+}
+
+fn ends_with_blank(text: &str) -> bool {
+    let mut ends = text.rsplit('\n');
+    let is_blank = |line: Option<&str>| line.is_some_and(|line| line.trim().is_empty());
+    is_blank(ends.next()) && is_blank(ends.next())
+}
+
+/// Where the first complete unit of a text ends, if there is one.
+fn first_end(text: &str) -> Option<usize> {
+    // An unfinished line could still turn into something else: `#` into `#5`.
+    let whole = &text[..=text.rfind('\n')?];
+    let starts = starts(whole);
+    if let Some(second) = starts.get(1) {
+        return Some(*second);
+    }
+    // A unit without an end would be read again with each of its lines.
+    if whole.len() > MAX_UNIT_BYTES {
+        return Some(whole.len());
+    }
+    let is_whole = match first_kind(whole)? {
+        Kind::Line => true,
+        Kind::Paragraph => ends_with_blank(whole),
+        Kind::List => false,
+    };
+    is_whole.then_some(whole.len())
+}
+
+/// What ends a block.
+enum Kind {
+    /// The end of its line: a heading, a rule.
+    Line,
+    /// An empty line.
+    Paragraph,
+    /// Only the next block.
+    List,
+}
+
+fn first_kind(text: &str) -> Option<Kind> {
+    match Parser::new_ext(text, OPTIONS).next()? {
+        Event::Start(Tag::Heading { .. }) | Event::Rule => Some(Kind::Line),
+        Event::Start(Tag::List(_) | Tag::Item | Tag::CodeBlock(_)) => Some(Kind::List),
+        _ => Some(Kind::Paragraph),
+    }
+}
+
+/// Where the units of a text begin: its blocks, and the items of its lists.
+fn starts(text: &str) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let (mut depth, mut list) = (0, false);
+    for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {
+        // Indentation before a block belongs to it.
+        let start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
+        match event {
+            Event::Start(Tag::List(_)) if depth == 0 => {
+                (depth, list) = (1, true);
+            }
+            Event::Start(tag) => {
+                if depth == 0 || depth == 1 && list && matches!(tag, Tag::Item) {
+                    starts.push(start);
+                }
+                depth += 1;
+            }
+            Event::End(_) => {
+                depth -= 1;
+                list &= depth > 0;
+            }
+            _ if depth == 0 => starts.push(start),
+            _ => {}
+        }
+    }
+    starts.dedup();
+    starts
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! A pager over everything that was shown, with the keys of `less`. Pure.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use crate::client::terminal::style::{Line, Tone, cut};
+
+/// What begins a line of the user.
+const USER_MARK: &str = "› ";
+
+/// What a key led to.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::client) enum PagerEnd {
+    Stay,
+    Close,
+    /// Open this text in an editor.
+    Edit(String),
+}
+
+/// The open pager.
+#[derive(Debug)]
+pub(in crate::client) struct Pager {
+    lines: Vec<Line>,
+    /// The rows of the lines in the current width.
+    rows: Vec<Line>,
+    columns: usize,
+    /// First visible row; the end of the text if it is larger.
+    top: usize,
+    /// The text that is being searched, and whether it is still being typed.
+    query: String,
+    is_typing: bool,
+    notice: &'static str,
+}
+
+impl Pager {
+    /// A pager that shows the end of the lines.
+    pub(in crate::client) fn at_end(lines: Vec<Line>) -> Self {
+        Self {
+            lines,
+            rows: Vec::new(),
+            columns: 0,
+            top: usize::MAX,
+            query: String::new(),
+            is_typing: false,
+            notice: "",
+        }
+    }
+
+    /// The rows of the screen.
+    pub(in crate::client) fn view(&mut self, columns: usize, rows: usize) -> Vec<Line> {
+        if self.columns != columns {
+            self.columns = columns;
+            self.rows = self.lines.iter().flat_map(|line| line.hard_wrap(columns)).collect();
+        }
+        let height = rows.saturating_sub(1).max(1);
+        self.top = self.top.min(self.rows.len().saturating_sub(height));
+        let mut shown: Vec<Line> =
+            self.rows.iter().skip(self.top).take(height).map(|row| self.marked(row)).collect();
+        shown.resize(height, Line::default());
+        let last = (self.top + height).min(self.rows.len());
+        let foot = match (self.is_typing, self.notice) {
+            (true, _) => format!("/{}", self.query),
+            (false, "") => format!(
+                "{}–{last} of {} · / search · n N · {{ }} by input · g G · v editor · q close",
+                self.top + 1,
+                self.rows.len()
+            ),
+            (false, notice) => notice.into(),
+        };
+        shown.push(Line::new(Tone::Dim, cut(&foot, columns)));
+        shown
+    }
+
+    /// A row with the found text marked.
+    fn marked(&self, row: &Line) -> Line {
+        if self.query.is_empty() || !self.is_hit(row) {
+            return row.clone();
+        }
+        Line(row.0.iter().map(|(_, text)| (Tone::Link, text.clone())).collect())
+    }
+
+    fn is_hit(&self, row: &Line) -> bool {
+        row.plain().to_lowercase().contains(&self.query.to_lowercase())
+    }
+
+    /// Handles a key on a terminal with `rows` rows.
+    pub(in crate::client) fn on_key(&mut self, key: KeyEvent, rows: usize) -> PagerEnd {
+        self.notice = "";
+        let page = rows.saturating_sub(2).max(1);
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if self.is_typing {
+            match key.code {
+                KeyCode::Enter => {
+                    self.is_typing = false;
+                    self.find(true, self.top);
+                }
+                KeyCode::Esc => (self.is_typing, self.query) = (false, String::new()),
+                KeyCode::Backspace => _ = self.query.pop(),
+                KeyCode::Char(c) if !is_control => self.query.push(c),
+                _ => {}
+            }
+            return PagerEnd::Stay;
+        }
+        match key.code {
+            KeyCode::Char('c' | 'o') if is_control => return PagerEnd::Close,
+            KeyCode::Char('q') | KeyCode::Esc => return PagerEnd::Close,
+            KeyCode::Char('f') if is_control => self.top = self.top.saturating_add(page),
+            KeyCode::Char('b') if is_control => self.top = self.top.saturating_sub(page),
+            KeyCode::Char('d') => self.top = self.top.saturating_add(page / 2),
+            KeyCode::Char('u') => self.top = self.top.saturating_sub(page / 2),
+            KeyCode::Char(' ' | 'f') | KeyCode::PageDown => self.top = self.top.saturating_add(page),
+            KeyCode::Char('b') | KeyCode::PageUp => self.top = self.top.saturating_sub(page),
+            KeyCode::Char('j') | KeyCode::Down | KeyCode::Enter => self.top = self.top.saturating_add(1),
+            KeyCode::Char('k') | KeyCode::Up => self.top = self.top.saturating_sub(1),
+            KeyCode::Char('g' | '<') | KeyCode::Home => self.top = 0,
+            KeyCode::Char('G' | '>') | KeyCode::End => self.top = usize::MAX,
+            KeyCode::Char('/') => (self.is_typing, self.query) = (true, String::new()),
+            KeyCode::Char('n') => self.find(true, self.top.saturating_add(1)),
+            KeyCode::Char('N') => self.find(false, self.top),
+            KeyCode::Char('}') => {
+                let next = self.rows.iter().skip(self.top + 1).position(is_input);
+                self.top = next.map_or(self.top, |at| self.top + 1 + at);
+            }
+            KeyCode::Char('{') => {
+                let before = self.rows.iter().take(self.top).rposition(is_input);
+                self.top = before.unwrap_or(0);
+            }
+            KeyCode::Char('v') => {
+                let text: Vec<String> = self.lines.iter().map(Line::plain).collect();
+                return PagerEnd::Edit(text.join("\n"));
+            }
+            _ => {}
+        }
+        PagerEnd::Stay
+    }
+
+    /// Moves to the next row with the searched text.
+    fn find(&mut self, is_forward: bool, from: usize) {
+        if self.query.is_empty() {
+            return;
+        }
+        let found = match is_forward {
+            true => self.rows.iter().skip(from).position(|row| self.is_hit(row)).map(|at| from + at),
+            false => self.rows.iter().take(from).rposition(|row| self.is_hit(row)),
+        };
+        match found {
+            Some(at) => self.top = at,
+            None => self.notice = "not found",
+        }
+    }
+}
+
+fn is_input(row: &Line) -> bool {
+    row.0.first().is_some_and(|(tone, text)| *tone == Tone::User && text.starts_with(USER_MARK))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::ui::pager::*;
+
+    fn key(pager: &mut Pager, typed: &str) {
+        for c in typed.chars() {
+            let code = if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) };
+            pager.on_key(KeyEvent::new(code, KeyModifiers::NONE), 5);
+        }
+    }
+
+    fn first(pager: &mut Pager) -> String {
+        pager.view(20, 5)[0].plain()
+    }
+
+    #[test]
+    fn pager_moves_by_pages_inputs_and_search() {
+        let line = |n: usize| match n % 10 {
+            0 => Line::new(Tone::User, format!("› input {n}")),
+            _ => Line::new(Tone::Plain, format!("line {n}")),
+        };
+        let mut pager = Pager::at_end((0..100).map(line).collect());
+        assert_eq!(first(&mut pager), "line 96");
+        key(&mut pager, "{");
+        assert_eq!(first(&mut pager), "› input 90");
+        key(&mut pager, "g/line 3\n");
+        assert_eq!(first(&mut pager), "line 3");
+        key(&mut pager, "n");
+        assert_eq!(first(&mut pager), "line 31");
+        key(&mut pager, "N");
+        assert_eq!(first(&mut pager), "line 3");
+        key(&mut pager, "} ");
+        assert_eq!(first(&mut pager), "line 13");
+        key(&mut pager, "/nosuch\n");
+        assert_eq!(pager.view(20, 5).last().map(Line::plain), Some("not found".into()));
+        assert_eq!(pager.on_key(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE), 5), PagerEnd::Close);
+    }
+}

@@ -1,0 +1,332 @@
+//! Tool calls as lines: one for a call, with the end of its output; one for several reads.
+
+use serde_json::Value;
+
+use crate::client::terminal::escape;
+use crate::client::terminal::format::took;
+use crate::client::terminal::style::{Line, Tone, cut};
+use crate::client::ui::diff::Diff;
+use crate::client::ui::render::Piece;
+use crate::client::ui::summary::{call_summary, one_line};
+use crate::types::ids::CallId;
+use crate::types::subagent::TASK;
+use crate::types::time::Timestamp;
+use crate::types::tool::{FileChange, MCP_PREFIX, ToolStatus};
+
+/// Lines of output of a call that succeeded, and of one that failed.
+const OUTPUT_LINES: usize = 3;
+const FAILED_LINES: usize = 8;
+
+/// Lines of a diff; the rest is hidden.
+const DIFF_LINES: usize = 12;
+
+/// Longest output that is kept for the pager.
+const MAX_FULL_LINES: usize = 5_000;
+
+/// Columns of one line of output.
+const OUTPUT_COLUMNS: usize = 400;
+
+/// What the model is told of a command that printed nothing.
+const NO_OUTPUT: &str = "(no output)";
+
+/// The key that shows what is hidden.
+pub(in crate::client) const HIDDEN_KEY: &str = "Ctrl-O";
+
+/// A call that has no result yet.
+#[derive(Clone, Debug)]
+pub(in crate::client) struct OpenCall {
+    pub(in crate::client) call_id: CallId,
+    /// The call in one line, escaped.
+    pub(in crate::client) summary: String,
+    /// When it started to run.
+    pub(in crate::client) started_at: Option<Timestamp>,
+    /// The last line of its output so far, escaped.
+    pub(in crate::client) progress: String,
+    tool: String,
+    input: Value,
+    /// How its request was answered.
+    notes: Vec<Line>,
+    change: Option<FileChange>,
+}
+
+/// The result of a call.
+pub(super) struct CallResult<'a> {
+    pub(super) tool: &'a str,
+    pub(super) status: ToolStatus,
+    pub(super) output: &'a str,
+    pub(super) detail: Option<&'a Value>,
+    pub(super) duration_ms: u64,
+}
+
+/// The calls of a transcript.
+#[derive(Default)]
+pub(super) struct Calls {
+    open: Vec<OpenCall>,
+    /// Reads that ended and were not shown yet: several become one line.
+    reads: Vec<(String, u64)>,
+    /// Whether hidden lines can be looked up with a key.
+    pub(super) has_pager: bool,
+}
+
+impl Calls {
+    pub(super) fn open(&self) -> &[OpenCall] {
+        &self.open
+    }
+
+    pub(super) fn requested(&mut self, call_id: CallId, tool: &str, input: &Value) {
+        let summary = call_summary(tool, input);
+        self.open.push(OpenCall {
+            call_id,
+            summary,
+            started_at: None,
+            progress: String::new(),
+            tool: tool.to_owned(),
+            input: input.clone(),
+            notes: Vec::new(),
+            change: None,
+        });
+    }
+
+    fn find(&mut self, call_id: CallId) -> Option<&mut OpenCall> {
+        self.open.iter_mut().find(|call| call.call_id == call_id)
+    }
+
+    pub(super) fn started(&mut self, call_id: CallId, at: Timestamp) {
+        if let Some(call) = self.find(call_id) {
+            call.started_at = Some(at);
+        }
+    }
+
+    pub(super) fn progressed(&mut self, call_id: CallId, text: &str) {
+        let line = text.lines().rev().find(|line| !line.trim().is_empty());
+        if let (Some(call), Some(line)) = (self.find(call_id), line) {
+            call.progress = one_line(line.trim_end(), 200);
+        }
+    }
+
+    /// Keeps a line until the result of the call is shown. Gives it back if the call is not known.
+    pub(super) fn note(&mut self, call_id: CallId, line: Line) -> Option<Line> {
+        match self.find(call_id) {
+            Some(call) => {
+                call.notes.push(line);
+                None
+            }
+            None => Some(line),
+        }
+    }
+
+    /// Keeps a change until the result of the call is shown. Gives it back if the call is not known.
+    pub(super) fn changed(&mut self, call_id: CallId, change: &FileChange) -> Option<Piece> {
+        match self.find(call_id) {
+            Some(call) => {
+                call.change = Some(change.clone());
+                None
+            }
+            None => {
+                let head = Line::new(Tone::Dim, "  └ changed ")
+                    .and(Tone::Plain, escape::line(&change.path.display().to_string()))
+                    .and(Tone::Dim, format!(" +{} −{}", change.added, change.removed));
+                Some(self.folded(vec![head], diff_lines(&change.diff), DIFF_LINES, false))
+            }
+        }
+    }
+
+    /// Shows the end of a call, or keeps a read for the line of its group.
+    pub(super) fn completed(&mut self, call_id: CallId, result: &CallResult<'_>) -> Vec<Piece> {
+        let at = self.open.iter().position(|call| call.call_id == call_id);
+        let call = at.map(|at| self.open.remove(at));
+        let is_fine = result.status == ToolStatus::Completed;
+        let notes = call.as_ref().map(|call| call.notes.clone()).unwrap_or_default();
+        let change = call.as_ref().and_then(|call| call.change.as_ref());
+        let summary = match &call {
+            Some(call) => call.summary.clone(),
+            None => escape::line(result.tool).into_owned(),
+        };
+        // The list itself is shown.
+        if is_fine && result.tool == "TodoWrite" {
+            return Vec::new();
+        }
+        if is_fine && is_read(result.tool) && notes.is_empty() {
+            self.reads.push((with_hits(summary, result), result.duration_ms));
+            return Vec::new();
+        }
+        let mut pieces = self.take_reads();
+        let mut head = vec![head_line(&summary, result, change)];
+        head.extend(notes);
+        let arguments = call.as_ref().map(|call| long_arguments(&call.tool, &call.input)).unwrap_or_default();
+        let (body, shown, is_end) = match change {
+            Some(change) => (diff_lines(&change.diff), DIFF_LINES, false),
+            None => (output_lines(result), shown_lines(result), true),
+        };
+        // The pager also shows what one line could not.
+        if arguments.is_empty() {
+            pieces.push(self.folded(head, body, shown, is_end));
+        } else {
+            let (shown, _) = self.parts(&head, &body, shown, is_end);
+            let full = head.into_iter().chain(arguments).chain(lead(body, body_lead(is_end))).collect();
+            pieces.push(Piece::Folded { shown, full });
+        }
+        pieces
+    }
+
+    /// The reads that were not shown yet, as one line.
+    pub(super) fn take_reads(&mut self) -> Vec<Piece> {
+        let line = self.reads_line();
+        self.reads.clear();
+        line.into_iter().map(Piece::Line).collect()
+    }
+
+    /// The line of the reads that were not shown yet.
+    pub(super) fn reads_line(&self) -> Option<Line> {
+        let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (summary, _) in &self.reads {
+            let (tool, rest) = summary.split_once(' ').unwrap_or((summary, ""));
+            match groups.last_mut() {
+                Some((last, rests)) if *last == tool => rests.push(rest),
+                _ => groups.push((tool, vec![rest])),
+            }
+        }
+        let ms = self.reads.iter().map(|(_, ms)| ms).sum();
+        let mut line = Line::new(Tone::Tool, "● ");
+        for (nth, (tool, rests)) in groups.iter().enumerate() {
+            let gap = if nth > 0 { " · " } else { "" };
+            line = line
+                .and(Tone::Dim, gap)
+                .and(Tone::Tool, *tool)
+                .and(Tone::Plain, format!(" {}", rests.join(", ")));
+        }
+        (!groups.is_empty()).then(|| with_time(line, ms))
+    }
+
+    /// Head and body, with the rows of the body that are too many hidden.
+    fn folded(&self, head: Vec<Line>, body: Vec<Line>, most: usize, is_end: bool) -> Piece {
+        let (shown, is_cut) = self.parts(&head, &body, most, is_end);
+        let full: Vec<Line> = head.into_iter().chain(lead(body, body_lead(is_end))).collect();
+        if is_cut { Piece::Folded { shown, full } } else { Piece::Folded { full: shown.clone(), shown } }
+    }
+
+    /// The shown lines, and whether some are missing.
+    fn parts(&self, head: &[Line], body: &[Line], most: usize, is_end: bool) -> (Vec<Line>, bool) {
+        let hidden = body.len().saturating_sub(most);
+        let kept = if is_end { &body[hidden..] } else { &body[..body.len() - hidden] };
+        let mut shown = head.to_vec();
+        shown.extend(lead(kept.to_vec(), body_lead(is_end)));
+        // One more line would be as long as the line that says so.
+        if hidden > 0 && most > 0 {
+            let key = if self.has_pager { format!(" · {HIDDEN_KEY}") } else { String::new() };
+            let s = if hidden == 1 { "" } else { "s" };
+            shown.push(Line::new(Tone::Dim, format!("  └ + {hidden} line{s}{key}")));
+        } else if let (true, Some((_, lead))) =
+            (is_end && !kept.is_empty(), shown.last_mut().and_then(|l| l.0.first_mut()))
+        {
+            *lead = "  └ ".into();
+        }
+        (shown, hidden > 0)
+    }
+}
+
+fn body_lead(is_output: bool) -> &'static str {
+    if is_output { "  │ " } else { "  " }
+}
+
+fn lead(body: Vec<Line>, lead: &str) -> Vec<Line> {
+    body.into_iter().map(|line| line.after(Tone::Dim, lead)).collect()
+}
+
+fn is_read(tool: &str) -> bool {
+    matches!(tool, "Read" | "Grep" | "Glob" | "LS")
+}
+
+fn with_hits(summary: String, result: &CallResult<'_>) -> String {
+    let name = if result.tool == "Grep" { "matches" } else { "count" };
+    let count = result.detail.and_then(|detail| detail.get(name)).and_then(Value::as_u64);
+    match count.filter(|_| matches!(result.tool, "Grep" | "Glob")) {
+        Some(1) => format!("{summary} (1 hit)"),
+        Some(count) => format!("{summary} ({count} hits)"),
+        None => summary,
+    }
+}
+
+/// The call, how it ended, and its time.
+fn head_line(summary: &str, result: &CallResult<'_>, change: Option<&FileChange>) -> Line {
+    let exit_code = result.detail.and_then(|detail| detail.get("exit_code")).and_then(Value::as_i64);
+    let (tone, end) = match (result.status, exit_code) {
+        (ToolStatus::Completed, _) => (Tone::Tool, String::new()),
+        (ToolStatus::Failed, Some(code)) if code != 0 => (Tone::Bad, format!("exit {code}")),
+        (ToolStatus::Failed, _) => (Tone::Bad, "failed".into()),
+        (ToolStatus::Denied, _) => (Tone::Warn, "denied".into()),
+        (ToolStatus::Cancelled, _) => (Tone::Warn, "cancelled".into()),
+        (ToolStatus::Unknown, _) => (Tone::Warn, "outcome unknown".into()),
+    };
+    let (tool, rest) = summary.split_once(' ').unwrap_or((summary, ""));
+    let mut line =
+        Line::new(tone, "● ").and(Tone::Tool, tool).and(Tone::Plain, format!(" {rest}").trim_end());
+    if let Some(change) = change {
+        line = line
+            .and(Tone::Good, format!(" +{}", change.added))
+            .and(Tone::Bad, format!(" −{}", change.removed));
+    }
+    if !end.is_empty() {
+        line = line.and(Tone::Dim, " · ").and(tone, end);
+    }
+    with_time(line, result.duration_ms)
+}
+
+fn with_time(line: Line, ms: u64) -> Line {
+    // Most calls take no time that matters.
+    if ms < 100 { line } else { line.and(Tone::Dim, format!("  {}", took(ms))) }
+}
+
+/// How many lines of the output are shown.
+fn shown_lines(result: &CallResult<'_>) -> usize {
+    let is_command =
+        matches!(result.tool, "Bash" | "BashOutput" | TASK) || result.tool.starts_with(MCP_PREFIX);
+    match result.status {
+        ToolStatus::Failed => FAILED_LINES,
+        ToolStatus::Completed if is_command => OUTPUT_LINES,
+        ToolStatus::Unknown | ToolStatus::Cancelled => OUTPUT_LINES,
+        // The text of a denial is meant for the model.
+        ToolStatus::Completed | ToolStatus::Denied => 0,
+    }
+}
+
+fn output_lines(result: &CallResult<'_>) -> Vec<Line> {
+    if result.status == ToolStatus::Denied {
+        return Vec::new();
+    }
+    let lines = result.output.lines().map(str::trim_end).skip_while(|line| line.is_empty());
+    let mut lines: Vec<Line> = lines
+        .take(MAX_FULL_LINES)
+        .map(|line| Line::new(Tone::Plain, cut(&escape::line(line), OUTPUT_COLUMNS)))
+        .collect();
+    while lines.last().is_some_and(|line| line.plain().is_empty()) {
+        lines.pop();
+    }
+    if matches!(lines.as_slice(), [only] if only.plain() == NO_OUTPUT) {
+        lines.clear();
+    }
+    lines
+}
+
+/// The arguments of a call, if its one line cannot show them.
+fn long_arguments(tool: &str, input: &Value) -> Vec<Line> {
+    let command = input.get("command").and_then(Value::as_str).filter(|_| tool == "Bash");
+    let text = match command {
+        Some(command) if command.trim_end().contains('\n') || command.len() > 150 => command.to_owned(),
+        None if input.to_string().len() > 150 && !is_edit(tool) => {
+            serde_json::to_string_pretty(input).unwrap_or_default()
+        }
+        _ => return Vec::new(),
+    };
+    text.lines().map(|line| Line::new(Tone::Dim, format!("    {}", escape::line(line)))).collect()
+}
+
+/// Whether the diff of a call says what its arguments say.
+fn is_edit(tool: &str) -> bool {
+    matches!(tool, "Edit" | "MultiEdit" | "Write" | "NotebookEdit" | "ApplyPatch")
+}
+
+/// The lines of a diff.
+fn diff_lines(text: &str) -> Vec<Line> {
+    Diff::parse(text).lines(false)
+}

@@ -1,0 +1,157 @@
+//! Events that are one line each and need no state.
+
+use crate::client::terminal::escape;
+use crate::client::terminal::format::{tokens, took};
+use crate::client::terminal::style::{Line, Tone};
+use crate::client::ui::summary::one_line;
+use crate::types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy};
+use crate::types::compaction::CompactStage;
+use crate::types::event::Event;
+use crate::types::message::input_line;
+use crate::types::session::Subtype;
+use crate::types::turn_options::TurnOptions;
+
+/// Changed options as text, one for each.
+fn options_text(options: &TurnOptions) -> Vec<String> {
+    let mut news = Vec::new();
+    news.extend(options.model.as_ref().map(|model| format!("model: {}", escape::line(model))));
+    news.extend(options.mode.as_ref().map(|mode| format!("mode: {}", mode.name())));
+    news.extend(options.budgets.as_ref().map(|_| "new limits".to_string()));
+    news.extend(options.tools.as_ref().map(|_| "other tools".to_string()));
+    let dirs = options.additional_dirs.as_ref();
+    news.extend(dirs.map(|dirs| format!("also in: {}", escape::line(&dirs.join(", ")))));
+    news.extend(options.thinking.map(|thinking| format!("thinking: {thinking}")));
+    news.extend(options.sampling.temperature.map(|it| format!("temperature: {it}")));
+    news.extend(options.sampling.top_p.map(|it| format!("top_p: {it}")));
+    news.extend(options.safe_mode.map(|is_on| format!("safe mode: {}", if is_on { "on" } else { "off" })));
+    let prompts = options.system_prompt.as_ref().or(options.append_system_prompt.as_ref());
+    news.extend(prompts.map(|_| "another system prompt".to_string()));
+    news.extend(options.fallback_model.as_ref().map(|model| format!("fallback: {}", escape::line(model))));
+    news.extend(options.stop.as_ref().map(|_| "other stop sequences".to_string()));
+    news.extend(options.metadata.as_ref().map(|_| "other metadata".to_string()));
+    news.extend(options.output_schema.as_ref().map(|_| "another output schema".to_string()));
+    news
+}
+
+/// Events that need no state.
+pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
+    let dim = |text: String| vec![Line::new(Tone::Dim, text)];
+    let warn = |text: String| vec![Line::new(Tone::Warn, format!("  {text}"))];
+    match event {
+        // A new title is shown where the title stands.
+        Event::SessionUpdated { options, .. } => {
+            let news = options_text(options);
+            let is_shown = !news.is_empty() && (echo || options.mode.is_some());
+            if is_shown { dim(format!("  {}", news.join(", "))) } else { Vec::new() }
+        }
+        Event::SessionRewound(_) => dim("  ─ the conversation goes on from an earlier point ─".into()),
+        Event::SessionEnded { reason } => {
+            vec![Line::new(Tone::Warn, format!("the session was ended: {}", escape::line(reason)))]
+        }
+        Event::WorkspaceTrustRequired { parts, .. } => dim(format!(
+            "  this folder is not trusted: {} not used · agentctl trust",
+            match parts.len() {
+                1 => "one part of it is".to_owned(),
+                count => format!("{count} parts of it are"),
+            }
+        )),
+        // The event before it says the same.
+        Event::Notice { kind, .. } if kind == "workspace_untrusted" => Vec::new(),
+        Event::TurnSteered { input } if echo => {
+            dim(format!("  for the running turn: {}", one_line(&input_line(input), 80)))
+        }
+        Event::TurnParked {} => dim("  the daemon stops; the turn goes on with the next".into()),
+        Event::TurnResumed { delay_ms: 0, .. } => dim("  the daemon was restarted; the turn goes on".into()),
+        Event::TurnResumed { delay_ms, resumes } => dim(format!(
+            "  the daemon was restarted; the turn goes on in {} (resume {resumes})",
+            took(*delay_ms)
+        )),
+        Event::HistoryRepaired { changes, .. } => {
+            dim(format!("  the record was repaired: {}", escape::line(&changes.join("; "))))
+        }
+        Event::TurnAborting { subtype: Subtype::PermissionDenied, .. } => dim("  the turn ends…".into()),
+        Event::TurnAborting { .. } => dim("  stopping…".into()),
+        Event::PermissionRuleAdded { kind, rule } => {
+            dim(format!("  rule added: {} {}", kind.name(), escape::line(rule)))
+        }
+        Event::PermissionRuleRemoved { kind, rule } => {
+            dim(format!("  rule taken back: {} {}", kind.name(), escape::line(rule)))
+        }
+        Event::Retry { attempt, max, delay_ms, reason, .. } => warn(format!(
+            "{}: attempt {} failed, next {}",
+            one_line(reason, 160),
+            attempt_of(*attempt, *max),
+            if *delay_ms == 0 { "at once".to_string() } else { format!("in {}", took(*delay_ms)) },
+        )),
+        // The line of each call says more.
+        Event::ToolSummary { .. } => Vec::new(),
+        Event::BudgetWarning { budget, used, limit } => {
+            warn(format!("{} of {limit} {} are used", used, budget.name()))
+        }
+        Event::Heartbeat { reason, attempt, remaining_ms } => dim(format!(
+            "  still waiting after attempt {attempt} ({}): {} left",
+            one_line(reason, 100),
+            took(*remaining_ms)
+        )),
+        Event::StreamIdle { silent_ms } => {
+            warn(format!("the model has been silent for {}", took(*silent_ms)))
+        }
+        Event::ModelSwitched { from, to, reason, .. } => warn(format!(
+            "the turn goes on with {} instead of {}: {}",
+            escape::line(to),
+            escape::line(from),
+            reason.words()
+        )),
+        Event::ToolBackground { bash_id, command: Some(command), end: None, .. } => {
+            dim(format!("  {bash_id} runs in the background: {}", one_line(command, 120)))
+        }
+        Event::ToolBackground { bash_id, state, end: Some(end), .. } => {
+            vec![background_ended(*bash_id, *state, end)]
+        }
+        Event::CompactStarted { stage: CompactStage::Autocompact, .. } => {
+            dim("  the conversation is summarised, to fit the context window…".into())
+        }
+        Event::CompactCompleted { stage: CompactStage::ToolResults, edit: None, .. } => Vec::new(),
+        Event::CompactCompleted { error: Some(error), .. } => {
+            warn(format!("the conversation was not compacted: {}", escape::line(error)))
+        }
+        Event::CompactCompleted { stage, tokens_before, tokens_after, .. } => dim(format!(
+            "  ── context compacted ({}): {} → {} tokens ──",
+            stage.name(),
+            tokens(*tokens_before),
+            tokens(*tokens_after)
+        )),
+        Event::SessionCleared {} => dim("  ─ the conversation starts again ─".into()),
+        Event::TurnOutputRejected { attempt, max, errors, .. } => warn(format!(
+            "the answer does not satisfy the schema ({}); correction {attempt} of {max}",
+            one_line(&errors.join("; "), 160)
+        )),
+        Event::MediaWithheld { count, reason } => warn(format!(
+            "the provider refused what it was shown: {count} pictures and documents are told of in words from now on ({})",
+            one_line(reason, 160)
+        )),
+        Event::Notice { text, .. } => dim(format!("  {}", escape::line(text))),
+        _ => Vec::new(),
+    }
+}
+
+/// An attempt and the maximum number of attempts; 0 means no limit.
+fn attempt_of(attempt: u32, max: u32) -> String {
+    if max == 0 { attempt.to_string() } else { format!("{attempt} of {max}") }
+}
+
+/// How a background task ended.
+fn background_ended(bash_id: BashId, state: BackgroundState, end: &BackgroundEnd) -> Line {
+    let how = match (state, end.killed_by, end.exit_code) {
+        (BackgroundState::Exited, _, Some(0)) => return Line::new(Tone::Dim, format!("  {bash_id} ended")),
+        (BackgroundState::Exited, _, Some(code)) => format!("ended with exit code {code}"),
+        (BackgroundState::Exited, _, None) | (BackgroundState::Running, ..) => "ended".into(),
+        (BackgroundState::Killed, Some(KilledBy::Tool), _) => "was ended by the model".into(),
+        (BackgroundState::Killed, Some(KilledBy::Abort), _) => "was aborted".into(),
+        (BackgroundState::Killed, Some(KilledBy::Shutdown), _) => "was ended: the daemon stopped".into(),
+        (BackgroundState::Killed, Some(KilledBy::Session) | None, _) => "was ended".into(),
+        (BackgroundState::TimedOut, ..) => "was ended: its time was over".into(),
+        (BackgroundState::Lost, ..) => "was lost: the daemon died".into(),
+    };
+    Line::new(Tone::Warn, format!("  {bash_id} {how}"))
+}

@@ -1,0 +1,221 @@
+//! The open permission requests as a list with numbered answers. Pure.
+//!
+//! The numbers never move: 1 once, 2 for the session, 3 in this folder, 4 no, 5 all. Only the cursor
+//! moves. It begins on "no" if a wrong yes would do harm.
+
+mod danger;
+mod rows;
+
+use std::collections::VecDeque;
+
+use crate::api::params::ApproveParams;
+use crate::client::ui::prompt;
+use crate::types::ids::PermissionId;
+use crate::types::permission::{Decision, Mode, RequestKind, Scope};
+use crate::types::session::PermissionRequest;
+
+pub(in crate::client) use rows::{Look, home_relative};
+
+/// An answer in the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::client) enum Choice {
+    /// Allow this call.
+    Once,
+    /// Allow calls like this one for the rest of the session.
+    Session,
+    /// Approve a plan, and accept edits while it is carried out.
+    AcceptEdits,
+    /// Allow calls like this one in this folder, until the rule is removed.
+    Folder,
+    /// Deny the call; the turn goes on.
+    No,
+    /// Allow all listed calls once.
+    All,
+}
+
+impl Choice {
+    /// Its number, which is also its key.
+    pub(in crate::client) const fn number(self) -> usize {
+        match self {
+            Choice::Once => 1,
+            Choice::Session | Choice::AcceptEdits => 2,
+            Choice::Folder => 3,
+            Choice::No => 4,
+            Choice::All => 5,
+        }
+    }
+}
+
+/// What an answer leads to.
+#[derive(Debug)]
+pub(in crate::client) enum Answered {
+    /// Send it.
+    Send(ApproveParams),
+    /// Send all of them.
+    SendAll(Vec<ApproveParams>),
+    /// The page that confirms a rule was opened or closed.
+    Page,
+}
+
+/// The open requests.
+#[derive(Default)]
+pub(in crate::client) struct RequestList {
+    requests: VecDeque<PermissionRequest>,
+    /// The request that is shown in full.
+    current: usize,
+    /// The row under the cursor; `None` where it begins.
+    cursor: Option<Choice>,
+    /// The page that confirms a rule for the folder, with the row under its cursor.
+    page: Option<usize>,
+    /// The user moved in the list, so that keys are meant for it and not for a draft.
+    pub(in crate::client) has_focus: bool,
+    /// First visible line of the current request.
+    pub(in crate::client) scroll: usize,
+}
+
+impl RequestList {
+    pub(in crate::client) fn push(&mut self, request: PermissionRequest) {
+        self.requests.push_back(request);
+    }
+
+    /// Removes a request. Returns it if it was there.
+    pub(in crate::client) fn remove(&mut self, id: PermissionId) -> Option<PermissionRequest> {
+        let at = self.requests.iter().position(|request| request.request_id == id)?;
+        if at == self.current {
+            self.reset();
+        }
+        if at < self.current || self.current + 1 == self.requests.len() {
+            self.current = self.current.saturating_sub(1);
+        }
+        self.requests.remove(at)
+    }
+
+    pub(in crate::client) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    pub(in crate::client) fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    pub(in crate::client) fn iter(&self) -> impl Iterator<Item = &PermissionRequest> {
+        self.requests.iter()
+    }
+
+    /// The request that is shown in full.
+    pub(in crate::client) fn current(&self) -> Option<&PermissionRequest> {
+        self.requests.get(self.current)
+    }
+
+    pub(in crate::client) fn find(&self, id: PermissionId) -> Option<&PermissionRequest> {
+        self.requests.iter().find(|request| request.request_id == id)
+    }
+
+    /// Puts the cursor back, for example when another request is shown.
+    pub(in crate::client) fn reset(&mut self) {
+        (self.cursor, self.page, self.scroll, self.has_focus) = (None, None, 0, false);
+    }
+
+    /// Shows the next request, or the previous one.
+    pub(in crate::client) fn turn_to(&mut self, is_next: bool) {
+        let count = self.requests.len().max(1);
+        let step = if is_next { 1 } else { count - 1 };
+        self.reset();
+        self.current = (self.current + step) % count;
+        self.has_focus = true;
+    }
+
+    /// Whether the page that confirms a rule is open.
+    pub(in crate::client) fn is_confirming(&self) -> bool {
+        self.page.is_some()
+    }
+
+    pub(in crate::client) fn close_page(&mut self) {
+        self.page = None;
+    }
+
+    /// The answers of the current request. `can_all` tells whether all requests are visible in full.
+    pub(in crate::client) fn choices(&self, can_all: bool) -> Vec<Choice> {
+        let Some(request) = self.current() else { return Vec::new() };
+        let has_grant = !request.suggestions.is_empty();
+        let mut choices = vec![Choice::Once];
+        match request.kind {
+            RequestKind::Plan => choices.push(Choice::AcceptEdits),
+            // Only this command, and not longer than the session.
+            RequestKind::Sandbox => choices.extend(has_grant.then_some(Choice::Session)),
+            RequestKind::Tool if has_grant => choices.extend([Choice::Session, Choice::Folder]),
+            RequestKind::Tool => {}
+        }
+        choices.push(Choice::No);
+        if can_all && self.len() > 1 && self.requests.iter().all(|r| r.kind == RequestKind::Tool) {
+            choices.push(Choice::All);
+        }
+        choices
+    }
+
+    /// The row under the cursor.
+    pub(in crate::client) fn cursor(&self, mode: Mode) -> Choice {
+        let start = match self.current() {
+            Some(request) if danger::is_dangerous(request, mode) => Choice::No,
+            _ => Choice::Once,
+        };
+        self.cursor.unwrap_or(start)
+    }
+
+    /// Moves the cursor.
+    pub(in crate::client) fn step(&mut self, is_down: bool, mode: Mode, can_all: bool) {
+        self.has_focus = true;
+        if let (Some(at), Some(request)) = (self.page, self.current()) {
+            let count = request.suggestions.len() + 1;
+            self.page = Some((at + if is_down { 1 } else { count - 1 }) % count);
+            return;
+        }
+        let choices = self.choices(can_all);
+        let at = choices.iter().position(|choice| *choice == self.cursor(mode)).unwrap_or(0);
+        let count = choices.len().max(1);
+        self.cursor = choices.get((at + if is_down { 1 } else { count - 1 }) % count).copied();
+    }
+
+    /// The answer with this number, if the list has it.
+    pub(in crate::client) fn numbered(&self, number: usize, can_all: bool) -> Option<Choice> {
+        self.choices(can_all).into_iter().find(|choice| choice.number() == number)
+    }
+
+    /// Answers the current request.
+    pub(in crate::client) fn answer(&mut self, choice: Choice) -> Option<Answered> {
+        let request = self.current()?;
+        let send = |decision, scope| Some(Answered::Send(prompt::approval(request, decision, scope, None)));
+        match choice {
+            Choice::Once => send(Decision::Allow, Scope::Once),
+            Choice::Session => send(Decision::Allow, Scope::Session),
+            Choice::AcceptEdits => Some(Answered::Send(prompt::approval_with_edits(request))),
+            Choice::No => send(Decision::Deny, Scope::Once),
+            Choice::All => {
+                let once = |request| prompt::approval(request, Decision::Allow, Scope::Once, None);
+                Some(Answered::SendAll(self.requests.iter().map(once).collect()))
+            }
+            Choice::Folder => {
+                self.page = Some(0);
+                Some(Answered::Page)
+            }
+        }
+    }
+
+    /// Answers with a row of the page that confirms a rule; without a number with the one under its cursor.
+    pub(in crate::client) fn confirm(&mut self, number: Option<usize>) -> Option<Answered> {
+        let at = number.map_or(self.page, |number| number.checked_sub(1))?;
+        let request = self.current()?;
+        if at > request.suggestions.len() {
+            return None;
+        }
+        let grant = request.suggestions.get(at).cloned();
+        // The last row writes no rule.
+        let scope = if grant.is_some() { Scope::Project } else { Scope::Once };
+        let params = prompt::approval(request, Decision::Allow, scope, None);
+        self.page = None;
+        Some(Answered::Send(ApproveParams { grant, ..params }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! The list as rows.
+
+use crate::client::terminal::escape;
+use crate::client::terminal::style::{Line, Tone};
+use crate::client::ui::prompt;
+use crate::client::ui::request_list::{Choice, RequestList};
+use crate::client::ui::summary::{call_summary, one_line};
+use crate::types::permission::{Mode, RequestKind};
+use crate::types::session::PermissionRequest;
+
+/// What marks the rows of the list.
+const BAR: &str = "▌ ";
+
+/// How the list is drawn.
+#[derive(Clone, Copy)]
+pub(in crate::client) struct Look {
+    pub(in crate::client) columns: usize,
+    /// Rows that the list may take.
+    pub(in crate::client) rows: usize,
+    pub(in crate::client) mode: Mode,
+    /// Keys answer. Until then the rows are dim.
+    pub(in crate::client) is_answerable: bool,
+    /// A draft stands in the input line.
+    pub(in crate::client) has_draft: bool,
+    /// One answer for all is offered.
+    pub(in crate::client) can_all: bool,
+}
+
+impl RequestList {
+    /// The rows of the list.
+    pub(in crate::client) fn rows(&self, look: Look) -> Vec<Line> {
+        let Some(request) = self.current() else { return Vec::new() };
+        let count = self.len();
+        let mut answers = self.answer_rows(request, look);
+        answers.extend(wrapped(&keys(look, self.is_confirming(), count), look.columns));
+        let others = self.other_rows(look);
+        let (before, after) = others.split_at(self.current.min(others.len()));
+        let body = body(request, (count > 1).then_some((self.current + 1, count)), look.columns);
+        let room = look.rows.saturating_sub(answers.len() + others.len()).max(1);
+        let mut rows = before.to_vec();
+        if body.len() <= room {
+            rows.extend(body);
+        } else {
+            let room = room.saturating_sub(1).max(1);
+            let first = self.scroll.min(body.len() - room);
+            let below = body.len() - room - first;
+            rows.extend(body.into_iter().skip(first).take(room));
+            let text = format!("{BAR}{first} lines above, {below} below · PgUp PgDn · Ctrl-O all");
+            rows.push(Line::new(Tone::Warn, text).cut(look.columns));
+        }
+        rows.append(&mut answers);
+        rows.extend(after.iter().cloned());
+        rows
+    }
+
+    /// Whether all requests can be read in full on the screen, so that one answer for all is offered.
+    pub(in crate::client) fn can_all(&self, columns: usize, rows: usize) -> bool {
+        let full = |request: &PermissionRequest| {
+            let body = body(request, Some((1, self.len())), columns).len();
+            // The row of a request that is not open is its first one.
+            let is_current = self.current().is_some_and(|current| current.request_id == request.request_id);
+            if is_current { (true, body) } else { (is_one_row(request), 1) }
+        };
+        let parts: Vec<(bool, usize)> = self.iter().map(full).collect();
+        let needed: usize = parts.iter().map(|(_, rows)| rows).sum();
+        parts.iter().all(|(fits, _)| *fits) && needed + 7 <= rows
+    }
+
+    fn answer_rows(&self, request: &PermissionRequest, look: Look) -> Vec<Line> {
+        let cursor = |is_here: bool| if is_here && look.is_answerable { "› " } else { "  " };
+        let tone = |is_here: bool| match (look.is_answerable, is_here) {
+            (false, _) => Tone::Dim,
+            (true, true) => Tone::Bold,
+            (true, false) => Tone::Plain,
+        };
+        let row = |is_here: bool, number: usize, text: String, rule: Option<&str>| {
+            let line =
+                Line::new(Tone::Warn, BAR).and(tone(is_here), format!("{}{number}  {text}", cursor(is_here)));
+            let rule = rule.map(|rule| one_line(rule, 300)).unwrap_or_default();
+            line.and(if look.is_answerable { Tone::Tool } else { Tone::Dim }, rule)
+        };
+        let mut lines = Vec::new();
+        if let Some(at) = self.page {
+            let folder = one_line(&home_relative(&request.cwd), 60);
+            lines.push(Line::new(Tone::Warn, BAR).and(
+                Tone::Plain,
+                format!("Writes one of these rules for {folder}, for all later sessions:"),
+            ));
+            for (nth, rule) in request.suggestions.iter().enumerate() {
+                lines.push(row(at == nth, nth + 1, String::new(), Some(rule)));
+            }
+            let last = request.suggestions.len();
+            lines.push(row(at == last, last + 1, "No rule: only once".into(), None));
+        } else {
+            let here = self.cursor(look.mode);
+            for choice in self.choices(look.can_all) {
+                let (text, rule) = self.text(choice, request);
+                lines.push(row(choice == here, choice.number(), text, rule));
+            }
+        }
+        lines.iter().flat_map(|line| wrapped(line, look.columns)).collect()
+    }
+
+    fn text<'a>(&self, choice: Choice, request: &'a PermissionRequest) -> (String, Option<&'a str>) {
+        let rule = request.suggestions.first().map(String::as_str);
+        match (choice, request.kind) {
+            (Choice::Once, RequestKind::Plan) => ("Yes, carry it out".into(), None),
+            (Choice::Once, RequestKind::Sandbox) => ("Yes, once, outside the sandbox".into(), None),
+            (Choice::Once, RequestKind::Tool) => ("Yes, once".into(), None),
+            (Choice::AcceptEdits, _) => ("Yes, and accept its edits".into(), None),
+            (Choice::Session, RequestKind::Sandbox) => {
+                ("Yes, outside, until the session ends: ".into(), rule)
+            }
+            (Choice::Session, _) => ("Yes, until the session ends: ".into(), rule),
+            (Choice::Folder, _) => ("Yes, and always in this folder…".into(), None),
+            (Choice::No, RequestKind::Plan) => ("No, keep planning".into(), None),
+            (Choice::No, _) => ("No, and go on without it".into(), None),
+            (Choice::All, _) => (format!("Yes to all {} as they stand here", self.len()), None),
+        }
+    }
+
+    /// The requests that are not shown in full, one row for each.
+    fn other_rows(&self, look: Look) -> Vec<Line> {
+        let count = self.len();
+        let others = self.iter().enumerate().filter(|(at, _)| *at != self.current);
+        let rows = others.map(|(at, request)| {
+            Line::new(Tone::Warn, BAR)
+                .and(Tone::Dim, format!("{}/{count}  ", at + 1))
+                .and(Tone::Plain, call_summary(&request.tool, &request.input))
+                .cut(look.columns)
+        });
+        rows.collect()
+    }
+}
+
+/// Whether a row says all of a request.
+fn is_one_row(request: &PermissionRequest) -> bool {
+    prompt::question(request).len() <= 3 && request.diff.is_none()
+}
+
+/// The keys of the list.
+fn keys(look: Look, is_confirming: bool, count: usize) -> Line {
+    let text = if !look.is_answerable {
+        "…".to_owned()
+    } else if look.has_draft {
+        "↑↓ moves to the list; other keys go on with your draft · Ctrl-O all".to_owned()
+    } else if is_confirming {
+        "↑↓ Enter · Esc back".to_owned()
+    } else {
+        let others = if count > 1 { "←→ other · " } else { "" };
+        format!("{others}↑↓ Enter · Tab words · e change it · Ctrl-O all · Esc no, and stop")
+    };
+    Line::new(Tone::Warn, BAR).and(Tone::Dim, text)
+}
+
+/// A request without its answers, in rows.
+fn body(request: &PermissionRequest, place: Option<(usize, usize)>, columns: usize) -> Vec<Line> {
+    let mut lines = prompt::question(request);
+    if let Some(first) = lines.first_mut() {
+        let place = place.map(|(at, count)| format!("{at}/{count}  ")).unwrap_or_default();
+        *first = head(request, &place);
+    }
+    // The first row names the file.
+    if let Some(path) = file_path(request) {
+        let row = format!("    file_path: {path}");
+        lines.retain(|line| line.plain() != row);
+    }
+    let with_bar = lines.into_iter().map(|mut line| {
+        if let Some((_, lead)) = line.0.first_mut()
+            && let Some(rest) = lead.strip_prefix("    ")
+        {
+            *lead = format!("  {rest}");
+            return line.after(Tone::Warn, BAR);
+        }
+        line
+    });
+    with_bar.flat_map(|line| wrapped(&line, columns)).collect()
+}
+
+/// The file of a call that changes one, exactly as its arguments name it.
+fn file_path(request: &PermissionRequest) -> Option<String> {
+    let path = request.input.get("file_path").and_then(serde_json::Value::as_str)?;
+    let is_shown = request.kind == RequestKind::Tool && !path.contains('\n');
+    is_shown.then(|| escape::exact_line(path))
+}
+
+/// The first row of a request: the call, and why it needs one.
+fn head(request: &PermissionRequest, place: &str) -> Line {
+    let line = Line::new(Tone::Warn, BAR).and(Tone::Dim, place);
+    let reason = escape::line(&request.reason).into_owned();
+    match request.kind {
+        RequestKind::Plan => line.and(Tone::Bold, "The model proposes this plan:"),
+        RequestKind::Sandbox => line
+            .and(Tone::Bold, escape::line(&request.tool))
+            .and(Tone::Bad, " again, OUTSIDE THE SANDBOX")
+            .and(Tone::Dim, format!(" · {reason}")),
+        RequestKind::Tool => {
+            let mut line = line.and(Tone::Bold, escape::line(&request.tool));
+            if let Some(path) = file_path(request) {
+                line = line.and(Tone::Bold, format!(" {path}"));
+            }
+            if let Some(diff) = &request.diff {
+                let sums = crate::client::ui::diff::Diff::parse(diff).sums();
+                line = line.and(Tone::Plain, format!("  {sums}"));
+            }
+            line.and(Tone::Dim, format!(" · asks because {reason}"))
+        }
+    }
+}
+
+/// Rows of at most `columns`; those that go on begin with the bar, so that no text of a model begins a row.
+fn wrapped(line: &Line, columns: usize) -> Vec<Line> {
+    let mut rows = line.wrap(columns);
+    if rows.len() > 1 {
+        let lead = if columns > 20 { "▌       " } else { "▌ " };
+        rows = line.wrap(columns.saturating_sub(lead.chars().count()).max(2));
+        for row in rows.iter_mut().skip(1) {
+            *row = std::mem::take(row).after(Tone::Warn, lead);
+        }
+    }
+    rows
+}
+
+/// A path below the user's home folder, with `~`.
+pub(in crate::client) fn home_relative(path: &str) -> String {
+    let home = std::env::var("HOME").unwrap_or_default();
+    match path
+        .strip_prefix(&home)
+        .filter(|rest| !home.is_empty() && (rest.is_empty() || rest.starts_with('/')))
+    {
+        Some(rest) => format!("~{rest}"),
+        None => path.to_owned(),
+    }
+}
