@@ -442,3 +442,27 @@ async fn coordinator_hands_work_to_subagents_with_shared_folder() {
     let both = json!({"cwd": daemon.workspace(), "coordinator": true, "agent": "explore"});
     assert_eq!(alice.refused("session.create", both).await.data["path"], "coordinator");
 }
+
+#[tokio::test]
+async fn agent_with_more_tools_than_were_judged_is_not_started() {
+    let daemon = TestDaemon::builder().config("[permissions]\nask = [\"Task\"]\n").start().await;
+    let folder = daemon.path("home/.claude/agents");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let write = |tools: &str| {
+        let text = format!("---\nname: look\ndescription: Looks\ntools: {tools}\n---\nLook.\n");
+        std::fs::write(folder.join("look.md"), text).expect("written");
+    };
+    write("Read");
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut log = session.follow().await;
+    daemon.models.push(Step::calls([task("look", "x")]));
+    daemon.models.push(Step::text("Well."));
+    session.submit("go").await;
+    let asked = log.wait_for("permission.requested").await;
+    write("Read, Bash");
+    session.allow(&asked).await;
+    log.turn_ends("success").await;
+    let done = &log.seen_of("tool.completed")[0];
+    assert_eq!(done["status"], "failed", "{done}");
+    assert!(done["output"].as_str().expect("a text").contains("call it again"), "{done}");
+}

@@ -6,6 +6,7 @@ use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::prompt;
 use crate::client::ui::summary::{call_summary, one_line};
 use crate::types::ids::QuestionId;
+use crate::types::mcp::MCP_PREFIX;
 use crate::types::question::{Choice, Question, QuestionKind, QuestionOption, UserAnswer, UserQuestion};
 
 /// Number of output lines of a call that are shown with a question.
@@ -71,13 +72,20 @@ pub(in crate::client) fn input_mark(question: &Question, at: usize) -> String {
 fn shown_questions(question: &Question) -> Vec<Line> {
     let all = question.questions.len();
     let mut lines = Vec::new();
+    // The text of a server's question names the server.
+    let is_of_server = question.tool.as_deref().is_some_and(|tool| tool.starts_with(MCP_PREFIX));
+    let asks = if is_of_server { "An MCP server asks" } else { "The model asks" };
     if all > 1 {
-        lines.push(Line::new(Tone::Warn, format!("▌ The model asks {all} questions")));
+        lines.push(Line::new(Tone::Warn, format!("▌ {asks} {all} questions")));
     }
     for (at, UserQuestion { question, header, options, multi_select }) in
         question.questions.iter().enumerate()
     {
-        let lead = if all > 1 { format!("▌ {}. ", at + 1) } else { "▌ The model asks: ".into() };
+        let lead = match all {
+            2.. => format!("▌ {}. ", at + 1),
+            _ if is_of_server => "▌ ".into(),
+            _ => format!("▌ {asks}: "),
+        };
         let mut text = escape::exact(question).into_iter();
         let mut line = Line::new(Tone::Warn, lead);
         if let Some(header) = header {
@@ -181,5 +189,33 @@ mod tests {
         assert!(parse(&one, "3").is_err_and(|why| why.contains("1 to 2")));
         assert!(parse(&one, "1 2").is_err());
         assert!(parse(&one, "  ").is_err());
+    }
+
+    #[test]
+    fn question_of_server_is_not_shown_as_one_of_model() {
+        let asked = |text: &str| UserQuestion {
+            question: text.into(),
+            header: None,
+            options: Vec::new(),
+            multi_select: false,
+        };
+        let question = |tool: &str, questions: Vec<UserQuestion>| Question {
+            request_id: "ask_0192aaaa-aaaa-7aaa-8aaa-aaaaaaaaaaaa".parse().expect("an id"),
+            child_session_id: None,
+            kind: QuestionKind::Question,
+            text: String::new(),
+            call_id: None,
+            tool: Some(tool.into()),
+            input: None,
+            output: None,
+            options: Vec::new(),
+            questions,
+        };
+        let first = |question: &Question| shown(question)[0].plain();
+        let one = vec![asked("The MCP server s asks: Go on?")];
+        assert_eq!(first(&question("mcp__s__t", one.clone())), "▌ The MCP server s asks: Go on?");
+        assert_eq!(first(&question("AskUser", vec![asked("Why?")])), "▌ The model asks: Why?");
+        let two = [one, vec![asked("Size?")]].concat();
+        assert_eq!(first(&question("mcp__s__t", two)), "▌ An MCP server asks 2 questions");
     }
 }

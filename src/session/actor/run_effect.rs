@@ -11,6 +11,7 @@ use crate::session::actor::{Actor, STOP_TIMEOUT};
 use crate::session::project_data::PromptParts;
 use crate::types::ids::CallId;
 use crate::types::subagent::{ParentCall, TASK};
+use crate::types::tool::Subject;
 use crate::workspace;
 
 impl Actor {
@@ -73,7 +74,8 @@ impl Actor {
             Effect::RunTool { call, prepared } => {
                 self.effects.run_tool(call, prepared, self.call_context(), self.state.spans.current());
             }
-            Effect::RunSubagent { call, child_session_id, agent, budgets, .. } => {
+            Effect::RunSubagent { call, prepared, child_session_id, agent, budgets } => {
+                let read_only = matches!(prepared.subject, Subject::Task { read_only: true, .. });
                 let text = |name: &str| call.input[name].as_str().unwrap_or_default().to_owned();
                 let mut spec = self.engine.spec().clone();
                 spec.mode = self.engine.mode();
@@ -85,6 +87,7 @@ impl Actor {
                     child_session_id,
                     new: Some(Box::new(NewSubagent {
                         agent,
+                        read_only,
                         description: text("description"),
                         prompt: text("prompt"),
                         budgets,

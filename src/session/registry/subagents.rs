@@ -149,11 +149,16 @@ impl Registry {
         new: NewSubagent,
     ) -> Result<(), SessionError> {
         let shared = &self.inner.shared;
-        let NewSubagent { agent: name, description, budgets, spec, rules, reads, .. } = new;
+        let NewSubagent { agent: name, read_only, description, budgets, spec, rules, reads, .. } = new;
         let list = agents::load(shared, spec.cwd.as_ref()).await?;
         let agent = list.find(&name).cloned().ok_or_else(|| {
             SessionError::BadParam("subagent_type", format!("the file of the agent {name} is gone"))
         })?;
+        // The rules judged the file as it was then.
+        if read_only && !agent.is_read_only() {
+            let why = format!("the agent {name} has more tools since the call was judged; call it again");
+            return Err(SessionError::BadParam("subagent_type", why));
+        }
         let settings = &shared.components().settings;
         let task_model = settings.pointers.get("task").cloned().flatten();
         let named = agent.model_name.filter(|model| model != "inherit");

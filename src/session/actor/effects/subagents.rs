@@ -22,6 +22,8 @@ pub(in crate::session) struct NewSubagent {
     /// The agent's name.
     pub agent: String,
     /// What it does, in a few words.
+    /// Whether its call was judged as one that changes nothing.
+    pub read_only: bool,
     pub description: String,
     /// Its task.
     pub prompt: String,
