@@ -82,17 +82,18 @@ impl Simulator {
                     self.outstanding.push(Outstanding::Tool { call_id });
                     self.feed(given::files_read(call_id))?;
                 }
-                ToolStep::Progress(size) if size % 5 > 2 => {
-                    self.outstanding.push(Outstanding::Tool { call_id });
-                    self.feed(match size % 5 {
-                        3 => Input::ToolAsks { call_id, questions: vec![given::user_question()] },
-                        _ => Input::ToolStoppedAsking { call_id },
-                    })?;
-                }
                 ToolStep::Progress(size) => {
                     self.outstanding.push(Outstanding::Tool { call_id });
                     let text = "out é".repeat(usize::from(size) * usize::from(size) * 600);
                     self.feed(Input::Progress { call_id, progress: Progress { stream: "stdout", text } })?;
+                    // Rarely, so that the rarest results stay within reach of the scripts.
+                    match (size, chance.wait_ms % 8) {
+                        (3, 0..2) => {
+                            _ = self.feed(Input::ToolAsks { call_id, questions: vec![given::user_question()] })?;
+                        }
+                        (3, 2) => _ = self.feed(Input::ToolStoppedAsking { call_id })?,
+                        _ => {}
+                    }
                 }
                 ToolStep::Done(ToolStatus::Completed) if self.watch.calls[&call_id].is_background => {
                     self.late.push(given::goes_on(call_id));
