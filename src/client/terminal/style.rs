@@ -182,6 +182,21 @@ impl Line {
         Self::from_cells(&kept).and(Tone::Dim, if columns > 0 { "…" } else { "" })
     }
 
+    /// The columns that two lines have in common at their beginning, and the rest of this one.
+    #[must_use]
+    pub fn after_common_start(&self, other: &Line) -> (usize, Line) {
+        let (cells, others) = (self.cells(), other.cells());
+        let mut same = cells.iter().zip(&others).take_while(|(a, b)| a == b).count();
+        // A mark that has no width belongs to the character before it.
+        let is_mark =
+            |cells: &[(Tone, char, usize)], at: usize| cells.get(at).is_some_and(|(_, _, wide)| *wide == 0);
+        while same > 0 && (is_mark(&cells, same) || is_mark(&others, same)) {
+            same -= 1;
+        }
+        let used = cells[..same].iter().map(|(_, _, wide)| wide).sum();
+        (used, Self::from_cells(&cells[same..]))
+    }
+
     /// Number of terminal columns of the line.
     #[must_use]
     pub fn width(&self) -> usize {

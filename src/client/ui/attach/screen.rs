@@ -1,105 +1,37 @@
 //! Draws below the terminal's own scrollback. Completed lines scroll up and stay there after the
-//! program has ended. The rest is an inline viewport of variable height.
+//! program has ended. The rest is a viewport of variable height, of which only changes are written.
 //!
 //! Completed lines are written as plain lines, not as cells padded to the right edge, so that they can
-//! be copied and survive a change of the terminal's width.
+//! be copied and survive a change of the terminal's width. A completed line that stands at the top of
+//! the viewport already is not written again: the viewport begins below it from then on.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
 
-use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
-use ratatui::buffer::Cell;
 use ratatui::crossterm::cursor::{Hide, MoveTo, Show};
 use ratatui::crossterm::queue;
 use ratatui::crossterm::terminal::{
     BeginSynchronizedUpdate, Clear, ClearType as Part, EndSynchronizedUpdate, EnterAlternateScreen,
     LeaveAlternateScreen,
 };
-use ratatui::layout::{Position, Rect, Size};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line as TextLine, Span};
-use ratatui::widgets::Widget as _;
-use ratatui::{Terminal, TerminalOptions, Viewport};
 
-use crate::client::terminal::style::{Line, Tone, width};
+use crate::client::terminal::style::Line;
 use crate::client::ui::attach::view::View;
-use crate::sync::lock;
-
-/// Buffered bytes for the terminal: a frame is written at once.
-#[derive(Clone, Default)]
-struct Frame(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Frame {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        lock(&self.0).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// A backend that stores the cursor position and the terminal size instead of asking the terminal.
-/// Asking would mean waiting for the terminal's reply between the keys.
-struct FixedSizeBackend {
-    inner: CrosstermBackend<Frame>,
-    at: Position,
-    size: Size,
-}
-
-impl Backend for FixedSizeBackend {
-    type Error = io::Error;
-
-    fn draw<'a, I>(&mut self, content: I) -> io::Result<()>
-    where
-        I: Iterator<Item = (u16, u16, &'a Cell)>,
-    {
-        self.inner.draw(content)
-    }
-    fn append_lines(&mut self, lines: u16) -> io::Result<()> {
-        self.inner.append_lines(lines)
-    }
-    fn hide_cursor(&mut self) -> io::Result<()> {
-        self.inner.hide_cursor()
-    }
-    fn show_cursor(&mut self) -> io::Result<()> {
-        self.inner.show_cursor()
-    }
-    fn get_cursor_position(&mut self) -> io::Result<Position> {
-        Ok(self.at)
-    }
-    fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
-        self.at = position.into();
-        self.inner.set_cursor_position(self.at)
-    }
-    fn clear(&mut self) -> io::Result<()> {
-        self.inner.clear()
-    }
-    fn clear_region(&mut self, part: ClearType) -> io::Result<()> {
-        self.inner.clear_region(part)
-    }
-    fn size(&self) -> io::Result<Size> {
-        Ok(self.size)
-    }
-    fn window_size(&mut self) -> io::Result<WindowSize> {
-        Ok(WindowSize { columns_rows: self.size, pixels: Size::new(0, 0) })
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// The terminal below its scrollback.
 pub(super) struct Screen<W: Write> {
     out: W,
-    frame: Frame,
-    terminal: Terminal<FixedSizeBackend>,
-    size: Size,
+    /// Bytes of the current frame, which are written at once.
+    frame: Vec<u8>,
+    /// Columns and rows of the terminal.
+    size: (u16, u16),
     /// First row of the viewport.
     top: u16,
-    height: u16,
-    /// Columns of each row above the cursor, as last drawn.
-    above_cursor: Vec<usize>,
+    /// The rows of the viewport, as drawn.
+    rows: Vec<Line>,
+    /// Row of the cursor in the viewport.
+    cursor_row: usize,
+    /// Where the cursor stands on the screen, if that is known.
+    cursor: Option<(u16, u16)>,
     colour: bool,
     /// The rows of the page that is shown on the alternate screen.
     page: Option<Vec<Line>>,
@@ -108,65 +40,157 @@ pub(super) struct Screen<W: Write> {
 impl<W: Write> Screen<W> {
     /// Starts the viewport at the cursor's row, in a terminal of this size.
     pub(super) fn new(out: W, size: (u16, u16), row: u16, colour: bool) -> io::Result<Self> {
-        let frame = Frame::default();
-        let size = Size::new(size.0.max(10), size.1.max(2));
-        let (terminal, top) = viewport(&frame, size, row.min(size.height - 1), 1)?;
-        Ok(Self { out, frame, terminal, size, top, height: 1, above_cursor: Vec::new(), colour, page: None })
+        let mut screen = Self {
+            out,
+            frame: Vec::new(),
+            size: (0, 0),
+            top: 0,
+            rows: Vec::new(),
+            cursor_row: 0,
+            cursor: None,
+            colour,
+            page: None,
+        };
+        screen.restart(size, row)?;
+        Ok(screen)
     }
 
     pub(super) fn size(&self) -> (usize, usize) {
-        (self.size.width.into(), self.size.height.into())
+        (self.size.0.into(), self.size.1.into())
+    }
+
+    fn columns(&self) -> usize {
+        self.size.0.into()
+    }
+
+    fn height(&self) -> usize {
+        self.size.1.into()
     }
 
     /// Writes completed rows into the scrollback and draws the view below them.
     pub(super) fn render(&mut self, history: &[Line], view: &View) -> io::Result<()> {
-        let height = u16::try_from(view.rows.len()).unwrap_or(u16::MAX).clamp(1, self.size.height);
-        if !history.is_empty() || height != self.height {
-            self.rebuild(history, height)?;
-        }
-        let colour = self.colour;
-        let top = self.top;
-        self.terminal.draw(|frame| {
-            let area = frame.area();
-            for (n, row) in view.rows.iter().take(area.height.into()).enumerate() {
-                let y = area.y + u16::try_from(n).unwrap_or(0);
-                spans(row, colour).render(Rect { y, height: 1, ..area }, frame.buffer_mut());
+        self.complete(history)?;
+        let (columns, height) = (self.columns(), self.height());
+        let fits = |row: &Line| if row.width() <= columns { row.clone() } else { row.cut(columns) };
+        let rows: Vec<Line> = view.rows.iter().take(height).map(fits).collect();
+        self.make_room(rows.len())?;
+        self.shift(&rows)?;
+        for (nth, row) in rows.iter().enumerate() {
+            if self.rows.get(nth) != Some(row) {
+                self.draw_row(nth, row)?;
             }
-            let (row, column) = view.cursor;
-            let x = u16::try_from(column).unwrap_or(0).min(area.width.saturating_sub(1));
-            let y = top + u16::try_from(row).unwrap_or(0).min(area.height.saturating_sub(1));
-            frame.set_cursor_position((x, y));
-        })?;
-        self.above_cursor = view.rows.iter().take(view.cursor.0).map(|row| width(&row.plain())).collect();
+        }
+        for nth in rows.len()..self.rows.len() {
+            let y = self.row_at(nth);
+            queue!(self.frame, MoveTo(0, y), Clear(Part::UntilNewLine))?;
+        }
+        self.rows = rows;
+        self.cursor_row = view.cursor.0.min(self.rows.len().saturating_sub(1));
+        let column = view.cursor.1.min(columns.saturating_sub(1));
+        let cursor = (u16::try_from(column).unwrap_or(0), self.row_at(self.cursor_row));
+        if !self.frame.is_empty() || self.cursor != Some(cursor) {
+            queue!(self.frame, MoveTo(cursor.0, cursor.1))?;
+            self.cursor = Some(cursor);
+        }
         self.send()
     }
 
-    fn rebuild(&mut self, history: &[Line], height: u16) -> io::Result<()> {
-        queue!(self.frame, MoveTo(0, self.top), Clear(Part::FromCursorDown))?;
-        for line in history {
+    /// Moves completed rows out of the viewport, or writes them above it.
+    fn complete(&mut self, history: &[Line]) -> io::Result<()> {
+        let columns = self.columns();
+        let is_shown = |(done, row): &(&Line, &Line)| done == row && row.width() <= columns;
+        let kept = history.iter().zip(&self.rows).take_while(is_shown).count();
+        self.rows.drain(..kept);
+        self.top += u16::try_from(kept).unwrap_or(0);
+        let rest = &history[kept..];
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let top = self.top.min(self.size.1 - 1);
+        queue!(self.frame, MoveTo(0, top), Clear(Part::FromCursorDown))?;
+        for line in rest {
             self.frame.write_all(line.ansi(self.colour).as_bytes())?;
             self.frame.write_all(b"\r\n")?;
         }
         // Code is not wrapped, so that it is copied as it is; the terminal breaks it at its edge.
-        let columns = usize::from(self.size.width);
         let rows = |line: &Line| if line.width() <= columns { 1 } else { line.hard_wrap(columns).len() };
-        let written = u16::try_from(history.iter().map(rows).sum::<usize>()).unwrap_or(u16::MAX);
-        let row = self.top.saturating_add(written).min(self.size.height - 1);
-        (self.terminal, self.top) = viewport(&self.frame, self.size, row, height)?;
-        self.height = height;
+        let written = u16::try_from(rest.iter().map(rows).sum::<usize>()).unwrap_or(u16::MAX);
+        self.top = top.saturating_add(written).min(self.size.1 - 1);
+        self.rows.clear();
+        Ok(())
+    }
+
+    /// Scrolls the terminal up until this many rows fit below the top. Plain line feeds at the bottom
+    /// move the rows above into the scrollback of every terminal.
+    fn make_room(&mut self, rows: usize) -> io::Result<()> {
+        let missing = (usize::from(self.top) + rows).saturating_sub(self.height());
+        if missing > 0 {
+            queue!(self.frame, MoveTo(0, self.size.1 - 1))?;
+            self.frame.write_all("\n".repeat(missing).as_bytes())?;
+            self.top = self.top.saturating_sub(u16::try_from(missing).unwrap_or(u16::MAX));
+        }
+        Ok(())
+    }
+
+    /// If rows came or went above unchanged ones, lets the terminal move those instead of drawing them.
+    fn shift(&mut self, rows: &[Line]) -> io::Result<()> {
+        let same_end =
+            self.rows.iter().rev().zip(rows.iter().rev()).take_while(|(old, new)| old == new).count();
+        let (old, new) = (self.rows.len(), rows.len());
+        if same_end < 2 || old == new {
+            return Ok(());
+        }
+        if new > old {
+            let (at, count) = (old - same_end, new - old);
+            let y = self.row_at(at);
+            queue!(self.frame, MoveTo(0, y))?;
+            write!(self.frame, "\u{1b}[{count}L")?;
+            self.rows.splice(at..at, std::iter::repeat_n(Line::default(), count));
+        } else {
+            let (at, count) = (new - same_end, old - new);
+            let y = self.row_at(at);
+            queue!(self.frame, MoveTo(0, y))?;
+            write!(self.frame, "\u{1b}[{count}M")?;
+            self.rows.drain(at..at + count);
+        }
+        Ok(())
+    }
+
+    fn row_at(&self, nth: usize) -> u16 {
+        self.top.saturating_add(u16::try_from(nth).unwrap_or(u16::MAX)).min(self.size.1 - 1)
+    }
+
+    /// Draws the part of a row that differs from what stands there.
+    fn draw_row(&mut self, nth: usize, row: &Line) -> io::Result<()> {
+        let old = self.rows.get(nth).cloned().unwrap_or_default();
+        let (same, rest) = row.after_common_start(&old);
+        let y = self.row_at(nth);
+        queue!(self.frame, MoveTo(u16::try_from(same).unwrap_or(0), y))?;
+        self.frame.write_all(rest.ansi(self.colour).as_bytes())?;
+        if old.width() > row.width() {
+            queue!(self.frame, Clear(Part::UntilNewLine))?;
+        }
         Ok(())
     }
 
     /// Handles a new terminal size; `row` is the current cursor row, if the terminal reported it.
     pub(super) fn resized(&mut self, size: (u16, u16), row: Option<u16>) -> io::Result<()> {
-        self.size = Size::new(size.0.max(10), size.1.max(2));
+        let columns = usize::from(size.0.max(10));
         // The terminal has wrapped rows that became too long.
-        let columns = usize::from(self.size.width);
-        let above: usize = self.above_cursor.iter().map(|wide| wide.div_ceil(columns).max(1)).sum();
+        let above = self.rows.iter().take(self.cursor_row);
+        let above: usize = above.map(|row| row.width().div_ceil(columns).max(1)).sum();
         let above = u16::try_from(above).unwrap_or(u16::MAX);
-        let bottom = self.size.height - 1;
-        self.top = row.map_or(self.top, |row| row.saturating_sub(above)).min(bottom);
-        self.rebuild(&[], self.height.min(self.size.height))
+        let top = row.map_or(self.top, |row| row.saturating_sub(above));
+        self.restart(size, top)
+    }
+
+    /// Begins again at a row, after another program had the terminal. What stands below is removed.
+    pub(super) fn restart(&mut self, size: (u16, u16), row: u16) -> io::Result<()> {
+        self.size = (size.0.max(10), size.1.max(2));
+        self.top = row.min(self.size.1 - 1);
+        self.rows.clear();
+        self.cursor = None;
+        queue!(self.frame, MoveTo(0, self.top), Clear(Part::FromCursorDown))
     }
 
     /// Shows a page on the alternate screen.
@@ -193,7 +217,7 @@ impl<W: Write> Screen<W> {
     pub(super) fn leave_page(&mut self) -> io::Result<()> {
         if self.page.take().is_some() {
             queue!(self.frame, LeaveAlternateScreen, Show)?;
-            self.rebuild(&[], self.height.min(self.size.height))?;
+            self.restart(self.size, self.top)?;
         }
         Ok(())
     }
@@ -201,25 +225,19 @@ impl<W: Write> Screen<W> {
     /// Rings the bell, and asks the terminal for a notification.
     pub(super) fn alert(&mut self, text: &str) -> io::Result<()> {
         let text: String = text.chars().filter(|c| !c.is_control()).collect();
-        write!(self.frame, "\u{1b}]9;agentd: {text}\u{7}\u{7}")
-    }
-
-    /// Begins again at the cursor's row, after another program had the terminal.
-    pub(super) fn restart(&mut self, size: (u16, u16), row: u16) -> io::Result<()> {
-        self.size = Size::new(size.0.max(10), size.1.max(2));
-        self.top = row.min(self.size.height - 1);
-        self.rebuild(&[], 1)
+        write!(self.out, "\u{1b}]9;agentd: {text}\u{7}\u{7}")?;
+        self.out.flush()
     }
 
     /// Removes the viewport and puts the cursor where the viewport began.
     pub(super) fn finish(&mut self) -> io::Result<()> {
-        queue!(self.frame, MoveTo(0, self.top), Clear(Part::FromCursorDown))?;
-        self.terminal.show_cursor()?;
+        queue!(self.frame, MoveTo(0, self.top), Clear(Part::FromCursorDown), Show)?;
+        self.rows.clear();
         self.send()
     }
 
     fn send(&mut self) -> io::Result<()> {
-        let bytes = std::mem::take(&mut *lock(&self.frame.0));
+        let bytes = std::mem::take(&mut self.frame);
         if bytes.is_empty() {
             return Ok(());
         }
@@ -230,69 +248,35 @@ impl<W: Write> Screen<W> {
     }
 }
 
-/// A viewport of `height` rows from the cursor's row on; rows above it scroll up if needed.
-fn viewport(
-    frame: &Frame,
-    size: Size,
-    row: u16,
-    height: u16,
-) -> io::Result<(Terminal<FixedSizeBackend>, u16)> {
-    let backend =
-        FixedSizeBackend { inner: CrosstermBackend::new(frame.clone()), at: Position::new(0, row), size };
-    let mut terminal =
-        Terminal::with_options(backend, TerminalOptions { viewport: Viewport::Inline(height) })?;
-    let top = terminal.get_frame().area().y;
-    Ok((terminal, top))
-}
-
-fn spans(line: &Line, colour: bool) -> TextLine<'static> {
-    let styled = |(tone, text): &(Tone, String)| {
-        Span::styled(text.clone(), if colour { style(*tone) } else { Style::default() })
-    };
-    TextLine::from(line.0.iter().map(styled).collect::<Vec<_>>())
-}
-
-fn style(tone: Tone) -> Style {
-    let style = Style::default();
-    match tone {
-        Tone::Plain => style,
-        Tone::Dim => style.add_modifier(Modifier::DIM),
-        Tone::Bold => style.add_modifier(Modifier::BOLD),
-        Tone::User => style.fg(Color::Cyan),
-        Tone::Tool => style.fg(Color::Blue),
-        Tone::Good => style.fg(Color::Green),
-        Tone::Bad => style.fg(Color::Red),
-        Tone::Warn | Tone::Number => style.fg(Color::Yellow),
-        Tone::Emphasis => style.add_modifier(Modifier::ITALIC),
-        Tone::Code => style.fg(Color::Cyan),
-        Tone::Link => style.add_modifier(Modifier::UNDERLINED),
-        Tone::Keyword => style.fg(Color::Magenta),
-        Tone::Literal => style.fg(Color::Green),
-        Tone::Name => style.fg(Color::Blue),
-        Tone::AddedWords => style.fg(Color::Green).add_modifier(Modifier::REVERSED),
-        Tone::RemovedWords => style.fg(Color::Red).add_modifier(Modifier::REVERSED),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use crate::client::terminal::style::Tone;
     use crate::client::ui::attach::screen::*;
 
+    fn lines(rows: &[&str]) -> Vec<Line> {
+        rows.iter().map(|row| Line::new(Tone::Plain, *row)).collect()
+    }
+
     fn view(rows: &[&str]) -> View {
-        View { rows: rows.iter().map(|r| Line::new(Tone::Plain, *r)).collect(), cursor: (0, 2) }
+        View { rows: lines(rows), cursor: (0, 2) }
+    }
+
+    fn written(screen: &mut Screen<Vec<u8>>) -> String {
+        let text = String::from_utf8(std::mem::take(&mut screen.out)).expect("text");
+        text.replace("\u{1b}[?2026h", "").replace("\u{1b}[?2026l", "")
     }
 
     #[test]
     fn finished_lines_scroll_up_and_viewport_follows() {
         let mut screen = Screen::new(Vec::new(), (20, 6), 4, false).expect("a screen");
         screen.render(&[], &view(&["one", "two", "three"])).expect("drawn");
-        assert_eq!((screen.top, screen.height), (3, 3));
-        screen.out.clear();
-        screen.render(&[Line::new(Tone::Plain, "kept")], &view(&["one"])).expect("drawn");
-        let text = String::from_utf8(screen.out.clone()).expect("text");
+        assert_eq!(screen.top, 3);
+        written(&mut screen);
+        screen.render(&lines(&["kept"]), &view(&["one"])).expect("drawn");
+        let text = written(&mut screen);
         assert!(text.contains("\u{1b}[4;1H\u{1b}[Jkept\r\n"), "{text:?}");
         assert!(!text.contains("kept "), "no padding: {text:?}");
-        assert_eq!((screen.top, screen.height), (4, 1));
+        assert_eq!(screen.top, 4);
     }
 
     #[test]
@@ -307,11 +291,36 @@ mod tests {
     }
 
     #[test]
-    fn unchanged_view_writes_no_rows() {
+    fn unchanged_view_writes_nothing() {
         let mut screen = Screen::new(Vec::new(), (40, 10), 0, true).expect("a screen");
         screen.render(&[], &view(&["a long row of text", "another one"])).expect("drawn");
-        screen.out.clear();
+        written(&mut screen);
         screen.render(&[], &view(&["a long row of text", "another one"])).expect("drawn");
-        assert!(!String::from_utf8_lossy(&screen.out).contains("row"));
+        assert_eq!(written(&mut screen), "");
+    }
+
+    #[test]
+    fn streamed_words_and_rows_write_only_what_is_new() {
+        let mut screen = Screen::new(Vec::new(), (40, 5), 1, true).expect("a screen");
+        screen.render(&[], &view(&["one two", "status", "› ", "hint"])).expect("drawn");
+        written(&mut screen);
+        screen.render(&[], &view(&["one two three", "status", "› ", "hint"])).expect("drawn");
+        assert_eq!(written(&mut screen), "\u{1b}[2;8H three\u{1b}[2;3H");
+        // One more row: the terminal moves the rows below it.
+        screen.render(&[], &view(&["one two three", "four", "status", "› ", "hint"])).expect("drawn");
+        assert_eq!(written(&mut screen), "\u{1b}[5;1H\n\u{1b}[2;1H\u{1b}[1L\u{1b}[2;1Hfour\u{1b}[1;3H");
+        // The rows are complete: they stay where they are.
+        screen.render(&lines(&["one two three", "four"]), &view(&["status", "› ", "hint"])).expect("drawn");
+        assert_eq!(written(&mut screen), "\u{1b}[3;3H");
+        assert_eq!(screen.top, 2);
+    }
+
+    #[test]
+    fn row_that_becomes_shorter_is_cleared_to_its_end() {
+        let mut screen = Screen::new(Vec::new(), (40, 5), 0, false).expect("a screen");
+        screen.render(&[], &view(&["a 世界 long", "x"])).expect("drawn");
+        written(&mut screen);
+        screen.render(&[], &view(&["a 世", "x"])).expect("drawn");
+        assert_eq!(written(&mut screen), "\u{1b}[1;5H\u{1b}[K\u{1b}[1;3H");
     }
 }
