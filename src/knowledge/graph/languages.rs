@@ -1,6 +1,6 @@
 //! The languages whose symbols are known: one table of node kinds each. A new language is a new row.
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use super::imports::ImportStyle;
 
@@ -192,8 +192,11 @@ const CPP: &[Rule] = &[
     rule("comment", Comment),
 ];
 
+/// Number of languages.
+const LANGUAGE_COUNT: usize = 9;
+
 /// All languages.
-static LANGUAGES: &[Language] = &[
+static LANGUAGES: [Language; LANGUAGE_COUNT] = [
     Language {
         name: "rust",
         extensions: &["rs"],
@@ -363,19 +366,9 @@ impl Grammar {
 
 /// The grammar of a language, made at its first use: about a hundred kilobytes for all.
 pub(super) fn grammar(language: &str) -> Option<&'static Grammar> {
-    static GRAMMARS: LazyLock<Vec<LazyLock<Grammar, Box<dyn FnOnce() -> Grammar + Send>>>> =
-        LazyLock::new(|| {
-            LANGUAGES
-                .iter()
-                .map(|language| {
-                    LazyLock::new(
-                        Box::new(move || Grammar::new(language)) as Box<dyn FnOnce() -> Grammar + Send>
-                    )
-                })
-                .collect()
-        });
+    static GRAMMARS: [OnceLock<Grammar>; LANGUAGE_COUNT] = [const { OnceLock::new() }; LANGUAGE_COUNT];
     let at = LANGUAGES.iter().position(|known| known.name == language)?;
-    GRAMMARS.get(at).map(|grammar| &**grammar)
+    Some(GRAMMARS.get(at)?.get_or_init(|| Grammar::new(&LANGUAGES[at])))
 }
 
 #[cfg(test)]
@@ -384,7 +377,7 @@ mod tests {
 
     #[test]
     fn every_rule_names_a_node_kind_of_its_grammar() {
-        for language in LANGUAGES {
+        for language in &LANGUAGES {
             let grammar = grammar(language.name).unwrap();
             for rule in language.rules {
                 let id = grammar.parser.id_for_node_kind(rule.kind, true);

@@ -404,8 +404,8 @@ fn type_name(text: &str) -> String {
     let text = text.trim();
     let cut =
         text.char_indices().skip(1).find(|(_, c)| matches!(c, '<' | '[')).map_or(text.len(), |(at, _)| at);
-    let words = text[..cut].split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
-    words.filter(|word| !word.is_empty() && *word != "dyn").next_back().unwrap_or_default().to_owned()
+    let mut words = text[..cut].split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
+    words.rfind(|word| !word.is_empty() && *word != "dyn").unwrap_or_default().to_owned()
 }
 
 /// What is after the last `::`, `.` or `->`.

@@ -105,7 +105,7 @@ mod tests {
     fn binary_and_broken_text_is_told_apart() {
         assert_eq!(decode(b"a\0b".to_vec()), Err(Unsuitable::Binary));
         assert_eq!(decode(vec![0xff; 100]), Err(Unsuitable::Binary));
-        let mut latin = b"caf\xe9 ".repeat(1);
+        let mut latin = b"caf\xe9 ".to_vec();
         latin.extend(b"x".repeat(200));
         assert!(decode(latin).unwrap().starts_with("caf\u{fffd} "));
         assert_eq!(decode(Vec::new()).unwrap(), "");

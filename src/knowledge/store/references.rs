@@ -130,6 +130,17 @@ struct Mention {
     ts: i64,
 }
 
+/// Chunk, mentioning entity, mentioned entity.
+type StatementKey<'a> = (i64, &'a str, &'a str);
+
+/// What the mentions of one chunk say about a pair.
+#[derive(Default)]
+struct Statement {
+    keywords: BTreeSet<&'static str>,
+    ts: i64,
+    references: Vec<i64>,
+}
+
 fn resolve_name(connection: &Connection, name: &str, touched: &mut Touched) -> Result<(), KnowledgeError> {
     let symbols: Vec<Symbol> = connection
         .prepare_cached(
@@ -175,15 +186,15 @@ fn resolve_name(connection: &Connection, name: &str, touched: &mut Touched) -> R
         }
     }
     // One statement per chunk and pair, with the key words of all mentions.
-    let mut statements: BTreeMap<(i64, &str, &str), (BTreeSet<&str>, i64, Vec<i64>)> = BTreeMap::new();
+    let mut statements: BTreeMap<StatementKey<'_>, Statement> = BTreeMap::new();
     for (id, relation, mention) in &mentions {
         match resolve(name, mention, &symbols) {
             Some(symbol) => {
                 let key = (mention.chunk, mention.source.as_str(), symbol.entity.as_str());
-                let statement =
-                    statements.entry(key).or_insert_with(|| (BTreeSet::new(), mention.ts, Vec::new()));
-                statement.0.insert(mention.kind.keyword());
-                statement.2.push(*id);
+                let statement = statements.entry(key).or_default();
+                statement.ts = mention.ts;
+                statement.keywords.insert(mention.kind.keyword());
+                statement.references.push(*id);
             }
             None if relation.is_some() => {
                 connection
@@ -193,7 +204,7 @@ fn resolve_name(connection: &Connection, name: &str, touched: &mut Touched) -> R
             None => {}
         }
     }
-    for ((chunk, source, target), (keywords, ts, ids)) in statements {
+    for ((chunk, source, target), Statement { keywords, ts, references }) in statements {
         let keywords = keywords.into_iter().collect::<Vec<_>>().join(",");
         let contribution = RelationContribution {
             chunk,
@@ -206,7 +217,7 @@ fn resolve_name(connection: &Connection, name: &str, touched: &mut Touched) -> R
             ts,
         };
         let relation = contribute_relation(connection, &contribution, touched)?;
-        for id in ids {
+        for id in references {
             connection
                 .prepare_cached(
                     "update kn_reference set relation_id = ?2 where id = ?1 and relation_id is not ?2",

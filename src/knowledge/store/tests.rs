@@ -203,7 +203,7 @@ fn entities_and_edges_come_with_degrees_and_ranks() {
     let chunks = test.read(|reader| reader.entity_chunks(&["A".into(), "none".into(), "C".into()]));
     assert_eq!(chunks.iter().map(Vec::len).collect::<Vec<_>>(), [1, 0, 0]);
     let pair = PairKey::new("C", "B");
-    assert_eq!(test.read(|reader| reader.relation_chunks(&[pair.clone()]))[0].len(), 1);
+    assert_eq!(test.read(|reader| reader.relation_chunks(std::slice::from_ref(&pair)))[0].len(), 1);
     assert_eq!(test.read(|reader| reader.search_relations("calls", 10)).len(), 2);
     assert_eq!(test.read(|reader| reader.search_entities("second", 10))[0].key, "B");
 }
@@ -448,7 +448,7 @@ fn created_entities_and_relations_survive_document_deletion() {
     let pair = PairKey::new("A", "B");
     let edit = RelationEdit { keywords: Some("b, a".into()), ..RelationEdit::default() };
     test.writer.update_relation(&pair, &edit, 2).unwrap();
-    let edge = test.read(|reader| reader.relations(&[pair.clone()])).remove(0);
+    let edge = test.read(|reader| reader.relations(std::slice::from_ref(&pair))).remove(0);
     assert_eq!((edge.relation.keywords.as_str(), edge.relation.source.as_str()), ("a,b", "A"));
     test.writer.delete_relation(&pair).unwrap();
     assert_eq!(test.writer.delete_relation(&pair).unwrap_err().kind, ErrorKind::NotFound);
