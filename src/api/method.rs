@@ -7,6 +7,7 @@ use super::fault::Code;
 use super::params::ClientRole;
 
 /// One method.
+#[derive(Clone, Copy)]
 pub struct Method {
     /// `namespace.verb`.
     pub name: &'static str,

@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 
 use super::fault::Code;
 use super::field_names::field_names;
+use super::knowledge_methods::KNOWLEDGE_METHODS;
 pub use super::method::Method;
 use super::params as p;
+use super::permission_methods::PERMISSION_METHODS;
 use crate::types::context_view::ContextView;
 use crate::types::metrics::Metrics;
 
@@ -33,7 +35,26 @@ pub fn find(name: &str) -> Option<&'static Method> {
 }
 
 /// Every method, in the order of the reference.
-pub static METHODS: &[Method] = &[
+pub static METHODS: &[Method] =
+    &concat::<{ METHODS_OF_SESSIONS.len() + PERMISSION_METHODS.len() + KNOWLEDGE_METHODS.len() }>();
+
+const fn concat<const N: usize>() -> [Method; N] {
+    let parts = [METHODS_OF_SESSIONS, PERMISSION_METHODS, KNOWLEDGE_METHODS];
+    let mut all = [METHODS_OF_SESSIONS[0]; N];
+    let (mut index, mut part) = (0, 0);
+    while part < parts.len() {
+        let mut at = 0;
+        while at < parts[part].len() {
+            all[index] = parts[part][at];
+            index += 1;
+            at += 1;
+        }
+        part += 1;
+    }
+    all
+}
+
+const METHODS_OF_SESSIONS: &[Method] = &[
     Method {
         name: "rpc.discover",
         summary: "The OpenRPC document of this daemon.",
@@ -710,83 +731,5 @@ pub static METHODS: &[Method] = &[
         params: schema::<p::UntrustParams>,
         names: field_names::<p::UntrustParams>,
         reply: schema::<p::WorkspaceReply>,
-    },
-    Method {
-        name: "permission.respond",
-        summary: "The same as session.approve.",
-        unbuilt: &[],
-        errors: &[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly],
-        mutates: true,
-        waits: false,
-        params: schema::<p::ApproveParams>,
-        names: field_names::<p::ApproveParams>,
-        reply: schema::<p::ApproveReply>,
-    },
-    Method {
-        name: "permission.subscribe",
-        summary: "Follow the permission requests of all sessions: first those that are pending, then every request and \
-                  its end, as `permission.event` notifications that hold the session's event. End it with session.unsubscribe.",
-        unbuilt: &[],
-        errors: &[Code::Overloaded],
-        mutates: false,
-        waits: false,
-        params: schema::<p::NoParams>,
-        names: field_names::<p::NoParams>,
-        reply: subscription_id,
-    },
-    Method {
-        name: "permission.rules",
-        summary: "Permission rules with where they come from.",
-        unbuilt: &[],
-        errors: &[Code::NotFound],
-        mutates: false,
-        waits: false,
-        params: schema::<p::RulesParams>,
-        names: field_names::<p::RulesParams>,
-        reply: schema::<p::RulesReply>,
-    },
-    Method {
-        name: "permission.add_rule",
-        summary: "Add a rule for a session, a folder, or everywhere. It counts from the next verdict on, also in sessions that run.",
-        unbuilt: &[],
-        errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
-        mutates: true,
-        waits: false,
-        params: schema::<p::RuleParams>,
-        names: field_names::<p::RuleParams>,
-        reply: schema::<p::RuleReply>,
-    },
-    Method {
-        name: "permission.remove_rule",
-        summary: "Take a rule or a grant back. That counts from the next verdict on.",
-        unbuilt: &[],
-        errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
-        mutates: true,
-        waits: false,
-        params: schema::<p::RuleParams>,
-        names: field_names::<p::RuleParams>,
-        reply: schema::<p::RuleReply>,
-    },
-    Method {
-        name: "permission.audit",
-        summary: "The audit log: every decision, who made it and by which rule, oldest first.",
-        unbuilt: &[],
-        errors: &[],
-        mutates: false,
-        waits: false,
-        params: schema::<p::AuditParams>,
-        names: field_names::<p::AuditParams>,
-        reply: schema::<p::AuditReply>,
-    },
-    Method {
-        name: "permission.verify_audit",
-        summary: "Read the whole audit log to see whether a row was changed, left out, put in or moved.",
-        unbuilt: &[],
-        errors: &[],
-        mutates: false,
-        waits: true,
-        params: schema::<p::VerifyAuditParams>,
-        names: field_names::<p::VerifyAuditParams>,
-        reply: schema::<p::VerifyAuditReply>,
     },
 ];

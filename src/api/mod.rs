@@ -4,9 +4,11 @@ pub mod docs;
 pub mod endpoint;
 pub mod fault;
 mod field_names;
+mod knowledge_methods;
 mod method;
 pub mod methods;
 pub mod params;
+mod permission_methods;
 
 pub use fault::{Code, Fault};
 
@@ -17,6 +19,8 @@ pub const PROTOCOL_VERSION: u32 = 1;
 pub const SESSION_EVENT: &str = "session.event";
 /// Method of the notifications of `permission.subscribe`.
 pub const PERMISSION_EVENT: &str = "permission.event";
+/// Method of the notifications of `knowledge.subscribe`.
+pub const KNOWLEDGE_EVENT: &str = "knowledge.event";
 
 /// Exit codes of `agentd`, from sysexits(3) where it has one. Scripts and service managers depend on them, and
 /// so does `agentctl`, which has its own codes (`clients.md`).

@@ -10,8 +10,8 @@ use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
     abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
-    diff, doctor, explain, export, feedback, fork, logs, mcp, memory, models, ps, queue, rewind, rpc, rules,
-    submit, trust, update, wait,
+    diff, doctor, explain, export, feedback, fork, knowledge, logs, mcp, memory, models, ps, queue, rewind,
+    rpc, rules, submit, trust, update, wait,
 };
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
@@ -107,6 +107,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
             context::compact(&reach, &session, &instructions.join(" "), out).await
         }
         Command::Agents { json } => agents::agents(&reach, json, out).await,
+        Command::Knowledge { workspace, what } => {
+            knowledge::knowledge(&reach, workspace.as_deref(), what, out).await
+        }
         Command::Memory { what } => memory::memory(&reach, what, out).await,
         Command::Commands { session, json } => command::commands(&reach, session.as_deref(), json, out).await,
         Command::Update { session, turn } => update::update(&reach, &session, &turn, out).await,

@@ -3,6 +3,7 @@
 mod config;
 mod error;
 mod file_watch;
+mod index_files;
 mod memory;
 mod notifier;
 mod orphans;
@@ -30,6 +31,7 @@ use shutdown::Wish;
 use wiring::HostFacts;
 
 use crate::crash;
+use crate::knowledge::registry::Indexes;
 use crate::mcp::{Pool, PoolSettings};
 use crate::policy::Policies;
 use crate::rpc::{self, ConfigState, Info, RpcContext};
@@ -112,7 +114,7 @@ pub async fn check_config(options: Options) -> Result<Checked, DaemonError> {
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
     let places = paths::find(&env, options.socket, &config)?;
-    wiring::components(&config, &places, &HostFacts::default().with_sandboxes(&config).await)?;
+    wiring::components(&config, &places, &HostFacts::default().with_sandboxes(&config).await, None)?;
     #[cfg(feature = "otel")]
     wiring::telemetry(&config, &env)?;
     Ok(Checked {
@@ -168,7 +170,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let listens_at = is_found_by_path.then(|| places.socket.clone());
     // Create nothing for a configuration that cannot work.
     let found = HostFacts::default().with_sandboxes(&config).await;
-    wiring::components(&config, &places, &found)?;
+    wiring::components(&config, &places, &found, None)?;
     #[cfg(feature = "otel")]
     wiring::telemetry(&config, &env)?;
     let ways = notifier::NotifyChannels::from_config(&config)?;
@@ -176,7 +178,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
     let instance = orphans::instance(&places.data_dir)?;
     let found = HostFacts { instance, open_files: orphans::raise_open_files(), ..found };
-    let components = wiring::components(&config, &places, &found)?;
+    let indexes = Indexes::new(places.data_dir.join("knowledge"));
+    let components = wiring::components(&config, &places, &found, Some(&indexes))?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (database, backups) = (places.data_dir.join("agentd.db"), places.data_dir.join("backups"));
     let (store, store_owner) = Store::open_or_recover(&database, &backups, clock.now(), &summarise).await?;
@@ -197,6 +200,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     };
     let registry = Registry::new(shared);
     registry.shared().mcp.set_launcher(Arc::new(wiring::ServerLauncher::new(registry.clone())));
+    let index_services = wiring::IndexServices::new(registry.clone(), &config)?;
+    indexes.set_services(index_services.clone());
     // Write pending grants before any call is judged.
     registry.flush_grants().await;
     // Adopt orphans before any process can be started or requested.
@@ -222,6 +227,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let (reload, mut reloads) = mpsc::channel(RELOADS);
     let context = RpcContext {
         registry: registry.clone(),
+        indexes: indexes.clone(),
         info: Arc::new(info),
         config: told,
         reload,
@@ -272,6 +278,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let tidying = tokio::spawn(orphans::sweep_temp(registry.clone()));
     let removing = tokio::spawn(retention::run(registry.clone()));
     let releasing = tokio::spawn(memory::run(registry.clone()));
+    let indexing = tokio::spawn(index_files::run(indexes.clone()));
     let watching = tokio::spawn(file_watch::run(registry.clone()));
     let (notifier, notify_channels) = watch::channel(ways);
     let calling = tokio::spawn(notifier::run(registry.clone(), notify_channels));
@@ -281,6 +288,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         places,
         found,
         registry: registry.clone(),
+        indexes: indexes.clone(),
+        index_services,
         clock,
         at_start: config.clone(),
         in_force: config,
@@ -312,6 +321,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     tidying.abort();
     removing.abort();
     releasing.abort();
+    indexing.abort();
     watching.abort();
     calling.abort();
     // The next start loads the remaining sessions.
@@ -321,6 +331,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     if tokio::time::timeout(SERVERS_WITHIN, registry.shared().mcp.close()).await.is_err() {
         tracing::warn!("MCP servers did not end in time; the next start ends them");
     }
+    indexes.close().await;
     crash::point("C23.parked");
     accepting.cancel();
     serving.finished(REPLY_WITHIN).await;

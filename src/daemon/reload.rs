@@ -11,6 +11,7 @@ use super::wiring::HostFacts;
 use crate::api::params::{ConfigValue, LastReload, ReloadReply};
 use crate::daemon::paths::Places;
 use crate::daemon::{notifier, telemetry, wiring};
+use crate::knowledge::registry::Indexes;
 use crate::rpc::{ConfigState, Refused};
 use crate::session::Registry;
 use crate::transport::Serving;
@@ -23,6 +24,8 @@ pub(super) struct Reloader {
     pub places: Places,
     pub found: HostFacts,
     pub registry: Registry,
+    pub indexes: Indexes,
+    pub index_services: Arc<wiring::IndexServices>,
     pub clock: Arc<dyn Clock>,
     pub at_start: Config,
     pub in_force: Config,
@@ -75,9 +78,10 @@ impl Reloader {
         let config = Config::load(&env, self.flag.clone())?;
         let ways = notifier::NotifyChannels::from_config(&config)?;
         let found = self.found.clone().with_sandboxes(&config).await;
-        let components = wiring::components(&config, &self.places, &found)?;
+        let components = wiring::components(&config, &self.places, &found, Some(&self.indexes))?;
         let Changes { at_once: changed, after_restart: needs_restart } =
             Changes::between(&self.at_start, &self.in_force, &config);
+        self.index_services.reload(&config)?;
         // Reload even if no key has changed: a key file may contain a different key.
         self.registry.reload(components, &changed, &needs_restart).await;
         Ok((config, ways, ReloadReply { changed, needs_restart }))

@@ -20,7 +20,7 @@ use crate::types::slash_command::SlashCommand;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Inspection, PreparedCall, Progress, ToolOutcome};
 use crate::types::turn_options::TurnOptions;
-use crate::types::usage::ModelSnapshot;
+use crate::types::usage::{ModelSnapshot, Usage};
 
 /// Time and randomness of one decision. `decide` takes both as an argument, so it is a pure function: its ids are
 /// computed from this value.
@@ -416,6 +416,19 @@ pub enum Input {
         kind: String,
         /// The text.
         text: String,
+    },
+    /// A model was called about the index of the workspace.
+    UsageOfIndex {
+        /// `PROVIDER/MODEL`.
+        model: String,
+        /// Its tokens.
+        usage: Usage,
+        /// Its cost; `None` if the price is unknown.
+        cost_usd_micros: Option<u64>,
+        /// Limits and price of the model.
+        model_snapshot: ModelSnapshot,
+        /// It gave no answer, but the provider may charge for it.
+        is_lost: bool,
     },
     /// A user answered a question.
     AnswerQuestion {

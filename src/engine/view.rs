@@ -90,6 +90,11 @@ impl Engine {
         self.settings = taken;
     }
 
+    /// Uses these settings at once, also their tools: for a state that was just replayed.
+    pub fn replace_settings(&mut self, settings: &Arc<Settings>) {
+        self.settings = Arc::clone(settings);
+    }
+
     /// Seq of the next event.
     #[must_use]
     pub fn next_seq(&self) -> Seq {

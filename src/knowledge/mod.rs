@@ -9,10 +9,11 @@
 //! implements them.
 
 pub mod embed;
+pub mod export;
 pub mod graph;
 pub mod index;
-pub mod indexes;
 pub mod query;
+pub mod registry;
 pub mod store;
 pub mod tokens;
 pub mod traits;

@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::params::{ConfigValue, LastReload, ReloadReply};
+use crate::knowledge::registry::Indexes;
 use crate::rpc::refusals::Refusals;
 use crate::session::Registry;
 use crate::types::time::Timestamp;
@@ -58,6 +59,8 @@ pub type ReloadRequest = oneshot::Sender<Result<ReloadReply, Refused>>;
 pub struct RpcContext {
     /// The loaded sessions.
     pub registry: Registry,
+    /// The indexes of workspaces.
+    pub indexes: Indexes,
     /// Facts about this daemon.
     pub info: Arc<Info>,
     /// The state of the configuration.

@@ -19,6 +19,7 @@ pub(super) async fn create(
     let given = p.initial_items.unwrap_or_default();
     let initial_items = given.into_iter().enumerate().map(message).collect::<Result<_, _>>()?;
     let request = NewSessionRequest {
+        is_hidden: false,
         session_id: p.session_id,
         cwd: p.cwd,
         title: p.title,

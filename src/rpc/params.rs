@@ -8,8 +8,8 @@ use jsonrpsee::{Extensions, RpcModule};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::numbers;
 use super::parse_params::parse;
+use super::{camel_case, numbers};
 use crate::api::params::ClientRole;
 use crate::api::{Code, Fault, methods};
 use crate::rpc::context::RpcContext;
@@ -68,6 +68,7 @@ where
                     return Err(wire(refuse(&ctx, &caller, method).await));
                 }
                 let raw = numbers::resolve(&ctx, method, params.as_str()).await.map_err(wire)?;
+                let raw = raw.map(|raw| camel_case::rename(method, raw)).transpose().map_err(wire)?;
                 let params = parse::<P>(method, raw.as_deref()).map_err(wire)?;
                 // Calls that a client sends without waiting for replies must take effect in their order.
                 let _ = tokio::time::timeout(ORDER_WITHIN, caller.connection.turn()).await;

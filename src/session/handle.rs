@@ -13,8 +13,8 @@ use crate::session::attach::{AttachGuard, AttachReply, AttachedClients, Stay};
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::lease::{Lease, LeaseCount};
 use crate::session::requests::{
-    AbortOutcome, Changes, CommandSubmission, PermissionAnswer, QuestionAnswer, QueueChange, RewindOutcome,
-    RewindRequest, SessionFacts, Submission, SubmittedInput,
+    AbortOutcome, Changes, CommandSubmission, IndexUsage, PermissionAnswer, QuestionAnswer, QueueChange,
+    RewindOutcome, RewindRequest, SessionFacts, Submission, SubmittedInput,
 };
 use crate::session::stream::feed::Feed;
 use crate::session::stream::follow::Follower;
@@ -160,6 +160,11 @@ impl SessionHandle {
         command: CommandSubmission,
     ) -> Result<SubmitOutcome, SessionError> {
         self.ask(|reply| SessionCommand::Command(Box::new(command), reply)).await
+    }
+
+    /// Records the usage of a model call about the index of the workspace.
+    pub(super) async fn book_usage(&self, usage: IndexUsage) -> Result<(), SessionError> {
+        self.ask(|reply| SessionCommand::BookUsage(Box::new(usage), reply)).await
     }
 
     /// Records runs of hooks that belong to no call.

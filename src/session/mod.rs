@@ -52,8 +52,8 @@ pub use registry::rules::{KnownRule, RuleChange};
 pub use registry::trust::TrustStatus;
 pub use registry::views::Pending;
 pub use requests::{
-    AbortOutcome, Changes, PermissionAnswer, QuestionAnswer, QuestionReply, QueueChange, RewindOutcome,
-    RewindRequest, Submission, SubmittedInput,
+    AbortOutcome, Changes, IndexUsage, PermissionAnswer, QuestionAnswer, QuestionReply, QueueChange,
+    RewindOutcome, RewindRequest, Submission, SubmittedInput,
 };
 pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
 pub use slash_commands::{CommandList, CommandSource, ListedCommand};

@@ -13,6 +13,7 @@ use crate::types::question::{Choice, UserAnswer};
 use crate::types::session::SessionSpec;
 use crate::types::slash_command::SlashCommand;
 use crate::types::turn_options::TurnOptions;
+use crate::types::usage::{ModelSnapshot, Usage};
 use crate::workspace::{Memory, NoteFile};
 
 /// The parameters of a submit, except its input.
@@ -212,4 +213,19 @@ pub struct AbortOutcome {
     pub calls: Vec<CallId>,
     /// Ids of processes that could not be killed.
     pub survivors: Vec<i32>,
+}
+
+/// The usage of one model call about the index of a workspace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexUsage {
+    /// `PROVIDER/MODEL`.
+    pub model: String,
+    /// Its tokens.
+    pub usage: Usage,
+    /// Its cost; `None` if the price is unknown.
+    pub cost_usd_micros: Option<u64>,
+    /// Limits and price of the model.
+    pub model_snapshot: ModelSnapshot,
+    /// The call gave no answer, but the provider may charge for it.
+    pub is_lost: bool,
 }

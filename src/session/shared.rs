@@ -1,7 +1,7 @@
 //! Services and settings that all sessions share.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -36,6 +36,8 @@ use crate::workspace::GitFacts;
 pub struct Settings {
     /// Settings of the engine.
     pub engine: Arc<engine::Settings>,
+    /// The same for sessions whose workspace has an index: with the tool that searches it.
+    pub engine_with_index: Arc<engine::Settings>,
     /// The MCP servers of all configuration files.
     pub mcp: Arc<[ScopedServer]>,
     /// Variables of the environment that hold keys of providers.
@@ -188,6 +190,16 @@ pub struct Shared {
     components: RwLock<Arc<Components>>,
     /// Size of the journal at the last measurement, in bytes.
     journal_bytes: AtomicU64,
+}
+
+impl Components {
+    /// The settings of the engine for a session in this workspace.
+    pub(super) fn engine_settings(&self, workspace: &Path) -> &Arc<engine::Settings> {
+        match self.tools.has_index(workspace) {
+            true => &self.settings.engine_with_index,
+            false => &self.settings.engine,
+        }
+    }
 }
 
 impl Shared {

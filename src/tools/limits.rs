@@ -8,9 +8,8 @@ use crate::types::tool::{PermissionNeed, ToolLimits};
 pub(super) fn of_tool(tool: &str, settings: &Settings) -> ToolLimits {
     let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let permission = match tool {
-        "BashOutput" | "KillBash" | "TodoWrite" | "TodoRead" | "AskUser" | "Skill" | "Task" => {
-            PermissionNeed::Never
-        }
+        "BashOutput" | "KillBash" | "TodoWrite" | "TodoRead" | "AskUser" | "Skill" | "Task"
+        | "KnowledgeSearch" => PermissionNeed::Never,
         "Read" | "Glob" | "Grep" | "LS" => PermissionNeed::OutsideWorkspace,
         _ => PermissionNeed::Always,
     };

@@ -30,6 +30,7 @@ mod fs;
 #[doc(hidden)]
 pub mod fuzz;
 mod input;
+mod knowledge_search;
 mod limits;
 mod mcp;
 mod mcp_context;
@@ -52,9 +53,11 @@ pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use error::ToolError;
 pub use files::checkpoint::{FileState, FileVersion, RestoreStep};
 pub use files::input_files::{IngestedFile, InputFile, Source};
+pub use files::workspace_files::WorkspaceFiles;
 pub use fs::diff::lines as changed_lines;
 pub use fs::jail::Jail;
 pub use fs::pinned::PinnedPath;
+pub use knowledge_search::NAME as KNOWLEDGE_SEARCH;
 pub use mcp_context::{McpContext, McpServers};
 pub use sensitivity::Access;
 pub use settings::{

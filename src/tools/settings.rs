@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::knowledge::registry::Indexes;
 use crate::tools::address::Ranges;
 use crate::types::tool::OfferUnsandboxedRetry;
 
@@ -53,6 +54,8 @@ pub struct Settings {
     /// Where the full output of commands is stored if it exceeds the excerpt for the model; `None` stores
     /// nothing.
     pub spools: Option<SpoolSettings>,
+    /// The indexes of workspaces; `None` for none.
+    pub knowledge: Option<Indexes>,
 }
 
 impl Settings {
@@ -80,6 +83,7 @@ impl Settings {
             // The folder for temporary files and the hidden paths are not known yet.
             sandbox: SandboxSettings { level: LevelSetting::Off, ..SandboxSettings::default() },
             spools: None,
+            knowledge: None,
         }
     }
 }

@@ -23,12 +23,13 @@ use crate::tools::files::checkpoint;
 use crate::tools::files::checkpoint::{FileState, FileVersion, RestoreStep};
 use crate::tools::files::input_files;
 use crate::tools::files::input_files::{IngestedFile, InputFile};
+use crate::tools::files::workspace_files::WorkspaceFiles;
 use crate::tools::files::{edit, glob, grep, inspect, ls, multi_edit, notebook, patch, read, write};
 use crate::tools::fs::jail::Jails;
 use crate::tools::fs::resolve;
 use crate::tools::sensitivity::SensitivePaths;
 use crate::tools::session_tools::SessionCall;
-use crate::tools::{input, limits, mcp, session_tools, shell, task, web};
+use crate::tools::{input, knowledge_search, limits, mcp, session_tools, shell, task, web};
 use crate::types::ids::{CallId, SessionId};
 use crate::types::message::ToolCall;
 use crate::types::tool::{
@@ -99,6 +100,7 @@ impl CallPreparer {
             Call::Ls(input) => ls::prepare(&context, input),
             Call::Session(call) => session_tools::prepare(&context, call),
             Call::Mcp(call) => Ok(mcp::prepare(&context, call)),
+            Call::KnowledgeSearch(input) => knowledge_search::prepare(input),
         }
     }
 }
@@ -121,6 +123,7 @@ enum Call {
     Ls(ls::Input),
     Session(SessionCall),
     Mcp(Box<mcp::McpCall>),
+    KnowledgeSearch(knowledge_search::Input),
 }
 
 impl Toolbox {
@@ -161,6 +164,18 @@ impl Toolbox {
     #[must_use]
     pub fn is_protected(&self, folder: &Path) -> bool {
         self.places.protected.iter().any(|place| folder.starts_with(place))
+    }
+
+    /// Whether a workspace has an index that `KnowledgeSearch` can use.
+    #[must_use]
+    pub fn has_index(&self, workspace: &Path) -> bool {
+        self.settings.knowledge.as_ref().is_some_and(|indexes| indexes.has_index(workspace))
+    }
+
+    /// The files of a workspace, for its index.
+    #[must_use]
+    pub fn workspace_files(&self, workspace: &Path) -> WorkspaceFiles {
+        WorkspaceFiles::new(workspace.to_owned(), Arc::clone(&self.places))
     }
 
     /// Describes for users how commands are limited on this machine.
@@ -461,6 +476,9 @@ impl Toolbox {
             Call::Mcp(call) => {
                 return Box::pin(mcp::run(&context, *call, prepared, progress, &stop)).await;
             }
+            Call::KnowledgeSearch(input) => {
+                return Box::pin(knowledge_search::run(&context, &input, &stop)).await;
+            }
             call => call,
         };
         if stop.is_cancelled() {
@@ -470,9 +488,12 @@ impl Toolbox {
         self.lingering.end(context.session_context.session_id);
         blocking(move || match &call {
             // The session runs a sub-agent itself.
-            Call::Bash(_) | Call::KillBash(_) | Call::WebFetch(_) | Call::Task(_) | Call::Mcp(_) => {
-                Err(internal())
-            }
+            Call::Bash(_)
+            | Call::KillBash(_)
+            | Call::WebFetch(_)
+            | Call::Task(_)
+            | Call::Mcp(_)
+            | Call::KnowledgeSearch(_) => Err(internal()),
             Call::BashOutput(input) => shell::run_output(&context, input, &stop),
             Call::Read(input) => read::run(&context, input, &prepared, &stop),
             Call::Write(input) => write::run(&context, call_id, input, &prepared, &stop),
@@ -523,6 +544,7 @@ impl Toolbox {
             "Glob" => Call::Glob(input::parse(call)?),
             "Grep" => Call::Grep(input::parse(call)?),
             "LS" => Call::Ls(input::parse(call)?),
+            knowledge_search::NAME => Call::KnowledgeSearch(input::parse(call)?),
             tool if mcp::is_mcp(tool) => Call::Mcp(Box::new(mcp::parse(call, session_context)?)),
             other => match session_tools::parse(call)? {
                 Some(call) => Call::Session(call),
@@ -574,5 +596,7 @@ fn cards() -> Arc<[ToolDefinition]> {
         card("Task", task::DESCRIPTION, input::schema::<task::Input>(), false),
     ];
     cards.extend(session_tools::cards());
+    let search = input::schema::<knowledge_search::Input>();
+    cards.push(card(knowledge_search::NAME, knowledge_search::DESCRIPTION, search, true));
     cards.into()
 }

@@ -111,6 +111,14 @@ ids! {
     BlobId = "blob";
 }
 
+impl SessionId {
+    /// An id that is always the same for one digest. Its time is 0, so it sorts before all others.
+    #[must_use]
+    pub fn from_digest(digest: &[u8; 10]) -> Self {
+        Self(uuid::Builder::from_unix_timestamp_millis(0, digest).into_uuid())
+    }
+}
+
 impl CallId {
     /// An id that belongs to an item, for temporary files of work on that item.
     #[must_use]

@@ -355,7 +355,9 @@ const fn is_false(value: &bool) -> bool {
 }
 
 /// How much of a workspace an index holds. Each level includes the ones before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexLevel {
     /// Chunks with full-text search. No model.

@@ -153,6 +153,8 @@ pub enum Purpose {
     Title,
     /// A summary of the conversation, in the course of a turn.
     Compaction,
+    /// A call about the index of the workspace.
+    Knowledge,
 }
 
 /// The source of a session's title, if no client set it.

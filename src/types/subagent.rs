@@ -21,6 +21,9 @@ pub struct ParentCall {
     pub depth: u32,
 }
 
+/// The agent of hidden sessions. No file can define it, because its name is not allowed in files.
+pub const HIDDEN_AGENT: &str = "$knowledge";
+
 /// The agent that a session works as.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentProfile {

@@ -52,6 +52,9 @@ fn example_config_contains_every_known_key() {
         "[retry]",
         "[telemetry]",
         "[tools]",
+        "[knowledge]",
+        "[knowledge.embedder]",
+        "[knowledge.reranker]",
     ] {
         let refusal = load(&format!("{table}\nno_such_key = 1\n")).expect_err("an unknown key");
         let names: Vec<&str> = refusal.split('`').skip(3).step_by(2).collect();

@@ -31,7 +31,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("mcp", 2, &["types", "crash", "sync", "proc"]),
     // Models, embeddings and files come in through its traits.
     ("knowledge", 2, &["types", "crash", "sync"]),
-    ("tools", 3, &["types", "crash", "sync", "proc", "extensions", "mcp"]),
+    ("tools", 3, &["types", "crash", "sync", "proc", "extensions", "mcp", "knowledge"]),
     ("workspace", 2, &["types", "crash", "sync", "proc", "judge"]),
     // `proc` for the parents of a peer.
     ("transport", 2, &["sync", "proc"]),
@@ -57,7 +57,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
         ],
     ),
     // `transport` for the connection and where a subscription's events go out.
-    ("rpc", 6, &["types", "crash", "sync", "api", "session", "transport"]),
+    ("rpc", 6, &["types", "crash", "sync", "api", "knowledge", "session", "transport"]),
     // `transport` for the framing that both ends share, and for the rules of a private folder.
     ("client", 6, &["types", "sync", "api", "transport"]),
     (
@@ -76,6 +76,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
             "hooks",
             "model",
             "mcp",
+            "knowledge",
             "tools",
             "workspace",
             "transport",

@@ -47,20 +47,6 @@ async fn invalid_configuration_is_refused_with_file_line_and_key() {
 }
 
 #[tokio::test]
-async fn ineffective_keys_are_named_by_start_and_check_config() {
-    let config = "[knowledge]\nx = true\n[session.budgets]\nusd = 1.0\n";
-    let daemon = TestDaemon::builder().config(config).start().await;
-    let line = daemon.log().lines().find(|line| line.contains("without effect")).expect("said").to_owned();
-    assert!(line.contains("WARN") && line.contains("knowledge.x"), "{line}");
-    assert!(!line.contains("budgets.usd"), "{line}");
-    let looked = within("the look", || daemon.log(), daemon.command().arg("--check-config").output()).await;
-    let looked = looked.expect("it runs");
-    let told = String::from_utf8_lossy(&looked.stdout).into_owned();
-    let expected = "without effect yet: knowledge.x\n";
-    assert!(looked.status.success() && told.ends_with(expected), "{told}");
-}
-
-#[tokio::test]
 async fn missing_configuration_file_is_named_in_error() {
     let daemon = TestDaemon::builder().build().await;
     std::fs::remove_file(daemon.path("config.toml")).expect("removed");

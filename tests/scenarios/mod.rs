@@ -33,6 +33,7 @@ mod hot_reload;
 mod idempotency;
 mod interrupted_stream;
 mod isolation;
+mod knowledge;
 mod lifecycle;
 mod limits;
 mod list;

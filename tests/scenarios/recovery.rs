@@ -130,7 +130,8 @@ async fn damaged_database_is_set_aside_and_readable_sessions_continue() {
     assert_eq!(told["storage"], "ok");
     let notice = told["storage_notices"][0].as_str().expect("a notice").to_owned();
     assert!(notice.contains("1 sessions were saved whole") && !notice.contains("cut"), "{notice}");
-    let aside = notice.split(" is stored as ").nth(1).and_then(|rest| rest.split(": ").next()).expect("a name");
+    let aside =
+        notice.split(" is stored as ").nth(1).and_then(|rest| rest.split(": ").next()).expect("a name");
     assert_eq!(std::fs::metadata(aside).expect("kept").len(), bytes.len() as u64);
     assert!(daemon.log().contains("the database was damaged on"));
     let (code, report, _) = agentctl(&daemon, &["doctor"]).await;

@@ -264,8 +264,8 @@ impl Inbox {
                 }
                 self.events.entry(subscription).or_default().push(event);
             }
-            // This subscription has events of many sessions, so their seqs are in no common order.
-            (Some("permission.event"), Some(subscription)) => {
+            // Events of many sessions, whose seqs are in no common order, or events without a seq.
+            (Some("permission.event" | "knowledge.event"), Some(subscription)) => {
                 let event = message["params"]["result"].take();
                 self.events.entry(subscription).or_default().push(event);
             }

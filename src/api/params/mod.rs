@@ -21,6 +21,7 @@ mod command;
 mod daemon;
 mod history;
 mod input;
+mod knowledge;
 mod mcp;
 mod memory;
 mod model;
@@ -36,6 +37,7 @@ pub use command::*;
 pub use daemon::*;
 pub use history::*;
 pub use input::*;
+pub use knowledge::*;
 pub use mcp::*;
 pub use memory::{
     MemoryListParams, MemoryListReply, MemoryRemoveParams, MemoryRemoveReply, MemorySetParams, MemorySetReply,

@@ -1,5 +1,6 @@
 //! The command line of `agentctl`: commands, options and help texts.
 
+mod knowledge;
 mod mcp;
 mod session;
 mod turn_args;
@@ -15,6 +16,7 @@ use crate::types::audit::AuditHead;
 use crate::types::ids::ItemId;
 use crate::types::permission::{Mode, Scope};
 use crate::types::session::SessionState;
+pub use knowledge::{GraphArgs, IndexArgs, KnowledgeCommand, QueryArgs};
 pub use mcp::{McpAddArgs, McpCommand, McpScopeArg};
 pub use session::{BusyArgs, QueueCommand};
 pub use turn_args::{TurnArgs, folder};
@@ -201,6 +203,15 @@ pub enum Command {
         /// What to do; by default list
         #[command(subcommand)]
         what: Option<MemoryCommand>,
+    },
+    /// Index a folder and ask questions about it
+    Knowledge {
+        /// The folder; by default the current one
+        #[arg(long, value_name = "DIR")]
+        workspace: Option<PathBuf>,
+        /// What to do
+        #[command(subcommand)]
+        what: KnowledgeCommand,
     },
     /// List the slash commands of a folder or a session
     Commands {

@@ -19,6 +19,7 @@ pub(super) mod explain;
 pub(super) mod export;
 pub(super) mod feedback;
 pub(super) mod fork;
+pub(super) mod knowledge;
 pub(super) mod logs;
 pub(super) mod mcp;
 pub(super) mod memory;

@@ -7,6 +7,7 @@ pub(super) mod events;
 pub(super) mod expand_truncated;
 pub(super) mod follow;
 pub(super) mod input_files;
+pub(super) mod knowledge_events;
 pub(super) mod lock_holder;
 pub(super) mod mcp_file;
 pub(super) mod paths;

@@ -11,7 +11,7 @@ const AT_START: [&str; 5] =
     ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups", "telemetry"];
 
 /// Keys and tables that are accepted and have no effect yet. Their changes are not reported.
-const WITHOUT_EFFECT: [&str; 1] = ["knowledge"];
+const WITHOUT_EFFECT: [&str; 0] = [];
 
 /// Keys that differ, in dotted form and sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -123,7 +123,13 @@ mod tests {
             &["permissions.allow"],
             &[],
         );
-        check("", "", "[sandbox]\nlevel = \"off\"\n[knowledge]\nx = true", &["sandbox.level"], &[]);
+        check(
+            "",
+            "",
+            "[sandbox]\nlevel = \"off\"\n[knowledge]\ntop_k = 3",
+            &["knowledge.top_k", "sandbox.level"],
+            &[],
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ const DEFAULT: &str = "default";
 /// Replaces a value that may be a secret.
 const MASK: &str = "***";
 /// Tables of other programs' settings: their texts may hold anything.
-const FOREIGN: [&str; 3] = ["hooks", "knowledge", "mcp"];
+const FOREIGN: [&str; 2] = ["hooks", "mcp"];
 /// Tables in which unset keys are not listed, because there are many of them for each entry.
 const NAMED: [&str; 2] = ["providers", "model"];
 const RULES: [&str; 3] = ["allow", "ask", "deny"];

@@ -8,10 +8,12 @@ use crate::api::endpoint::{self, Env};
 use crate::model::ProviderKind;
 use crate::types::permission::RuleKind;
 
+pub use knowledge::{EmbedderKind, Knowledge};
 pub use permission_tables::{Network, SandboxLevel};
 pub use tables::{Config, LogFormat, LogLevel, OnRateLimit, Provider};
 
 mod changes;
+mod knowledge;
 mod limits;
 mod listing;
 mod paths;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::knowledge::Knowledge;
 use super::limits::Limits;
 use super::permission_tables::{Permissions, Sandbox};
 use super::source::Source;
@@ -51,8 +52,8 @@ pub struct Config {
     pub hooks: toml::Table,
     /// `[mcp.NAME]`: MCP servers of the user.
     pub mcp: BTreeMap<String, ServerConfig>,
-    /// Knowledge: accepted, but without effect yet.
-    pub knowledge: toml::Table,
+    /// The indexes of workspaces.
+    pub knowledge: Knowledge,
     /// OpenTelemetry export.
     pub telemetry: Telemetry,
     /// Tables and keys that environment variables define, with the names of the variables.

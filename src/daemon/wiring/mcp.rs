@@ -33,7 +33,9 @@ pub(super) fn servers(config: &Config) -> Result<Arc<[ScopedServer]>, DaemonErro
 
 /// Variables with keys of providers. A project may not pass them to its servers.
 pub(super) fn key_variables(config: &Config) -> Arc<[String]> {
-    config.providers.values().filter_map(|provider| provider.api_key_env.clone()).collect()
+    let knowledge = [&config.knowledge.embedder.api_key_env, &config.knowledge.reranker.api_key_env];
+    let providers = config.providers.values().map(|provider| &provider.api_key_env);
+    providers.chain(knowledge).filter_map(Clone::clone).collect()
 }
 
 /// Starts processes of servers with the tools that are current at that moment.

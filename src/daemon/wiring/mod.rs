@@ -1,9 +1,11 @@
 //! Distributes the configuration: each layer gets the small settings struct that it defines.
 
+mod knowledge;
 mod mcp;
 mod models;
 mod sandbox;
 
+pub(super) use knowledge::IndexServices;
 pub(super) use mcp::ServerLauncher;
 
 use std::path::{Path, PathBuf};
@@ -23,8 +25,9 @@ use crate::daemon::wiring::sandbox::{
 use crate::engine;
 use crate::hooks::own_hooks;
 use crate::judge::Rules;
+use crate::knowledge::registry::Indexes;
 use crate::session::{Components, ConfiguredRule, Settings};
-use crate::tools::{self, SpoolSettings, Toolbox};
+use crate::tools::{self, KNOWLEDGE_SEARCH, SpoolSettings, Toolbox};
 use crate::types::ablation::Ablation;
 use crate::types::config_values::micros;
 use crate::types::permission::{Mode, RuleScope};
@@ -64,8 +67,10 @@ pub(super) fn components(
     config: &Config,
     places: &Places,
     found: &HostFacts,
+    indexes: Option<&Indexes>,
 ) -> Result<Components, DaemonError> {
     let models = models(config)?;
+    knowledge::settings(config)?;
     for (pointer, model) in config.models.all() {
         if let Some(model) = model {
             check_model(config, pointer, model)?;
@@ -96,6 +101,7 @@ pub(super) fn components(
             call_bytes: config.tools.max_spool_size.0,
             total_bytes: config.tools.max_spool_total.0,
         }),
+        knowledge: indexes.cloned(),
         ..tools::Settings::new(places.home.clone())
     });
     let permissions = &config.permissions;
@@ -105,27 +111,31 @@ pub(super) fn components(
     let held = |here| sandbox.least_level(here) >= 2;
     let bypass = bypass(config, is_root && !found.sandboxes.is_some_and(held));
     check_mode(config, &bypass)?;
+    let engine = engine::Settings {
+        retry: retry(config),
+        fallback_models: fallback_models(config),
+        quick: quick(config, &models),
+        known: known(&models),
+        output_tokens: config.session.output_tokens.get(),
+        max_resumes: config.retry.resumes,
+        resume_base_ms: config.retry.resume_base_ms,
+        on_restart: config.daemon.on_restart,
+        parallel_tools: config.tools.parallel,
+        background_commands: config.tools.background_commands,
+        subagents: if config.limits.subagent_depth() == 0 { 0 } else { config.limits.subagents() },
+        result_bytes: usize::try_from(config.tools.max_result_size.0).unwrap_or(usize::MAX),
+        results_bytes: usize::try_from(config.tools.max_results_total.0).unwrap_or(usize::MAX),
+        tools: offered_tools(config, &tools),
+        tool_search: Some(tools.tool_search_card()),
+        unattended: unattended(config),
+        offer_unsandboxed_retry: offer_unsandboxed_retry(config),
+        compaction: compaction(config),
+    };
+    let engine_with_index =
+        engine::Settings { tools: with_index_search(&engine.tools, &tools), ..engine.clone() };
     let settings = Settings {
-        engine: Arc::new(engine::Settings {
-            retry: retry(config),
-            fallback_models: fallback_models(config),
-            quick: quick(config, &models),
-            known: known(&models),
-            output_tokens: config.session.output_tokens.get(),
-            max_resumes: config.retry.resumes,
-            resume_base_ms: config.retry.resume_base_ms,
-            on_restart: config.daemon.on_restart,
-            parallel_tools: config.tools.parallel,
-            background_commands: config.tools.background_commands,
-            subagents: if config.limits.subagent_depth() == 0 { 0 } else { config.limits.subagents() },
-            result_bytes: usize::try_from(config.tools.max_result_size.0).unwrap_or(usize::MAX),
-            results_bytes: usize::try_from(config.tools.max_results_total.0).unwrap_or(usize::MAX),
-            tools: offered_tools(config, &tools),
-            tool_search: Some(tools.tool_search_card()),
-            unattended: unattended(config),
-            offer_unsandboxed_retry: offer_unsandboxed_retry(config),
-            compaction: compaction(config),
-        }),
+        engine: Arc::new(engine),
+        engine_with_index: Arc::new(engine_with_index),
         mcp: mcp::servers(config)?,
         key_variables: mcp::key_variables(config),
         rules: Arc::new(rules),
@@ -160,12 +170,19 @@ pub(super) fn components(
     Ok(Components { models, tools, settings })
 }
 
-/// The tools that sessions offer. Without sub-agents there is no `Task`.
+/// The tools that sessions offer. Without sub-agents there is no `Task`, and without an index no search in it.
 fn offered_tools(config: &Config, tools: &Toolbox) -> Arc<[ToolDefinition]> {
-    if config.limits.subagents() > 0 && config.limits.subagent_depth() > 0 {
-        return tools.cards();
-    }
-    tools.cards().iter().filter(|card| card.name != TASK).cloned().collect()
+    let has_subagents = config.limits.subagents() > 0 && config.limits.subagent_depth() > 0;
+    let is_offered =
+        |card: &&ToolDefinition| (has_subagents || card.name != TASK) && card.name != KNOWLEDGE_SEARCH;
+    tools.cards().iter().filter(is_offered).cloned().collect()
+}
+
+/// The tools of sessions whose workspace has an index.
+fn with_index_search(offered: &Arc<[ToolDefinition]>, tools: &Toolbox) -> Arc<[ToolDefinition]> {
+    let cards = tools.cards();
+    let search = cards.iter().filter(|card| card.name == KNOWLEDGE_SEARCH);
+    offered.iter().chain(search).cloned().collect()
 }
 
 /// Reports a default mode that every session would refuse as an error of the configuration file.

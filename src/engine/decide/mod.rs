@@ -37,7 +37,7 @@ pub(super) mod usage_estimate;
 use crate::engine::input::{Input, Now, Refusal};
 use crate::engine::output::Decision;
 use crate::engine::state::Engine;
-use crate::types::event::Event;
+use crate::types::event::{Event, Purpose, UsageReason};
 use crate::types::model::Delta;
 use plan::PlanBuilder;
 
@@ -111,6 +111,18 @@ impl Engine {
             Input::Imported => builder.imported(),
             Input::Rewind(rewind) => builder.rewind(*rewind)?,
             Input::DeadlineReached => builder.expire(),
+            Input::UsageOfIndex { model, usage, cost_usd_micros, model_snapshot, is_lost } => {
+                let reason = if is_lost { UsageReason::LostAttempt } else { UsageReason::Helper };
+                builder.push_session(Event::UsageBooked {
+                    model,
+                    usage,
+                    cost_usd_micros,
+                    model_snapshot: Some(model_snapshot),
+                    reason,
+                    purpose: Some(Purpose::Knowledge),
+                    estimated: is_lost,
+                });
+            }
             Input::Notice { kind, text } => _ = builder.push_session(Event::Notice { kind, text }),
             Input::AnswerQuestion { request_id, choice, origin } => {
                 builder.origin = origin;

@@ -30,7 +30,7 @@ pub trait ReadIndex: Sync {
     fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn IndexReader) -> Result<T, KnowledgeError> + Send + 'static,
-    ) -> impl Future<Output = Result<T, KnowledgeError>> + Send;
+    ) -> BoxFuture<'_, Result<T, KnowledgeError>>;
 }
 
 /// What a query works with.

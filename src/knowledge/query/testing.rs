@@ -239,11 +239,12 @@ impl IndexReader for MemoryIndex {
 }
 
 impl super::run::ReadIndex for MemoryIndex {
-    async fn read<T: Send + 'static>(
+    fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn IndexReader) -> Result<T, KnowledgeError> + Send + 'static,
-    ) -> Result<T, KnowledgeError> {
-        work(self)
+    ) -> BoxFuture<'_, Result<T, KnowledgeError>> {
+        let result = work(self);
+        async move { result }.boxed()
     }
 }
 

@@ -10,8 +10,8 @@ use crate::session::edit_context::EditContext;
 use crate::session::error::SessionError;
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::requests::{
-    AbortOutcome, Changes, CommandSubmission, PermissionAnswer, QuestionAnswer, QueueChange, RewindOutcome,
-    RewindRequest, SessionFacts, Submission, SubmittedInput,
+    AbortOutcome, Changes, CommandSubmission, IndexUsage, PermissionAnswer, QuestionAnswer, QueueChange,
+    RewindOutcome, RewindRequest, SessionFacts, Submission, SubmittedInput,
 };
 use crate::types::compaction::CompactRequest;
 use crate::types::context_view::ContextView;
@@ -33,6 +33,8 @@ pub(in crate::session) enum SessionCommand {
     Compact(Box<CompactRequest>, Option<IdempotencyKey>, Origin, ReplyTo<SubmitOutcome>),
     /// What fills the context window.
     Context(ReplyTo<ContextView>),
+    /// A model call about the index of the workspace.
+    BookUsage(Box<IndexUsage>, ReplyTo<()>),
     /// Hooks ran that belong to no call.
     HooksRan(Vec<HookRun>, ReplyTo<()>),
     Command(Box<CommandSubmission>, ReplyTo<SubmitOutcome>),

@@ -49,6 +49,16 @@ impl Actor {
                 let now = Now { at: self.shared.clock.now(), seed: self.state.seeds.next_seed() };
                 let _ = reply.send(Ok(self.engine.context(now)));
             }
+            SessionCommand::BookUsage(usage, reply) => {
+                let booked = Input::UsageOfIndex {
+                    model: usage.model,
+                    usage: usage.usage,
+                    cost_usd_micros: usage.cost_usd_micros,
+                    model_snapshot: usage.model_snapshot,
+                    is_lost: usage.is_lost,
+                };
+                let _ = reply.send(self.decide_and_commit(booked, false).await.map(|_| ()));
+            }
             SessionCommand::HooksRan(runs, reply) => {
                 let ran = Input::HooksRan { call_id: None, runs, continues: None };
                 let _ = reply.send(self.decide_and_commit(ran, false).await.map(|_| ()));
@@ -260,6 +270,7 @@ fn refuse_command(command: SessionCommand) {
         SessionCommand::Submit(_, _, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Compact(.., reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Context(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::BookUsage(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::HooksRan(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Command(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Facts(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),

@@ -18,6 +18,7 @@ mod turn_spans;
 mod waiting_callers;
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -414,7 +415,8 @@ impl Actor {
 
     /// Uses the current settings for the next decisions. They are not part of the state.
     fn refresh_settings(&mut self) {
-        let settings = &self.shared.components().settings.engine;
+        let components = self.shared.components();
+        let settings = components.engine_settings(Path::new(&self.engine.spec().cwd));
         self.engine.use_settings(settings);
         if let Some(unwritten) = &mut self.state.unwritten {
             unwritten.decision.next.use_settings(settings);

@@ -21,7 +21,7 @@ use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{Mint, Seed, SessionId};
 use crate::types::permission::{RuleKind, is_unsandboxed_grant};
 use crate::types::session::{OnRestart, SessionSpec, SessionView};
-use crate::types::subagent::{AgentProfile, ParentCall};
+use crate::types::subagent::{AgentProfile, HIDDEN_AGENT, ParentCall};
 use crate::types::tool::{ReadRecord, ToolChoice};
 use crate::types::turn_options::TurnOptions;
 
@@ -33,7 +33,7 @@ const MOST_DIRS: usize = 16;
 /// The agent name of a coordinator.
 const COORDINATOR: &str = "coordinator";
 /// The tools of a coordinator: none of them changes anything.
-const COORDINATOR_TOOLS: [&str; 11] = [
+const COORDINATOR_TOOLS: [&str; 12] = [
     "Task",
     "Read",
     "Glob",
@@ -44,6 +44,7 @@ const COORDINATOR_TOOLS: [&str; 11] = [
     "AskUser",
     "ExitPlanMode",
     "Skill",
+    "KnowledgeSearch",
     "ToolSearch",
 ];
 
@@ -88,6 +89,8 @@ pub struct NewSessionRequest {
     pub initial_items: Vec<InitialMessage>,
     /// MCP servers of this session alone, with the keys of `[mcp.NAME]`. They may hold secrets.
     pub mcp_servers: BTreeMap<String, serde_json::Value>,
+    /// The session is not listed. It holds usage that belongs to no other session.
+    pub is_hidden: bool,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
     /// The client that sent the request.
@@ -169,6 +172,9 @@ impl Registry {
         let servers = mcp::parse_servers(request.mcp_servers.clone())?;
         let (mut spec, notices) = self.spec(&request).await?;
         spec.initial_digest = initial_items::digest(&request.initial_items)?;
+        if request.is_hidden {
+            spec.agent = Some(AgentProfile { name: HIDDEN_AGENT.into(), ..AgentProfile::default() });
+        }
         let now = shared.clock.now();
         let mut mint = Mint::new(now.0, Seed::random());
         let id = request.session_id.unwrap_or_else(|| mint.session());
@@ -279,6 +285,14 @@ impl Registry {
     /// The canonical path of a folder: absolute and without symbolic links.
     pub(in crate::session) async fn folder(&self, asked: &str) -> Result<String, SessionError> {
         self.folder_of("cwd", asked).await
+    }
+
+    /// The canonical path of a workspace that a client names.
+    ///
+    /// # Errors
+    /// It is not an absolute path of a folder.
+    pub async fn workspace_folder(&self, asked: &str) -> Result<String, SessionError> {
+        self.folder_of("workspace", asked).await
     }
 
     async fn folder_of(&self, name: &'static str, asked: &str) -> Result<String, SessionError> {

@@ -19,6 +19,7 @@ pub(super) mod rules;
 mod subagents;
 mod submit;
 pub(super) mod trust;
+pub(super) mod usage_of_index;
 pub(super) mod views;
 mod wait;
 

@@ -188,6 +188,7 @@ impl Registry {
             ..TurnOptions::default()
         };
         let request = NewSessionRequest {
+            is_hidden: false,
             session_id: Some(id),
             cwd: spec.cwd.clone(),
             title: Some(if description.trim().is_empty() { name.clone() } else { description }),

@@ -16,6 +16,7 @@ use crate::types::history::RewoundHistory;
 use crate::types::ids::{RequestId, Seq, SessionId};
 use crate::types::sampling::{Sampling, Temperature, TopP};
 use crate::types::session::{SessionSpec, SessionState, SessionView};
+use crate::types::subagent::HIDDEN_AGENT;
 use crate::types::time::Timestamp;
 use crate::types::todo::Todo;
 
@@ -127,7 +128,10 @@ impl StoreReader {
             match parent {
                 Some(parent) => _ = query.push(" and parent_session_id = ").push_bind(parent.to_string()),
                 None if include_children => {}
-                None => _ = query.push(" and parent_session_id is null"),
+                None => {
+                    query.push(" and parent_session_id is null and (agent is null or agent <> ");
+                    query.push_bind(HIDDEN_AGENT).push(")");
+                }
             }
             if let Some(cwd) = cwd {
                 query.push(" and cwd = ").push_bind(cwd);

@@ -18,4 +18,5 @@ pub(super) mod read;
 pub(super) mod replace;
 pub(super) mod search;
 pub(super) mod walk;
+pub(super) mod workspace_files;
 pub(super) mod write;

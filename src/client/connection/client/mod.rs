@@ -21,8 +21,9 @@ use tokio::time::timeout;
 
 use crate::api::PROTOCOL_VERSION;
 use crate::api::fault::WireFault;
-use crate::api::params::{ClientRole, HelloParams, HelloReply, Include};
+use crate::api::params::{ClientRole, HelloParams, HelloReply, Include, KnowledgeWorkParams};
 use crate::client::connection::events::Events;
+use crate::client::connection::knowledge_events::KnowledgeEvents;
 pub use crate::client::connection::wire::CallError;
 use crate::client::connection::wire::{GREETING, Lines, Message, dial, garbage, parse, request, silent};
 use crate::sync::lock;
@@ -144,6 +145,17 @@ impl Client {
         include: Include,
     ) -> Result<Events, CallError> {
         Events::open(&self.0.path, &self.0.greeting, session, after_seq, include).await
+    }
+
+    /// Follows an index job or a query on a separate connection.
+    ///
+    /// # Errors
+    /// See [`CallError`]; the daemon refuses unknown jobs and queries.
+    pub(in crate::client) async fn follow_knowledge(
+        &self,
+        work: &KnowledgeWorkParams,
+    ) -> Result<KnowledgeEvents, CallError> {
+        KnowledgeEvents::open(&self.0.path, &self.0.greeting, work).await
     }
 }
 

@@ -2,6 +2,7 @@
 //! when too many are loaded. Clients do not notice: each handle keeps its session loaded, and a caller during
 //! an unload waits for it and loads the session again.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -222,6 +223,9 @@ impl Registry {
                 break;
             }
         }
+        // An open turn goes on with the tools that it had.
+        let components = shared.components();
+        engine.replace_settings(components.engine_settings(Path::new(&engine.spec().cwd)));
         engine.skip_to(last_seq + 1);
         // Interrupted work may have finished in the lost part, so it must not run again.
         let first = if is_cut {

@@ -54,6 +54,7 @@ impl Place {
             }),
             mcp: Arc::from([]),
             key_variables: Arc::from([]),
+            engine_with_index: Arc::default(),
             rules: Arc::new(Rules::parse::<&str>(&[], &[], &[]).unwrap()),
             configured: Arc::from([]),
             hooks: Arc::from([]),

@@ -1,0 +1,450 @@
+//! How fast and how well the index of a workspace is searched. Run: `cargo bench --bench retrieval`, or with one of
+//! `speed` and `quality` as argument.
+//!
+//! - speed: prompts of the modes hybrid and mix on 10,000 entities, 20,000 relations and 5,000 chunks, keywords given, no
+//!   model. CPU milliseconds of the process, median and 95th percentile.
+//! - quality: 60 questions about this repository with the files that answer them (`benches/knowledge/`). Recall@10 of
+//!   files: levels lexical and structure, next to plain FTS5 with the stemmer `porter`, and to ripgrep's matcher with the
+//!   words of the question. For the first 20 questions also the bytes of `KnowledgeSearch` and of a script that finds the
+//!   same with Grep and Read.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use agentd::knowledge::index::{Budget, ChunkSettings, IndexRequest, Indexer, run_job, semantic};
+use agentd::knowledge::query::{QueryParams, build_context, find_context, tool_params, tool_text};
+use agentd::knowledge::store::{DocumentContent, EntityRecord, KnowledgeStore, NewDocument, RelationRecord};
+use agentd::knowledge::{
+    Chunk, ChunkId, DocId, DocumentSource, FileEntry, FileRefusal, FileSource, FileVisit, JobEvent, JobSink,
+    KnowledgeError, Level, tokens,
+};
+use agentd::types::knowledge::{Metadata, QueryMode};
+use agentd::types::time::{Clock, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+/// Files of a folder, without the checks of the daemon and without the questions themselves.
+struct Folder(PathBuf);
+
+impl FileSource for Folder {
+    fn walk(&self, _: &[String], visit: &mut FileVisit<'_>) -> Result<(), KnowledgeError> {
+        for (path, bytes) in files(&self.0) {
+            if let ControlFlow::Break(()) = visit(FileEntry { path, bytes, modified_ns: 0 }) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, path: &str, _: u64) -> Result<Vec<u8>, FileRefusal> {
+        std::fs::read(self.0.join(path)).map_err(|error| FileRefusal::Unreadable(error.to_string()))
+    }
+}
+
+fn files(folder: &Path) -> Vec<(String, u64)> {
+    let mut found = Vec::new();
+    for entry in ignore::WalkBuilder::new(folder).sort_by_file_name(std::ffi::OsStr::cmp).build().flatten() {
+        let Ok(metadata) = entry.metadata() else { continue };
+        let Ok(path) = entry.path().strip_prefix(folder) else { continue };
+        let is_question = path.starts_with("benches/knowledge");
+        if metadata.is_file() && metadata.len() <= 1 << 20 && !is_question {
+            found.push((path.to_string_lossy().into_owned(), metadata.len()));
+        }
+    }
+    found
+}
+
+struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark has no other clock")]
+    fn now(&self) -> Timestamp {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(i64::try_from(now.as_millis()).unwrap_or(0))
+    }
+}
+
+struct Silent;
+
+impl JobSink for Silent {
+    fn emit(&self, _: JobEvent) {}
+}
+
+/// CPU time of this process so far.
+fn cpu() -> Duration {
+    let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF).expect("usage");
+    let time = |value: nix::sys::time::TimeVal| {
+        Duration::new(value.tv_sec().unsigned_abs(), u32::try_from(value.tv_usec()).unwrap_or(0) * 1000)
+    };
+    time(usage.user_time()) + time(usage.system_time())
+}
+
+/// Most memory that the process had, in MiB.
+fn peak_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+fn main() {
+    let only = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    let wants = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    let place = tempfile::tempdir().expect("a folder");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    if wants("speed") {
+        runtime.block_on(speed(&place.path().join("speed.db")));
+    }
+    if wants("quality") {
+        runtime.block_on(quality(place.path()));
+    }
+}
+
+/// Pseudo-random numbers with a fixed seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % limit
+    }
+
+    /// Small numbers are more frequent, as with words of a language.
+    fn skewed(&mut self, limit: usize) -> usize {
+        let (a, b) = (self.below(limit) + 1, self.below(limit) + 1);
+        (a * b / limit).min(limit - 1)
+    }
+}
+
+const WORDS: usize = 4_000;
+const DOCUMENTS: usize = 500;
+const CHUNKS_PER_DOCUMENT: usize = 10;
+const ENTITIES: usize = 10_000;
+const RELATIONS: usize = 20_000;
+const QUERIES: usize = 200;
+
+fn words(numbers: &mut Numbers, count: usize) -> String {
+    (0..count).map(|_| format!("w{}", numbers.skewed(WORDS))).collect::<Vec<_>>().join(" ")
+}
+
+fn document(number: usize, numbers: &mut Numbers) -> (NewDocument, DocumentContent) {
+    let id = DocId(format!("doc-{number}"));
+    let path = format!("src/module_{number}.rs");
+    let chunk = |ordinal: usize, text: String| Chunk {
+        id: ChunkId::of_chunk(&id, ordinal as u32, &text),
+        doc_id: id.clone(),
+        path: Some(path.clone()),
+        ordinal: ordinal as u32,
+        tokens: tokens::count(&text) as u32,
+        start_byte: 0,
+        end_byte: text.len() as u64,
+        start_line: (ordinal * 40 + 1) as u32,
+        end_line: (ordinal * 40 + 40) as u32,
+        language: Some("rust".into()),
+        symbol: None,
+        content_hash: format!("{number}-{ordinal}"),
+        text,
+    };
+    let chunks = (0..CHUNKS_PER_DOCUMENT).map(|ordinal| chunk(ordinal, words(numbers, 180))).collect();
+    let name = |number: usize| format!("Entity_{number} w{}", number % WORDS);
+    let per_document = ENTITIES / DOCUMENTS;
+    let entities = (0..per_document).map(|at| EntityRecord {
+        chunk: at % CHUNKS_PER_DOCUMENT,
+        name: name(number * per_document + at),
+        entity_type: "function".into(),
+        description: words(numbers, 25),
+    });
+    let entities: Vec<EntityRecord> = entities.collect();
+    let relations = (0..RELATIONS / DOCUMENTS).map(|at| {
+        let source = number * per_document + at % per_document;
+        let target = (source + 1 + numbers.skewed(ENTITIES - 1)) % ENTITIES;
+        RelationRecord {
+            chunk: at % CHUNKS_PER_DOCUMENT,
+            source: name(source),
+            target: name(target),
+            keywords: words(numbers, 2),
+            description: words(numbers, 12),
+            weight: 1.0,
+        }
+    });
+    let relations = relations.collect();
+    let new = NewDocument {
+        id: id.clone(),
+        path: Some(path.clone()),
+        hash: number.to_string(),
+        source: DocumentSource::File,
+        language: Some("rust".into()),
+        bytes: 10_000,
+        modified_ns: 0,
+    };
+    (new, DocumentContent { chunks, entities, relations, ..DocumentContent::default() })
+}
+
+async fn speed(file: &Path) {
+    let store = KnowledgeStore::open(file).expect("an index");
+    let mut numbers = Numbers(7);
+    let (begun, used) = (Instant::now(), cpu());
+    for number in 0..DOCUMENTS {
+        let (new, content) = document(number, &mut numbers);
+        store
+            .write(move |writer| writer.store_document(&new, &content, Level::Structure, 1))
+            .await
+            .expect("stored");
+    }
+    let counts = store.read(|reader| reader.counts()).await.expect("counts");
+    let per_chunk = (cpu() - used).as_secs_f64() * 1000.0 / counts.chunks as f64;
+    println!(
+        "stored {counts:?} in {:.1} s, {per_chunk:.2} ms CPU per chunk with text and graph",
+        begun.elapsed().as_secs_f64()
+    );
+    for mode in [QueryMode::Local, QueryMode::Global, QueryMode::Hybrid, QueryMode::Mix, QueryMode::Naive] {
+        let (mut times, mut prompt_tokens) = (Vec::new(), 0);
+        for round in 0..QUERIES + 20 {
+            let params = QueryParams {
+                query: words(&mut numbers, 8),
+                mode,
+                hl_keywords: vec![words(&mut numbers, 2), words(&mut numbers, 2)],
+                ll_keywords: (0..4).map(|_| words(&mut numbers, 1)).collect(),
+                ..QueryParams::default()
+            };
+            let used = cpu();
+            let tokens = store
+                .read(move |reader| {
+                    let (keywords, selection) = find_context(reader, &params, &tokens::count)?;
+                    let metadata = Metadata { query_mode: mode, keywords, ..Metadata::default() };
+                    let context = build_context(selection, &params, metadata, &tokens::count);
+                    let tokens = context.raw_data.metadata.tokens;
+                    Ok(tokens.entities + tokens.relations + tokens.chunks)
+                })
+                .await
+                .expect("a context");
+            // The first rounds fill caches.
+            if round >= 20 {
+                times.push((cpu() - used).as_secs_f64() * 1000.0);
+                prompt_tokens += tokens;
+            }
+        }
+        times.sort_by(f64::total_cmp);
+        println!(
+            "{mode}: {:.1} ms CPU median, {:.1} ms p95, {} tokens of data on average",
+            times[QUERIES / 2],
+            times[QUERIES * 95 / 100],
+            prompt_tokens / QUERIES
+        );
+    }
+    println!("peak {} MiB", peak_mib());
+}
+
+struct Question {
+    text: String,
+    files: HashSet<String>,
+}
+
+fn questions(root: &Path) -> Vec<Question> {
+    let text =
+        std::fs::read_to_string(root.join("benches/knowledge/questions.jsonl")).expect("the questions");
+    let question = |line: &str| {
+        let value: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let files = value["files"].as_array().expect("files").iter();
+        Question {
+            text: value["question"].as_str().expect("a question").to_owned(),
+            files: files.map(|file| file.as_str().expect("a path").to_owned()).collect(),
+        }
+    };
+    text.lines().filter(|line| !line.trim().is_empty()).map(question).collect()
+}
+
+/// The part of the wanted files among the first ten, and the reciprocal rank of the first one.
+fn score(found: &[String], wanted: &HashSet<String>) -> (f64, f64) {
+    let mut distinct: Vec<&String> = Vec::new();
+    for path in found {
+        if !distinct.contains(&path) {
+            distinct.push(path);
+        }
+    }
+    let top = &distinct[..distinct.len().min(10)];
+    let hits = top.iter().filter(|path| wanted.contains(**path)).count();
+    let first = top.iter().position(|path| wanted.contains(*path)).map_or(0.0, |at| 1.0 / (at as f64 + 1.0));
+    (hits as f64 / wanted.len().min(10) as f64, first)
+}
+
+/// Words of a question that a person would search for.
+fn search_words(question: &str) -> Vec<String> {
+    const COMMON: [&str; 38] = [
+        "where", "how", "what", "which", "when", "why", "who", "is", "are", "the", "a", "an", "of", "to",
+        "in", "into", "on", "for", "and", "or", "does", "do", "it", "its", "that", "with", "by", "from",
+        "at", "be", "after", "before", "if", "while", "s", "as", "has", "not",
+    ];
+    let words = question.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_lowercase);
+    words.filter(|word| !word.is_empty() && !COMMON.contains(&word.as_str())).collect()
+}
+
+/// Files by the number of distinct words that they contain, then by the number of lines with one.
+fn ripgrep(texts: &[(String, String)], question: &str) -> Vec<String> {
+    let words = search_words(question);
+    let mut ranked: Vec<(usize, usize, &String)> = texts
+        .iter()
+        .map(|(path, text)| {
+            let lower = text.to_lowercase();
+            let distinct = words.iter().filter(|word| lower.contains(word.as_str())).count();
+            let lines =
+                lower.lines().filter(|line| words.iter().any(|word| line.contains(word.as_str()))).count();
+            (distinct, lines, path)
+        })
+        .filter(|(distinct, ..)| *distinct > 0)
+        .collect();
+    ranked.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.cmp(&a.1)).then(a.2.cmp(b.2)));
+    ranked.into_iter().take(10).map(|(.., path)| path.clone()).collect()
+}
+
+/// A table with one row per chunk, as a first attempt would make it: FTS5 with `porter`, the words joined by `or`.
+fn plain_table(chunks: &[(String, String)]) -> rusqlite::Connection {
+    let connection = rusqlite::Connection::open_in_memory().expect("a database");
+    connection
+        .execute_batch(
+            "create virtual table plain using fts5(path unindexed, body, tokenize = 'porter unicode61')",
+        )
+        .expect("a table");
+    for (path, text) in chunks {
+        connection.execute("insert into plain (path, body) values (?1, ?2)", [path, text]).expect("a row");
+    }
+    connection
+}
+
+fn plain(connection: &rusqlite::Connection, question: &str) -> Vec<String> {
+    let words = question.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+    let query =
+        words.map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ").replace(" or ", " OR ");
+    let mut statement = connection
+        .prepare("select path from plain where plain match ?1 order by rank limit 60")
+        .expect("a statement");
+    let rows = statement.query_map([query], |row| row.get::<_, String>(0)).expect("rows");
+    rows.map(|row| row.expect("a row")).collect()
+}
+
+async fn indexed(root: &Path, file: &Path, level: Level) -> KnowledgeStore {
+    let indexer = Indexer {
+        store: KnowledgeStore::open(file).expect("an index"),
+        files: Arc::new(Folder(root.to_owned())),
+        model: None,
+        embedder: None,
+        clock: Arc::new(SystemClock),
+        chunks: ChunkSettings::default(),
+        settings: semantic::SemanticSettings::default(),
+    };
+    let request =
+        IndexRequest { id: "job_bench".into(), paths: Vec::new(), level, budget: Budget::default() };
+    let sink: Arc<dyn JobSink> = Arc::new(Silent);
+    run_job(&request, &indexer, &sink, &CancellationToken::new()).await;
+    indexer.store
+}
+
+/// Paths of the chunks that a mode finds, best first.
+async fn found(store: &KnowledgeStore, question: &str, mode: QueryMode) -> Vec<String> {
+    let params = QueryParams {
+        query: question.to_owned(),
+        mode,
+        ll_keywords: search_words(question),
+        chunk_top_k: Some(40),
+        ..QueryParams::default()
+    };
+    store
+        .read(move |reader| {
+            let (_, selection) = find_context(reader, &params, &tokens::count)?;
+            Ok(selection.chunks.into_iter().filter_map(|chunk| chunk.path).collect())
+        })
+        .await
+        .expect("a selection")
+}
+
+async fn quality(place: &Path) {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let questions = questions(&root);
+    let lexical = indexed(&root, &place.join("lexical.db"), Level::Lexical).await;
+    let structure = indexed(&root, &place.join("structure.db"), Level::Structure).await;
+    let texts: Vec<(String, String)> = files(&root)
+        .into_iter()
+        .filter_map(|(path, _)| std::fs::read_to_string(root.join(&path)).ok().map(|text| (path, text)))
+        .collect();
+    let ids = lexical
+        .read_rows(|reader| {
+            let documents = reader.documents(&Default::default(), 100_000)?;
+            let mut chunks = Vec::new();
+            for document in documents {
+                let own = reader.document_chunks(document.id.as_str())?;
+                chunks.extend(own.into_iter().map(|chunk| (chunk.path.unwrap_or_default(), chunk.text)));
+            }
+            Ok(chunks)
+        })
+        .await
+        .expect("chunks");
+    let table = plain_table(&ids);
+    println!("{} questions, {} files, {} chunks", questions.len(), texts.len(), ids.len());
+    let mut results: HashMap<&str, Vec<(f64, f64)>> = HashMap::new();
+    let order =
+        ["ripgrep", "plain FTS5", "lexical", "structure, local", "structure, hybrid", "structure, mix"];
+    for question in &questions {
+        let rows = [
+            ripgrep(&texts, &question.text),
+            plain(&table, &question.text),
+            found(&lexical, &question.text, QueryMode::Naive).await,
+            found(&structure, &question.text, QueryMode::Local).await,
+            found(&structure, &question.text, QueryMode::Hybrid).await,
+            found(&structure, &question.text, QueryMode::Mix).await,
+        ];
+        for (name, row) in order.iter().zip(&rows) {
+            results.entry(name).or_default().push(score(row, &question.files));
+        }
+    }
+    for name in order {
+        let scores = &results[name];
+        let mean = |part: fn(&(f64, f64)) -> f64| scores.iter().map(part).sum::<f64>() / scores.len() as f64;
+        println!("{name:<18} recall@10 {:.3}, mean reciprocal rank {:.3}", mean(|it| it.0), mean(|it| it.1));
+    }
+    bytes(&structure, &questions, &texts).await;
+}
+
+/// Bytes that a model would receive: one call of `KnowledgeSearch`, or a Grep for each word of the question (50 lines
+/// each) and a Read of the three best files (2,000 lines each).
+async fn bytes(store: &KnowledgeStore, questions: &[Question], texts: &[(String, String)]) {
+    let (mut searched, mut grepped, mut both) = (0, 0, 0);
+    for question in questions.iter().take(20) {
+        let keywords = search_words(&question.text);
+        let params = tool_params(question.text.clone(), QueryMode::Mix, keywords.clone(), None, 6_000);
+        let text = store
+            .read(move |reader| {
+                let (_, selection) = find_context(reader, &params, &tokens::count)?;
+                Ok(tool_text(&selection, params.max_total_tokens, &tokens::count).unwrap_or_default())
+            })
+            .await
+            .expect("a text");
+        let has_answer = question.files.iter().any(|file| text.contains(file.as_str()));
+        let mut lines = 0;
+        for word in &keywords {
+            let hits = texts.iter().flat_map(|(path, text)| {
+                text.lines()
+                    .filter(|line| line.to_lowercase().contains(word.as_str()))
+                    .map(move |line| path.len() + line.len() + 6)
+            });
+            lines += hits.take(50).sum::<usize>();
+        }
+        let best = ripgrep(texts, &question.text);
+        let read = best.iter().take(3).filter_map(|path| texts.iter().find(|(known, _)| known == path));
+        let read: usize =
+            read.map(|(_, text)| text.lines().take(2_000).map(|line| line.len() + 8).sum::<usize>()).sum();
+        searched += text.len();
+        grepped += lines + read;
+        both += usize::from(has_answer);
+    }
+    println!(
+        "20 questions: KnowledgeSearch {} bytes ({both} answers in it), Grep and Read {} bytes, {:.1} times as many",
+        searched,
+        grepped,
+        grepped as f64 / searched.max(1) as f64
+    );
+}

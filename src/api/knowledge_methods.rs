@@ -1,0 +1,172 @@
+//! The methods about the index of a workspace.
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Value, json};
+
+use super::fault::Code;
+use super::field_names::field_names;
+use super::method::Method;
+use super::params as p;
+
+fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+    generator.subschema_for::<T>().to_value()
+}
+
+fn subscription_id(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "string", "description": "the subscription"})
+}
+
+const READ: Method = Method {
+    name: "",
+    summary: "",
+    unbuilt: &[],
+    errors: &[Code::InvalidParams, Code::NotFound, Code::Internal],
+    mutates: false,
+    waits: true,
+    params: schema::<p::KnowledgeStatusParams>,
+    names: field_names::<p::KnowledgeStatusParams>,
+    reply: schema::<p::KnowledgeStatusReply>,
+};
+
+const CHANGE: Method = Method {
+    errors: &[Code::InvalidParams, Code::NotFound, Code::Conflict, Code::Busy, Code::Internal],
+    mutates: true,
+    ..READ
+};
+
+const ENTITY: Method = Method {
+    params: schema::<p::KnowledgeEntityParams>,
+    names: field_names::<p::KnowledgeEntityParams>,
+    reply: schema::<p::KnowledgeEntityReply>,
+    ..CHANGE
+};
+
+const RELATION: Method = Method {
+    params: schema::<p::KnowledgeRelationParams>,
+    names: field_names::<p::KnowledgeRelationParams>,
+    reply: schema::<p::KnowledgeRelationReply>,
+    ..CHANGE
+};
+
+/// In the order of the reference.
+pub(super) const KNOWLEDGE_METHODS: &[Method] = &[
+    Method {
+        name: "knowledge.index",
+        summary: "Index a workspace, or update its index. The reply comes at once with the job and an estimate; \
+                  `knowledge.subscribe` reports the progress.",
+        errors: &[Code::InvalidParams, Code::Budget, Code::Busy, Code::Overloaded, Code::Internal],
+        params: schema::<p::KnowledgeIndexParams>,
+        names: field_names::<p::KnowledgeIndexParams>,
+        reply: schema::<p::KnowledgeIndexReply>,
+        ..CHANGE
+    },
+    Method {
+        name: "knowledge.insert",
+        summary: "Add documents that are not files to the index of a workspace.",
+        params: schema::<p::KnowledgeInsertParams>,
+        names: field_names::<p::KnowledgeInsertParams>,
+        reply: schema::<p::KnowledgeInsertReply>,
+        ..CHANGE
+    },
+    Method {
+        name: "knowledge.query",
+        summary: "Ask a question about an index. Without `stream` the reply is the result; every path has one, with \
+                  `status` success, no_context or failed.",
+        errors: &[Code::InvalidParams, Code::NotFound, Code::Overloaded, Code::Internal],
+        // It may call a model, which costs money.
+        mutates: true,
+        params: schema::<p::KnowledgeQueryParams>,
+        names: field_names::<p::KnowledgeQueryParams>,
+        reply: schema::<p::KnowledgeQueryReply>,
+        ..READ
+    },
+    Method {
+        name: "knowledge.documents.list",
+        summary: "The documents of an index by path.",
+        params: schema::<p::KnowledgeDocumentsParams>,
+        names: field_names::<p::KnowledgeDocumentsParams>,
+        reply: schema::<p::KnowledgeDocumentsReply>,
+        ..READ
+    },
+    Method {
+        name: "knowledge.documents.get",
+        summary: "One document with its chunks.",
+        params: schema::<p::KnowledgeDocumentParams>,
+        names: field_names::<p::KnowledgeDocumentParams>,
+        reply: schema::<p::KnowledgeDocumentReply>,
+        ..READ
+    },
+    Method {
+        name: "knowledge.documents.delete",
+        summary: "Remove a document from an index. What other documents say about its entities stays.",
+        params: schema::<p::KnowledgeDocumentDeleteParams>,
+        names: field_names::<p::KnowledgeDocumentDeleteParams>,
+        reply: schema::<p::KnowledgeDocumentDeleteReply>,
+        ..CHANGE
+    },
+    Method {
+        name: "knowledge.graph",
+        summary: "A part of the graph around an entity, also as Mermaid, DOT, GraphML or HTML.",
+        params: schema::<p::KnowledgeGraphParams>,
+        names: field_names::<p::KnowledgeGraphParams>,
+        reply: schema::<p::KnowledgeGraphReply>,
+        ..READ
+    },
+    Method { name: "knowledge.status", summary: "State and size of an index, and its newest job.", ..READ },
+    Method {
+        name: "knowledge.cancel",
+        summary: "Stop an index job or a query. A stopped job goes on with the next `knowledge.index`.",
+        params: schema::<p::KnowledgeWorkParams>,
+        names: field_names::<p::KnowledgeWorkParams>,
+        reply: schema::<p::KnowledgeCancelReply>,
+        ..CHANGE
+    },
+    Method {
+        name: "knowledge.subscribe",
+        summary: "Follow an index job or a query as `knowledge.event` notifications. The last one is `done`, `failed` or \
+                  `cancelled`. End it with session.unsubscribe.",
+        errors: &[Code::InvalidParams, Code::NotFound, Code::Overloaded],
+        waits: false,
+        params: schema::<p::KnowledgeWorkParams>,
+        names: field_names::<p::KnowledgeWorkParams>,
+        reply: subscription_id,
+        ..READ
+    },
+    Method {
+        name: "knowledge.cache.clear",
+        summary: "Forget answers of models that an index keeps.",
+        params: schema::<p::KnowledgeCacheClearParams>,
+        names: field_names::<p::KnowledgeCacheClearParams>,
+        reply: schema::<p::KnowledgeCacheClearReply>,
+        ..CHANGE
+    },
+    Method {
+        name: "knowledge.delete",
+        summary: "Delete the index of a workspace with all inserted documents. Files of the workspace stay.",
+        params: schema::<p::KnowledgeDeleteParams>,
+        names: field_names::<p::KnowledgeDeleteParams>,
+        reply: schema::<p::KnowledgeDeleteReply>,
+        ..CHANGE
+    },
+    Method { name: "knowledge.entity.create", summary: "Add an entity to the graph.", ..ENTITY },
+    Method {
+        name: "knowledge.entity.update",
+        summary: "Change name, type or description of an entity. Later index jobs keep the change.",
+        ..ENTITY
+    },
+    Method {
+        name: "knowledge.entity.merge",
+        summary: "Join entities into one.",
+        params: schema::<p::KnowledgeEntityMergeParams>,
+        names: field_names::<p::KnowledgeEntityMergeParams>,
+        ..ENTITY
+    },
+    Method { name: "knowledge.entity.delete", summary: "Remove an entity and its relations.", ..ENTITY },
+    Method { name: "knowledge.relation.create", summary: "Add a relation between two entities.", ..RELATION },
+    Method {
+        name: "knowledge.relation.update",
+        summary: "Change keywords, description or weight of a relation.",
+        ..RELATION
+    },
+    Method { name: "knowledge.relation.delete", summary: "Remove a relation.", ..RELATION },
+];

@@ -1,0 +1,99 @@
+//! The methods about permissions.
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Value, json};
+
+use super::fault::Code;
+use super::field_names::field_names;
+use super::method::Method;
+use super::params as p;
+
+fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+    generator.subschema_for::<T>().to_value()
+}
+
+fn subscription_id(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "string", "description": "the subscription"})
+}
+
+/// In the order of the reference.
+pub(super) const PERMISSION_METHODS: &[Method] = &[
+    Method {
+        name: "permission.respond",
+        summary: "The same as session.approve.",
+        unbuilt: &[],
+        errors: &[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly],
+        mutates: true,
+        waits: false,
+        params: schema::<p::ApproveParams>,
+        names: field_names::<p::ApproveParams>,
+        reply: schema::<p::ApproveReply>,
+    },
+    Method {
+        name: "permission.subscribe",
+        summary: "Follow the permission requests of all sessions: first those that are pending, then every request and \
+                  its end, as `permission.event` notifications that hold the session's event. End it with session.unsubscribe.",
+        unbuilt: &[],
+        errors: &[Code::Overloaded],
+        mutates: false,
+        waits: false,
+        params: schema::<p::NoParams>,
+        names: field_names::<p::NoParams>,
+        reply: subscription_id,
+    },
+    Method {
+        name: "permission.rules",
+        summary: "Permission rules with where they come from.",
+        unbuilt: &[],
+        errors: &[Code::NotFound],
+        mutates: false,
+        waits: false,
+        params: schema::<p::RulesParams>,
+        names: field_names::<p::RulesParams>,
+        reply: schema::<p::RulesReply>,
+    },
+    Method {
+        name: "permission.add_rule",
+        summary: "Add a rule for a session, a folder, or everywhere. It counts from the next verdict on, also in sessions that run.",
+        unbuilt: &[],
+        errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
+        mutates: true,
+        waits: false,
+        params: schema::<p::RuleParams>,
+        names: field_names::<p::RuleParams>,
+        reply: schema::<p::RuleReply>,
+    },
+    Method {
+        name: "permission.remove_rule",
+        summary: "Take a rule or a grant back. That counts from the next verdict on.",
+        unbuilt: &[],
+        errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
+        mutates: true,
+        waits: false,
+        params: schema::<p::RuleParams>,
+        names: field_names::<p::RuleParams>,
+        reply: schema::<p::RuleReply>,
+    },
+    Method {
+        name: "permission.audit",
+        summary: "The audit log: every decision, who made it and by which rule, oldest first.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        waits: false,
+        params: schema::<p::AuditParams>,
+        names: field_names::<p::AuditParams>,
+        reply: schema::<p::AuditReply>,
+    },
+    Method {
+        name: "permission.verify_audit",
+        summary: "Read the whole audit log to see whether a row was changed, left out, put in or moved.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        waits: true,
+        params: schema::<p::VerifyAuditParams>,
+        names: field_names::<p::VerifyAuditParams>,
+        reply: schema::<p::VerifyAuditReply>,
+    },
+];

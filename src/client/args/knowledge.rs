@@ -1,0 +1,216 @@
+//! Arguments of `agentctl knowledge`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::api::params::GraphFormatParam;
+use crate::types::knowledge::{IndexLevel, QueryMode};
+
+/// What to do with the index of a folder.
+#[derive(Debug, Subcommand)]
+pub enum KnowledgeCommand {
+    /// Index the folder, or update its index, and show the progress
+    Index(IndexArgs),
+    /// Ask a question about the index
+    Query(QueryArgs),
+    /// Add documents that are not files of the folder
+    Insert {
+        /// Files with texts; `-` for standard input
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// An id; with one document only
+        #[arg(long)]
+        id: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the documents of the index, show one, or delete one
+    Documents {
+        /// Id or path of a document to show
+        id: Option<String>,
+        /// Delete it from the index; its file stays
+        #[arg(long, requires = "id")]
+        delete: bool,
+        /// Only documents in this state: pending, processing, processed or failed
+        #[arg(long, conflicts_with = "id")]
+        status: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a part of the graph, or write it to a file
+    Graph(GraphArgs),
+    /// Show state and size of the index
+    Status {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget cached answers of models, or delete the whole index
+    Clear {
+        /// Also forget what models extracted, which costs money to get again
+        #[arg(long, conflicts_with = "index")]
+        all: bool,
+        /// Delete the index with all inserted documents
+        #[arg(long)]
+        index: bool,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Stop the running job; it goes on with the next `index`
+    Cancel,
+}
+
+/// Arguments of `knowledge index`.
+#[derive(Debug, Args)]
+pub struct IndexArgs {
+    /// Files and folders below the folder; by default all
+    pub paths: Vec<String>,
+    /// How much is extracted; semantic asks a model and needs a budget
+    #[arg(long, value_enum)]
+    pub level: Option<LevelArg>,
+    /// US dollars that level semantic may spend
+    #[arg(long, value_name = "USD")]
+    pub budget: Option<f64>,
+    /// Tokens that level semantic may use
+    #[arg(long, value_name = "TOKENS")]
+    pub budget_tokens: Option<u64>,
+    /// Show the estimate only
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not wait for the end
+    #[arg(long)]
+    pub detach: bool,
+    /// As JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `knowledge query`.
+#[derive(Debug, Args)]
+pub struct QueryArgs {
+    /// The question
+    #[arg(required = true)]
+    pub query: Vec<String>,
+    /// Which parts of the index are read
+    #[arg(long, value_enum)]
+    pub mode: Option<ModeArg>,
+    /// A keyword for a theme; with this or --name no model is asked for keywords
+    #[arg(long = "theme", value_name = "KEYWORD")]
+    pub themes: Vec<String>,
+    /// A keyword for a name
+    #[arg(long = "name", value_name = "KEYWORD")]
+    pub names: Vec<String>,
+    /// Print what was found instead of an answer; asks no model for one
+    #[arg(long)]
+    pub context: bool,
+    /// Entities, relations and chunks to find
+    #[arg(long)]
+    pub top_k: Option<u32>,
+    /// The language of the answer
+    #[arg(long)]
+    pub language: Option<String>,
+    /// The whole result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `knowledge graph`.
+#[derive(Debug, Args)]
+pub struct GraphArgs {
+    /// The entity in the middle; by default those with the most relations
+    pub name: Option<String>,
+    /// Steps from it
+    #[arg(long)]
+    pub depth: Option<u32>,
+    /// Entities at most
+    #[arg(long)]
+    pub max_nodes: Option<u32>,
+    /// The form
+    #[arg(long, value_enum, default_value = "mermaid")]
+    pub format: GraphFormatArg,
+    /// The file to write; by default standard output
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+}
+
+/// A level of an index.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LevelArg {
+    /// Full-text search
+    Lexical,
+    /// Also a graph from the structure of files
+    Structure,
+    /// Also what a model extracts
+    Semantic,
+}
+
+impl From<LevelArg> for IndexLevel {
+    fn from(level: LevelArg) -> Self {
+        match level {
+            LevelArg::Lexical => Self::Lexical,
+            LevelArg::Structure => Self::Structure,
+            LevelArg::Semantic => Self::Semantic,
+        }
+    }
+}
+
+/// A mode of a query.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ModeArg {
+    /// Entities and their chunks
+    Local,
+    /// Entities and relations
+    Global,
+    /// Entities, relations and their chunks
+    Hybrid,
+    /// Chunks by their text
+    Naive,
+    /// Everything
+    Mix,
+    /// Nothing
+    Bypass,
+}
+
+impl From<ModeArg> for QueryMode {
+    fn from(mode: ModeArg) -> Self {
+        match mode {
+            ModeArg::Local => Self::Local,
+            ModeArg::Global => Self::Global,
+            ModeArg::Hybrid => Self::Hybrid,
+            ModeArg::Naive => Self::Naive,
+            ModeArg::Mix => Self::Mix,
+            ModeArg::Bypass => Self::Bypass,
+        }
+    }
+}
+
+/// A form of a graph.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum GraphFormatArg {
+    /// Nodes and edges as JSON
+    Json,
+    /// A Mermaid diagram
+    Mermaid,
+    /// Graphviz
+    Dot,
+    /// GraphML
+    Graphml,
+    /// One HTML page to search and look at
+    Html,
+}
+
+impl From<GraphFormatArg> for GraphFormatParam {
+    fn from(format: GraphFormatArg) -> Self {
+        match format {
+            GraphFormatArg::Json => Self::Json,
+            GraphFormatArg::Mermaid => Self::Mermaid,
+            GraphFormatArg::Dot => Self::Dot,
+            GraphFormatArg::Graphml => Self::Graphml,
+            GraphFormatArg::Html => Self::Html,
+        }
+    }
+}

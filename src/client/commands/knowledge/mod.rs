@@ -1,0 +1,53 @@
+//! `agentctl knowledge`: the index of a folder.
+
+mod index;
+mod query;
+mod view;
+
+use std::path::Path;
+
+use crate::client::args::KnowledgeCommand;
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::paths;
+use crate::client::failure::Failure;
+use crate::client::terminal::out::Out;
+
+pub(in crate::client) async fn knowledge(
+    reach: &Connector,
+    folder: Option<&Path>,
+    what: KnowledgeCommand,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let folder = match folder {
+        Some(folder) => std::fs::canonicalize(folder)
+            .map_err(|error| Failure::usage(format!("could not open {}: {error}", folder.display())))?,
+        None => paths::current_folder()?,
+    };
+    let target = Target { client, workspace: folder.to_string_lossy().into_owned() };
+    match what {
+        KnowledgeCommand::Index(args) => index::index(&target, args, out).await,
+        KnowledgeCommand::Insert { files, id, json } => index::insert(&target, &files, id, json, out).await,
+        KnowledgeCommand::Cancel => index::cancel(&target, out).await,
+        KnowledgeCommand::Query(args) => query::query(&target, args, out).await,
+        KnowledgeCommand::Documents { id: None, status, json, .. } => {
+            view::documents(&target, status, json, out).await
+        }
+        KnowledgeCommand::Documents { id: Some(id), delete: false, json, .. } => {
+            view::document(&target, id, json, out).await
+        }
+        KnowledgeCommand::Documents { id: Some(id), json, .. } => {
+            view::delete_document(&target, id, json, out).await
+        }
+        KnowledgeCommand::Graph(args) => view::graph(&target, args, out).await,
+        KnowledgeCommand::Status { json } => view::status(&target, json, out).await,
+        KnowledgeCommand::Clear { all, index, json } => view::clear(&target, all, index, json, out).await,
+    }
+}
+
+/// The daemon and the folder that a command is about.
+struct Target {
+    client: Client,
+    workspace: String,
+}

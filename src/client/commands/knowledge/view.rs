@@ -1,0 +1,179 @@
+//! `agentctl knowledge documents`, `graph`, `status`, `clear`.
+
+use std::fs::OpenOptions;
+use std::io::{IsTerminal as _, Write as _, stdout};
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use super::Target;
+use crate::api::params::{
+    CacheKindParam, KnowledgeCacheClearParams, KnowledgeCacheClearReply, KnowledgeDeleteParams,
+    KnowledgeDeleteReply, KnowledgeDocumentDeleteParams, KnowledgeDocumentDeleteReply,
+    KnowledgeDocumentParams, KnowledgeDocumentReply, KnowledgeDocumentsParams, KnowledgeDocumentsReply,
+    KnowledgeGraphParams, KnowledgeGraphReply, KnowledgeStatusParams, KnowledgeStatusReply,
+};
+use crate::client::args::GraphArgs;
+use crate::client::failure::Failure;
+use crate::client::terminal::escape;
+use crate::client::terminal::out::Out;
+use crate::types::knowledge::IndexState;
+
+/// Documents of one page.
+const PAGE: u32 = 500;
+
+pub(super) async fn documents(
+    target: &Target,
+    status: Option<String>,
+    json: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let mut params = KnowledgeDocumentsParams {
+        workspace: target.workspace.clone(),
+        status,
+        cursor: None,
+        limit: Some(PAGE),
+    };
+    let mut all = Vec::new();
+    loop {
+        let page: KnowledgeDocumentsReply = target.client.call("knowledge.documents.list", &params).await?;
+        all.extend(page.documents);
+        match page.next_cursor {
+            Some(cursor) => params.cursor = Some(cursor),
+            None => break,
+        }
+    }
+    all.sort_by(|a, b| (&a.path, &a.id).cmp(&(&b.path, &b.id)));
+    if json {
+        return Ok(out.json(&all)?);
+    }
+    for document in &all {
+        let name = escape::line(document.path.as_deref().unwrap_or(&document.id)).into_owned();
+        let error = document.error.as_deref().map(|error| format!("  {}", escape::line(error)));
+        let (status, chunks) = (&document.status, document.chunks);
+        out.say(&format!("{status:<10} {chunks:>5} chunks  {name}{}", error.unwrap_or_default()))?;
+    }
+    Ok(())
+}
+
+pub(super) async fn document(target: &Target, id: String, json: bool, out: &mut Out) -> Result<(), Failure> {
+    let params = KnowledgeDocumentParams { workspace: target.workspace.clone(), id };
+    let reply: KnowledgeDocumentReply = target.client.call("knowledge.documents.get", &params).await?;
+    if json {
+        return Ok(out.json(&reply)?);
+    }
+    let document = &reply.document;
+    let name = escape::line(document.path.as_deref().unwrap_or(&document.id)).into_owned();
+    out.say(&format!("{name}  {} ({}, {} bytes)", document.id, document.status, document.bytes))?;
+    for chunk in &reply.chunks {
+        let symbol = chunk.symbol.as_deref().map(|symbol| format!("  {}", escape::line(symbol)));
+        let (from, to, tokens) = (chunk.start_line, chunk.end_line, chunk.tokens);
+        out.say(&format!("{from}-{to}  {tokens} tokens{}", symbol.unwrap_or_default()))?;
+    }
+    Ok(())
+}
+
+pub(super) async fn delete_document(
+    target: &Target,
+    id: String,
+    json: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let params = KnowledgeDocumentDeleteParams {
+        workspace: target.workspace.clone(),
+        id,
+        delete_cache: false,
+        idempotency_key: None,
+    };
+    let reply: KnowledgeDocumentDeleteReply =
+        target.client.call("knowledge.documents.delete", &params).await?;
+    if json {
+        return Ok(out.json(&reply)?);
+    }
+    match reply.status.as_str() {
+        "success" => Ok(out.say("deleted")?),
+        status => {
+            let why = reply.message.unwrap_or_else(|| "the index has no such document".to_owned());
+            Err(Failure::internal(format!("{} ({status})", escape::text(&why))))
+        }
+    }
+}
+
+pub(super) async fn graph(target: &Target, args: GraphArgs, out: &mut Out) -> Result<(), Failure> {
+    let params = KnowledgeGraphParams {
+        workspace: target.workspace.clone(),
+        name: args.name,
+        depth: args.depth,
+        max_nodes: args.max_nodes,
+        format: args.format.into(),
+    };
+    let reply: KnowledgeGraphReply = target.client.call("knowledge.graph", &params).await?;
+    let text = match reply.data {
+        Some(data) => data,
+        None => serde_json::to_string_pretty(&reply).map_err(std::io::Error::other)? + "\n",
+    };
+    if reply.truncated {
+        out.note("this is a part of the graph; --max-nodes shows more")?;
+    }
+    match args.output {
+        Some(path) => {
+            let failed = |error: std::io::Error| {
+                Failure::internal(format!("could not write {}: {error}", path.display()))
+            };
+            // Descriptions may contain private text.
+            let open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
+            open.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)
+        }
+        None if stdout().is_terminal() => Ok(out.stream(&escape::text(&text))?),
+        None => Ok(out.stream(&text)?),
+    }
+}
+
+pub(super) async fn status(target: &Target, json: bool, out: &mut Out) -> Result<(), Failure> {
+    let params = KnowledgeStatusParams { workspace: target.workspace.clone() };
+    let reply: KnowledgeStatusReply = target.client.call("knowledge.status", &params).await?;
+    if json {
+        return Ok(out.json(&reply)?);
+    }
+    let state = match reply.state {
+        IndexState::None => {
+            return Ok(out.say("none: `agentctl knowledge index` makes an index of this folder")?);
+        }
+        IndexState::Indexing => "indexing",
+        IndexState::Ready => "ready",
+        IndexState::Failed => "failed",
+    };
+    out.say(&format!(
+        "{state}: {} documents ({} failed), {} chunks, {} entities, {} relations",
+        reply.documents, reply.failed_documents, reply.chunks, reply.entities, reply.relations
+    ))?;
+    if let Some(error) = reply.job.and_then(|job| job.error) {
+        out.say(&escape::text(&error))?;
+    }
+    Ok(())
+}
+
+pub(super) async fn clear(
+    target: &Target,
+    all: bool,
+    index: bool,
+    json: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let workspace = target.workspace.clone();
+    if index {
+        let params = KnowledgeDeleteParams { workspace, idempotency_key: None };
+        let reply: KnowledgeDeleteReply = target.client.call("knowledge.delete", &params).await?;
+        let text = if reply.deleted { "deleted the index" } else { "there was no index" };
+        return if json { Ok(out.json(&reply)?) } else { Ok(out.say(text)?) };
+    }
+    let kinds = all.then(|| {
+        vec![
+            CacheKindParam::Extract,
+            CacheKindParam::Summary,
+            CacheKindParam::Keywords,
+            CacheKindParam::Query,
+        ]
+    });
+    let params = KnowledgeCacheClearParams { workspace, kinds, idempotency_key: None };
+    let reply: KnowledgeCacheClearReply = target.client.call("knowledge.cache.clear", &params).await?;
+    if json { Ok(out.json(&reply)?) } else { Ok(out.say(&format!("forgot {} answers", reply.removed))?) }
+}

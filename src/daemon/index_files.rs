@@ -1,0 +1,20 @@
+//! Indexes of workspaces: continues the jobs of the last daemon, and closes what is idle.
+
+use std::time::Duration;
+
+use crate::knowledge::registry::Indexes;
+
+/// Interval of the checks for idle indexes.
+const CHECK_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Runs until it is dropped.
+pub(super) async fn run(indexes: Indexes) {
+    let resumed = indexes.resume().await;
+    if resumed > 0 {
+        tracing::info!(resumed, "unfinished index jobs continue");
+    }
+    loop {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        indexes.close_idle().await;
+    }
+}

@@ -1,0 +1,396 @@
+//! Index jobs: at most one per workspace and a few in all. Their tasks belong to the registry.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::Indexes;
+use super::event_log::{EventLog, LogFollower};
+use crate::knowledge::index::{
+    Budget, Estimate, IndexRequest, Indexer, InsertDocument, InsertOutcome, estimate, insert_documents,
+    run_job,
+};
+use crate::knowledge::store::{KnowledgeStore, unfinished_jobs};
+use crate::knowledge::traits::JobSink;
+use crate::knowledge::types::{
+    ErrorKind, JobEvent, JobOutcome, JobProgress, JobStage, KnowledgeError, Level,
+};
+use crate::sync::lock;
+use crate::types::knowledge::{IndexProgress, IndexStage, IndexSummary, KnowledgeEvent, QueryError};
+
+/// Events of one job that are kept: the newest ones say how far it is.
+const MAX_EVENTS: usize = 256;
+/// Finished jobs that are kept.
+const MAX_FINISHED: usize = 64;
+/// Documents of one insert.
+const MAX_DOCUMENTS: usize = 100;
+
+/// Running and finished jobs.
+#[derive(Default)]
+pub(super) struct Jobs {
+    known: Mutex<HashMap<String, Arc<Job>>>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+struct Job {
+    id: String,
+    workspace: PathBuf,
+    log: Arc<EventLog>,
+    cancel: CancellationToken,
+    state: Mutex<JobState>,
+}
+
+#[derive(Default)]
+struct JobState {
+    progress: Option<IndexProgress>,
+    outcome: Option<JobOutcome>,
+}
+
+/// A job, for status replies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobView {
+    /// Its id.
+    pub id: String,
+    /// `running`, `done`, `failed` or `cancelled`.
+    pub state: &'static str,
+    /// The newest progress.
+    pub progress: Option<IndexProgress>,
+    /// What it did.
+    pub summary: Option<IndexSummary>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// A started job, or only its estimate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartedJob {
+    /// The job; `None` for an estimate.
+    pub id: Option<String>,
+    /// What it will do.
+    pub estimate: Estimate,
+}
+
+impl JobSink for Job {
+    fn emit(&self, event: JobEvent) {
+        match event {
+            JobEvent::Progress(progress) => {
+                let progress = index_progress(&progress);
+                lock(&self.state).progress = Some(progress.clone());
+                self.log.push(&KnowledgeEvent::Progress { progress });
+            }
+            JobEvent::Ended(outcome) => self.end(outcome),
+        }
+    }
+}
+
+impl Job {
+    fn end(&self, outcome: JobOutcome) {
+        let event = match &outcome {
+            JobOutcome::Done { .. } => KnowledgeEvent::Done { result: None, summary: summary(&outcome) },
+            JobOutcome::Cancelled => KnowledgeEvent::Cancelled {},
+            JobOutcome::Failed { error } => KnowledgeEvent::Failed {
+                error: QueryError { kind: "failed".into(), message: error.clone() },
+                result: None,
+            },
+        };
+        lock(&self.state).outcome.get_or_insert(outcome);
+        self.log.push(&event);
+    }
+
+    fn view(&self) -> JobView {
+        let state = lock(&self.state);
+        let (name, error) = match &state.outcome {
+            None => ("running", None),
+            Some(JobOutcome::Done { .. }) => ("done", None),
+            Some(JobOutcome::Cancelled) => ("cancelled", None),
+            Some(JobOutcome::Failed { error }) => ("failed", Some(error.clone())),
+        };
+        JobView {
+            id: self.id.clone(),
+            state: name,
+            progress: state.progress.clone(),
+            summary: state.outcome.as_ref().and_then(summary),
+            error,
+        }
+    }
+}
+
+/// Ends a job whose task ends without an outcome, for example by a panic.
+struct EndGuard(Arc<Job>);
+
+impl Drop for EndGuard {
+    fn drop(&mut self) {
+        if !self.0.log.is_ended() {
+            let error = "could not finish the job: it was stopped; start it again to continue".to_owned();
+            self.0.end(JobOutcome::Failed { error });
+        }
+    }
+}
+
+fn summary(outcome: &JobOutcome) -> Option<IndexSummary> {
+    match *outcome {
+        JobOutcome::Done { indexed, unchanged, removed, skipped, failed } => {
+            Some(IndexSummary { indexed, unchanged, removed, skipped, failed })
+        }
+        JobOutcome::Cancelled | JobOutcome::Failed { .. } => None,
+    }
+}
+
+fn index_progress(progress: &JobProgress) -> IndexProgress {
+    let stage = match progress.stage {
+        JobStage::Scanning => IndexStage::Scanning,
+        JobStage::Chunking => IndexStage::Chunking,
+        JobStage::Embedding => IndexStage::Embedding,
+        JobStage::Extracting => IndexStage::Extracting,
+        JobStage::Merging => IndexStage::Merging,
+        JobStage::Summarizing => IndexStage::Summarizing,
+    };
+    IndexProgress {
+        stage,
+        done: progress.done,
+        total: progress.total,
+        tokens: progress.tokens,
+        cost_usd_micros: progress.cost_usd_micros,
+    }
+}
+
+impl Jobs {
+    /// The running job of a workspace.
+    pub(super) fn running_in(&self, workspace: &Path) -> Option<JobView> {
+        self.newest_in(workspace).filter(|job| job.state == "running")
+    }
+
+    /// The newest job of a workspace since the start.
+    pub(super) fn newest_in(&self, workspace: &Path) -> Option<JobView> {
+        let known = lock(&self.known);
+        // Ids of later jobs are greater.
+        let newest = known.values().filter(|job| job.workspace == workspace).max_by(|a, b| a.id.cmp(&b.id));
+        newest.map(|job| job.view())
+    }
+
+    fn find(&self, workspace: &Path, id: &str) -> Result<Arc<Job>, KnowledgeError> {
+        let known = lock(&self.known);
+        known.get(id).filter(|job| job.workspace == workspace).cloned().ok_or_else(|| {
+            let text =
+                format!("could not find the job {id}: it never existed, or the daemon was restarted since");
+            KnowledgeError::new(ErrorKind::NotFound, format!("{text}; see knowledge.status"))
+        })
+    }
+
+    /// Takes a place for a job; refuses if the workspace or the daemon has enough.
+    fn enter(&self, job: &Arc<Job>, max_jobs: usize) -> Result<(), KnowledgeError> {
+        let mut known = lock(&self.known);
+        let running = |job: &&Arc<Job>| !job.log.is_ended();
+        if let Some(other) = known.values().filter(running).find(|other| other.workspace == job.workspace) {
+            return Err(busy(&other.id));
+        }
+        let count = known.values().filter(running).count();
+        if count >= max_jobs {
+            let text = format!("could not start the job: {count} run already; try again when one has ended");
+            return Err(KnowledgeError::new(ErrorKind::Busy, text));
+        }
+        while known.len() >= MAX_FINISHED {
+            let oldest = known.values().filter(|job| job.log.is_ended()).map(|job| job.id.clone()).min();
+            let Some(oldest) = oldest else { break };
+            known.remove(&oldest);
+        }
+        known.insert(job.id.clone(), Arc::clone(job));
+        Ok(())
+    }
+
+    /// Ends all jobs. They are not cancelled: the next start continues them.
+    pub(super) async fn stop_all(&self) {
+        let mut tasks = std::mem::take(&mut *lock(&self.tasks));
+        tasks.abort_all();
+        while tasks.join_next().await.is_some() {}
+    }
+}
+
+fn busy(id: &str) -> KnowledgeError {
+    let text = format!("could not change the index: the job {id} works on it; wait for its end or cancel it");
+    KnowledgeError::new(ErrorKind::Busy, text)
+}
+
+impl Indexes {
+    pub(super) fn refuse_if_busy(&self, workspace: &Path) -> Result<(), KnowledgeError> {
+        self.0.jobs.running_in(workspace).map_or(Ok(()), |job| Err(busy(&job.id)))
+    }
+
+    async fn indexer(&self, workspace: &Path, store: KnowledgeStore) -> Result<Indexer, KnowledgeError> {
+        let (services, settings) = (self.services()?, self.settings()?);
+        let embedder = match self.embedder().await {
+            Ok(embedder) => embedder,
+            Err(error) => {
+                tracing::warn!(%error, "an index is made without vectors");
+                None
+            }
+        };
+        Ok(Indexer {
+            store,
+            files: services.files(workspace),
+            model: services.model(workspace),
+            embedder: embedder.filter(|_| settings.weights.dense > 0.0),
+            clock: services.clock(),
+            chunks: settings.chunks.clone(),
+            settings: settings.semantic.clone(),
+        })
+    }
+
+    /// Estimates a job and starts it, unless it is `dry_run`.
+    ///
+    /// # Errors
+    /// A job of the workspace runs, the level needs a budget, or the index could not be opened.
+    pub async fn index(
+        &self,
+        workspace: &Path,
+        paths: Vec<String>,
+        level: Option<Level>,
+        budget: Budget,
+        dry_run: bool,
+    ) -> Result<StartedJob, KnowledgeError> {
+        let settings = self.settings()?;
+        let level = level.unwrap_or(settings.level);
+        let request = IndexRequest { id: self.services()?.new_id("job"), paths, level, budget };
+        if !dry_run {
+            self.refuse_if_busy(workspace)?;
+        }
+        let is_new = !self.has_index(workspace);
+        let store = self.open_or_create(workspace).await?;
+        let indexer = self.indexer(workspace, store).await?;
+        let cancel = CancellationToken::new();
+        let estimated = estimate(&request, &indexer, &cancel).await;
+        let needs_budget = level == Level::Semantic && !budget.is_set();
+        if is_new && (dry_run || needs_budget || estimated.is_err()) {
+            // An estimate leaves no index behind.
+            drop(indexer);
+            self.delete(workspace).await?;
+        } else if !dry_run && !needs_budget && estimated.is_ok() {
+            let id = self.start(workspace, request, indexer, cancel, settings.max_jobs)?;
+            return estimated.map(|estimate| StartedJob { id: Some(id), estimate });
+        }
+        let estimate = estimated?;
+        if needs_budget && !dry_run {
+            let cost = estimate.cost_usd_micros.map_or("unknown cost".to_owned(), |micros| {
+                format!("about {:.2} USD", micros as f64 / 1_000_000.0)
+            });
+            let text = format!(
+                "could not start: level semantic needs a budget; the estimate is {} calls, {} tokens, {cost}; repeat it with \
+                 budget",
+                estimate.model_calls,
+                estimate.input_tokens + estimate.output_tokens
+            );
+            return Err(KnowledgeError::new(ErrorKind::BudgetRequired, text));
+        }
+        Ok(StartedJob { id: None, estimate })
+    }
+
+    fn start(
+        &self,
+        workspace: &Path,
+        request: IndexRequest,
+        indexer: Indexer,
+        cancel: CancellationToken,
+        max_jobs: usize,
+    ) -> Result<String, KnowledgeError> {
+        let id = request.id.clone();
+        let job = Arc::new(Job {
+            id: id.clone(),
+            workspace: workspace.to_owned(),
+            log: EventLog::new(MAX_EVENTS),
+            cancel,
+            state: Mutex::default(),
+        });
+        self.0.jobs.enter(&job, max_jobs)?;
+        let mut tasks = lock(&self.0.jobs.tasks);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            let _guard = EndGuard(Arc::clone(&job));
+            let sink: Arc<dyn JobSink> = job.clone();
+            let outcome = run_job(&request, &indexer, &sink, &job.cancel).await;
+            tracing::info!(job = request.id, workspace = %job.workspace.display(), ?outcome, "an index job ended");
+        });
+        Ok(id)
+    }
+
+    /// Builds an index again that was set aside because it was damaged.
+    pub(super) async fn rebuild(&self, workspace: &Path) -> Result<(), KnowledgeError> {
+        let settings = self.settings()?;
+        // A model is not asked without a budget of the user.
+        let level = settings.level.min(Level::Structure);
+        self.index(workspace, Vec::new(), Some(level), Budget::default(), false).await.map(drop)
+    }
+
+    /// Continues the jobs that the last daemon did not finish. Returns their number. Indexes that cannot be opened are
+    /// left out: their next use reports it.
+    pub async fn resume(&self) -> usize {
+        let folder = self.0.folder.clone();
+        let unfinished = tokio::task::spawn_blocking(move || unfinished_jobs(&folder)).await;
+        let mut resumed = 0;
+        for (workspace, request) in unfinished.unwrap_or_default() {
+            match self.resume_job(&workspace, &request).await {
+                Ok(()) => resumed += 1,
+                Err(error) => {
+                    tracing::warn!(%error, workspace = %workspace.display(), "an index job does not go on")
+                }
+            }
+        }
+        resumed
+    }
+
+    async fn resume_job(&self, workspace: &Path, request: &str) -> Result<(), KnowledgeError> {
+        let request: IndexRequest = serde_json::from_str(request).map_err(|error| {
+            let text = format!("could not read the stored job: {error}; index again");
+            KnowledgeError::new(ErrorKind::Storage, text)
+        })?;
+        let store = self.store(workspace).await?;
+        let indexer = self.indexer(workspace, store).await?;
+        self.start(workspace, request, indexer, CancellationToken::new(), usize::MAX).map(drop)
+    }
+
+    /// Adds documents that are not files, and creates the index if it is missing.
+    ///
+    /// # Errors
+    /// A document is refused, a job runs, or the store failed.
+    pub async fn insert(
+        &self,
+        workspace: &Path,
+        documents: Vec<InsertDocument>,
+    ) -> Result<Vec<InsertOutcome>, KnowledgeError> {
+        if documents.is_empty() || documents.len() > MAX_DOCUMENTS {
+            let text =
+                format!("could not insert: expected 1 to {MAX_DOCUMENTS} documents; send several requests");
+            return Err(KnowledgeError::new(ErrorKind::Invalid, text));
+        }
+        self.refuse_if_busy(workspace)?;
+        let store = self.open_or_create(workspace).await?;
+        let indexer = self.indexer(workspace, store).await?;
+        insert_documents(&indexer, documents, &CancellationToken::new()).await
+    }
+
+    /// Follows a job.
+    ///
+    /// # Errors
+    /// There is no such job.
+    pub fn follow_job(&self, workspace: &Path, id: &str) -> Result<LogFollower, KnowledgeError> {
+        Ok(self.0.jobs.find(workspace, id)?.log.follow())
+    }
+
+    /// Cancels a job. Returns whether it ran.
+    ///
+    /// # Errors
+    /// There is no such job.
+    pub fn cancel_job(&self, workspace: &Path, id: &str) -> Result<bool, KnowledgeError> {
+        let job = self.0.jobs.find(workspace, id)?;
+        job.cancel.cancel();
+        Ok(!job.log.is_ended())
+    }
+
+    /// The newest job of a workspace since the daemon started.
+    #[must_use]
+    pub fn newest_job(&self, workspace: &Path) -> Option<JobView> {
+        self.0.jobs.newest_in(workspace)
+    }
+}

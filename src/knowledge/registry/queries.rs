@@ -1,0 +1,283 @@
+//! Queries: those that wait for their result, and those that are streamed to subscriptions.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::event_log::{EventLog, LogFollower};
+use super::{Indexes, Settings};
+use crate::knowledge::query::{
+    AnswerCache, Progress, QueryEnv, QueryEvent, QueryParams, ReadIndex, find_context, run_query, tool_text,
+};
+use crate::knowledge::store::{CachedAnswer, KnowledgeStore};
+use crate::knowledge::tokens;
+use crate::knowledge::traits::IndexReader;
+use crate::knowledge::types::{CacheKind, ErrorKind, KnowledgeError};
+use crate::sync::lock;
+use crate::types::knowledge::{KnowledgeEvent, QueryError, QueryMode, QueryResult, QueryStatus};
+
+/// How long the events of a finished query are kept.
+const KEEP_TIME: Duration = Duration::from_secs(300);
+/// Finished queries that are kept.
+const MAX_FINISHED: usize = 64;
+/// Events of one query that are kept: more than the deltas of the longest answers.
+const MAX_EVENTS: usize = 65_536;
+/// Events that wait to be added to the log.
+const EVENT_CAPACITY: usize = 64;
+
+/// Running and finished queries.
+#[derive(Default)]
+pub(super) struct Queries {
+    running: Arc<AtomicUsize>,
+    streamed: Mutex<HashMap<String, StreamedQuery>>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+struct StreamedQuery {
+    workspace: std::path::PathBuf,
+    log: Arc<EventLog>,
+    cancel: CancellationToken,
+    started_at: Instant,
+}
+
+/// Counts a running query.
+struct RunningQuery(Arc<AtomicUsize>);
+
+impl Drop for RunningQuery {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Queries {
+    pub(super) fn cancel_all(&self) {
+        lock(&self.streamed).values().for_each(|query| query.cancel.cancel());
+    }
+
+    pub(super) fn forget_old(&self, now: Instant) {
+        let is_kept =
+            |query: &StreamedQuery| !query.log.is_ended() || now.duration_since(query.started_at) < KEEP_TIME;
+        lock(&self.streamed).retain(|_, query| is_kept(query));
+        while lock(&self.tasks).try_join_next().is_some() {}
+    }
+
+    fn begin(&self, settings: &Settings) -> Result<RunningQuery, KnowledgeError> {
+        let running = RunningQuery(Arc::clone(&self.running));
+        if self.running.fetch_add(1, Ordering::Relaxed) >= settings.max_queries {
+            let text = format!(
+                "could not start the query: {} run already; try again when one has ended",
+                settings.max_queries
+            );
+            return Err(KnowledgeError::new(ErrorKind::Busy, text));
+        }
+        Ok(running)
+    }
+}
+
+impl ReadIndex for KnowledgeStore {
+    fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn IndexReader) -> Result<T, KnowledgeError> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T, KnowledgeError>> {
+        Self::read(self, work).boxed()
+    }
+}
+
+/// Keeps answers in the index file.
+struct StoredCache {
+    store: KnowledgeStore,
+    now_ms: i64,
+}
+
+impl AnswerCache for StoredCache {
+    fn put(&self, kind: CacheKind, key: String, value: String) -> BoxFuture<'_, Result<(), KnowledgeError>> {
+        let now_ms = self.now_ms;
+        let answer = CachedAnswer { kind, key, value, chunk: None };
+        self.store.write(move |writer| writer.put_answers(&[answer], now_ms)).boxed()
+    }
+}
+
+impl Indexes {
+    /// Runs a query and waits for its result. Dropping the future cancels it.
+    ///
+    /// # Errors
+    /// The workspace has no index, or too many queries run.
+    pub async fn query(
+        &self,
+        workspace: &Path,
+        params: QueryParams,
+        progress: &Progress,
+        cancel: CancellationToken,
+    ) -> Result<QueryResult, KnowledgeError> {
+        let settings = self.settings()?;
+        let _running = self.0.queries.begin(&settings)?;
+        if params.mode == QueryMode::Bypass {
+            // Nothing is opened for it.
+            let env = QueryEnv::lexical(Arc::new(tokens::count));
+            return Ok(run_query(&env, &NoIndex, params, progress, cancel).await);
+        }
+        let store = self.store(workspace).await?;
+        let services = self.services()?;
+        let mut warning = None;
+        let embedder = match self.embedder().await {
+            Ok(embedder) => embedder,
+            Err(error) => {
+                warning = Some(format!("the embedder failed, full-text search is used: {error}"));
+                None
+            }
+        };
+        let env = QueryEnv {
+            model: services.model(workspace),
+            embedder,
+            reranker: settings.reranker(),
+            cache: Some(Arc::new(StoredCache { store: store.clone(), now_ms: services.clock().now().0 })),
+            weights: settings.weights,
+            count: Arc::new(tokens::count),
+        };
+        let mut result = run_query(&env, &store, params, progress, cancel).await;
+        result.raw_data.metadata.warnings.extend(warning);
+        Ok(result)
+    }
+
+    /// Starts a query whose events go to subscriptions. Returns its id.
+    ///
+    /// # Errors
+    /// The workspace has no index.
+    pub async fn start_query(&self, workspace: &Path, params: QueryParams) -> Result<String, KnowledgeError> {
+        // A missing index is an error of the call, not of the stream.
+        if params.mode != QueryMode::Bypass {
+            self.store(workspace).await?;
+        }
+        let id = self.services()?.new_id("query");
+        let (log, cancel) = (EventLog::new(MAX_EVENTS), CancellationToken::new());
+        {
+            let mut streamed = lock(&self.0.queries.streamed);
+            if streamed.len() >= MAX_FINISHED {
+                let oldest = streamed.iter().filter(|(_, query)| query.log.is_ended());
+                let oldest = oldest.min_by_key(|(_, query)| query.started_at).map(|(id, _)| id.clone());
+                match oldest {
+                    Some(oldest) => drop(streamed.remove(&oldest)),
+                    None => {
+                        let text =
+                            "could not start the query: too many run already; try again when one has ended";
+                        return Err(KnowledgeError::new(ErrorKind::Busy, text));
+                    }
+                }
+            }
+            let query = StreamedQuery {
+                workspace: workspace.to_owned(),
+                log: Arc::clone(&log),
+                cancel: cancel.clone(),
+                started_at: Instant::now(),
+            };
+            streamed.insert(id.clone(), query);
+        }
+        let (indexes, workspace) = (self.clone(), workspace.to_owned());
+        let run = async move {
+            let (sender, mut events) = mpsc::channel(EVENT_CAPACITY);
+            let copy = async {
+                while let Some(event) = events.recv().await {
+                    log.push(&match event {
+                        QueryEvent::Stage(stage) => stage.into(),
+                        QueryEvent::RawData(raw_data) => KnowledgeEvent::RawData { raw_data },
+                        QueryEvent::Delta(text) => KnowledgeEvent::Delta { text },
+                    });
+                }
+            };
+            let work = async {
+                let progress = Progress::to(sender);
+                indexes.query(&workspace, params, &progress, cancel.clone()).await
+            };
+            let (result, ()) = tokio::join!(work, copy);
+            log.push(&terminal_event(result));
+        };
+        lock(&self.0.queries.tasks).spawn(run);
+        Ok(id)
+    }
+
+    /// Follows a streamed query.
+    ///
+    /// # Errors
+    /// There is no such query.
+    pub fn follow_query(&self, workspace: &Path, id: &str) -> Result<LogFollower, KnowledgeError> {
+        let streamed = lock(&self.0.queries.streamed);
+        let query = streamed.get(id).filter(|query| query.workspace == workspace);
+        query.map(|query| query.log.follow()).ok_or_else(|| no_query(id))
+    }
+
+    /// Cancels a streamed query. Returns whether it ran.
+    ///
+    /// # Errors
+    /// There is no such query.
+    pub fn cancel_query(&self, workspace: &Path, id: &str) -> Result<bool, KnowledgeError> {
+        let streamed = lock(&self.0.queries.streamed);
+        let query =
+            streamed.get(id).filter(|query| query.workspace == workspace).ok_or_else(|| no_query(id))?;
+        query.cancel.cancel();
+        Ok(!query.log.is_ended())
+    }
+
+    /// Searches for a tool, without any model: fenced text, or `None` if nothing was found. `is_allowed` says which paths
+    /// the session may read.
+    ///
+    /// # Errors
+    /// The workspace has no index, or it could not be read.
+    pub async fn search_for_tool(
+        &self,
+        workspace: &Path,
+        params: QueryParams,
+        is_allowed: impl Fn(&str) -> bool + Send + 'static,
+    ) -> Result<Option<String>, KnowledgeError> {
+        let store = self.store(workspace).await?;
+        let read = move |reader: &dyn IndexReader| {
+            let (_, mut selection) = find_context(reader, &params, &tokens::count)?;
+            selection.chunks.retain(|chunk| chunk.path.as_deref().is_none_or(&is_allowed));
+            Ok(tool_text(&selection, params.max_total_tokens, &tokens::count))
+        };
+        KnowledgeStore::read(&store, read).await
+    }
+}
+
+fn terminal_event(result: Result<QueryResult, KnowledgeError>) -> KnowledgeEvent {
+    match result {
+        Ok(result) => match (&result.status, &result.error) {
+            (QueryStatus::Failed, Some(error)) if error.kind == ErrorKind::Cancelled.as_str() => {
+                KnowledgeEvent::Cancelled {}
+            }
+            (QueryStatus::Failed, Some(error)) => {
+                KnowledgeEvent::Failed { error: error.clone(), result: Some(Box::new(result)) }
+            }
+            _ => KnowledgeEvent::Done { result: Some(Box::new(result)), summary: None },
+        },
+        Err(error) => KnowledgeEvent::Failed {
+            error: QueryError { kind: error.kind.as_str().into(), message: error.message },
+            result: None,
+        },
+    }
+}
+
+fn no_query(id: &str) -> KnowledgeError {
+    let text = format!("could not find the query {id}: it never existed, or it ended long ago; ask again");
+    KnowledgeError::new(ErrorKind::NotFound, text)
+}
+
+/// For queries that read nothing.
+struct NoIndex;
+
+impl ReadIndex for NoIndex {
+    fn read<T: Send + 'static>(
+        &self,
+        _: impl FnOnce(&dyn IndexReader) -> Result<T, KnowledgeError> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T, KnowledgeError>> {
+        let text = "could not read the index: there is none; make one first";
+        async move { Err(KnowledgeError::new(ErrorKind::Storage, text)) }.boxed()
+    }
+}

@@ -1,0 +1,139 @@
+//! What clients read: documents, the graph, the state.
+
+use std::path::Path;
+
+use super::Indexes;
+use super::jobs::JobView;
+use crate::knowledge::export::{SubGraph, around};
+use crate::knowledge::store::DocumentFilter;
+use crate::knowledge::traits::IndexReader as _;
+use crate::knowledge::types::{
+    CacheKind, Chunk, DocId, Document, DocumentStatus, ErrorKind, IndexCounts, KnowledgeError, Level,
+};
+use crate::types::knowledge::IndexState;
+
+/// Chunks of a document that a reply shows.
+const MAX_SHOWN_CHUNKS: usize = 500;
+/// Entities that a graph without a start begins with.
+const GRAPH_STARTS: u32 = 20;
+
+/// State and size of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexStatus {
+    /// The state.
+    pub state: IndexState,
+    /// Level of the newest job.
+    pub level: Option<Level>,
+    /// Number of rows.
+    pub counts: IndexCounts,
+    /// Rises with each change.
+    pub generation: u64,
+    /// The newest job since the daemon started.
+    pub job: Option<JobView>,
+}
+
+impl Indexes {
+    /// State and size of an index; a workspace without one is no error.
+    ///
+    /// # Errors
+    /// The index could not be read.
+    pub async fn status(&self, workspace: &Path) -> Result<IndexStatus, KnowledgeError> {
+        let job = self.newest_job(workspace);
+        if !self.has_index(workspace) {
+            let (state, counts) = (IndexState::None, IndexCounts::default());
+            return Ok(IndexStatus { state, level: None, counts, generation: 0, job });
+        }
+        let store = self.store(workspace).await?;
+        let (counts, generation, level, stored) = store
+            .read_rows(|reader| {
+                Ok((reader.counts()?, reader.generation()?, reader.level()?, reader.newest_job()?))
+            })
+            .await?;
+        // A job may have begun meanwhile: opening a damaged index starts one.
+        let job = self.newest_job(workspace);
+        let last =
+            job.as_ref().map(|job| job.state).or(stored.as_ref().map(|job| match job.state.as_str() {
+                "failed" => "failed",
+                _ => "done",
+            }));
+        let state = match last {
+            Some("running") => IndexState::Indexing,
+            Some("failed") => IndexState::Failed,
+            _ => IndexState::Ready,
+        };
+        Ok(IndexStatus { state, level, counts, generation, job })
+    }
+
+    /// A page of documents in the order of their ids.
+    ///
+    /// # Errors
+    /// The index could not be read.
+    pub async fn documents(
+        &self,
+        workspace: &Path,
+        status: Option<DocumentStatus>,
+        after: Option<String>,
+        limit: u32,
+    ) -> Result<Vec<Document>, KnowledgeError> {
+        let filter = DocumentFilter { status, after: after.map(DocId) };
+        self.store(workspace).await?.read_rows(move |reader| reader.documents(&filter, limit)).await
+    }
+
+    /// A document by its id or path, with its first chunks.
+    ///
+    /// # Errors
+    /// There is no such document, or the index could not be read.
+    pub async fn document(
+        &self,
+        workspace: &Path,
+        id: String,
+    ) -> Result<(Document, Vec<Chunk>), KnowledgeError> {
+        let read = move |reader: &crate::knowledge::store::Reader| {
+            let document = reader.document(&id)?.ok_or_else(|| {
+                let text =
+                    format!("could not find the document {id}: the index has none with this id or path");
+                KnowledgeError::new(ErrorKind::NotFound, format!("{text}; see knowledge.documents.list"))
+            })?;
+            let mut chunks = reader.document_chunks(document.id.as_str())?;
+            chunks.truncate(MAX_SHOWN_CHUNKS);
+            Ok((document, chunks))
+        };
+        self.store(workspace).await?.read_rows(read).await
+    }
+
+    /// A part of the graph around an entity, or around the entities with the most relations.
+    ///
+    /// # Errors
+    /// There is no such entity, or the index could not be read.
+    pub async fn graph(
+        &self,
+        workspace: &Path,
+        name: Option<String>,
+        depth: u32,
+        max_nodes: usize,
+    ) -> Result<SubGraph, KnowledgeError> {
+        let read = move |reader: &crate::knowledge::store::Reader| {
+            let start = match &name {
+                Some(name) => reader.entities(std::slice::from_ref(name))?,
+                None => reader.greatest_entities(GRAPH_STARTS)?,
+            };
+            if let (Some(name), true) = (&name, start.is_empty()) {
+                let text = format!("could not find the entity {name}: the index has none with this name");
+                return Err(KnowledgeError::new(
+                    ErrorKind::NotFound,
+                    format!("{text}; query it for the exact name"),
+                ));
+            }
+            around(reader, start, depth, max_nodes)
+        };
+        self.store(workspace).await?.read_rows(read).await
+    }
+
+    /// Forgets answers of models. Returns their number.
+    ///
+    /// # Errors
+    /// The index could not be written.
+    pub async fn clear_cache(&self, workspace: &Path, kinds: Vec<CacheKind>) -> Result<u64, KnowledgeError> {
+        self.store(workspace).await?.write(move |writer| writer.clear_cache(&kinds)).await
+    }
+}

@@ -1,0 +1,145 @@
+//! Between the wire and the index.
+
+use crate::api::params::{
+    CacheKindParam, ChunkView, DocumentView, GraphEdge, GraphNode, IndexBudget, IndexEstimate, IndexJobView,
+};
+use crate::api::{Code, Fault};
+use crate::knowledge::index::{Budget, Estimate};
+use crate::knowledge::registry::JobView;
+use crate::knowledge::{
+    CacheKind, Chunk, Document, DocumentSource, Entity, ErrorKind, KnowledgeError, Level, Relation,
+};
+use crate::rpc::convert::wrong;
+use crate::types::config_values::micros;
+use crate::types::knowledge::IndexLevel;
+
+/// The fault that a client receives. There is no wildcard arm: a new kind must get a code.
+pub(super) fn fault(error: KnowledgeError) -> Fault {
+    let code = match error.kind {
+        ErrorKind::Invalid => Code::InvalidParams,
+        ErrorKind::NotFound => Code::NotFound,
+        ErrorKind::Exists => Code::Conflict,
+        ErrorKind::Busy => Code::Busy,
+        ErrorKind::BudgetRequired | ErrorKind::BudgetExceeded => Code::Budget,
+        ErrorKind::Cancelled => Code::Cancelled,
+        ErrorKind::Storage
+        | ErrorKind::Damaged
+        | ErrorKind::Model
+        | ErrorKind::Embedder
+        | ErrorKind::Files => Code::Internal,
+    };
+    Fault::new(code, error.message).with("reason", error.kind.as_str())
+}
+
+pub(super) const fn level(level: IndexLevel) -> Level {
+    match level {
+        IndexLevel::Lexical => Level::Lexical,
+        IndexLevel::Structure => Level::Structure,
+        IndexLevel::Semantic => Level::Semantic,
+    }
+}
+
+pub(super) const fn index_level(level: Level) -> IndexLevel {
+    match level {
+        Level::Lexical => IndexLevel::Lexical,
+        Level::Structure => IndexLevel::Structure,
+        Level::Semantic => IndexLevel::Semantic,
+    }
+}
+
+pub(super) fn budget(given: Option<IndexBudget>) -> Result<Budget, Fault> {
+    let budget = match given {
+        None => return Ok(Budget::default()),
+        Some(IndexBudget::Tokens(tokens)) => Budget { tokens: Some(tokens), usd_micros: None },
+        Some(IndexBudget::Limits { tokens, usd }) => {
+            if usd.is_some_and(|usd| !usd.is_finite() || usd < 0.0) {
+                return Err(wrong("budget.usd", "expected an amount of money"));
+            }
+            Budget { tokens, usd_micros: usd.map(micros) }
+        }
+    };
+    if budget.is_set() { Ok(budget) } else { Err(wrong("budget", "name tokens or usd")) }
+}
+
+pub(super) fn estimate(estimate: &Estimate) -> IndexEstimate {
+    IndexEstimate {
+        files: estimate.files,
+        unchanged: estimate.unchanged,
+        removed: estimate.removed,
+        bytes: estimate.bytes,
+        chunks: estimate.chunks,
+        model_calls: estimate.model_calls,
+        input_tokens: estimate.input_tokens,
+        output_tokens: estimate.output_tokens,
+        tokens: estimate.input_tokens + estimate.output_tokens,
+        // Without a model it costs nothing.
+        cost_usd_micros: if estimate.model_calls == 0 { Some(0) } else { estimate.cost_usd_micros },
+    }
+}
+
+pub(super) fn job(job: JobView) -> IndexJobView {
+    IndexJobView {
+        job_id: job.id,
+        state: job.state.to_owned(),
+        progress: job.progress,
+        summary: job.summary,
+        error: job.error,
+    }
+}
+
+pub(super) fn document(document: Document) -> DocumentView {
+    DocumentView {
+        id: document.id.0,
+        path: document.path,
+        status: document.status.as_str().to_owned(),
+        level: document.level.as_str().to_owned(),
+        source: match document.source {
+            DocumentSource::File => "file".to_owned(),
+            DocumentSource::Inserted => "inserted".to_owned(),
+        },
+        error: document.error,
+        language: document.language,
+        bytes: document.bytes,
+        chunks: document.chunks,
+        updated_at_ms: document.updated_at_ms,
+    }
+}
+
+pub(super) fn chunk(chunk: Chunk) -> ChunkView {
+    ChunkView {
+        chunk_id: chunk.id.0,
+        start_line: chunk.start_line,
+        end_line: chunk.end_line,
+        symbol: chunk.symbol,
+        tokens: chunk.tokens,
+        content: chunk.text,
+    }
+}
+
+pub(super) fn node(entity: Entity) -> GraphNode {
+    GraphNode {
+        name: entity.name,
+        entity_type: entity.entity_type,
+        description: entity.description,
+        degree: entity.degree,
+    }
+}
+
+pub(super) fn edge(relation: Relation) -> GraphEdge {
+    GraphEdge {
+        source: relation.source,
+        target: relation.target,
+        keywords: relation.keywords,
+        description: relation.description,
+        weight: relation.weight,
+    }
+}
+
+pub(super) const fn cache_kind(kind: CacheKindParam) -> CacheKind {
+    match kind {
+        CacheKindParam::Extract => CacheKind::Extract,
+        CacheKindParam::Summary => CacheKind::Summary,
+        CacheKindParam::Keywords => CacheKind::Keywords,
+        CacheKindParam::Query => CacheKind::Query,
+    }
+}

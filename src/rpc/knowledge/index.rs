@@ -1,0 +1,116 @@
+//! `knowledge.index`, `knowledge.insert`, `knowledge.cancel`, `knowledge.subscribe`
+
+use std::sync::Arc;
+
+use super::{convert, workspace};
+use crate::api::params::{
+    InsertedView, KnowledgeCancelReply, KnowledgeIndexParams, KnowledgeIndexReply, KnowledgeInsertParams,
+    KnowledgeInsertReply, KnowledgeWorkParams,
+};
+use crate::api::{Code, Fault, KNOWLEDGE_EVENT};
+use crate::knowledge::index::InsertDocument;
+use crate::knowledge::registry::LogFollower;
+use crate::rpc::context::RpcContext;
+use crate::rpc::convert::{keyed, wrong};
+use crate::rpc::params::Caller;
+use crate::transport::{Overloaded, SubscriptionSink};
+
+/// Paths of one job at most.
+const MAX_PATHS: usize = 1_000;
+
+pub(in crate::rpc) async fn index(
+    ctx: Arc<RpcContext>,
+    _: Caller,
+    mut p: KnowledgeIndexParams,
+) -> Result<KnowledgeIndexReply, Fault> {
+    let keyed = keyed(p.idempotency_key.take(), &p);
+    let folder = workspace(&ctx, &p.workspace).await?;
+    let budget = convert::budget(p.budget)?;
+    let paths = p.paths.unwrap_or_default();
+    if paths.len() > MAX_PATHS {
+        return Err(wrong("paths", &format!("expected at most {MAX_PATHS}")));
+    }
+    let leads_out = |path: &String| path.starts_with('/') || path.split('/').any(|part| part == "..");
+    if let Some(index) = paths.iter().position(leads_out) {
+        return Err(wrong(&format!("paths[{index}]"), "expected a path below the workspace, relative to it"));
+    }
+    let start = async {
+        let level = p.level.map(convert::level);
+        let started =
+            ctx.indexes.index(&folder, paths, level, budget, p.dry_run).await.map_err(convert::fault)?;
+        Ok(KnowledgeIndexReply { job_id: started.id, estimate: convert::estimate(&started.estimate) })
+    };
+    ctx.registry.once("knowledge.index", None, keyed, start).await
+}
+
+pub(in crate::rpc) async fn insert(
+    ctx: Arc<RpcContext>,
+    _: Caller,
+    mut p: KnowledgeInsertParams,
+) -> Result<KnowledgeInsertReply, Fault> {
+    let keyed = keyed(p.idempotency_key.take(), &p);
+    let folder = workspace(&ctx, &p.workspace).await?;
+    let given = p.documents.into_iter();
+    let documents = given.map(|it| InsertDocument { id: it.id, path: it.path, text: it.text }).collect();
+    let insert = async {
+        let outcomes = ctx.indexes.insert(&folder, documents).await.map_err(convert::fault)?;
+        let views = outcomes.into_iter().map(|it| InsertedView { id: it.id.0, unchanged: it.unchanged });
+        Ok(KnowledgeInsertReply { documents: views.collect() })
+    };
+    ctx.registry.once("knowledge.insert", None, keyed, insert).await
+}
+
+/// A job or a query.
+enum Work {
+    Job(String),
+    Query(String),
+}
+
+fn work(p: KnowledgeWorkParams) -> Result<Work, Fault> {
+    match (p.job_id, p.query_id) {
+        (Some(id), None) => Ok(Work::Job(id)),
+        (None, Some(id)) => Ok(Work::Query(id)),
+        _ => Err(wrong("job_id", "name exactly one of job_id and query_id")),
+    }
+}
+
+pub(in crate::rpc) async fn cancel(
+    ctx: Arc<RpcContext>,
+    _: Caller,
+    p: KnowledgeWorkParams,
+) -> Result<KnowledgeCancelReply, Fault> {
+    let folder = workspace(&ctx, &p.workspace).await?;
+    let cancelled = match work(p)? {
+        Work::Job(id) => ctx.indexes.cancel_job(&folder, &id),
+        Work::Query(id) => ctx.indexes.cancel_query(&folder, &id),
+    };
+    Ok(KnowledgeCancelReply { cancelled: cancelled.map_err(convert::fault)? })
+}
+
+pub(in crate::rpc) async fn subscribe(
+    ctx: Arc<RpcContext>,
+    caller: Caller,
+    p: KnowledgeWorkParams,
+) -> Result<String, Fault> {
+    let folder = workspace(&ctx, &p.workspace).await?;
+    let follower = match work(p)? {
+        Work::Job(id) => ctx.indexes.follow_job(&folder, &id),
+        Work::Query(id) => ctx.indexes.follow_query(&folder, &id),
+    };
+    let follower = follower.map_err(convert::fault)?;
+    caller.connection.subscribe(move |sink| pump(follower, sink)).map_err(|why| match why {
+        Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
+        why => Fault::new(Code::Overloaded, why.to_string()),
+    })
+}
+
+/// Reads further events only when the client has received the earlier ones.
+async fn pump(mut follower: LogFollower, sink: SubscriptionSink) {
+    while let Some(events) = follower.next().await {
+        let bytes = events.iter().map(|event| event.len()).sum();
+        let Ok(room) = sink.room(bytes).await else { return };
+        if room.publish(KNOWLEDGE_EVENT, events).is_err() {
+            return;
+        }
+    }
+}

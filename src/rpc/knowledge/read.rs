@@ -1,0 +1,115 @@
+//! `knowledge.status`, `knowledge.documents.list`, `knowledge.documents.get`, `knowledge.graph`
+
+use std::sync::Arc;
+
+use super::{convert, workspace};
+use crate::api::Fault;
+use crate::api::params::{
+    GraphFormatParam, KnowledgeDocumentParams, KnowledgeDocumentReply, KnowledgeDocumentsParams,
+    KnowledgeDocumentsReply, KnowledgeGraphParams, KnowledgeGraphReply, KnowledgeStatusParams,
+    KnowledgeStatusReply,
+};
+use crate::knowledge::DocumentStatus;
+use crate::knowledge::export::{SubGraph, dot, graphml, html_page, mermaid};
+use crate::rpc::context::RpcContext;
+use crate::rpc::convert::{limit, wrong};
+use crate::rpc::params::Caller;
+
+/// Steps of a graph.
+const MAX_DEPTH: u32 = 8;
+const DEFAULT_DEPTH: u32 = 2;
+/// Entities of a graph.
+const MAX_NODES: u32 = 1_000;
+const DEFAULT_NODES: u32 = 200;
+
+pub(in crate::rpc) async fn status(
+    ctx: Arc<RpcContext>,
+    _: Caller,
+    p: KnowledgeStatusParams,
+) -> Result<KnowledgeStatusReply, Fault> {
+    let folder = workspace(&ctx, &p.workspace).await?;
+    let status = ctx.indexes.status(&folder).await.map_err(convert::fault)?;
+    Ok(KnowledgeStatusReply {
+        state: status.state,
+        level: status.level.map(convert::index_level),
+        documents: status.counts.documents,
+        failed_documents: status.counts.failed_documents,
+        chunks: status.counts.chunks,
+        entities: status.counts.entities,
+        relations: status.counts.relations,
+        generation: status.generation,
+        job: status.job.map(convert::job),
+    })
+}
+
+pub(in crate::rpc) async fn documents(
+    ctx: Arc<RpcContext>,
+    _: Caller,
+    p: KnowledgeDocumentsParams,
+) -> Result<KnowledgeDocumentsReply, Fault> {
+    let folder = workspace(&ctx, &p.workspace).await?;
+    let status = match p.status {
+        None => None,
+        Some(name) => Some(DocumentStatus::from_name(&name).ok_or_else(|| {
+            let names: Vec<&str> = DocumentStatus::ALL.iter().map(|status| status.as_str()).collect();
+            wrong("status", &format!("expected one of {}", names.join(", ")))
+        })?),
+    };
+    let limit = limit(p.limit, 100, 500);
+    let mut documents =
+        ctx.indexes.documents(&folder, status, p.cursor, limit + 1).await.map_err(convert::fault)?;
+    let has_more = documents.len() > limit as usize;
+    documents.truncate(limit as usize);
+    let next_cursor = documents.last().filter(|_| has_more).map(|document| document.id.0.clone());
+    let documents = documents.into_iter().map(convert::document).collect();
+    Ok(KnowledgeDocumentsReply { documents, next_cursor })
+}
+
+pub(in crate::rpc) async fn get_document(
+    ctx: Arc<RpcContext>,
+    _: Caller,
+    p: KnowledgeDocumentParams,
+) -> Result<KnowledgeDocumentReply, Fault> {
+    let folder = workspace(&ctx, &p.workspace).await?;
+    let (document, chunks) = ctx.indexes.document(&folder, p.id).await.map_err(convert::fault)?;
+    let chunks = chunks.into_iter().map(convert::chunk).collect();
+    Ok(KnowledgeDocumentReply { document: convert::document(document), chunks })
+}
+
+pub(in crate::rpc) async fn graph(
+    ctx: Arc<RpcContext>,
+    _: Caller,
+    p: KnowledgeGraphParams,
+) -> Result<KnowledgeGraphReply, Fault> {
+    let folder = workspace(&ctx, &p.workspace).await?;
+    let in_range = |name: &str, given: Option<u32>, default: u32, most: u32| match given {
+        None => Ok(default),
+        Some(given) if (1..=most).contains(&given) => Ok(given),
+        Some(_) => Err(wrong(name, &format!("expected 1 to {most}"))),
+    };
+    let depth = in_range("depth", p.depth, DEFAULT_DEPTH, MAX_DEPTH)?;
+    let max_nodes = in_range("max_nodes", p.max_nodes, DEFAULT_NODES, MAX_NODES)?;
+    let graph =
+        ctx.indexes.graph(&folder, p.name, depth, max_nodes as usize).await.map_err(convert::fault)?;
+    let text = |write: fn(&SubGraph) -> String| Some(write(&graph));
+    let data = match p.format {
+        GraphFormatParam::Json => None,
+        GraphFormatParam::Mermaid => text(mermaid),
+        GraphFormatParam::Dot => text(dot),
+        GraphFormatParam::Graphml => text(graphml),
+        GraphFormatParam::Html => text(html_page),
+    };
+    if data.is_some() {
+        return Ok(KnowledgeGraphReply {
+            data,
+            truncated: graph.truncated,
+            ..KnowledgeGraphReply::default()
+        });
+    }
+    Ok(KnowledgeGraphReply {
+        nodes: graph.nodes.into_iter().map(convert::node).collect(),
+        edges: graph.edges.into_iter().map(convert::edge).collect(),
+        truncated: graph.truncated,
+        data: None,
+    })
+}

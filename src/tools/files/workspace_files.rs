@@ -1,0 +1,102 @@
+//! The files of a workspace for its index: found like Grep finds them, opened below the pinned folder.
+
+use std::io::Read as _;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ignore::WalkBuilder;
+
+use crate::knowledge::{ErrorKind, FileEntry, FileRefusal, FileSource, FileVisit, KnowledgeError};
+use crate::tools::error::ToolError;
+use crate::tools::files::walk;
+use crate::tools::fs::jail::Jail;
+use crate::tools::fs::pinned::{PinnedPath, open_regular};
+use crate::tools::sensitivity::{Access, SecretNames, SensitivePaths};
+
+/// The files of one workspace. Sensitive files, links and everything outside are left out.
+pub struct WorkspaceFiles {
+    root: PathBuf,
+    places: Arc<SensitivePaths>,
+}
+
+impl WorkspaceFiles {
+    pub(in crate::tools) const fn new(root: PathBuf, places: Arc<SensitivePaths>) -> Self {
+        Self { root, places }
+    }
+
+    /// The workspace, pinned for one walk or read.
+    fn folder(&self) -> Result<PinnedPath, ToolError> {
+        let jail = Jail::hold(std::slice::from_ref(&self.root), Arc::clone(&self.places));
+        jail.decide_resolved(self.root.clone(), Access::Read, &|_| false)
+    }
+}
+
+impl FileSource for WorkspaceFiles {
+    fn walk(&self, paths: &[String], visit: &mut FileVisit<'_>) -> Result<(), KnowledgeError> {
+        let failed = |error: &ToolError| {
+            let text = format!("could not list {}: {}; check the folder", self.root.display(), error.text);
+            KnowledgeError::new(ErrorKind::Files, text)
+        };
+        let folder = self.folder().map_err(|error| failed(&error))?;
+        let handle = folder.folder_handle().map_err(|error| failed(&error))?;
+        let mut secrets = SecretNames::new(&self.places);
+        let starts: Vec<PathBuf> = match paths {
+            [] => vec![self.root.clone()],
+            paths => paths.iter().map(|path| self.root.join(path)).collect(),
+        };
+        for start in starts {
+            let mut builder = WalkBuilder::new(&start);
+            builder.require_git(false).follow_links(false).sort_by_file_name(std::ffi::OsStr::cmp);
+            for entry in builder.build().flatten().filter(walk::is_file) {
+                let path = entry.path();
+                let Ok(below) = path.strip_prefix(&self.root) else { continue };
+                let Some(name) = below.to_str().filter(|name| !name.is_empty()) else { continue };
+                if secrets.contain(path) {
+                    continue;
+                }
+                // A path whose folder is a link would lead elsewhere: the file is opened below the pinned folder.
+                let Ok(Some((_, meta))) = open_regular(handle.as_fd(), below, path) else { continue };
+                // A file with another name outside could be any file of the user.
+                if meta.nlink() > 1 {
+                    continue;
+                }
+                let modified_ns =
+                    meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
+                let entry = FileEntry { path: name.to_owned(), bytes: meta.len(), modified_ns };
+                if visit(entry).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, path: &str, max_bytes: u64) -> Result<Vec<u8>, FileRefusal> {
+        let below = Path::new(path);
+        let full = self.root.join(below);
+        let unreadable = |error: &ToolError| FileRefusal::Unreadable(error.text.clone());
+        let folder = self.folder().map_err(|error| unreadable(&error))?;
+        if SecretNames::new(&self.places).contain(&full) {
+            return Err(FileRefusal::Secret);
+        }
+        let handle = folder.folder_handle().map_err(|error| unreadable(&error))?;
+        let (file, meta) = match open_regular(handle.as_fd(), below, &full) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return Err(FileRefusal::Gone),
+            Err(_) if full.is_symlink() => return Err(FileRefusal::Outside),
+            Err(error) => return Err(unreadable(&error)),
+        };
+        if meta.nlink() > 1 {
+            return Err(FileRefusal::Outside);
+        }
+        if meta.len() > max_bytes {
+            return Err(FileRefusal::TooLarge);
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
+        let read = file.take(max_bytes + 1).read_to_end(&mut bytes);
+        read.map_err(|error| FileRefusal::Unreadable(error.to_string()))?;
+        if bytes.len() as u64 > max_bytes { Err(FileRefusal::TooLarge) } else { Ok(bytes) }
+    }
+}

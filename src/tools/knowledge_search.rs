@@ -1,0 +1,111 @@
+//! KnowledgeSearch: parts of files from the index of the workspace, without any model call.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::knowledge::query::{QueryParams, tool_params};
+use crate::knowledge::registry::Indexes;
+use crate::knowledge::{ErrorKind, KnowledgeError};
+use crate::tools::call::internal;
+use crate::tools::context::ToolContext;
+use crate::tools::error::{ToolError, cancelled};
+use crate::types::knowledge::QueryMode;
+use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
+
+/// The name of the tool.
+pub const NAME: &str = "KnowledgeSearch";
+
+pub(super) const DESCRIPTION: &str = "Searches the index of this workspace and returns the most relevant parts of files \
+    with path:lines, without reading files one by one. Use it first for questions about where or how something is done. \
+    Name identifiers, files and terms that you expect in `keywords`: they are searched as they are and in parts. Use Grep \
+    for exact text and Read for more of a file. The index may be older than the files.";
+
+/// Tokens of a result.
+const DEFAULT_TOKENS: usize = 6_000;
+const MAX_TOKENS: usize = 20_000;
+const MIN_TOKENS: usize = 200;
+/// Entities and chunks of a result.
+const MAX_TOP_K: usize = 50;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(in crate::tools) struct Input {
+    /// The question or topic.
+    query: String,
+    /// Names, files and terms that the answer probably contains.
+    #[serde(default)]
+    keywords: Vec<String>,
+    /// mix (default): graph and text; local: symbols and their code; global: symbols and relations; hybrid; naive: text.
+    #[serde(default)]
+    #[schemars(with = "String")]
+    mode: Option<String>,
+    /// Parts of files to find, 10 by default.
+    #[serde(default)]
+    #[schemars(with = "u32")]
+    top_k: Option<usize>,
+    /// Tokens of the result, 6000 by default.
+    #[serde(default)]
+    #[schemars(with = "u32")]
+    max_tokens: Option<usize>,
+}
+
+impl Input {
+    fn params(&self) -> Result<QueryParams, ToolError> {
+        let mode = match self.mode.as_deref() {
+            None | Some("") => QueryMode::Mix,
+            Some(name) => name.parse().map_err(|why| invalid("mode", why))?,
+        };
+        let tokens = self.max_tokens.unwrap_or(DEFAULT_TOKENS).clamp(MIN_TOKENS, MAX_TOKENS);
+        let top_k = self.top_k.map(|top_k| top_k.clamp(1, MAX_TOP_K));
+        let keywords = self.keywords.iter().filter(|word| !word.trim().is_empty()).cloned().collect();
+        let params = tool_params(self.query.clone(), mode, keywords, top_k, tokens);
+        params.check().map_err(|bad| invalid(&bad.path, bad.why))?;
+        Ok(params)
+    }
+}
+
+fn invalid(field: &str, why: String) -> ToolError {
+    ToolError::new("invalid_input", format!("the arguments of {NAME} are wrong at `{field}`: {why}"))
+}
+
+pub(super) fn prepare(input: &Input) -> Result<PreparedCall, ToolError> {
+    input.params()?;
+    let shown: String = input.query.chars().take(80).collect();
+    Ok(PreparedCall {
+        subject: Subject::Session { tool: NAME.into() },
+        summary: format!("Search the index for {shown}"),
+        diff: None,
+        read_only: true,
+        change: None,
+        sandbox: None,
+    })
+}
+
+pub(super) async fn run(
+    context: &ToolContext,
+    input: &Input,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, ToolError> {
+    let indexes: &Indexes = context.settings.knowledge.as_ref().ok_or_else(internal)?;
+    let params = input.params()?;
+    let workspace = context.session_context.workspace.clone();
+    // What a rule keeps from Read is kept from this tool too.
+    let (unreadable, root) = (context.session_context.unreadable.clone(), workspace.clone());
+    let is_allowed = move |path: &str| !unreadable.covers("Read", &root.join(path));
+    let search = indexes.search_for_tool(&workspace, params, is_allowed);
+    let found = tokio::select! {
+        found = search => found.map_err(failed)?,
+        () = stop.cancelled() => return Ok(cancelled()),
+    };
+    let text =
+        found.unwrap_or_else(|| "The index has nothing about this. Try other keywords, or Grep.".to_owned());
+    Ok(ToolOutcome::completed(text))
+}
+
+fn failed(error: KnowledgeError) -> ToolError {
+    let code = match error.kind {
+        ErrorKind::NotFound => "no_index",
+        _ => "index_failed",
+    };
+    ToolError::new(code, format!("{}; use Grep and Read instead", error.message))
+}
