@@ -89,7 +89,8 @@ impl Simulator {
                     // Rarely, so that the rarest results stay within reach of the scripts.
                     match (size, chance.wait_ms % 8) {
                         (3, 0..2) => {
-                            _ = self.feed(Input::ToolAsks { call_id, questions: vec![given::user_question()] })?;
+                            _ = self
+                                .feed(Input::ToolAsks { call_id, questions: vec![given::user_question()] })?;
                         }
                         (3, 2) => _ = self.feed(Input::ToolStoppedAsking { call_id })?,
                         _ => {}

@@ -149,11 +149,11 @@ impl App {
                 _ => {}
             },
             Some(Overlay::Search(typed, skip)) => match key.code {
-                KeyCode::Char('r') if is_control => {
-                    if self.editor.search(typed, *skip + 1).is_some() {
-                        *skip += 1;
-                    }
+                KeyCode::Char('r') if is_control && self.editor.search(typed, *skip + 1).is_some() => {
+                    *skip += 1
                 }
+                // There is no older input that matches.
+                KeyCode::Char('r') if is_control => {}
                 KeyCode::Char('c' | 'g') if is_control => self.overlay = None,
                 KeyCode::Esc => self.overlay = None,
                 KeyCode::Backspace => {
