@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use super::fault::Code;
 use super::methods::{METHODS, Method};
 use super::params::ClientRole;
-use super::{PROTOCOL_VERSION, SESSION_EVENT};
+use super::params::DaemonEvent;
+use super::{DAEMON_EVENT, PERMISSION_EVENT, PROTOCOL_VERSION, SESSION_EVENT};
 use crate::types::event::Envelope;
 
 fn generator() -> SchemaGenerator {
@@ -40,15 +41,17 @@ pub fn openrpc() -> Value {
         }));
     }
     let event = generator.subschema_for::<Envelope>().to_value();
+    let daemon_event = generator.subschema_for::<DaemonEvent>().to_value();
     let schemas: Map<String, Value> = generator.take_definitions(true).into_iter().collect();
     json!({
         "openrpc": "1.3.2",
         "info": {"title": "agentd", "version": PROTOCOL_VERSION.to_string()},
         "methods": methods,
-        "x-notifications": [{
-            "name": SESSION_EVENT,
-            "params": {"subscription": {"type": "string"}, "result": event},
-        }],
+        "x-notifications": [
+            {"name": SESSION_EVENT, "params": {"subscription": {"type": "string"}, "result": event}},
+            {"name": PERMISSION_EVENT, "params": {"subscription": {"type": "string"}, "result": event}},
+            {"name": DAEMON_EVENT, "params": {"subscription": {"type": "string"}, "result": daemon_event}},
+        ],
         "components": {"schemas": schemas},
     })
 }

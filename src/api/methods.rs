@@ -112,6 +112,19 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         reply: schema::<p::ConfigReply>,
     },
     Method {
+        name: "daemon.subscribe",
+        summary: "Follow all sessions, also those of sub-agents: created, changed and ended ones come as `daemon.event` \
+                  notifications. Changes of one session that come together are one notification. After a very long pause \
+                  of the reader, deleted sessions may be missing: list them again. End it with session.unsubscribe.",
+        unbuilt: &[],
+        errors: &[Code::Overloaded],
+        mutates: false,
+        waits: false,
+        params: schema::<p::NoParams>,
+        names: field_names::<p::NoParams>,
+        reply: subscription_id,
+    },
+    Method {
         name: "daemon.reload",
         summary: "Read the configuration again. What runs keeps what it began with; a wrong configuration is refused \
                   with its file and line, and the one in force stays.",

@@ -22,6 +22,9 @@ pub const PERMISSION_EVENT: &str = "permission.event";
 /// Method of the notifications of `knowledge.subscribe`.
 pub const KNOWLEDGE_EVENT: &str = "knowledge.event";
 
+/// Method of the notifications of `daemon.subscribe`.
+pub const DAEMON_EVENT: &str = "daemon.event";
+
 /// Exit codes of `agentd`, from sysexits(3) where it has one. Scripts and service managers depend on them, and
 /// so does `agentctl`, which has its own codes (`clients.md`).
 pub mod exit {

@@ -14,12 +14,15 @@ use crate::types::message::ToolCall;
 use crate::types::permission::Mode;
 use crate::types::queue::QueuedTurn;
 use crate::types::sampling::Sampling;
-use crate::types::session::{Requires, SessionSpec, SessionState};
+use crate::types::session::{LastTurn, Requires, SessionSpec, SessionState};
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::todo::Todo;
 use crate::types::tool::{Confinement, PreparedCall, ReadRecord};
 use crate::types::usage::Usage;
+
+/// Maximum characters of a session's activity.
+const MAX_ACTIVITY: usize = 120;
 
 /// A pending request with the prepared call.
 #[derive(Clone, Debug)]
@@ -65,6 +68,12 @@ pub struct Snapshot {
     pub cost_at_least_usd_micros: u64,
     /// Last line of text in the conversation.
     pub last_line: String,
+    /// The end of the newest turn.
+    pub last_turn: Option<LastTurn>,
+    /// The calls that run or wait for an answer.
+    pub activity: Option<String>,
+    /// Tokens of the newest answer and of its request; `None` before an answer.
+    pub context_tokens: Option<u64>,
     /// Time of the newest event; attaching and detaching clients do not count.
     pub updated_at: Timestamp,
 }
@@ -292,6 +301,26 @@ impl Engine {
             .collect()
     }
 
+    /// The first call that waits for an answer, else the first that runs, and the number of the others.
+    fn activity(&self) -> Option<String> {
+        let mut active: Vec<(bool, &Call, &str)> = Vec::new();
+        for call in self.state.calls() {
+            match &call.stage {
+                Stage::Awaiting { prepared, .. } => active.push((true, call, &prepared.summary)),
+                Stage::Running { prepared, .. } => active.push((false, call, &prepared.summary)),
+                Stage::Unknown { .. } | Stage::Asking { .. } => active.push((true, call, "")),
+                Stage::Requested | Stage::Ready { .. } | Stage::Done { .. } => {}
+            }
+        }
+        let (_, call, summary) = active.iter().find(|(waits, ..)| *waits).or(active.first())?;
+        let line = summary.lines().next().unwrap_or_default();
+        let text: String = format!("{} {line}", call.call.tool).trim_end().chars().take(MAX_ACTIVITY).collect();
+        Some(match active.len() {
+            1 => text,
+            count => format!("{text} +{}", count - 1),
+        })
+    }
+
     /// The values that `session.list` shows.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
@@ -309,6 +338,9 @@ impl Engine {
             cost_usd_micros: state.spent.cost_usd_micros,
             cost_at_least_usd_micros: state.spent.cost_at_least_usd_micros,
             last_line: state.last_line.clone(),
+            last_turn: state.last_turn.clone(),
+            activity: self.activity(),
+            context_tokens: Some(state.context_tokens).filter(|tokens| *tokens > 0),
             updated_at: state.updated_at,
         }
     }

@@ -16,6 +16,7 @@ mod context;
 mod convert;
 mod create;
 mod daemon;
+mod daemon_subscribe;
 mod diff;
 mod events;
 mod export;
@@ -61,6 +62,7 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     params::serve(m, "daemon.status", daemon::status)?;
     params::serve(m, "daemon.metrics", metrics::metrics)?;
     params::serve(m, "daemon.config", config::config)?;
+    params::serve(m, "daemon.subscribe", daemon_subscribe::subscribe)?;
     params::serve(m, "daemon.reload", daemon::reload)?;
     params::serve(m, "daemon.backup", backup::backup)?;
     params::serve(m, "daemon.check", backup::check)?;

@@ -49,13 +49,16 @@ pub use registry::mcp::{McpPlace, McpServerFacts, McpTest};
 pub use registry::pending::PendingFollower;
 pub use registry::project::{ProjectConfig, ProjectValue};
 pub use registry::rules::{KnownRule, RuleChange};
+pub use registry::session_changes::{ChangedSession, SessionFollower};
 pub use registry::trust::TrustStatus;
 pub use registry::views::Pending;
 pub use requests::{
     AbortOutcome, Changes, IndexUsage, PermissionAnswer, QuestionAnswer, QuestionReply, QueueChange,
     RewindOutcome, RewindRequest, Submission, SubmittedInput,
 };
-pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
+pub use shared::{
+    Components, ConfiguredRule, Observer, PendingChange, SessionChangeKind, Settings, Shared,
+};
 pub use slash_commands::{CommandList, CommandSource, ListedCommand};
 pub use stream::follow::Follower;
 

@@ -25,7 +25,7 @@ use crate::types::ablation::Ablation;
 use crate::types::event::Envelope;
 use crate::types::ids::{RequestId, SessionId};
 use crate::types::permission::{Mode, RuleKind, RuleScope};
-use crate::types::session::{Requires, SessionState};
+use crate::types::session::{Requires, SessionState, SessionView};
 use crate::types::thinking::Thinking;
 use crate::types::time::Clock;
 use crate::types::usage::Budgets;
@@ -144,6 +144,31 @@ pub struct StatusChange {
     pub requires: Option<Requires>,
 }
 
+/// What happened to a session, for lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionChangeKind {
+    /// It was created.
+    Created,
+    /// A value that lists show has changed.
+    Updated,
+    /// It was killed or deleted.
+    Ended,
+}
+
+/// A session was created, changed, ended or deleted.
+#[derive(Clone, Debug)]
+pub struct SessionChange {
+    /// The session.
+    pub session_id: SessionId,
+    /// What happened.
+    pub kind: SessionChangeKind,
+    /// For a deleted session: what it was.
+    pub deleted: Option<Arc<SessionView>>,
+}
+
+/// Number of changes of sessions that a follower may miss. After that it reads which sessions changed.
+const SESSION_CAPACITY: usize = 4_096;
+
 /// Number of changes that a waiting caller may miss. After that it reads the state from the store.
 const STATUS_CAPACITY: usize = 1_024;
 
@@ -187,6 +212,8 @@ pub struct Shared {
     pending_tx: broadcast::Sender<PendingChange>,
     /// Sends each change of a session's state.
     status_tx: broadcast::Sender<StatusChange>,
+    /// Sends each change of a value that lists of sessions show.
+    session_tx: broadcast::Sender<SessionChange>,
     components: RwLock<Arc<Components>>,
     /// Size of the journal at the last measurement, in bytes.
     journal_bytes: AtomicU64,
@@ -221,6 +248,7 @@ impl Shared {
             observer: None,
             pending_tx,
             status_tx: broadcast::channel(STATUS_CAPACITY).0,
+            session_tx: broadcast::channel(SESSION_CAPACITY).0,
             components: RwLock::new(Arc::new(components)),
             journal_bytes: AtomicU64::new(0),
         }
@@ -288,6 +316,22 @@ impl Shared {
     pub(super) fn notify_status(&self, change: StatusChange) {
         // Sending fails if there is no subscriber.
         let _ = self.status_tx.send(change);
+    }
+
+    /// Subscribes to all later changes of sessions.
+    #[must_use]
+    pub fn subscribe_sessions(&self) -> broadcast::Receiver<SessionChange> {
+        self.session_tx.subscribe()
+    }
+
+    pub(super) fn notify_session(&self, session_id: SessionId, kind: SessionChangeKind) {
+        // Sending fails if there is no subscriber.
+        let _ = self.session_tx.send(SessionChange { session_id, kind, deleted: None });
+    }
+
+    pub(super) fn notify_deleted(&self, view: SessionView) {
+        let (session_id, kind) = (view.session_id, SessionChangeKind::Ended);
+        let _ = self.session_tx.send(SessionChange { session_id, kind, deleted: Some(Arc::new(view)) });
     }
 
     pub(super) fn has_pending_subscribers(&self) -> bool {

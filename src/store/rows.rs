@@ -7,7 +7,7 @@ use crate::types::blob::Blob;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{BlobId, CallId, ItemId, RequestId, Seq, SessionId, TurnId};
 use crate::types::ledger::UsageRecord;
-use crate::types::session::{ItemKind, ItemStatus, Requires, SessionSpec, SessionState};
+use crate::types::session::{ItemKind, ItemStatus, LastTurn, Requires, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
 use crate::types::tool::ProcessRecord;
 use crate::types::usage::Usage;
@@ -116,6 +116,12 @@ pub struct Summary {
     pub cost_at_least_usd_micros: u64,
     /// Last line of the newest message.
     pub last_line: String,
+    /// The end of the newest turn.
+    pub last_turn: Option<LastTurn>,
+    /// The calls that run or wait for an answer.
+    pub activity: Option<String>,
+    /// Tokens of the newest answer and of its request.
+    pub context_tokens: Option<u64>,
 }
 
 /// A stored reply of an idempotent call.

@@ -141,6 +141,9 @@ pub(super) fn summary(title: &str) -> Summary {
         cost_usd_micros: None,
         cost_at_least_usd_micros: 0,
         last_line: "a line".into(),
+        last_turn: None,
+        activity: Some("Bash make".into()),
+        context_tokens: Some(7),
     }
 }
 

@@ -160,6 +160,9 @@ async fn check_everything(count: Seq) {
         cost_usd_micros: None,
         cost_at_least_usd_micros: 0,
         last_line: "said".into(),
+        last_turn: None,
+        activity: Some("Bash make".into()),
+        context_tokens: Some(7),
     });
     whole.idempotency = Some(remembered("k", "r"));
     whole.sync = Sync::Full;

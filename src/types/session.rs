@@ -216,6 +216,15 @@ pub struct SessionView {
     /// Last line of text in the conversation.
     #[serde(default)]
     pub last_line: String,
+    /// How its last turn ended; absent before the first end.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub last_turn: Option<LastTurn>,
+    /// The calls that run or wait for an answer, in one line.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub activity: Option<String>,
+    /// Tokens of the newest answer and of its request: what fills the context window. Absent before an answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub context_tokens: Option<u64>,
     /// Commands that run in the background now.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub background_commands: Vec<BackgroundCommand>,
@@ -286,6 +295,46 @@ pub struct SessionDetails {
     /// The session only plans and hands work to sub-agents.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub coordinator: bool,
+}
+
+/// The end of a session's last turn, for lists. `turn.completed` and `session.wait` have the whole result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LastTurn {
+    /// How it ended.
+    pub subtype: Subtype,
+    /// Code of its first error.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kind: Option<String>,
+    /// Text of its first error, at most 200 characters.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub message: Option<String>,
+    /// Time of its end.
+    pub ended_at_ms: Timestamp,
+    /// Duration from start to end.
+    #[serde(default)]
+    pub duration_ms: u64,
+    /// The part of `duration_ms` that it spent waiting for users.
+    #[serde(default)]
+    pub permission_ms: u64,
+}
+
+/// Maximum characters of [`LastTurn::message`].
+const LAST_TURN_MESSAGE: usize = 200;
+
+impl LastTurn {
+    /// The end of a turn with this result.
+    #[must_use]
+    pub fn of(result: &TurnResult, ended_at_ms: Timestamp) -> Self {
+        let error = result.errors.first();
+        Self {
+            subtype: result.subtype,
+            kind: error.map(|error| error.kind.clone()),
+            message: error.map(|error| error.message.chars().take(LAST_TURN_MESSAGE).collect()),
+            ended_at_ms,
+            duration_ms: result.duration_ms,
+            permission_ms: result.permission_ms,
+        }
+    }
 }
 
 /// A client that follows a session.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::types::session::SessionView;
 use crate::types::time::Timestamp;
 
 /// The permissions of a client.
@@ -195,6 +196,32 @@ pub struct ProjectFileState {
     /// A mistake in the file, with its line. Then only ask and deny rules are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+}
+
+/// What happened to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DaemonEventKind {
+    /// It was created.
+    #[serde(rename = "session.created")]
+    SessionCreated,
+    /// A value that lists show has changed.
+    #[serde(rename = "session.updated")]
+    SessionUpdated,
+    /// It was killed or deleted.
+    #[serde(rename = "session.ended")]
+    SessionEnded,
+}
+
+/// A notification `daemon.event` of `daemon.subscribe`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DaemonEvent {
+    /// What happened.
+    pub kind: DaemonEventKind,
+    /// The session as `session.list` shows it, at the time of the notification.
+    pub session: SessionView,
+    /// Whether the session was deleted with its history.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
 }
 
 /// `daemon.reload`

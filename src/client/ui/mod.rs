@@ -14,6 +14,7 @@ pub(super) mod question;
 pub(super) mod render;
 pub(super) mod request_list;
 pub(super) mod request_timing;
+pub(super) mod session_state;
 pub(super) mod summary;
 pub(super) mod undo;
 pub(super) mod watch;

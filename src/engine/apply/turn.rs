@@ -10,7 +10,7 @@ use crate::types::hook::HookDecision;
 use crate::types::ids::RequestId;
 use crate::types::model::FaultKind;
 use crate::types::question::{Question, QuestionKind};
-use crate::types::session::TurnError;
+use crate::types::session::{LastTurn, TurnError};
 
 impl State {
     /// Events that open or close a turn.
@@ -39,6 +39,7 @@ impl State {
             Event::TurnCompleted { result } => {
                 self.has_failed = result.errors.iter().any(|error| error.kind == RESUMED_TOO_OFTEN);
                 self.worked_ms = self.worked_ms.saturating_add(result.duration_ms);
+                self.last_turn = Some(LastTurn::of(result, envelope.at_ms));
                 self.turn = None;
             }
             _ => {}

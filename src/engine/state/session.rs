@@ -14,7 +14,7 @@ use crate::types::ids::{CallId, ItemId, Seq, SessionId, TurnId};
 use crate::types::ledger::ModelUsage;
 use crate::types::message::{InputBlock, ToolCall};
 use crate::types::permission::{Mode, digest};
-use crate::types::session::{Requires, SessionSpec, SessionState};
+use crate::types::session::{LastTurn, Requires, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
 use crate::types::todo::Todo;
 use crate::types::tool::ReadRecord;
@@ -74,6 +74,8 @@ pub(in crate::engine) struct State {
     /// Duration of all ended turns, in milliseconds.
     pub worked_ms: u64,
     pub last_line: String,
+    /// The end of the newest turn.
+    pub last_turn: Option<LastTurn>,
     pub updated_at: Timestamp,
     pub created_at: Timestamp,
     /// Day that the model was told last, as a number since 1970.
@@ -146,6 +148,7 @@ impl State {
             spent: ModelUsage::default(),
             worked_ms: 0,
             last_line: String::new(),
+            last_turn: None,
             updated_at: Timestamp(0),
             created_at: Timestamp(0),
             told_day: 0,

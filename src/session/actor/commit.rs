@@ -13,7 +13,7 @@ use crate::session::actor::effects::PendingPreparation;
 use crate::session::actor::journal::Batch;
 use crate::session::actor::{Actor, audit, crash_points, journal, sleep_until};
 use crate::session::error::SessionError;
-use crate::session::shared::{PendingChange, StatusChange};
+use crate::session::shared::{PendingChange, SessionChangeKind, StatusChange};
 use crate::session::stream::feed::FeedEntry;
 use crate::store::{Idempotency, PendingGrant, StoreError, Sync};
 use crate::tools::ProcessStarted;
@@ -145,7 +145,20 @@ impl Actor {
             self.on_event(&entry.envelope);
             self.watch_repository(&entry.envelope.event);
         }
+        self.notify_lists(plan);
         crash_points::after_publish(plan);
+    }
+
+    /// Notifies the followers of all sessions, if the plan changes what lists show.
+    fn notify_lists(&self, plan: &Plan) {
+        let is_attach = |event: &Event| matches!(event, Event::SessionAttached { .. } | Event::SessionDetached { .. });
+        let is_end = |event: &Event| matches!(event, Event::SessionEnded { .. });
+        let mut events = plan.events.iter().map(|entry| &entry.envelope.event);
+        if journal::changes_summary(plan) || events.clone().any(is_attach) {
+            let has_ended = events.any(is_end);
+            let kind = if has_ended { SessionChangeKind::Ended } else { SessionChangeKind::Updated };
+            self.shared.notify_session(self.id, kind);
+        }
     }
 
     /// Drops the git facts of the workspace after a turn that may have changed the repository.

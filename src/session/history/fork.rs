@@ -8,6 +8,7 @@ use crate::session::history::new_session::new_session;
 use crate::session::idempotency::{IdempotencyKey, method, remembered};
 use crate::session::journal_copy::{copy_journal, history_point};
 use crate::session::registry::Registry;
+use crate::session::shared::SessionChangeKind;
 use crate::store::StoreError;
 use crate::types::event::Origin;
 use crate::types::history::ForkedFrom;
@@ -83,7 +84,10 @@ impl Registry {
         new.history.copied_blobs = Some((key, blobs));
         self.copy_servers(owner, fork_id).await?;
         match shared.database.create(new).await {
-            Ok(_) => self.view(fork_id).await,
+            Ok(_) => {
+                shared.notify_session(fork_id, SessionChangeKind::Created);
+                self.view(fork_id).await
+            }
             // Another call with the same key was faster.
             Err(StoreError::Taken) => match known().await? {
                 Some(known) => self.view(known).await,

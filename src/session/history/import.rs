@@ -16,6 +16,7 @@ use crate::session::history::new_session::new_session;
 use crate::session::idempotency::{IdempotencyKey, method};
 use crate::session::journal_copy::{JournalCopy, blobs_in};
 use crate::session::registry::Registry;
+use crate::session::shared::SessionChangeKind;
 use crate::session::staged_imports::MAX_IMPORT_BYTES;
 use crate::store::{Idempotency, StoreError};
 use crate::types::blob::Blob;
@@ -104,7 +105,10 @@ impl Registry {
             reply: id.to_string(),
         });
         match shared.database.create(new).await {
-            Ok(_) => self.view(id).await,
+            Ok(_) => {
+                shared.notify_session(id, SessionChangeKind::Created);
+                self.view(id).await
+            }
             Err(StoreError::Taken) => match self.imported_with(keyed.as_ref()).await? {
                 Some(known) => Ok(known),
                 None => Err(SessionError::Conflict("idempotency_key")),

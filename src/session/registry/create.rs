@@ -13,6 +13,7 @@ use crate::session::error::SessionError;
 use crate::session::idempotency::{IdempotencyKey, method};
 use crate::session::project_config::{PROJECT_FILE, ProjectLayer};
 use crate::session::registry::Registry;
+use crate::session::shared::SessionChangeKind;
 use crate::session::registry::initial_items::{self, InitialMessage};
 use crate::session::registry::mcp;
 use crate::store::{Idempotency, NewSession, StoreError};
@@ -233,6 +234,7 @@ impl Registry {
                 // A client that knows the id may have opened the session already. Only one task may own it.
                 let slot = self.slot(id);
                 slot.get_or_init(|| async { self.made(id, key, engine) }).await;
+                shared.notify_session(id, SessionChangeKind::Created);
                 self.view(id).await
             }
             // Another call with the same key or id was faster.

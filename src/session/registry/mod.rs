@@ -16,6 +16,7 @@ mod options;
 pub(super) mod pending;
 pub(super) mod project;
 pub(super) mod rules;
+pub(super) mod session_changes;
 mod subagents;
 mod submit;
 pub(super) mod trust;
@@ -209,6 +210,7 @@ impl Registry {
         let handle = self.open(id).await?;
         handle.kill(None, origin.clone()).await?;
         handle.park(false).await;
+        let view = self.view(id).await?;
         for child in self.children(id).await? {
             Box::pin(self.delete(child, None, origin.clone())).await?;
         }
@@ -222,6 +224,7 @@ impl Registry {
         self.inner.live.remove(&id);
         self.remove_servers(id).await;
         self.inner.shared.notify_status(StatusChange { session_id: id, state: None, requires: None });
+        self.inner.shared.notify_deleted(view);
         Ok(())
     }
 

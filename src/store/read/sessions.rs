@@ -204,6 +204,21 @@ impl StoreReader {
         self.noted(read.await)
     }
 
+    /// Sessions with changes at or after `since`.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn changed_since(&self, since: Timestamp) -> Result<Vec<SessionId>, StoreError> {
+        let read = async {
+            let rows = sqlx::query("select session_id from session where updated_at_ms >= ? order by id")
+                .bind(since.0)
+                .fetch_all(&self.readers.now().await)
+                .await?;
+            rows.iter().map(|row| parse(row.try_get("session_id")?)).collect()
+        };
+        self.noted(read.await)
+    }
+
     /// Bytes of the database that are in use, without free pages.
     ///
     /// # Errors
@@ -494,6 +509,12 @@ fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
         clients: 0,
         turn_id: turn_id.as_deref().map(word).transpose()?,
         last_line: row.try_get("last_line")?,
+        // A subtype of a newer version is not worth a list that cannot be read.
+        last_turn: row
+            .try_get::<Option<String>, _>("last_turn")?
+            .and_then(|text| serde_json::from_str(&text).ok()),
+        activity: row.try_get("activity")?,
+        context_tokens: row.try_get::<Option<i64>, _>("context_tokens")?.map(unsigned),
         background_commands: Vec::new(),
         forked_from: row
             .try_get::<Option<String>, _>("forked_from")?

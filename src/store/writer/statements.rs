@@ -151,7 +151,7 @@ fn summary(script: &mut SqlBatch, key: SessionKey, summary: &Summary, last_seq: 
         "update session set title = ?, model = ?, mode = ?, thinking = ?, temperature_thousandths = ?, \
          top_p_thousandths = ?, requires = ?, turn_id = ?, updated_at_ms = ?, \
          last_seq = coalesce(?, last_seq), usage = ?, cost_usd_micros = ?, cost_at_least_usd_micros = ?, \
-         last_line = ? where id = ?",
+         last_line = ?, last_turn = ?, activity = ?, context_tokens = ? where id = ?",
         values![
             &summary.title,
             &summary.model,
@@ -167,6 +167,9 @@ fn summary(script: &mut SqlBatch, key: SessionKey, summary: &Summary, last_seq: 
             summary.cost_usd_micros.map(integer),
             integer(summary.cost_at_least_usd_micros),
             &summary.last_line,
+            summary.last_turn.as_ref().and_then(|turn| serde_json::to_string(turn).ok()),
+            summary.activity.clone(),
+            summary.context_tokens.map(integer),
             key.0,
         ],
     );

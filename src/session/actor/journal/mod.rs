@@ -161,6 +161,9 @@ pub(in crate::session) fn summary(snapshot: Snapshot) -> Summary {
         cost_usd_micros: snapshot.cost_usd_micros,
         cost_at_least_usd_micros: snapshot.cost_at_least_usd_micros,
         last_line: snapshot.last_line,
+        last_turn: snapshot.last_turn,
+        activity: snapshot.activity,
+        context_tokens: snapshot.context_tokens,
     }
 }
 

@@ -63,6 +63,8 @@ async fn check(played: Played) {
     assert_eq!(view.usage, rebuilt.usage);
     assert_eq!(view.cost_usd_micros, rebuilt.cost_usd_micros);
     assert_eq!(view.last_line, rebuilt.last_line);
+    assert_eq!((view.last_turn, view.activity), (rebuilt.last_turn, rebuilt.activity));
+    assert_eq!(view.context_tokens, rebuilt.context_tokens);
     assert_eq!(view.updated_at_ms, rebuilt.updated_at);
     assert_eq!(view.created_at_ms, at);
     assert_eq!(view.last_seq, living.next_seq() - 1);

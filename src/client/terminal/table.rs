@@ -1,0 +1,225 @@
+//! Tables that fit the terminal: a row never wraps, columns are dropped by rank, and the rest is shortened.
+//!
+//! The caller must escape foreign text before it becomes a [`Cell`].
+
+use std::io::{IsTerminal as _, stdout};
+
+use crate::client::failure::Failure;
+use crate::client::terminal::out::{Out, terminal_columns};
+use crate::client::terminal::style::{Line, Tone, cut, cut_start, pad, width};
+
+/// Columns between two cells.
+const GAP: usize = 2;
+
+/// How a column is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    head: &'static str,
+    /// Columns of the highest rank are dropped first; those of rank 0 stay.
+    rank: u8,
+    /// Columns that the cells keep before the whole column is dropped.
+    min: usize,
+    /// Maximum width; longer cells are shortened.
+    max: usize,
+    is_right: bool,
+    /// Shortened at the start, for paths.
+    keeps_end: bool,
+}
+
+/// A column that is always shown.
+#[must_use]
+pub const fn column(head: &'static str) -> Column {
+    Column { head, rank: 0, min: 4, max: usize::MAX, is_right: false, keeps_end: false }
+}
+
+impl Column {
+    /// Dropped before columns of lower rank.
+    #[must_use]
+    pub const fn rank(self, rank: u8) -> Self {
+        Self { rank, ..self }
+    }
+
+    /// The width of its cells is between these.
+    #[must_use]
+    pub const fn between(self, min: usize, max: usize) -> Self {
+        Self { min, max, ..self }
+    }
+
+    /// Aligned to the right, for numbers. Numbers are never shortened.
+    #[must_use]
+    pub const fn right(self) -> Self {
+        Self { is_right: true, min: usize::MAX, ..self }
+    }
+
+    /// Shortened at the start, because its end says most.
+    #[must_use]
+    pub const fn keep_end(self) -> Self {
+        Self { keeps_end: true, ..self }
+    }
+}
+
+/// The text of a cell and its role.
+pub type Cell = (Tone, String);
+
+/// Rows below their heads.
+#[derive(Clone, Debug)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// A table without rows.
+    #[must_use]
+    pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
+        Self { columns: columns.into_iter().collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row; it has one cell for each column.
+    pub fn push(&mut self, row: impl IntoIterator<Item = Cell>) {
+        self.rows.push(row.into_iter().collect());
+    }
+
+    /// The lines, with the head first, in at most `columns` columns of a terminal. Without a terminal all
+    /// columns are there, at their widest.
+    #[must_use]
+    pub fn lines(&self, columns: Option<usize>) -> Vec<Line> {
+        let layout = self.layout(columns);
+        let head: Vec<Cell> = self.columns.iter().map(|it| (Tone::Bold, it.head.to_owned())).collect();
+        std::iter::once(&head).chain(&self.rows).map(|row| self.line(row, &layout, columns)).collect()
+    }
+
+    /// Prints the table for standard output.
+    ///
+    /// # Errors
+    /// The reader has closed the pipe.
+    pub fn print(&self, out: &mut Out) -> Result<(), Failure> {
+        for line in self.lines(stdout().is_terminal().then(terminal_columns)) {
+            out.line(&line)?;
+        }
+        Ok(())
+    }
+
+    /// The shown columns with their widths.
+    fn layout(&self, room: Option<usize>) -> Vec<(usize, usize)> {
+        let widest = |n: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(n)).map(|(_, text)| width(text));
+            cells.max().unwrap_or(0).max(width(self.columns[n].head)).min(self.columns[n].max)
+        };
+        let wide: Vec<usize> = (0..self.columns.len()).map(widest).collect();
+        let mut shown: Vec<usize> = (0..self.columns.len()).collect();
+        let Some(room) = room else { return shown.into_iter().map(|n| (n, wide[n])).collect() };
+        // A head is not shortened either.
+        let least = |n: usize| wide[n].min(self.columns[n].min.max(width(self.columns[n].head)));
+        let total = |shown: &[usize]| {
+            shown.iter().map(|n| least(*n)).sum::<usize>() + GAP * shown.len().saturating_sub(1)
+        };
+        while total(&shown) > room
+            && let Some(at) = (0..shown.len()).rev().max_by_key(|at| self.columns[shown[*at]].rank)
+            && self.columns[shown[at]].rank > 0
+        {
+            shown.remove(at);
+        }
+        // What is left goes to the most important columns first.
+        let mut spare = room.saturating_sub(total(&shown));
+        let mut given: Vec<(usize, usize)> = shown.iter().map(|n| (*n, least(*n))).collect();
+        let mut order: Vec<usize> = (0..given.len()).collect();
+        order.sort_by_key(|at| self.columns[given[*at].0].rank);
+        for at in order {
+            let (n, now) = given[at];
+            let more = (wide[n] - now).min(spare);
+            given[at].1 += more;
+            spare -= more;
+        }
+        given
+    }
+
+    fn line(&self, row: &[Cell], layout: &[(usize, usize)], room: Option<usize>) -> Line {
+        let mut line = Line::default();
+        let mut used = 0;
+        for (at, (n, wide)) in layout.iter().enumerate() {
+            let Some((tone, text)) = row.get(*n) else { continue };
+            let column = &self.columns[*n];
+            // On a very narrow terminal even the columns that stay do not fit.
+            let wide = room.map_or(*wide, |room| (*wide).min(room.saturating_sub(used)));
+            let text = if column.keeps_end { cut_start(text, wide) } else { cut(text, wide) };
+            let is_last = at + 1 == layout.len();
+            let text = match column.is_right {
+                true => format!("{}{text}", " ".repeat(wide.saturating_sub(width(&text)))),
+                false if is_last => text,
+                false => pad(&text, wide),
+            };
+            line = line.and(*tone, text);
+            used += wide;
+            if !is_last && room.is_none_or(|room| used < room) {
+                let gap = room.map_or(GAP, |room| GAP.min(room - used));
+                line = line.and(Tone::Plain, " ".repeat(gap));
+                used += gap;
+            }
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sample() -> Table {
+        let mut table = Table::new([
+            column("#").right(),
+            column("TITLE").between(8, 24),
+            column("COST").right().rank(2),
+            column("FOLDER").between(6, 20).rank(1).keep_end(),
+            column("LAST LINE").between(10, 40).rank(3),
+        ]);
+        let row = |cells: [&str; 5]| cells.map(|text| (Tone::Plain, text.to_owned()));
+        table.push(row(["1", "a short one", "$0.04", "~/shop", "it is done"]));
+        table.push(row(["12", "a title that is much longer", "$12.40", "~/work/some/where", "世界 and more"]));
+        table
+    }
+
+    fn plain(columns: Option<usize>) -> Vec<String> {
+        sample().lines(columns).iter().map(|line| line.plain()).collect()
+    }
+
+    #[test]
+    fn narrow_table_drops_columns_by_rank_then_shortens() {
+        assert_eq!(
+            plain(None),
+            [
+                " #  TITLE                       COST  FOLDER             LAST LINE",
+                " 1  a short one                $0.04  ~/shop             it is done",
+                "12  a title that is much lo…  $12.40  ~/work/some/where  世界 and more",
+            ]
+        );
+        assert_eq!(
+            plain(Some(40)),
+            [
+                " #  TITLE                  COST  FOLDER",
+                " 1  a short one           $0.04  ~/shop",
+                "12  a title that is m…   $12.40  …where",
+            ]
+        );
+        assert_eq!(plain(Some(12)), [" #  TITLE", " 1  a short …", "12  a title …"]);
+        assert_eq!(plain(Some(5)), [" #  T", " 1  …", "12  …"]);
+    }
+
+    proptest! {
+        #[test]
+        fn rows_of_any_text_fit_any_width(
+            cells in proptest::collection::vec(proptest::collection::vec("[a-z世❤ ]{0,30}", 5), 0..5),
+            columns in 1usize..140,
+        ) {
+            let mut table = Table { rows: Vec::new(), ..sample() };
+            for row in cells {
+                table.push(row.into_iter().map(|text| (Tone::Plain, text)));
+            }
+            for line in table.lines(Some(columns)) {
+                prop_assert!(width(&line.plain()) <= columns, "{:?}", line.plain());
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `daemon.subscribe`
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::params::Caller;
+use crate::api::params::{DaemonEvent, DaemonEventKind, NoParams};
+use crate::api::{Code, DAEMON_EVENT, Fault};
+use crate::rpc::context::RpcContext;
+use crate::session::{ChangedSession, SessionChangeKind, SessionFollower};
+use crate::transport::{Overloaded, SubscriptionSink};
+
+/// Changes within this time are reported together: a running turn changes its session many times a second.
+const COALESCE: Duration = Duration::from_millis(100);
+/// Bytes to reserve in the send queue for one read.
+const ROOM: usize = 128 * 1024;
+
+pub(super) async fn subscribe(ctx: Arc<RpcContext>, caller: Caller, _: NoParams) -> Result<String, Fault> {
+    let follower = ctx.registry.follow_sessions();
+    caller.connection.subscribe(move |sink| pump(follower, sink)).map_err(|why| match why {
+        Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
+        why => Fault::new(Code::Overloaded, why.to_string()),
+    })
+}
+
+/// Reads sessions only when the client has received the earlier ones. Meanwhile it collects which sessions changed.
+async fn pump(mut follower: SessionFollower, sink: SubscriptionSink) {
+    loop {
+        tokio::select! {
+            is_ready = follower.ready() => if !is_ready { return },
+            () = sink.ended() => return,
+        }
+        let _ = tokio::time::timeout(COALESCE, follower.collect()).await;
+        let room = tokio::select! {
+            room = sink.room(ROOM) => room,
+            () = follower.collect() => return,
+        };
+        let Ok(room) = room else { return };
+        let changed = match follower.next().await {
+            Ok(changed) => changed,
+            Err(error) => {
+                tracing::warn!(%error, "a subscription ends: the sessions could not be read");
+                return;
+            }
+        };
+        let events: Vec<Arc<str>> = changed.into_iter().filter_map(|changed| text(changed)).collect();
+        if room.publish(DAEMON_EVENT, events).is_err() {
+            return;
+        }
+    }
+}
+
+fn text(ChangedSession { kind, view, deleted }: ChangedSession) -> Option<Arc<str>> {
+    let kind = match kind {
+        SessionChangeKind::Created => DaemonEventKind::SessionCreated,
+        SessionChangeKind::Updated => DaemonEventKind::SessionUpdated,
+        SessionChangeKind::Ended => DaemonEventKind::SessionEnded,
+    };
+    serde_json::to_string(&DaemonEvent { kind, session: view, deleted }).ok().map(Arc::from)
+}

@@ -1,0 +1,142 @@
+//! Follows the changes of all sessions, for lists that stay up to date. Changes of one session that come together are
+//! reported once, with the session as it is then. A lagging follower reports every session that changed meanwhile.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::broadcast::{self, error::RecvError};
+
+use crate::session::error::SessionError;
+use crate::session::registry::Registry;
+use crate::session::shared::{SessionChange, SessionChangeKind};
+use crate::types::ids::SessionId;
+use crate::types::session::{SessionState, SessionView};
+use crate::types::time::Timestamp;
+
+/// Sessions per read.
+const BATCH: usize = 100;
+/// A write may have an earlier time than its report, by less than this.
+const CLOCK_MARGIN_MS: i64 = 10_000;
+
+/// One change of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangedSession {
+    /// Whether it was created, changed, or ended.
+    pub kind: SessionChangeKind,
+    /// The session as `session.list` shows it.
+    pub view: SessionView,
+    /// Whether it was deleted.
+    pub deleted: bool,
+}
+
+/// Follows the changes of all sessions.
+pub struct SessionFollower {
+    registry: Registry,
+    changes_rx: broadcast::Receiver<SessionChange>,
+    /// Changes that were not reported yet; at most one for each session.
+    changed: BTreeMap<SessionId, SessionChange>,
+    /// Time of the last read: after lost changes, sessions that changed later are reported.
+    read_at: Timestamp,
+    has_lagged: bool,
+}
+
+impl Registry {
+    /// Starts to follow the changes of all sessions.
+    #[must_use]
+    pub fn follow_sessions(&self) -> SessionFollower {
+        SessionFollower {
+            registry: self.clone(),
+            changes_rx: self.inner.shared.subscribe_sessions(),
+            changed: BTreeMap::new(),
+            read_at: self.inner.shared.clock.now(),
+            has_lagged: false,
+        }
+    }
+}
+
+impl SessionFollower {
+    /// Waits until there is something to report. False when the registry is closed. Cancel-safe.
+    pub async fn ready(&mut self) -> bool {
+        while self.changed.is_empty() && !self.has_lagged {
+            let received = self.changes_rx.recv().await;
+            if !self.note(received) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Collects further changes until the registry is closed. Cancel-safe: drop it to stop.
+    pub async fn collect(&mut self) {
+        loop {
+            let received = self.changes_rx.recv().await;
+            if !self.note(received) {
+                // The end is reported by `ready`, after the collected changes.
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    fn note(&mut self, received: Result<SessionChange, RecvError>) -> bool {
+        match received {
+            Ok(change) => {
+                let known = self.changed.remove(&change.session_id);
+                let change = known.map_or(change.clone(), |known| known.then(change));
+                self.changed.insert(change.session_id, change);
+                true
+            }
+            Err(RecvError::Lagged(_)) => {
+                self.has_lagged = true;
+                true
+            }
+            Err(RecvError::Closed) => false,
+        }
+    }
+
+    /// The next changed sessions; call it after [`Self::ready`].
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn next(&mut self) -> Result<Vec<ChangedSession>, SessionError> {
+        let shared = Arc::clone(&self.registry.inner.shared);
+        let now = shared.clock.now();
+        if std::mem::take(&mut self.has_lagged) {
+            let since = Timestamp(self.read_at.0.saturating_sub(CLOCK_MARGIN_MS));
+            for session_id in shared.store.changed_since(since).await? {
+                let change = SessionChange { session_id, kind: SessionChangeKind::Updated, deleted: None };
+                self.changed.entry(session_id).or_insert(change);
+            }
+        }
+        if self.changed.len() <= BATCH {
+            self.read_at = now;
+        }
+        let mut news = Vec::new();
+        while news.len() < BATCH
+            && let Some((session_id, change)) = self.changed.pop_first()
+        {
+            if let Some(view) = change.deleted {
+                news.push(ChangedSession { kind: SessionChangeKind::Ended, view: (*view).clone(), deleted: true });
+                continue;
+            }
+            match self.registry.view(session_id).await {
+                Ok(view) => {
+                    let is_over = view.state == SessionState::Ended;
+                    let kind = if is_over { SessionChangeKind::Ended } else { change.kind };
+                    news.push(ChangedSession { kind, view, deleted: false });
+                }
+                // Its deletion is reported next.
+                Err(SessionError::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(news)
+    }
+}
+
+impl SessionChange {
+    /// Both changes as one: a new session stays new, and a deleted one stays deleted.
+    fn then(self, later: SessionChange) -> SessionChange {
+        let kind = if self.kind == SessionChangeKind::Created && later.deleted.is_none() { self.kind } else { later.kind };
+        SessionChange { session_id: later.session_id, kind, deleted: later.deleted.or(self.deleted) }
+    }
+}
