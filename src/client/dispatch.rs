@@ -3,22 +3,25 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::FromArgMatches as _;
 
-use super::args::{AuditCommand, Cli, Command, ConfigCommand, PermissionsCommand, Thinking};
+use super::args::{
+    AuditCommand, Cli, Command, ConfigCommand, PermissionsCommand, Thinking, command as command_line,
+};
 use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
     abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
-    diff, doctor, explain, export, feedback, fork, knowledge, logs, mcp, memory, models, ps, queue, rewind,
-    rpc, rules, submit, trust, update, wait,
+    diff, doctor, explain, export, feedback, fork, inspect, knowledge, logs, mcp, memory, models, prune, ps, queue,
+    rewind, rpc, rules, stats, submit, trust, update, wait,
 };
+use crate::client::completions;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
 use crate::client::terminal::out::Out;
-use crate::client::ui::attach;
 use crate::client::ui::attach::Options;
 use crate::client::ui::picker::{Picked, pick};
+use crate::client::ui::{attach, top};
 
 /// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the exit
 /// code. `--help` and `--version` write only to stdout.
@@ -28,7 +31,20 @@ where
     I: IntoIterator<Item = T>,
     T: Into<OsString> + Clone,
 {
-    let cli = match Cli::try_parse_from(args) {
+    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    if std::env::var_os(completions::VARIABLE).is_some() {
+        match completions::complete(args.clone()) {
+            Ok(true) => return code::SUCCESS,
+            Ok(false) => {}
+            Err(error) => {
+                let _ = error.print();
+                return code::USAGE;
+            }
+        }
+    }
+    let parsed =
+        command_line().try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
@@ -60,10 +76,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     let out = &mut out;
     match &cli.command {
         Some(Command::Completions { shell }) => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "agentctl", &mut script);
-            return Ok(out.stream(&String::from_utf8_lossy(&script))?);
+            return Ok(out.stream(&completions::script(&shell.to_string())?)?);
         }
+        Some(Command::Man { dir }) => return Ok(clap_mangen::generate_to(command_line(), dir)?),
         Some(Command::Demo { yes, keep }) => return demo::demo(*yes, *keep).await,
         _ => {}
     }
@@ -73,7 +88,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     let options = Options { is_plain, ..Options::default() };
     // Without a command and without a terminal there is nothing to do.
     if cli.command.is_none() && !attach::is_full_terminal(is_plain) {
-        let _ = write!(std::io::stderr(), "{}", Cli::command().render_help());
+        let _ = write!(std::io::stderr(), "{}", command_line().render_help());
         return Err(Failure::silent(code::USAGE));
     }
     // The connection carries the user's answers, so no process of the same user may trace this one. If
@@ -95,7 +110,13 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
             let options = Options { thinking, is_raw: raw, ..options };
             attach::attach(&reach, &session, options, out).await
         }
+        Command::Top => top::top(&reach, options, out).await,
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
+        Command::Events(args) => logs::events(&reach, &args, out).await,
+        Command::Result { session, json } => wait::result(&reach, &session, json, out).await,
+        Command::Inspect(args) => inspect::inspect(&reach, &args, out).await,
+        Command::Stats(args) => stats::stats(&reach, &args, out).await,
+        Command::Prune(args) => prune::prune(&reach, &args, out).await,
         Command::Cost(args) => cost::cost_of(&reach, &args, out).await,
         Command::Models { json, check: true } => models::check(&reach, json, out).await,
         Command::Models { json, check: false } => models::models(&reach, json, out).await,
@@ -130,13 +151,13 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
             abort::abort(&reach, &session, turn.as_deref(), call.as_deref(), out).await
         }
         Command::Diff { session, json, stat } => diff::diff(&reach, &session, json, stat, out).await,
-        Command::Kill { sessions, all } => abort::kill(&reach, &sessions, all, out).await,
+        Command::Kill { sessions, all, force } => abort::kill(&reach, &sessions, all, force, out).await,
         Command::Rm { sessions, force } => abort::remove(&reach, &sessions, force, out).await,
         Command::Approve(args) => approve::approve(&reach, &args, out).await,
         Command::Deny { requests, feedback, stop } => {
             approve::deny(&reach, &requests, feedback, stop, out).await
         }
-        Command::Rules { what, json } => rules::rules(&reach, what.as_ref(), json, out).await,
+        Command::Rules { what, json, long } => rules::rules(&reach, what.as_ref(), (json, long), out).await,
         Command::Mode { session, mode } => rules::mode(&reach, &session, mode, out).await,
         Command::Rename { session, title } => rules::rename(&reach, &session, &title, out).await,
         Command::Feedback { request, answer } => feedback::feedback(&reach, &request, &answer, out).await,
@@ -148,8 +169,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Audit { what: Some(AuditCommand::Verify { known }), .. } => {
             audit::verify(&reach, known, out).await
         }
-        Command::Audit { session, since, json, what: None } => {
-            audit::audit(&reach, session.as_deref(), since, json, out).await
+        Command::Audit { session, since, json, long, what: None } => {
+            audit::audit(&reach, session.as_deref(), since, (json, long), out).await
         }
         Command::Permissions { what: PermissionsCommand::Explain(args) } => {
             explain::explain(&reach, args, out).await
@@ -159,7 +180,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Config { what: ConfigCommand::Show(args) } => config::show(&reach, args, out).await,
         Command::Doctor => doctor::doctor(&reach, out).await,
         Command::Rpc { method, params } => rpc::rpc(&reach, &method, params, out).await,
-        Command::Completions { .. } | Command::Demo { .. } => Ok(()),
+        Command::Completions { .. } | Command::Man { .. } | Command::Demo { .. } => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod args;
 mod commands;
+mod completions;
 mod connection;
 mod dispatch;
 mod failure;

@@ -33,38 +33,67 @@ pub async fn all_sessions(client: &Client, filter: &ListParams) -> Result<Vec<Se
     }
 }
 
-/// The session that `name` identifies.
+/// The session that `name` identifies: its id or a unique start of it, its number, its title, or `.` for the newest
+/// session of this folder.
 ///
 /// # Errors
 /// None or several match.
 pub async fn session(client: &Client, name: &str) -> Result<SessionView, Failure> {
-    if let Ok(session_id) = name.parse::<SessionId>() {
-        return match client.call::<SessionReply>("session.get", &SessionParams { session_id }).await {
-            Err(CallError::Fault(fault)) if fault.kind() == "not_found" => Err(no_session(name)),
-            reply => Ok(reply?.session),
-        };
+    if name == "." {
+        return newest_here(client).await;
+    }
+    let name = name.strip_prefix('#').unwrap_or(name);
+    let found = match name.parse::<SessionId>() {
+        Ok(session_id) => {
+            Some(client.call::<SessionReply>("session.get", &SessionParams { session_id }).await)
+        }
+        Err(_) => match number(name) {
+            Some(number) => {
+                Some(client.call("session.get", &serde_json::json!({"session_id": number})).await)
+            }
+            None => None,
+        },
+    };
+    match found {
+        Some(Err(CallError::Fault(fault))) if fault.kind() == "not_found" && number(name).is_none() => {
+            return Err(no_session(name));
+        }
+        // A title or the start of an id may look like a number.
+        Some(Err(CallError::Fault(fault))) if fault.kind() == "not_found" => {}
+        Some(reply) => return Ok(reply?.session),
+        None => {}
     }
     let sessions =
         all_sessions(client, &ListParams { include_children: true, ..ListParams::default() }).await?;
     pick_session(sessions, name)
 }
 
-/// Like [`session`]; `.` is the newest session of the current folder.
-///
-/// # Errors
-/// None or several match.
-pub async fn session_or_newest(client: &Client, name: &str) -> Result<SessionView, Failure> {
-    if name == "." { newest_here(client).await } else { session(client, name).await }
+fn number(name: &str) -> Option<u64> {
+    name.parse::<u64>().ok().filter(|_| name.len() < SHORT_ID)
 }
+
+/// States of sessions that are neither ended nor archived.
+pub const OPEN_STATES: [SessionState; 5] = [
+    SessionState::Idle,
+    SessionState::Running,
+    SessionState::RequiresAction,
+    SessionState::Paused,
+    SessionState::Failed,
+];
 
 /// The newest session of this folder, preferably one that accepts input.
 pub(in crate::client) async fn newest_here(client: &Client) -> Result<SessionView, Failure> {
     let here = paths::current_folder()?;
     let shown = here.display().to_string();
-    let filter = ListParams { cwd: Some(shown.clone()), ..ListParams::default() };
-    let sessions = all_sessions(client, &filter).await?;
-    let is_open = |s: &&SessionView| !matches!(s.state, SessionState::Ended | SessionState::Archived);
-    sessions.iter().find(is_open).or(sessions.first()).cloned().ok_or_else(|| {
+    let filter = ListParams { cwd: Some(shown.clone()), limit: Some(1), ..ListParams::default() };
+    let is_open = |session: &SessionView| OPEN_STATES.contains(&session.state);
+    let open = ListParams { states: Some(OPEN_STATES.to_vec()), ..filter.clone() };
+    let page: ListReply = client.call("session.list", &open).await?;
+    let newest = match page.sessions.into_iter().find(is_open) {
+        Some(session) => Some(session),
+        None => client.call::<ListReply>("session.list", &filter).await?.sessions.into_iter().next(),
+    };
+    newest.ok_or_else(|| {
         Failure::internal(format!(
             "no session works in {}; `agentctl ps` lists all, `agentctl run` makes one",
             escape::line(&shown)
@@ -73,8 +102,7 @@ pub(in crate::client) async fn newest_here(client: &Client) -> Result<SessionVie
 }
 
 fn pick_session(sessions: Vec<SessionView>, name: &str) -> Result<SessionView, Failure> {
-    let number = name.parse::<u64>().ok().filter(|_| name.len() < SHORT_ID);
-    if let Some(numbered) = number.and_then(|number| sessions.iter().find(|s| s.number == number)) {
+    if let Some(numbered) = number(name).and_then(|number| sessions.iter().find(|s| s.number == number)) {
         return Ok(numbered.clone());
     }
     let start = name.strip_prefix("ses_").unwrap_or(name).to_ascii_lowercase();

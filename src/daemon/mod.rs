@@ -218,6 +218,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         storage_notices: store::notices(&database),
         started_at,
         leftovers: leftovers.survivors.clone(),
+        resident_bytes: crate::proc::resident_bytes,
     };
     let (state, told) = watch::channel(ConfigState {
         files: reload::files(&config),

@@ -314,7 +314,8 @@ impl Engine {
         }
         let (_, call, summary) = active.iter().find(|(waits, ..)| *waits).or(active.first())?;
         let line = summary.lines().next().unwrap_or_default();
-        let text: String = format!("{} {line}", call.call.tool).trim_end().chars().take(MAX_ACTIVITY).collect();
+        let text: String =
+            format!("{} {line}", call.call.tool).trim_end().chars().take(MAX_ACTIVITY).collect();
         Some(match active.len() {
             1 => text,
             count => format!("{text} +{}", count - 1),

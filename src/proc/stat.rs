@@ -93,6 +93,15 @@ pub fn cgroup(pid: i32) -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
 }
 
+/// Resident memory of this process in bytes; 0 if it cannot be read.
+#[must_use]
+pub fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
+    let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(4_096);
+    pages.saturating_mul(u64::try_from(page).unwrap_or(4_096))
+}
+
 /// Id of this boot of the machine: process ids and start times are valid only within one boot. Empty if the
 /// kernel does not provide it.
 #[must_use]

@@ -27,6 +27,8 @@ pub struct Info {
     pub started_at: Timestamp,
     /// Ids of processes of an earlier daemon that could not be killed.
     pub leftovers: Vec<i32>,
+    /// Reads the resident memory of this process, in bytes.
+    pub resident_bytes: fn() -> u64,
 }
 
 /// The state of the configuration.

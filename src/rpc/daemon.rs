@@ -79,6 +79,7 @@ pub(super) async fn status(ctx: Arc<RpcContext>, _: Caller, _: NoParams) -> Resu
         sessions,
         active_sessions,
         loaded_sessions: ctx.registry.loaded() as u64,
+        resident_bytes: (ctx.info.resident_bytes)(),
         journal_bytes: shared.journal_bytes(),
         storage,
         storage_notices: ctx.info.storage_notices.clone(),

@@ -56,9 +56,7 @@ pub use requests::{
     AbortOutcome, Changes, IndexUsage, PermissionAnswer, QuestionAnswer, QuestionReply, QueueChange,
     RewindOutcome, RewindRequest, Submission, SubmittedInput,
 };
-pub use shared::{
-    Components, ConfiguredRule, Observer, PendingChange, SessionChangeKind, Settings, Shared,
-};
+pub use shared::{Components, ConfiguredRule, Observer, PendingChange, SessionChangeKind, Settings, Shared};
 pub use slash_commands::{CommandList, CommandSource, ListedCommand};
 pub use stream::follow::Follower;
 

@@ -338,7 +338,7 @@ async fn background_session_is_controlled_by_other_agentctl_calls() {
     assert!(id.starts_with("ses_") && !id.contains(char::is_whitespace), "{id:?}");
 
     assert_eq!(ps_shows(&daemon, id, "requires_action").await["requires"], "permission");
-    assert!(ctl(&daemon, &["ps"]).await.fine().contains("waits: permission"));
+    assert!(ctl(&daemon, &["ps"]).await.fine().contains("waits: Bash"));
     let waiting = ctl(&daemon, &["approvals", "--json"]).await.json();
     let waiting = waiting.as_array().expect("a list");
     assert_eq!((waiting.len(), &waiting[0]["session_id"]), (1, &json!(id)));
@@ -361,10 +361,17 @@ async fn background_session_is_controlled_by_other_agentctl_calls() {
     let said = ctl(&daemon, &["approve", request]).await;
     assert!(said.code == 4 && !said.err.is_empty(), "an answer counts once: {said:?}");
 
-    let logs = ctl(&daemon, &["logs", id]).await.fine();
+    let logs = ctl(&daemon, &["logs"]).await;
+    for word in ["make it", "touch made", "It is made."] {
+        assert!(format!("{}{}", logs.out, logs.err).contains(word), "{word:?} is missing in:\n{logs:?}");
+    }
+    assert!(!logs.out.contains("permission.requested"), "{logs:?}");
+    let logs = ctl(&daemon, &["logs", "--events", id]).await.fine();
     for word in ["make it", "permission.requested", "touch made", "tool.completed", "It is made."] {
         assert!(logs.contains(word), "{word:?} is missing in:\n{logs}");
     }
+    assert_eq!(ctl(&daemon, &["events", id]).await.fine(), logs);
+    assert_eq!(ctl(&daemon, &["result", "1"]).await.fine(), "It is made.\n");
     let lines = ctl(&daemon, &["logs", "--json", id]).await.fine();
     let events: Vec<Value> =
         lines.lines().map(|line| serde_json::from_str(line).expect("an event a line")).collect();
@@ -413,10 +420,10 @@ async fn wrong_arguments_exit_64_without_starting_daemon() {
         &["run", "-w", "/nonexistent", "go"],
         &["run", " "],
         &["run", "--worktree", "go"],
-        &["logs"],
         &["logs", "x", "--since", "yesterday"],
         &["kill"],
         &["kill", "x", "--all"],
+        &["ps", "--format", "{{.Title"],
         &["submit", "x", ""],
         &["abort", "x", "--call", "y"],
     ] {

@@ -21,6 +21,7 @@ mod compaction;
 mod config;
 mod cost;
 mod crash;
+mod daemon_subscribe;
 mod explain;
 mod export;
 mod feedback;

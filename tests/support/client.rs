@@ -265,7 +265,7 @@ impl Inbox {
                 self.events.entry(subscription).or_default().push(event);
             }
             // Events of many sessions, whose seqs are in no common order, or events without a seq.
-            (Some("permission.event" | "knowledge.event"), Some(subscription)) => {
+            (Some("permission.event" | "knowledge.event" | "daemon.event"), Some(subscription)) => {
                 let event = message["params"]["result"].take();
                 self.events.entry(subscription).or_default().push(event);
             }

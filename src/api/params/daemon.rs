@@ -91,6 +91,9 @@ pub struct StatusReply {
     /// Sessions in memory; the others are loaded when they are used.
     #[serde(default)]
     pub loaded_sessions: u64,
+    /// Resident memory of the daemon in bytes; 0 if it is not known.
+    #[serde(default)]
+    pub resident_bytes: u64,
     /// Size of the journal in bytes, a few seconds old at most.
     #[serde(default)]
     pub journal_bytes: u64,

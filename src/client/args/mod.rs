@@ -1,5 +1,6 @@
 //! The command line of `agentctl`: commands, options and help texts.
 
+mod help;
 mod knowledge;
 mod mcp;
 mod session;
@@ -12,16 +13,18 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::api::params::ExportFormatParam;
 use crate::client::connection::input_files::GivenArgs;
+use crate::client::terminal::template::Template;
 use crate::types::audit::AuditHead;
 use crate::types::ids::ItemId;
 use crate::types::permission::{Mode, Scope};
 use crate::types::session::SessionState;
+pub use help::command;
 pub use knowledge::{GraphArgs, IndexArgs, KnowledgeCommand, QueryArgs};
 pub use mcp::{McpAddArgs, McpCommand, McpScopeArg};
 pub use session::{BusyArgs, QueueCommand};
 pub use turn_args::{TurnArgs, folder};
 pub use values::{Output, Since, Thinking};
-use values::{audit_head, duration, export_format, mode, scope, since, state};
+use values::{audit_head, duration, export_format, mode, scope, since, state, template};
 
 /// Run coding-agent sessions in the background and manage them.
 ///
@@ -59,11 +62,11 @@ pub struct Cli {
 pub enum Command {
     /// Create a session, give it a task and follow it
     Run(RunArgs),
-    /// List sessions
+    /// List the sessions of this folder
     Ps(PsArgs),
     /// Follow a session, send it input, answer its requests
     Attach {
-        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        /// Session number, id or unique start of it, title, or `.` for the newest of this folder
         #[arg(default_value = ".")]
         session: String,
         /// Whether to show the model's thinking
@@ -73,8 +76,25 @@ pub enum Command {
         #[arg(long)]
         raw: bool,
     },
-    /// Print the events of a session
+    /// Show all sessions on one live screen: what needs you, what works
+    Top,
+    /// Print the conversation of a session, or its events
     Logs(LogsArgs),
+    /// Print the events of a session, or follow all sessions
+    Events(EventsArgs),
+    /// Print the last answer of a session
+    Result {
+        /// Session number, id or unique start of it, title, or `.` for the newest of this folder
+        #[arg(default_value = ".")]
+        session: String,
+        /// The whole result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print all that is known about sessions or requests, as JSON
+    Inspect(InspectArgs),
+    /// Show tokens and money by period, model and folder
+    Stats(StatsArgs),
     /// Show tokens and costs by session and model
     Cost(CostArgs),
     /// List models and their properties, or try their providers
@@ -88,7 +108,7 @@ pub enum Command {
     },
     /// Send input to a session; by default it queues while a turn runs
     Submit {
-        /// Session id, unique start of it, or title
+        /// Session number, id or unique start of it, title, or `.` for the newest of this folder
         session: String,
         /// The input; `-` for standard input
         text: String,
@@ -107,7 +127,8 @@ pub enum Command {
     },
     /// List and change the inputs that wait for the running turn
     Queue {
-        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        /// Session number, id or unique start of it, title, or `.` for the newest of this folder
+        #[arg(default_value = ".")]
         session: String,
         /// The subcommand; without it, the queue is listed
         #[command(subcommand)]
@@ -115,7 +136,8 @@ pub enum Command {
     },
     /// Wait until a session is idle, waits for you, or has ended
     Wait {
-        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        /// Session number, id or unique start of it, title, or `.` for the newest of this folder
+        #[arg(default_value = ".")]
         session: String,
         /// Wait for one of these states instead: idle, running, requires_action, paused, failed, ended, archived
         #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state)]
@@ -127,9 +149,10 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Create a session that starts with the conversation of another one
+    /// Create a session that starts with another one's conversation
     Fork {
-        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        /// Session number, id or unique start of it, title, or `.` for the newest of this folder
+        #[arg(default_value = ".")]
         session: String,
         /// The last item to copy (item_…); without it, everything is copied
         #[arg(long, value_name = "ITEM")]
@@ -140,7 +163,7 @@ pub enum Command {
     },
     /// Make an earlier item the last one of a conversation
     Rewind {
-        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        /// Session number, id or unique start of it, title, or `.` for the newest of this folder
         session: String,
         /// The item (item_…), as `agentctl logs --json` and `session.items` name it
         item: ItemId,
@@ -153,7 +176,8 @@ pub enum Command {
     },
     /// Write a session as JSON Lines, Markdown, or one HTML page
     Export {
-        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        /// Session number, id or unique start of it, title, or `.` for the newest of this folder
+        #[arg(default_value = ".")]
         session: String,
         /// jsonl (can be imported), markdown, or html
         #[arg(long, value_name = "FORMAT", default_value = "jsonl", value_parser = export_format)]
@@ -167,9 +191,9 @@ pub enum Command {
         /// The file; `-` for standard input
         file: PathBuf,
     },
-    /// Archive sessions: they are kept, hidden from `ps`, and take no input
+    /// Keep sessions, but hide them from `ps` and take no input
     Archive {
-        /// Session ids, unique starts, or titles
+        /// Session numbers, ids or unique starts of them, titles, or `.` for the newest of this folder
         #[arg(required = true)]
         sessions: Vec<String>,
         /// Restore them instead
@@ -178,21 +202,21 @@ pub enum Command {
     },
     /// Show what fills the context window of a session
     Context {
-        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        /// Session number, id or unique start of it, title, or `.` for the newest of this folder
         #[arg(default_value = ".")]
         session: String,
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Summarise the conversation of a session, so that it fills less of the context window
+    /// Summarise a conversation, so that it fills less of the window
     Compact {
-        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        /// Session number, id or unique start of it, title, or `.` for the newest of this folder
         session: String,
         /// What the summary must keep
         instructions: Vec<String>,
     },
-    /// List the agents of the current folder: types of sub-agents, and of `run --agent`
+    /// List the agents of this folder, for sub-agents and `run --agent`
     Agents {
         /// As JSON
         #[arg(long)]
@@ -223,15 +247,16 @@ pub enum Command {
     },
     /// Change the options of a session's turns, also during a turn
     Update {
-        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        /// Session number, id or unique start of it, title, or `.` for the newest of this folder
         session: String,
         /// The new options.
         #[command(flatten)]
         turn: TurnArgs,
     },
-    /// Stop the running turn of a session, a queued turn, or one tool call
+    /// Stop the running turn, a queued one, or one tool call
     Abort {
-        /// Session id, unique start of it, or title
+        /// Session number, id or unique start of it, title, or `.` for the newest of this folder
+        #[arg(default_value = ".")]
         session: String,
         /// Only if this is the running turn, or a queued one
         #[arg(long, value_name = "TURN", conflicts_with = "call")]
@@ -240,9 +265,10 @@ pub enum Command {
         #[arg(long, value_name = "CALL")]
         call: Option<String>,
     },
-    /// Show the file changes of a session, from before its first change to after its last
+    /// Show what a session changed in files
     Diff {
-        /// Session id, a unique start of it, or its title
+        /// Session number, id or unique start of it, title, or `.` for the newest of this folder
+        #[arg(default_value = ".")]
         session: String,
         /// As JSON
         #[arg(long)]
@@ -253,27 +279,32 @@ pub enum Command {
     },
     /// Stop and end sessions; their history stays readable
     Kill {
-        /// Session ids, unique starts, or titles
+        /// Session numbers, ids or unique starts of them, titles, or `.` for the newest of this folder
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         sessions: Vec<String>,
-        /// All sessions that are not ended
+        /// All sessions of all folders that are not ended; asks first
         #[arg(long)]
         all: bool,
+        /// With --all: do not ask
+        #[arg(short, long)]
+        force: bool,
     },
     /// Delete sessions with their history
     Rm {
-        /// Session ids, unique starts, or titles
+        /// Session numbers, ids or unique starts of them, titles, or `.` for the newest of this folder
         #[arg(required = true)]
         sessions: Vec<String>,
         /// Also sessions with a running turn
         #[arg(short, long)]
         force: bool,
     },
+    /// Delete ended and unused sessions with their history; asks first
+    Prune(PruneArgs),
     /// Allow permission requests
     Approve(ApproveArgs),
     /// Deny permission requests
     Deny {
-        /// Request ids (perm_…) or unique starts of them
+        /// Requests: numbers (12.1), ids (perm_…) or unique starts of them
         #[arg(required = true)]
         requests: Vec<String>,
         /// Text for the model
@@ -292,10 +323,13 @@ pub enum Command {
         /// As JSON
         #[arg(long)]
         json: bool,
+        /// Also the file of each rule
+        #[arg(short, long, conflicts_with = "json")]
+        long: bool,
     },
-    /// Change how much a session may do without permission requests, also during a turn
+    /// Change how much a session may do without asking
     Mode {
-        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        /// Session number, id or unique start of it, title, or `.` for the newest of this folder
         session: String,
         /// default, accept_edits, plan, dont_ask or bypass
         #[arg(value_parser = mode)]
@@ -303,12 +337,12 @@ pub enum Command {
     },
     /// Give a session another title
     Rename {
-        /// Session id, unique start of it, or title
+        /// Session number, id or unique start of it, title, or `.` for the newest of this folder
         session: String,
         /// The title
         title: String,
     },
-    /// Answer a question: of the model, about a call with an unknown outcome, or about a paused turn
+    /// Answer a question of the model or of the daemon
     Answer {
         /// Question id (ask_…), a unique start of it, or a session with one open question
         request: String,
@@ -325,14 +359,14 @@ pub enum Command {
     },
     /// List pending permission requests, or show all details of some
     Approvals {
-        /// Request ids (perm_…), or unique starts of them: show these in full
+        /// Numbers (12.1) or ids (perm_…) of requests: show these in full
         #[arg(value_name = "REQUEST")]
         requests: Vec<String>,
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show which executable files of a folder trust would activate, and trust their current content
+    /// Trust a folder's executable files, after showing them
     Trust {
         /// The folder; the current folder by default
         dir: Option<PathBuf>,
@@ -363,6 +397,9 @@ pub enum Command {
         /// One row per line, as JSON
         #[arg(long)]
         json: bool,
+        /// Also the process of the client, and the sandbox
+        #[arg(short, long, conflicts_with = "json")]
+        long: bool,
         /// The subcommand; without it, the log is printed.
         #[command(subcommand)]
         what: Option<AuditCommand>,
@@ -390,7 +427,7 @@ pub enum Command {
         #[command(subcommand)]
         what: ConfigCommand,
     },
-    /// Check the set-up and the database, and say how to fix problems
+    /// Check keys, providers, sandbox, disk; say how to fix problems
     Doctor,
     /// Call a method of the daemon and print its result
     Rpc {
@@ -403,6 +440,12 @@ pub enum Command {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a folder
+    #[command(hide = true)]
+    Man {
+        /// The folder; it must exist
+        dir: PathBuf,
     },
     /// Run a demonstration, without a key and without a network
     Demo {
@@ -418,7 +461,7 @@ pub enum Command {
 /// Arguments of `approve`.
 #[derive(Debug, Default, Args)]
 pub struct ApproveArgs {
-    /// Request ids (perm_…) or unique starts of them
+    /// Requests: numbers (12.1), ids (perm_…) or unique starts of them
     #[arg(required = true)]
     pub requests: Vec<String>,
     /// Allow it for the rest of the session
@@ -571,11 +614,20 @@ pub struct PsArgs {
     /// Also ended and archived sessions
     #[arg(short, long)]
     pub all: bool,
+    /// The sessions of all folders, not only of this one
+    #[arg(short = 'A', long)]
+    pub all_folders: bool,
     /// As JSON, with full ids
     #[arg(long)]
     pub json: bool,
-    /// Repeat every second
-    #[arg(short, long)]
+    /// A line for each session: a template such as '{{.Number}} {{.Title}} {{.Status}}', or json
+    #[arg(long, value_name = "TEMPLATE", value_parser = template, conflicts_with = "json")]
+    pub format: Option<Template>,
+    /// Only full ids
+    #[arg(short, long, conflicts_with_all = ["json", "format", "watch"])]
+    pub quiet: bool,
+    /// Stay, and show changes at once
+    #[arg(short, long, conflicts_with = "format")]
     pub watch: bool,
     /// With the sub-agents below the sessions that started them
     #[arg(short, long)]
@@ -583,6 +635,48 @@ pub struct PsArgs {
     /// Only sessions with this text in title, folder or last line, or with these words in a message
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,
+}
+
+/// Arguments of `inspect`.
+#[derive(Debug, Default, Args)]
+pub struct InspectArgs {
+    /// Sessions (number, id, title, `.`) or requests (12.1, perm_…)
+    #[arg(value_name = "SESSION|REQUEST", default_value = ".")]
+    pub names: Vec<String>,
+    /// A line for each: a template such as '{{.Usage.InputTokens}}', or json
+    #[arg(long, value_name = "TEMPLATE", value_parser = template)]
+    pub format: Option<Template>,
+}
+
+/// Arguments of `stats`.
+#[derive(Debug, Default, Args)]
+pub struct StatsArgs {
+    /// Models and folders: only calls of this last period (2h, 7d)
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub since: Option<u64>,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `prune`.
+#[derive(Debug, Default, Args)]
+pub struct PruneArgs {
+    /// The sessions of all folders, not only of this one
+    #[arg(short = 'A', long)]
+    pub all_folders: bool,
+    /// Also archived sessions
+    #[arg(long)]
+    pub archived: bool,
+    /// Only sessions without a change for this time (7d)
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub older_than: Option<u64>,
+    /// Only show what would be deleted
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub force: bool,
 }
 
 /// Arguments of `cost`.
@@ -604,13 +698,36 @@ pub struct CostArgs {
 /// Arguments of `logs`.
 #[derive(Debug, Default, Args)]
 pub struct LogsArgs {
-    /// Session id, unique start of it, or title
+    /// Session number, id or unique start of it, title, or `.` for the newest of this folder
+    #[arg(default_value = ".")]
     pub session: String,
+    /// Wait for more
+    #[arg(short, long)]
+    pub follow: bool,
+    /// The events, one line for each, instead of the conversation
+    #[arg(long)]
+    pub events: bool,
+    /// Only what is newer: a duration (15m, 2h), or the seq of the last known event
+    #[arg(long, value_name = "DURATION|SEQ", value_parser = since)]
+    pub since: Option<Since>,
+    /// Only the last lines of what is there
+    #[arg(short = 'n', long, value_name = "LINES")]
+    pub tail: Option<usize>,
+    /// The events, one per line, as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `events`.
+#[derive(Debug, Default, Args)]
+pub struct EventsArgs {
+    /// Session number, id or unique start of it, title, or `.`; without one, changes of all sessions are followed
+    pub session: Option<String>,
     /// Wait for more events
     #[arg(short, long)]
     pub follow: bool,
     /// Only newer events: a duration (15m, 2h), or the seq of the last known event
-    #[arg(long, value_name = "DURATION|SEQ", value_parser = since)]
+    #[arg(long, value_name = "DURATION|SEQ", value_parser = since, requires = "session")]
     pub since: Option<Since>,
     /// One event per line, as JSON
     #[arg(long)]

@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 
 use crate::api::params::{ExportFormatParam, Include, ThinkingShown};
+use crate::client::terminal::template::Template;
 use crate::types::audit::AuditHead;
 use crate::types::permission::{Mode, Scope};
 use crate::types::sampling::{Temperature, TopP};
@@ -53,8 +54,23 @@ pub enum Since {
 }
 
 pub(super) fn mode(text: &str) -> Result<Mode, String> {
-    serde_json::from_value(serde_json::Value::from(text))
-        .map_err(|_| "one of default, accept_edits, plan, dont_ask, bypass".to_string())
+    // As other programs write them: acceptEdits, accept-edits.
+    let mut name = String::with_capacity(text.len() + 2);
+    for c in text.chars() {
+        match c {
+            '-' => name.push('_'),
+            c if c.is_ascii_uppercase() && !name.is_empty() => name.extend(['_', c.to_ascii_lowercase()]),
+            c => name.push(c),
+        }
+    }
+    [text, name.as_str()]
+        .into_iter()
+        .find_map(|name| serde_json::from_value(serde_json::Value::from(name)).ok())
+        .ok_or_else(|| "one of default, accept_edits, plan, dont_ask, bypass".to_string())
+}
+
+pub(super) fn template(text: &str) -> Result<Template, String> {
+    Template::parse(text)
 }
 
 pub(super) fn export_format(text: &str) -> Result<ExportFormatParam, String> {

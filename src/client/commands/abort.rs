@@ -4,7 +4,8 @@ use crate::api::params::{AbortParams, AbortReply, Done, EndParams, ListParams};
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
-use crate::client::resolve_id;
+use crate::client::resolve_id::{self, OPEN_STATES};
+use crate::client::terminal::confirm::confirm;
 use crate::client::terminal::escape;
 use crate::client::terminal::out::Out;
 use crate::types::ids::{CallId, TurnId};
@@ -44,21 +45,48 @@ pub(in crate::client) async fn kill(
     reach: &Connector,
     names: &[String],
     all: bool,
+    force: bool,
     out: &mut Out,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let sessions = if all {
         let mut every = resolve_id::all_sessions(&client, &ListParams::default()).await?;
-        every.retain(|s| !matches!(s.state, SessionState::Ended | SessionState::Archived));
+        every.retain(|session| OPEN_STATES.contains(&session.state));
+        if !force && !every.is_empty() {
+            confirm(&all_question(&every), "-f")?;
+        }
         every
     } else {
         find(&client, names).await?
     };
-    for session in sessions {
-        end(&client, "session.kill", &session).await?;
+    for session in &sessions {
+        end(&client, "session.kill", session).await?;
         out.say(&session.session_id.to_string())?;
     }
-    Ok(())
+    match sessions.as_slice() {
+        [] => Ok(out.note("no session was open")?),
+        [one] => Ok(
+            out.note(&format!("ended #{0}; `agentctl fork {0}` continues it as a new session", one.number))?
+        ),
+        several => Ok(
+            out.note(&format!("ended {}; `agentctl fork N` continues one as a new session", several.len()))?
+        ),
+    }
+}
+
+fn all_question(sessions: &[SessionView]) -> String {
+    let folders: std::collections::BTreeSet<&str> = sessions.iter().map(|it| it.cwd.as_str()).collect();
+    let is_working =
+        |it: &&SessionView| matches!(it.state, SessionState::Running | SessionState::RequiresAction);
+    let working = sessions.iter().filter(is_working).count();
+    let plural = |count: usize| if count == 1 { "" } else { "s" };
+    format!(
+        "End {} session{} in {} folder{}, {working} of them at work? They take no further input.",
+        sessions.len(),
+        plural(sessions.len()),
+        folders.len(),
+        plural(folders.len())
+    )
 }
 
 pub(in crate::client) async fn remove(
@@ -139,7 +167,7 @@ mod tests {
         for (state, expected) in [("idle", 1), ("ended", 0)] {
             let fake = shared(state);
             let (mut out, _, _) = papers();
-            kill(&fake.reach(), &[], true, &mut out).await.expect("killed");
+            kill(&fake.reach(), &[], true, true, &mut out).await.expect("killed");
             assert_eq!(fake.seen().iter().filter(|(m, _)| m == "session.kill").count(), expected, "{state}");
         }
     }

@@ -6,7 +6,8 @@ use crate::client::connection::paths;
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
 use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone, pad, width};
+use crate::client::terminal::style::Tone;
+use crate::client::terminal::table::{Table, column};
 use crate::types::subagent::AgentSource;
 
 pub(in crate::client) async fn agents(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Failure> {
@@ -16,19 +17,27 @@ pub(in crate::client) async fn agents(reach: &Connector, json: bool, out: &mut O
     if json {
         return Ok(out.json(&reply)?);
     }
-    let wide = reply.agents.iter().map(|agent| width(&agent.name)).max().unwrap_or(0);
+    let mut table = Table::new([
+        column("NAME").between(8, 32),
+        column("DESCRIPTION").between(20, 100),
+        column("SOURCE").between(6, 10).rank(1),
+        column("TOOLS").between(10, 60).rank(2),
+    ]);
     for agent in &reply.agents {
         let source = match agent.source {
-            AgentSource::BuiltIn => "",
-            AgentSource::User => " (user)",
-            AgentSource::Project => " (project)",
+            AgentSource::BuiltIn => "built in",
+            AgentSource::User => "user",
+            AgentSource::Project => "project",
         };
         let description = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
-        let line = Line::new(Tone::Tool, pad(&escape::line(&agent.name), wide))
-            .and(Tone::Plain, format!("  {}", escape::line(&description)))
-            .and(Tone::Dim, format!("  tools: {}{source}", escape::line(&agent.tools.join(", "))));
-        out.line(&line)?;
+        table.push([
+            (Tone::Tool, escape::line(&agent.name).into_owned()),
+            (Tone::Plain, escape::line(&description).into_owned()),
+            (Tone::Dim, source.to_owned()),
+            (Tone::Dim, escape::line(&agent.tools.join(", ")).into_owned()),
+        ]);
     }
+    table.print(out)?;
     for found in &reply.diagnostics {
         out.note(&format!("{}: {}", escape::line(&found.path), escape::line(&found.message)))?;
     }

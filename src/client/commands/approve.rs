@@ -11,7 +11,8 @@ use crate::client::resolve_id;
 use crate::client::terminal::escape;
 use crate::client::terminal::format::{age, now, short_id};
 use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone, pad};
+use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::table::{Table, column};
 use crate::client::ui::{prompt, question, render, summary};
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::PermissionRequest;
@@ -147,41 +148,48 @@ pub(in crate::client) async fn list(
     if requests.is_empty() && questions.is_empty() {
         return Ok(out.note("nothing waits for an answer")?);
     }
+    let now = now();
+    let mut table = Table::new([
+        column("#").between(4, 60),
+        column("AGE").right(),
+        column("WAITS FOR").between(24, 120),
+        column("DEADLINE").between(8, 32).rank(1),
+        column("ID").right().rank(4),
+    ]);
     for (session, question) in &questions {
         let what = match (&question.tool, &question.input) {
             _ if question::is_typed(question) => summary::one_line(&question.text, 100),
             (Some(tool), Some(input)) => summary::call_summary(tool, input),
             _ => "the turn is paused".into(),
         };
-        let line = Line::new(Tone::Bold, question.request_id.to_string())
-            .and(Tone::Dim, format!("  {}  ", short_id(session.session_id)))
-            .and(Tone::Warn, format!("{}  ", question.kind.name()))
-            .and(Tone::Plain, what);
-        out.line(&line)?;
+        table.push([
+            (Tone::Bold, session.number.to_string()),
+            (Tone::Dim, String::new()),
+            (Tone::Warn, format!("{}: {what}", question.kind.name())),
+            (Tone::Plain, String::new()),
+            (Tone::Dim, question.request_id.to_string()),
+        ]);
     }
+    for pending in &requests {
+        let request = &pending.request;
+        table.push([
+            (Tone::Bold, pending.number.clone()),
+            (Tone::Dim, age(now.since(pending.at_ms))),
+            (Tone::Plain, render::asked_summary(request)),
+            (Tone::Warn, deadline(request, now)),
+            (Tone::Dim, request.request_id.to_string()),
+        ]);
+    }
+    table.print(out)?;
     if !questions.is_empty() {
         let typed = questions.iter().any(|(_, question)| question::is_typed(question));
         let how = if typed { "ANSWER… (a number, or words), or continue|abort" } else { "continue|abort" };
-        out.note(&format!("agentctl answer REQUEST {how}"))?;
+        out.note(&format!("agentctl answer N {how}"))?;
     }
-    if requests.is_empty() {
-        return Ok(());
+    if !requests.is_empty() {
+        out.note("agentctl approvals N shows all of it · approve N [--session|--project] · deny N")?;
     }
-    let now = now();
-    for pending in &requests {
-        let request = &pending.request;
-        let line = Line::new(Tone::Bold, request.request_id.to_string())
-            .and(Tone::Plain, format!("  {}", pending.number))
-            .and(
-                Tone::Dim,
-                format!("  {}  {}  ", short_id(pending.session_id), pad(&age(now.since(pending.at_ms)), 4)),
-            )
-            .and(Tone::Plain, render::asked_summary(request))
-            .and(Tone::Warn, deadline(request, now));
-        out.line(&line)?;
-    }
-    let hint = "agentctl approvals REQUEST shows all of it · agentctl approve REQUEST… [--session | --project] · agentctl deny REQUEST… [--feedback TEXT] [--stop]";
-    Ok(out.note(hint)?)
+    Ok(())
 }
 
 /// Shows requests exactly as an approval prompt does.
@@ -191,7 +199,7 @@ fn show(requests: &[PendingRequest], out: &mut Out) -> Result<(), Failure> {
         let line = Line::new(Tone::Bold, request.request_id.to_string())
             .and(Tone::Plain, format!("  {}", pending.number))
             .and(Tone::Dim, format!("  {}", short_id(pending.session_id)))
-            .and(Tone::Warn, deadline(request, now()));
+            .and(Tone::Warn, format!("  {}", deadline(request, now())));
         out.line(&line)?;
         for row in prompt::question(request) {
             out.line(&row)?;
@@ -217,8 +225,8 @@ fn deadline(request: &PermissionRequest, now: Timestamp) -> String {
     let Some(at) = request.deadline_ms else { return String::new() };
     let then = request.on_timeout.unwrap_or_default().name();
     match at.since(now) {
-        0 => format!("  (too late for {then})"),
-        left => format!("  (within {}, else {then})", age(left)),
+        0 => format!("too late for {then}"),
+        left => format!("{}, then {then}", age(left)),
     }
 }
 
@@ -253,7 +261,8 @@ mod tests {
         assert_eq!(text.text(), format!("allowed {ASK}, granted for the session: Bash(make)\n"));
         let (mut out, text, _) = papers();
         list(&fake.reach(), &[], false, &mut out).await.expect("listed");
-        assert!(text.text().starts_with(ASK) && text.text().ends_with("Bash make\n"), "{}", text.text());
+        let shown = text.text();
+        assert!(shown.contains("Bash make") && shown.ends_with(&format!("{ASK}\n")), "{shown}");
     }
 
     #[tokio::test]

@@ -1,15 +1,18 @@
 //! `agentctl audit`: the permission decisions, and whether their log is intact.
 
-use crate::api::params::{AuditParams, AuditReply, VerifyAuditParams, VerifyAuditReply};
+use std::collections::HashMap;
+
+use crate::api::params::{AuditParams, AuditReply, ListParams, VerifyAuditParams, VerifyAuditReply};
 use crate::client::args::Since;
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
 use crate::client::failure::{Failure, code};
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
-use crate::client::terminal::format::{now, short_id};
+use crate::client::terminal::format::now;
 use crate::client::terminal::out::{Out, harmless_json};
-use crate::client::terminal::style::{Line, Tone, pad};
+use crate::client::terminal::style::Tone;
+use crate::client::terminal::table::{Cell, Table, column};
 use crate::types::audit::{AuditEntry, AuditHead, AuditKind, NO_SANDBOX};
 use crate::types::ids::SessionId;
 use crate::types::time::Timestamp;
@@ -22,7 +25,7 @@ pub(in crate::client) async fn audit(
     reach: &Connector,
     session: Option<&str>,
     since: Option<Since>,
-    json: bool,
+    (json, long): (bool, bool),
     out: &mut Out,
 ) -> Result<(), Failure> {
     let client = reach.observing().connect_or_start().await?;
@@ -38,6 +41,10 @@ pub(in crate::client) async fn audit(
         }
     };
     let mut params = AuditParams { session_id, since_ms, cursor, limit: Some(PAGE) };
+    let everything = ListParams { include_children: true, ..ListParams::default() };
+    let sessions = if json { Vec::new() } else { resolve_id::all_sessions(&client, &everything).await? };
+    let numbers: HashMap<SessionId, u64> = sessions.iter().map(|it| (it.session_id, it.number)).collect();
+    let mut rows = table(long);
     let mut is_empty = true;
     loop {
         let page: AuditReply = client.call("permission.audit", &params).await?;
@@ -47,7 +54,7 @@ pub(in crate::client) async fn audit(
                 let text = serde_json::to_string(entry).map_err(|e| Failure::internal(e.to_string()))?;
                 out.say(&harmless_json(&text))?;
             } else {
-                out.line(&line(entry))?;
+                rows.push(row(entry, &numbers, long));
             }
         }
         params.cursor = page.next_cursor;
@@ -55,10 +62,11 @@ pub(in crate::client) async fn audit(
             break;
         }
     }
-    if is_empty && !json {
-        out.note("nothing was decided yet")?;
+    match (json, is_empty) {
+        (true, _) => Ok(()),
+        (false, true) => Ok(out.note("nothing was decided yet")?),
+        (false, false) => rows.print(out),
     }
-    Ok(())
 }
 
 /// Lets the daemon read the whole log. `known` is a row stored elsewhere, `NUMBER:HASH`.
@@ -97,38 +105,55 @@ async fn session_of(client: &Client, name: &str) -> Result<SessionId, Failure> {
     }
 }
 
-fn line(entry: &AuditEntry) -> Line {
+/// The rows as a table. `--long` adds the process of the client, and the sandbox.
+fn table(is_long: bool) -> Table {
+    let mut columns = vec![
+        column("ROW").right(),
+        column("TIME").between(8, 20).rank(3),
+        column("VERDICT").between(7, 12),
+        column("KIND").between(6, 12).rank(4),
+        column("#").right().rank(2),
+        column("TOOL").between(6, 24),
+        column("RULE").between(10, 60).rank(5),
+        column("REASON").between(16, 100).rank(1),
+        column("BY").between(6, 24).rank(6),
+    ];
+    if is_long {
+        columns
+            .extend([column("PROCESS").between(10, 200).rank(8), column("SANDBOX").between(8, 100).rank(7)]);
+    }
+    Table::new(columns)
+}
+
+fn row(entry: &AuditEntry, numbers: &HashMap<SessionId, u64>, is_long: bool) -> Vec<Cell> {
     let note = &entry.note;
     let tone = match note.verdict.as_str() {
         "deny" | "refused" | "untrusted" => Tone::Bad,
         "allow" | "trusted" => Tone::Good,
         _ => Tone::Warn,
     };
-    let mut line = Line::new(Tone::Dim, format!("{:>4} {}  ", entry.id, time(note.at_ms)))
-        .and(tone, pad(&escape::line(&note.verdict), 8))
-        .and(Tone::Plain, format!(" {} ", pad(note.kind.name(), 10)));
-    if let Some(session) = note.session_id {
-        line = line.and(Tone::Dim, format!("{}  ", short_id(session)));
+    let text = |text: Option<&str>| escape::line(text.unwrap_or_default()).into_owned();
+    // A session without a number was deleted.
+    let session = note.session_id.map(|id| numbers.get(&id).map_or_else(|| "–".into(), ToString::to_string));
+    let is_reason_news = note.kind != AuditKind::Rule || note.verdict == "deny";
+    let mut cells = vec![
+        (Tone::Dim, entry.id.to_string()),
+        (Tone::Dim, time(note.at_ms)),
+        (tone, text(Some(&note.verdict))),
+        (Tone::Plain, note.kind.name().to_owned()),
+        (Tone::Bold, session.unwrap_or_default()),
+        (Tone::Bold, text(note.tool.as_deref())),
+        (Tone::Plain, text(note.rule.as_deref())),
+        (Tone::Dim, if is_reason_news { text(Some(&note.reason)) } else { String::new() }),
+        (Tone::Plain, text(note.client.as_deref())),
+    ];
+    if is_long {
+        let pid = note.pid.map(|pid| format!("{pid} ")).unwrap_or_default();
+        let sandbox = if note.sandbox == NO_SANDBOX { "" } else { note.sandbox.as_str() };
+        cells.push((Tone::Dim, format!("{pid}{}", text(note.exe.as_deref()))));
+        cells.push((Tone::Dim, text(Some(sandbox))));
     }
-    if let Some(tool) = &note.tool {
-        line = line.and(Tone::Bold, format!("{}  ", escape::line(tool)));
-    }
-    if let Some(rule) = &note.rule {
-        line = line.and(Tone::Plain, format!("{}  ", escape::line(rule)));
-    }
-    if note.kind != AuditKind::Rule || note.verdict == "deny" {
-        line = line.and(Tone::Dim, escape::line(&note.reason));
-    }
-    if let Some(client) = &note.client {
-        let pid = note.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
-        let exe = note.exe.as_deref().map(|exe| format!(" {exe}")).unwrap_or_default();
-        line = line.and(Tone::Dim, format!("  by {}", escape::line(&format!("{client}{pid}{exe}"))));
-    }
-    if note.sandbox != NO_SANDBOX {
-        let place = if note.sandbox.starts_with("outside") { "" } else { "in " };
-        line = line.and(Tone::Dim, format!("  {place}{}", escape::line(&note.sandbox)));
-    }
-    line
+    cells
 }
 
 /// Date and time to the second, in UTC.
@@ -147,7 +172,9 @@ mod tests {
     #[tokio::test]
     async fn audit_rows_are_paged_and_escaped_for_terminal() {
         let fake = Fake::start(|_, method, params| {
-            assert_eq!(method, "permission.audit");
+            if method == "session.list" {
+                return Ok(json!({"sessions": []}));
+            }
             let id = if params["cursor"].is_null() { 1 } else { 2 };
             let entry = json!({
                 "id": id, "at_ms": 0, "kind": "refused", "tool": "session.approve", "verdict": "refused",
@@ -161,9 +188,9 @@ mod tests {
             })
         });
         let (mut out, text, _) = papers();
-        audit(&fake.reach(), None, None, false, &mut out).await.expect("shown");
+        audit(&fake.reach(), None, None, (false, true), &mut out).await.expect("shown");
         let shown = text.text();
-        assert_eq!(shown.lines().count(), 2, "{shown}");
+        assert_eq!(shown.lines().count(), 3, "{shown}");
         assert!(shown.contains("1970-01-01 00:00:00Z") && shown.contains("session.approve"), "{shown}");
         assert!(!shown.contains('\u{1b}'), "{shown:?}");
     }

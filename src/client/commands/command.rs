@@ -7,7 +7,8 @@ use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
 use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone, pad, width};
+use crate::client::terminal::style::Tone;
+use crate::client::terminal::table::{Table, column};
 
 pub(in crate::client) async fn commands(
     reach: &Connector,
@@ -30,20 +31,26 @@ pub(in crate::client) async fn commands(
     if json {
         return Ok(out.json(&reply)?);
     }
-    let wide = reply.commands.iter().map(|command| width(&usage(command))).max().unwrap_or(0);
+    let mut table = Table::new([
+        column("COMMAND").between(10, 60),
+        column("DESCRIPTION").between(20, 120),
+        column("SOURCE").between(6, 10).rank(1),
+    ]);
     for command in &reply.commands {
         let source = match command.source {
-            CommandSource::BuiltIn => "",
-            CommandSource::User => " (user)",
-            CommandSource::Project => " (project)",
-            CommandSource::Mcp => " (mcp)",
-            CommandSource::Skill => " (skill)",
+            CommandSource::BuiltIn => "built in",
+            CommandSource::User => "user",
+            CommandSource::Project => "project",
+            CommandSource::Mcp => "mcp",
+            CommandSource::Skill => "skill",
         };
-        let line = Line::new(Tone::Tool, pad(&usage(command), wide))
-            .and(Tone::Plain, format!("  {}", escape::line(&command.description)))
-            .and(Tone::Dim, source);
-        out.line(&line)?;
+        table.push([
+            (Tone::Tool, usage(command)),
+            (Tone::Plain, escape::line(&command.description).into_owned()),
+            (Tone::Dim, source.to_owned()),
+        ]);
     }
+    table.print(out)?;
     for found in &reply.diagnostics {
         out.note(&format!("{}: {}", escape::line(&found.path), escape::line(&found.message)))?;
     }

@@ -9,10 +9,8 @@ use crate::client::connection::paths::current_folder;
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
 use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone, pad, width};
-
-/// Widest column. Longer cells, such as lists of rules, do not move the others.
-const MAX_WIDTH: usize = 48;
+use crate::client::terminal::style::Tone;
+use crate::client::terminal::table::{Table, column};
 
 pub(in crate::client) async fn show(
     reach: &Connector,
@@ -28,9 +26,7 @@ pub(in crate::client) async fn show(
     if args.json {
         return Ok(out.json(&reply)?);
     }
-    for line in table(&reply.values, args.origin) {
-        out.line(&line)?;
-    }
+    table(&reply.values, args.origin).print(out)?;
     if let Some(project) = &reply.project {
         let file = escape::line(&project.file).into_owned();
         if let Some(problem) = &project.problem {
@@ -42,25 +38,25 @@ pub(in crate::client) async fn show(
     Ok(())
 }
 
-fn table(values: &[ConfigValue], with_origin: bool) -> Vec<Line> {
-    let mut rows = vec![(Tone::Bold, ["KEY".to_owned(), "VALUE".to_owned(), "ORIGIN".to_owned()])];
-    rows.extend(values.iter().map(|row| {
+fn table(values: &[ConfigValue], with_origin: bool) -> Table {
+    let mut columns = vec![column("KEY").between(16, 60), column("VALUE").between(8, 200)];
+    if with_origin {
+        columns.push(column("ORIGIN").between(10, 200).keep_end());
+    }
+    let mut table = Table::new(columns);
+    for row in values {
         let origin = match row.line {
             Some(line) => format!("{}:{line}", escape::line(&row.origin)),
             None => escape::line(&row.origin).into_owned(),
         };
         let tone = if row.origin == "default" { Tone::Dim } else { Tone::Plain };
-        (tone, [escape::line(&row.key).into_owned(), shown(&row.value), origin])
-    }));
-    let count = if with_origin { 3 } else { 2 };
-    let wide: Vec<usize> = (0..count)
-        .map(|n| rows.iter().map(|(_, row)| width(&row[n])).filter(|it| *it <= MAX_WIDTH).max().unwrap_or(0))
-        .collect();
-    let line = |(tone, row): &(Tone, [String; 3])| {
-        let cells: Vec<String> = row.iter().zip(&wide).map(|(cell, wide)| pad(cell, *wide)).collect();
-        Line::new(*tone, cells.join("  ").trim_end())
-    };
-    rows.iter().map(line).collect()
+        let mut cells = vec![(tone, escape::line(&row.key).into_owned()), (tone, shown(&row.value))];
+        if with_origin {
+            cells.push((tone, origin));
+        }
+        table.push(cells);
+    }
+    table
 }
 
 fn shown(value: &Value) -> String {

@@ -1,19 +1,18 @@
 //! `agentctl cost`: tokens by session and model, and their costs.
 
 use std::collections::HashMap;
-use std::io::{IsTerminal as _, stdout};
 
 use crate::api::params::{ListParams, ModelUsageParams, ModelUsageReply};
 use crate::client::args::CostArgs;
-use crate::client::commands::ps::short_ids;
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
 use crate::client::terminal::format::{cost, now, tokens};
-use crate::client::terminal::out::{Out, terminal_columns};
-use crate::client::terminal::style::{Line, Tone, cut, pad, width};
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::Tone;
+use crate::client::terminal::table::{Cell, Table, column};
 use crate::types::ids::SessionId;
 use crate::types::ledger::{LedgerRow, ModelUsage};
 use crate::types::session::SessionView;
@@ -21,8 +20,6 @@ use crate::types::time::Timestamp;
 
 /// Rows per request.
 const PAGE: u32 = 500;
-/// Maximum columns of a title and of a model.
-const TEXT: usize = 28;
 
 pub(in crate::client) async fn cost_of(
     reach: &Connector,
@@ -38,7 +35,6 @@ pub(in crate::client) async fn cost_of(
         // A deleted session is identified by its full id.
         Some(name) => Some(match name.parse::<SessionId>() {
             Ok(id) => id,
-            Err(_) if name == "." => resolve_id::newest_here(&client).await?.session_id,
             Err(_) => resolve_id::session(&client, name).await?.session_id,
         }),
     };
@@ -63,10 +59,7 @@ pub(in crate::client) async fn cost_of(
     if found.rows.is_empty() {
         return Ok(out.note("no model was called")?);
     }
-    let columns = stdout().is_terminal().then(terminal_columns);
-    for line in table(&shown, &found.total, &short_ids(&all), columns) {
-        out.line(&line)?;
-    }
+    table(&shown, &found.total, &all).print(out)?;
     let hidden = found.rows.len() - shown.len();
     if hidden > 0 {
         out.note(&format!("the total has {hidden} more of deleted sessions; --all shows them"))?;
@@ -104,55 +97,52 @@ async fn every_page(client: &Client, mut params: ModelUsageParams) -> Result<Mod
     Ok(found)
 }
 
-const HEAD: [&str; 10] =
-    ["SESSION", "TITLE", "MODEL", "CALLS", "LOST", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "COST"];
-
-fn table(
-    rows: &[&LedgerRow],
-    total: &ModelUsage,
-    ids: &HashMap<String, String>,
-    columns: Option<usize>,
-) -> Vec<Line> {
-    let mut cells: Vec<(Tone, [String; 10])> = vec![(Tone::Bold, HEAD.map(String::from))];
-    let text =
-        |raw: &str| cut(&escape::line(raw), if columns.is_some_and(|c| c < 130) { TEXT / 2 } else { TEXT });
+/// The rows and their sum. Without a terminal the full ids are there.
+fn table(rows: &[&LedgerRow], total: &ModelUsage, known: &[SessionView]) -> Table {
+    let mut table = Table::new([
+        column("#").right(),
+        column("TITLE").between(12, 40),
+        column("MODEL").between(8, 32).rank(2),
+        column("CALLS").right(),
+        column("LOST").right().rank(5),
+        column("INPUT").right().rank(1),
+        column("OUTPUT").right().rank(1),
+        column("CACHE READ").right().rank(3),
+        column("CACHE WRITE").right().rank(4),
+        column("COST").right(),
+        column("ID").right().rank(9),
+    ]);
+    let numbers: HashMap<SessionId, u64> = known.iter().map(|it| (it.session_id, it.number)).collect();
     for row in rows {
-        let id = row.session_id.to_string();
-        let title = row.title.as_deref().map_or_else(|| "(deleted)".into(), text);
-        let short = ids.get(&id).cloned().unwrap_or(id);
-        cells.push((Tone::Plain, numbers([short, title, text(&row.model)], &row.spent)));
+        let number = numbers.get(&row.session_id).map_or_else(|| "–".into(), ToString::to_string);
+        let title = row.title.as_deref().map_or_else(|| "(deleted)".into(), |title| escape::line(title));
+        let model = escape::line(&row.model).into_owned();
+        table.push(cells(
+            Tone::Plain,
+            [number, title.into_owned(), model],
+            &row.spent,
+            row.session_id.to_string(),
+        ));
     }
-    cells.push((Tone::Bold, numbers(["TOTAL".into(), String::new(), String::new()], total)));
-    let wide: Vec<usize> =
-        (0..HEAD.len()).map(|n| cells.iter().map(|(_, row)| width(&row[n])).max().unwrap_or(0)).collect();
-    let line = |(tone, row): &(Tone, [String; 10])| {
-        let mut line = Line::default();
-        for (n, cell) in row.iter().enumerate() {
-            let gap = if n + 1 == HEAD.len() { "" } else { "  " };
-            // Text is aligned left, numbers right.
-            let room = wide[n].saturating_sub(width(cell));
-            let cell = if n < 3 { pad(cell, wide[n]) } else { format!("{}{cell}", " ".repeat(room)) };
-            line = line.and(*tone, cell).and(Tone::Plain, gap);
-        }
-        line
-    };
-    cells.iter().map(line).collect()
+    table.push(cells(Tone::Bold, [String::new(), "TOTAL".into(), String::new()], total, String::new()));
+    table
 }
 
-fn numbers([first, title, model]: [String; 3], spent: &ModelUsage) -> [String; 10] {
+fn cells(tone: Tone, [number, title, model]: [String; 3], spent: &ModelUsage, id: String) -> [Cell; 11] {
     let about = if spent.estimated_calls > 0 { "~" } else { "" };
     let usage = &spent.usage;
     [
-        first,
-        title,
-        model,
-        spent.calls.to_string(),
-        spent.lost_attempts.to_string(),
-        format!("{about}{}", tokens(usage.input_tokens)),
-        format!("{about}{}", tokens(usage.output_tokens)),
-        tokens(usage.cache_read_tokens),
-        tokens(usage.cache_write_tokens),
-        format!("{about}{}", cost(spent.cost_usd_micros, spent.cost_at_least_usd_micros)),
+        (Tone::Bold, number),
+        (tone, title),
+        (tone, model),
+        (tone, spent.calls.to_string()),
+        (Tone::Dim, spent.lost_attempts.to_string()),
+        (tone, format!("{about}{}", tokens(usage.input_tokens))),
+        (tone, format!("{about}{}", tokens(usage.output_tokens))),
+        (Tone::Dim, tokens(usage.cache_read_tokens)),
+        (Tone::Dim, tokens(usage.cache_write_tokens)),
+        (tone, format!("{about}{}", cost(spent.cost_usd_micros, spent.cost_at_least_usd_micros))),
+        (Tone::Dim, id),
     ]
 }
 
@@ -205,16 +195,15 @@ mod tests {
     #[tokio::test]
     async fn cost_table_shows_unknown_costs_and_deleted_sessions() {
         let (text, notes) = shown(CostArgs { all: true, ..CostArgs::default() }).await;
-        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-        assert_eq!(
-            lines,
-            [
-                "SESSION                                   TITLE      MODEL  CALLS  LOST  INPUT  OUTPUT  CACHE READ  CACHE WRITE    COST",
-                "0190f2a4                                  mine       p/m        3     0   1.5k      20           7            0   $1.50",
-                "ses_0190f2a4-0001-7000-8000-000000000002  (deleted)  p/m        3     0   1.5k      20           7            0       ?",
-                "TOTAL                                                           6     0   1.5k      20           7            0  ≥$1.50",
-            ]
-        );
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        for (line, parts) in [
+            (lines[1], ["mine", "1.5k", "$1.50", KNOWN]),
+            (lines[2], ["–", "(deleted)", "?", GONE]),
+            (lines[3], ["TOTAL", "6", "≥$1.50", ""]),
+        ] {
+            assert!(parts.iter().all(|part| line.contains(part)), "{line}");
+        }
         assert!(notes.contains("1 of 6 calls is unknown"), "{notes}");
         let (text, notes) = shown(CostArgs::default()).await;
         assert!(!text.contains("(deleted)") && notes.contains("1 more of deleted sessions"), "{text}{notes}");

@@ -2,6 +2,8 @@
 //! Everything else is real: a separate daemon, a session, tool calls, permission requests, an edit and
 //! a test run in a temporary folder.
 
+mod interruption;
+
 use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,19 +11,19 @@ use std::path::{Path, PathBuf};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::api::params::{ClientRole, CreateParams};
+use crate::api::params::{ClientRole, CreateParams, SessionReply};
 use crate::client::args::{Output, PsArgs, Thinking};
-use crate::client::commands::run::{Task, follow};
 use crate::client::commands::{daemon, ps};
 use crate::client::connection::connector::{Connector, private_dir};
+use crate::client::connection::follow::Follow;
 use crate::client::connection::paths::Places;
-use crate::client::connection::session_calls::idempotency_key;
+use crate::client::connection::session_calls::{self, idempotency_key};
 use crate::client::failure::{Failure, code};
 use crate::client::terminal::out::Out;
 use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::approval_prompt::Asking;
-use crate::client::ui::attach::Options;
 use crate::client::ui::summary::diff;
+use crate::client::ui::watch::Watch;
 
 const CASSETTE: &str = include_str!("demo/cassette.jsonl");
 const GREET: &str = include_str!("demo/greet.sh");
@@ -46,7 +48,8 @@ pub(in crate::client) async fn demo(yes: bool, keep: bool) -> Result<(), Failure
         scratch.keep_running();
         return outcome;
     }
-    let stopped = daemon::stop(&reach, true, out).await;
+    // It says that sessions are kept, which is not true here.
+    let stopped = daemon::stop(&reach, true, &mut Out::silent()).await;
     epilogue(&scratch, out)?;
     outcome.and(stopped)
 }
@@ -75,8 +78,13 @@ async fn play(reach: &Connector, scratch: &Scratch, asking: Asking, out: &mut Ou
         idempotency_key: Some(idempotency_key()),
         ..CreateParams::default()
     };
-    let shown = Options { thinking: Thinking::Hide, ..Options::default() };
-    let ended = follow(reach, client, &params, Task::new(PROMPT), asking, (Output::Text, shown), out).await?;
+    let reply: SessionReply = client.call("session.create", &params).await?;
+    let id = reply.session.session_id;
+    let turn = session_calls::submit(&client, id, PROMPT, None).await?.turn_id;
+    let (client, seq) = interruption::show(reach, client, id, out).await?;
+    let follow = Follow::start_with(reach, &client, id, seq, Thinking::Hide.include()).await?;
+    let watch = Watch::new(client, follow, (reply.session, turn), asking, Output::Text);
+    let ended = watch.until_ended(out).await?;
 
     heading(out, "What is left")?;
     let now = fs::read_to_string(scratch.work().join("greet.sh"))?;
@@ -89,8 +97,8 @@ async fn play(reach: &Connector, scratch: &Scratch, asking: Asking, out: &mut Ou
     } else {
         out.say("greet.sh is as it was: the edit was not allowed.")?;
     }
-    out.say("The session is kept by the daemon (agentctl ps):")?;
-    ps::ps(reach, &PsArgs { all: true, ..PsArgs::default() }, out).await?;
+    out.say("The session is kept by the daemon (agentctl ps -A):")?;
+    ps::ps(reach, &PsArgs { all: true, all_folders: true, ..PsArgs::default() }, out).await?;
     match ended.code {
         code::SUCCESS if changed || asking == Asking::Person => Ok(()),
         code::SUCCESS => Err(Failure::internal("the turn ended well, but greet.sh did not change")),

@@ -62,6 +62,7 @@ pub(in crate::client) async fn doctor(reach: &Connector, out: &mut Out) -> Resul
         findings.push(private("socket", folder, "[daemon] socket or AGENTD_SOCKET"));
     }
     findings.push(private("data", &reach.places.data_dir, "[daemon] data_dir or AGENTD_DATA_DIR"));
+    findings.extend(disk(&reach.places.data_dir));
     findings.extend(daemon(reach).await);
     let path = std::env::var("PATH").unwrap_or_default();
     findings.push(program_in(&path, "bash", "the Bash tool runs commands with it"));
@@ -151,6 +152,31 @@ fn private(what: &str, folder: &Path, choose: &str) -> Finding {
         false => format!("choose another with {choose}"),
     };
     fail(format!("{what}: {error}"), mend)
+}
+
+/// Free space below which new sessions soon cannot be written.
+const LITTLE_BYTES: u64 = 100 << 20;
+/// Free space below which the user should hear of it.
+const SCARCE_BYTES: u64 = 1 << 30;
+
+/// The free space of the disk that holds the data folder. `None` if it cannot be read.
+fn disk(folder: &Path) -> Option<Finding> {
+    // The folder may not exist yet: the nearest one that does is on the same disk.
+    let existing = folder.ancestors().find(|folder| folder.is_dir())?;
+    let stat = nix::sys::statvfs::statvfs(existing).ok()?;
+    let free = stat.blocks_available().saturating_mul(stat.fragment_size());
+    Some(judge_disk(free, &existing.display().to_string()))
+}
+
+fn judge_disk(free: u64, folder: &str) -> Finding {
+    let what = format!("{} MB are free for {folder}", free >> 20);
+    match free {
+        0..LITTLE_BYTES => fail(what, "free space; `agentctl prune -A` deletes ended sessions"),
+        LITTLE_BYTES..SCARCE_BYTES => {
+            warn(what, "free space soon; `agentctl prune -A` deletes ended sessions")
+        }
+        _ => ok(what),
+    }
 }
 
 async fn daemon(reach: &Connector) -> Vec<Finding> {
@@ -406,6 +432,14 @@ mod tests {
         assert!(report(&[ok("a"), warn("b\u{1b}", "c")], &mut out).is_ok());
         assert_eq!(report(&[fail("d", "e")], &mut out).expect_err("failed").code, 4);
         assert_eq!(text.text(), "ok    a\nwarn  b⟦ESC⟧\n      → c\nfail  d\n      → e\n");
+    }
+
+    #[test]
+    fn doctor_reports_scarce_disk_space() {
+        for (free, grade) in [(5 << 20, Grade::Fail), (500 << 20, Grade::Warn), (5 << 30, Grade::Ok)] {
+            assert_eq!(judge_disk(free, "/d").grade, grade);
+        }
+        assert!(disk(Path::new("/nonexistent/below")).is_some());
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(in crate::client) async fn export(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
-    let session_id = resolve_id::session_or_newest(&client, name).await?.session_id;
+    let session_id = resolve_id::session(&client, name).await?.session_id;
     let mut target =
         match file {
             // Conversations may contain private text.

@@ -16,7 +16,7 @@ pub(in crate::client) async fn fork(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
-    let session_id = resolve_id::session_or_newest(&client, name).await?.session_id;
+    let session_id = resolve_id::session(&client, name).await?.session_id;
     let idempotency_key = Some(session_calls::idempotency_key());
     let params = ForkParams { session_id, item_id, title, idempotency_key };
     let SessionReply { session } = client.call("session.fork", &params).await?;

@@ -10,7 +10,8 @@ use crate::client::connection::{paths, stdin};
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
 use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone, pad, width};
+use crate::client::terminal::style::Tone;
+use crate::client::terminal::table::{Table, column};
 
 pub(in crate::client) async fn memory(
     reach: &Connector,
@@ -53,11 +54,12 @@ async fn list(client: &Client, cwd: String, json: bool, out: &mut Out) -> Result
     if reply.notes.is_empty() {
         return Ok(out.note("there are no notes about this project")?);
     }
-    let wide = reply.notes.iter().map(|note| width(&note.name)).max().unwrap_or(0);
+    let mut table = Table::new([column("NOTE").between(8, 40), column("FIRST LINE").between(20, 120)]);
     for note in &reply.notes {
-        let line = Line::new(Tone::Tool, pad(&note.name, wide))
-            .and(Tone::Plain, format!("  {}", escape::line(&note.description)));
-        out.line(&line)?;
+        table.push([
+            (Tone::Tool, note.name.clone()),
+            (Tone::Plain, escape::line(&note.description).into_owned()),
+        ]);
     }
-    Ok(())
+    table.print(out)
 }

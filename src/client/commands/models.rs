@@ -4,9 +4,12 @@ use crate::api::params::{ModelCheckParams, ModelCheckReply, ModelListParams, Mod
 use crate::client::connection::connector::Connector;
 use crate::client::failure::{Failure, code};
 use crate::client::terminal::escape;
+use crate::client::terminal::format::tokens;
 use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone, pad, width};
+use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::table::{Cell, Table, column};
 use crate::types::model::ModelView;
+use crate::types::usage::Price;
 
 /// Models per request.
 const PAGE: u32 = 500;
@@ -33,9 +36,7 @@ pub(in crate::client) async fn models(reach: &Connector, json: bool, out: &mut O
             out.note("no model is known: set [providers.NAME] and [models] main in the configuration")?
         );
     }
-    for line in table(&models) {
-        out.line(&line)?;
-    }
+    table(&models).print(out)?;
     let sources: std::collections::BTreeSet<&str> = models
         .iter()
         .filter_map(|view| view.price_source.as_deref())
@@ -71,23 +72,26 @@ pub(in crate::client) async fn check(reach: &Connector, json: bool, out: &mut Ou
     if is_fine { Ok(()) } else { Err(Failure::silent(code::MODEL)) }
 }
 
-const HEAD: [&str; 6] =
-    ["MODEL", "FOR", "WINDOW", "OUTPUT", "CAN", "USD PER MILLION: IN, OUT, CACHE READ, WRITE"];
-
-fn table(models: &[ModelView]) -> Vec<Line> {
-    let mut rows = vec![(Tone::Bold, HEAD.map(String::from))];
-    rows.extend(models.iter().map(|view| (if view.known { Tone::Plain } else { Tone::Dim }, row(view))));
-    let wide: Vec<usize> =
-        (0..HEAD.len()).map(|n| rows.iter().map(|(_, row)| width(&row[n])).max().unwrap_or(0)).collect();
-    let line = |(tone, row): &(Tone, [String; 6])| {
-        let cells: Vec<String> = row.iter().zip(&wide).map(|(cell, wide)| pad(cell, *wide)).collect();
-        Line::new(*tone, cells.join("  ").trim_end())
-    };
-    rows.iter().map(line).collect()
+fn table(models: &[ModelView]) -> Table {
+    let mut table = Table::new([
+        column("MODEL").between(12, 60),
+        column("FOR").between(4, 24).rank(1),
+        column("WINDOW").right(),
+        column("OUTPUT").right().rank(3),
+        column("CAN").between(8, 40).rank(4),
+        column("$/M IN").right(),
+        column("OUT").right(),
+        column("CACHED").right().rank(2),
+        column("WRITE").right().rank(5),
+        column("PRICES OF").between(8, 24).rank(6),
+    ]);
+    models.iter().for_each(|view| table.push(row(view)));
+    table
 }
 
-fn row(view: &ModelView) -> [String; 6] {
-    let count = |count: Option<u32>| count.map_or_else(|| UNKNOWN.into(), |count| count.to_string());
+fn row(view: &ModelView) -> [Cell; 10] {
+    let tone = if view.known { Tone::Plain } else { Tone::Dim };
+    let count = |count: Option<u32>| count.map_or_else(|| UNKNOWN.into(), |count| tokens(u64::from(count)));
     let can = [
         (view.tools, "tools"),
         (view.streaming, "stream"),
@@ -96,27 +100,21 @@ fn row(view: &ModelView) -> [String; 6] {
     ];
     let can: Vec<&str> = can.iter().filter(|(can, _)| *can).map(|(_, word)| *word).collect();
     let can = if view.known { can.join(" ") } else { format!("{} (assumed)", can.join(" ")) };
-    let price = view.price.map_or_else(
-        || UNKNOWN.into(),
-        |price| {
-            let as_of = view.price_as_of.as_deref().or(view.price_source.as_deref()).unwrap_or(UNKNOWN);
-            format!(
-                "{} {} {} {} ({})",
-                price.input,
-                price.output,
-                price.cache_read,
-                price.cache_write,
-                escape::line(as_of)
-            )
-        },
-    );
+    let price =
+        |of: fn(&Price) -> f64| view.price.as_ref().map_or_else(|| "?".into(), |price| of(price).to_string());
+    let as_of =
+        view.price.and(view.price_as_of.as_deref().or(view.price_source.as_deref())).unwrap_or_default();
     [
-        escape::line(&view.model).into_owned(),
-        view.pointers.join(" "),
-        count(view.context_window),
-        count(view.max_output_tokens),
-        can,
-        price,
+        (Tone::Bold, escape::line(&view.model).into_owned()),
+        (Tone::Good, view.pointers.join(" ")),
+        (tone, count(view.context_window)),
+        (tone, count(view.max_output_tokens)),
+        (tone, can),
+        (tone, price(|it| it.input)),
+        (tone, price(|it| it.output)),
+        (Tone::Dim, price(|it| it.cache_read)),
+        (Tone::Dim, price(|it| it.cache_write)),
+        (Tone::Dim, escape::line(as_of).into_owned()),
     ]
 }
 
@@ -158,8 +156,8 @@ mod tests {
         assert_eq!(
             lines[1..],
             [
-                "p/m    main  200000   64000    tools stream vision     3 15 0.3 3.75 (2026-03)",
-                "p/x          unknown  unknown  tools stream (assumed)  unknown",
+                "p/m    main   200.0k    64.0k  tools stream vision           3   15     0.3   3.75  2026-03",
+                "p/x          unknown  unknown  tools stream (assumed)       ?    ?       ?      ?  ",
             ]
         );
         assert!(notes.text().contains("https://p"), "{}", notes.text());

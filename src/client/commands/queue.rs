@@ -12,7 +12,8 @@ use crate::client::resolve_id;
 use crate::client::terminal::escape;
 use crate::client::terminal::format::{age, now};
 use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone, cut, pad};
+use crate::client::terminal::style::Tone;
+use crate::client::terminal::table::{Table, column};
 use crate::types::ids::{SessionId, TurnId};
 use crate::types::message::input_line;
 use crate::types::queue::QueuedTurn;
@@ -27,7 +28,7 @@ pub(in crate::client) async fn queue(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
-    let session_id = resolve_id::session_or_newest(&client, name).await?.session_id;
+    let session_id = resolve_id::session(&client, name).await?.session_id;
     let idempotency_key = Some(session_calls::idempotency_key());
     let json = matches!(what, Some(QueueCommand::List { json: true }));
     let queue = match what {
@@ -59,20 +60,21 @@ pub(in crate::client) async fn queue(
     if queue.is_empty() {
         return Ok(out.note("nothing is queued")?);
     }
+    let mut table = Table::new([
+        column("#").right(),
+        column("AGE").right(),
+        column("INPUT").between(20, INPUT),
+        column("TURN").right().rank(4),
+    ]);
     for (place, turn) in queue.iter().enumerate() {
-        out.line(&row(place + 1, turn))?;
+        table.push([
+            (Tone::Bold, (place + 1).to_string()),
+            (Tone::Dim, age(now().since(turn.queued_at_ms))),
+            (Tone::Plain, escape::line(&input_line(&turn.input)).into_owned()),
+            (Tone::Dim, turn.turn_id.to_string()),
+        ]);
     }
-    Ok(())
-}
-
-fn row(place: usize, turn: &QueuedTurn) -> Line {
-    let waited = age(now().since(turn.queued_at_ms));
-    let input = cut(&escape::line(&input_line(&turn.input)), INPUT);
-    Line::default()
-        .and(Tone::Bold, pad(&place.to_string(), 3))
-        .and(Tone::Plain, format!("{}  ", turn.turn_id))
-        .and(Tone::Dim, format!("{}  ", pad(&waited, 4)))
-        .and(Tone::Plain, input)
+    table.print(out)
 }
 
 async fn all(client: &Client, session_id: SessionId) -> Result<Vec<QueuedTurn>, Failure> {

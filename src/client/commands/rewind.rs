@@ -19,7 +19,7 @@ pub(in crate::client) async fn rewind(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
-    let session_id = resolve_id::session_or_newest(&client, name).await?.session_id;
+    let session_id = resolve_id::session(&client, name).await?.session_id;
     let idempotency_key = Some(session_calls::idempotency_key()).filter(|_| !dry_run);
     let params = RewindParams { session_id, item_id, files, dry_run, idempotency_key };
     let reply: RewindReply = client.call("session.rewind", &params).await?;

@@ -9,20 +9,23 @@ use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
 use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone, pad};
+use crate::client::terminal::style::Tone;
+use crate::client::terminal::table::{Table, column};
 use crate::types::ids::SessionId;
 use crate::types::permission::{Mode, RuleKind, RuleScope};
 
 pub(in crate::client) async fn rules(
     reach: &Connector,
     what: Option<&RulesCommand>,
-    json: bool,
+    (json, long): (bool, bool),
     out: &mut Out,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     match what {
-        None => list(&client, None, json, out).await,
-        Some(RulesCommand::List { session, json }) => list(&client, session.as_deref(), *json, out).await,
+        None => list(&client, None, (json, long), out).await,
+        Some(RulesCommand::List { session, json }) => {
+            list(&client, session.as_deref(), (*json, false), out).await
+        }
         Some(RulesCommand::Add(args)) => {
             let (params, place) = params(&client, args).await?;
             let reply: RuleReply = client.call("permission.add_rule", &params).await?;
@@ -57,9 +60,6 @@ async fn params(client: &Client, args: &RuleArgs) -> Result<(RuleParams, &'stati
 }
 
 async fn session(client: &Client, name: &str) -> Result<SessionId, Failure> {
-    if name == "." {
-        return Ok(resolve_id::newest_here(client).await?.session_id);
-    }
     Ok(resolve_id::session(client, name).await?.session_id)
 }
 
@@ -68,7 +68,12 @@ fn here() -> Result<String, Failure> {
     here.to_str().map(String::from).ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))
 }
 
-async fn list(client: &Client, name: Option<&str>, json: bool, out: &mut Out) -> Result<(), Failure> {
+async fn list(
+    client: &Client,
+    name: Option<&str>,
+    (json, long): (bool, bool),
+    out: &mut Out,
+) -> Result<(), Failure> {
     let (session_id, workspace) = match name {
         Some(name) => (Some(session(client, name).await?), None),
         None => (None, Some(here()?)),
@@ -86,10 +91,9 @@ async fn list(client: &Client, name: Option<&str>, json: bool, out: &mut Out) ->
     if json {
         out.json(&rules)?;
     } else {
-        for rule in &rules {
-            out.line(&shown(rule))?;
-        }
-        if rules.is_empty() {
+        if !rules.is_empty() {
+            table(&rules, long).print(out)?;
+        } else {
             out.note("there are no rules; what a session may do is left to its mode")?;
         }
     }
@@ -99,18 +103,41 @@ async fn list(client: &Client, name: Option<&str>, json: bool, out: &mut Out) ->
     Ok(())
 }
 
-fn shown(rule: &RuleView) -> Line {
-    let tone = match rule.kind {
-        RuleKind::Allow => Tone::Good,
-        RuleKind::Ask => Tone::Warn,
-        RuleKind::Deny => Tone::Bad,
-    };
-    let by = rule.by.as_ref().map(|by| format!(" by {}", escape::line(&by.client)));
-    let file = rule.file.as_ref().map(|file| format!("  {}", escape::line(file)));
-    Line::new(tone, pad(rule.kind.name(), 6)).and(Tone::Plain, escape::line(&rule.rule).into_owned()).and(
-        Tone::Dim,
-        format!("  {}{}{}", rule.scope.name(), by.unwrap_or_default(), file.unwrap_or_default()),
-    )
+fn table(rules: &[RuleView], is_long: bool) -> Table {
+    let mut columns = vec![
+        column("VERDICT").between(5, 7),
+        column("RULE").between(16, 100),
+        column("FOR").between(6, 16),
+        column("BY").between(4, 24).rank(1),
+    ];
+    if is_long {
+        columns.push(column("FILE").between(10, 200).rank(2).keep_end());
+    }
+    let mut table = Table::new(columns);
+    for rule in rules {
+        let tone = match rule.kind {
+            RuleKind::Allow => Tone::Good,
+            RuleKind::Ask => Tone::Warn,
+            RuleKind::Deny => Tone::Bad,
+        };
+        let scope = match rule.scope {
+            RuleScope::Project => "this folder",
+            RuleScope::User => "all folders",
+            other => other.name(),
+        };
+        let by = rule.by.as_ref().map(|by| escape::line(&by.client).into_owned()).unwrap_or_default();
+        let mut cells = vec![
+            (tone, rule.kind.name().to_owned()),
+            (Tone::Bold, escape::line(&rule.rule).into_owned()),
+            (Tone::Plain, scope.to_owned()),
+            (Tone::Dim, by),
+        ];
+        if is_long {
+            cells.push((Tone::Dim, escape::line(rule.file.as_deref().unwrap_or_default()).into_owned()));
+        }
+        table.push(cells);
+    }
+    table
 }
 
 pub(in crate::client) async fn mode(

@@ -22,12 +22,7 @@ pub(in crate::client) async fn update(
         ));
     }
     let client = reach.connect_or_start().await?;
-    let session = if name == "." {
-        resolve_id::newest_here(&client).await?
-    } else {
-        resolve_id::session(&client, name).await?
-    };
-    let session = session.session_id;
+    let session = resolve_id::session(&client, name).await?.session_id;
     let params = UpdateParams { idempotency_key: Some(idempotency_key()), ..UpdateParams::new(session) };
     let _: SessionReply = client.call("session.update", &params.with_options(options)).await?;
     Ok(out.note("changed")?)

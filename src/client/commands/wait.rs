@@ -1,4 +1,6 @@
-//! `agentctl wait`: waits until a session reaches a state.
+//! `agentctl wait` and `result`: wait until a session reaches a state, and print its last answer.
+
+use std::io::{IsTerminal as _, stdout};
 
 use crate::api::params::{WaitParams, WaitReply};
 use crate::client::connection::connector::Connector;
@@ -18,7 +20,7 @@ pub(in crate::client) async fn wait(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
-    let session_id = resolve_id::session_or_newest(&client, name).await?.session_id;
+    let session_id = resolve_id::session(&client, name).await?.session_id;
     let judges_result = until.is_empty();
     let until = Some(until).filter(|states| !states.is_empty());
     let reply: WaitReply = client.call("session.wait", &WaitParams { session_id, until, timeout_ms }).await?;
@@ -39,6 +41,38 @@ pub(in crate::client) async fn wait(
         Some(result) => outcome(&result),
         None => Ok(()),
     }
+}
+
+/// Prints the answer of the last turn. The exit code is that of the turn.
+pub(in crate::client) async fn result(
+    reach: &Connector,
+    name: &str,
+    json: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.observing().connect_or_start().await?;
+    let session = resolve_id::session(&client, name).await?;
+    let params = WaitParams { session_id: session.session_id, until: None, timeout_ms: Some(0) };
+    let reply: WaitReply = client.call("session.wait", &params).await?;
+    let Some(result) = reply.result else {
+        return Err(Failure::internal(format!(
+            "#{} has no result yet; `agentctl wait {}` waits for one",
+            session.number, session.number
+        )));
+    };
+    if reply.timed_out {
+        out.note("a further turn runs; this is the result of the one before")?;
+    }
+    if json {
+        out.json(&result)?;
+    } else if !result.text.trim().is_empty() {
+        match stdout().is_terminal() {
+            true => out.say(&escape::text(result.text.trim_end()))?,
+            // A script gets the text as the model wrote it.
+            false => out.say(result.text.trim_end_matches('\n'))?,
+        }
+    }
+    outcome(&result)
 }
 
 fn outcome(result: &TurnResult) -> Result<(), Failure> {

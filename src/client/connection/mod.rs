@@ -12,5 +12,6 @@ pub(super) mod lock_holder;
 pub(super) mod mcp_file;
 pub(super) mod paths;
 pub(super) mod session_calls;
+pub(super) mod session_feed;
 pub(super) mod stdin;
 pub(super) mod wire;

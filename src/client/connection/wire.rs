@@ -12,8 +12,9 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-use crate::api::SESSION_EVENT;
 use crate::api::fault::WireFault;
+use crate::api::params::DaemonEvent;
+use crate::api::{DAEMON_EVENT, SESSION_EVENT};
 use crate::client::failure::{Failure, code};
 use crate::client::terminal::escape;
 use crate::types::event::Envelope;
@@ -121,6 +122,8 @@ pub(in crate::client) enum Message {
     Reply { id: Option<u64>, outcome: Result<Box<RawValue>, WireFault> },
     /// An event of a subscription.
     Event(Box<Received>),
+    /// A changed session, from `daemon.subscribe`.
+    Session(Box<DaemonEvent>),
     /// A message that this version does not know.
     Other,
 }
@@ -154,6 +157,11 @@ impl Received {
 pub(in crate::client) fn parse(line: &[u8]) -> Option<Message> {
     let incoming: Incoming<'_> = serde_json::from_slice(line).ok()?;
     if let Some(method) = incoming.method {
+        if method == DAEMON_EVENT {
+            let carried: Option<Carried<'_>> = serde_json::from_str(incoming.params?.get()).ok();
+            let event = carried.and_then(|it| serde_json::from_str(it.result.get()).ok());
+            return Some(event.map_or(Message::Other, Message::Session));
+        }
         if method != SESSION_EVENT {
             return Some(Message::Other);
         }
@@ -241,6 +249,7 @@ mod tests {
                 Some(Message::Event(event)) => {
                     format!("event {} {} {}", event.seq, event.kind, event.event.is_some())
                 }
+                Some(Message::Session(event)) => format!("session {}", event.session.session_id),
                 Some(Message::Other) => "other".into(),
                 None => "nothing".into(),
             };

@@ -12,6 +12,8 @@ pub struct Out {
     text_colour: bool,
     side_colour: bool,
     at_start: bool,
+    /// Standard error is a terminal.
+    side_wraps: bool,
     /// The terminal is in raw mode: a line end needs a carriage return.
     raw: bool,
     /// Words stand in the place of signs, for screen readers and logs.
@@ -29,6 +31,7 @@ impl Out {
             text_colour: colours && io::stdout().is_terminal(),
             side_colour: colours && io::stderr().is_terminal(),
             at_start: true,
+            side_wraps: io::stderr().is_terminal(),
             raw: false,
             plain: false,
         }
@@ -39,6 +42,12 @@ impl Out {
     pub fn all_on_stdout() -> Self {
         let standard = Self::standard();
         Self { side: Box::new(io::stdout()), side_colour: standard.text_colour, ..standard }
+    }
+
+    /// Prints nothing.
+    #[must_use]
+    pub fn silent() -> Self {
+        Self { text: Box::new(io::sink()), side: Box::new(io::sink()), ..Self::standard() }
     }
 
     /// Sets whether words stand in the place of signs.
@@ -133,7 +142,12 @@ impl Out {
     /// # Errors
     /// The reader has closed the pipe.
     pub fn note(&mut self, text: &str) -> io::Result<()> {
-        self.aside(&Line::new(Tone::Dim, text))
+        let line = Line::new(Tone::Dim, text);
+        if self.raw || !self.side_wraps {
+            return self.aside(&line);
+        }
+        // The terminal would break words at its edge.
+        line.wrap(terminal_columns()).iter().try_for_each(|row| self.aside(row))
     }
 
     /// Prints a value as indented JSON. JSON text escapes C0 itself. Other non-ASCII characters that
@@ -172,6 +186,12 @@ fn ends(text: &str, raw: bool) -> Cow<'_, str> {
 #[must_use]
 pub fn terminal_columns() -> usize {
     ratatui::crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns).max(20))
+}
+
+/// Rows of the terminal; 24 without one.
+#[must_use]
+pub fn terminal_rows() -> usize {
+    ratatui::crossterm::terminal::size().map_or(24, |(_, rows)| usize::from(rows).max(4))
 }
 
 /// JSON text with every control and format character as `\u…`: still the same JSON.
@@ -235,6 +255,7 @@ pub(in crate::client) mod testing {
             text_colour: false,
             side_colour: false,
             at_start: true,
+            side_wraps: false,
             raw: false,
             plain: false,
         };

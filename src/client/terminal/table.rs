@@ -11,6 +11,11 @@ use crate::client::terminal::style::{Line, Tone, cut, cut_start, pad, width};
 /// Columns between two cells.
 const GAP: usize = 2;
 
+/// Highest rank of columns that are comfortable before others are shown.
+const LAST_IMPORTANT: u8 = 2;
+/// Columns with which a text is comfortable.
+const COMFORT: usize = 22;
+
 /// How a column is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
@@ -111,27 +116,52 @@ impl Table {
         let Some(room) = room else { return shown.into_iter().map(|n| (n, wide[n])).collect() };
         // A head is not shortened either.
         let least = |n: usize| wide[n].min(self.columns[n].min.max(width(self.columns[n].head)));
-        let total = |shown: &[usize]| {
-            shown.iter().map(|n| least(*n)).sum::<usize>() + GAP * shown.len().saturating_sub(1)
+        let gaps = |shown: &[usize]| GAP * shown.len().saturating_sub(1);
+        let total = |shown: &[usize]| shown.iter().map(|n| least(*n)).sum::<usize>() + gaps(shown);
+        // The important columns are comfortable before a less important one is shown at all.
+        let comfortable = |n: usize| match self.columns[n].rank {
+            0..=LAST_IMPORTANT => least(n).max(wide[n].min(COMFORT)),
+            _ => least(n),
         };
-        while total(&shown) > room
+        let wished = |shown: &[usize]| shown.iter().map(|n| comfortable(*n)).sum::<usize>() + gaps(shown);
+        self.drop_columns(&mut shown, LAST_IMPORTANT, |shown| wished(shown) > room);
+        self.drop_columns(&mut shown, 0, |shown| total(shown) > room);
+        let spare = room.saturating_sub(total(&shown));
+        let mut given: Vec<(usize, usize)> = shown.iter().map(|n| (*n, least(*n))).collect();
+        self.share(&mut given, &wide, spare);
+        given
+    }
+
+    /// Drops columns of a higher rank than `kept`, the highest first, while there is not enough room.
+    fn drop_columns(&self, shown: &mut Vec<usize>, kept: u8, is_too_wide: impl Fn(&[usize]) -> bool) {
+        while is_too_wide(shown)
             && let Some(at) = (0..shown.len()).rev().max_by_key(|at| self.columns[shown[*at]].rank)
-            && self.columns[shown[at]].rank > 0
+            && self.columns[shown[at]].rank > kept
         {
             shown.remove(at);
         }
-        // What is left goes to the most important columns first.
-        let mut spare = room.saturating_sub(total(&shown));
-        let mut given: Vec<(usize, usize)> = shown.iter().map(|n| (*n, least(*n))).collect();
-        let mut order: Vec<usize> = (0..given.len()).collect();
-        order.sort_by_key(|at| self.columns[given[*at].0].rank);
-        for at in order {
-            let (n, now) = given[at];
-            let more = (wide[n] - now).min(spare);
-            given[at].1 += more;
-            spare -= more;
+    }
+
+    /// Gives the spare columns to the lowest rank first, and equally to the columns of one rank.
+    fn share(&self, given: &mut [(usize, usize)], wide: &[usize], mut spare: usize) {
+        let mut ranks: Vec<u8> = given.iter().map(|(n, _)| self.columns[*n].rank).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        for rank in ranks {
+            loop {
+                let mut has_grown = false;
+                for (n, now) in given.iter_mut().filter(|(n, _)| self.columns[*n].rank == rank) {
+                    if *now < wide[*n] && spare > 0 {
+                        *now += 1;
+                        spare -= 1;
+                        has_grown = true;
+                    }
+                }
+                if !has_grown {
+                    break;
+                }
+            }
         }
-        given
     }
 
     fn line(&self, row: &[Cell], layout: &[(usize, usize)], room: Option<usize>) -> Line {
@@ -177,7 +207,13 @@ mod tests {
         ]);
         let row = |cells: [&str; 5]| cells.map(|text| (Tone::Plain, text.to_owned()));
         table.push(row(["1", "a short one", "$0.04", "~/shop", "it is done"]));
-        table.push(row(["12", "a title that is much longer", "$12.40", "~/work/some/where", "世界 and more"]));
+        table.push(row([
+            "12",
+            "a title that is much longer",
+            "$12.40",
+            "~/work/some/where",
+            "世界 and more",
+        ]));
         table
     }
 

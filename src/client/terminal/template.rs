@@ -29,10 +29,15 @@ impl Template {
     /// A field is not closed, or is no path.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.trim() == "json" {
-            return Ok(Self { parts: vec![Part::Field { path: Vec::new(), is_json: true }], is_table: false });
+            return Ok(Self {
+                parts: vec![Part::Field { path: Vec::new(), is_json: true }],
+                is_table: false,
+            });
         }
         let (is_table, text) = match text.strip_prefix("table") {
-            Some(rest) if rest.starts_with([' ', '\t']) || rest.starts_with("{{") => (true, rest.trim_start()),
+            Some(rest) if rest.starts_with([' ', '\t']) || rest.starts_with("{{") => {
+                (true, rest.trim_start())
+            }
             _ => (false, text),
         };
         let mut parts = Vec::new();
@@ -71,9 +76,13 @@ impl Template {
             if rows.iter().any(|row| find(row, name).is_some()) || OPTIONAL.contains(&plain(name).as_str()) {
                 continue;
             }
-            let known: Vec<&str> = first.as_object().map(|row| row.keys().map(String::as_str).collect()).unwrap_or_default();
+            let known: Vec<&str> =
+                first.as_object().map(|row| row.keys().map(String::as_str).collect()).unwrap_or_default();
             let name = escape::line(name);
-            return Err(Failure::usage(format!("--format: there is no field {name}; there are: {}", known.join(", "))));
+            return Err(Failure::usage(format!(
+                "--format: there is no field {name}; there are: {}",
+                known.join(", ")
+            )));
         }
         Ok(())
     }
@@ -103,8 +112,18 @@ impl Template {
 
 /// Fields that rows have only sometimes, without underscores.
 const OPTIONAL: [&str; 12] = [
-    "requires", "turnid", "lastturn", "activity", "contexttokens", "parentsessionid", "parentcallid", "agent", "forkedfrom",
-    "thinking", "matches", "backgroundcommands",
+    "requires",
+    "turnid",
+    "lastturn",
+    "activity",
+    "contexttokens",
+    "parentsessionid",
+    "parentcallid",
+    "agent",
+    "forkedfrom",
+    "thinking",
+    "matches",
+    "backgroundcommands",
 ];
 
 fn field(text: &str) -> Result<Part, String> {
@@ -112,7 +131,9 @@ fn field(text: &str) -> Result<Part, String> {
         Some(path) => (true, path.trim()),
         None => (false, text),
     };
-    let path = path.strip_prefix('.').ok_or_else(|| format!("{{{{{text}}}}}: a field begins with a dot, as {{{{.Title}}}}"))?;
+    let path = path
+        .strip_prefix('.')
+        .ok_or_else(|| format!("{{{{{text}}}}}: a field begins with a dot, as {{{{.Title}}}}"))?;
     let path: Vec<String> = path.split('.').filter(|name| !name.is_empty()).map(String::from).collect();
     Ok(Part::Field { is_json: is_json || path.is_empty(), path })
 }
@@ -127,9 +148,9 @@ fn plain(name: &str) -> String {
 
 fn find<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     match value {
-        Value::Object(fields) => {
-            fields.get(name).or_else(|| fields.iter().find(|(key, _)| plain(key) == plain(name)).map(|(_, value)| value))
-        }
+        Value::Object(fields) => fields
+            .get(name)
+            .or_else(|| fields.iter().find(|(key, _)| plain(key) == plain(name)).map(|(_, value)| value)),
         Value::Array(values) => values.get(name.parse::<usize>().ok()?),
         _ => None,
     }
@@ -182,7 +203,10 @@ mod tests {
         assert_eq!(printed("{{.Title}} #{{ .number }}"), "one⟦ESC⟧ #1\nanother #12\n");
         assert_eq!(printed("{{.LastTurn.Subtype}}\\t{{.usage.InputTokens}}"), "success\t3\n\t40\n");
         assert_eq!(printed("{{json .usage}}"), "{\"input_tokens\":3}\n{\"input_tokens\":40}\n");
-        assert_eq!(printed("table {{.Number}}\\t{{.Title}}"), "NUMBER  TITLE\n1       one⟦ESC⟧\n12      another\n");
+        assert_eq!(
+            printed("table {{.Number}}\\t{{.Title}}"),
+            "NUMBER  TITLE\n1       one⟦ESC⟧\n12      another\n"
+        );
         assert!(printed("json").contains("\"number\":12"));
     }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod approval_prompt;
 pub(super) mod attach;
+pub(super) mod choice;
 pub(super) mod diff;
 pub(super) mod editor;
 pub(super) mod feedback;
@@ -16,5 +17,6 @@ pub(super) mod request_list;
 pub(super) mod request_timing;
 pub(super) mod session_state;
 pub(super) mod summary;
+pub(super) mod top;
 pub(super) mod undo;
 pub(super) mod watch;

@@ -21,7 +21,10 @@ pub fn state(session: &SessionView) -> (Tone, String) {
 #[must_use]
 pub fn has_failed(session: &SessionView) -> bool {
     matches!(session.state, SessionState::Idle | SessionState::Failed)
-        && session.last_turn.as_ref().is_some_and(|turn| !matches!(turn.subtype, Subtype::Success | Subtype::Aborted))
+        && session
+            .last_turn
+            .as_ref()
+            .is_some_and(|turn| !matches!(turn.subtype, Subtype::Success | Subtype::Aborted))
         || session.state == SessionState::Failed
 }
 
@@ -90,7 +93,8 @@ pub fn last_turn(turn: &LastTurn) -> (Tone, String) {
 /// The last line for lists: the error of a failed turn, else the end of the conversation.
 #[must_use]
 pub fn last_line(session: &SessionView) -> (Tone, &str) {
-    let error = session.last_turn.as_ref().filter(|_| has_failed(session)).and_then(|turn| turn.message.as_deref());
+    let error =
+        session.last_turn.as_ref().filter(|_| has_failed(session)).and_then(|turn| turn.message.as_deref());
     match error {
         Some(error) => (Tone::Bad, error),
         None => (Tone::Dim, session.last_line.trim_end()),
@@ -108,7 +112,10 @@ mod tests {
     fn session_states_are_words_with_colours() {
         let check = |changes: serde_json::Value, expected: (Tone, &str)| {
             let mut session = sample("ses_0190f2a4-0000-7000-8000-000000000001", "t");
-            session.as_object_mut().expect("an object").extend(changes.as_object().expect("an object").clone());
+            session
+                .as_object_mut()
+                .expect("an object")
+                .extend(changes.as_object().expect("an object").clone());
             let session: SessionView = serde_json::from_value(session).expect("a session");
             assert_eq!(state(&session), (expected.0, expected.1.to_owned()));
         };
@@ -120,9 +127,7 @@ mod tests {
             (Tone::Warn, "waits: Edit"),
         );
         check(json!({"state": "requires_action", "requires": "question"}), (Tone::Warn, "waits: question"));
-        let turn = |subtype: &str, kind: &str| {
-            json!({"last_turn": {"subtype": subtype, "kind": kind, "message": "m", "ended_at_ms": 1}})
-        };
+        let turn = |subtype: &str, kind: &str| json!({"last_turn": {"subtype": subtype, "kind": kind, "message": "m", "ended_at_ms": 1}});
         check(turn("llm_error", "unauthorized"), (Tone::Bad, "failed: key refused"));
         check(turn("error_max_budget_usd", "budget"), (Tone::Warn, "stopped: budget"));
         check(turn("aborted", "aborted"), (Tone::Warn, "stopped by you"));

@@ -151,7 +151,8 @@ impl Actor {
 
     /// Notifies the followers of all sessions, if the plan changes what lists show.
     fn notify_lists(&self, plan: &Plan) {
-        let is_attach = |event: &Event| matches!(event, Event::SessionAttached { .. } | Event::SessionDetached { .. });
+        let is_attach =
+            |event: &Event| matches!(event, Event::SessionAttached { .. } | Event::SessionDetached { .. });
         let is_end = |event: &Event| matches!(event, Event::SessionEnded { .. });
         let mut events = plan.events.iter().map(|entry| &entry.envelope.event);
         if journal::changes_summary(plan) || events.clone().any(is_attach) {

@@ -115,7 +115,11 @@ impl SessionFollower {
             && let Some((session_id, change)) = self.changed.pop_first()
         {
             if let Some(view) = change.deleted {
-                news.push(ChangedSession { kind: SessionChangeKind::Ended, view: (*view).clone(), deleted: true });
+                news.push(ChangedSession {
+                    kind: SessionChangeKind::Ended,
+                    view: (*view).clone(),
+                    deleted: true,
+                });
                 continue;
             }
             match self.registry.view(session_id).await {
@@ -136,7 +140,11 @@ impl SessionFollower {
 impl SessionChange {
     /// Both changes as one: a new session stays new, and a deleted one stays deleted.
     fn then(self, later: SessionChange) -> SessionChange {
-        let kind = if self.kind == SessionChangeKind::Created && later.deleted.is_none() { self.kind } else { later.kind };
+        let kind = if self.kind == SessionChangeKind::Created && later.deleted.is_none() {
+            self.kind
+        } else {
+            later.kind
+        };
         SessionChange { session_id: later.session_id, kind, deleted: later.deleted.or(self.deleted) }
     }
 }

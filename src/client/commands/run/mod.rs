@@ -62,6 +62,9 @@ pub(in crate::client) async fn run(
     if args.trust {
         trust::at_once(&client, params.cwd.clone(), out).await?;
     }
+    if interactive && !args.trust {
+        trust::ask_once(reach, &client, &params.cwd, out).await?;
+    }
     if args.background {
         let session = create(&client, &params).await?.session_id;
         submit_first(&client, session, task).await?;

@@ -106,6 +106,11 @@ impl Client {
         &self.0.path
     }
 
+    /// The `daemon.hello` of the connection.
+    pub(in crate::client) fn greeting(&self) -> &HelloParams {
+        &self.0.greeting
+    }
+
     /// Whether the connection has ended; every further call then fails with [`CallError::Closed`].
     #[must_use]
     pub fn is_closed(&self) -> bool {

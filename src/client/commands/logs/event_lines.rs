@@ -1,106 +1,16 @@
-//! `agentctl logs`: the events of a session, as readable lines or as JSON, without attaching.
+//! Events of a journal as lines: `logs --events` and `events SESSION`.
 
-use std::io::IsTerminal as _;
-
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
-use crate::api::params::EventsParams;
-use crate::client::args::{LogsArgs, Since};
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::follow::{Follow, Step};
-use crate::client::connection::wire::Received;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
 use crate::client::terminal::escape;
-use crate::client::terminal::format::now;
-use crate::client::terminal::out::{Out, harmless_json};
 use crate::client::terminal::style::{Line, Tone, pad};
 use crate::client::ui::question;
 use crate::client::ui::summary::{call_summary, one_line};
 use crate::types::event::{Envelope, Event};
-use crate::types::ids::{Seq, SessionId};
 use crate::types::message::input_line;
 use crate::types::time::Timestamp;
 use crate::types::todo::TodoStatus;
 
-/// A page of events with their original JSON texts.
-#[derive(Deserialize)]
-struct Page {
-    events: Vec<Box<RawValue>>,
-    #[serde(default)]
-    next_cursor: Option<String>,
-}
-
-pub(in crate::client) async fn logs(
-    reach: &Connector,
-    args: &LogsArgs,
-    out: &mut Out,
-) -> Result<(), Failure> {
-    let reach = &reach.observing();
-    let client = reach.connect_or_start().await?;
-    let session = resolve_id::session(&client, &args.session).await?.session_id;
-    let last = history(&client, session, args, out).await?;
-    if !args.follow {
-        return Ok(());
-    }
-    let mut follow = Follow::start(reach, &client, session, last).await?.as_sent();
-    loop {
-        match follow.next().await? {
-            Step::Event(received) => print(&received, args, out)?,
-            Step::Lost => out.note("lost the daemon; looking for it…")?,
-            Step::Back(_) => out.note("the daemon is back")?,
-        }
-    }
-}
-
-/// Prints the existing events and returns the newest seq.
-async fn history(
-    client: &Client,
-    session: SessionId,
-    args: &LogsArgs,
-    out: &mut Out,
-) -> Result<Seq, Failure> {
-    let (after_seq, from) = match args.since {
-        None => (0, Timestamp(i64::MIN)),
-        Some(Since::Seq(seq)) => (seq, Timestamp(i64::MIN)),
-        Some(Since::Ago(ms)) => (0, Timestamp(now().0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX)))),
-    };
-    let mut params = EventsParams { after_seq, limit: Some(500), ..EventsParams::for_session(session) };
-    let mut last = after_seq;
-    loop {
-        let page: Page = client.call("session.events", &params).await?;
-        for raw in &page.events {
-            let received = Received::parse(raw).map_err(|e| Failure::internal(format!("an event: {e}")))?;
-            last = last.max(received.seq);
-            if received.event.as_ref().is_none_or(|e| e.at_ms >= from) {
-                print(&received, args, out)?;
-            }
-        }
-        match page.next_cursor {
-            Some(cursor) => params.cursor = Some(cursor),
-            None => return Ok(last),
-        }
-    }
-}
-
-fn print(received: &Received, args: &LogsArgs, out: &mut Out) -> std::io::Result<()> {
-    if args.json {
-        let raw = received.raw.get();
-        return if std::io::stdout().is_terminal() { out.say(&harmless_json(raw)) } else { out.say(raw) };
-    }
-    match received.event.as_ref() {
-        Some(envelope) => match log_line(envelope) {
-            Some(line) => out.line(&line),
-            None => Ok(()),
-        },
-        None => out.note(&format!("{:>6}           {}", received.seq, escape::line(&received.kind))),
-    }
-}
-
 /// One event in one line; `None` for deltas, whose text a later event repeats.
-fn log_line(envelope: &Envelope) -> Option<Line> {
+pub(super) fn log_line(envelope: &Envelope) -> Option<Line> {
     let repeats = matches!(
         envelope.event,
         Event::MessageBlockStarted { .. }
@@ -181,6 +91,7 @@ fn what(envelope: &Envelope) -> String {
             format!("{}{restart}", changed.join(", "))
         }
         Event::SessionEnded { reason } => reason.clone(),
+        Event::SessionUpdated { .. } => updated(&envelope.event),
         Event::CommandCompleted { name, arguments, text } => format!("{name} {arguments}: {text}"),
         Event::ReminderAdded { text, .. } => text.clone(),
         Event::TurnOutputRejected { errors, .. } => errors.join("; "),
@@ -292,74 +203,29 @@ fn what(envelope: &Envelope) -> String {
     one_line(&said, 200)
 }
 
+/// The fields that an update changed, with their new values.
+fn updated(event: &Event) -> String {
+    let fields =
+        serde_json::to_value(event).ok().and_then(|value| value.as_object().cloned()).unwrap_or_default();
+    let changed = fields.iter().filter(|(key, value)| *key != "type" && !value.is_null());
+    let shown: Vec<String> = changed
+        .map(|(key, value)| match value.as_str() {
+            Some(text) => format!("{key} = {text}"),
+            None => format!("{key} = {value}"),
+        })
+        .collect();
+    shown.join(", ")
+}
+
 /// A value as written on the wire.
 fn name(word: &impl serde::Serialize) -> String {
     serde_json::to_value(word).ok().and_then(|word| word.as_str().map(String::from)).unwrap_or_default()
 }
 
-/// The time of day, UTC.
+/// Day and time, UTC.
 fn clock(at: Timestamp) -> String {
     let seconds = at.0.div_euclid(1_000).rem_euclid(86_400);
-    format!("{:02}:{:02}:{:02}Z", seconds / 3_600, seconds / 60 % 60, seconds % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::client::commands::logs::*;
-    use crate::client::fake::{Fake, SESSION, asks, completed, says};
-    use crate::client::resolve_id::sample;
-    use crate::client::terminal::out::testing::papers;
-    use serde_json::json;
-
-    /// Pages of two events.
-    fn shared() -> Fake {
-        let fake = Fake::start(|journal, method, params| match method {
-            "session.get" => Ok(json!({"session": sample(SESSION, "t")})),
-            _ => {
-                let cursor = params["cursor"].as_str().and_then(|c| c.parse().ok());
-                let after = cursor.or(params["after_seq"].as_u64()).unwrap_or(0) as usize;
-                let rows = journal.rows();
-                let end = rows.len().min(after + 2);
-                let mut page = json!({"events": rows[after..end], "last_seq": rows.len()});
-                if end < rows.len() {
-                    page["next_cursor"] = json!(end.to_string());
-                }
-                Ok(page)
-            }
-        });
-        fake.journal.push([says("x"), asks(), json!({"type": "moon.rose"}), completed("success")]);
-        fake
-    }
-
-    #[tokio::test]
-    async fn logs_print_every_page_without_deltas() {
-        let fake = shared();
-        let (mut out, text, side) = papers();
-        let args = LogsArgs { session: SESSION.into(), ..LogsArgs::default() };
-        logs(&fake.reach(), &args, &mut out).await.expect("printed");
-        assert_eq!(
-            text.text(),
-            "     2 22:13:20Z permission.requested     perm_0190f2a4-0000-7000-8000-000000000005 Bash make\n     \
-             4 22:13:20Z turn.completed           success: the answer\n"
-        );
-        assert_eq!(side.text(), "     3           moon.rose\n");
-    }
-
-    #[tokio::test]
-    async fn logs_json_prints_unchanged_events_since_cursor() {
-        let fake = shared();
-        for (since, first) in [(None, 0), (Some(Since::Seq(3)), 3), (Some(Since::Ago(1)), 4)] {
-            let (mut out, text, _) = papers();
-            let args = LogsArgs { session: SESSION.into(), json: true, since, follow: false };
-            logs(&fake.reach(), &args, &mut out).await.expect("printed");
-            // The age of unknown events is not known: print them instead of hiding them.
-            let rows = fake.journal.rows();
-            let kept = rows
-                .iter()
-                .enumerate()
-                .filter(|(n, row)| *n >= first || first == 4 && row["type"] == "moon.rose");
-            let expected: String = kept.map(|(_, row)| format!("{row}\n")).collect();
-            assert_eq!(text.text(), expected, "{since:?}");
-        }
-    }
+    let date = at.date();
+    let day = date.get(5..).unwrap_or(&date);
+    format!("{day} {:02}:{:02}:{:02}Z", seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }

@@ -1,0 +1,140 @@
+//! The command line as users see it: commands in groups, other names of commands, examples.
+
+use clap::{Command as ClapCommand, CommandFactory as _};
+
+use super::Cli;
+
+/// The commands by what they are for, in the order of the help. Each visible command is in one group.
+pub const GROUPS: [(&str, &[&str]); 7] = [
+    ("Work", &["run", "attach", "submit", "queue", "wait", "result", "abort", "kill"]),
+    ("Answer", &["approvals", "approve", "deny", "answer", "feedback"]),
+    ("Look", &["ps", "top", "logs", "events", "diff", "context", "inspect", "cost", "stats"]),
+    (
+        "Change sessions",
+        &[
+            "mode", "update", "rename", "compact", "fork", "rewind", "archive", "export", "import", "rm",
+            "prune",
+        ],
+    ),
+    ("Rules and trust", &["rules", "permissions", "trust", "untrust", "audit"]),
+    ("Models and extensions", &["models", "agents", "commands", "memory", "mcp"]),
+    ("Daemon", &["daemon", "config", "doctor", "backup", "rpc", "completions", "demo"]),
+];
+
+/// Names that users of other programs type.
+const ALIASES: [(&str, &[&str]); 5] = [
+    ("ps", &["ls", "list"]),
+    ("abort", &["stop"]),
+    ("attach", &["resume", "continue"]),
+    ("rm", &["delete"]),
+    ("inspect", &["show"]),
+];
+
+/// Examples below the help of a command.
+const EXAMPLES: [(&str, &[&str]); 15] = [
+    ("run", &["agentctl run \"the tests fail; find out why\"", "git diff | agentctl run \"review this\""]),
+    ("attach", &["agentctl attach", "agentctl attach 12"]),
+    (
+        "submit",
+        &["agentctl submit 12 \"also update the docs\"", "agentctl submit . --steer \"use io::Error\""],
+    ),
+    ("wait", &["agentctl wait 12 && agentctl result 12", "agentctl wait . --until requires_action"]),
+    ("result", &["agentctl result", "agentctl result 12 --json"]),
+    (
+        "ps",
+        &["agentctl ps -A", "agentctl ps --format '{{.Number}} {{.Title}}: {{.Status}}'", "agentctl ps -w"],
+    ),
+    ("logs", &["agentctl logs", "agentctl logs 12 -f", "agentctl logs 12 --events --since 15m"]),
+    ("events", &["agentctl events 12 -f --json", "agentctl events"]),
+    ("inspect", &["agentctl inspect 12", "agentctl inspect 12.1 --format '{{json .input}}'"]),
+    ("approve", &["agentctl approve 12.1", "agentctl approve 12.1 --session"]),
+    ("deny", &["agentctl deny 12.1 --feedback \"use the test database\""]),
+    ("rules", &["agentctl rules", "agentctl rules add 'Bash(cargo test:*)'"]),
+    ("prune", &["agentctl prune --dry-run", "agentctl prune -A --older-than 30d -f"]),
+    ("stats", &["agentctl stats", "agentctl stats --since 7d --json"]),
+    ("config", &["agentctl config show --origin"]),
+];
+
+/// The whole command line. It touches nothing but memory.
+#[must_use]
+pub fn command() -> ClapCommand {
+    let mut command = Cli::command();
+    let groups = groups(&command);
+    for (name, aliases) in ALIASES {
+        command = command.mut_subcommand(name, |it| it.visible_aliases(aliases));
+    }
+    for (name, examples) in EXAMPLES {
+        command = command
+            .mut_subcommand(name, |it| it.after_help(format!("Examples:\n  {}", examples.join("\n  "))));
+    }
+    for option in ["socket", "config", "no_start"] {
+        command = command.mut_arg(option, |it| it.help_heading("Global options"));
+    }
+    let template = format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}{{after-help}}");
+    command.help_template(template).after_help(
+        "\nA session is named by its number (12), its id or a unique start of it, its title, or `.` for the newest one of \
+         this folder. `agentctl help COMMAND` says more.",
+    )
+}
+
+/// The commands in their groups, one line for each.
+fn groups(command: &ClapCommand) -> String {
+    let mut text = String::new();
+    for (group, names) in GROUPS {
+        text.push_str(&format!("\n{group}:\n"));
+        for name in names {
+            let about = command.find_subcommand(name).and_then(ClapCommand::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            // Not wider than a terminal of 80 columns.
+            let about = crate::client::terminal::style::cut(about.lines().next().unwrap_or_default(), 64);
+            text.push_str(&format!("  {name:<12}  {about}\n"));
+        }
+    }
+    text.push_str("\nGlobal options:\n");
+    for option in command.get_arguments().filter(|it| it.is_global_set()) {
+        let value = option.get_value_names().and_then(|names| names.first()).map(|name| format!(" <{name}>"));
+        let name = format!("  --{}{}", option.get_long().unwrap_or_default(), value.unwrap_or_default());
+        let about = option.get_help().map(ToString::to_string).unwrap_or_default();
+        text.push_str(&format!("{name:<22}  {}\n", crate::client::terminal::style::cut(&about, 56)));
+    }
+    text.push_str("  -h, --help            This help; after a command, that of the command\n  -V, --version         The version\n");
+    // Braces would be tags of the template.
+    text.replace(['{', '}'], "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_visible_command_is_in_one_group() {
+        let listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let command = Cli::command();
+        for known in command.get_subcommands().filter(|it| !it.is_hide_set()) {
+            let count = listed.iter().filter(|name| **name == known.get_name()).count();
+            assert_eq!(count, 1, "{} is in {count} groups", known.get_name());
+        }
+        assert!(listed.iter().all(|name| command.find_subcommand(name).is_some()));
+    }
+
+    #[test]
+    fn help_is_grouped_and_fits_80_columns() {
+        let mut command = command();
+        command.clone().debug_assert();
+        let help = command.render_help().to_string();
+        for text in ["Work:", "Answer:", "Daemon:", "Global options:", "  ps            "] {
+            assert!(help.contains(text), "{text} is missing:\n{help}");
+        }
+        assert!(!help.contains("Commands:"), "{help}");
+        let groups = groups(&Cli::command());
+        assert!(groups.lines().all(|line| crate::client::terminal::style::width(line) <= 80), "{groups}");
+    }
+
+    #[test]
+    fn other_names_of_commands_are_accepted() {
+        for line in ["agentctl ls", "agentctl stop 12", "agentctl resume", "agentctl show 12"] {
+            let parsed = command().try_get_matches_from(line.split(' '));
+            assert!(parsed.is_ok(), "{line}: {parsed:?}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The middle of the demonstration: the client goes away while a request is open, the daemon is killed, and the same
+//! request is there again.
+
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::time::{Instant, sleep};
+
+use crate::api::params::{NoParams, StatusReply};
+use crate::client::commands::approve;
+use crate::client::commands::demo::heading;
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::follow::{Follow, Step};
+use crate::client::failure::Failure;
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::{Line, Tone};
+use crate::client::ui::prompt;
+use crate::client::ui::render::{Piece, Transcript};
+use crate::types::event::Event;
+use crate::types::ids::{PermissionId, Seq, SessionId};
+
+/// How long the killed daemon may take to be gone.
+const GONE: Duration = Duration::from_secs(10);
+
+/// Shows it, and returns a new connection and the seq before the request's event. If the turn asks nothing, nothing is
+/// killed.
+pub(super) async fn show(
+    reach: &Connector,
+    client: Client,
+    session: SessionId,
+    out: &mut Out,
+) -> Result<(Client, Seq), Failure> {
+    let Some((request, seq)) = until_request(reach, &client, session, out).await? else {
+        return Ok((client, 0));
+    };
+    heading(out, "Ctrl-D: this terminal goes away, the request stays")?;
+    let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
+    heading(out, &format!("kill -9 {}: now the daemon is gone too", status.pid))?;
+    let pid =
+        i32::try_from(status.pid).map_err(|_| Failure::internal("the daemon has a strange process id"))?;
+    kill(Pid::from_raw(pid), Signal::SIGKILL).map_err(|error| {
+        Failure::internal(format!("could not kill the daemon of the demonstration: {error}"))
+    })?;
+    let deadline = Instant::now() + GONE;
+    while !client.is_closed() {
+        if Instant::now() > deadline {
+            return Err(Failure::internal("the killed daemon is still there after 10 s"));
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    let begun = Instant::now();
+    let client = reach.connect_or_start().await?;
+    let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
+    let ms = begun.elapsed().as_millis();
+    out.say(&format!("the next command starts another: process {}, after {ms} ms", status.pid))?;
+    heading(out, "agentctl approvals")?;
+    approve::list(reach, &[], false, out).await?;
+    out.line(&Line::new(Tone::Good, format!("the same request as before: {request}")))?;
+    heading(out, "agentctl attach")?;
+    Ok((client, seq.saturating_sub(1)))
+}
+
+/// Prints the turn until it asks for permission. `None` if it ended before.
+async fn until_request(
+    reach: &Connector,
+    client: &Client,
+    session: SessionId,
+    out: &mut Out,
+) -> Result<Option<(PermissionId, Seq)>, Failure> {
+    let mut follow = Follow::start(reach, client, session, 0).await?;
+    let mut transcript = Transcript::default();
+    loop {
+        let Step::Event(received) = follow.next().await? else { continue };
+        let Some(envelope) = &received.event else { continue };
+        if let Event::PermissionRequested { request, .. } = &envelope.event {
+            out.fresh_line()?;
+            for line in prompt::question(request) {
+                out.line(&line)?;
+            }
+            return Ok(Some((request.request_id, envelope.seq)));
+        }
+        if matches!(envelope.event, Event::TurnCompleted { .. }) {
+            return Ok(None);
+        }
+        for piece in transcript.on(envelope) {
+            match piece {
+                Piece::Text(text) => out.stream(&text)?,
+                Piece::Break => out.fresh_line()?,
+                Piece::Line(line) => out.line(&line)?,
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `agentctl inspect`: all that is known about sessions and requests, as JSON.
+
+use serde_json::{Value, json};
+
+use crate::api::params::SessionParams;
+use crate::client::args::InspectArgs;
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::expand_truncated;
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::terminal::out::Out;
+
+pub(in crate::client) async fn inspect(
+    reach: &Connector,
+    args: &InspectArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.observing().connect_or_start().await?;
+    let mut found = Vec::new();
+    for name in &args.names {
+        found.push(one(&client, name).await?);
+    }
+    match &args.format {
+        Some(template) => template.print(&found, out),
+        None => Ok(out.json(&found)?),
+    }
+}
+
+/// A request is named as `12.1` or `perm_…`; everything else is a session.
+async fn one(client: &Client, name: &str) -> Result<Value, Failure> {
+    let is_numbered = name.split_once('.').is_some_and(|(session, nth)| {
+        !session.is_empty()
+            && [session, nth].iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    if is_numbered || name.starts_with("perm_") {
+        let id = resolve_id::request(client, name).await?;
+        let pending = resolve_id::all_requests(client).await?;
+        let request = pending.into_iter().find(|pending| pending.request.request_id == id);
+        let request = request.ok_or_else(|| resolve_id::no_request(name))?;
+        return value(&expand_truncated::request(client, request).await?);
+    }
+    let session_id = resolve_id::session(client, name).await?.session_id;
+    let reply: Value = client.call("session.get", &SessionParams { session_id }).await?;
+    Ok(reply.get("session").cloned().unwrap_or_else(|| json!(null)))
+}
+
+fn value(it: &impl serde::Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(it).map_err(|error| Failure::internal(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::fake::{ASK, Fake, SESSION, asks};
+    use crate::client::resolve_id::sample;
+    use crate::client::terminal::out::testing::papers;
+    use crate::client::terminal::template::Template;
+
+    #[tokio::test]
+    async fn inspect_prints_sessions_and_requests_as_json() {
+        let fake = Fake::start(|_, method, _| match method {
+            "permission.list" => {
+                let mut request = asks();
+                request["session_id"] = json!(SESSION);
+                request["number"] = json!("12.1");
+                request["at_ms"] = json!(1);
+                Ok(json!({"requests": [request]}))
+            }
+            _ => Ok(json!({"session": sample(SESSION, "one")})),
+        });
+        let (mut out, text, _) = papers();
+        let names = vec!["12".to_owned(), "12.1".to_owned()];
+        inspect(&fake.reach(), &InspectArgs { names, format: None }, &mut out).await.expect("shown");
+        let shown: Value = serde_json::from_str(&text.text()).expect("json");
+        assert_eq!((&shown[0]["session_id"], &shown[1]["request_id"]), (&json!(SESSION), &json!(ASK)));
+        let (mut out, text, _) = papers();
+        let format = Template::parse("{{.Usage.InputTokens}}").ok();
+        inspect(&fake.reach(), &InspectArgs { names: vec!["12".into()], format }, &mut out)
+            .await
+            .expect("shown");
+        assert_eq!(text.text(), "1\n");
+    }
+}

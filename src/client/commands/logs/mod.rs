@@ -1,0 +1,309 @@
+//! `agentctl logs` and `events`: the conversation of a session as `run` prints it, or its events, without attaching.
+
+mod event_lines;
+
+use std::collections::VecDeque;
+use std::io::IsTerminal as _;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::api::params::EventsParams;
+use crate::client::args::{EventsArgs, LogsArgs, Since};
+use crate::client::commands::logs::event_lines::log_line;
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::expand_truncated;
+use crate::client::connection::follow::{Follow, Step};
+use crate::client::connection::session_feed::SessionFeed;
+use crate::client::connection::wire::Received;
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::terminal::escape;
+use crate::client::terminal::format::now;
+use crate::client::terminal::out::{Out, harmless_json, terminal_columns};
+use crate::client::terminal::style::{Line, Tone};
+use crate::client::ui::render::{Piece, Transcript};
+use crate::client::ui::session_state::state;
+use crate::types::ids::{Seq, SessionId};
+use crate::types::time::Timestamp;
+
+/// A page of events with their original JSON texts.
+#[derive(Deserialize)]
+struct Page {
+    events: Vec<Box<RawValue>>,
+    #[serde(default)]
+    next_cursor: Option<String>,
+}
+
+/// How events are printed.
+enum Form {
+    /// As a conversation.
+    Conversation(Box<Transcript>),
+    /// One line for each event.
+    Lines,
+    /// One JSON text for each event.
+    Json,
+}
+
+/// What is printed, and where it begins.
+struct Printer {
+    form: Form,
+    since: Option<Since>,
+    /// Only the last lines of what is already there.
+    tail: Option<usize>,
+}
+
+pub(in crate::client) async fn logs(
+    reach: &Connector,
+    args: &LogsArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let form = match (args.json, args.events) {
+        (true, _) => Form::Json,
+        (false, true) => Form::Lines,
+        (false, false) => Form::Conversation(Box::new(Transcript::with_input())),
+    };
+    let printer = Printer { form, since: args.since, tail: args.tail };
+    follow(reach, &args.session, printer, args.follow, out).await
+}
+
+/// `events SESSION`, or without a session the changes of all sessions until the user stops it.
+pub(in crate::client) async fn events(
+    reach: &Connector,
+    args: &EventsArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    match &args.session {
+        Some(session) => {
+            let form = if args.json { Form::Json } else { Form::Lines };
+            let printer = Printer { form, since: args.since, tail: None };
+            follow(reach, session, printer, args.follow, out).await
+        }
+        None => changes(reach, args.json, out).await,
+    }
+}
+
+async fn changes(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Failure> {
+    let mut feed = SessionFeed::start(&reach.observing()).await?;
+    out.note("changes of all sessions; Ctrl-C ends this")?;
+    loop {
+        let before: Vec<_> = feed.sessions().into_iter().cloned().collect();
+        feed.changed().await?;
+        for session in feed.sessions() {
+            let known = before.iter().find(|it| it.session_id == session.session_id);
+            if known == Some(session) {
+                continue;
+            }
+            if json {
+                let text = serde_json::to_string(session).map_err(|e| Failure::internal(e.to_string()))?;
+                out.say(&harmless_json(&text))?;
+                continue;
+            }
+            let (tone, words) = state(session);
+            if known.is_some_and(|known| state(known).1 == words && known.title == session.title) {
+                continue;
+            }
+            let line = Line::new(Tone::Bold, format!("{:>4}  ", session.number))
+                .and(tone, format!("{words}  "))
+                .and(Tone::Plain, escape::line(&session.title).into_owned());
+            out.line(&line.cut(terminal_columns()))?;
+        }
+        for gone in
+            before.iter().filter(|it| !feed.sessions().iter().any(|now| now.session_id == it.session_id))
+        {
+            out.line(&Line::new(Tone::Dim, format!("{:>4}  deleted", gone.number)))?;
+        }
+    }
+}
+
+async fn follow(
+    reach: &Connector,
+    name: &str,
+    mut printer: Printer,
+    is_followed: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let reach = &reach.observing();
+    let client = reach.connect_or_start().await?;
+    let session = resolve_id::session(&client, name).await?.session_id;
+    let last = printer.history(&client, session, out).await?;
+    if !is_followed {
+        return Ok(());
+    }
+    let follow = Follow::start(reach, &client, session, last).await?;
+    let mut follow = if matches!(printer.form, Form::Conversation(_)) { follow } else { follow.as_sent() };
+    loop {
+        match follow.next().await? {
+            Step::Event(received) => {
+                for piece in printer.pieces(&received) {
+                    print(piece, out)?;
+                }
+            }
+            Step::Lost => out.note("lost the daemon; looking for it…")?,
+            Step::Back(_) => out.note("the daemon is back")?,
+        }
+    }
+}
+
+impl Printer {
+    /// Prints the existing events and returns the newest seq.
+    async fn history(&mut self, client: &Client, session: SessionId, out: &mut Out) -> Result<Seq, Failure> {
+        let (after_seq, from) = match self.since {
+            None => (0, Timestamp(i64::MIN)),
+            Some(Since::Seq(seq)) => (seq, Timestamp(i64::MIN)),
+            Some(Since::Ago(ms)) => (0, now().before(ms)),
+        };
+        let mut params = EventsParams { after_seq, limit: Some(500), ..EventsParams::of(session) };
+        let mut last = after_seq;
+        let mut kept: VecDeque<Piece> = VecDeque::new();
+        loop {
+            let page: Page = client.call("session.events", &params).await?;
+            for raw in &page.events {
+                let received =
+                    Received::parse(raw).map_err(|e| Failure::internal(format!("an event: {e}")))?;
+                last = last.max(received.seq);
+                if !received.event.as_ref().is_none_or(|e| e.at_ms >= from) {
+                    continue;
+                }
+                let received = match self.form {
+                    Form::Conversation(_) if expand_truncated::is_cut(&received) => {
+                        expand_truncated::whole(client, received).await?
+                    }
+                    _ => received,
+                };
+                for piece in self.pieces(&received) {
+                    match self.tail {
+                        None => print(piece, out)?,
+                        Some(_) => kept.push_back(piece),
+                    }
+                }
+                self.keep_tail(&mut kept);
+            }
+            match page.next_cursor {
+                Some(cursor) => params.cursor = Some(cursor),
+                None => break,
+            }
+        }
+        for piece in kept {
+            print(piece, out)?;
+        }
+        out.fresh_line()?;
+        Ok(last)
+    }
+
+    /// Drops pieces in front that are not within the last lines.
+    fn keep_tail(&self, kept: &mut VecDeque<Piece>) {
+        let Some(tail) = self.tail else { return };
+        let lines = |piece: &Piece| match piece {
+            Piece::Text(text) => text.matches('\n').count(),
+            Piece::Break => 0,
+            Piece::Line(_) => 1,
+        };
+        let mut total: usize = kept.iter().map(lines).sum();
+        while let Some(first) = kept.front()
+            && total.saturating_sub(lines(first)) >= tail
+            && kept.len() > 1
+        {
+            total -= lines(first);
+            kept.pop_front();
+        }
+    }
+
+    fn pieces(&mut self, received: &Received) -> Vec<Piece> {
+        match (&mut self.form, &received.event) {
+            (Form::Json, _) => {
+                let raw = received.raw.get();
+                let is_terminal = std::io::stdout().is_terminal();
+                vec![Piece::Text(format!(
+                    "{}\n",
+                    if is_terminal { harmless_json(raw) } else { raw.to_owned() }
+                ))]
+            }
+            (Form::Conversation(transcript), Some(envelope)) => transcript.on(envelope),
+            (Form::Conversation(_), None) => Vec::new(),
+            (Form::Lines, Some(envelope)) => log_line(envelope).map(Piece::Line).into_iter().collect(),
+            (Form::Lines, None) => {
+                let text = format!("{:>6}                 {}", received.seq, escape::line(&received.kind));
+                vec![Piece::Line(Line::new(Tone::Dim, text))]
+            }
+        }
+    }
+}
+
+fn print(piece: Piece, out: &mut Out) -> std::io::Result<()> {
+    match piece {
+        Piece::Text(text) => out.stream(&text),
+        Piece::Break => out.fresh_line(),
+        Piece::Line(line) => out.line(&line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::client::fake::{Fake, SESSION, asks, completed, says};
+    use crate::client::resolve_id::sample;
+    use crate::client::terminal::out::testing::papers;
+
+    /// Pages of two events.
+    fn shared() -> Fake {
+        let fake = Fake::start(|journal, method, params| match method {
+            "session.get" => Ok(json!({"session": sample(SESSION, "t")})),
+            _ => {
+                let cursor = params["cursor"].as_str().and_then(|c| c.parse().ok());
+                let after = cursor.or(params["after_seq"].as_u64()).unwrap_or(0) as usize;
+                let rows = journal.rows();
+                let end = rows.len().min(after + 2);
+                let mut page = json!({"events": rows[after..end], "last_seq": rows.len()});
+                if end < rows.len() {
+                    page["next_cursor"] = json!(end.to_string());
+                }
+                Ok(page)
+            }
+        });
+        fake.journal.push([says("x"), asks(), json!({"type": "moon.rose"}), completed("success")]);
+        fake
+    }
+
+    async fn printed(args: LogsArgs) -> String {
+        let fake = shared();
+        let (mut out, text, _) = papers();
+        logs(&fake.reach(), &LogsArgs { session: SESSION.into(), ..args }, &mut out).await.expect("printed");
+        text.text()
+    }
+
+    #[tokio::test]
+    async fn logs_print_conversation_or_events_of_every_page() {
+        let conversation = printed(LogsArgs::default()).await;
+        assert!(
+            conversation.starts_with("x\n") && !conversation.contains("permission.requested"),
+            "{conversation}"
+        );
+        assert_eq!(
+            printed(LogsArgs { events: true, ..LogsArgs::default() }).await,
+            "     2 11-14 22:13:20Z permission.requested     perm_0190f2a4-0000-7000-8000-000000000005 Bash make\n     \
+             3                 moon.rose\n     \
+             4 11-14 22:13:20Z turn.completed           success: the answer\n"
+        );
+        let last = printed(LogsArgs { events: true, tail: Some(1), ..LogsArgs::default() }).await;
+        assert_eq!(last.lines().count(), 1, "{last}");
+    }
+
+    #[tokio::test]
+    async fn logs_json_prints_unchanged_events_since_cursor() {
+        let rows = shared().journal.rows();
+        for (since, first) in [(None, 0), (Some(Since::Seq(3)), 3), (Some(Since::Ago(1)), 4)] {
+            let text = printed(LogsArgs { json: true, since, ..LogsArgs::default() }).await;
+            // The age of unknown events is not known: print them instead of hiding them.
+            let kept = rows
+                .iter()
+                .enumerate()
+                .filter(|(n, row)| *n >= first || first == 4 && row["type"] == "moon.rose");
+            let expected: String = kept.map(|(_, row)| format!("{row}\n")).collect();
+            assert_eq!(text, expected, "{since:?}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! `agentctl prune`: deletes ended and empty sessions with their history, after a question.
+
+use crate::api::params::{Done, EndParams, ListParams};
+use crate::client::args::PruneArgs;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::paths;
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::terminal::confirm::confirm;
+use crate::client::terminal::escape;
+use crate::client::terminal::format::{age, now};
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::Tone;
+use crate::client::terminal::table::{Table, column};
+use crate::client::ui::session_state::state;
+use crate::types::session::{SessionState, SessionView};
+
+pub(in crate::client) async fn prune(
+    reach: &Connector,
+    args: &PruneArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.connect_or_start().await?;
+    let cwd = match args.all_folders {
+        true => None,
+        false => Some(paths::current_folder()?.display().to_string()),
+    };
+    let mut sessions =
+        resolve_id::all_sessions(&client, &ListParams { cwd, ..ListParams::default() }).await?;
+    sessions.retain(|session| is_pruned(session, args, now()));
+    if sessions.is_empty() {
+        return Ok(out.note("nothing to delete")?);
+    }
+    let mut table = Table::new([
+        column("#").right(),
+        column("TITLE").between(12, 48),
+        column("STATE"),
+        column("AGE").right(),
+    ]);
+    for session in &sessions {
+        let (tone, state) = state(session);
+        table.push([
+            (Tone::Bold, session.number.to_string()),
+            (Tone::Plain, escape::line(&session.title).into_owned()),
+            (tone, state),
+            (Tone::Dim, age(now().since(session.updated_at_ms))),
+        ]);
+    }
+    if args.dry_run {
+        table.print(out)?;
+        return Ok(out.note(&format!("{} would be deleted with their history", sessions.len()))?);
+    }
+    if !args.force {
+        table.print(out)?;
+        let count = sessions.len();
+        let what = if count == 1 {
+            "this session with its".into()
+        } else {
+            format!("these {count} sessions with their")
+        };
+        confirm(&format!("Delete {what} history?"), "-f")?;
+    }
+    for session in &sessions {
+        let params = EndParams { session_id: session.session_id, idempotency_key: None };
+        let Done {} = client.call("session.delete", &params).await?;
+        out.say(&session.session_id.to_string())?;
+    }
+    Ok(out.note(&format!("{} deleted", sessions.len()))?)
+}
+
+/// Ended sessions, and idle ones that never had a turn. Archived ones were kept on purpose.
+fn is_pruned(session: &SessionView, args: &PruneArgs, now: crate::types::time::Timestamp) -> bool {
+    let is_empty = session.state == SessionState::Idle
+        && session.last_turn.is_none()
+        && session.last_line.is_empty()
+        && session.usage.all_tokens() == 0
+        && session.clients == 0;
+    let is_chosen = session.state == SessionState::Ended
+        || session.state == SessionState::Archived && args.archived
+        || is_empty;
+    is_chosen && args.older_than.is_none_or(|age| now.since(session.updated_at_ms) >= age)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::client::resolve_id::sample;
+    use crate::types::time::Timestamp;
+
+    #[test]
+    fn prune_keeps_archived_and_used_sessions() {
+        let check = |changes: serde_json::Value, args: &PruneArgs, expected: bool| {
+            let mut session = sample("ses_0190f2a4-0000-7000-8000-000000000001", "t");
+            session.as_object_mut().expect("an object").extend(changes.as_object().expect("fields").clone());
+            let session = serde_json::from_value(session).expect("a session");
+            assert_eq!(is_pruned(&session, args, Timestamp(10_000)), expected, "{changes}");
+        };
+        let plain = PruneArgs::default();
+        check(json!({"state": "ended"}), &plain, true);
+        check(json!({"state": "archived"}), &plain, false);
+        check(json!({"state": "archived"}), &PruneArgs { archived: true, ..PruneArgs::default() }, true);
+        check(json!({}), &plain, false);
+        check(json!({"usage": {}, "last_line": ""}), &plain, true);
+        check(json!({"usage": {}, "last_line": "", "clients": 1}), &plain, false);
+        check(
+            json!({"state": "ended"}),
+            &PruneArgs { older_than: Some(60_000), ..PruneArgs::default() },
+            false,
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! `agentctl stats`: sessions, tokens and money of all folders, by period, model and folder.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use crate::api::params::{ListParams, ModelUsageParams, ModelUsageReply};
+use crate::client::args::StatsArgs;
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::paths;
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::terminal::escape;
+use crate::client::terminal::format::{cost, now, tokens};
+use crate::client::terminal::out::Out;
+use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::table::{Table, column};
+use crate::client::ui::session_state::has_failed;
+use crate::types::ledger::{LedgerRow, ModelUsage};
+use crate::types::session::{SessionState, SessionView};
+use crate::types::time::Timestamp;
+
+/// Rows per request.
+const PAGE: u32 = 500;
+const DAY_MS: u64 = 24 * 3_600 * 1_000;
+
+pub(in crate::client) async fn stats(
+    reach: &Connector,
+    args: &StatsArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let client = reach.observing().connect_or_start().await?;
+    let everything = ListParams { include_children: true, ..ListParams::default() };
+    let sessions = resolve_id::all_sessions(&client, &everything).await?;
+    let since = args.since.map(|ms| now().before(ms));
+    let midnight = Timestamp(now().day() * DAY_MS as i64);
+    let mut periods = Vec::new();
+    for (name, since) in
+        [("today", Some(midnight)), ("7 days", Some(now().before(7 * DAY_MS))), ("all", None)]
+    {
+        periods.push((name, usage(&client, since, 1).await?.total));
+    }
+    let rows = all_rows(&client, since).await?;
+    let models = by(&rows, |row| row.model.clone());
+    let folders = by(&rows, |row| {
+        let session = sessions.iter().find(|session| session.session_id == row.session_id);
+        session.map_or_else(|| "(deleted sessions)".into(), |session| session.cwd.clone())
+    });
+    if args.json {
+        let periods: BTreeMap<&str, &ModelUsage> =
+            periods.iter().map(|(name, spent)| (*name, spent)).collect();
+        return Ok(out.json(
+            &json!({"sessions": counts(&sessions), "periods": periods, "models": models, "folders": folders}),
+        )?);
+    }
+    out.line(&summary(&sessions))?;
+    out.say("")?;
+    let mut table = Table::new(figures("PERIOD"));
+    periods.iter().for_each(|(name, spent)| table.push(cells((*name).to_owned(), spent)));
+    table.print(out)?;
+    let home = std::env::var("HOME").ok();
+    for (head, groups) in [("MODEL", models), ("FOLDER", folders)] {
+        if groups.is_empty() {
+            continue;
+        }
+        out.say("")?;
+        let mut groups: Vec<(String, ModelUsage)> = groups.into_iter().collect();
+        groups.sort_by_key(|(_, spent)| {
+            std::cmp::Reverse((spent.cost_at_least_usd_micros, spent.usage.all_tokens()))
+        });
+        let mut table = Table::new(figures(head));
+        for (name, spent) in &groups {
+            table.push(cells(escape::line(&paths::short(name, home.as_deref())).into_owned(), spent));
+        }
+        table.print(out)?;
+    }
+    Ok(())
+}
+
+fn figures(head: &'static str) -> [crate::client::terminal::table::Column; 6] {
+    [
+        column(head).between(12, 48).keep_end(),
+        column("CALLS").right(),
+        column("INPUT").right().rank(2),
+        column("OUTPUT").right().rank(2),
+        column("CACHED").right().rank(3),
+        column("COST").right(),
+    ]
+}
+
+fn cells(name: String, spent: &ModelUsage) -> [(Tone, String); 6] {
+    let about = if spent.estimated_calls > 0 { "~" } else { "" };
+    [
+        (Tone::Bold, name),
+        (Tone::Plain, spent.calls.to_string()),
+        (Tone::Plain, tokens(spent.usage.input_tokens)),
+        (Tone::Plain, tokens(spent.usage.output_tokens)),
+        (Tone::Dim, tokens(spent.usage.cache_read_tokens)),
+        (Tone::Plain, format!("{about}{}", cost(spent.cost_usd_micros, spent.cost_at_least_usd_micros))),
+    ]
+}
+
+/// Number of sessions by what they do.
+fn counts(sessions: &[SessionView]) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::from([("all", sessions.len())]);
+    for session in sessions {
+        let what = match session.state {
+            SessionState::Running => "working",
+            SessionState::RequiresAction | SessionState::Paused => "waiting",
+            SessionState::Ended => "ended",
+            SessionState::Archived => "archived",
+            _ if has_failed(session) => "failed",
+            _ => "idle",
+        };
+        *counts.entry(what).or_default() += 1;
+    }
+    counts
+}
+
+fn summary(sessions: &[SessionView]) -> Line {
+    let counts = counts(sessions);
+    let mut line = Line::new(Tone::Bold, format!("{} sessions", sessions.len()));
+    let words = [
+        ("waiting", Tone::Warn, "wait for you"),
+        ("working", Tone::Good, "work"),
+        ("failed", Tone::Bad, "failed"),
+        ("idle", Tone::Dim, "idle"),
+        ("ended", Tone::Dim, "ended"),
+        ("archived", Tone::Dim, "archived"),
+    ];
+    for (key, tone, words) in words {
+        if let Some(count) = counts.get(key) {
+            line = line.and(Tone::Dim, " · ").and(tone, format!("{count} {words}"));
+        }
+    }
+    line
+}
+
+async fn usage(client: &Client, since_ms: Option<Timestamp>, limit: u32) -> Result<ModelUsageReply, Failure> {
+    let params = ModelUsageParams { since_ms, limit: Some(limit), ..Default::default() };
+    Ok(client.call("model.usage", &params).await?)
+}
+
+async fn all_rows(client: &Client, since_ms: Option<Timestamp>) -> Result<Vec<LedgerRow>, Failure> {
+    let mut params = ModelUsageParams { since_ms, limit: Some(PAGE), ..Default::default() };
+    let mut rows = Vec::new();
+    loop {
+        let page: ModelUsageReply = client.call("model.usage", &params).await?;
+        rows.extend(page.rows);
+        match page.next_cursor {
+            Some(cursor) => params.cursor = Some(cursor),
+            None => return Ok(rows),
+        }
+    }
+}
+
+fn by(rows: &[LedgerRow], key: impl Fn(&LedgerRow) -> String) -> BTreeMap<String, ModelUsage> {
+    let mut groups: BTreeMap<String, ModelUsage> = BTreeMap::new();
+    for row in rows {
+        groups.entry(key(row)).or_default().add(&row.spent);
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::fake::{Fake, SESSION};
+    use crate::client::resolve_id::sample;
+    use crate::client::terminal::out::testing::papers;
+
+    #[tokio::test]
+    async fn stats_group_usage_by_model_and_folder() {
+        let fake = Fake::start(|_, method, _| {
+            let usage = json!({
+                "session_id": SESSION, "model": "p/m", "first_at_ms": 1, "last_at_ms": 2, "input_tokens": 1_500,
+                "output_tokens": 20, "cache_read_tokens": 7, "cache_write_tokens": 0, "cache_write_1h_tokens": 0,
+                "reasoning_tokens": 0, "web_search_requests": 0, "calls": 3, "lost_attempts": 0, "estimated_calls": 0,
+                "cost_usd_micros": 1_500_000, "cost_at_least_usd_micros": 1_500_000, "unpriced_calls": 0});
+            Ok(match method {
+                "session.list" => json!({"sessions": [sample(SESSION, "one")]}),
+                _ => json!({"rows": [usage], "total": usage}),
+            })
+        });
+        let (mut out, text, _) = papers();
+        stats(&fake.reach(), &StatsArgs::default(), &mut out).await.expect("shown");
+        let text = text.text();
+        assert!(text.starts_with("1 sessions · 1 idle\n"), "{text}");
+        for row in ["today       3   1.5k      20       7  $1.50", "p/m", "/w"] {
+            assert!(text.contains(row), "{text}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Completions of the shell: sessions, requests, agents and models come from the daemon. Nothing is started, and a slow
+//! daemon only means that there are none.
+
+use std::time::Duration;
+
+use clap::builder::StyledStr;
+use clap::{Arg, Command};
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::env::{CompleteEnv, Shells};
+
+use crate::api::params::{
+    AgentListParams, AgentListReply, ClientRole, ListParams, ListReply, ModelListParams, ModelListReply,
+    PermissionListParams, PermissionListReply,
+};
+use crate::client::args::command;
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::paths::{self, Places};
+use crate::client::failure::Failure;
+use crate::client::terminal::escape;
+use crate::client::ui::session_state::state;
+use crate::client::ui::summary::one_line;
+
+/// The variable that a completion script sets.
+pub const VARIABLE: &str = "COMPLETE";
+
+/// How long a user may wait for completions.
+const TIMEOUT: Duration = Duration::from_millis(500);
+/// Entries per list.
+const LIMIT: u32 = 200;
+/// Columns of a description.
+const HELP: usize = 60;
+
+/// Prints the completions that the script of a shell asks for. False if none does.
+///
+/// # Errors
+/// The shell is not known, or the output is closed.
+pub fn complete(args: Vec<std::ffi::OsString>) -> Result<bool, clap::Error> {
+    let folder = std::env::current_dir().ok();
+    CompleteEnv::with_factory(completable)
+        .var(VARIABLE)
+        .bin("agentctl")
+        .completer("agentctl")
+        .try_complete(args, folder.as_deref())
+}
+
+/// The script that makes a shell ask this program.
+///
+/// # Errors
+/// There is no script for this shell.
+pub fn script(shell: &str) -> Result<String, Failure> {
+    let shells = Shells::builtins();
+    let shell =
+        shells.completer(shell).ok_or_else(|| Failure::usage("there are no completions for this shell"))?;
+    let mut script = Vec::new();
+    shell.write_registration(VARIABLE, "agentctl", "agentctl", "agentctl", &mut script)?;
+    Ok(String::from_utf8_lossy(&script).into_owned())
+}
+
+fn completable() -> Command {
+    with_candidates(command())
+}
+
+fn with_candidates(command: Command) -> Command {
+    command.mut_args(candidates).mut_subcommands(with_candidates)
+}
+
+/// Adds the source of an argument's values, by the argument's name.
+fn candidates(arg: Arg) -> Arg {
+    match arg.get_id().as_str() {
+        "session" | "sessions" => arg.add(ArgValueCandidates::new(|| ask(sessions))),
+        "names" => {
+            arg.add(ArgValueCandidates::new(|| ask(sessions).into_iter().chain(ask(requests)).collect()))
+        }
+        "requests" | "request" => arg.add(ArgValueCandidates::new(|| ask(requests))),
+        "agent" => arg.add(ArgValueCandidates::new(|| ask(agents))),
+        "model" | "fallback_model" => arg.add(ArgValueCandidates::new(|| ask(models))),
+        _ => arg,
+    }
+}
+
+fn ask<Asked>(source: fn(Client) -> Asked) -> Vec<CompletionCandidate>
+where
+    Asked: Future<Output = Result<Vec<CompletionCandidate>, Failure>>,
+{
+    let answer = async {
+        let env = |name: &str| std::env::var(name).ok();
+        let places = Places::find(&env, None, None)?;
+        let reach = Connector { places, may_start: false, role: ClientRole::Observer };
+        source(reach.connect().await?).await
+    };
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return Vec::new();
+    };
+    let answer = runtime.block_on(async { tokio::time::timeout(TIMEOUT, answer).await });
+    answer.ok().and_then(Result::ok).unwrap_or_default()
+}
+
+fn candidate(value: impl Into<String>, help: &str) -> CompletionCandidate {
+    CompletionCandidate::new(value.into()).help(Some(StyledStr::from(one_line(help, HELP))))
+}
+
+async fn sessions(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
+    let filter = ListParams { limit: Some(LIMIT), ..ListParams::default() };
+    let reply: ListReply = client.call("session.list", &filter).await?;
+    let mut found = vec![candidate(".", "the newest session of this folder")];
+    for session in &reply.sessions {
+        let help = format!("{} · {}", session.title, state(session).1);
+        found.push(candidate(session.number.to_string(), &help));
+        // A shell would split other titles into words.
+        let is_word = session.title.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        if is_word && !session.title.is_empty() {
+            found.push(candidate(session.title.clone(), &format!("#{}", session.number)));
+        }
+        found.push(candidate(session.session_id.to_string(), &help).hide(true));
+    }
+    Ok(found)
+}
+
+async fn requests(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
+    let params = PermissionListParams { limit: Some(LIMIT), ..PermissionListParams::default() };
+    let reply: PermissionListReply = client.call("permission.list", &params).await?;
+    let shown = reply.requests.iter().flat_map(|pending| {
+        let help = format!("{} {}", pending.request.tool, pending.request.summary);
+        [
+            candidate(pending.number.clone(), &help),
+            candidate(pending.request.request_id.to_string(), &help).hide(true),
+        ]
+    });
+    Ok(shown.collect())
+}
+
+async fn agents(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
+    let cwd = paths::current_folder()?.to_string_lossy().into_owned();
+    let reply: AgentListReply = client.call("agent.list", &AgentListParams { cwd }).await?;
+    Ok(reply.agents.iter().map(|agent| candidate(agent.name.clone(), &agent.description)).collect())
+}
+
+async fn models(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
+    let params = ModelListParams { limit: Some(LIMIT), ..ModelListParams::default() };
+    let reply: ModelListReply = client.call("model.list", &params).await?;
+    let model =
+        |name: &str, pointers: &[String]| candidate(escape::line(name).into_owned(), &pointers.join(" "));
+    Ok(reply.models.iter().map(|view| model(&view.model, &view.pointers)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completion_scripts_exist_for_all_shells() {
+        for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+            let script = script(shell).expect("a script");
+            assert!(script.contains("agentctl") && script.contains(VARIABLE), "{shell}: {script}");
+        }
+        assert!(script("nosuch").is_err());
+        completable().debug_assert();
+    }
+}

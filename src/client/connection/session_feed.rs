@@ -1,0 +1,160 @@
+//! The changes of all sessions (`daemon.subscribe`), on a connection of their own.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::api::params::{DaemonEvent, HelloParams, ListParams, NoParams};
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::wire::{CallError, GREETING, Lines, Message, dial, parse, request, silent};
+use crate::client::failure::{Failure, code};
+use crate::client::resolve_id;
+use crate::types::ids::SessionId;
+use crate::types::session::SessionView;
+
+/// How long a lost daemon is looked for.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Changes within this time are taken together.
+const COALESCE: Duration = Duration::from_millis(20);
+
+/// A subscription to the changes of all sessions. Dropping it ends the subscription.
+struct SessionEvents {
+    lines: Lines<OwnedReadHalf>,
+    /// Held open: closing the client's side would end the subscription.
+    _write: OwnedWriteHalf,
+}
+
+impl SessionEvents {
+    async fn open(path: &Path, greeting: &HelloParams) -> Result<Self, CallError> {
+        let (read, mut write) = dial(path).await?;
+        let opening = request(1, "daemon.hello", greeting)? + &request(2, "daemon.subscribe", &NoParams {})?;
+        write.write_all(opening.as_bytes()).await?;
+        let mut events = Self { lines: Lines::new(read), _write: write };
+        timeout(GREETING, events.until_subscribed()).await.map_err(|_| silent())??;
+        Ok(events)
+    }
+
+    async fn until_subscribed(&mut self) -> Result<(), CallError> {
+        loop {
+            let line = self.lines.next().await?.ok_or(CallError::Closed)?;
+            match parse(&line) {
+                Some(Message::Reply { outcome: Err(fault), .. }) => return Err(CallError::Fault(fault)),
+                Some(Message::Reply { id: Some(2), .. }) => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+
+    /// The next change. Cancel-safe.
+    async fn next(&mut self) -> Result<DaemonEvent, CallError> {
+        loop {
+            let line = self.lines.next().await?.ok_or(CallError::Closed)?;
+            if let Some(Message::Session(event)) = parse(&line) {
+                return Ok(*event);
+            }
+        }
+    }
+}
+
+/// All sessions, kept up to date by the daemon's notifications, also over a restart of the daemon.
+pub(in crate::client) struct SessionFeed {
+    reach: Connector,
+    client: Client,
+    events: Option<SessionEvents>,
+    sessions: BTreeMap<SessionId, SessionView>,
+}
+
+impl SessionFeed {
+    /// Subscribes, then reads all sessions.
+    ///
+    /// # Errors
+    /// The daemon could not be reached, or a call failed.
+    pub(in crate::client) async fn start(reach: &Connector) -> Result<Self, Failure> {
+        let client = reach.connect_or_start().await?;
+        let mut feed = Self { reach: reach.clone(), client, events: None, sessions: BTreeMap::new() };
+        feed.subscribe().await?;
+        Ok(feed)
+    }
+
+    async fn subscribe(&mut self) -> Result<(), Failure> {
+        // Before the list is read, so that no change is lost in between.
+        let events = SessionEvents::open(self.client.socket(), self.client.greeting()).await?;
+        let filter = ListParams { include_children: true, ..ListParams::default() };
+        let sessions = resolve_id::all_sessions(&self.client, &filter).await?;
+        self.sessions = sessions.into_iter().map(|session| (session.session_id, session)).collect();
+        self.events = Some(events);
+        Ok(())
+    }
+
+    /// All sessions, the newest first.
+    pub(in crate::client) fn sessions(&self) -> Vec<&SessionView> {
+        let mut sessions: Vec<&SessionView> = self.sessions.values().collect();
+        sessions.sort_by_key(|session| std::cmp::Reverse(session.number));
+        sessions
+    }
+
+    /// The connection for calls.
+    pub(in crate::client) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Waits for the next changes and takes them over. After a lost connection it waits until the daemon is back.
+    /// Cancel-safe.
+    ///
+    /// # Errors
+    /// The daemon did not come back.
+    pub(in crate::client) async fn changed(&mut self) -> Result<(), Failure> {
+        let Some(events) = &mut self.events else { return self.reconnect().await };
+        match events.next().await {
+            Ok(event) => apply(&mut self.sessions, event),
+            Err(_) => {
+                self.events = None;
+                return self.reconnect().await;
+            }
+        }
+        let more = async {
+            while let Ok(event) = events.next().await {
+                apply(&mut self.sessions, event);
+            }
+        };
+        // The end of the connection is found again by the next call.
+        let _ = timeout(COALESCE, more).await;
+        Ok(())
+    }
+
+    async fn reconnect(&mut self) -> Result<(), Failure> {
+        let deadline = Instant::now() + RECONNECT_TIMEOUT;
+        let mut wait = Duration::from_millis(50);
+        loop {
+            sleep(wait).await;
+            wait = (wait * 2).min(Duration::from_secs(1));
+            let outcome = match self.reach.connect_again().await {
+                Ok(client) => {
+                    self.client = client;
+                    self.subscribe().await
+                }
+                Err(failure) => Err(failure),
+            };
+            match outcome {
+                Ok(()) => return Ok(()),
+                Err(failure) if failure.code != code::UNREACHABLE || Instant::now() > deadline => {
+                    return Err(failure);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+fn apply(sessions: &mut BTreeMap<SessionId, SessionView>, event: DaemonEvent) {
+    if event.deleted {
+        sessions.remove(&event.session.session_id);
+    } else {
+        sessions.insert(event.session.session_id, event.session);
+    }
+}

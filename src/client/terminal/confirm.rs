@@ -1,0 +1,26 @@
+//! Questions of a command before it does something that cannot be undone.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _, stderr, stdin};
+
+use crate::client::failure::{Failure, code};
+
+/// Asks the user to confirm; everything but `y` and `yes` is a no. Without a terminal there is no question: the
+/// command must be told by `flag`.
+///
+/// # Errors
+/// The user said no, or there is no user.
+pub fn confirm(question: &str, flag: &str) -> Result<(), Failure> {
+    if !stdin().is_terminal() {
+        return Err(Failure::usage(format!("{question} No user can be asked here: say {flag}")));
+    }
+    // On stderr, which the user sees while the output is redirected.
+    let mut err = stderr();
+    err.write_all(format!("{question} [y/N] ").as_bytes())?;
+    err.flush()?;
+    let mut line = String::new();
+    stdin().lock().read_line(&mut line)?;
+    match line.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Failure::new(code::DENIED, "nothing was changed")),
+    }
+}

@@ -1,0 +1,150 @@
+//! A choice from a short list: numbers, arrows, Enter. Keys count only a moment after the list appeared, so that a key
+//! that was on its way chooses nothing; pasted text never does.
+
+use std::io::{self, Write as _};
+use std::time::{Duration, Instant};
+
+use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use crate::client::failure::Failure;
+use crate::client::terminal::out::{colours_wanted, terminal_columns};
+use crate::client::terminal::style::{Line, Tone};
+use crate::client::ui::keys::Keys;
+
+/// How long the list takes no key.
+const DEAF: Duration = Duration::from_millis(600);
+
+/// The list and the place of its cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Choice {
+    count: usize,
+    at: usize,
+}
+
+/// What a key did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moved {
+    Stays,
+    Chosen(usize),
+    Left,
+}
+
+impl Choice {
+    fn on_key(&mut self, key: KeyEvent) -> Moved {
+        match key.code {
+            KeyCode::Esc => return Moved::Left,
+            KeyCode::Char('c' | 'd') if key.modifiers.contains(KeyModifiers::CONTROL) => return Moved::Left,
+            KeyCode::Enter => return Moved::Chosen(self.at),
+            KeyCode::Up => self.at = self.at.saturating_sub(1),
+            KeyCode::Down => self.at = (self.at + 1).min(self.count.saturating_sub(1)),
+            KeyCode::Char(c) => {
+                let number = c.to_digit(10).and_then(|digit| usize::try_from(digit).ok()).unwrap_or(0);
+                if (1..=self.count).contains(&number) {
+                    return Moved::Chosen(number - 1);
+                }
+            }
+            _ => {}
+        }
+        Moved::Stays
+    }
+
+    fn lines(self, options: &[&str], is_deaf: bool) -> Vec<Line> {
+        let mut lines: Vec<Line> = options
+            .iter()
+            .enumerate()
+            .map(|(n, option)| {
+                let mark = if n == self.at { "›" } else { " " };
+                let tone = match (is_deaf, n == self.at) {
+                    (true, _) => Tone::Dim,
+                    (false, true) => Tone::Bold,
+                    (false, false) => Tone::Plain,
+                };
+                Line::new(Tone::Warn, "▌ ").and(Tone::User, mark).and(tone, format!(" {}  {option}", n + 1))
+            })
+            .collect();
+        lines.push(Line::new(Tone::Dim, "▌ ↑↓ Enter or a number · Esc leaves it as it is"));
+        lines
+    }
+}
+
+/// Lets the user choose. `None` if the user leaves, or the terminal is closed.
+///
+/// # Errors
+/// The terminal cannot be used.
+pub async fn choose(options: &[&str], preselected: usize) -> Result<Option<usize>, Failure> {
+    let mut choice = Choice { count: options.len(), at: preselected };
+    let mut keys = Keys::enter_raw_mode()?;
+    let shown = Instant::now();
+    draw(&choice.lines(options, true), 0)?;
+    let rows = options.len() + 1;
+    loop {
+        let is_deaf = shown.elapsed() < DEAF;
+        let input = match is_deaf {
+            true => match tokio::time::timeout(DEAF.saturating_sub(shown.elapsed()), keys.next()).await {
+                Ok(input) => input,
+                Err(_) => {
+                    draw(&choice.lines(options, false), rows)?;
+                    continue;
+                }
+            },
+            false => keys.next().await,
+        };
+        let moved = match input {
+            None => Moved::Left,
+            Some(Input::Key(key)) if key.kind != KeyEventKind::Release => {
+                // Leaving changes nothing, so it is always possible.
+                match choice.on_key(key) {
+                    Moved::Chosen(_) if is_deaf => Moved::Stays,
+                    moved => moved,
+                }
+            }
+            Some(_) => Moved::Stays,
+        };
+        match moved {
+            Moved::Stays => draw(&choice.lines(options, shown.elapsed() < DEAF), rows)?,
+            Moved::Chosen(at) => return Ok(Some(at)),
+            Moved::Left => return Ok(None),
+        }
+    }
+}
+
+/// Draws the rows over the last ones.
+fn draw(lines: &[Line], over: usize) -> io::Result<()> {
+    let colour = colours_wanted();
+    let columns = terminal_columns();
+    let mut text = if over > 0 { format!("\x1b[{over}A\r") } else { String::new() };
+    for line in lines {
+        text.push_str(&format!("{}\x1b[K\r\n", line.cut(columns).ansi(colour)));
+    }
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choice_moves_with_arrows_and_takes_numbers() {
+        let mut choice = Choice { count: 2, at: 1 };
+        let mut press = |code| choice.on_key(KeyEvent::new(code, KeyModifiers::NONE));
+        assert_eq!(press(KeyCode::Enter), Moved::Chosen(1));
+        assert_eq!(press(KeyCode::Up), Moved::Stays);
+        assert_eq!(press(KeyCode::Enter), Moved::Chosen(0));
+        assert_eq!(press(KeyCode::Char('2')), Moved::Chosen(1));
+        assert_eq!(press(KeyCode::Char('3')), Moved::Stays);
+        assert_eq!(press(KeyCode::Char('y')), Moved::Stays);
+        assert_eq!(press(KeyCode::Esc), Moved::Left);
+    }
+
+    #[test]
+    fn choice_shows_cursor_without_colours() {
+        let lines: Vec<String> = Choice { count: 2, at: 1 }
+            .lines(&["Trust it", "Not now"], false)
+            .iter()
+            .map(Line::plain)
+            .collect();
+        assert_eq!(lines[..2], ["▌   1  Trust it", "▌ › 2  Not now"]);
+    }
+}

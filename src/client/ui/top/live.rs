@@ -1,0 +1,220 @@
+//! The loop of `top`: daemon, keyboard, screen.
+
+use std::collections::HashMap;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use ratatui::crossterm::event::{Event as Input, KeyEventKind};
+use ratatui::crossterm::terminal::{self, EnterAlternateScreen, LeaveAlternateScreen};
+use ratatui::crossterm::{cursor, execute};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::api::params::{
+    AbortParams, AbortReply, ApproveParams, Approved, CreateParams, EndParams, ModelListParams,
+    ModelListReply, ModelUsageParams, ModelUsageReply, NoParams, SessionReply, StatusReply,
+};
+use crate::client::args::Thinking;
+use crate::client::connection::client::Client;
+use crate::client::connection::connector::Connector;
+use crate::client::connection::paths;
+use crate::client::connection::session_calls;
+use crate::client::connection::session_feed::SessionFeed;
+use crate::client::failure::Failure;
+use crate::client::resolve_id;
+use crate::client::terminal::format::now;
+use crate::client::terminal::out::{Out, colours_wanted};
+use crate::client::ui::attach::attach;
+use crate::client::ui::keys::Keys;
+use crate::client::ui::top::overview::{Action, DaemonFacts, Dialog, Overview};
+use crate::client::ui::top::view::view;
+use crate::types::ids::SessionId;
+use crate::types::permission::Decision;
+use crate::types::time::Timestamp;
+
+/// How often times are drawn again.
+const TICK: Duration = Duration::from_secs(1);
+/// How often memory and money are asked for, in ticks.
+const FACTS_TICKS: u32 = 5;
+/// Models per request.
+const MODELS: u32 = 500;
+const DAY_MS: i64 = 24 * 3_600 * 1_000;
+
+pub(in crate::client) async fn top(reach: &Connector, out: &mut Out) -> Result<(), Failure> {
+    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+        return Err(Failure::usage(
+            "top needs a terminal; `agentctl ps -A` and `agentctl stats` print the same once",
+        ));
+    }
+    let mut feed = SessionFeed::start(reach).await?;
+    let windows = windows(feed.client()).await?;
+    let mut overview = Overview { facts: facts(feed.client(), windows).await?, ..Overview::default() };
+    loop {
+        let next = screen(&mut feed, &mut overview).await?;
+        // The screen is closed here: the conversation has the terminal for itself.
+        let session = match next {
+            Next::Quit => return Ok(()),
+            Next::Attach(session) => session,
+            Next::New => new_session(feed.client()).await?,
+        };
+        if let Err(failure) = attach(reach, &session.to_string(), Thinking::default(), out).await {
+            overview.said = Some(failure.message);
+        }
+    }
+}
+
+/// Why the screen was left.
+enum Next {
+    Quit,
+    Attach(SessionId),
+    New,
+}
+
+/// The alternate screen; dropping it restores the terminal.
+struct AlternateScreen;
+
+impl AlternateScreen {
+    fn enter() -> io::Result<Self> {
+        execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)?;
+        Ok(Self)
+    }
+
+    /// Draws over the last frame. Clearing first would flicker.
+    fn draw(&self, overview: &Overview, home: Option<&str>) -> io::Result<()> {
+        let (columns, rows) = terminal::size()?;
+        let size = (usize::from(columns), usize::from(rows));
+        let colour = colours_wanted();
+        let lines = view(overview, now(), home, size);
+        let lines: Vec<String> = lines.iter().map(|line| format!("{}\x1b[K", line.ansi(colour))).collect();
+        let mut out = io::stdout().lock();
+        out.write_all(format!("\x1b[?2026h\x1b[H{}\x1b[J\x1b[?2026l", lines.join("\r\n")).as_bytes())?;
+        out.flush()
+    }
+}
+
+impl Drop for AlternateScreen {
+    fn drop(&mut self) {
+        let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
+    }
+}
+
+async fn screen(feed: &mut SessionFeed, overview: &mut Overview) -> Result<Next, Failure> {
+    let home = std::env::var("HOME").ok();
+    let mut keys = Keys::take_until_signal()?;
+    let screen = AlternateScreen::enter()?;
+    let mut tick = interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = 0_u32;
+    refresh(feed, overview).await?;
+    loop {
+        screen.draw(overview, home.as_deref())?;
+        tokio::select! {
+            changed = feed.changed() => {
+                changed?;
+                refresh(feed, overview).await?;
+            }
+            _ = tick.tick() => {
+                ticks += 1;
+                if ticks.is_multiple_of(FACTS_TICKS)
+                    && let Ok(facts) = facts(feed.client(), overview.facts.windows.clone()).await
+                {
+                    overview.facts = facts;
+                }
+            }
+            input = keys.next() => {
+                let action = match input {
+                    None => return Ok(Next::Quit),
+                    Some(Input::Key(key)) if key.kind != KeyEventKind::Release => overview.on_key(key, now()),
+                    Some(Input::Paste(text)) => {
+                        overview.on_paste(&text);
+                        None
+                    }
+                    Some(_) => None,
+                };
+                match action {
+                    None => {}
+                    Some(Action::Quit) => return Ok(Next::Quit),
+                    Some(Action::Attach(session)) => return Ok(Next::Attach(session)),
+                    Some(Action::New) => return Ok(Next::New),
+                    Some(action) => overview.said = Some(done(feed.client(), action).await),
+                }
+            }
+        }
+    }
+}
+
+async fn refresh(feed: &SessionFeed, overview: &mut Overview) -> Result<(), Failure> {
+    let sessions: Vec<_> =
+        feed.sessions().into_iter().filter(|it| it.parent_session_id.is_none()).cloned().collect();
+    // Requests are read only if some session waits, or one of the shown ones was answered.
+    let waits = sessions.iter().any(|it| it.requires.is_some());
+    overview.requests = match waits {
+        // A lost connection is found by the feed.
+        true => resolve_id::all_requests(feed.client()).await.unwrap_or_default(),
+        false => Vec::new(),
+    };
+    if !waits && matches!(overview.dialog, Dialog::Answer { .. }) {
+        overview.dialog = Dialog::None;
+    }
+    overview.update(sessions, now());
+    Ok(())
+}
+
+/// Carries out an action and says what came of it.
+async fn done(client: &Client, action: Action) -> String {
+    let outcome: Result<&str, Failure> = async {
+        match action {
+            Action::Quit | Action::Attach(_) | Action::New => Ok(""),
+            Action::Abort(session_id) => {
+                let params = AbortParams { session_id, turn_id: None, call_id: None, idempotency_key: None };
+                let reply: AbortReply = client.call("session.abort", &params).await?;
+                Ok(if reply.stopped.is_empty() { "nothing was running" } else { "stopped by you" })
+            }
+            Action::Kill(session_id) => {
+                let params = EndParams { session_id, idempotency_key: None };
+                let _: serde_json::Value = client.call("session.kill", &params).await?;
+                Ok("ended")
+            }
+            Action::Submit(session_id, text) => {
+                session_calls::submit(client, session_id, text, None).await?;
+                Ok("sent")
+            }
+            Action::Answer(request_id, allow) => {
+                let decision = Some(if allow { Decision::Allow } else { Decision::Deny });
+                let params =
+                    ApproveParams { request_id: Some(request_id), decision, ..ApproveParams::default() };
+                let _: Approved = client.call("session.approve", &params).await?;
+                Ok(if allow { "allowed once by you" } else { "denied by you" })
+            }
+        }
+    }
+    .await;
+    outcome.map_or_else(|failure| failure.message, str::to_owned)
+}
+
+async fn new_session(client: &Client) -> Result<SessionId, Failure> {
+    let cwd = paths::current_folder()?.display().to_string();
+    let idempotency_key = Some(session_calls::idempotency_key());
+    let params = CreateParams { cwd, idempotency_key, ..CreateParams::default() };
+    let reply: SessionReply = client.call("session.create", &params).await?;
+    Ok(reply.session.session_id)
+}
+
+/// The context windows of the known models.
+async fn windows(client: &Client) -> Result<HashMap<String, u64>, Failure> {
+    let models = ModelListParams { limit: Some(MODELS), ..ModelListParams::default() };
+    let models: ModelListReply = client.call("model.list", &models).await?;
+    Ok(models.models.into_iter().filter_map(|it| Some((it.model, u64::from(it.context_window?)))).collect())
+}
+
+async fn facts(client: &Client, windows: HashMap<String, u64>) -> Result<DaemonFacts, Failure> {
+    let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
+    let midnight = Timestamp(now().day() * DAY_MS);
+    let usage = ModelUsageParams { since_ms: Some(midnight), limit: Some(1), ..Default::default() };
+    let usage: ModelUsageReply = client.call("model.usage", &usage).await?;
+    Ok(DaemonFacts {
+        up_ms: now().since(status.started_at_ms),
+        resident_bytes: status.resident_bytes,
+        today: (usage.total.cost_usd_micros, usage.total.cost_at_least_usd_micros),
+        windows,
+    })
+}

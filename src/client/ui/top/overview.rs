@@ -1,0 +1,390 @@
+//! What `top` shows, and what its keys do: pure.
+
+use std::collections::HashMap;
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use crate::api::params::PendingRequest;
+use crate::client::resolve_id::OPEN_STATES;
+use crate::client::ui::session_state::{has_failed, state};
+use crate::client::ui::top::rates::Rates;
+use crate::types::ids::{PermissionId, SessionId};
+use crate::types::session::{SessionState, SessionView};
+use crate::types::time::Timestamp;
+
+/// How long an answer takes no key after it was opened: a key that was on its way must not answer.
+pub(super) const DEAF_MS: u64 = 600;
+
+/// Which sessions are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Filter {
+    #[default]
+    All,
+    NeedsYou,
+    Working,
+    Idle,
+    Failed,
+}
+
+impl Filter {
+    pub(super) const EVERY: [Filter; 5] =
+        [Filter::All, Filter::NeedsYou, Filter::Working, Filter::Idle, Filter::Failed];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Filter::All => "All",
+            Filter::NeedsYou => "Needs you",
+            Filter::Working => "Working",
+            Filter::Idle => "Idle",
+            Filter::Failed => "Failed",
+        }
+    }
+
+    /// Whether a session is listed.
+    pub(super) fn accepts(self, session: &SessionView) -> bool {
+        match self {
+            Filter::All => true,
+            Filter::NeedsYou => matches!(session.state, SessionState::RequiresAction | SessionState::Paused),
+            Filter::Working => {
+                session.state == SessionState::Running || !session.background_commands.is_empty()
+            }
+            Filter::Idle => session.state == SessionState::Idle && !has_failed(session),
+            Filter::Failed => has_failed(session),
+        }
+    }
+
+    fn next(self, step: usize) -> Self {
+        let at = Self::EVERY.iter().position(|filter| *filter == self).unwrap_or(0);
+        Self::EVERY[(at + step) % Self::EVERY.len()]
+    }
+}
+
+/// What the bottom of the screen asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum Dialog {
+    #[default]
+    None,
+    /// An answer to this request, shown since then.
+    Answer { request: PermissionId, since: Timestamp },
+    /// Whether this session is to be ended.
+    End { session: SessionId, since: Timestamp },
+    /// An input for this session.
+    Message { session: SessionId, text: String },
+}
+
+/// What a key asks the program to do.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Action {
+    Quit,
+    Attach(SessionId),
+    /// A conversation in a new session of the current folder.
+    New,
+    Abort(SessionId),
+    Kill(SessionId),
+    Submit(SessionId, String),
+    Answer(PermissionId, bool),
+}
+
+/// Facts about the daemon.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DaemonFacts {
+    pub(super) up_ms: u64,
+    pub(super) resident_bytes: u64,
+    /// Cost of today's calls in micro-dollars, and its known part.
+    pub(super) today: (Option<u64>, u64),
+    /// Context windows by `PROVIDER/MODEL`.
+    pub(super) windows: HashMap<String, u64>,
+}
+
+/// Everything on the screen.
+#[derive(Debug, Default)]
+pub(super) struct Overview {
+    pub(super) sessions: Vec<SessionView>,
+    pub(super) requests: Vec<PendingRequest>,
+    pub(super) facts: DaemonFacts,
+    pub(super) filter: Filter,
+    pub(super) selected: Option<SessionId>,
+    pub(super) dialog: Dialog,
+    /// The last thing that happened, for one line.
+    pub(super) said: Option<String>,
+    pub(super) rates: Rates,
+    /// The state of each session in words, and since when it is like this.
+    pub(super) since: HashMap<SessionId, (String, Timestamp)>,
+}
+
+impl Overview {
+    /// Takes over the newest sessions.
+    pub(super) fn update(&mut self, sessions: Vec<SessionView>, now: Timestamp) {
+        self.sessions = sessions.into_iter().filter(|it| OPEN_STATES.contains(&it.state)).collect();
+        let rank = |session: &SessionView| match session.state {
+            _ if Filter::NeedsYou.accepts(session) => 0,
+            SessionState::Running => 1,
+            _ => 2,
+        };
+        self.sessions.sort_by_key(|session| (rank(session), std::cmp::Reverse(session.number)));
+        for session in &self.sessions {
+            self.rates.record(session.session_id, now, session.cost_at_least_usd_micros);
+            let (_, words) = state(session);
+            let is_known = self.since.get(&session.session_id).is_some_and(|(known, _)| *known == words);
+            if !is_known {
+                let quiet = session.last_turn.as_ref().filter(|_| session.state == SessionState::Idle);
+                let at = quiet.map_or(session.updated_at_ms, |turn| turn.ended_at_ms);
+                self.since.insert(session.session_id, (words, at));
+            }
+        }
+        let exists = |id: SessionId| self.sessions.iter().any(|it| it.session_id == id);
+        self.rates.retain(exists);
+        let ids: Vec<SessionId> = self.sessions.iter().map(|it| it.session_id).collect();
+        self.since.retain(|id, _| ids.contains(id));
+        let is_answered = match &self.dialog {
+            Dialog::Answer { request, .. } => {
+                !self.requests.iter().any(|it| it.request.request_id == *request)
+            }
+            Dialog::End { session, .. } | Dialog::Message { session, .. } => !ids.contains(session),
+            Dialog::None => false,
+        };
+        if is_answered {
+            self.dialog = Dialog::None;
+        }
+        self.select_listed();
+    }
+
+    /// The sessions that the filter lists.
+    pub(super) fn listed(&self) -> Vec<&SessionView> {
+        self.sessions.iter().filter(|session| self.filter.accepts(session)).collect()
+    }
+
+    /// The selected session.
+    pub(super) fn current(&self) -> Option<&SessionView> {
+        let listed = self.listed();
+        listed.iter().find(|it| Some(it.session_id) == self.selected).or(listed.first()).copied()
+    }
+
+    /// The oldest request of a session.
+    pub(super) fn request_of(&self, session: SessionId) -> Option<&PendingRequest> {
+        self.requests.iter().find(|pending| pending.session_id == session)
+    }
+
+    /// Milliseconds for which the session is in its state.
+    pub(super) fn lasting(&self, session: &SessionView, now: Timestamp) -> u64 {
+        self.since.get(&session.session_id).map_or(0, |(_, at)| now.since(*at))
+    }
+
+    fn select_listed(&mut self) {
+        let current = self.current().map(|session| session.session_id);
+        self.selected = current;
+    }
+
+    fn step(&mut self, by: isize) {
+        let listed = self.listed();
+        let at = listed.iter().position(|it| Some(it.session_id) == self.selected).unwrap_or(0);
+        let last = listed.len().saturating_sub(1);
+        let to = at.saturating_add_signed(by).min(last);
+        let id = listed.get(to).map(|it| it.session_id);
+        self.selected = id;
+    }
+
+    /// Handles a key.
+    pub(super) fn on_key(&mut self, key: KeyEvent, now: Timestamp) -> Option<Action> {
+        if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
+            return match self.dialog {
+                Dialog::None => Some(Action::Quit),
+                _ => self.close(),
+            };
+        }
+        match self.dialog.clone() {
+            Dialog::None => self.on_list_key(key, now),
+            Dialog::Answer { since, .. } | Dialog::End { since, .. }
+                if now.since(since) < DEAF_MS && key.code != KeyCode::Esc =>
+            {
+                None
+            }
+            Dialog::Answer { request, .. } => {
+                let allow = match key.code {
+                    KeyCode::Char('1' | 'y') => true,
+                    KeyCode::Char('4' | 'n') => false,
+                    KeyCode::Esc => return self.close(),
+                    _ => return None,
+                };
+                self.close();
+                Some(Action::Answer(request, allow))
+            }
+            Dialog::End { session, .. } => {
+                let is_yes = matches!(key.code, KeyCode::Char('y'));
+                self.close();
+                is_yes.then_some(Action::Kill(session))
+            }
+            Dialog::Message { session, text } => self.on_message_key(key, session, text),
+        }
+    }
+
+    /// Pasted text goes into a message and nowhere else.
+    pub(super) fn on_paste(&mut self, pasted: &str) {
+        if let Dialog::Message { text, .. } = &mut self.dialog {
+            text.push_str(pasted);
+        }
+    }
+
+    fn on_message_key(&mut self, key: KeyEvent, session: SessionId, mut text: String) -> Option<Action> {
+        match key.code {
+            KeyCode::Esc => return self.close(),
+            KeyCode::Enter if text.trim().is_empty() => return self.close(),
+            KeyCode::Enter => {
+                self.close();
+                return Some(Action::Submit(session, text));
+            }
+            KeyCode::Backspace => drop(text.pop()),
+            KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => text.clear(),
+            KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => text.push(c),
+            _ => return None,
+        }
+        self.dialog = Dialog::Message { session, text };
+        None
+    }
+
+    fn on_list_key(&mut self, key: KeyEvent, now: Timestamp) -> Option<Action> {
+        self.said = None;
+        let current = self.current().map(|session| session.session_id);
+        match key.code {
+            KeyCode::Char('q') | KeyCode::Esc => return Some(Action::Quit),
+            KeyCode::Up | KeyCode::Char('k') => self.step(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.step(1),
+            KeyCode::PageUp => self.step(-10),
+            KeyCode::PageDown => self.step(10),
+            KeyCode::Home | KeyCode::Char('g') => self.step(isize::MIN),
+            KeyCode::End | KeyCode::Char('G') => self.step(isize::MAX),
+            KeyCode::Tab | KeyCode::Right => self.set_filter(self.filter.next(1)),
+            KeyCode::BackTab | KeyCode::Left => self.set_filter(self.filter.next(Filter::EVERY.len() - 1)),
+            KeyCode::Enter => return current.map(Action::Attach),
+            KeyCode::Char('n') => return Some(Action::New),
+            KeyCode::Char('x') => return current.map(Action::Abort),
+            KeyCode::Char('K') => {
+                self.dialog = current.map_or(Dialog::None, |session| Dialog::End { session, since: now });
+            }
+            KeyCode::Char('m') => {
+                self.dialog =
+                    current.map_or(Dialog::None, |session| Dialog::Message { session, text: String::new() });
+            }
+            KeyCode::Char('a') => match current.and_then(|session| self.request_of(session)) {
+                Some(pending) => {
+                    self.dialog = Dialog::Answer { request: pending.request.request_id, since: now };
+                }
+                None => {
+                    self.said = Some("no permission request waits in this session; Enter opens it".into())
+                }
+            },
+            _ => {}
+        }
+        None
+    }
+
+    fn set_filter(&mut self, filter: Filter) {
+        self.filter = filter;
+        self.select_listed();
+    }
+
+    fn close(&mut self) -> Option<Action> {
+        self.dialog = Dialog::None;
+        None
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::client::fake::asks;
+    use crate::client::resolve_id::sample;
+
+    pub(in crate::client::ui::top) fn session(number: u64, title: &str, changes: Value) -> SessionView {
+        let mut session = sample(&format!("ses_0190f2a4-0000-7000-8000-{number:012}"), title);
+        let fields = session.as_object_mut().expect("an object");
+        fields.extend([("number".to_owned(), json!(number)), ("cwd".to_owned(), json!("/home/me/shop"))]);
+        fields.extend(changes.as_object().expect("an object").clone());
+        serde_json::from_value(session).expect("a session")
+    }
+
+    pub(in crate::client::ui::top) fn overview() -> Overview {
+        let failed = json!({"subtype": "llm_error", "kind": "unauthorized", "message": "the key was refused", "ended_at_ms": 1_000});
+        let sessions = vec![
+            session(
+                14,
+                "nightly dependency update",
+                json!({"state": "running", "activity": "Bash cargo test",
+                "updated_at_ms": 88_000, "cost_usd_micros": 90_000, "cost_at_least_usd_micros": 90_000, "context_tokens": 22_000}),
+            ),
+            session(
+                12,
+                "fix login",
+                json!({"state": "requires_action", "requires": "permission", "activity": "Edit src/lib.rs",
+                "updated_at_ms": 96_000, "cost_usd_micros": 40_000, "cost_at_least_usd_micros": 40_000, "context_tokens": 12_000}),
+            ),
+            session(
+                11,
+                "loader without unwrap",
+                json!({"last_turn": {"subtype": "success", "ended_at_ms": 10_000}}),
+            ),
+            session(9, "changelog for 0.4", json!({"last_turn": failed, "cost_usd_micros": 0})),
+            session(3, "over", json!({"state": "ended"})),
+        ];
+        let mut request = asks();
+        request["session_id"] = json!("ses_0190f2a4-0000-7000-8000-000000000012");
+        request["number"] = json!("12.1");
+        request["at_ms"] = json!(96_000);
+        let windows = HashMap::from([("demo/replay".to_owned(), 200_000)]);
+        let facts = DaemonFacts {
+            up_ms: 11_520_000,
+            resident_bytes: 42 << 20,
+            today: (Some(1_200_000), 1_200_000),
+            windows,
+        };
+        let requests = vec![serde_json::from_value(request).expect("a request")];
+        let mut overview = Overview { facts, requests, ..Overview::default() };
+        overview.update(sessions, Timestamp(100_000));
+        overview
+    }
+
+    fn press(overview: &mut Overview, code: KeyCode, at: i64) -> Option<Action> {
+        overview.on_key(KeyEvent::new(code, KeyModifiers::NONE), Timestamp(at))
+    }
+
+    #[test]
+    fn top_keys_move_filter_and_open_sessions() {
+        let mut overview = overview();
+        let numbers = |overview: &Overview| overview.listed().iter().map(|it| it.number).collect::<Vec<_>>();
+        assert_eq!(numbers(&overview), [12, 14, 11, 9]);
+        press(&mut overview, KeyCode::Down, 0);
+        assert_eq!(overview.current().map(|it| it.number), Some(14));
+        press(&mut overview, KeyCode::Tab, 0);
+        assert_eq!((overview.filter, numbers(&overview)), (Filter::NeedsYou, vec![12]));
+        let id = overview.current().expect("a session").session_id;
+        assert_eq!(press(&mut overview, KeyCode::Enter, 0), Some(Action::Attach(id)));
+        press(&mut overview, KeyCode::BackTab, 0);
+        press(&mut overview, KeyCode::BackTab, 0);
+        assert_eq!((overview.filter, numbers(&overview)), (Filter::Failed, vec![9]));
+        assert_eq!(press(&mut overview, KeyCode::Char('q'), 0), Some(Action::Quit));
+    }
+
+    #[test]
+    fn answer_in_top_ignores_keys_for_a_moment() {
+        let mut overview = overview();
+        press(&mut overview, KeyCode::Char('a'), 1_000);
+        assert_eq!(press(&mut overview, KeyCode::Char('y'), 1_300), None, "still deaf");
+        overview.on_paste("y");
+        let answer = press(&mut overview, KeyCode::Char('1'), 1_700);
+        assert!(matches!(answer, Some(Action::Answer(_, true))), "{answer:?}");
+        press(&mut overview, KeyCode::Char('K'), 2_000);
+        assert_eq!(press(&mut overview, KeyCode::Enter, 3_000), None, "Enter is no yes");
+        assert_eq!(overview.dialog, Dialog::None);
+    }
+
+    #[test]
+    fn message_in_top_is_submitted_with_enter() {
+        let mut overview = overview();
+        press(&mut overview, KeyCode::Char('m'), 0);
+        "hello q".chars().for_each(|c| drop(press(&mut overview, KeyCode::Char(c), 0)));
+        let id = overview.current().expect("a session").session_id;
+        assert_eq!(press(&mut overview, KeyCode::Enter, 0), Some(Action::Submit(id, "hello q".into())));
+    }
+}

@@ -1,0 +1,264 @@
+//! The screen of `top`: pure.
+
+use crate::client::connection::paths;
+use crate::client::terminal::escape;
+use crate::client::terminal::format::{age, all_tokens, cost, money, tokens, took};
+use crate::client::terminal::style::{Line, Tone, pad, width};
+use crate::client::terminal::table::{Table, column};
+use crate::client::ui::session_state::{last_line, state};
+use crate::client::ui::summary::one_line;
+use crate::client::ui::top::overview::{DEAF_MS, Dialog, Filter, Overview};
+use crate::types::session::SessionView;
+use crate::types::time::Timestamp;
+
+/// Columns from which the header has a sparkline.
+const WIDE: usize = 100;
+
+/// Exactly `rows` lines of at most `columns` columns.
+pub(super) fn view(
+    overview: &Overview,
+    now: Timestamp,
+    home: Option<&str>,
+    (columns, rows): (usize, usize),
+) -> Vec<Line> {
+    let mut bottom = detail(overview, now, columns);
+    bottom.push(keys(overview));
+    let mut lines = vec![header(overview, now, columns), filters(overview, columns)];
+    let room = rows.saturating_sub(lines.len() + bottom.len());
+    lines.extend(table(overview, now, home, columns, room));
+    lines.resize(rows.saturating_sub(bottom.len()), Line::default());
+    lines.extend(bottom);
+    lines.truncate(rows);
+    lines.into_iter().map(|line| line.cut(columns)).collect()
+}
+
+fn header(overview: &Overview, now: Timestamp, columns: usize) -> Line {
+    let facts = &overview.facts;
+    let count = |filter: Filter| overview.sessions.iter().filter(|it| filter.accepts(it)).count();
+    let plural = if overview.sessions.len() == 1 { "" } else { "s" };
+    let line = Line::new(Tone::Bold, "agentd")
+        .and(Tone::Plain, format!(" {} · {} MB", took(facts.up_ms), facts.resident_bytes >> 20))
+        .and(Tone::Plain, format!(" · {} session{plural}", overview.sessions.len()))
+        .and(Tone::Good, format!(" · {} work", count(Filter::Working)))
+        .and(Tone::Warn, format!(" · {} wait", count(Filter::NeedsYou)))
+        .and(Tone::Plain, format!(" · today {}", cost(facts.today.0, facts.today.1)));
+    if columns < WIDE {
+        return line;
+    }
+    let spark = format!("{} $/min", overview.rates.sparkline(now));
+    let gap = columns.saturating_sub(width(&line.plain()) + width(&spark));
+    line.and(Tone::Plain, " ".repeat(gap)).and(Tone::Dim, spark)
+}
+
+fn filters(overview: &Overview, columns: usize) -> Line {
+    let mut line = Line::default();
+    for filter in Filter::EVERY {
+        let count = overview.sessions.iter().filter(|it| filter.accepts(it)).count();
+        let text = format!("{} {count}", filter.name());
+        // The brackets show the choice without colours.
+        line = match filter == overview.filter {
+            true => line.and(Tone::Bold, format!("[{text}] ")),
+            false => line.and(Tone::Dim, format!(" {text}  ")),
+        };
+    }
+    let hint = "Tab other filter";
+    let gap = columns.saturating_sub(width(&line.plain()) + width(hint));
+    line.and(Tone::Plain, " ".repeat(gap)).and(Tone::Dim, hint)
+}
+
+fn table(overview: &Overview, now: Timestamp, home: Option<&str>, columns: usize, room: usize) -> Vec<Line> {
+    let listed = overview.listed();
+    if listed.is_empty() {
+        let text = if overview.sessions.is_empty() { "no open session · n begins one" } else { "none" };
+        return vec![Line::default(), Line::new(Tone::Dim, format!("  {text}"))];
+    }
+    // The head takes one row. The selected session stays visible.
+    let visible = room.saturating_sub(1).max(1);
+    let selected = listed.iter().position(|it| Some(it.session_id) == overview.selected).unwrap_or(0);
+    let first = (selected + 1).saturating_sub(visible);
+    let mut table = Table::new([
+        column("").between(1, 1),
+        column("#").right(),
+        column("TITLE").between(14, 40),
+        column("NOW").between(12, 40),
+        column("FOR").right(),
+        column("CTX").right().rank(3),
+        column("$/h").right().rank(2),
+        column("COST").right().rank(1),
+        column("TOKENS").right().rank(5),
+        column("MODEL").between(8, 24).rank(6),
+        column("FOLDER").between(10, 28).rank(4).keep_end(),
+        column("LAST LINE").between(20, 60).rank(7),
+    ]);
+    for session in listed.into_iter().skip(first).take(visible) {
+        table.push(row(overview, session, now, home));
+    }
+    table.lines(Some(columns))
+}
+
+fn row(
+    overview: &Overview,
+    session: &SessionView,
+    now: Timestamp,
+    home: Option<&str>,
+) -> [(Tone, String); 12] {
+    let is_selected = Some(session.session_id) == overview.selected;
+    let title = match session.title.trim() {
+        "" => "(no input yet)".to_owned(),
+        title => escape::line(title).into_owned(),
+    };
+    let rate = overview.rates.per_hour(session.session_id, now);
+    let model = session.model.split_once('/').map_or(session.model.as_str(), |(_, model)| model);
+    let (last_tone, last) = last_line(session);
+    let strong = if is_selected { Tone::Bold } else { Tone::Plain };
+    [
+        (Tone::User, if is_selected { "›".into() } else { String::new() }),
+        (Tone::Bold, session.number.to_string()),
+        (strong, title),
+        state(session),
+        (Tone::Dim, age(overview.lasting(session, now))),
+        context(overview, session),
+        (Tone::Plain, rate.map_or_else(|| "–".into(), |micros| money(Some(micros)))),
+        (Tone::Plain, cost(session.cost_usd_micros, session.cost_at_least_usd_micros)),
+        (Tone::Dim, tokens(all_tokens(&session.usage))),
+        (Tone::Dim, escape::line(model).into_owned()),
+        (Tone::Plain, escape::line(&paths::short(&session.cwd, home)).into_owned()),
+        (last_tone, escape::line(last).into_owned()),
+    ]
+}
+
+/// How much of the context window is used; a warning before it is full.
+fn context(overview: &Overview, session: &SessionView) -> (Tone, String) {
+    let window = overview.facts.windows.get(&session.model).copied().filter(|window| *window > 0);
+    match (session.context_tokens, window) {
+        (Some(used), Some(window)) => {
+            let percent = used.saturating_mul(100) / window;
+            (if percent >= 80 { Tone::Warn } else { Tone::Dim }, format!("{percent}%"))
+        }
+        (Some(used), None) => (Tone::Dim, tokens(used)),
+        (None, _) => (Tone::Dim, "–".into()),
+    }
+}
+
+/// About the selected session: its request, or its last line; or what a dialog asks.
+fn detail(overview: &Overview, now: Timestamp, columns: usize) -> Vec<Line> {
+    let mut lines = vec![Line::default()];
+    let Some(session) = overview.current() else { return lines };
+    let request = overview.request_of(session.session_id);
+    match request {
+        Some(pending) => {
+            let number =
+                if pending.number.is_empty() { session.number.to_string() } else { pending.number.clone() };
+            let call = one_line(&format!("{} {}", pending.request.tool, pending.request.summary), columns);
+            let why = format!(" · asks because {}", one_line(&pending.request.reason, columns));
+            lines.push(
+                Line::new(Tone::Warn, format!("▌ {number}  ")).and(Tone::Bold, call).and(Tone::Dim, why),
+            );
+        }
+        None => {
+            let (tone, text) = last_line(session);
+            let text = one_line(text, columns);
+            lines.push(Line::new(Tone::Dim, format!("  {}  ", session.number)).and(tone, text));
+        }
+    }
+    let ready = |since: Timestamp| if now.since(since) < DEAF_MS { Tone::Dim } else { Tone::Plain };
+    match &overview.dialog {
+        Dialog::None => {}
+        Dialog::Answer { since, .. } => {
+            lines.push(Line::new(ready(*since), "▌ 1  Yes, once"));
+            lines.push(Line::new(ready(*since), "▌ 4  No, and go on without it"));
+        }
+        Dialog::End { since, .. } => {
+            let text = format!(
+                "▌ End #{}? It takes no further input; `agentctl fork` continues it. y/n",
+                session.number
+            );
+            lines.push(Line::new(ready(*since), text));
+        }
+        Dialog::Message { text, .. } => {
+            let text = escape::line(text);
+            let room = columns.saturating_sub(3);
+            let shown = crate::client::terminal::style::cut_start(&text, room);
+            lines.push(Line::new(Tone::User, "› ").and(Tone::Plain, pad(&shown, 0)));
+        }
+    }
+    if let Some(said) = &overview.said {
+        lines.push(Line::new(Tone::Dim, escape::line(said).into_owned()));
+    }
+    lines
+}
+
+fn keys(overview: &Overview) -> Line {
+    let text = match overview.dialog {
+        Dialog::None => "Enter open · a answer here · n new · m message · x stop turn · K end · q leave",
+        Dialog::Answer { .. } => "1 yes, once · 4 no · Esc back · Enter on the session shows all of it",
+        Dialog::End { .. } => "y end it · any other key back",
+        Dialog::Message { .. } => "Enter send · Esc back",
+    };
+    Line::new(Tone::Dim, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::ui::top::overview::tests::{overview, session};
+
+    fn plain(overview: &Overview, size: (usize, usize)) -> Vec<String> {
+        let lines = view(overview, Timestamp(100_000), Some("/home/me"), size);
+        assert_eq!(lines.len(), size.1);
+        lines.iter().map(|line| line.plain().trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn top_at_80_by_24_shows_states_and_request() {
+        let screen = plain(&overview(), (80, 24));
+        assert_eq!(
+            screen[..7],
+            [
+                "agentd 3 h 12 min · 42 MB · 4 sessions · 1 work · 1 wait · today $1.20",
+                "[All 4]  Needs you 1   Working 1   Idle 1   Failed 1            Tab other filter",
+                "    #  TITLE                  NOW                  FOR  CTX  $/h   COST",
+                "›  12  fix login              waits: Edit           4s   6%    –  $0.04",
+                "   14  nightly dependency …   Bash cargo test      12s  11%    –  $0.09",
+                "   11  loader without unwrap  idle                  1m    –    –      ?",
+                "    9  changelog for 0.4      failed: key refused   1m    –    –     $0",
+            ]
+        );
+        assert_eq!(
+            screen[21..],
+            [
+                "",
+                "▌ 12.1  Bash make · asks because no rule allows it",
+                "Enter open · a answer here · n new · m message · x stop turn · K end · q leave",
+            ]
+        );
+    }
+
+    #[test]
+    fn top_at_120_by_40_adds_columns_and_sparkline() {
+        let mut overview = overview();
+        let mut sessions = overview.sessions.clone();
+        sessions[0].cost_at_least_usd_micros += 30_000;
+        overview.update(sessions, Timestamp(100_000));
+        let screen = plain(&overview, (120, 40));
+        assert!(screen[0].ends_with("█ $/min"), "{}", screen[0]);
+        for head in ["TITLE", "NOW", "CTX", "COST", "FOLDER", "TOKENS"] {
+            assert!(screen[2].contains(head), "{}", screen[2]);
+        }
+        assert!(screen[3].contains("~/shop"), "{}", screen[3]);
+    }
+
+    #[test]
+    fn top_fits_any_size_with_any_text() {
+        let mut overview = overview();
+        let many = (100..160).map(|number| session(number, "世界\u{1b}[2J\u{202e}", serde_json::json!({})));
+        overview.update(many.collect(), Timestamp(100_000));
+        for size in [(20, 5), (33, 10), (80, 24), (200, 60)] {
+            for _ in 0..80 {
+                let lines = view(&overview, Timestamp(100_000), None, size);
+                assert!(lines.iter().all(|line| width(&line.plain()) <= size.0), "{size:?}");
+                assert!(!lines.iter().any(|line| line.plain().contains('\u{1b}')));
+            }
+        }
+    }
+}
