@@ -324,7 +324,7 @@ const LAST_TURN_MESSAGE: usize = 200;
 impl LastTurn {
     /// The end of a turn with this result.
     #[must_use]
-    pub fn of(result: &TurnResult, ended_at_ms: Timestamp) -> Self {
+    pub fn from_result(result: &TurnResult, ended_at_ms: Timestamp) -> Self {
         let error = result.errors.first();
         Self {
             subtype: result.subtype,

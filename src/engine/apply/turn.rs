@@ -39,7 +39,7 @@ impl State {
             Event::TurnCompleted { result } => {
                 self.has_failed = result.errors.iter().any(|error| error.kind == RESUMED_TOO_OFTEN);
                 self.worked_ms = self.worked_ms.saturating_add(result.duration_ms);
-                self.last_turn = Some(LastTurn::of(result, envelope.at_ms));
+                self.last_turn = Some(LastTurn::from_result(result, envelope.at_ms));
                 self.turn = None;
             }
             _ => {}

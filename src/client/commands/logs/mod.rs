@@ -154,7 +154,7 @@ impl Printer {
             Some(Since::Seq(seq)) => (seq, Timestamp(i64::MIN)),
             Some(Since::Ago(ms)) => (0, now().before(ms)),
         };
-        let mut params = EventsParams { after_seq, limit: Some(500), ..EventsParams::of(session) };
+        let mut params = EventsParams { after_seq, limit: Some(500), ..EventsParams::for_session(session) };
         let mut last = after_seq;
         let mut kept: VecDeque<Piece> = VecDeque::new();
         loop {
