@@ -118,8 +118,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Stats(args) => stats::stats(&reach, &args, out).await,
         Command::Prune(args) => prune::prune(&reach, &args, out).await,
         Command::Cost(args) => cost::cost_of(&reach, &args, out).await,
-        Command::Models { json, check: true } => models::check(&reach, json, out).await,
-        Command::Models { json, check: false } => models::models(&reach, json, out).await,
+        Command::Models { json, check: true, .. } => models::check(&reach, json, out).await,
+        Command::Models { json, check: false, all } => models::models(&reach, json, all, out).await,
         Command::Submit { session, text, busy, turn, raw, given } => {
             submit::submit(&reach, &session, text, busy.when_busy(), (&turn, raw), &given, out).await
         }

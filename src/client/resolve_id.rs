@@ -6,6 +6,7 @@ use crate::api::params::{
 };
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::paths;
+pub use crate::client::connection::session_calls::all_sessions;
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
 use crate::client::terminal::format::short_id;
@@ -15,23 +16,6 @@ use crate::types::session::{SessionState, SessionView};
 
 /// Minimum characters of a short id; shorter names are not treated as ids.
 const SHORT_ID: usize = 8;
-
-/// All sessions, newest first.
-///
-/// # Errors
-/// A call failed.
-pub async fn all_sessions(client: &Client, filter: &ListParams) -> Result<Vec<SessionView>, Failure> {
-    let mut params = ListParams { limit: Some(500), ..filter.clone() };
-    let mut sessions = Vec::new();
-    loop {
-        let page: ListReply = client.call("session.list", &params).await?;
-        sessions.extend(page.sessions);
-        match page.next_cursor {
-            Some(cursor) => params.cursor = Some(cursor),
-            None => return Ok(sessions),
-        }
-    }
-}
 
 /// The session that `name` identifies: its id or a unique start of it, its number, its title, or `.` for the newest
 /// session of this folder.

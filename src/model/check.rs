@@ -41,7 +41,7 @@ impl Models {
         let began = Instant::now();
         let tried = match self.backend(name) {
             Some(Backend::Http(address)) => self.try_address(name, address).await,
-            Some(Backend::Replay(player)) => player.check().await,
+            Some(Backend::Replay(player)) => player.check().await.map(|()| Vec::new()),
             None => Err(ModelFault::new(FaultKind::Unconfigured, "the provider is not configured")),
         };
         let is_ok = tried.is_ok();
@@ -49,11 +49,12 @@ impl Models {
             name: name.to_owned(),
             ok: is_ok,
             latency_ms: is_ok.then(|| u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)),
-            error: tried.err().map(|fault| fault.message),
+            error: tried.as_ref().err().map(|fault| fault.message.clone()),
+            models: tried.unwrap_or_default(),
         }
     }
 
-    async fn try_address(&self, name: &str, address: &Address) -> Result<(), ModelFault> {
+    async fn try_address(&self, name: &str, address: &Address) -> Result<Vec<String>, ModelFault> {
         let mut secrets = address.secrets.clone();
         let tried = tokio::time::timeout(CHECK_TIMEOUT, async {
             let first = self.try_key(name, address, &mut secrets).await;
@@ -72,7 +73,12 @@ impl Models {
     }
 
     /// Requests the list of models. A server without one gets an empty request, which it must refuse.
-    async fn try_key(&self, name: &str, address: &Address, secrets: &mut Secrets) -> Result<(), ModelFault> {
+    async fn try_key(
+        &self,
+        name: &str,
+        address: &Address,
+        secrets: &mut Secrets,
+    ) -> Result<Vec<String>, ModelFault> {
         let secret = address.secret(name).await?;
         let headers = address.headers(name, secret.as_ref(), false, secrets)?;
         let exchange = async |url: Url, body: &str| -> Result<Exchange<'_>, ModelFault> {
@@ -85,14 +91,47 @@ impl Models {
             return Err(ModelFault::new(FaultKind::Unconfigured, text));
         }
         if !NO_LIST.contains(&list.status) {
-            return list.into_result(name);
+            let offered = offered(&list.body);
+            return list.into_result(name).map(|()| offered);
         }
         let empty = exchange(address.url.clone(), "{}").await?.probe(Method::POST).await?;
-        if REFUSES_EMPTY.contains(&empty.status) { Ok(()) } else { empty.into_result(name) }
+        if REFUSES_EMPTY.contains(&empty.status) {
+            Ok(Vec::new())
+        } else {
+            empty.into_result(name).map(|()| Vec::new())
+        }
     }
 }
 
-/// The answer to a check: the status, and the body of an error.
+/// Maximum bytes of a list of models; a longer one is not read.
+const MAX_LIST_BYTES: usize = 4 << 20;
+/// Maximum number of models of one provider.
+const MAX_MODELS: usize = 1_000;
+/// Maximum characters of a model's name.
+const MAX_NAME: usize = 200;
+
+/// The names in a list of models, sorted: `data[].id`, as Anthropic and OpenAI write it. Empty for anything else.
+fn offered(body: &[u8]) -> Vec<String> {
+    #[derive(serde::Deserialize)]
+    struct List {
+        data: Vec<Entry>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Entry {
+        id: String,
+    }
+    let Ok(list) = serde_json::from_slice::<List>(body) else { return Vec::new() };
+    let mut names: Vec<String> = list.data.into_iter().map(|entry| entry.id).collect();
+    names.retain(|name| {
+        !name.is_empty() && name.chars().count() <= MAX_NAME && !name.contains(char::is_whitespace)
+    });
+    names.sort_unstable();
+    names.dedup();
+    names.truncate(MAX_MODELS);
+    names
+}
+
+/// The answer to a check: the status, and the body of a list or of an error.
 struct Probe {
     status: u16,
     is_json: bool,
@@ -117,7 +156,7 @@ impl Probe {
 }
 
 impl Exchange<'_> {
-    /// Sends the request and reads its status, and the body of an error.
+    /// Sends the request and reads its status, and the body of a list or of an error.
     async fn probe(mut self, method: Method) -> Result<Probe, ModelFault> {
         let mut request =
             self.client.request(method.clone(), self.url.clone()).headers(std::mem::take(&mut self.headers));
@@ -128,9 +167,25 @@ impl Exchange<'_> {
         let status = response.status();
         let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
         let is_json = kind.contains("json");
-        let body = if status.is_success() { Vec::new() } else { error_body(&mut response).await };
+        let body = match status.is_success() {
+            true if method == Method::GET && is_json => list_body(&mut response).await,
+            true => Vec::new(),
+            false => error_body(&mut response).await,
+        };
         Ok(Probe { status: status.as_u16(), is_json, body })
     }
+}
+
+/// The body of a list, or nothing if it is too long or breaks off: the check itself has succeeded.
+async fn list_body(response: &mut reqwest::Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        if body.len() + chunk.len() > MAX_LIST_BYTES {
+            return Vec::new();
+        }
+        body.extend_from_slice(&chunk);
+    }
+    body
 }
 
 /// A task that ends with its owner.
@@ -139,5 +194,19 @@ struct AbortOnDrop(tokio::task::JoinHandle<ProviderCheck>);
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offered_models_are_read_from_list_in_order() {
+        let check = |body: &str, expected: &[&str]| assert_eq!(offered(body.as_bytes()), expected, "{body}");
+        check(r#"{"data":[{"id":"b","object":"model"},{"id":"a"},{"id":"b"}]}"#, &["a", "b"]);
+        check(r#"{"data":[{"id":""},{"id":"x y"}]}"#, &[]);
+        check(r#"{"models":[]}"#, &[]);
+        check("<html>", &[]);
     }
 }

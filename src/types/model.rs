@@ -179,6 +179,9 @@ pub struct ProviderCheck {
     /// Time until the answer, in milliseconds; absent if the provider cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
+    /// The models that it offers, as it names them; absent if it has no list. At most 1,000.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub models: Vec<String>,
     /// Why the provider cannot be used, without secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

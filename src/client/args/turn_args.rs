@@ -24,7 +24,7 @@ pub struct TurnArgs {
     #[arg(long, value_name = "DIR")]
     pub add_dir: Vec<PathBuf>,
     /// PROVIDER/MODEL, or a pointer of [models] like `reasoning`
-    #[arg(long)]
+    #[arg(short, long)]
     pub model: Option<String>,
     /// The model that replaces an overloaded or missing one; empty for that of the configuration
     #[arg(long, value_name = "MODEL")]

@@ -79,7 +79,7 @@ fn explain(total: &ModelUsage, out: &mut Out) -> Result<(), Failure> {
     if total.estimated_calls > 0 {
         out.note(&format!(
             "of {} of {} calls the provider did not report all tokens, for example since they broke off: tokens and cost \
-             are an upper estimate there (~)",
+             are an upper estimate there (*)",
             total.estimated_calls, total.calls
         ))?;
     }
@@ -129,7 +129,8 @@ fn table(rows: &[&LedgerRow], total: &ModelUsage, known: &[SessionView]) -> Tabl
 }
 
 fn cells(tone: Tone, [number, title, model]: [String; 3], spent: &ModelUsage, id: String) -> [Cell; 11] {
-    let about = if spent.estimated_calls > 0 { "~" } else { "" };
+    // Marks what the note below the table explains.
+    let about = if spent.estimated_calls > 0 { "*" } else { "" };
     let usage = &spent.usage;
     [
         (Tone::Bold, number),
@@ -137,11 +138,11 @@ fn cells(tone: Tone, [number, title, model]: [String; 3], spent: &ModelUsage, id
         (tone, model),
         (tone, spent.calls.to_string()),
         (Tone::Dim, spent.lost_attempts.to_string()),
-        (tone, format!("{about}{}", tokens(usage.input_tokens))),
-        (tone, format!("{about}{}", tokens(usage.output_tokens))),
+        (tone, format!("{}{about}", tokens(usage.input_tokens))),
+        (tone, format!("{}{about}", tokens(usage.output_tokens))),
         (Tone::Dim, tokens(usage.cache_read_tokens)),
         (Tone::Dim, tokens(usage.cache_write_tokens)),
-        (tone, format!("{about}{}", cost(spent.cost_usd_micros, spent.cost_at_least_usd_micros))),
+        (tone, format!("{}{about}", cost(spent.cost_usd_micros, spent.cost_at_least_usd_micros))),
         (Tone::Dim, id),
     ]
 }

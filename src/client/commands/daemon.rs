@@ -232,7 +232,7 @@ mod tests {
     async fn daemon_status_is_printed_as_text_or_json() {
         let reply = json!({"version": "1.2.3", "protocol_version": 1, "pid": 42, "started_at_ms": 0,
             "socket": "/s", "data_dir": "/d", "config_files": [], "providers": ["demo"], "main_model": null,
-            "sessions": 3, "active_sessions": 1, "loaded_sessions": 2, "journal_bytes": 4096, "storage": "ok", "storage_notices": [], "confinement": "rlimits", "leftovers": [],
+            "sessions": 3, "active_sessions": 1, "loaded_sessions": 2, "resident_bytes": 4096, "journal_bytes": 4096, "storage": "ok", "storage_notices": [], "confinement": "rlimits", "leftovers": [],
             "sandbox": {"attended": {"level": 2, "network": true, "text": "landlock"},
                 "unattended": {"network": false, "text": "none"}, "bubblewrap": "works", "landlock": "works"},
             "backups": ["/d/backups/agentd-20260102.db"]});

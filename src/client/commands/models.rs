@@ -1,6 +1,7 @@
 //! `agentctl models`: the available models and their properties, and whether their providers can be used.
 
 use crate::api::params::{ModelCheckParams, ModelCheckReply, ModelListParams, ModelListReply};
+use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
 use crate::client::failure::{Failure, code};
 use crate::client::terminal::escape;
@@ -16,7 +17,12 @@ const PAGE: u32 = 500;
 /// Text for unknown values.
 const UNKNOWN: &str = "unknown";
 
-pub(in crate::client) async fn models(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Failure> {
+pub(in crate::client) async fn models(
+    reach: &Connector,
+    json: bool,
+    all: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let client = reach.observing().connect_or_start().await?;
     let mut params = ModelListParams { limit: Some(PAGE), ..ModelListParams::default() };
     let mut models: Vec<ModelView> = Vec::new();
@@ -28,15 +34,24 @@ pub(in crate::client) async fn models(reach: &Connector, json: bool, out: &mut O
             break;
         }
     }
+    let offered = if all { offered(&client, &models, out).await? } else { Vec::new() };
     if json {
-        return Ok(out.json(&models)?);
+        let names: Vec<&str> = offered.iter().map(String::as_str).collect();
+        return match all {
+            true => Ok(out.json(&serde_json::json!({"models": models, "offered": names}))?),
+            false => Ok(out.json(&models)?),
+        };
     }
-    if models.is_empty() {
+    if models.is_empty() && offered.is_empty() {
         return Ok(
             out.note("no model is known: set [providers.NAME] and [models] main in the configuration")?
         );
     }
     table(&models).print(out)?;
+    if !offered.is_empty() {
+        out.note("also offered by the providers, with properties that are not known here:")?;
+        offered.iter().try_for_each(|name| out.say(name))?;
+    }
     let sources: std::collections::BTreeSet<&str> = models
         .iter()
         .filter_map(|view| view.price_source.as_deref())
@@ -46,6 +61,20 @@ pub(in crate::client) async fn models(reach: &Connector, json: bool, out: &mut O
         out.note(&format!("prices: {}", escape::line(source)))?;
     }
     Ok(())
+}
+
+/// Models that the providers offer and the list does not have. A provider that cannot be reached is named.
+async fn offered(client: &Client, known: &[ModelView], out: &mut Out) -> Result<Vec<String>, Failure> {
+    let reply: ModelCheckReply = client.call("model.check", &ModelCheckParams::default()).await?;
+    let mut names = Vec::new();
+    for provider in &reply.providers {
+        if let Some(error) = &provider.error {
+            out.note(&format!("{}: {}", escape::line(&provider.name), escape::line(error)))?;
+        }
+        names.extend(provider.models.iter().map(|model| format!("{}/{model}", provider.name)));
+    }
+    names.retain(|name| !known.iter().any(|view| view.model == *name));
+    Ok(names.iter().map(|name| escape::line(name).into_owned()).collect())
 }
 
 /// `agentctl models --check`
@@ -150,13 +179,13 @@ mod tests {
             Ok(json!({"models": [known, stranger]}))
         });
         let (mut out, text, notes) = papers();
-        models(&fake.reach(), false, &mut out).await.expect("listed");
+        models(&fake.reach(), false, false, &mut out).await.expect("listed");
         let text = text.text();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[1..],
             [
-                "p/m    main   200.0k    64.0k  tools stream vision           3   15     0.3   3.75  2026-03",
+                "p/m    main   200.0k    64.0k  tools stream vision          3   15     0.3   3.75  2026-03",
                 "p/x          unknown  unknown  tools stream (assumed)       ?    ?       ?      ?  ",
             ]
         );

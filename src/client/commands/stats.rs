@@ -90,14 +90,15 @@ fn figures(head: &'static str) -> [crate::client::terminal::table::Column; 6] {
 }
 
 fn cells(name: String, spent: &ModelUsage) -> [(Tone, String); 6] {
-    let about = if spent.estimated_calls > 0 { "~" } else { "" };
+    // Marks what the note below the table explains.
+    let about = if spent.estimated_calls > 0 { "*" } else { "" };
     [
         (Tone::Bold, name),
         (Tone::Plain, spent.calls.to_string()),
         (Tone::Plain, tokens(spent.usage.input_tokens)),
         (Tone::Plain, tokens(spent.usage.output_tokens)),
         (Tone::Dim, tokens(spent.usage.cache_read_tokens)),
-        (Tone::Plain, format!("{about}{}", cost(spent.cost_usd_micros, spent.cost_at_least_usd_micros))),
+        (Tone::Plain, format!("{}{about}", cost(spent.cost_usd_micros, spent.cost_at_least_usd_micros))),
     ]
 }
 

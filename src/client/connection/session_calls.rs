@@ -1,13 +1,33 @@
 //! Calls that commands and the attach view make with the same parameters.
 
-use crate::api::params::{SessionReply, SubmitInput, SubmitParams, SubmitReply, UpdateParams, WhenBusy};
+use crate::api::params::{
+    ListParams, ListReply, SessionReply, SubmitInput, SubmitParams, SubmitReply, UpdateParams, WhenBusy,
+};
 use crate::client::connection::client::Client;
 use crate::client::connection::input_files::with_mentions;
 use crate::client::connection::wire::CallError;
 use crate::client::failure::Failure;
 use crate::types::ids::SessionId;
 use crate::types::permission::Mode;
+use crate::types::session::SessionView;
 use crate::types::turn_options::TurnOptions;
+
+/// All sessions, newest first.
+///
+/// # Errors
+/// A call failed.
+pub async fn all_sessions(client: &Client, filter: &ListParams) -> Result<Vec<SessionView>, Failure> {
+    let mut params = ListParams { limit: Some(500), ..filter.clone() };
+    let mut sessions = Vec::new();
+    loop {
+        let page: ListReply = client.call("session.list", &params).await?;
+        sessions.extend(page.sessions);
+        match page.next_cursor {
+            Some(cursor) => params.cursor = Some(cursor),
+            None => return Ok(sessions),
+        }
+    }
+}
 
 /// Submits input to a session. Without `when_busy` it queues while a turn runs, or answers an open
 /// question with "continue".

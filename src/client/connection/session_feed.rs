@@ -11,9 +11,9 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::api::params::{DaemonEvent, HelloParams, ListParams, NoParams};
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
+use crate::client::connection::session_calls;
 use crate::client::connection::wire::{CallError, GREETING, Lines, Message, dial, parse, request, silent};
 use crate::client::failure::{Failure, code};
-use crate::client::resolve_id;
 use crate::types::ids::SessionId;
 use crate::types::session::SessionView;
 
@@ -85,7 +85,7 @@ impl SessionFeed {
         // Before the list is read, so that no change is lost in between.
         let events = SessionEvents::open(self.client.socket(), self.client.greeting()).await?;
         let filter = ListParams { include_children: true, ..ListParams::default() };
-        let sessions = resolve_id::all_sessions(&self.client, &filter).await?;
+        let sessions = session_calls::all_sessions(&self.client, &filter).await?;
         self.sessions = sessions.into_iter().map(|session| (session.session_id, session)).collect();
         self.events = Some(events);
         Ok(())

@@ -234,9 +234,9 @@ mod tests {
         assert_eq!(
             plain(Some(40)),
             [
-                " #  TITLE                  COST  FOLDER",
-                " 1  a short one           $0.04  ~/shop",
-                "12  a title that is m…   $12.40  …where",
+                " #  TITLE                   COST  FOLDER",
+                " 1  a short one            $0.04  ~/shop",
+                "12  a title that is muc…  $12.40  …where",
             ]
         );
         assert_eq!(plain(Some(12)), [" #  TITLE", " 1  a short …", "12  a title …"]);

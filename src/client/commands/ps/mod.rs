@@ -2,7 +2,6 @@
 
 mod view;
 
-use std::collections::HashMap;
 use std::io::{IsTerminal as _, stdout};
 use std::time::Duration;
 
@@ -167,24 +166,6 @@ fn row(session: &SessionView) -> Value {
         fields.extend(texts.map(|(name, text)| (name.to_owned(), text.into())));
     }
     row
-}
-
-/// The shortest unique start of each id, at least eight characters.
-pub(in crate::client) fn short_ids(sessions: &[SessionView]) -> HashMap<String, String> {
-    let mut ids: Vec<String> = sessions.iter().map(|s| s.session_id.to_string()).collect();
-    ids.sort_unstable();
-    let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(x, y)| x == y).count();
-    let mut short = HashMap::new();
-    for (n, id) in ids.iter().enumerate() {
-        let before = n.checked_sub(1).map_or(0, |p| shared(id, &ids[p]));
-        let after = ids.get(n + 1).map_or(0, |next| shared(id, next));
-        let mut end = (before.max(after) + 1).max("ses_".len() + 8).min(id.len());
-        if id[..end].ends_with('-') {
-            end += 1;
-        }
-        short.insert(id.clone(), id["ses_".len()..end].to_string());
-    }
-    short
 }
 
 #[cfg(test)]

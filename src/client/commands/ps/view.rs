@@ -227,10 +227,10 @@ mod tests {
         assert_eq!(
             plain(Some(80)),
             [
-                " #  TITLE                  STATE                AGE  MODEL    COST  FOLDER",
-                "12  fix⟦ESC⟧[2J login      waits: Edit           1m  sonnet  $0.04  ~/shop",
-                "14  nightly dependency u…  Bash cargo test       1m  sonnet  $0.09  ~/shop",
-                " 9  changelog for 0.4      failed: key refused   1m  sonnet     $0  ~/shop",
+                " #  TITLE                        STATE                AGE  MODEL    COST  FOLDER",
+                "12  fix⟦ESC⟧[2J login            waits: Edit           1m  sonnet  $0.04  ~/shop",
+                "14  nightly dependency update …  Bash cargo test       1m  sonnet  $0.09  ~/shop",
+                " 9  changelog for 0.4            failed: key refused   1m  sonnet     $0  ~/shop",
                 "3 here · 1 waits for you · 1 waits in other folders · -A all folders",
             ]
         );

@@ -90,13 +90,6 @@ pub(in crate::client) struct Task {
     pub(in crate::client) raw: bool,
 }
 
-impl Task {
-    /// A task with this text.
-    pub(in crate::client) fn new(text: &str) -> Self {
-        Self { input: text.into(), raw: false }
-    }
-}
-
 /// Creates a session, submits the task and follows the turn.
 pub(in crate::client) async fn follow(
     reach: &Connector,

@@ -217,11 +217,11 @@ mod tests {
             [
                 "agentd 3 h 12 min · 42 MB · 4 sessions · 1 work · 1 wait · today $1.20",
                 "[All 4]  Needs you 1   Working 1   Idle 1   Failed 1            Tab other filter",
-                "    #  TITLE                  NOW                  FOR  CTX  $/h   COST",
-                "›  12  fix login              waits: Edit           4s   6%    –  $0.04",
-                "   14  nightly dependency …   Bash cargo test      12s  11%    –  $0.09",
-                "   11  loader without unwrap  idle                  1m    –    –      ?",
-                "    9  changelog for 0.4      failed: key refused   1m    –    –     $0",
+                "    #  TITLE                   NOW                  FOR  CTX  $/h   COST  FOLDER",
+                "›  12  fix login               waits: Edit           4s   6%    –  $0.04  ~/shop",
+                "   14  nightly dependency up…  Bash cargo test      12s  11%    –  $0.09  ~/shop",
+                "   11  loader without unwrap   idle                  1m    –    –      ?  ~/shop",
+                "    9  changelog for 0.4       failed: key refused   1m    –    –     $0  ~/shop",
             ]
         );
         assert_eq!(
