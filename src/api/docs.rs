@@ -95,6 +95,12 @@ pub fn methods_page() -> String {
         }
         let reply = resolve(&document, &method["result"]["schema"]);
         fields(&mut page, "Reply", reply);
+        if let (None, Some(kind)) =
+            (reply["properties"].as_object(), reply["type"].as_str().filter(|it| *it != "object"))
+        {
+            let about = reply["description"].as_str().map(|about| format!(": {about}")).unwrap_or_default();
+            let _ = writeln!(page, "Reply: {kind}{about}.\n");
+        }
         if let Some(found) = METHODS.iter().find(|m| Some(m.name) == method["name"].as_str()) {
             if !found.unbuilt.is_empty() {
                 let _ =

@@ -314,8 +314,9 @@ impl Engine {
         }
         let (_, call, summary) = active.iter().find(|(waits, ..)| *waits).or(active.first())?;
         let line = summary.lines().next().unwrap_or_default();
-        let text: String =
-            format!("{} {line}", call.call.tool).trim_end().chars().take(MAX_ACTIVITY).collect();
+        // The summary of a file tool begins with its name.
+        let tool = if line.starts_with(&call.call.tool) { "" } else { &call.call.tool };
+        let text: String = format!("{tool} {line}").trim().chars().take(MAX_ACTIVITY).collect();
         Some(match active.len() {
             1 => text,
             count => format!("{text} +{}", count - 1),

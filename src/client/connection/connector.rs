@@ -176,6 +176,10 @@ impl Connector {
                 }
                 Ok(None) if now < deadline => continue,
                 Ok(None) => "did not answer within 10 s",
+                // A mistake in the configuration: the daemon has said where.
+                Ok(Some(status)) if status.code() == Some(i32::from(exit::CONFIG)) => {
+                    return Err(Failure::unreachable(log.mistake()));
+                }
                 Ok(Some(_)) | Err(_) => "ended at once",
             };
             return Err(Failure::unreachable(format!("agentd {what}.{}", log.tail(20))));
@@ -242,6 +246,15 @@ struct Log {
 }
 
 impl Log {
+    /// What a daemon said that does not start with its configuration.
+    fn mistake(&mut self) -> String {
+        let text = read_from(&self.path, self.from).unwrap_or_default();
+        let said =
+            text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("its configuration is wrong");
+        let said = said.strip_prefix("agentd: ").unwrap_or(said);
+        format!("{}; no daemon runs until that is corrected", escape::line(said))
+    }
+
     fn tail(&mut self, lines: usize) -> String {
         let text = read_from(&self.path, self.from).unwrap_or_default();
         let said = last_lines(&text, lines);

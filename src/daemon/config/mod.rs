@@ -230,8 +230,19 @@ fn explain(text: &str, file: &Path, key: Option<&str>, error: &toml::de::Error) 
     if let Some(key) = key.filter(|key| *key != "." && !message.starts_with("unknown field")) {
         message = format!("{key}: {message}");
     }
+    if message.starts_with("unknown field `api_key`") {
+        message.push_str("; keys are never in this file: name a variable, a file or a command");
+    }
     if let Some(nearest) = nearest_known(&message) {
         message.push_str(&format!("; did you mean `{nearest}`?"));
+    }
+    // The name of a type of the program says nothing to a user.
+    if let Some(at) = message.find("expected struct ") {
+        let name_at = at + "expected struct ".len();
+        let end = message[name_at..]
+            .find(|c: char| !c.is_alphanumeric())
+            .map_or(message.len(), |end| name_at + end);
+        message.replace_range(at..end, "expected a table");
     }
     ConfigError { file: Some(file.to_path_buf()), line, message }
 }

@@ -90,6 +90,14 @@ pub(in crate::client) struct Task {
     pub(in crate::client) raw: bool,
 }
 
+#[cfg(test)]
+impl Task {
+    /// A task with this text.
+    fn new(text: &str) -> Self {
+        Self { input: text.into(), raw: false }
+    }
+}
+
 /// Creates a session, submits the task and follows the turn.
 pub(in crate::client) async fn follow(
     reach: &Connector,

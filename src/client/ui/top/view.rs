@@ -5,6 +5,7 @@ use crate::client::terminal::escape;
 use crate::client::terminal::format::{age, all_tokens, cost, money, tokens, took};
 use crate::client::terminal::style::{Line, Tone, pad, width};
 use crate::client::terminal::table::{Table, column};
+use crate::client::ui::render::asked_summary;
 use crate::client::ui::session_state::{last_line, state};
 use crate::client::ui::summary::one_line;
 use crate::client::ui::top::overview::{DEAF_MS, Dialog, Filter, Overview};
@@ -149,7 +150,7 @@ fn detail(overview: &Overview, now: Timestamp, columns: usize) -> Vec<Line> {
         Some(pending) => {
             let number =
                 if pending.number.is_empty() { session.number.to_string() } else { pending.number.clone() };
-            let call = one_line(&format!("{} {}", pending.request.tool, pending.request.summary), columns);
+            let call = one_line(&asked_summary(&pending.request), columns);
             let why = format!(" · asks because {}", one_line(&pending.request.reason, columns));
             lines.push(
                 Line::new(Tone::Warn, format!("▌ {number}  ")).and(Tone::Bold, call).and(Tone::Dim, why),
