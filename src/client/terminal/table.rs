@@ -239,8 +239,8 @@ mod tests {
                 "12  a title that is muc…  $12.40  …where",
             ]
         );
-        assert_eq!(plain(Some(12)), [" #  TITLE", " 1  a short …", "12  a title …"]);
-        assert_eq!(plain(Some(5)), [" #  T", " 1  …", "12  …"]);
+        assert_eq!(plain(Some(12)), [" #  TITLE", " 1  a short…", "12  a title…"]);
+        assert_eq!(plain(Some(5)), [" #  …", " 1  …", "12  …"]);
     }
 
     proptest! {
