@@ -43,7 +43,7 @@ async fn pump(mut follower: SessionFollower, sink: SubscriptionSink) {
                 return;
             }
         };
-        let events: Vec<Arc<str>> = changed.into_iter().filter_map(|changed| text(changed)).collect();
+        let events: Vec<Arc<str>> = changed.into_iter().filter_map(text).collect();
         if room.publish(DAEMON_EVENT, events).is_err() {
             return;
         }

@@ -1,6 +1,6 @@
 //! `agentctl inspect`: all that is known about sessions and requests, as JSON.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::api::params::SessionParams;
 use crate::client::args::InspectArgs;
@@ -42,7 +42,7 @@ async fn one(client: &Client, name: &str) -> Result<Value, Failure> {
     }
     let session_id = resolve_id::session(client, name).await?.session_id;
     let reply: Value = client.call("session.get", &SessionParams { session_id }).await?;
-    Ok(reply.get("session").cloned().unwrap_or_else(|| json!(null)))
+    Ok(reply.get("session").cloned().unwrap_or_default())
 }
 
 fn value(it: &impl serde::Serialize) -> Result<Value, Failure> {
@@ -51,6 +51,8 @@ fn value(it: &impl serde::Serialize) -> Result<Value, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::client::fake::{ASK, Fake, SESSION, asks};
     use crate::client::resolve_id::sample;

@@ -47,9 +47,7 @@ fn words(session: &SessionView) -> (Tone, String) {
         }
         (SessionState::Paused, _) => (Tone::Warn, "paused: answer".into()),
         (SessionState::Failed, _) => (Tone::Bad, "failed".into()),
-        (SessionState::Idle, _) => {
-            session.last_turn.as_ref().map_or((Tone::Dim, "idle".into()), |turn| last_turn(turn))
-        }
+        (SessionState::Idle, _) => session.last_turn.as_ref().map_or((Tone::Dim, "idle".into()), last_turn),
         (other, _) => (Tone::Dim, other.name().into()),
     }
 }

@@ -163,7 +163,7 @@ impl Printer {
                 let received =
                     Received::parse(raw).map_err(|e| Failure::internal(format!("an event: {e}")))?;
                 last = last.max(received.seq);
-                if !received.event.as_ref().is_none_or(|e| e.at_ms >= from) {
+                if received.event.as_ref().is_some_and(|e| e.at_ms < from) {
                     continue;
                 }
                 let received = match self.form {
