@@ -1,7 +1,7 @@
 //! One method of the wire contract.
 
-use schemars::SchemaGenerator;
-use serde_json::Value;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Value, json};
 
 use super::fault::Code;
 use super::params::ClientRole;
@@ -54,4 +54,20 @@ impl Method {
     pub fn reply_schema(&self, generator: &mut SchemaGenerator) -> Value {
         (self.reply)(generator)
     }
+}
+
+pub(super) fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+    generator.subschema_for::<T>().to_value()
+}
+
+pub(super) fn subscription_id(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "string", "description": "the subscription"})
+}
+
+pub(super) fn any_object(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "object"})
+}
+
+pub(super) fn truth(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "boolean"})
 }

@@ -1,32 +1,14 @@
 //! The table of methods: `rpc.discover` prints it and the dispatcher serves it.
 
-use schemars::{JsonSchema, SchemaGenerator};
-use serde_json::{Value, json};
-
 use super::fault::Code;
 use super::field_names::field_names;
 use super::knowledge_methods::KNOWLEDGE_METHODS;
 pub use super::method::Method;
+use super::method::{any_object, schema, subscription_id, truth};
 use super::params as p;
 use super::permission_methods::PERMISSION_METHODS;
 use crate::types::context_view::ContextView;
 use crate::types::metrics::Metrics;
-
-fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
-    generator.subschema_for::<T>().to_value()
-}
-
-fn subscription_id(_: &mut SchemaGenerator) -> Value {
-    json!({"type": "string", "description": "the subscription"})
-}
-
-fn any_object(_: &mut SchemaGenerator) -> Value {
-    json!({"type": "object"})
-}
-
-fn truth(_: &mut SchemaGenerator) -> Value {
-    json!({"type": "boolean"})
-}
 
 /// The method with this name; `None` if there is none.
 #[must_use]
