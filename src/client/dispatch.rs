@@ -207,5 +207,8 @@ async fn conversation(
             Picked::New => {}
         }
     }
-    attach::converse(reach, attach::here()?, options, out).await
+    let params = attach::here()?;
+    let client = reach.connect_or_start().await?;
+    trust::ask_once(reach, &client, &params.cwd, out).await?;
+    attach::converse(reach, params, options, out).await
 }

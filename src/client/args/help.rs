@@ -67,7 +67,7 @@ pub fn command() -> ClapCommand {
         command = command
             .mut_subcommand(name, |it| it.after_help(format!("Examples:\n  {}", examples.join("\n  "))));
     }
-    for option in ["socket", "config", "no_start"] {
+    for option in ["socket", "config", "no_start", "plain"] {
         command = command.mut_arg(option, |it| it.help_heading("Global options"));
     }
     let template = format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}{{after-help}}");
@@ -90,14 +90,20 @@ fn groups(command: &ClapCommand) -> String {
             text.push_str(&format!("  {name:<12}  {about}\n"));
         }
     }
-    text.push_str("\nGlobal options:\n");
-    for option in command.get_arguments().filter(|it| it.is_global_set()) {
-        let value = option.get_value_names().and_then(|names| names.first()).map(|name| format!(" <{name}>"));
-        let name = format!("  --{}{}", option.get_long().unwrap_or_default(), value.unwrap_or_default());
-        let about = option.get_help().map(ToString::to_string).unwrap_or_default();
-        text.push_str(&format!("{name:<22}  {}\n", crate::client::terminal::style::cut(&about, 56)));
+    for (heading, is_global) in [("Conversation, without a command", false), ("Global options", true)] {
+        text.push_str(&format!("\n{heading}:\n"));
+        for option in command.get_arguments().filter(|it| it.is_global_set() == is_global) {
+            let short = option.get_short().map_or_else(|| "    ".into(), |short| format!("-{short}, "));
+            let value = option.get_value_names().filter(|_| option.get_action().takes_values());
+            let value = value.and_then(|names| names.first()).map(|name| format!(" <{name}>"));
+            let name =
+                format!("  {short}--{}{}", option.get_long().unwrap_or_default(), value.unwrap_or_default());
+            let about = option.get_help().map(ToString::to_string).unwrap_or_default();
+            text.push_str(&format!("{name:<22}  {}\n", crate::client::terminal::style::cut(&about, 56)));
+        }
     }
-    text.push_str("  -h, --help            This help; after a command, that of the command\n  -V, --version         The version\n");
+    text.push_str("  -h, --help            This help; after a command, that of the command\n");
+    text.push_str("  -V, --version         The version\n");
     // Braces would be tags of the template.
     text.replace(['{', '}'], "")
 }

@@ -89,6 +89,7 @@ async fn until_request(
                 Piece::Text(text) => out.stream(&text)?,
                 Piece::Break => out.fresh_line()?,
                 Piece::Line(line) => out.line(&line)?,
+                Piece::Folded { shown, .. } => shown.iter().try_for_each(|line| out.line(line))?,
             }
         }
     }

@@ -199,6 +199,7 @@ impl Printer {
             Piece::Text(text) => text.matches('\n').count(),
             Piece::Break => 0,
             Piece::Line(_) => 1,
+            Piece::Folded { shown, .. } => shown.len(),
         };
         let mut total: usize = kept.iter().map(lines).sum();
         while let Some(first) = kept.front()
@@ -236,6 +237,7 @@ fn print(piece: Piece, out: &mut Out) -> std::io::Result<()> {
         Piece::Text(text) => out.stream(&text),
         Piece::Break => out.fresh_line(),
         Piece::Line(line) => out.line(&line),
+        Piece::Folded { shown, .. } => shown.iter().try_for_each(|line| out.line(line)),
     }
 }
 

@@ -13,7 +13,6 @@ use crate::api::params::{
     AbortParams, AbortReply, ApproveParams, Approved, CreateParams, EndParams, ModelListParams,
     ModelListReply, ModelUsageParams, ModelUsageReply, NoParams, SessionReply, StatusReply,
 };
-use crate::client::args::Thinking;
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths;
@@ -23,7 +22,7 @@ use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::format::now;
 use crate::client::terminal::out::{Out, colours_wanted};
-use crate::client::ui::attach::attach;
+use crate::client::ui::attach::{Options, attach};
 use crate::client::ui::keys::Keys;
 use crate::client::ui::top::overview::{Action, DaemonFacts, Dialog, Overview};
 use crate::client::ui::top::view::view;
@@ -39,7 +38,11 @@ const FACTS_TICKS: u32 = 5;
 const MODELS: u32 = 500;
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
-pub(in crate::client) async fn top(reach: &Connector, out: &mut Out) -> Result<(), Failure> {
+pub(in crate::client) async fn top(
+    reach: &Connector,
+    options: Options,
+    out: &mut Out,
+) -> Result<(), Failure> {
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         return Err(Failure::usage(
             "top needs a terminal; `agentctl ps -A` and `agentctl stats` print the same once",
@@ -56,7 +59,7 @@ pub(in crate::client) async fn top(reach: &Connector, out: &mut Out) -> Result<(
             Next::Attach(session) => session,
             Next::New => new_session(feed.client()).await?,
         };
-        if let Err(failure) = attach(reach, &session.to_string(), Thinking::default(), out).await {
+        if let Err(failure) = attach(reach, &session.to_string(), options, out).await {
             overview.said = Some(failure.message);
         }
     }
