@@ -49,7 +49,7 @@ pub(in crate::client) async fn attach(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
-    let session = resolve_id::session_or_newest(&client, name).await?;
+    let session = resolve_id::session(&client, name).await?;
     follow_session(reach, client, session, options, out).await
 }
 
@@ -219,6 +219,9 @@ fn draft(create: &CreateParams, model: &str) -> Result<SessionView, Failure> {
         clients: 1,
         turn_id: None,
         last_line: String::new(),
+        last_turn: None,
+        activity: None,
+        context_tokens: None,
         background_commands: Vec::new(),
         forked_from: None,
         parent_session_id: None,
