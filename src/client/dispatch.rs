@@ -12,8 +12,8 @@ use super::failure::{Failure, code};
 use crate::api::params::ClientRole;
 use crate::client::commands::{
     abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
-    diff, doctor, explain, export, feedback, fork, inspect, knowledge, logs, mcp, memory, models, prune, ps, queue,
-    rewind, rpc, rules, stats, submit, trust, update, wait,
+    diff, doctor, explain, export, feedback, fork, inspect, knowledge, logs, mcp, memory, models, prune, ps,
+    queue, rewind, rpc, rules, stats, submit, trust, update, wait,
 };
 use crate::client::completions;
 use crate::client::connection::connector::Connector;

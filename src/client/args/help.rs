@@ -17,7 +17,7 @@ pub const GROUPS: [(&str, &[&str]); 7] = [
         ],
     ),
     ("Rules and trust", &["rules", "permissions", "trust", "untrust", "audit"]),
-    ("Models and extensions", &["models", "agents", "commands", "memory", "mcp"]),
+    ("Models and extensions", &["models", "agents", "commands", "memory", "mcp", "knowledge"]),
     ("Daemon", &["daemon", "config", "doctor", "backup", "rpc", "completions", "demo"]),
 ];
 
