@@ -347,7 +347,8 @@ fn chance() -> impl Strategy<Value = Chance> {
         8 => Just(StopReason::EndTurn),
         3 => Just(StopReason::ToolUse),
         2 => Just(StopReason::Pause),
-        2 => Just(StopReason::MaxTokens),
+        // Often: a result needs three truncated answers in a row.
+        5 => Just(StopReason::MaxTokens),
         1 => Just(StopReason::StopSequence),
         1 => Just(StopReason::Refusal),
     ];

@@ -219,7 +219,8 @@ fn tool_definitions_are_complete_and_stable() {
             ("AskUser", false),
             ("ExitPlanMode", false),
             ("Skill", true),
-            ("Memory", false)
+            ("Memory", false),
+            ("KnowledgeSearch", true)
         ]
     );
     for card in cards.iter() {
