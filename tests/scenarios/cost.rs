@@ -108,7 +108,7 @@ async fn attempt_interrupted_by_crash_is_recorded_once() {
         daemon.crash_and_restart().await;
     }
     let shown = ctl(&daemon, &["cost", &session.id]).await.fine();
-    assert!(shown.lines().nth(1).is_some_and(|line| line.contains(" ~$")), "an estimate says so: {shown}");
+    assert!(shown.lines().nth(1).is_some_and(|line| line.contains("$0.01*")), "an estimate says so: {shown}");
 }
 
 #[tokio::test]
@@ -160,10 +160,9 @@ async fn unknown_price_is_null_and_costs_outlive_deleted_session() {
     assert!(view["models"]["scripted/model"]["cost_usd_micros"].is_null(), "{view}");
     assert_eq!(view["models"]["scripted/model"]["unpriced_calls"], 1);
     let shown = ctl(&daemon, &["cost"]).await.fine();
-    let last = |text: &str| {
-        text.lines().map(|line| line.split_whitespace().last().map(String::from)).collect::<Vec<_>>()
-    };
-    assert_eq!(last(&shown)[1..3], [Some("?".into()), Some("?".into())], "{shown}");
+    let unknown =
+        shown.lines().skip(1).take(2).filter(|line| line.split_whitespace().any(|word| word == "?"));
+    assert_eq!(unknown.count(), 2, "{shown}");
     let listed = ctl(&daemon, &["models", "--json"]).await.json();
     let model = listed.as_array().and_then(|list| list.iter().find(|view| view["model"] == "scripted/model"));
     let model = model.unwrap_or_else(|| panic!("{listed}"));

@@ -106,7 +106,7 @@ async fn clients_list_set_and_remove_notes_of_one_project() {
         ctl(&daemon, &["memory", "set", "style", "Use", "tabs"]).await.fine(),
         "kept style (8 bytes)\n"
     );
-    assert_eq!(ctl(&daemon, &["memory"]).await.fine(), "style  Use tabs\n");
+    assert_eq!(ctl(&daemon, &["memory"]).await.fine(), "NOTE   FIRST LINE\nstyle  Use tabs\n");
     assert_eq!(ctl(&daemon, &["memory", "show", "style"]).await.fine(), "Use tabs\n");
     let files = std::fs::read_dir(daemon.path("data")).expect("a folder").flatten();
     let data = files.map(|entry| entry.path().join("memory")).find(|path| path.is_dir());

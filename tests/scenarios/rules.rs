@@ -194,7 +194,7 @@ async fn agentctl_sets_rules_and_modes() {
     seen.turn_ends("success").await;
     let listed = ctl(&daemon, &["rules", "list", "--session", "work"]).await.fine();
     assert!(
-        listed.contains("allow") && listed.contains("Bash(touch mark)") && listed.contains("project"),
+        listed.contains("allow") && listed.contains("Bash(touch mark)") && listed.contains("this folder"),
         "{listed}"
     );
     ctl(&daemon, &["rules", "add", "--user", "--deny", "Bash(rm:*)"]).await.fine();
