@@ -28,6 +28,7 @@ pub mod names;
 pub mod origin;
 pub mod outcome;
 pub mod permission;
+pub mod permission_request;
 pub mod prepared_call;
 pub mod project_settings;
 pub mod question;
@@ -45,6 +46,7 @@ pub mod time;
 pub mod todo;
 pub mod tool;
 pub mod turn_options;
+pub mod turn_result;
 pub mod usage;
 pub mod wire;
 

@@ -1,6 +1,8 @@
 //! Sessions, turns and items as clients receive them.
 
 pub use super::item::{CallStatus, CallView, Item, ItemKind, ItemStatus};
+pub use super::permission_request::PermissionRequest;
+pub use super::turn_result::{Denial, LastTurn, Subtype, TurnError, TurnResult};
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -10,9 +12,8 @@ use serde_json::Value;
 use super::ablation::Ablation;
 use super::background::BackgroundCommand;
 use super::history::{ForkedFrom, TextMatch};
-use super::ids::{CallId, PermissionId, Seq, SessionId, TurnId};
-use super::model::StopReason;
-use super::permission::{Mode, OnTimeout, RequestKind};
+use super::ids::{CallId, Seq, SessionId, TurnId};
+use super::permission::Mode;
 use super::project_settings::ProjectSettings;
 use super::sampling::Sampling;
 use super::subagent::{AgentProfile, ParentCall};
@@ -297,46 +298,6 @@ pub struct SessionDetails {
     pub coordinator: bool,
 }
 
-/// The end of a session's last turn, for lists. `turn.completed` and `session.wait` have the whole result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LastTurn {
-    /// How it ended.
-    pub subtype: Subtype,
-    /// Code of its first error.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub kind: Option<String>,
-    /// Text of its first error, at most 200 characters.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub message: Option<String>,
-    /// Time of its end.
-    pub ended_at_ms: Timestamp,
-    /// Duration from start to end.
-    #[serde(default)]
-    pub duration_ms: u64,
-    /// The part of `duration_ms` that it spent waiting for users.
-    #[serde(default)]
-    pub permission_ms: u64,
-}
-
-/// Maximum characters of [`LastTurn::message`].
-const LAST_TURN_MESSAGE: usize = 200;
-
-impl LastTurn {
-    /// The end of a turn with this result.
-    #[must_use]
-    pub fn from_result(result: &TurnResult, ended_at_ms: Timestamp) -> Self {
-        let error = result.errors.first();
-        Self {
-            subtype: result.subtype,
-            kind: error.map(|error| error.kind.clone()),
-            message: error.map(|error| error.message.chars().take(LAST_TURN_MESSAGE).collect()),
-            ended_at_ms,
-            duration_ms: result.duration_ms,
-            permission_ms: result.permission_ms,
-        }
-    }
-}
-
 /// A client that follows a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AttachedClient {
@@ -348,147 +309,6 @@ pub struct AttachedClient {
     pub since_ms: Timestamp,
 }
 
-/// How a turn ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Subtype {
-    /// The model finished.
-    Success,
-    /// The daemon failed; `errors` gives the reasons.
-    ErrorDuringExecution,
-    /// The limit on model calls was reached.
-    ErrorMaxTurns,
-    /// The limit on money was reached.
-    ErrorMaxBudgetUsd,
-    /// The limit on output tokens was reached.
-    ErrorMaxTokens,
-    /// The limit on wall time was reached.
-    ErrorMaxTime,
-    /// One answer reached the model's output limit.
-    MaxOutputTokens,
-    /// A user aborted it.
-    Aborted,
-    /// A user denied a call and ended the turn with it, or a request expired with `on_timeout = "fail"`.
-    PermissionDenied,
-    /// The final answer does not satisfy `output_schema`, also after corrections.
-    StructuredOutputInvalid,
-    /// The model or its server failed.
-    LlmError,
-}
-
-impl Subtype {
-    /// The name on the wire.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Subtype::Success => "success",
-            Subtype::ErrorDuringExecution => "error_during_execution",
-            Subtype::ErrorMaxTurns => "error_max_turns",
-            Subtype::ErrorMaxBudgetUsd => "error_max_budget_usd",
-            Subtype::ErrorMaxTokens => "error_max_tokens",
-            Subtype::ErrorMaxTime => "error_max_time",
-            Subtype::MaxOutputTokens => "max_output_tokens",
-            Subtype::Aborted => "aborted",
-            Subtype::PermissionDenied => "permission_denied",
-            Subtype::StructuredOutputInvalid => "structured_output_invalid",
-            Subtype::LlmError => "llm_error",
-        }
-    }
-}
-
-/// The result of a turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TurnResult {
-    /// How it ended.
-    pub subtype: Subtype,
-    /// The text of the last answer; may be empty.
-    pub text: String,
-    /// The value that satisfies the turn's `output_schema`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub structured: Option<Value>,
-    /// Why the last answer ended.
-    pub stop_reason: Option<StopReason>,
-    /// Tokens of this turn.
-    pub usage: Usage,
-    /// The usage by `PROVIDER/MODEL`, with calls and cost.
-    pub usage_by_model: BTreeMap<String, ModelUsage>,
-    /// Cost of this turn; `null` if a price is unknown.
-    pub cost_usd_micros: Option<u64>,
-    /// Cost of the calls whose price is known: a lower bound of the total cost.
-    #[serde(default)]
-    pub cost_at_least_usd_micros: u64,
-    /// Duration from start to end.
-    pub duration_ms: u64,
-    /// Time of the model calls with complete answers; failed attempts and the waits between them are not
-    /// included.
-    pub model_ms: u64,
-    /// Time spent running tools.
-    pub tools_ms: u64,
-    /// Time spent waiting for users.
-    pub permission_ms: u64,
-    /// Model calls made.
-    pub model_calls: u64,
-    /// Calls that were refused.
-    pub permission_denials: Vec<Denial>,
-    /// Errors of this turn only.
-    pub errors: Vec<TurnError>,
-}
-
-impl TurnResult {
-    /// The result of a turn whose text and usage are not known.
-    #[must_use]
-    pub fn unknown(subtype: Subtype, error: TurnError) -> Self {
-        Self {
-            subtype,
-            text: String::new(),
-            structured: None,
-            stop_reason: None,
-            usage: Usage::default(),
-            usage_by_model: BTreeMap::new(),
-            cost_usd_micros: None,
-            cost_at_least_usd_micros: 0,
-            duration_ms: 0,
-            model_ms: 0,
-            tools_ms: 0,
-            permission_ms: 0,
-            model_calls: 0,
-            permission_denials: Vec::new(),
-            errors: vec![error],
-        }
-    }
-}
-
-/// A refused call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Denial {
-    /// The tool.
-    pub tool: String,
-    /// The call.
-    pub call_id: CallId,
-    /// Its arguments.
-    pub input: Value,
-}
-
-/// An error of a turn.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TurnError {
-    /// A stable code.
-    pub kind: String,
-    /// Text for users, with secrets removed.
-    pub message: String,
-    /// Causes from the outermost to the innermost, where known; secrets removed.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub causes: Vec<String>,
-}
-
-impl TurnError {
-    /// An error without further causes.
-    #[must_use]
-    pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { kind: kind.into(), message: message.into(), causes: Vec::new() }
-    }
-}
-
 /// The parts of a folder that need the user's trust.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Untrusted {
@@ -496,60 +316,6 @@ pub struct Untrusted {
     pub digest: String,
     /// The parts that are not used without trust, as text for users.
     pub parts: Vec<String>,
-}
-
-/// A permission request as clients receive it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PermissionRequest {
-    /// Its id; a restart does not change it.
-    pub request_id: PermissionId,
-    /// For a request of a sub-agent, shown in the sessions above it: the session that waits. An answer goes to it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub child_session_id: Option<SessionId>,
-    /// The subject of the request. `sandbox`: the command of this call has run and the sandbox blocked it (see
-    /// `tool.blocked` before this). An allowed command runs again from its beginning, outside the sandbox.
-    #[serde(default)]
-    pub kind: RequestKind,
-    /// The call that waits.
-    pub call_id: CallId,
-    /// The tool.
-    pub tool: String,
-    /// The exact arguments.
-    pub input: Value,
-    /// One line for users. For Bash the first line of the command, then the model's description of it.
-    pub summary: String,
-    /// The subject that the rules judged.
-    pub subject: super::tool::Subject,
-    /// Why this needs a request.
-    pub reason: String,
-    /// For kind `sandbox`: the part of the sandbox that probably blocked the command.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub blocked: Option<super::tool::Blocked>,
-    /// Unified diff, for edits.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub diff: Option<String>,
-    /// Possible grants, narrowest first.
-    pub suggestions: Vec<String>,
-    /// For commands: the verdict on each simple command in the line.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub parts: Vec<super::permission::CommandPart>,
-    /// A command whose parts are all read-only, inside the workspace, and read no secrets: `allow_read_only`
-    /// allows it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not", alias = "only_looks")]
-    pub read_only_command: bool,
-    /// Deadline of the request; absent in attended sessions, which wait without limit. A restart does not
-    /// change it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub deadline_ms: Option<Timestamp>,
-    /// The action at the deadline.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub on_timeout: Option<OnTimeout>,
-    /// The folder in which the call would run.
-    #[serde(skip_serializing_if = "String::is_empty", default)]
-    pub cwd: String,
-    /// SHA-256 over session, folder, tool and arguments: an answer is bound to it.
-    #[serde(skip_serializing_if = "String::is_empty", default)]
-    pub digest: String,
 }
 
 /// Kind of a file's change.

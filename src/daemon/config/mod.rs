@@ -9,13 +9,15 @@ use crate::model::ProviderKind;
 use crate::types::permission::RuleKind;
 
 pub use knowledge::{EmbedderKind, Knowledge};
+pub use model_tables::Provider;
 pub use permission_tables::{Network, SandboxLevel};
-pub use tables::{Config, LogFormat, LogLevel, OnRateLimit, Provider};
+pub use tables::{Config, LogFormat, LogLevel, OnRateLimit};
 
 mod changes;
 mod knowledge;
 mod limits;
 mod listing;
+mod model_tables;
 mod paths;
 mod permission_tables;
 mod source;

@@ -2,19 +2,15 @@
 //! effect task: it stops them, and they end with the session.
 
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, Span, info_span};
 
-use crate::crash;
 use crate::engine::Input;
 use crate::session::agents;
 use crate::session::mcp::SessionServers;
@@ -22,14 +18,13 @@ use crate::session::project_data::PromptParts;
 use crate::session::shared::Shared;
 use crate::session::trust;
 use crate::store::SessionKey;
-use crate::tools::{ActiveModelCall, Blobs, Live, ProcessStarted, Running};
+use crate::tools::{Blobs, Live, ProcessStarted, Running};
 use crate::types::background::KilledBy;
 use crate::types::ids::{CallId, Seq, SessionId};
-use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock};
 use crate::workspace;
 use blobs::Own;
 use hooks::HookCache;
-use rate_limiter::RateLimiter;
+use model_calls::{Stream, next_deltas};
 use subagents::SubagentHost;
 
 mod background;
@@ -37,6 +32,7 @@ pub(in crate::session) mod blobs;
 pub(in crate::session) mod context_check;
 pub(in crate::session) mod hooks;
 pub(in crate::session) mod media;
+mod model_calls;
 pub(in crate::session) mod rate_limiter;
 pub(in crate::session) mod subagents;
 #[cfg(test)]
@@ -47,16 +43,8 @@ pub(in crate::session) use tool_calls::{PendingPreparation, verdict};
 
 /// Capacity of the queue of results to the session. When it is full, effects wait.
 const REPORTS: usize = 64;
-/// Capacity of the queue of delta batches between a model's stream and the session.
-const BATCHES: usize = 16;
 /// Capacity of the queue of output parts between a tool and its task.
 const PIECES: usize = 64;
-
-/// Maximum size of a helper call's reply in bytes.
-const HELPER_BYTES: usize = 64 << 10;
-/// Time limit of a helper call, because it keeps its session loaded.
-const HELPER_TIMEOUT: Duration = Duration::from_secs(30);
-const PANICKED: &str = "the adapter failed on this answer; see the daemon's log";
 
 /// The running effects of one session.
 pub(in crate::session) struct EffectRunner {
@@ -116,40 +104,6 @@ struct BackgroundTask {
     /// Id of the tokio task that follows it.
     task: tokio::task::Id,
     abort: AbortHandle,
-}
-
-/// Deltas of one model call. The receiver is kept until the next call, even if this call is stopped: a sender
-/// without receiver would report a failure.
-struct Stream {
-    token: Seq,
-    batches: mpsc::Receiver<Vec<Delta>>,
-    pace: RateLimiter,
-    /// The stream is not read before this time.
-    rests_until: Option<Instant>,
-}
-
-impl Stream {
-    fn new(token: Seq, batches: mpsc::Receiver<Vec<Delta>>) -> Self {
-        Self { token, batches, pace: RateLimiter::new(), rests_until: None }
-    }
-
-    fn input(&mut self, deltas: Vec<Delta>) -> Input {
-        let bytes = deltas.iter().map(delta_text_bytes).sum();
-        self.rests_until =
-            self.pace.record(deltas.len(), bytes, Instant::now(), ActiveModelCall::are_others());
-        Input::Deltas { token: self.token, deltas }
-    }
-}
-
-/// The next deltas, if a model is answering. Cancel-safe.
-async fn next_deltas(stream: &mut Option<Stream>) -> Option<Input> {
-    let stream = stream.as_mut()?;
-    if let Some(until) = stream.rests_until {
-        tokio::time::sleep_until(until.into()).await;
-        stream.rests_until = None;
-    }
-    let deltas = stream.batches.recv().await?;
-    Some(stream.input(deltas))
 }
 
 impl EffectRunner {
@@ -406,113 +360,5 @@ impl EffectRunner {
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
             Some(Input::TimerFired { token })
         });
-    }
-
-    /// Starts a model call. `phase` is the parent of its tracing span.
-    pub fn call_model(&mut self, token: Seq, mut request: ModelRequest, phase: &Span) {
-        let span = info_span!(parent: phase, "model_call", model = %request.model);
-        let key = self.key;
-        let shared = Arc::clone(&self.shared);
-        let components = shared.components();
-        let (out, batches) = mpsc::channel(BATCHES);
-        self.stream = Some(Stream::new(token, batches));
-        let call = async move {
-            let _present = ActiveModelCall::new();
-            crash::point("C3");
-            let started = shared.clock.now();
-            if components.models.model(&request.model).vision != Some(false) {
-                request.media = media::load_media(&shared.store, key, &request).await;
-            }
-            let result = AssertUnwindSafe(components.models.call(&request, &out)).catch_unwind().await;
-            let duration_ms = shared.clock.now().since(started);
-            let result = result.unwrap_or_else(|_| Err(ModelFault::new(FaultKind::Garbage, PANICKED)));
-            Some(match result {
-                Ok(reply) => {
-                    let model_snapshot = components.models.model_snapshot(&request.model);
-                    let cost = model_snapshot.cost_usd_micros(&reply.usage);
-                    // A reply from the response cache costs nothing.
-                    let cost_usd_micros = if reply.cache_hit { Some(0) } else { cost };
-                    Input::ModelDone {
-                        token,
-                        reply: Box::new(reply),
-                        cost_usd_micros,
-                        model_snapshot,
-                        duration_ms,
-                    }
-                }
-                Err(fault) => {
-                    let model_snapshot = components.models.model_snapshot(&request.model);
-                    Input::ModelFailed { token, fault, model_snapshot, duration_ms }
-                }
-            })
-        };
-        self.start(call.instrument(span));
-    }
-
-    /// Starts a helper call. Its deltas are not published.
-    pub fn ask_helper(&mut self, token: Seq, request: ModelRequest) {
-        let shared = Arc::clone(&self.shared);
-        let components = shared.components();
-        self.helpers.spawn(async move {
-            crash::point("C3.helper");
-            let started = shared.clock.now();
-            let (out, mut batches) = mpsc::channel(BATCHES);
-            let ask =
-                AssertUnwindSafe(async move { components.models.call(&request, &out).await }).catch_unwind();
-            let listen = async move {
-                let (mut began, mut bytes) = (false, 0);
-                while let Some(deltas) = batches.recv().await {
-                    began |= deltas.iter().any(|delta| !matches!(delta, Delta::Silence { .. }));
-                    bytes += deltas.iter().map(delta_text_bytes).sum::<usize>();
-                    if bytes > HELPER_BYTES {
-                        // The receiver is gone, so end the stream.
-                        break;
-                    }
-                }
-                (began, bytes > HELPER_BYTES)
-            };
-            let both = tokio::time::timeout(HELPER_TIMEOUT, async { tokio::join!(ask, listen) }).await;
-            let (outcome, began) = match both {
-                Ok((_, (began, true))) => (Err(too_long()), began),
-                Ok((Ok(outcome), (began, _))) => (outcome.and_then(not_too_long), began),
-                Ok((Err(_), (began, _))) => (Err(ModelFault::new(FaultKind::Garbage, PANICKED)), began),
-                Err(_) => {
-                    let text = format!("no whole answer within {} s", HELPER_TIMEOUT.as_secs());
-                    (Err(ModelFault::new(FaultKind::Idle, text)), true)
-                }
-            };
-            if let Err(fault) = &outcome {
-                tracing::debug!(kind = fault.kind.name(), "a helper call failed: {}", fault.message);
-            }
-            crash::point("C7.helper");
-            let duration_ms = shared.clock.now().since(started);
-            Some(Input::HelperDone { token, outcome: Box::new(outcome), began, duration_ms })
-        });
-    }
-}
-
-/// Refuses a helper reply that is too long. Deltas that arrive with the end were not counted before.
-fn not_too_long(reply: ModelReply) -> Result<ModelReply, ModelFault> {
-    let text = |block: &ReplyBlock| match block {
-        ReplyBlock::Text(text) | ReplyBlock::Thinking { text, .. } => text.len(),
-        ReplyBlock::RedactedThinking(_) | ReplyBlock::ToolCall { .. } => 0,
-    };
-    if reply.content.iter().map(text).sum::<usize>() <= HELPER_BYTES {
-        return Ok(reply);
-    }
-    Err(ModelFault { usage: Some(Box::new(reply.usage)), ..too_long() })
-}
-
-fn too_long() -> ModelFault {
-    let text = format!("more than {} KiB, which is too long for a short answer", HELPER_BYTES >> 10);
-    ModelFault::new(FaultKind::Garbage, text)
-}
-
-/// Bytes of text in a delta.
-fn delta_text_bytes(delta: &Delta) -> usize {
-    match delta {
-        Delta::Text { text, .. } | Delta::Thinking { text, .. } => text.len(),
-        Delta::ToolInput { json, .. } => json.len(),
-        _ => 0,
     }
 }

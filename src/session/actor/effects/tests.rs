@@ -1,8 +1,9 @@
 //! Tests that the text of a model is handled before its end, whatever the timing of both.
 
+use crate::session::actor::effects::model_calls::BATCHES;
 use crate::session::actor::effects::*;
 use crate::session::registry::load::tests::Place;
-use crate::types::model::{ModelReply, StopReason};
+use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, StopReason};
 use crate::types::usage::{ModelSnapshot, Usage};
 
 const TOKEN: Seq = 7;

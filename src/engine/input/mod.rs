@@ -1,198 +1,27 @@
 //! Everything that can happen to a session.
 
+mod values;
+
+pub use values::{
+    Answer, AnsweredCommand, Busy, EditedCall, JudgedCall, Now, QueueEdit, Refusal, Rewind, Submit, Update,
+};
+
 use crate::engine::copy::Forked;
-use crate::engine::state::Engine;
 use crate::types::background::Over;
 use crate::types::blob::Blob;
 use crate::types::compaction::CompactRequest;
 use crate::types::event::{Event, Origin, SettledBy};
-use crate::types::history::{FileCheckpoint, RewoundFile};
+use crate::types::history::FileCheckpoint;
 use crate::types::hook::HookRun;
-use crate::types::ids::{CallId, ItemId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
+use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
 use crate::types::mcp::{McpCatalog, McpStatus};
-use crate::types::message::InputBlock;
 use crate::types::model::{Delta, ModelFault, ModelReply};
-use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
-use crate::types::question::{Choice, UserAnswer, UserQuestion, WrongAnswer};
+use crate::types::permission::{Mode, RuleKind};
+use crate::types::question::{Choice, UserAnswer, UserQuestion};
 use crate::types::reminder::FileVersion;
 use crate::types::session::{TurnResult, Untrusted};
-use crate::types::slash_command::SlashCommand;
-use crate::types::time::Timestamp;
-use crate::types::tool::{Inspection, PreparedCall, Progress, ToolOutcome};
-use crate::types::turn_options::TurnOptions;
+use crate::types::tool::{Inspection, Progress, ToolOutcome};
 use crate::types::usage::{ModelSnapshot, Usage};
-
-/// Time and randomness of one decision. `decide` takes both as an argument, so it is a pure function: its ids are
-/// computed from this value.
-#[derive(Clone, Copy, Debug)]
-pub struct Now {
-    /// Time of the decision; its events carry it.
-    pub at: Timestamp,
-    /// Seed of the ids and random values of the decision.
-    pub seed: Seed,
-}
-
-impl Now {
-    pub(super) fn mint(&self) -> Mint {
-        Mint::new(self.at.0, self.seed)
-    }
-}
-
-/// A request to work on an input.
-#[derive(Clone, Debug)]
-pub struct Submit {
-    /// Text, pictures and documents; must not be empty.
-    pub input: Vec<InputBlock>,
-    /// Contents of the pictures and documents of `input`.
-    pub blobs: Vec<Blob>,
-    /// Action if a turn is running.
-    pub when_busy: Busy,
-    /// Refuse unless this is the current turn.
-    pub expected_turn: Option<TurnId>,
-    /// Options of the turn.
-    pub options: TurnOptions,
-    /// The client that submits.
-    pub origin: Option<Origin>,
-}
-
-/// A slash command or a note that needs no model. Its answer is known.
-#[derive(Clone, Debug)]
-pub struct AnsweredCommand {
-    /// The command; its name is `#` for a note.
-    pub command: SlashCommand,
-    /// The answer for users.
-    pub text: String,
-    /// The change of the session that it requests.
-    pub change: Option<Box<Update>>,
-    /// With [`Busy::Reject`] it is refused while a turn runs. All others are answered at once.
-    pub when_busy: Busy,
-    /// Refuse unless this is the current turn.
-    pub expected_turn: Option<TurnId>,
-    /// The client that submits.
-    pub origin: Option<Origin>,
-}
-
-/// The action of a submit while a turn runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Busy {
-    /// The caller gave no policy: queue the input, but if a question is open, settle it by continuing.
-    #[default]
-    Unspecified,
-    /// Wait for the running turn to end.
-    Queue,
-    /// Steer the running turn.
-    Steer,
-    /// Abort the running turn first.
-    Interrupt,
-    /// Refuse the submit.
-    Reject,
-}
-
-/// A prepared call with its verdict, or the reason why it cannot run.
-#[derive(Clone, Debug)]
-pub struct JudgedCall {
-    /// Id of the call.
-    pub call_id: CallId,
-    /// Arguments of a hook that replace the model's; the call was prepared with them.
-    pub updated_input: Option<serde_json::Value>,
-    /// The prepared call and its verdict, or the result of a call that cannot run.
-    pub result: Result<(PreparedCall, Verdict), ToolOutcome>,
-}
-
-/// A user's answer to a permission request.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// Id of the request.
-    pub request_id: PermissionId,
-    /// Allow or deny.
-    pub decision: Decision,
-    /// How long an allow is valid.
-    pub scope: Scope,
-    /// The grant to store, with scopes `session` and `project`.
-    pub grant: Option<String>,
-    /// Feedback of the user for the model.
-    pub feedback: Option<String>,
-    /// Whether the turn ends with this denial.
-    pub stop: bool,
-    /// Whether the client denies because it has no user to ask: the action of `on_timeout` then applies at
-    /// once.
-    pub no_approver: bool,
-    /// Arguments that replace the model's, prepared and judged before. Never present with a denial.
-    pub edited: Option<EditedCall>,
-    /// The mode that follows plan mode, for the approval of a plan.
-    pub mode: Option<Mode>,
-    /// Digest of the request that the user saw; the answer is refused if the pending request differs.
-    pub digest: Option<String>,
-    /// The client that answered.
-    pub origin: Option<Origin>,
-}
-
-/// Arguments of a user that replace the model's.
-#[derive(Clone, Debug)]
-pub struct EditedCall {
-    /// The new arguments.
-    pub input: serde_json::Value,
-    /// The call as prepared with the new arguments.
-    pub prepared: PreparedCall,
-}
-
-/// Changes of a session. Absent values stay as they are.
-#[derive(Clone, Debug, Default)]
-pub struct Update {
-    /// Short name.
-    pub title: Option<String>,
-    /// Options of later turns. Mode, safe mode and folders also apply to the running turn.
-    pub options: TurnOptions,
-    /// Pending requests that the new mode allows, each with the reason.
-    pub covered: Vec<(PermissionId, String)>,
-    /// The client that requests the change.
-    pub origin: Option<Origin>,
-}
-
-/// A rewind of the conversation.
-#[derive(Clone, Debug)]
-pub struct Rewind {
-    /// The item that becomes the last one.
-    pub item_id: ItemId,
-    /// Seq of the event that opened it.
-    pub last_item_seq: Seq,
-    /// The items that are removed.
-    pub removed_items: Vec<ItemId>,
-    /// The state at that item: a copy of the journal up to it, after [`Input::Forked`].
-    pub target: Box<Engine>,
-    /// The files that were rewound.
-    pub files: Vec<RewoundFile>,
-    /// The client that requests the rewind.
-    pub origin: Option<Origin>,
-}
-
-/// A change of the queue.
-#[derive(Clone, Debug)]
-pub enum QueueEdit {
-    /// Remove all queued turns.
-    Clear,
-    /// Remove one queued turn.
-    Remove {
-        /// The queued turn.
-        turn_id: TurnId,
-    },
-    /// Replace the input of a queued turn.
-    Update {
-        /// The queued turn.
-        turn_id: TurnId,
-        /// The new input; must not be empty.
-        input: Vec<InputBlock>,
-        /// Contents of the pictures and documents of `input`.
-        blobs: Vec<Blob>,
-    },
-    /// Move a queued turn.
-    Move {
-        /// The queued turn.
-        turn_id: TurnId,
-        /// The queued turn that follows it afterwards; `None` moves it to the end.
-        before: Option<TurnId>,
-    },
-}
 
 /// One thing that happened to a session.
 #[derive(Clone, Debug)]
@@ -518,71 +347,4 @@ pub enum Input {
 pub struct Recovery {
     /// Limits and price of the turn's model.
     pub model_snapshot: ModelSnapshot,
-}
-
-/// Why an input is refused. A refused input writes no event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The input is empty.
-    EmptyInput,
-    /// A turn runs and the caller does not want to wait.
-    Busy {
-        /// The running turn.
-        turn_id: TurnId,
-    },
-    /// Another turn is current, or none.
-    StaleTurn {
-        /// The current turn.
-        current: Option<TurnId>,
-    },
-    /// The request is not pending.
-    NotPending,
-    /// The answer does not fit the question.
-    WrongAnswer(WrongAnswer),
-    /// Only an approval of a plan names the mode that follows.
-    ModeOfOtherAnswer,
-    /// A plan is approved once; an approval neither grants anything nor continues plan mode.
-    PlanNeedsOtherMode,
-    /// The request offers no such answer.
-    NoSuchAnswer,
-    /// No user can answer, and `on_timeout = "pause"`: the request stays pending.
-    Paused,
-    /// There is no unfinished call with this id.
-    NoSuchCall,
-    /// The session was killed.
-    Ended,
-    /// The session has used up the limits that the submit names.
-    Budget(String),
-    /// The session is archived.
-    Archived,
-    /// Background commands of the session run.
-    CommandsRun,
-    /// This turn is not queued.
-    NotQueued {
-        /// The turn.
-        turn_id: TurnId,
-    },
-    /// The answer asks for a grant, but none can be derived from the request.
-    NoGrant,
-    /// The client saw a different request than the pending one.
-    OtherRequest,
-    /// Steering input may not set a mode.
-    ModeOfSteer,
-    /// Steering input may not set a model.
-    ModelOfSteer,
-    /// Steering input may not set thinking, because it never changes during a turn.
-    ThinkingOfSteer,
-    /// Steering input may not set tools, because the running turn has its own.
-    ToolsOfSteer,
-    /// Steering input may not set a temperature or `top_p`.
-    SamplingOfSteer,
-    /// A slash command starts a turn of its own.
-    CommandOfSteer,
-    /// Steering input may not set this option, because the running turn has its own.
-    OptionOfSteer(&'static str),
-    /// This session has no such rule.
-    NoSuchRule,
-    /// A command that the sandbox blocked may run outside only unchanged, once or with its own grant of the
-    /// session.
-    RetryMustBeUnchanged,
 }

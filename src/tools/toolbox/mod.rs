@@ -1,5 +1,10 @@
-//! The tools for the session: their definitions, and the lifecycle of a call: find, parse, validate, run.
+//! The tools for the session, and the lifecycle of a call: find, parse, validate, run.
 //! Judging happens in another module, between validating and running.
+
+mod calls;
+mod definitions;
+
+pub use calls::CallPreparer;
 
 use std::ffi::OsString;
 use std::panic::AssertUnwindSafe;
@@ -7,29 +12,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::call::{blocking, internal};
-use super::context::{SessionContext, ToolContext};
-use super::settings::Settings;
-use super::shell::{
-    Available, CallChannels, Cgroups, CommandContext, FirstSeen, PlaceholderCache, ProcessStarted, Running,
-    RunningServer, ServerLaunch, ServerStreams, Spools, Swept,
-};
-use crate::tools::error::{ToolError, cancelled};
+use self::calls::Call;
+use crate::tools::call::{blocking, internal};
+use crate::tools::context::{SessionContext, ToolContext};
+use crate::tools::error::ToolError;
 use crate::tools::files::checkpoint;
 use crate::tools::files::checkpoint::{FileState, FileVersion, RestoreStep};
 use crate::tools::files::input_files;
 use crate::tools::files::input_files::{IngestedFile, InputFile};
+use crate::tools::files::inspect;
 use crate::tools::files::workspace_files::WorkspaceFiles;
-use crate::tools::files::{edit, glob, grep, inspect, ls, multi_edit, notebook, patch, read, write};
 use crate::tools::fs::jail::Jails;
 use crate::tools::fs::resolve;
 use crate::tools::sensitivity::SensitivePaths;
-use crate::tools::session_tools::SessionCall;
-use crate::tools::{input, knowledge_search, limits, mcp, session_tools, shell, task, web};
+use crate::tools::settings::Settings;
+use crate::tools::shell::{
+    Available, CallChannels, Cgroups, CommandContext, FirstSeen, PlaceholderCache, ProcessStarted, Running,
+    RunningServer, ServerLaunch, ServerStreams, Spools, Swept,
+};
+use crate::tools::{limits, session_tools, shell, web};
 use crate::types::ids::{CallId, SessionId};
 use crate::types::message::ToolCall;
 use crate::types::tool::{
@@ -66,66 +70,6 @@ pub struct SandboxReport {
     pub bubblewrap: Result<(), String>,
 }
 
-/// Prepares calls on a thread that may block on the disk.
-pub struct CallPreparer {
-    tools: Toolbox,
-    here: &'static Available,
-}
-
-impl CallPreparer {
-    /// Like [`Toolbox::prepare`]. Blocking.
-    ///
-    /// # Errors
-    /// The error is an outcome for the model.
-    pub fn prepare(
-        &self,
-        call: &ToolCall,
-        session_context: &SessionContext,
-    ) -> Result<PreparedCall, ToolError> {
-        let context = self.tools.context(session_context);
-        match &self.tools.parse(call, session_context)? {
-            Call::Bash(input) => shell::prepare(&context, self.here, input),
-            Call::BashOutput(input) => shell::prepare_output(&context, input),
-            Call::KillBash(input) => shell::prepare_kill(&context, input),
-            Call::Read(input) => read::prepare(&context, input),
-            Call::Write(input) => write::prepare(&context, input),
-            Call::Edit(input) => edit::prepare(&context, input),
-            Call::MultiEdit(input) => multi_edit::prepare(&context, input),
-            Call::ApplyPatch(input) => patch::prepare(&context, input),
-            Call::NotebookEdit(input) => notebook::prepare(&context, input),
-            Call::WebFetch(input) => web::prepare(input),
-            Call::Task(input) => task::prepare(&context, input),
-            Call::Glob(input) => glob::prepare(&context, input),
-            Call::Grep(input) => grep::prepare(&context, input),
-            Call::Ls(input) => ls::prepare(&context, input),
-            Call::Session(call) => session_tools::prepare(&context, call),
-            Call::Mcp(call) => Ok(mcp::prepare(&context, call)),
-            Call::KnowledgeSearch(input) => knowledge_search::prepare(input),
-        }
-    }
-}
-
-/// The parsed arguments of a call.
-enum Call {
-    Bash(shell::Input),
-    BashOutput(shell::OutputInput),
-    KillBash(shell::KillInput),
-    Read(read::Input),
-    Write(write::Input),
-    Edit(edit::Input),
-    MultiEdit(multi_edit::Input),
-    ApplyPatch(patch::Input),
-    NotebookEdit(notebook::Input),
-    WebFetch(web::Input),
-    Task(task::Input),
-    Glob(glob::Input),
-    Grep(grep::Input),
-    Ls(ls::Input),
-    Session(SessionCall),
-    Mcp(Box<mcp::McpCall>),
-    KnowledgeSearch(knowledge_search::Input),
-}
-
 impl Toolbox {
     /// Resolves the protected folders once, as far as they exist, and tests the available cgroup functions.
     #[must_use]
@@ -148,7 +92,7 @@ impl Toolbox {
             first_seen: Arc::default(),
             lingering: Arc::default(),
             spools,
-            cards: cards(),
+            cards: definitions::definitions(),
             web: web::Client::default(),
         }
     }
@@ -292,9 +236,9 @@ impl Toolbox {
         call: &ToolCall,
         session_context: &SessionContext,
     ) -> Result<PreparedCall, ToolOutcome> {
-        let (desk, call, session_context) =
+        let (preparer, call, session_context) =
             (self.call_preparer().await, call.clone(), session_context.clone());
-        let prepared = tokio::task::spawn_blocking(move || desk.prepare(&call, &session_context));
+        let prepared = tokio::task::spawn_blocking(move || preparer.prepare(&call, &session_context));
         Ok(prepared.await.unwrap_or_else(|_| Err(internal()))?)
     }
 
@@ -339,7 +283,7 @@ impl Toolbox {
         births: mpsc::Sender<ProcessStarted>,
         stop: CancellationToken,
     ) -> ToolOutcome {
-        let work = AssertUnwindSafe(self.run_inner(call, prepared, session_context, progress, births, stop));
+        let work = AssertUnwindSafe(self.run_call(call, prepared, session_context, progress, births, stop));
         match work.catch_unwind().await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(refusal)) => refusal.into(),
@@ -449,66 +393,6 @@ impl Toolbox {
         input_files::ingest(&self.settings, gift).await
     }
 
-    async fn run_inner(
-        &self,
-        call: &ToolCall,
-        prepared: &PreparedCall,
-        session_context: &SessionContext,
-        progress: mpsc::Sender<Progress>,
-        births: mpsc::Sender<ProcessStarted>,
-        stop: CancellationToken,
-    ) -> Result<ToolOutcome, ToolError> {
-        let context = self.context(session_context);
-        let call_id = call.call_id;
-        let call = match self.parse(call, session_context)? {
-            // A background task is started by `start`.
-            Call::Bash(input) if input.goes_on() => return Err(internal()),
-            Call::Bash(input) => {
-                let channels = CallChannels { progress, births, stop };
-                let context = self.command_context(session_context);
-                // The futures of these tools are large. Boxed, they need space only while they run.
-                return Box::pin(shell::run(&context, call_id, &input, prepared, channels)).await;
-            }
-            Call::KillBash(input) => return shell::run_kill(&context, &input, &stop).await,
-            Call::WebFetch(input) => {
-                return Box::pin(web::run(&context, &self.web, &input, prepared, &stop)).await;
-            }
-            Call::Mcp(call) => {
-                return Box::pin(mcp::run(&context, *call, prepared, progress, &stop)).await;
-            }
-            Call::KnowledgeSearch(input) => {
-                return Box::pin(knowledge_search::run(&context, &input, &stop)).await;
-            }
-            call => call,
-        };
-        if stop.is_cancelled() {
-            return Ok(cancelled());
-        }
-        let prepared = prepared.clone();
-        self.lingering.end(context.session_context.session_id);
-        blocking(move || match &call {
-            // The session runs a sub-agent itself.
-            Call::Bash(_)
-            | Call::KillBash(_)
-            | Call::WebFetch(_)
-            | Call::Task(_)
-            | Call::Mcp(_)
-            | Call::KnowledgeSearch(_) => Err(internal()),
-            Call::BashOutput(input) => shell::run_output(&context, input, &stop),
-            Call::Read(input) => read::run(&context, input, &prepared, &stop),
-            Call::Write(input) => write::run(&context, call_id, input, &prepared, &stop),
-            Call::Edit(input) => edit::run(&context, call_id, input, &prepared, &stop),
-            Call::MultiEdit(input) => multi_edit::run(&context, call_id, input, &prepared, &stop),
-            Call::ApplyPatch(input) => patch::run(&context, call_id, input, &prepared, &stop),
-            Call::NotebookEdit(input) => notebook::run(&context, call_id, input, &prepared, &stop),
-            Call::Glob(input) => glob::run(&context, input, &prepared, &stop),
-            Call::Grep(input) => grep::run(&context, input, &prepared, &stop),
-            Call::Ls(input) => ls::run(&context, input, &prepared, &stop),
-            Call::Session(call) => session_tools::run(&context, call),
-        })
-        .await
-    }
-
     fn context(&self, session_context: &SessionContext) -> ToolContext {
         ToolContext {
             settings: self.settings.clone(),
@@ -527,76 +411,4 @@ impl Toolbox {
             spools: self.spools.clone(),
         }
     }
-
-    fn parse(&self, call: &ToolCall, session_context: &SessionContext) -> Result<Call, ToolError> {
-        Ok(match call.tool.as_str() {
-            "Bash" => Call::Bash(input::parse(call)?),
-            "BashOutput" => Call::BashOutput(input::parse(call)?),
-            "KillBash" => Call::KillBash(input::parse(call)?),
-            "Read" => Call::Read(input::parse(call)?),
-            "Write" => Call::Write(input::parse(call)?),
-            "Edit" => Call::Edit(input::parse(call)?),
-            "MultiEdit" => Call::MultiEdit(input::parse(call)?),
-            "ApplyPatch" => Call::ApplyPatch(input::parse(call)?),
-            "NotebookEdit" => Call::NotebookEdit(input::parse(call)?),
-            "WebFetch" => Call::WebFetch(input::parse(call)?),
-            "Task" => Call::Task(input::parse(call)?),
-            "Glob" => Call::Glob(input::parse(call)?),
-            "Grep" => Call::Grep(input::parse(call)?),
-            "LS" => Call::Ls(input::parse(call)?),
-            knowledge_search::NAME => Call::KnowledgeSearch(input::parse(call)?),
-            tool if mcp::is_mcp(tool) => Call::Mcp(Box::new(mcp::parse(call, session_context)?)),
-            other => match session_tools::parse(call)? {
-                Some(call) => Call::Session(call),
-                None => return Err(self.unknown(other)),
-            },
-        })
-    }
-
-    fn unknown(&self, tool: &str) -> ToolError {
-        let names: Vec<&str> = self.cards.iter().map(|card| card.name.as_str()).collect();
-        let near = names
-            .iter()
-            .map(|name| {
-                (strsim::normalized_damerau_levenshtein(&name.to_lowercase(), &tool.to_lowercase()), name)
-            })
-            .filter(|(score, _)| *score >= 0.6)
-            .max_by(|a, b| a.0.total_cmp(&b.0))
-            .map(|(_, name)| *name);
-        let hint = near.map_or(String::new(), |name| format!(" Did you mean {name}?"));
-        ToolError::new(
-            "unknown_tool",
-            format!("there is no tool {tool:?}.{hint} The tools are: {}", names.join(", ")),
-        )
-        .with(json!({ "tool": tool, "did_you_mean": near, "tools": names }))
-    }
-}
-
-fn cards() -> Arc<[ToolDefinition]> {
-    let card = |name: &str, description: &str, input_schema, read_only| ToolDefinition {
-        name: name.into(),
-        description: description.into(),
-        input_schema,
-        read_only,
-    };
-    let mut cards = vec![
-        card("Bash", shell::DESCRIPTION, input::schema::<shell::Input>(), false),
-        card("BashOutput", shell::OUTPUT, input::schema::<shell::OutputInput>(), true),
-        card("KillBash", shell::KILL, input::schema::<shell::KillInput>(), false),
-        card("Read", read::DESCRIPTION, input::schema::<read::Input>(), true),
-        card("Write", write::DESCRIPTION, input::schema::<write::Input>(), false),
-        card("Edit", edit::DESCRIPTION, input::schema::<edit::Input>(), false),
-        card("MultiEdit", multi_edit::DESCRIPTION, input::schema::<multi_edit::Input>(), false),
-        card("ApplyPatch", patch::DESCRIPTION, input::schema::<patch::Input>(), false),
-        card("NotebookEdit", notebook::DESCRIPTION, input::schema::<notebook::Input>(), false),
-        card("Glob", glob::DESCRIPTION, input::schema::<glob::Input>(), true),
-        card("Grep", grep::DESCRIPTION, input::schema::<grep::Input>(), true),
-        card("LS", ls::DESCRIPTION, input::schema::<ls::Input>(), true),
-        card("WebFetch", web::DESCRIPTION, input::schema::<web::Input>(), false),
-        card("Task", task::DESCRIPTION, input::schema::<task::Input>(), false),
-    ];
-    cards.extend(session_tools::cards());
-    let search = input::schema::<knowledge_search::Input>();
-    cards.push(card(knowledge_search::NAME, knowledge_search::DESCRIPTION, search, true));
-    cards.into()
 }

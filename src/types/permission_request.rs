@@ -1,0 +1,64 @@
+//! A permission request as clients receive it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ids::{CallId, PermissionId, SessionId};
+use super::permission::{CommandPart, OnTimeout, RequestKind};
+use super::time::Timestamp;
+use super::tool::{Blocked, Subject};
+
+/// A permission request as clients receive it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PermissionRequest {
+    /// Its id; a restart does not change it.
+    pub request_id: PermissionId,
+    /// For a request of a sub-agent, shown in the sessions above it: the session that waits. An answer goes to it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub child_session_id: Option<SessionId>,
+    /// The subject of the request. `sandbox`: the command of this call has run and the sandbox blocked it (see
+    /// `tool.blocked` before this). An allowed command runs again from its beginning, outside the sandbox.
+    #[serde(default)]
+    pub kind: RequestKind,
+    /// The call that waits.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The exact arguments.
+    pub input: Value,
+    /// One line for users. For Bash the first line of the command, then the model's description of it.
+    pub summary: String,
+    /// The subject that the rules judged.
+    pub subject: Subject,
+    /// Why this needs a request.
+    pub reason: String,
+    /// For kind `sandbox`: the part of the sandbox that probably blocked the command.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub blocked: Option<Blocked>,
+    /// Unified diff, for edits.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub diff: Option<String>,
+    /// Possible grants, narrowest first.
+    pub suggestions: Vec<String>,
+    /// For commands: the verdict on each simple command in the line.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub parts: Vec<CommandPart>,
+    /// A command whose parts are all read-only, inside the workspace, and read no secrets: `allow_read_only`
+    /// allows it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not", alias = "only_looks")]
+    pub read_only_command: bool,
+    /// Deadline of the request; absent in attended sessions, which wait without limit. A restart does not
+    /// change it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub deadline_ms: Option<Timestamp>,
+    /// The action at the deadline.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub on_timeout: Option<OnTimeout>,
+    /// The folder in which the call would run.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub cwd: String,
+    /// SHA-256 over session, folder, tool and arguments: an answer is bound to it.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub digest: String,
+}
