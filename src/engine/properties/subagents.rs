@@ -32,6 +32,8 @@ const MAX_STEPS: usize = 20_000;
 struct Script {
     budgets: Budgets,
     draws: Vec<u8>,
+    /// Whether the first session also starts sub-agents in the background.
+    background: bool,
 }
 
 fn scripts() -> impl Strategy<Value = Script> {
@@ -47,8 +49,8 @@ fn scripts() -> impl Strategy<Value = Script> {
             ..Budgets::default()
         },
     );
-    (budgets, proptest::collection::vec(any::<u8>(), 1..60))
-        .prop_map(|(budgets, draws)| Script { budgets, draws })
+    (budgets, proptest::collection::vec(any::<u8>(), 1..60), any::<bool>())
+        .prop_map(|(budgets, draws, background)| Script { budgets, draws, background })
 }
 
 struct Node {
@@ -68,6 +70,7 @@ struct Tree {
     drawn: usize,
     clock: i64,
     settings: Arc<Settings>,
+    background: bool,
     calls: u64,
 }
 
@@ -80,6 +83,7 @@ impl Tree {
             drawn: 0,
             clock: 1,
             settings,
+            background: script.background,
             calls: 0,
         };
         let root = Mint::new(0, Seed(1)).session();
@@ -220,7 +224,12 @@ impl Tree {
                 );
             }
             Effect::Prepare { turn_id, calls } => {
-                let calls = calls.iter().map(|call| judged(call.call_id)).collect();
+                let judge = |call_id| {
+                    // Only the first session may leave sub-agents behind.
+                    let background = self.background && depth == 0 && self.draw().is_multiple_of(3);
+                    judged(call_id, background)
+                };
+                let calls = calls.iter().map(|call| call.call_id).map(judge).collect();
                 let mode = self.nodes[&id].engine.mode();
                 self.feed(id, Input::Prepared { turn_id, mode, calls });
             }
@@ -259,9 +268,9 @@ impl Tree {
     }
 }
 
-fn judged(call_id: CallId) -> JudgedCall {
+fn judged(call_id: CallId, background: bool) -> JudgedCall {
     let prepared = PreparedCall {
-        subject: Subject::Task { agent: "a".into(), background: false, read_only: false },
+        subject: Subject::Task { agent: "a".into(), background, read_only: false },
         summary: "a: d".into(),
         diff: None,
         read_only: false,
@@ -299,9 +308,10 @@ proptest! {
             prop_assert!(steps < MAX_STEPS, "the tree does not end");
             let Budgets { model_calls, session_model_calls, usd_micros, session_usd_micros, output_tokens,
                 session_output_tokens, .. } = script.budgets;
-            for limit in [model_calls, session_model_calls, usd_micros, session_usd_micros, output_tokens,
-                session_output_tokens].into_iter().flatten()
-            {
+            let of_session = [session_model_calls, session_usd_micros, session_output_tokens];
+            // The result of a sub-agent in the background begins a turn, which has limits of its own.
+            let of_turn = if script.background { [None; 3] } else { [model_calls, usd_micros, output_tokens] };
+            for limit in of_session.into_iter().chain(of_turn).flatten() {
                 // Each call counts one of everything.
                 prop_assert!(tree.calls <= limit, "{} calls, limit {limit}", tree.calls);
             }
