@@ -7,7 +7,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::fault::Code;
-use super::methods::{METHODS, Method};
+use super::methods::{METHODS, Method, SCHEMAS};
 use super::params::ClientRole;
 use super::params::DaemonEvent;
 use super::{DAEMON_EVENT, PERMISSION_EVENT, PROTOCOL_VERSION, SESSION_EVENT};
@@ -24,8 +24,8 @@ fn generator() -> SchemaGenerator {
 pub fn openrpc() -> Value {
     let mut generator = generator();
     let mut methods = Vec::new();
-    for method in METHODS {
-        let schema = method.params_schema(&mut generator);
+    for (method, schemas) in METHODS.iter().zip(SCHEMAS) {
+        let schema = (schemas.params)(&mut generator);
         let errors: Vec<Value> = method
             .errors
             .iter()
@@ -36,7 +36,7 @@ pub fn openrpc() -> Value {
             "summary": method.summary,
             "paramStructure": "either",
             "params": params(method, &schema, &generator),
-            "result": {"name": "result", "schema": method.reply_schema(&mut generator)},
+            "result": {"name": "result", "schema": (schemas.reply)(&mut generator)},
             "errors": errors,
         }));
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::fault::Code;
 use super::field_names::field_names;
-use super::method::Method;
+use super::method::MethodRow;
 use super::params as p;
 
 fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
@@ -16,7 +16,7 @@ fn subscription_id(_: &mut SchemaGenerator) -> Value {
     json!({"type": "string", "description": "the subscription"})
 }
 
-const READ: Method = Method {
+const READ: MethodRow = MethodRow {
     name: "",
     summary: "",
     unbuilt: &[],
@@ -28,20 +28,20 @@ const READ: Method = Method {
     reply: schema::<p::KnowledgeStatusReply>,
 };
 
-const CHANGE: Method = Method {
+const CHANGE: MethodRow = MethodRow {
     errors: &[Code::InvalidParams, Code::NotFound, Code::Conflict, Code::Busy, Code::Internal],
     mutates: true,
     ..READ
 };
 
-const ENTITY: Method = Method {
+const ENTITY: MethodRow = MethodRow {
     params: schema::<p::KnowledgeEntityParams>,
     names: field_names::<p::KnowledgeEntityParams>,
     reply: schema::<p::KnowledgeEntityReply>,
     ..CHANGE
 };
 
-const RELATION: Method = Method {
+const RELATION: MethodRow = MethodRow {
     params: schema::<p::KnowledgeRelationParams>,
     names: field_names::<p::KnowledgeRelationParams>,
     reply: schema::<p::KnowledgeRelationReply>,
@@ -49,8 +49,8 @@ const RELATION: Method = Method {
 };
 
 /// In the order of the reference.
-pub(super) const KNOWLEDGE_METHODS: &[Method] = &[
-    Method {
+pub(super) const KNOWLEDGE_METHODS: &[MethodRow] = &[
+    MethodRow {
         name: "knowledge.index",
         summary: "Index a workspace, or update its index. The reply comes at once with the job and an estimate; \
                   `knowledge.subscribe` reports the progress.",
@@ -60,7 +60,7 @@ pub(super) const KNOWLEDGE_METHODS: &[Method] = &[
         reply: schema::<p::KnowledgeIndexReply>,
         ..CHANGE
     },
-    Method {
+    MethodRow {
         name: "knowledge.insert",
         summary: "Add documents that are not files to the index of a workspace.",
         params: schema::<p::KnowledgeInsertParams>,
@@ -68,7 +68,7 @@ pub(super) const KNOWLEDGE_METHODS: &[Method] = &[
         reply: schema::<p::KnowledgeInsertReply>,
         ..CHANGE
     },
-    Method {
+    MethodRow {
         name: "knowledge.query",
         summary: "Ask a question about an index. Without `stream` the reply is the result; every path has one, with \
                   `status` success, no_context or failed.",
@@ -80,7 +80,7 @@ pub(super) const KNOWLEDGE_METHODS: &[Method] = &[
         reply: schema::<p::KnowledgeQueryReply>,
         ..READ
     },
-    Method {
+    MethodRow {
         name: "knowledge.documents.list",
         summary: "The documents of an index by path.",
         params: schema::<p::KnowledgeDocumentsParams>,
@@ -88,7 +88,7 @@ pub(super) const KNOWLEDGE_METHODS: &[Method] = &[
         reply: schema::<p::KnowledgeDocumentsReply>,
         ..READ
     },
-    Method {
+    MethodRow {
         name: "knowledge.documents.get",
         summary: "One document with its chunks.",
         params: schema::<p::KnowledgeDocumentParams>,
@@ -96,7 +96,7 @@ pub(super) const KNOWLEDGE_METHODS: &[Method] = &[
         reply: schema::<p::KnowledgeDocumentReply>,
         ..READ
     },
-    Method {
+    MethodRow {
         name: "knowledge.documents.delete",
         summary: "Remove a document from an index. What other documents say about its entities stays.",
         params: schema::<p::KnowledgeDocumentDeleteParams>,
@@ -104,7 +104,7 @@ pub(super) const KNOWLEDGE_METHODS: &[Method] = &[
         reply: schema::<p::KnowledgeDocumentDeleteReply>,
         ..CHANGE
     },
-    Method {
+    MethodRow {
         name: "knowledge.graph",
         summary: "A part of the graph around an entity, also as Mermaid, DOT, GraphML or HTML.",
         params: schema::<p::KnowledgeGraphParams>,
@@ -112,8 +112,12 @@ pub(super) const KNOWLEDGE_METHODS: &[Method] = &[
         reply: schema::<p::KnowledgeGraphReply>,
         ..READ
     },
-    Method { name: "knowledge.status", summary: "State and size of an index, and its newest job.", ..READ },
-    Method {
+    MethodRow {
+        name: "knowledge.status",
+        summary: "State and size of an index, and its newest job.",
+        ..READ
+    },
+    MethodRow {
         name: "knowledge.cancel",
         summary: "Stop an index job or a query. A stopped job goes on with the next `knowledge.index`.",
         params: schema::<p::KnowledgeWorkParams>,
@@ -121,7 +125,7 @@ pub(super) const KNOWLEDGE_METHODS: &[Method] = &[
         reply: schema::<p::KnowledgeCancelReply>,
         ..CHANGE
     },
-    Method {
+    MethodRow {
         name: "knowledge.subscribe",
         summary: "Follow an index job or a query as `knowledge.event` notifications. The last one is `done`, `failed` or \
                   `cancelled`. End it with session.unsubscribe.",
@@ -132,7 +136,7 @@ pub(super) const KNOWLEDGE_METHODS: &[Method] = &[
         reply: subscription_id,
         ..READ
     },
-    Method {
+    MethodRow {
         name: "knowledge.cache.clear",
         summary: "Forget answers of models that an index keeps.",
         params: schema::<p::KnowledgeCacheClearParams>,
@@ -140,7 +144,7 @@ pub(super) const KNOWLEDGE_METHODS: &[Method] = &[
         reply: schema::<p::KnowledgeCacheClearReply>,
         ..CHANGE
     },
-    Method {
+    MethodRow {
         name: "knowledge.delete",
         summary: "Delete the index of a workspace with all inserted documents. Files of the workspace stay.",
         params: schema::<p::KnowledgeDeleteParams>,
@@ -148,25 +152,29 @@ pub(super) const KNOWLEDGE_METHODS: &[Method] = &[
         reply: schema::<p::KnowledgeDeleteReply>,
         ..CHANGE
     },
-    Method { name: "knowledge.entity.create", summary: "Add an entity to the graph.", ..ENTITY },
-    Method {
+    MethodRow { name: "knowledge.entity.create", summary: "Add an entity to the graph.", ..ENTITY },
+    MethodRow {
         name: "knowledge.entity.update",
         summary: "Change name, type or description of an entity. Later index jobs keep the change.",
         ..ENTITY
     },
-    Method {
+    MethodRow {
         name: "knowledge.entity.merge",
         summary: "Join entities into one.",
         params: schema::<p::KnowledgeEntityMergeParams>,
         names: field_names::<p::KnowledgeEntityMergeParams>,
         ..ENTITY
     },
-    Method { name: "knowledge.entity.delete", summary: "Remove an entity and its relations.", ..ENTITY },
-    Method { name: "knowledge.relation.create", summary: "Add a relation between two entities.", ..RELATION },
-    Method {
+    MethodRow { name: "knowledge.entity.delete", summary: "Remove an entity and its relations.", ..ENTITY },
+    MethodRow {
+        name: "knowledge.relation.create",
+        summary: "Add a relation between two entities.",
+        ..RELATION
+    },
+    MethodRow {
         name: "knowledge.relation.update",
         summary: "Change keywords, description or weight of a relation.",
         ..RELATION
     },
-    Method { name: "knowledge.relation.delete", summary: "Remove a relation.", ..RELATION },
+    MethodRow { name: "knowledge.relation.delete", summary: "Remove a relation.", ..RELATION },
 ];

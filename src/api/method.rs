@@ -21,9 +21,40 @@ pub struct Method {
     pub mutates: bool,
     /// Whether the reply waits for work to end: later calls of the connection may then be answered earlier.
     pub waits: bool,
-    pub(super) params: fn(&mut SchemaGenerator) -> Value,
-    pub(super) names: fn() -> &'static [&'static str],
-    pub(super) reply: fn(&mut SchemaGenerator) -> Value,
+    names: fn() -> &'static [&'static str],
+}
+
+/// A row of the tables of methods. The functions that make schemas are kept apart from [`Method`]: only the
+/// reference needs them, and the daemon would be a megabyte larger with them.
+#[derive(Clone, Copy)]
+pub(super) struct MethodRow {
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub unbuilt: &'static [&'static str],
+    pub errors: &'static [Code],
+    pub mutates: bool,
+    pub waits: bool,
+    pub params: fn(&mut SchemaGenerator) -> Value,
+    pub names: fn() -> &'static [&'static str],
+    pub reply: fn(&mut SchemaGenerator) -> Value,
+}
+
+impl MethodRow {
+    pub const fn method(&self) -> Method {
+        let Self { name, summary, unbuilt, errors, mutates, waits, names, .. } = *self;
+        Method { name, summary, unbuilt, errors, mutates, waits, names }
+    }
+
+    pub const fn schemas(&self) -> MethodSchemas {
+        MethodSchemas { params: self.params, reply: self.reply }
+    }
+}
+
+/// JSON Schemas of a method's parameters and reply.
+#[derive(Clone, Copy)]
+pub(super) struct MethodSchemas {
+    pub params: fn(&mut SchemaGenerator) -> Value,
+    pub reply: fn(&mut SchemaGenerator) -> Value,
 }
 
 /// Methods for a process that a tool started: it may identify the daemon. Any other method could let a model's
@@ -40,19 +71,12 @@ impl Method {
             ClientRole::Tool => FOR_TOOLS.contains(&self.name),
         }
     }
-    /// JSON Schema of the parameters.
-    pub fn params_schema(&self, generator: &mut SchemaGenerator) -> Value {
-        (self.params)(generator)
-    }
+
     /// Names of the parameters in their declared order, which applies to parameters by position. New ones are
     /// appended.
     #[must_use]
     pub fn param_names(&self) -> &'static [&'static str] {
         (self.names)()
-    }
-    /// JSON Schema of the reply.
-    pub fn reply_schema(&self, generator: &mut SchemaGenerator) -> Value {
-        (self.reply)(generator)
     }
 }
 

@@ -1,10 +1,10 @@
-//! The table of methods: `rpc.discover` prints it and the dispatcher serves it.
+//! The table of methods: the reference prints it and the dispatcher serves it.
 
 use super::fault::Code;
 use super::field_names::field_names;
 use super::knowledge_methods::KNOWLEDGE_METHODS;
 pub use super::method::Method;
-use super::method::{any_object, schema, subscription_id, truth};
+use super::method::{MethodRow, MethodSchemas, any_object, schema, subscription_id, truth};
 use super::params as p;
 use super::permission_methods::PERMISSION_METHODS;
 use crate::types::context_view::ContextView;
@@ -16,13 +16,34 @@ pub fn find(name: &str) -> Option<&'static Method> {
     METHODS.iter().find(|method| method.name == name)
 }
 
-/// Every method, in the order of the reference.
-pub static METHODS: &[Method] =
-    &concat::<{ METHODS_OF_SESSIONS.len() + PERMISSION_METHODS.len() + KNOWLEDGE_METHODS.len() }>();
+/// Number of methods.
+const COUNT: usize = METHODS_OF_SESSIONS.len() + PERMISSION_METHODS.len() + KNOWLEDGE_METHODS.len();
 
-const fn concat<const N: usize>() -> [Method; N] {
+/// Every method, in the order of the reference.
+pub static METHODS: &[Method] = &{
+    let mut methods = [ROWS[0].method(); COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        methods[at] = ROWS[at].method();
+        at += 1;
+    }
+    methods
+};
+
+/// The schemas of every method, in the order of [`METHODS`].
+pub(super) static SCHEMAS: &[MethodSchemas] = &{
+    let mut schemas = [ROWS[0].schemas(); COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        schemas[at] = ROWS[at].schemas();
+        at += 1;
+    }
+    schemas
+};
+
+const ROWS: [MethodRow; COUNT] = {
     let parts = [METHODS_OF_SESSIONS, PERMISSION_METHODS, KNOWLEDGE_METHODS];
-    let mut all = [METHODS_OF_SESSIONS[0]; N];
+    let mut all = [METHODS_OF_SESSIONS[0]; COUNT];
     let (mut index, mut part) = (0, 0);
     while part < parts.len() {
         let mut at = 0;
@@ -34,10 +55,10 @@ const fn concat<const N: usize>() -> [Method; N] {
         part += 1;
     }
     all
-}
+};
 
-const METHODS_OF_SESSIONS: &[Method] = &[
-    Method {
+const METHODS_OF_SESSIONS: &[MethodRow] = &[
+    MethodRow {
         name: "rpc.discover",
         summary: "The OpenRPC document of this daemon.",
         unbuilt: &[],
@@ -48,7 +69,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::NoParams>,
         reply: any_object,
     },
-    Method {
+    MethodRow {
         name: "daemon.hello",
         summary: "Agree on the protocol version and say who is calling. Optional, but others then see your name.",
         unbuilt: &[],
@@ -59,7 +80,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::HelloParams>,
         reply: schema::<p::HelloReply>,
     },
-    Method {
+    MethodRow {
         name: "daemon.status",
         summary: "Version, places, numbers and the health of the storage.",
         unbuilt: &[],
@@ -70,7 +91,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::NoParams>,
         reply: schema::<p::StatusReply>,
     },
-    Method {
+    MethodRow {
         name: "daemon.metrics",
         summary: "What the daemon has done since it started, in numbers. `GET /metrics` on the socket gives them as text for \
                   Prometheus.",
@@ -82,7 +103,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::NoParams>,
         reply: schema::<Metrics>,
     },
-    Method {
+    MethodRow {
         name: "daemon.config",
         summary: "The configuration in force, with the place that each value comes from. Secrets are masked.",
         unbuilt: &[],
@@ -93,7 +114,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::ConfigParams>,
         reply: schema::<p::ConfigReply>,
     },
-    Method {
+    MethodRow {
         name: "daemon.subscribe",
         summary: "Follow all sessions, also those of sub-agents: created, changed and ended ones come as `daemon.event` \
                   notifications. Changes of one session that come together are one notification. After a very long pause \
@@ -106,7 +127,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::NoParams>,
         reply: subscription_id,
     },
-    Method {
+    MethodRow {
         name: "daemon.reload",
         summary: "Read the configuration again. What runs keeps what it began with; a wrong configuration is refused \
                   with its file and line, and the one in force stays.",
@@ -118,7 +139,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::ReloadParams>,
         reply: schema::<p::ReloadReply>,
     },
-    Method {
+    MethodRow {
         name: "daemon.backup",
         summary: "Copy the whole database to a new file while it is in use. The copy is checked and readable for its owner alone.",
         unbuilt: &[],
@@ -129,7 +150,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::BackupParams>,
         reply: schema::<p::BackupReply>,
     },
-    Method {
+    MethodRow {
         name: "daemon.check",
         summary: "Read the whole database to see whether it is sound.",
         unbuilt: &[],
@@ -140,7 +161,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::NoParams>,
         reply: schema::<p::CheckReply>,
     },
-    Method {
+    MethodRow {
         name: "daemon.shutdown",
         summary: "Stop the daemon. Sessions are kept; interrupted turns go on after the next start.",
         unbuilt: &[],
@@ -151,7 +172,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::ShutdownParams>,
         reply: schema::<p::Done>,
     },
-    Method {
+    MethodRow {
         name: "session.create",
         summary: "Make a session in a folder.",
         unbuilt: &[],
@@ -162,7 +183,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::CreateParams>,
         reply: schema::<p::SessionReply>,
     },
-    Method {
+    MethodRow {
         name: "session.list",
         summary: "Sessions with their live state, newest first.",
         unbuilt: &[],
@@ -173,7 +194,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::ListParams>,
         reply: schema::<p::ListReply>,
     },
-    Method {
+    MethodRow {
         name: "session.get",
         summary: "One session.",
         unbuilt: &[],
@@ -184,7 +205,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::SessionParams>,
         reply: schema::<p::SessionReply>,
     },
-    Method {
+    MethodRow {
         name: "session.submit",
         summary: "Give the session something to do. The reply means that it is on disk.",
         unbuilt: &[],
@@ -202,7 +223,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::SubmitParams>,
         reply: schema::<p::SubmitReply>,
     },
-    Method {
+    MethodRow {
         name: "session.abort",
         summary: "Stop the running turn, or one tool call. Replies when the work has stopped.",
         unbuilt: &[],
@@ -213,7 +234,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::AbortParams>,
         reply: schema::<p::AbortReply>,
     },
-    Method {
+    MethodRow {
         name: "session.compact",
         summary: "Summarise the conversation, so that it fills less of the model's context window. A turn does it, when the \
                   running turn has ended.",
@@ -225,7 +246,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::CompactParams>,
         reply: schema::<p::CompactReply>,
     },
-    Method {
+    MethodRow {
         name: "session.context",
         summary: "What fills the context window of the session's model.",
         unbuilt: &[],
@@ -236,7 +257,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::SessionParams>,
         reply: schema::<ContextView>,
     },
-    Method {
+    MethodRow {
         name: "session.approve",
         summary: "Answer a permission request, or several. The first answer wins.",
         unbuilt: &[],
@@ -247,7 +268,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::ApproveParams>,
         reply: schema::<p::ApproveReply>,
     },
-    Method {
+    MethodRow {
         name: "session.update",
         summary: "Change a session's title, model, approval mode, limits, tools, folders or other options, also while a turn runs.",
         unbuilt: &[],
@@ -258,7 +279,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::UpdateParams>,
         reply: schema::<p::SessionReply>,
     },
-    Method {
+    MethodRow {
         name: "session.answer",
         summary: "Answer a question: what to do about a call whose outcome is unknown, or whether an interrupted turn goes on. The first answer wins.",
         unbuilt: &["text"],
@@ -269,7 +290,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::AnswerParams>,
         reply: schema::<p::AnswerReply>,
     },
-    Method {
+    MethodRow {
         name: "session.feedback",
         summary: "Choose one of two answers of the model (binary feedback). The first choice wins.",
         unbuilt: &[],
@@ -280,7 +301,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::FeedbackParams>,
         reply: schema::<p::AnswerReply>,
     },
-    Method {
+    MethodRow {
         name: "session.queue.list",
         summary: "The inputs that wait for the running turn, in the order of their start.",
         unbuilt: &[],
@@ -291,7 +312,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::QueueListParams>,
         reply: schema::<p::QueueReply>,
     },
-    Method {
+    MethodRow {
         name: "session.queue.clear",
         summary: "Remove all queued inputs. The running turn goes on.",
         unbuilt: &[],
@@ -302,7 +323,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::QueueClearParams>,
         reply: schema::<p::QueueReply>,
     },
-    Method {
+    MethodRow {
         name: "session.queue.update",
         summary: "Replace the input of a queued turn.",
         unbuilt: &[],
@@ -313,7 +334,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::QueueUpdateParams>,
         reply: schema::<p::QueueReply>,
     },
-    Method {
+    MethodRow {
         name: "session.queue.remove",
         summary: "Remove one queued input.",
         unbuilt: &[],
@@ -324,7 +345,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::QueueRemoveParams>,
         reply: schema::<p::QueueReply>,
     },
-    Method {
+    MethodRow {
         name: "session.queue.move",
         summary: "Move a queued turn to another place in the queue.",
         unbuilt: &[],
@@ -335,7 +356,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::QueueMoveParams>,
         reply: schema::<p::QueueReply>,
     },
-    Method {
+    MethodRow {
         name: "session.wait",
         summary: "Wait until the session is in one of several states. It needs not be loaded.",
         unbuilt: &[],
@@ -346,7 +367,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::WaitParams>,
         reply: schema::<p::WaitReply>,
     },
-    Method {
+    MethodRow {
         name: "session.archive",
         summary: "Archive a session, or restore it. An archived session is kept, hidden from `agentctl ps`, and takes no input.",
         unbuilt: &[],
@@ -357,7 +378,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::ArchiveParams>,
         reply: schema::<p::SessionReply>,
     },
-    Method {
+    MethodRow {
         name: "session.fork",
         summary: "Create a session that starts with the conversation of another one, up to an item. Requests, running \
                   calls, the queue and costs are not copied.",
@@ -369,7 +390,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::ForkParams>,
         reply: schema::<p::SessionReply>,
     },
-    Method {
+    MethodRow {
         name: "session.rewind",
         summary: "Make an earlier item the last one of the conversation, and restore the files that the session changed \
                   since. All or nothing.",
@@ -381,7 +402,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::RewindParams>,
         reply: schema::<p::RewindReply>,
     },
-    Method {
+    MethodRow {
         name: "session.export",
         summary: "A page of a session as JSON Lines, Markdown or HTML.",
         unbuilt: &[],
@@ -392,7 +413,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::ExportParams>,
         reply: schema::<p::ExportReply>,
     },
-    Method {
+    MethodRow {
         name: "session.import",
         summary: "Create a session from an export as JSON Lines, in one or several parts. A damaged file creates nothing.",
         unbuilt: &[],
@@ -403,7 +424,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::ImportParams>,
         reply: schema::<p::ImportReply>,
     },
-    Method {
+    MethodRow {
         name: "session.kill",
         summary: "Abort what runs and end the session; its history stays readable.",
         unbuilt: &[],
@@ -414,7 +435,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::EndParams>,
         reply: schema::<p::AbortReply>,
     },
-    Method {
+    MethodRow {
         name: "session.subscribe",
         summary: "Replay what lies after a cursor, then follow live, without a gap or a duplicate.",
         unbuilt: &[],
@@ -425,7 +446,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::SubscribeParams>,
         reply: subscription_id,
     },
-    Method {
+    MethodRow {
         name: "session.unsubscribe",
         summary: "End a subscription; false if there was none.",
         unbuilt: &[],
@@ -436,7 +457,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::UnsubscribeParams>,
         reply: truth,
     },
-    Method {
+    MethodRow {
         name: "session.events",
         summary: "A page of the journal, for clients that poll.",
         unbuilt: &[],
@@ -447,7 +468,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::EventsParams>,
         reply: schema::<p::EventsReply>,
     },
-    Method {
+    MethodRow {
         name: "session.items",
         summary: "A page of the conversation, oldest first.",
         unbuilt: &[],
@@ -458,7 +479,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::ItemsParams>,
         reply: schema::<p::ItemsReply>,
     },
-    Method {
+    MethodRow {
         name: "session.blob",
         summary: "A part of what is too large for an event: of a text that was cut, of a whole tool result, of a picture.",
         unbuilt: &[],
@@ -469,7 +490,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::BlobParams>,
         reply: schema::<p::BlobReply>,
     },
-    Method {
+    MethodRow {
         name: "session.diff",
         summary: "All the changes of files that the session's file tools made: of each file from before the first to \
                   after the last. What commands (Bash) changed is not in it.",
@@ -481,7 +502,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::DiffParams>,
         reply: schema::<p::DiffReply>,
     },
-    Method {
+    MethodRow {
         name: "session.delete",
         summary: "Abort what runs and remove the session with its history.",
         unbuilt: &[],
@@ -492,7 +513,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::EndParams>,
         reply: schema::<p::Done>,
     },
-    Method {
+    MethodRow {
         name: "permission.list",
         summary: "Pending permission requests, of one session or of all.",
         unbuilt: &[],
@@ -503,7 +524,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::PermissionListParams>,
         reply: schema::<p::PermissionListReply>,
     },
-    Method {
+    MethodRow {
         name: "permission.explain",
         summary: "What rules would say of a call: judged from just the rules given, nothing runs.",
         unbuilt: &[],
@@ -514,7 +535,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::ExplainParams>,
         reply: schema::<p::ExplainReply>,
     },
-    Method {
+    MethodRow {
         name: "memory.list",
         summary: "The notes about the project in a folder, or one of them with its text.",
         unbuilt: &[],
@@ -525,7 +546,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::MemoryListParams>,
         reply: schema::<p::MemoryListReply>,
     },
-    Method {
+    MethodRow {
         name: "memory.set",
         summary: "Write a note about the project in a folder, or replace it. Later sessions know its first line.",
         unbuilt: &[],
@@ -536,7 +557,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::MemorySetParams>,
         reply: schema::<p::MemorySetReply>,
     },
-    Method {
+    MethodRow {
         name: "memory.remove",
         summary: "Remove a note about the project in a folder.",
         unbuilt: &[],
@@ -547,7 +568,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::MemoryRemoveParams>,
         reply: schema::<p::MemoryRemoveReply>,
     },
-    Method {
+    MethodRow {
         name: "agent.list",
         summary: "The agents that sessions in a folder can use: those of the trusted project, of the user, and the \
                   built-in ones. Each is a type of sub-agent for the tool Task.",
@@ -559,7 +580,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::AgentListParams>,
         reply: schema::<p::AgentListReply>,
     },
-    Method {
+    MethodRow {
         name: "command.list",
         summary: "The slash commands of a session or a folder: the built-in ones, the user's, and those of a trusted \
                   project.",
@@ -571,7 +592,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::CommandListParams>,
         reply: schema::<p::CommandListReply>,
     },
-    Method {
+    MethodRow {
         name: "tool.list",
         summary: "The tools that sessions offer their models, by name: what each does, the JSON Schema of its input, \
                   whether it changes nothing, and whether its calls run in parallel.",
@@ -583,7 +604,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::ToolListParams>,
         reply: schema::<p::ToolListReply>,
     },
-    Method {
+    MethodRow {
         name: "mcp.list",
         summary: "The MCP servers of a folder, or of the user, with their states and tools. Servers that may run are started, and end after a while without use.",
         unbuilt: &[],
@@ -594,7 +615,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::McpListParams>,
         reply: schema::<p::McpListReply>,
     },
-    Method {
+    MethodRow {
         name: "mcp.tools",
         summary: "The tools of an MCP server, with the schemas of their inputs.",
         unbuilt: &[],
@@ -605,7 +626,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::McpServerParams>,
         reply: schema::<p::McpToolsReply>,
     },
-    Method {
+    MethodRow {
         name: "mcp.resources",
         summary: "The resources of an MCP server, which users can attach to their inputs.",
         unbuilt: &[],
@@ -616,7 +637,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::McpServerParams>,
         reply: schema::<p::McpResourcesReply>,
     },
-    Method {
+    MethodRow {
         name: "mcp.test",
         summary: "Start an MCP server and report how that went. A server that pauses after failures is started at once.",
         unbuilt: &[],
@@ -627,7 +648,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::McpTestParams>,
         reply: schema::<p::McpTestReply>,
     },
-    Method {
+    MethodRow {
         name: "mcp.logs",
         summary: "The newest lines that an MCP server wrote.",
         unbuilt: &[],
@@ -638,7 +659,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::McpServerParams>,
         reply: schema::<p::McpLogsReply>,
     },
-    Method {
+    MethodRow {
         name: "mcp.add",
         summary: "Add an MCP server for the user, or to a project's .mcp.json. Sessions use it from their next turn.",
         unbuilt: &[],
@@ -649,7 +670,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::McpAddParams>,
         reply: schema::<p::McpChangeReply>,
     },
-    Method {
+    MethodRow {
         name: "mcp.remove",
         summary: "Remove an MCP server that was added.",
         unbuilt: &[],
@@ -660,7 +681,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::McpRemoveParams>,
         reply: schema::<p::McpChangeReply>,
     },
-    Method {
+    MethodRow {
         name: "model.list",
         summary: "Models to choose from, with what is known of them: capabilities, prices and where those come from. \
                   What is not known is null.",
@@ -672,7 +693,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::ModelListParams>,
         reply: schema::<p::ModelListReply>,
     },
-    Method {
+    MethodRow {
         name: "model.check",
         summary: "Try the address and the key of each provider, in parallel and for at most 10 seconds. It spends no tokens.",
         unbuilt: &[],
@@ -683,7 +704,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::ModelCheckParams>,
         reply: schema::<p::ModelCheckReply>,
     },
-    Method {
+    MethodRow {
         name: "model.usage",
         summary: "The cost ledger: tokens, calls and money by session and model, with the sum. Deleted sessions stay in it.",
         unbuilt: &[],
@@ -694,7 +715,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::ModelUsageParams>,
         reply: schema::<p::ModelUsageReply>,
     },
-    Method {
+    MethodRow {
         name: "workspace.status",
         summary: "What of a folder hangs on its user's trust, and whether it is trusted as it is now.",
         unbuilt: &[],
@@ -705,7 +726,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::WorkspaceParams>,
         reply: schema::<p::WorkspaceReply>,
     },
-    Method {
+    MethodRow {
         name: "workspace.trust",
         summary: "Trust a folder as workspace.status showed it, or as it is. A change of what was trusted ends that.",
         unbuilt: &[],
@@ -716,7 +737,7 @@ const METHODS_OF_SESSIONS: &[Method] = &[
         names: field_names::<p::TrustParams>,
         reply: schema::<p::WorkspaceReply>,
     },
-    Method {
+    MethodRow {
         name: "workspace.untrust",
         summary: "Take the trust in a folder back.",
         unbuilt: &[],

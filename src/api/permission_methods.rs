@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::fault::Code;
 use super::field_names::field_names;
-use super::method::Method;
+use super::method::MethodRow;
 use super::params as p;
 
 fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
@@ -17,8 +17,8 @@ fn subscription_id(_: &mut SchemaGenerator) -> Value {
 }
 
 /// In the order of the reference.
-pub(super) const PERMISSION_METHODS: &[Method] = &[
-    Method {
+pub(super) const PERMISSION_METHODS: &[MethodRow] = &[
+    MethodRow {
         name: "permission.respond",
         summary: "The same as session.approve.",
         unbuilt: &[],
@@ -29,7 +29,7 @@ pub(super) const PERMISSION_METHODS: &[Method] = &[
         names: field_names::<p::ApproveParams>,
         reply: schema::<p::ApproveReply>,
     },
-    Method {
+    MethodRow {
         name: "permission.subscribe",
         summary: "Follow the permission requests of all sessions: first those that are pending, then every request and \
                   its end, as `permission.event` notifications that hold the session's event. End it with session.unsubscribe.",
@@ -41,7 +41,7 @@ pub(super) const PERMISSION_METHODS: &[Method] = &[
         names: field_names::<p::NoParams>,
         reply: subscription_id,
     },
-    Method {
+    MethodRow {
         name: "permission.rules",
         summary: "Permission rules with where they come from.",
         unbuilt: &[],
@@ -52,7 +52,7 @@ pub(super) const PERMISSION_METHODS: &[Method] = &[
         names: field_names::<p::RulesParams>,
         reply: schema::<p::RulesReply>,
     },
-    Method {
+    MethodRow {
         name: "permission.add_rule",
         summary: "Add a rule for a session, a folder, or everywhere. It counts from the next verdict on, also in sessions that run.",
         unbuilt: &[],
@@ -63,7 +63,7 @@ pub(super) const PERMISSION_METHODS: &[Method] = &[
         names: field_names::<p::RuleParams>,
         reply: schema::<p::RuleReply>,
     },
-    Method {
+    MethodRow {
         name: "permission.remove_rule",
         summary: "Take a rule or a grant back. That counts from the next verdict on.",
         unbuilt: &[],
@@ -74,7 +74,7 @@ pub(super) const PERMISSION_METHODS: &[Method] = &[
         names: field_names::<p::RuleParams>,
         reply: schema::<p::RuleReply>,
     },
-    Method {
+    MethodRow {
         name: "permission.audit",
         summary: "The audit log: every decision, who made it and by which rule, oldest first.",
         unbuilt: &[],
@@ -85,7 +85,7 @@ pub(super) const PERMISSION_METHODS: &[Method] = &[
         names: field_names::<p::AuditParams>,
         reply: schema::<p::AuditReply>,
     },
-    Method {
+    MethodRow {
         name: "permission.verify_audit",
         summary: "Read the whole audit log to see whether a row was changed, left out, put in or moved.",
         unbuilt: &[],

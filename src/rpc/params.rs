@@ -1,5 +1,6 @@
 //! Converts a raw call to typed parameters, and a fault to its wire form.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,26 +61,42 @@ where
         .register_async_method(name, move |params: Params<'static>, ctx, extensions: Extensions| {
             let handler = handler.clone();
             async move {
-                let Some(connection) = extensions.get::<Connection>().cloned() else {
-                    return Err(wire(Fault::new(Code::Internal, "the call has no connection")));
-                };
-                let caller = Caller { connection };
-                if !method.is_for(caller.role()) {
-                    return Err(wire(refuse(&ctx, &caller, method).await));
-                }
-                let raw = numbers::resolve(&ctx, method, params.as_str()).await.map_err(wire)?;
-                let raw = raw.map(|raw| camel_case::rename(method, raw)).transpose().map_err(wire)?;
+                let (caller, raw) = admit(&ctx, &extensions, method, params.as_str()).await?;
                 let params = parse::<P>(method, raw.as_deref()).map_err(wire)?;
-                // Calls that a client sends without waiting for replies must take effect in their order.
-                let _ = tokio::time::timeout(ORDER_WITHIN, caller.connection.turn()).await;
-                if method.waits {
-                    caller.connection.let_pass();
-                }
+                in_order(&caller.connection, method).await;
                 handler(ctx, caller, params).await.map_err(wire)
             }
         })
         .map(|_| ())
         .map_err(|error| error.to_string())
+}
+
+/// Checks that the caller may call the method, and gives the parameters their standard names. Apart from [`serve`],
+/// which is compiled for each method.
+async fn admit<'p>(
+    ctx: &RpcContext,
+    extensions: &Extensions,
+    method: &methods::Method,
+    raw: Option<&'p str>,
+) -> Result<(Caller, Option<Cow<'p, str>>), ErrorObjectOwned> {
+    let Some(connection) = extensions.get::<Connection>().cloned() else {
+        return Err(wire(Fault::new(Code::Internal, "the call has no connection")));
+    };
+    let caller = Caller { connection };
+    if !method.is_for(caller.role()) {
+        return Err(wire(refuse(ctx, &caller, method).await));
+    }
+    let raw = numbers::resolve(ctx, method, raw).await.map_err(wire)?;
+    let raw = raw.map(|raw| camel_case::rename(method, raw)).transpose().map_err(wire)?;
+    Ok((caller, raw))
+}
+
+/// Waits for its turn: calls that a client sends without waiting for replies take effect in their order.
+async fn in_order(connection: &Connection, method: &methods::Method) {
+    let _ = tokio::time::timeout(ORDER_WITHIN, connection.turn()).await;
+    if method.waits {
+        connection.let_pass();
+    }
 }
 
 /// Refuses a call that the client's role does not permit, and records the attempt.

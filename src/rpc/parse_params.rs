@@ -1,5 +1,6 @@
 //! From the text of `params` to a typed value. Whatever a method does not know is refused with the path of the field.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
@@ -18,19 +19,24 @@ type Named<'r> = BTreeMap<String, &'r RawValue>;
 
 /// Parses parameters given by name, by position in their declared order, or not at all (absent, null, empty list).
 pub(super) fn parse<P: DeserializeOwned>(method: &Method, raw: Option<&str>) -> Result<P, Fault> {
+    typed(method, &object(method, raw)?)
+}
+
+/// The parameters as an object with known names.
+fn object<'r>(method: &Method, raw: Option<&'r str>) -> Result<Cow<'r, str>, Fault> {
     let raw = raw.map(str::trim).filter(|raw| !matches!(*raw, "" | "null")).unwrap_or("{}");
     let invalid = |error: serde_json::Error| Fault::new(Code::InvalidParams, error.to_string());
     if raw.starts_with('[') {
         let named = by_position(method, serde_json::from_str(raw).map_err(invalid)?)?;
         refuse_unknown(method, &named)?;
         let members = named.iter().map(|(name, value)| format!("\"{name}\":{value}"));
-        return typed(method, &format!("{{{}}}", members.collect::<Vec<_>>().join(",")));
+        return Ok(format!("{{{}}}", members.collect::<Vec<_>>().join(",")).into());
     }
     if !raw.starts_with('{') {
         return Err(Fault::new(Code::InvalidParams, "params: expected an object, a list, or null"));
     }
     refuse_unknown(method, &serde_json::from_str(raw).map_err(invalid)?)?;
-    typed(method, raw)
+    Ok(raw.into())
 }
 
 fn by_position<'r>(method: &Method, values: Vec<&'r RawValue>) -> Result<Named<'r>, Fault> {
