@@ -12,6 +12,7 @@ use rmcp::model::{
     InputRequests, InputResponses, ProgressToken, ServerResult, Task, TaskPayload, UpdateTaskParams,
 };
 use rmcp::service::{PeerRequestOptions, RoleClient, ServiceError};
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -246,10 +247,27 @@ const fn reason(failure: &CallFailure) -> &'static str {
 fn failure(error: &ServiceError) -> CallFailure {
     match error {
         ServiceError::McpError(data) => CallFailure::Refused(refusal(data)),
-        ServiceError::TransportSend(_) => {
+        ServiceError::TransportSend(cause) if !is_sent(&*cause.error) => {
             CallFailure::Refused(format!("could not send the call: {}", service_error(error)))
         }
         _ => CallFailure::Lost,
+    }
+}
+
+/// Whether the server may have received a call that could not be sent. Over HTTP an error of sending also means a
+/// reply that did not arrive, or a failure of the server after its work.
+fn is_sent(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        // A pipe that takes no whole line.
+        None => false,
+        Some(StreamableHttpError::Client(error)) => !error.is_connect() && !error.is_builder(),
+        Some(StreamableHttpError::HttpStatus(status)) => !(400..500).contains(&status.status),
+        Some(
+            StreamableHttpError::AuthRequired(_)
+            | StreamableHttpError::InsufficientScope(_)
+            | StreamableHttpError::ReservedHeaderConflict(_),
+        ) => false,
+        Some(_) => true,
     }
 }
 

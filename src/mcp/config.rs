@@ -188,13 +188,21 @@ pub struct ScopedServer {
     pub config: Result<ServerConfig, String>,
 }
 
-/// The servers of all sources by name. Of several with one name, the strongest source counts.
+/// The servers of all sources by name. Of several with one name, the strongest source counts. Servers of a project
+/// without trust only fill free names: they must not switch off one of the user's.
 #[must_use]
-pub fn merge(all: impl IntoIterator<Item = ScopedServer>) -> BTreeMap<String, ScopedServer> {
+pub fn merge(
+    all: impl IntoIterator<Item = ScopedServer>,
+    is_trusted: bool,
+) -> BTreeMap<String, ScopedServer> {
+    let rank = |source| match source {
+        ServerSource::Project if !is_trusted => None,
+        source => Some(source),
+    };
     let mut merged: BTreeMap<String, ScopedServer> = BTreeMap::new();
     for server in all {
         match merged.get(&server.name) {
-            Some(other) if other.source > server.source => {}
+            Some(other) if rank(other.source) > rank(server.source) => {}
             _ => _ = merged.insert(server.name.clone(), server),
         }
     }
@@ -319,7 +327,7 @@ mod tests {
         }}"#;
         let file = parse_file(".mcp.json", text.as_bytes());
         assert_eq!(file.problem, None);
-        let merged = merge(file.servers);
+        let merged = merge(file.servers, true);
         let config = |name: &str| merged[name].config.clone();
         let files = config("files").expect("right");
         assert_eq!((files.command.as_deref(), files.args.len()), (Some("npx"), 2));
@@ -354,8 +362,12 @@ mod tests {
             server(ServerSource::User, "u"),
             server(ServerSource::System, "s"),
         ];
-        let merged = merge(all);
-        assert_eq!(merged["a"].source, ServerSource::Project);
+        assert_eq!(merge(all.clone(), true)["a"].source, ServerSource::Project);
+        assert_eq!(
+            merge(all, false)["a"].source,
+            ServerSource::User,
+            "a project without trust replaces nothing"
+        );
     }
 
     #[test]

@@ -13,9 +13,11 @@ use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::mcp::handler::{Askers, Handler, ProgressRoutes};
 use crate::mcp::http;
+use crate::mcp::http_client::{LimitedClient, StreamLimit};
 use crate::mcp::launch::{Launcher, ServerProcess};
 use crate::mcp::server_log::ServerLog;
 use crate::mcp::stdio::LimitedOutput;
@@ -41,7 +43,7 @@ pub(super) struct Connection {
     pub(super) log: Arc<ServerLog>,
     /// The address of the workspace.
     pub(super) root: String,
-    /// Why the output of the process was ended.
+    /// Why the connection was ended, if the server sent too much.
     breach: Arc<OnceLock<String>>,
     /// A list of the server has changed.
     pub changed: Arc<Notify>,
@@ -89,7 +91,7 @@ fn serve_stdio(
 
 fn serve_http(
     handler: Handler,
-    transport: StreamableHttpClientTransport<reqwest::Client>,
+    transport: StreamableHttpClientTransport<LimitedClient>,
     lifecycle: ClientLifecycleMode,
 ) -> BoxFuture<'static, Served> {
     Box::pin(rmcp::serve_client_with_lifecycle(handler, transport, lifecycle))
@@ -152,9 +154,18 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
             if let Some(command) = headers_command {
                 headers.extend(run_headers_command(&resolved, command, &*launcher).await?);
             }
-            let transport = http::transport(url, &headers).await?;
+            let exceeded = CancellationToken::new();
+            let limit = StreamLimit::new(Arc::clone(&breach), exceeded.clone());
+            let transport = http::transport(url, &headers, limit).await?;
             let served = serve_http(handler, transport, lifecycle).await;
-            (served.map_err(|error| describe(&error))?, None)
+            let service =
+                served.map_err(|error| breach.get().cloned().unwrap_or_else(|| describe(&error)))?;
+            let end = service.cancellation_token();
+            tasks.push(tokio::spawn(async move {
+                exceeded.cancelled().await;
+                end.cancel();
+            }));
+            (service, None)
         }
     };
     let info = service.peer_info();

@@ -1,12 +1,14 @@
 //! Streamable HTTP: the client with its headers and limits.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
+use crate::mcp::http_client::{LimitedClient, StreamLimit};
 use crate::mcp::stdio::MAX_MESSAGE_BYTES;
 
 /// Time limit of a TCP and TLS connection.
@@ -18,7 +20,8 @@ const MAX_ERROR_BYTES: usize = 16 << 10;
 pub(super) async fn transport(
     url: &str,
     headers: &BTreeMap<String, String>,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+    limit: Arc<StreamLimit>,
+) -> Result<StreamableHttpClientTransport<LimitedClient>, String> {
     let client = tokio::task::spawn_blocking(|| {
         // Another part of the program may have installed a provider already, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -52,7 +55,7 @@ pub(super) async fn transport(
         .max_sse_event_size(MAX_MESSAGE_BYTES)
         .max_json_response_size(MAX_MESSAGE_BYTES)
         .max_error_response_size(MAX_ERROR_BYTES);
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+    Ok(StreamableHttpClientTransport::with_client(LimitedClient { client, limit }, config))
 }
 
 /// The deepest cause of an error, which names no address.

@@ -6,42 +6,30 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
+
+use crate::mcp::message_rate::MessageRate;
 
 /// Maximum bytes of one message.
 pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
-/// Maximum number of messages in one interval. A server that sends more is ended.
-const MAX_MESSAGES: u32 = 20_000;
-/// Maximum bytes in one interval.
-const MAX_BYTES: usize = 64 << 20;
-/// The interval of these limits.
-const INTERVAL: Duration = Duration::from_secs(10);
-
 /// A server's output. It ends with an error if the server exceeds a limit, so that the connection ends.
 pub(super) struct LimitedOutput<R> {
     inner: R,
     /// Bytes since the last line break.
     line: usize,
-    messages: u32,
-    bytes: usize,
-    since: Instant,
+    rate: MessageRate,
     /// Why the output was ended.
     breach: Arc<OnceLock<String>>,
 }
 
 impl<R> LimitedOutput<R> {
     pub fn new(inner: R, breach: Arc<OnceLock<String>>) -> Self {
-        Self { inner, line: 0, messages: 0, bytes: 0, since: Instant::now(), breach }
+        Self { inner, line: 0, rate: MessageRate::new(Instant::now()), breach }
     }
 
     /// Counts new bytes; the error names the limit that they exceed.
     fn count(&mut self, bytes: &[u8], now: Instant) -> Result<(), String> {
-        if now.duration_since(self.since) >= INTERVAL {
-            (self.messages, self.bytes, self.since) = (0, 0, now);
-        }
         let breaks = bytes.iter().filter(|byte| **byte == b'\n').count();
-        self.messages = self.messages.saturating_add(u32::try_from(breaks).unwrap_or(u32::MAX));
-        self.bytes = self.bytes.saturating_add(bytes.len());
         self.line = match bytes.iter().rposition(|byte| *byte == b'\n') {
             Some(last) => bytes.len() - last - 1,
             None => self.line.saturating_add(bytes.len()),
@@ -49,14 +37,7 @@ impl<R> LimitedOutput<R> {
         if self.line > MAX_MESSAGE_BYTES {
             return Err(format!("it sent a message of more than {} MiB", MAX_MESSAGE_BYTES >> 20));
         }
-        if self.messages > MAX_MESSAGES || self.bytes > MAX_BYTES {
-            return Err(format!(
-                "it sent more than {MAX_MESSAGES} messages or {} MiB in {} s",
-                MAX_BYTES >> 20,
-                INTERVAL.as_secs()
-            ));
-        }
-        Ok(())
+        self.rate.count(breaks, bytes.len(), now)
     }
 }
 
@@ -84,6 +65,7 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
 
     use super::*;
+    use crate::mcp::message_rate::MAX_MESSAGES;
 
     async fn check(output: Vec<u8>, expected: Option<&str>) {
         let breach = Arc::new(OnceLock::new());

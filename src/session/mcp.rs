@@ -71,7 +71,7 @@ impl ConfiguredServers {
                 found.problems.extend(file.problem.map(|problem| (name, problem)));
             }
         }
-        found.servers = merge(all);
+        found.servers = merge(all, found.is_trusted);
         found
     }
 

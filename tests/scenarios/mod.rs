@@ -39,6 +39,7 @@ mod lifecycle;
 mod limits;
 mod list;
 mod mcp;
+mod mcp_http;
 mod mcp_questions;
 mod mcp_reference;
 mod mcp_resources;

@@ -107,7 +107,8 @@ impl McpScript {
         )
     }
 
-    /// Serves this script over HTTP. Returns the address, and the headers of all requests.
+    /// Serves this script over HTTP. Returns the address, and the headers of all requests. The tools `drop`, `broken`
+    /// and `flood` close the connection, fail with status 500, and send notifications without end.
     pub fn serve_http(&self) -> (String, Arc<Mutex<Vec<String>>>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
@@ -147,6 +148,25 @@ fn serve_one(mut stream: &TcpStream, file: &Path, seen: &Mutex<Vec<String>>) -> 
     let reply = match head.split_whitespace().next() {
         Some("POST") => {
             let request: Value = serde_json::from_slice(&body).ok()?;
+            match request["params"]["name"].as_str() {
+                Some("drop") => {
+                    note(&read_script(file), "call drop");
+                    return None;
+                }
+                Some("broken") => {
+                    note(&read_script(file), "call broken");
+                    write!(stream, "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n").ok()?;
+                    return Some(());
+                }
+                Some("flood") => {
+                    write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n").ok()?;
+                    loop {
+                        let event = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+                        write!(stream, "data: {event}\n\n").ok()?;
+                    }
+                }
+                _ => {}
+            }
             answer(&request, file, &Silent).map(|reply| reply.to_string())
         }
         Some("DELETE") => None,

@@ -46,7 +46,11 @@ pub enum McpCommand {
         json: bool,
     },
     /// Be an MCP server on standard input and output that offers sessions as tools to other agents
-    Serve,
+    Serve {
+        /// Reach every session, not only those that this server started
+        #[arg(long)]
+        all_sessions: bool,
+    },
     /// Show the newest lines that a server wrote
     Logs {
         /// Its name
@@ -78,7 +82,7 @@ pub struct McpAddArgs {
     #[arg(long)]
     pub timeout: Option<String>,
     /// The program and its arguments after --, or an address
-    #[arg(required = true, trailing_var_arg = true)]
+    #[arg(required = true)]
     pub target: Vec<String>,
 }
 
