@@ -20,7 +20,7 @@ use crate::types::hex;
 use crate::workspace::project;
 use crate::workspace::project::Project;
 
-/// Bytes of one file.
+/// Bytes of one file whose content is used. Larger ones, such as programs of hooks, are part of the digest.
 const FILE: u64 = 1 << 20;
 /// Bytes of all files.
 const ALL: u64 = 16 << 20;
@@ -112,7 +112,14 @@ pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<Sca
             continue;
         }
         walk.too_large = false;
+        let before = walk.files.len();
         walk.inspect_entry(&path, name.as_bytes(), 0);
+        if walk.too_large {
+            // The digest does not cover all of it, so a file of it could run what was changed later.
+            for (_, content) in &mut walk.files[before..] {
+                *content = Err(format!("{name} is too large for trust to cover it; make it smaller"));
+            }
+        }
         let size = if walk.too_large { ", and too large to be used at all" } else { "" };
         ground.parts.push(format!("{name} ({usage}{size})"));
     }
@@ -200,12 +207,15 @@ impl Walk<'_> {
     }
 
     fn file(&mut self, path: &Path) {
-        let room = FILE.min(ALL.saturating_sub(self.bytes));
+        let room = ALL.saturating_sub(self.bytes);
         match open_plain(path).and_then(|file| read_up_to(file, room)) {
             Ok(Some(bytes)) => {
                 self.bytes += bytes.len() as u64;
                 self.note(&bytes, b"text");
-                self.collect(path, || Ok(bytes));
+                let is_small = bytes.len() as u64 <= FILE;
+                self.collect(path, || {
+                    is_small.then_some(bytes).ok_or_else(|| "the file is too large".into())
+                });
             }
             Ok(None) => {
                 self.too_large = true;
@@ -465,6 +475,29 @@ mod tests {
             assert!(told.contains(&format!("{name} ({usage}, and too large")), "{name}: {told}");
         }
         assert!(ground.project.is_closed && !ground.has_git, "{told}");
+    }
+
+    #[test]
+    fn change_of_large_script_changes_digest() {
+        let folder = Folder::new();
+        let script = |end: &str| format!("{}{end}", "#".repeat(usize::try_from(FILE).expect("small") + 10));
+        folder.write(".claude/hooks/a.sh", &script("good"));
+        let before = scan(&folder.path());
+        assert!(!before.parts.join("\n").contains("too large"), "{:?}", before.parts);
+        folder.write(".claude/hooks/a.sh", &script("evil"));
+        assert_ne!(scan(&folder.path()).digest, before.digest);
+    }
+
+    #[test]
+    fn folder_that_trust_cannot_cover_gives_no_file() {
+        let folder = Folder::new();
+        folder.write(".claude/agents/a.md", "x");
+        for n in 0..=ENTRIES {
+            folder.write(&format!(".claude/hooks/{n}"), "x");
+        }
+        let (ground, files) = scan_with_files(&folder.path(), &[".claude/agents"]);
+        assert!(ground.parts.join("\n").contains("too large"), "{:?}", ground.parts);
+        assert!(files.iter().all(|(_, content)| content.is_err()) && !files.is_empty(), "{files:?}");
     }
 
     #[test]
