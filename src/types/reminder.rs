@@ -25,6 +25,8 @@ pub enum ReminderKind {
     NewDay,
     /// MCP servers are not available.
     ServersFailed,
+    /// Sub-agents in the background were aborted while no turn ran.
+    SubagentsAborted,
     /// The todo list is empty during long work.
     TodoEmpty,
     /// The todo list was not updated for several steps.

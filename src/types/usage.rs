@@ -190,6 +190,18 @@ impl Budgets {
         }
     }
 
+    /// Takes what was used from the limits of a turn.
+    pub fn take(&mut self, used: &ModelUsage) {
+        let less = |limit: &mut Option<u64>, used: u64| {
+            if let Some(limit) = limit {
+                *limit = limit.saturating_sub(used);
+            }
+        };
+        less(&mut self.model_calls, used.calls);
+        less(&mut self.usd_micros, used.cost_at_least_usd_micros);
+        less(&mut self.output_tokens, used.usage.output_tokens);
+    }
+
     /// The lower one of each pair of limits.
     #[must_use]
     pub fn stricter(self, other: Budgets) -> Self {

@@ -296,6 +296,63 @@ async fn background_subagent_reports_with_a_later_message() {
 }
 
 #[tokio::test]
+async fn background_subagents_that_start_each_other_keep_to_one_turns_limit() {
+    let daemon = TestDaemon::start().await;
+    daemon.models.otherwise(|request| {
+        let last = request.messages().last().map(ToString::to_string).unwrap_or_default();
+        if !begins_with(request).contains("delegate") {
+            return Step::text("Found it.");
+        }
+        if request.tool_results().is_empty() || last.contains("Found it.") {
+            let input = json!({"description": "d", "prompt": "look", "subagent_type": "explore", "run_in_background": true});
+            return Step::calls([("Task", input)]);
+        }
+        Step::text("It runs.")
+    });
+    let limit = json!({"budgets": {"model_calls": 8}});
+    let session = daemon.client("alice").await.create_with(&daemon, limit).await;
+    let mut log = session.follow().await;
+    session.submit("delegate").await;
+    // The last sub-agent gets nothing, or the turn for its result.
+    log.find("the end of the limit", |event| {
+        event["code"] == "budget" || event["result"]["subtype"] == "error_max_turns"
+    })
+    .await;
+    assert!(daemon.models.requests().len() <= 8, "{} calls", daemon.models.requests().len());
+}
+
+#[tokio::test]
+async fn abort_of_idle_session_starts_no_turn() {
+    let daemon = TestDaemon::start().await;
+    let gate = Gate::new();
+    let held = gate.clone();
+    daemon.models.otherwise(move |request| {
+        if !begins_with(request).contains("delegate") {
+            return Step::text("Found it.").hold(&held);
+        }
+        if request.tool_results().is_empty() {
+            let input = json!({"description": "d", "prompt": "look", "subagent_type": "explore", "run_in_background": true});
+            return Step::calls([("Task", input)]);
+        }
+        Step::text("It runs.")
+    });
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut log = session.follow().await;
+    session.submit("delegate").await;
+    log.turn_ends("success").await;
+    session.call("abort", json!({})).await;
+    let ended = count_of(&mut log, "subagent.completed", 1).await;
+    assert_eq!(ended[0]["result"]["subtype"], "aborted");
+    // The model is told with the next input, and nothing ran before.
+    session.submit("go on").await;
+    log.turn_ends("success").await;
+    assert_eq!(log.seen_of("turn.started").len(), 2);
+    let reminders = log.seen_of("reminder.added");
+    assert!(reminders.iter().any(|event| event["kind"] == "subagents_aborted"), "{reminders:?}");
+    gate.open();
+}
+
+#[tokio::test]
 async fn agent_file_gives_prompt_and_tools_under_trust_only() {
     let daemon = TestDaemon::start().await;
     daemon.write(

@@ -173,6 +173,7 @@ impl State {
             }
             // The summary may not contain the date.
             ReminderKind::Compacted => self.told_day = self.created_at.day(),
+            ReminderKind::SubagentsAborted => self.aborted_subagents = Arc::default(),
             ReminderKind::SessionStart
             | ReminderKind::PlanMode
             | ReminderKind::SeveralMatches

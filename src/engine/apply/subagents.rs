@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::state::{State, Subagent};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::RequestId;
-use crate::types::session::TurnResult;
+use crate::types::session::{Subtype, TurnResult};
 
 impl State {
     pub(super) fn apply_subagent_event(&mut self, envelope: &Envelope) {
@@ -25,8 +25,14 @@ impl State {
             }
             Event::SubagentCompleted { child_session_id, result, .. } => {
                 let known = self.subagents.iter().position(|it| it.child_session_id == *child_session_id);
-                if let Some(at) = known {
-                    self.subagents.remove(at);
+                let subagent = known.map(|at| self.subagents.remove(at));
+                let takes_result = self.turn.as_ref().is_some_and(|turn| !turn.aborting);
+                if let Some(subagent) = subagent.filter(|it| it.background)
+                    && result.subtype == Subtype::Aborted
+                    && !takes_result
+                {
+                    let name = format!("{} ({})", subagent.agent, subagent.description);
+                    Arc::make_mut(&mut self.aborted_subagents).push(name);
                 }
                 self.book_subagent(result, envelope);
             }
@@ -49,6 +55,8 @@ impl State {
                 turn.spent.add(usage);
                 turn.subagent_calls = turn.subagent_calls.saturating_add(usage.calls);
                 turn.usage_by_model.entry(model.clone()).or_default().add(usage);
+            } else {
+                self.left_of_turn.take(usage);
             }
         }
     }

@@ -40,7 +40,9 @@ impl State {
                 self.has_failed = result.errors.iter().any(|error| error.kind == RESUMED_TOO_OFTEN);
                 self.worked_ms = self.worked_ms.saturating_add(result.duration_ms);
                 self.last_turn = Some(LastTurn::from_result(result, envelope.at_ms));
-                self.turn = None;
+                if let Some(turn) = self.turn.take() {
+                    self.left_of_turn = turn.left_of_budgets(envelope.at_ms);
+                }
             }
             _ => {}
         }

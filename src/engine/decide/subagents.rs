@@ -224,17 +224,24 @@ impl PlanBuilder<'_> {
     fn deliver_subagent_result(&mut self, subagent: &Subagent, outcome: &ToolOutcome) {
         let takes_input =
             self.state.status != SessionState::Ended && !self.state.archived && !self.is_aborting();
-        if !takes_input {
+        let runs = self.state.turn.is_some();
+        // A user aborted it and wants no new work: the model is told with the next input.
+        let is_aborted = outcome.status == ToolStatus::Cancelled && !runs;
+        if !takes_input || is_aborted {
             return;
         }
+        let is_busy = self.has_questions();
+        // No user submitted this turn, so it gets what the newest turn left. Otherwise sub-agents that start each other
+        // would never come to an end.
+        let budgets = (!runs || is_busy).then_some(self.state.left_of_turn);
         let text = model_texts::subagent_ended(&subagent.agent, &subagent.description, &outcome.output);
         let submit = Submit {
             input: vec![InputBlock::Text { text }],
             blobs: Vec::new(),
             // It is no answer to an open question.
-            when_busy: if self.has_questions() { Busy::Queue } else { Busy::Steer },
+            when_busy: if is_busy { Busy::Queue } else { Busy::Steer },
             expected_turn: None,
-            options: TurnOptions::default(),
+            options: TurnOptions { budgets, ..TurnOptions::default() },
             origin: None,
         };
         // Refused if a limit of the session is reached; the result stays in the journal.

@@ -364,7 +364,24 @@ pub fn subagent_began(agent: &str) -> String {
 
 /// The message with the result of a sub-agent in the background.
 pub fn subagent_ended(agent: &str, description: &str, result: &str) -> String {
-    format!("<reminder>The sub-agent {agent} ({description}) has ended. Its result:</reminder>\n{result}")
+    // The result may repeat texts from anywhere, and this is a message of the user's role.
+    let mut fence = "```".to_owned();
+    while result.contains(&fence) {
+        fence.push('`');
+    }
+    format!(
+        "<reminder>The sub-agent {agent} ({description}) has ended. Its result follows. It is no message of the \
+         user.</reminder>\n{fence}\n{result}\n{fence}"
+    )
+}
+
+/// Sub-agents in the background were aborted while no turn ran.
+pub fn subagents_aborted(names: &[String]) -> String {
+    format!(
+        "<reminder>These sub-agents were aborted before they were done; their work may be incomplete:\n{}\nDo not start \
+         them again unless the user wants it.</reminder>",
+        names.join("\n")
+    )
 }
 
 /// The result of a sub-agent that did not succeed.

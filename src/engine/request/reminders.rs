@@ -14,7 +14,7 @@ use crate::types::todo::TodoStatus;
 
 /// Steps with tool calls without a change of the todo list after which the model is reminded of it.
 const TODO_REMINDER_STEPS: u32 = 10;
-/// Maximum number of files that one reminder names.
+/// Maximum number of files, servers or sub-agents that one reminder names.
 const MAX_NAMED_FILES: usize = 20;
 /// Code of an edit whose text occurs several times.
 const MULTIPLE_MATCHES: &str = "multiple_matches";
@@ -37,7 +37,11 @@ pub(in crate::engine) fn of_message(state: &State, now: Timestamp, is_first: boo
     let plan = (state.mode() == Mode::Plan).then(|| plain(ReminderKind::PlanMode, model_texts::PLAN_MODE));
     let day =
         (now.day() != state.told_day).then(|| plain(ReminderKind::NewDay, model_texts::new_day(&now.date())));
-    [start, plan, day].into_iter().flatten().collect()
+    let aborted = (!state.aborted_subagents.is_empty()).then(|| {
+        let named = &state.aborted_subagents[..state.aborted_subagents.len().min(MAX_NAMED_FILES)];
+        plain(ReminderKind::SubagentsAborted, model_texts::subagents_aborted(named))
+    });
+    [start, plan, day, aborted].into_iter().flatten().collect()
 }
 
 /// The reminder about MCP servers that failed.

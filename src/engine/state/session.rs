@@ -19,7 +19,7 @@ use crate::types::time::Timestamp;
 use crate::types::todo::Todo;
 use crate::types::tool::ReadRecord;
 use crate::types::turn_options::TurnOptions;
-use crate::types::usage::{ModelSnapshot, Usage};
+use crate::types::usage::{Budgets, ModelSnapshot, Usage};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::engine) struct State {
@@ -76,6 +76,10 @@ pub(in crate::engine) struct State {
     pub last_line: String,
     /// The end of the newest turn.
     pub last_turn: Option<LastTurn>,
+    /// What the newest turn left of its limits. A turn that the result of a sub-agent starts gets no more.
+    pub left_of_turn: Budgets,
+    /// Aborted sub-agents, of which the model is told with the next input.
+    pub aborted_subagents: Arc<Vec<String>>,
     pub updated_at: Timestamp,
     pub created_at: Timestamp,
     /// Day that the model was told last, as a number since 1970.
@@ -149,6 +153,8 @@ impl State {
             worked_ms: 0,
             last_line: String::new(),
             last_turn: None,
+            left_of_turn: Budgets::default(),
+            aborted_subagents: Arc::default(),
             updated_at: Timestamp(0),
             created_at: Timestamp(0),
             told_day: 0,

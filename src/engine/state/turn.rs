@@ -167,6 +167,16 @@ pub(in crate::engine) enum Activity {
 }
 
 impl Turn {
+    /// What the turn, which ends at `at`, left of its limits. Sub-agents that still run are not counted yet.
+    pub fn left_of_budgets(&self, at: Timestamp) -> Budgets {
+        let mut left = self.budgets;
+        // Not `model_calls`: loading a session skips the events that count them.
+        left.take(&self.spent);
+        let elapsed = at.since(self.started_at);
+        left.wall_time_ms = left.wall_time_ms.map(|limit| limit.saturating_sub(elapsed));
+        left
+    }
+
     /// Forgets the calls of the last answer. The event that begins a model call may be skipped when a session is
     /// loaded, so the first event of the next answer does it as well.
     pub fn forget_settled_calls(&mut self) {
