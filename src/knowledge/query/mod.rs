@@ -3,6 +3,7 @@
 //! [`run_query`] runs the stages; each one is a function of its own ([`extract_keywords`], [`search`],
 //! [`select`] with [`build_context`], [`generate_answer`]). Equal index, query and keywords give an equal prompt.
 
+mod allowed;
 mod answer;
 mod budget;
 mod cache_key;
@@ -25,6 +26,7 @@ mod testing;
 mod tests;
 mod tool_context;
 
+pub use allowed::retain_allowed;
 pub use answer::{answer_call, generate_answer};
 pub use budget::CountTokens;
 pub use cache_key::{answer_key, keywords_key};

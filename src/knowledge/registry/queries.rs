@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::event_log::{EventLog, LogFollower};
 use super::{Indexes, Settings};
 use crate::knowledge::query::{
-    AnswerCache, Progress, QueryEnv, QueryEvent, QueryParams, ReadIndex, find_context, run_query, tool_text,
+    AnswerCache, Progress, QueryEnv, QueryEvent, QueryParams, ReadIndex, find_context, retain_allowed,
+    run_query, tool_text,
 };
 use crate::knowledge::store::{CachedAnswer, KnowledgeStore};
 use crate::knowledge::tokens;
@@ -239,7 +240,7 @@ impl Indexes {
         let store = self.store(workspace).await?;
         let read = move |reader: &dyn IndexReader| {
             let (_, mut selection) = find_context(reader, &params, &tokens::count)?;
-            selection.chunks.retain(|chunk| chunk.path.as_deref().is_none_or(&is_allowed));
+            retain_allowed(reader, &mut selection, &is_allowed)?;
             Ok(tool_text(&selection, params.max_total_tokens, &tokens::count))
         };
         KnowledgeStore::read(&store, read).await
