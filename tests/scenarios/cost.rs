@@ -172,6 +172,9 @@ async fn unknown_price_is_null_and_costs_outlive_deleted_session() {
     );
 
     session.call("delete", json!({})).await;
+    // The calls of another session with this id would be missing in the ledger.
+    let again = json!({"session_id": session.id, "cwd": daemon.workspace()});
+    assert_eq!(alice.refused("session.create", again).await.kind, "invalid_params");
     let row = ledger(&daemon, &session.id).await;
     assert!(row["title"].is_null() && row["input_tokens"] == 1200, "{row}");
     let total = ctl(&daemon, &["cost", "--json"]).await.json();

@@ -219,6 +219,11 @@ async fn foreign_client_drives_sessions_through_mcp_serve() {
     let mut send = id;
     send["prompt"] = json!("once more");
     assert!(call("session_send", send).await["structuredContent"]["turn_id"].is_string());
+    let other = client.create(&daemon).await;
+    let foreign = call("session_send", json!({"session_id": other.id, "prompt": "do it"})).await;
+    assert!(foreign.to_string().contains("--all-sessions"), "{foreign}");
+    let listed = call("session_list", json!({})).await["structuredContent"]["sessions"].clone();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
     let wrong = call("session_status", json!({"session_id": "ses_none"})).await;
     assert_eq!(wrong["isError"], true, "{wrong}");
 }

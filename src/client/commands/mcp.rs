@@ -30,7 +30,7 @@ pub(in crate::client) async fn mcp(
         McpCommand::Tools { name, json } => tools(reach, name, json, out).await,
         McpCommand::Resources { name, json } => resources(reach, name, json, out).await,
         McpCommand::Logs { name } => logs(reach, name, out).await,
-        McpCommand::Serve => crate::client::mcp_serve::serve(reach).await,
+        McpCommand::Serve { all_sessions } => crate::client::mcp_serve::serve(reach, all_sessions).await,
     }
 }
 

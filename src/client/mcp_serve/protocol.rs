@@ -1,6 +1,7 @@
 //! The messages of the protocol: one JSON text per line. Calls run at the same time, so a wait does not hold up others.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -12,7 +13,7 @@ use tokio::io::{
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::tools;
+use super::tools::{self, Reachable};
 use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
 
@@ -34,12 +35,15 @@ const INSTRUCTIONS: &str = "Tools to hand work to coding sessions on this machin
     session_wait waits until it is done or needs a user. Permission requests are answered by the user, never here.";
 
 /// Serves until the input ends and the calls that run then have their replies.
-pub(in crate::client) async fn serve(reach: &Connector) -> Result<(), Failure> {
-    serve_streams(reach, tokio::io::stdin(), tokio::io::stdout()).await
+/// `all_sessions`: its tools reach every session of the user, not only those that they started.
+pub(in crate::client) async fn serve(reach: &Connector, all_sessions: bool) -> Result<(), Failure> {
+    let reachable = Reachable { all: all_sessions, started: Mutex::default() };
+    serve_streams(reach, &reachable, tokio::io::stdin(), tokio::io::stdout()).await
 }
 
 async fn serve_streams(
     reach: &Connector,
+    reachable: &Reachable,
     input: impl AsyncRead + Unpin,
     mut output: impl AsyncWrite + Unpin,
 ) -> Result<(), Failure> {
@@ -74,7 +78,7 @@ async fn serve_streams(
                         stops.insert(key.clone(), stop);
                         calls.push(async move {
                             let reply = tokio::select! {
-                                result = tools::call(reach, &name, arguments) => Some(called(&id, result)),
+                                result = tools::call(reach, reachable, &name, arguments) => Some(called(&id, result)),
                                 _ = stopped => None,
                             };
                             (key, reply)
@@ -185,6 +189,10 @@ mod tests {
     use super::*;
     use crate::client::fake::Fake;
 
+    fn all_sessions() -> Reachable {
+        Reachable { all: true, started: Mutex::default() }
+    }
+
     #[tokio::test]
     async fn calls_get_replies_after_end_of_input() {
         let fake = Fake::start(|_, _, _| {
@@ -197,7 +205,7 @@ mod tests {
         // The last line has no line break.
         let input = format!("{}\n{}", call(1), call(2));
         let mut output = Vec::new();
-        serve_streams(&fake.reach(), input.as_bytes(), &mut output).await.expect("served");
+        serve_streams(&fake.reach(), &all_sessions(), input.as_bytes(), &mut output).await.expect("served");
         let mut ids: Vec<Value> = String::from_utf8(output)
             .expect("text")
             .lines()
@@ -229,7 +237,8 @@ mod tests {
         let reach = fake.reach();
         let mut replies = HashMap::new();
         let mut lines = BufReader::new(client).lines();
-        let work = serve_streams(&reach, reader, &mut writer);
+        let all = all_sessions();
+        let work = serve_streams(&reach, &all, reader, &mut writer);
         tokio::pin!(work);
         while replies.len() < 5 {
             tokio::select! {

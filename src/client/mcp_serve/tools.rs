@@ -1,11 +1,14 @@
 //! The tools: start, send, status, wait, read and list sessions.
 
+use std::sync::Mutex;
+
 use serde_json::{Value, json};
 
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths;
 use crate::client::failure::Failure;
+use crate::sync::lock;
 
 /// Longest wait of one call. Clients usually end a call after some minutes.
 const MAX_WAIT_MS: u64 = 600_000;
@@ -31,7 +34,7 @@ pub(super) fn list() -> Value {
     json!([
         tool(
             "session_start",
-            "Starts a coding session with a task and returns at once. The user's permissions apply.",
+            "Starts a coding session with a task and returns at once. The user's permissions apply, and the limits of unattended sessions.",
             json!({
                 "prompt": prompt,
                 "cwd": {"type": "string", "description": "The folder to work in, absolute; by default that of this server"},
@@ -68,7 +71,7 @@ pub(super) fn list() -> Value {
             &["session_id"],
             true,
         ),
-        tool("session_list", "Lists the newest sessions.", json!({}), &[], true),
+        tool("session_list", "Lists the newest sessions that this server reaches.", json!({}), &[], true),
     ])
 }
 
@@ -77,24 +80,55 @@ pub(super) fn exists(name: &str) -> bool {
     list().as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name))
 }
 
+/// The sessions that the tools reach.
+pub(super) struct Reachable {
+    /// All sessions of the user, or only those that this server started.
+    pub all: bool,
+    /// Ids of the started ones, the oldest first.
+    pub started: Mutex<Vec<String>>,
+}
+
+impl Reachable {
+    /// The session that the arguments name.
+    fn session<'a>(&self, arguments: &'a Value) -> Result<&'a str, Failure> {
+        let id = text(arguments, "session_id")?;
+        if self.all || lock(&self.started).iter().any(|started| started == id) {
+            return Ok(id);
+        }
+        let why = format!("the session {id} was not started by this server");
+        Err(Failure::usage(format!("{why}; `agentctl mcp serve --all-sessions` reaches every session")))
+    }
+}
+
 /// Runs a tool.
-pub(super) async fn call(reach: &Connector, tool: &str, arguments: Value) -> Result<Value, Failure> {
+pub(super) async fn call(
+    reach: &Connector,
+    reachable: &Reachable,
+    tool: &str,
+    arguments: Value,
+) -> Result<Value, Failure> {
     let client = reach.connect_or_start().await?;
     match tool {
-        "session_start" => start(&client, &arguments).await,
+        "session_start" => start(&client, reachable, &arguments).await,
         "session_send" => {
-            let params = json!({"session_id": text(&arguments, "session_id")?, "input": text(&arguments, "prompt")?, "raw": true});
+            let id = reachable.session(&arguments)?;
+            let found: Value = client.call("session.get", &json!({ "session_id": id })).await?;
+            if found["session"]["mode"] == "bypass" {
+                let why = "the session is in mode bypass, so no user would be asked about what the task does";
+                return Err(Failure::usage(format!("{why}; only its user may send to it")));
+            }
+            let params = json!({"session_id": id, "input": text(&arguments, "prompt")?, "raw": true});
             let reply: Value = client.call("session.submit", &params).await?;
             Ok(json!({"turn_id": reply["turn_id"], "state": reply["state"]}))
         }
         "session_status" => {
             let reply: Value =
-                client.call("session.get", &json!({"session_id": text(&arguments, "session_id")?})).await?;
+                client.call("session.get", &json!({"session_id": reachable.session(&arguments)?})).await?;
             Ok(facts(&reply["session"]))
         }
         "session_wait" => {
             let wait = arguments["timeout_ms"].as_u64().unwrap_or(DEFAULT_WAIT_MS).min(MAX_WAIT_MS);
-            let params = json!({"session_id": text(&arguments, "session_id")?, "timeout_ms": wait});
+            let params = json!({"session_id": reachable.session(&arguments)?, "timeout_ms": wait});
             let reply: Value = client.call("session.wait", &params).await?;
             let mut found = facts(&reply["session"]);
             found["timed_out"] = reply["timed_out"].clone();
@@ -106,7 +140,18 @@ pub(super) async fn call(reach: &Connector, tool: &str, arguments: Value) -> Res
         }
         "session_read" => {
             let limit = arguments["limit"].as_u64().unwrap_or(DEFAULT_ITEMS).clamp(1, MAX_ITEMS);
-            read(&client, text(&arguments, "session_id")?, limit).await
+            read(&client, reachable.session(&arguments)?, limit).await
+        }
+        _ if !reachable.all => {
+            let newest = usize::try_from(DEFAULT_ITEMS).unwrap_or(usize::MAX);
+            let ids: Vec<String> = lock(&reachable.started).iter().rev().take(newest).cloned().collect();
+            let mut sessions = Vec::new();
+            for id in ids {
+                // One that a user deleted is left out.
+                let found: Result<Value, _> = client.call("session.get", &json!({ "session_id": id })).await;
+                sessions.extend(found.ok().map(|reply| facts(&reply["session"])));
+            }
+            Ok(json!({ "sessions": sessions }))
         }
         _ => {
             let reply: Value = client.call("session.list", &json!({"limit": DEFAULT_ITEMS})).await?;
@@ -117,18 +162,20 @@ pub(super) async fn call(reach: &Connector, tool: &str, arguments: Value) -> Res
     }
 }
 
-async fn start(client: &Client, arguments: &Value) -> Result<Value, Failure> {
+async fn start(client: &Client, reachable: &Reachable, arguments: &Value) -> Result<Value, Failure> {
     let prompt = text(arguments, "prompt")?;
     let cwd = match arguments["cwd"].as_str() {
         Some(cwd) => cwd.to_owned(),
         None => paths::current_folder()?.to_string_lossy().into_owned(),
     };
-    let mut params = json!({ "cwd": cwd });
+    // The caller is a program: the limits and deadlines of unattended sessions apply.
+    let mut params = json!({ "cwd": cwd, "background": true });
     if let Some(title) = arguments["title"].as_str() {
         params["title"] = title.into();
     }
     let created: Value = client.call("session.create", &params).await?;
     let session_id = created["session"]["session_id"].clone();
+    lock(&reachable.started).extend(session_id.as_str().map(str::to_owned));
     let submit = json!({"session_id": session_id, "input": prompt, "raw": true});
     let submitted: Value = client.call("session.submit", &submit).await?;
     Ok(json!({"session_id": session_id, "turn_id": submitted["turn_id"], "state": submitted["state"]}))

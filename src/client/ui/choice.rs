@@ -1,5 +1,5 @@
-//! A choice from a short list: numbers, arrows, Enter. Keys count only a moment after the list appeared, so that a key
-//! that was on its way chooses nothing; pasted text never does.
+//! A choice from a short list: numbers and arrows move the cursor, Enter chooses. Keys count only a moment after the list
+//! appeared, so that a key that was on its way chooses nothing; pasted text and the first digit of a sentence never do.
 
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ impl Choice {
             KeyCode::Char(c) => {
                 let number = c.to_digit(10).and_then(|digit| usize::try_from(digit).ok()).unwrap_or(0);
                 if (1..=self.count).contains(&number) {
-                    return Moved::Chosen(number - 1);
+                    self.at = number - 1;
                 }
             }
             _ => {}
@@ -62,7 +62,7 @@ impl Choice {
                 Line::new(Tone::Warn, "▌ ").and(Tone::User, mark).and(tone, format!(" {}  {option}", n + 1))
             })
             .collect();
-        lines.push(Line::new(Tone::Dim, "▌ ↑↓ Enter or a number · Esc leaves it as it is"));
+        lines.push(Line::new(Tone::Dim, "▌ ↑↓ or a number, then Enter · Esc leaves it as it is"));
         lines
     }
 }
@@ -126,13 +126,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choice_moves_with_arrows_and_takes_numbers() {
+    fn choice_moves_with_arrows_and_numbers_and_takes_enter() {
         let mut choice = Choice { count: 2, at: 1 };
         let mut press = |code| choice.on_key(KeyEvent::new(code, KeyModifiers::NONE));
         assert_eq!(press(KeyCode::Enter), Moved::Chosen(1));
         assert_eq!(press(KeyCode::Up), Moved::Stays);
         assert_eq!(press(KeyCode::Enter), Moved::Chosen(0));
-        assert_eq!(press(KeyCode::Char('2')), Moved::Chosen(1));
+        assert_eq!(press(KeyCode::Char('2')), Moved::Stays);
+        assert_eq!(press(KeyCode::Enter), Moved::Chosen(1));
         assert_eq!(press(KeyCode::Char('3')), Moved::Stays);
         assert_eq!(press(KeyCode::Char('y')), Moved::Stays);
         assert_eq!(press(KeyCode::Esc), Moved::Left);

@@ -223,6 +223,11 @@ impl Registry {
         history.iter().for_each(|event| initial_items::add(&mut new, event));
         // Before the session exists, so that no turn of it begins without them.
         let is_new = shared.store.find(id).await?.is_none();
+        // The ledger keeps the calls of a deleted session by its id: those of a new one would be lost.
+        if is_new && request.session_id.is_some() && shared.store.has_usage(id).await? {
+            let why = "a deleted session had this id; choose another, or leave it out";
+            return Err(SessionError::BadParam("session_id", why.into()));
+        }
         if is_new {
             self.save_servers(id, servers.clone()).await?;
         }

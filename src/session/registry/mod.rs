@@ -45,6 +45,7 @@ use crate::store::{Idempotency, SessionQuery, StoreError};
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, SessionId};
 use crate::types::metrics::Metrics;
+use crate::types::subagent::HIDDEN_AGENT;
 
 /// Maximum number of sub-agents that are ended or deleted with their session. The others stay.
 const MAX_CHILDREN: u32 = 10_000;
@@ -206,6 +207,12 @@ impl Registry {
             } else {
                 Err(SessionError::Conflict("idempotency_key"))
             };
+        }
+        let view = self.view(id).await?;
+        if view.agent.as_deref() == Some(HIDDEN_AGENT) {
+            let why =
+                "it holds the costs of a workspace's index; `agentctl knowledge clear` deletes the index";
+            return Err(SessionError::BadParam("session_id", why.into()));
         }
         let handle = self.open(id).await?;
         handle.kill(None, origin.clone()).await?;

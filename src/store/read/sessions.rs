@@ -242,6 +242,21 @@ impl StoreReader {
         self.noted(read.await)
     }
 
+    /// Whether the ledger has calls of a session with this id, which may be deleted.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn has_usage(&self, id: SessionId) -> Result<bool, StoreError> {
+        let read = async {
+            let row = sqlx::query("select 1 from ledger where session_id = ? limit 1")
+                .bind(id.to_string())
+                .fetch_optional(&self.readers.now().await)
+                .await?;
+            Ok(row.is_some())
+        };
+        self.noted(read.await)
+    }
+
     /// The settings of a session, from the events that hold them.
     ///
     /// # Errors

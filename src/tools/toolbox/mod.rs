@@ -198,7 +198,10 @@ impl Toolbox {
     /// It could not be made.
     pub async fn make_scratch_folder(&self) -> std::io::Result<PathBuf> {
         let made = tokio::task::spawn_blocking(|| {
-            let folder = tempfile::Builder::new().prefix("agentd-scratch-").tempdir()?.keep();
+            // Sub-agents write their results there: other users may not read them.
+            let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+            let builder = tempfile::Builder::new().prefix("agentd-scratch-").permissions(private).tempdir();
+            let folder = builder?.keep();
             folder.canonicalize()
         });
         made.await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
