@@ -8,101 +8,37 @@
 //!   words of the question. For the first 20 questions also the bytes of `KnowledgeSearch` and of a script that finds the
 //!   same with Grep and Read.
 
+mod measure;
+
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use agentd::knowledge::index::{Budget, ChunkSettings, IndexRequest, Indexer, run_job, semantic};
+use agentd::knowledge::index::{Budget, IndexRequest, run_job};
 use agentd::knowledge::query::{QueryParams, build_context, find_context, tool_params, tool_text};
 use agentd::knowledge::store::{DocumentContent, EntityRecord, KnowledgeStore, NewDocument, RelationRecord};
-use agentd::knowledge::{
-    Chunk, ChunkId, DocId, DocumentSource, FileEntry, FileRefusal, FileSource, FileVisit, JobEvent, JobSink,
-    KnowledgeError, Level, tokens,
-};
+use agentd::knowledge::{Chunk, ChunkId, DocId, DocumentSource, JobSink, Level, tokens};
 use agentd::types::knowledge::{Metadata, QueryMode};
-use agentd::types::time::{Clock, Timestamp};
+use measure::{Folder, Silent, Table, Target, cpu, indexer, ms, peak_mib, runtime};
 use tokio_util::sync::CancellationToken;
 
-/// Files of a folder, without the checks of the daemon and without the questions themselves.
-struct Folder(PathBuf);
-
-impl FileSource for Folder {
-    fn walk(&self, _: &[String], visit: &mut FileVisit<'_>) -> Result<(), KnowledgeError> {
-        for (path, bytes) in files(&self.0) {
-            if let ControlFlow::Break(()) = visit(FileEntry { path, bytes, modified_ns: 0 }) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn read(&self, path: &str, _: u64) -> Result<Vec<u8>, FileRefusal> {
-        std::fs::read(self.0.join(path)).map_err(|error| FileRefusal::Unreadable(error.to_string()))
-    }
-}
-
-fn files(folder: &Path) -> Vec<(String, u64)> {
-    let mut found = Vec::new();
-    for entry in ignore::WalkBuilder::new(folder).sort_by_file_name(std::ffi::OsStr::cmp).build().flatten() {
-        let Ok(metadata) = entry.metadata() else { continue };
-        let Ok(path) = entry.path().strip_prefix(folder) else { continue };
-        let is_question = path.starts_with("benches/knowledge");
-        if metadata.is_file() && metadata.len() <= 1 << 20 && !is_question {
-            found.push((path.to_string_lossy().into_owned(), metadata.len()));
-        }
-    }
-    found
-}
-
-struct SystemClock;
-
-impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "a benchmark has no other clock")]
-    fn now(&self) -> Timestamp {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp(i64::try_from(now.as_millis()).unwrap_or(0))
-    }
-}
-
-struct Silent;
-
-impl JobSink for Silent {
-    fn emit(&self, _: JobEvent) {}
-}
-
-/// CPU time of this process so far.
-fn cpu() -> Duration {
-    let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF).expect("usage");
-    let time = |value: nix::sys::time::TimeVal| {
-        Duration::new(value.tv_sec().unsigned_abs(), u32::try_from(value.tv_usec()).unwrap_or(0) * 1000)
-    };
-    time(usage.user_time()) + time(usage.system_time())
-}
-
-/// Most memory that the process had, in MiB.
-fn peak_mib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) / 1024
+/// This repository without the questions about it.
+fn repository() -> Folder {
+    Folder { root: PathBuf::from(env!("CARGO_MANIFEST_DIR")), without: vec!["benches/knowledge"] }
 }
 
 fn main() {
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     let wants = |name: &str| only.as_deref().is_none_or(|only| only == name);
     let place = tempfile::tempdir().expect("a folder");
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let (runtime, mut table) = (runtime(), Table::default());
     if wants("speed") {
-        runtime.block_on(speed(&place.path().join("speed.db")));
+        runtime.block_on(speed(&place.path().join("speed.db"), &mut table));
     }
     if wants("quality") {
-        runtime.block_on(quality(place.path()));
+        runtime.block_on(quality(place.path(), &mut table));
     }
+    table.end();
 }
 
 /// Pseudo-random numbers with a fixed seed.
@@ -185,10 +121,10 @@ fn document(number: usize, numbers: &mut Numbers) -> (NewDocument, DocumentConte
     (new, DocumentContent { chunks, entities, relations, ..DocumentContent::default() })
 }
 
-async fn speed(file: &Path) {
+async fn speed(file: &Path, table: &mut Table) {
     let store = KnowledgeStore::open(file).expect("an index");
     let mut numbers = Numbers(7);
-    let (begun, used) = (Instant::now(), cpu());
+    let used = cpu();
     for number in 0..DOCUMENTS {
         let (new, content) = document(number, &mut numbers);
         store
@@ -197,11 +133,9 @@ async fn speed(file: &Path) {
             .expect("stored");
     }
     let counts = store.read(|reader| reader.counts()).await.expect("counts");
-    let per_chunk = (cpu() - used).as_secs_f64() * 1000.0 / counts.chunks as f64;
-    println!(
-        "stored {counts:?} in {:.1} s, {per_chunk:.2} ms CPU per chunk with text and graph",
-        begun.elapsed().as_secs_f64()
-    );
+    let per_chunk = ms(cpu() - used) / counts.chunks as f64;
+    table.line("storing: CPU per chunk with text and graph", per_chunk, "ms", Target::AtMost(5.0));
+    println!("  {} chunks, {} entities, {} relations", counts.chunks, counts.entities, counts.relations);
     for mode in [QueryMode::Local, QueryMode::Global, QueryMode::Hybrid, QueryMode::Mix, QueryMode::Naive] {
         let (mut times, mut prompt_tokens) = (Vec::new(), 0);
         for round in 0..QUERIES + 20 {
@@ -225,19 +159,18 @@ async fn speed(file: &Path) {
                 .expect("a context");
             // The first rounds fill caches.
             if round >= 20 {
-                times.push((cpu() - used).as_secs_f64() * 1000.0);
+                times.push(ms(cpu() - used));
                 prompt_tokens += tokens;
             }
         }
         times.sort_by(f64::total_cmp);
-        println!(
-            "{mode}: {:.1} ms CPU median, {:.1} ms p95, {} tokens of data on average",
-            times[QUERIES / 2],
-            times[QUERIES * 95 / 100],
-            prompt_tokens / QUERIES
-        );
+        let is_judged = matches!(mode, QueryMode::Hybrid | QueryMode::Mix);
+        let target = |limit| if is_judged { Target::AtMost(limit) } else { Target::None };
+        table.line(&format!("{mode}: CPU median"), times[QUERIES / 2], "ms", target(15.0));
+        table.line(&format!("{mode}: CPU 95th percentile"), times[QUERIES * 95 / 100], "ms", target(30.0));
+        println!("  {} tokens of data on average", prompt_tokens / QUERIES);
     }
-    println!("peak {} MiB", peak_mib());
+    table.line("peak memory of the process", peak_mib(), "MiB", Target::AtMost(150.0));
 }
 
 struct Question {
@@ -327,16 +260,8 @@ fn plain(connection: &rusqlite::Connection, question: &str) -> Vec<String> {
     rows.map(|row| row.expect("a row")).collect()
 }
 
-async fn indexed(root: &Path, file: &Path, level: Level) -> KnowledgeStore {
-    let indexer = Indexer {
-        store: KnowledgeStore::open(file).expect("an index"),
-        files: Arc::new(Folder(root.to_owned())),
-        model: None,
-        embedder: None,
-        clock: Arc::new(SystemClock),
-        chunks: ChunkSettings::default(),
-        settings: semantic::SemanticSettings::default(),
-    };
+async fn indexed(file: &Path, level: Level) -> KnowledgeStore {
+    let indexer = indexer(file, repository());
     let request =
         IndexRequest { id: "job_bench".into(), paths: Vec::new(), level, budget: Budget::default() };
     let sink: Arc<dyn JobSink> = Arc::new(Silent);
@@ -362,14 +287,19 @@ async fn found(store: &KnowledgeStore, question: &str, mode: QueryMode) -> Vec<S
         .expect("a selection")
 }
 
-async fn quality(place: &Path) {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let questions = questions(&root);
-    let lexical = indexed(&root, &place.join("lexical.db"), Level::Lexical).await;
-    let structure = indexed(&root, &place.join("structure.db"), Level::Structure).await;
-    let texts: Vec<(String, String)> = files(&root)
+async fn quality(place: &Path, table: &mut Table) {
+    let repository = repository();
+    let questions = questions(&repository.root);
+    let lexical = indexed(&place.join("lexical.db"), Level::Lexical).await;
+    let structure = indexed(&place.join("structure.db"), Level::Structure).await;
+    let texts: Vec<(String, String)> = repository
+        .files()
         .into_iter()
-        .filter_map(|(path, _)| std::fs::read_to_string(root.join(&path)).ok().map(|text| (path, text)))
+        .filter(|file| file.bytes <= 1 << 20)
+        .filter_map(|file| {
+            let text = std::fs::read_to_string(repository.root.join(&file.path)).ok()?;
+            Some((file.path, text))
+        })
         .collect();
     let ids = lexical
         .read_rows(|reader| {
@@ -383,15 +313,15 @@ async fn quality(place: &Path) {
         })
         .await
         .expect("chunks");
-    let table = plain_table(&ids);
-    println!("{} questions, {} files, {} chunks", questions.len(), texts.len(), ids.len());
+    let plain_chunks = plain_table(&ids);
+    println!("  {} questions, {} files, {} chunks", questions.len(), texts.len(), ids.len());
     let mut results: HashMap<&str, Vec<(f64, f64)>> = HashMap::new();
     let order =
         ["ripgrep", "plain FTS5", "lexical", "structure, local", "structure, hybrid", "structure, mix"];
     for question in &questions {
         let rows = [
             ripgrep(&texts, &question.text),
-            plain(&table, &question.text),
+            plain(&plain_chunks, &question.text),
             found(&lexical, &question.text, QueryMode::Naive).await,
             found(&structure, &question.text, QueryMode::Local).await,
             found(&structure, &question.text, QueryMode::Hybrid).await,
@@ -401,18 +331,33 @@ async fn quality(place: &Path) {
             results.entry(name).or_default().push(score(row, &question.files));
         }
     }
-    for name in order {
+    let mean = |name: &str, part: fn(&(f64, f64)) -> f64| {
         let scores = &results[name];
-        let mean = |part: fn(&(f64, f64)) -> f64| scores.iter().map(part).sum::<f64>() / scores.len() as f64;
-        println!("{name:<18} recall@10 {:.3}, mean reciprocal rank {:.3}", mean(|it| it.0), mean(|it| it.1));
+        scores.iter().map(part).sum::<f64>() / scores.len() as f64
+    };
+    // Retrieval without an embedding model must never be worse than plain full-text search.
+    let plain_recall = mean("plain FTS5", |it| it.0);
+    for name in order {
+        let target = if matches!(name, "ripgrep" | "plain FTS5") {
+            Target::None
+        } else {
+            Target::AtLeast(plain_recall)
+        };
+        table.line(&format!("recall@10 of files: {name}"), mean(name, |it| it.0), "", target);
+        table.line(&format!("mean reciprocal rank: {name}"), mean(name, |it| it.1), "", Target::None);
     }
-    bytes(&structure, &questions, &texts).await;
+    bytes(&structure, &questions, &texts, table).await;
 }
 
 /// Bytes that a model would receive: one call of `KnowledgeSearch`, or a Grep for each word of the question (50 lines
 /// each) and a Read of the three best files (2,000 lines each).
-async fn bytes(store: &KnowledgeStore, questions: &[Question], texts: &[(String, String)]) {
-    let (mut searched, mut grepped, mut both) = (0, 0, 0);
+async fn bytes(
+    store: &KnowledgeStore,
+    questions: &[Question],
+    texts: &[(String, String)],
+    table: &mut Table,
+) {
+    let (mut searched, mut grepped, mut both) = (0, 0, 0_u32);
     for question in questions.iter().take(20) {
         let keywords = search_words(&question.text);
         let params = tool_params(question.text.clone(), QueryMode::Mix, keywords.clone(), None, 6_000);
@@ -439,12 +384,10 @@ async fn bytes(store: &KnowledgeStore, questions: &[Question], texts: &[(String,
             read.map(|(_, text)| text.lines().take(2_000).map(|line| line.len() + 8).sum::<usize>()).sum();
         searched += text.len();
         grepped += lines + read;
-        both += usize::from(has_answer);
+        both += u32::from(has_answer);
     }
-    println!(
-        "20 questions: KnowledgeSearch {} bytes ({both} answers in it), Grep and Read {} bytes, {:.1} times as many",
-        searched,
-        grepped,
-        grepped as f64 / searched.max(1) as f64
-    );
+    let kib = |bytes: usize| bytes as f64 / 1024.0;
+    table.line("20 questions: bytes of KnowledgeSearch", kib(searched), "KiB", Target::AtMost(kib(grepped)));
+    table.line("20 questions: bytes of Grep and Read", kib(grepped), "KiB", Target::None);
+    table.line("20 questions: answers in KnowledgeSearch", f64::from(both), "of 20", Target::None);
 }

@@ -9,6 +9,7 @@ pub mod api;
 pub mod engine;
 pub mod judge;
 pub mod proc;
+mod watch;
 
 pub mod extensions;
 mod hooks;

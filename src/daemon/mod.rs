@@ -4,6 +4,7 @@ mod config;
 mod error;
 mod file_watch;
 mod index_files;
+mod index_watch;
 mod memory;
 mod notifier;
 mod orphans;
@@ -280,6 +281,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let removing = tokio::spawn(retention::run(registry.clone()));
     let releasing = tokio::spawn(memory::run(registry.clone()));
     let indexing = tokio::spawn(index_files::run(indexes.clone()));
+    let updating = tokio::spawn(index_watch::run(indexes.clone()));
     let watching = tokio::spawn(file_watch::run(registry.clone()));
     let (notifier, notify_channels) = watch::channel(ways);
     let calling = tokio::spawn(notifier::run(registry.clone(), notify_channels));
@@ -323,16 +325,19 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     removing.abort();
     releasing.abort();
     indexing.abort();
+    updating.abort();
     watching.abort();
     calling.abort();
     // The next start loads the remaining sessions.
     recovery.abort();
     let _ = recovery.await;
+    // The usage of their last model calls goes to sessions, which are still open.
+    indexes.close().await;
+    reloader.index_services.finish_bookings().await;
     shutdown::park(&registry, &mut signals, &hurry, park_by).await;
     if tokio::time::timeout(SERVERS_WITHIN, registry.shared().mcp.close()).await.is_err() {
         tracing::warn!("MCP servers did not end in time; the next start ends them");
     }
-    indexes.close().await;
     crash::point("C23.parked");
     accepting.cancel();
     serving.finished(REPLY_WITHIN).await;

@@ -82,6 +82,7 @@ impl Reloader {
         let Changes { at_once: changed, after_restart: needs_restart } =
             Changes::between(&self.at_start, &self.in_force, &config);
         self.index_services.reload(&config)?;
+        self.indexes.settings_changed();
         // Reload even if no key has changed: a key file may contain a different key.
         self.registry.reload(components, &changed, &needs_restart).await;
         Ok((config, ways, ReloadReply { changed, needs_restart }))

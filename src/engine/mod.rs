@@ -24,6 +24,7 @@ pub use decide::slash_command::{
     BUILT_IN, BuiltInCommand, CLEARED, NOTE, TypedLine, find_built_in, is_command_name, typed_line,
 };
 pub use decide::structured_output::check_schema;
+pub use decide::usage_estimate::{estimate as estimate_usage, settle as settle_usage};
 pub use input::{
     Answer, AnsweredCommand, Busy, EditedCall, Input, JudgedCall, Now, QueueEdit, Recovery, Refusal, Rewind,
     Submit, Update,

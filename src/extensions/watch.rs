@@ -6,21 +6,12 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout_at};
+use crate::watch::{Change, FolderWatcher};
 
-/// A change is reported once no further one came for this long.
-const QUIET: Duration = Duration::from_millis(300);
-/// A change is reported after this time, whatever follows.
-const LONGEST: Duration = Duration::from_secs(2);
 /// Maximum number of watched folders of a workspace, and of levels below a folder of extensions.
 const MAX_FOLDERS: usize = 512;
 const MAX_DEPTH: usize = 5;
-/// Changes that may wait. Of more, only the fact is kept.
-const CAPACITY: usize = 1_024;
 
 /// The folders of extensions in a workspace and in the home folder.
 const PROGRAMS: [&str; 3] = [".agentd", ".claude", ".kode"];
@@ -108,20 +99,9 @@ fn has_markdown(folder: &Path) -> bool {
     entries.take(MAX_FOLDERS).any(|entry| entry.path().extension().is_some_and(|ending| ending == "md"))
 }
 
-/// Something happened in a watched folder.
-#[derive(Debug)]
-enum Change {
-    Path(PathBuf),
-    /// Changes were lost.
-    Anything,
-}
-
 /// Watches the places of all workspaces with one handle of the system.
 pub struct Watcher {
-    system: RecommendedWatcher,
-    changes: mpsc::Receiver<Change>,
-    /// The watched folders with the number of workspaces that need them.
-    folders: HashMap<PathBuf, usize>,
+    folders: FolderWatcher,
     places: HashMap<WatchedPlaces, HashSet<PathBuf>>,
     has_failed: bool,
 }
@@ -132,19 +112,7 @@ impl Watcher {
     /// # Errors
     /// The system gives no handle; the reason, for users.
     pub fn new() -> Result<Self, String> {
-        let (report, changes) = mpsc::channel(CAPACITY);
-        let system = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // A full queue holds enough to start a check of all places.
-            let send = |change| drop(report.try_send(change));
-            match event {
-                Ok(event) if event.need_rescan() => send(Change::Anything),
-                Ok(event) if matches!(event.kind, EventKind::Access(_)) => {}
-                Ok(event) => event.paths.into_iter().map(Change::Path).for_each(send),
-                Err(_) => send(Change::Anything),
-            }
-        });
-        let system = system.map_err(|error| error.to_string())?;
-        Ok(Self { system, changes, folders: HashMap::new(), places: HashMap::new(), has_failed: false })
+        Ok(Self { folders: FolderWatcher::new()?, places: HashMap::new(), has_failed: false })
     }
 
     /// Watches exactly these workspaces from now on. Blocking.
@@ -153,7 +121,7 @@ impl Watcher {
             self.places.keys().filter(|it| !wanted.contains(it)).cloned().collect();
         for places in gone {
             let folders = self.places.remove(&places).unwrap_or_default();
-            folders.iter().for_each(|folder| self.release(folder));
+            folders.iter().for_each(|folder| self.folders.release(folder));
         }
         for places in wanted {
             if !self.places.contains_key(places) {
@@ -167,46 +135,25 @@ impl Watcher {
     fn refresh(&mut self, places: &WatchedPlaces) -> Vec<PathBuf> {
         let now = places.folders();
         let before = self.places.insert(places.clone(), now.clone()).unwrap_or_default();
-        before.difference(&now).for_each(|folder| self.release(folder));
+        before.difference(&now).for_each(|folder| self.folders.release(folder));
         let new: Vec<PathBuf> = now.difference(&before).cloned().collect();
         new.iter().for_each(|folder| self.acquire(folder));
         new
     }
 
     fn acquire(&mut self, folder: &Path) {
-        let users = self.folders.entry(folder.to_owned()).or_insert(0);
-        *users += 1;
-        if *users > 1 {
-            return;
-        }
-        if let Err(error) = self.system.watch(folder, RecursiveMode::NonRecursive)
+        if let Err(error) = self.folders.acquire(folder)
             && !std::mem::replace(&mut self.has_failed, true)
         {
             let folder = folder.display();
-            tracing::warn!(%error, %folder, "could not watch a folder; its changes count from the next turn");
-        }
-    }
-
-    fn release(&mut self, folder: &Path) {
-        let Some(users) = self.folders.get_mut(folder) else { return };
-        *users -= 1;
-        if *users == 0 {
-            self.folders.remove(folder);
-            // A folder that vanished is not watched any more.
-            let _ = self.system.unwatch(folder);
+            tracing::warn!(error, %folder, "could not watch a folder; its changes count from the next turn");
         }
     }
 
     /// Waits for changes until none comes for a moment, and returns them for each workspace. Cancel-safe until the
     /// first change; a change that is lost later is noticed at the next turn.
     pub async fn changed(&mut self) -> Vec<(WatchedPlaces, ChangedKinds)> {
-        let Some(first) = self.changes.recv().await else { return std::future::pending().await };
-        let (mut changes, end) = (vec![first], Instant::now() + LONGEST);
-        while let Ok(Some(change)) = timeout_at(end.min(Instant::now() + QUIET), self.changes.recv()).await {
-            if changes.len() < CAPACITY {
-                changes.push(change);
-            }
-        }
+        let changes = self.folders.changed().await;
         self.found(&changes)
     }
 
@@ -237,6 +184,8 @@ impl Watcher {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     async fn next(watcher: &mut Watcher) -> Vec<&'static str> {

@@ -21,10 +21,10 @@ pub mod types;
 
 pub use traits::{
     CallPurpose, ChatMessage, ChatRole, Completion, Embedder, FileEntry, FileSource, FileVisit, IndexReader,
-    JobSink, LanguageModel, ModelCall, ModelUsage, QueryVector,
+    JobSink, LanguageModel, ModelCall, QueryVector,
 };
 pub use types::{
     CacheKind, Chunk, ChunkId, DocId, Document, DocumentSource, DocumentStatus, Edge, Entity, ErrorKind,
     FileRefusal, Hit, IndexCounts, JobEvent, JobOutcome, JobProgress, JobStage, KnowledgeError, Level,
-    PairKey, Relation, VectorKind,
+    ModelUsage, PairKey, Relation, VectorKind,
 };

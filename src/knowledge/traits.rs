@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::types::{
     CacheKind, Chunk, ChunkId, Edge, Entity, FileRefusal, Hit, IndexCounts, JobEvent, KnowledgeError,
-    PairKey, VectorKind,
+    ModelUsage, PairKey, VectorKind,
 };
 
 /// Who says a message.
@@ -81,17 +81,6 @@ pub struct ModelCall {
     pub json: bool,
 }
 
-/// What a call used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ModelUsage {
-    /// Tokens in, cached ones included.
-    pub input_tokens: u64,
-    /// Tokens out.
-    pub output_tokens: u64,
-    /// Price in micro-dollars; 0 if unknown.
-    pub cost_usd_micros: u64,
-}
-
 /// A complete answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completion {
@@ -103,7 +92,8 @@ pub struct Completion {
     pub truncated: bool,
 }
 
-/// A model. Errors have the kind `Model`, or `Cancelled` when `cancel` fired.
+/// A model. Errors have the kind `Model`, or `Cancelled` when `cancel` fired, and say what the failed call used. Each call
+/// ends by itself soon after `cancel` fired or its time limit passed, and so must not be dropped to stop it.
 pub trait LanguageModel: Send + Sync {
     /// Provider, model and parameters, as far as they change answers: a part of cache keys.
     fn identity(&self) -> String;
@@ -228,8 +218,13 @@ pub trait IndexReader {
         chunks: &[ChunkId],
     ) -> Result<Vec<Option<f32>>, KnowledgeError>;
 
-    /// Whether there are vectors of this kind that another model made, or rows without one.
-    fn has_stale_vectors(&self, kind: VectorKind, model: &str) -> Result<bool, KnowledgeError>;
+    /// Whether there are rows of this kind without a vector of this model and, if it is known, this dimension.
+    fn has_stale_vectors(
+        &self,
+        kind: VectorKind,
+        model: &str,
+        dimension: Option<usize>,
+    ) -> Result<bool, KnowledgeError>;
 
     /// These entities, with their degrees.
     fn entities(&self, names: &[String]) -> Result<Vec<Entity>, KnowledgeError>;

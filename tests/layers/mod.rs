@@ -20,13 +20,15 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     // Locks.
     ("sync", 0, &[]),
     ("proc", 1, &["sync"]),
+    // Changes of folders.
+    ("watch", 1, &[]),
     ("api", 1, &["types"]),
     ("engine", 1, &["types"]),
     ("judge", 1, &["types"]),
     ("policy", 2, &["types", "crash", "sync", "judge"]),
     ("store", 2, &["types", "crash", "sync"]),
     ("model", 2, &["types", "crash", "sync", "proc"]),
-    ("extensions", 2, &["types", "crash"]),
+    ("extensions", 2, &["types", "crash", "watch"]),
     ("hooks", 2, &["types", "crash", "proc"]),
     ("mcp", 2, &["types", "crash", "sync", "proc"]),
     // Models, embeddings and files come in through its traits.
@@ -81,6 +83,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
             "workspace",
             "transport",
             "otel",
+            "watch",
             "session",
             "rpc",
         ],

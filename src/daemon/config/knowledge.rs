@@ -42,6 +42,8 @@ pub struct Knowledge {
     pub language: String,
     /// Types of extracted entities; empty for the built-in ones.
     pub entity_types: Vec<String>,
+    /// Whether the files of indexes in use are watched, so that changes start a job.
+    pub watch: bool,
     /// An index is closed after this time without use.
     pub idle_unload: Span,
     /// Jobs of all workspaces at the same time.
@@ -72,6 +74,7 @@ impl Default for Knowledge {
             model_timeout: Span(Duration::from_secs(240)),
             language: "English".into(),
             entity_types: Vec::new(),
+            watch: false,
             idle_unload: Span(Duration::from_secs(300)),
             max_jobs: 2,
             max_queries: 8,

@@ -7,11 +7,8 @@ use crate::types::usage::{ModelSnapshot, Usage};
 
 /// An upper estimate of the tokens that the attempt cost: one per two bytes, where providers count one per
 /// three to four bytes of most text. No answer is longer than the requested limit, or the model's limit.
-pub(in crate::engine) fn estimate(
-    request: &ModelRequest,
-    received: usize,
-    model_snapshot: &ModelSnapshot,
-) -> Usage {
+#[must_use]
+pub fn estimate(request: &ModelRequest, received: usize, model_snapshot: &ModelSnapshot) -> Usage {
     let mut sent = Count(request.system.len());
     // This cannot fail: it writes plain data with string keys to a counter.
     let _ = serde_json::to_writer(&mut sent, &request.messages);
@@ -35,7 +32,8 @@ fn sight(kind: AttachmentKind, bytes: u64) -> u64 {
 
 /// The usage to book for an attempt. A provider reports the input at the beginning and the output at the end.
 /// So its input count is exact, and its output count so far is a lower bound.
-pub(in crate::engine) fn settle(estimate: Usage, reported: Option<&Usage>) -> Usage {
+#[must_use]
+pub fn settle(estimate: Usage, reported: Option<&Usage>) -> Usage {
     let Some(reported) = reported else { return estimate };
     let has_input = Usage { output_tokens: 0, ..*reported }.all_tokens() > 0;
     let input = if has_input { *reported } else { estimate };

@@ -19,6 +19,7 @@ const CHILD: &str = "knowledge::index::crash_tests::child_runs_one_job_until_its
 
 /// Points and the times at which the child dies there.
 const POINTS: &[(&str, &[u32])] = &[
+    ("KN.kept", &[1]),
     ("KN.accepted", &[1]),
     ("KN.job", &[1]),
     ("KN.chunks", &[1, 3]),
@@ -62,6 +63,7 @@ fn indexer(file: &Path) -> Indexer {
         files: Arc::new(files),
         model: Some(model),
         embedder: None,
+        warning: None,
         // All times are equal, so that they do not tell the runs apart.
         clock: Arc::new(CountingClock::stopped()),
         chunks: ChunkSettings::default(),

@@ -7,12 +7,15 @@ use tokio_util::sync::CancellationToken;
 use super::progress::{Spent, StageProgress};
 use crate::knowledge::store::KnowledgeStore;
 use crate::knowledge::traits::{Embedder, JobSink};
-use crate::knowledge::types::{JobStage, KnowledgeError, VectorKind};
+use crate::knowledge::types::{ErrorKind, JobStage, KnowledgeError, VectorKind};
 
 /// Batches that are embedded at the same time.
 const CONCURRENCY: usize = 8;
 /// Texts in one batch at most, whatever the embedder says.
 const MAX_BATCH: usize = 256;
+
+/// A text whose vector tells the dimension.
+const PROBE: &str = "dimension";
 
 /// Embeds chunks, entities and relations without a vector of this embedder's model. Lexical search serves meanwhile, and
 /// vectors of another model are replaced. Returns the number of embedded texts.
@@ -40,6 +43,13 @@ pub(super) async fn embed(
     let batch = embedder.batch_size().clamp(1, MAX_BATCH);
     let mut progress = StageProgress::begin(sink, spent, JobStage::Embedding, 0);
     let mut embedded = 0;
+    let mut dimension = embedder.dimension();
+    let known = model.clone();
+    if dimension.is_none() && store.read_rows(move |reader| reader.has_vectors(&known, None)).await? {
+        // The model may give vectors of another length than those in the index: then all are stale.
+        dimension = embedder.embed(vec![PROBE.into()]).await?.first().map(Vec::len);
+    }
+    let mut has_answered = false;
     for kind in [VectorKind::Chunk, VectorKind::Entity, VectorKind::Relation] {
         loop {
             if cancel.is_cancelled() {
@@ -48,12 +58,12 @@ pub(super) async fn embed(
             let limit = u32::try_from(batch * CONCURRENCY).unwrap_or(u32::MAX);
             let pending = {
                 let model = model.clone();
-                store.write(move |writer| writer.pending_vectors(kind, &model, limit)).await?
+                store.write(move |writer| writer.pending_vectors(kind, &model, dimension, limit)).await?
             };
             if pending.is_empty() {
                 // Copies of equal texts count as progress of the next round.
                 let model = model.clone();
-                if store.read(move |reader| reader.has_stale_vectors(kind, &model)).await? {
+                if store.read(move |reader| reader.has_stale_vectors(kind, &model, dimension)).await? {
                     continue;
                 }
                 break;
@@ -69,6 +79,15 @@ pub(super) async fn embed(
                 () = cancel.cancelled() => return Err(KnowledgeError::cancelled()),
             };
             let vectors: Vec<Vec<f32>> = vectors.into_iter().flatten().collect();
+            let length = vectors.first().map(Vec::len);
+            if has_answered && length != dimension {
+                // Otherwise a server that alternates would be asked for ever.
+                return Err(KnowledgeError::new(
+                    ErrorKind::Embedder,
+                    "could not embed: the length of the vectors changed during the job; check the embedding model",
+                ));
+            }
+            (dimension, has_answered) = (length, true);
             let count = pending.len() as u64;
             let model = model.clone();
             store.write(move |writer| writer.put_vectors(&model, &pending, &vectors)).await?;

@@ -1,44 +1,22 @@
 //! What a job would cost.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::chunk::WINDOW_TOKENS;
 use super::request::{IndexRequest, Indexer};
-use super::scan::{is_probably_text, scan};
+use super::scan::{KnownFiles, is_probably_text, scan};
 use super::semantic;
+use crate::knowledge::traits::LanguageModel;
 use crate::knowledge::types::{ErrorKind, KnowledgeError, Level};
+use crate::types::knowledge::IndexEstimate;
 
 /// Bytes of a token in source code and prose, measured on 16 MB.
 const BYTES_PER_TOKEN: f64 = 4.1;
 /// Tokens that a model answers to one chunk, on average.
 const ANSWER_TOKENS: u64 = 600;
-
-/// What a job would do.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Estimate {
-    /// Files to read.
-    pub files: u64,
-    /// Documents that are as they were.
-    pub unchanged: u64,
-    /// Documents whose file is gone.
-    pub removed: u64,
-    /// Size of the files to read.
-    pub bytes: u64,
-    /// Chunks that they make, roughly.
-    pub chunks: u64,
-    /// Model calls of level semantic, summaries excluded.
-    pub model_calls: u64,
-    /// Tokens to the model.
-    pub input_tokens: u64,
-    /// Tokens from the model.
-    pub output_tokens: u64,
-    /// Price in micro-dollars, if the model has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd_micros: Option<u64>,
-}
 
 /// Scans the workspace and estimates the job. Reads no file and calls no model.
 ///
@@ -48,8 +26,8 @@ pub async fn estimate(
     request: &IndexRequest,
     indexer: &Indexer,
     cancel: &CancellationToken,
-) -> Result<Estimate, KnowledgeError> {
-    let known = indexer.store.write(|writer| writer.known_files()).await?;
+) -> Result<IndexEstimate, KnowledgeError> {
+    let known = indexer.store.write(|writer| KnownFiles::load(writer)).await?;
     let (files, paths, level) = (indexer.files.clone(), request.paths.clone(), request.level);
     let stop = cancel.clone();
     let (scan, bytes) = tokio::task::spawn_blocking(move || {
@@ -62,13 +40,15 @@ pub async fn estimate(
     .map_err(|error| {
         KnowledgeError::new(ErrorKind::Files, format!("could not scan the workspace: {error}; try again"))
     })??;
-    let mut estimate = Estimate {
+    let mut estimate = IndexEstimate {
         files: scan.to_read.len() as u64,
         unchanged: scan.unchanged,
         removed: scan.gone.len() as u64,
         bytes,
         chunks: (bytes as f64 / BYTES_PER_TOKEN / 450.0).ceil() as u64,
-        ..Estimate::default()
+        // Without a model it costs nothing.
+        cost_usd_micros: Some(0),
+        ..IndexEstimate::default()
     };
     if request.level == Level::Semantic {
         // Documents that are in the index and were not read by a model count too.
@@ -89,10 +69,12 @@ pub async fn estimate(
         let first = tokens + units * prompt;
         estimate.input_tokens = if calls_per_unit > 1 { 2 * first + units * ANSWER_TOKENS } else { first };
         estimate.output_tokens = units * (ANSWER_TOKENS + (calls_per_unit - 1) * ANSWER_TOKENS / 3);
-        estimate.cost_usd_micros = indexer
-            .model
-            .as_ref()
-            .and_then(|model| model.price(estimate.input_tokens, estimate.output_tokens));
+        estimate.tokens = estimate.input_tokens + estimate.output_tokens;
+        if estimate.model_calls > 0 {
+            let price =
+                |model: &Arc<dyn LanguageModel>| model.price(estimate.input_tokens, estimate.output_tokens);
+            estimate.cost_usd_micros = indexer.model.as_ref().and_then(price);
+        }
     }
     Ok(estimate)
 }

@@ -8,26 +8,18 @@ use tokio_util::sync::CancellationToken;
 use super::prepare::{Prepared, file_document, prepare};
 use super::progress::{Spent, StageProgress};
 use super::request::{IndexRequest, Indexer};
-use super::scan::{ReadFile, read_file, scan};
-use super::semantic;
-use super::{embed, text};
-use crate::knowledge::store::{KnownFile, NewDocument, WorkThread};
+use super::scan::{KnownFiles, ReadFile, read_file, scan};
+use super::{embed, inserts, restore, semantic};
+use crate::knowledge::store::{KnownFile, NewDocument, SkippedFile, WorkThread};
 use crate::knowledge::traits::{FileEntry, JobSink};
 use crate::knowledge::types::{
-    DocId, DocumentSource, DocumentStatus, ErrorKind, JobEvent, JobOutcome, JobStage, KnowledgeError, Level,
-    hash128,
+    DocId, ErrorKind, JobEvent, JobOutcome, JobStage, KnowledgeError, Level, hash128,
 };
 
 /// Bytes of files that are read before the writer takes them.
 const BATCH_BYTES: u64 = 256 * 1024;
 /// Files of one batch at most.
 const BATCH_FILES: usize = 64;
-/// Inserted documents that are loaded at once.
-const INSERT_BATCH: u32 = 8;
-/// Size of an inserted document.
-const MAX_INSERT_BYTES: usize = 8 * 1024 * 1024;
-/// Bytes of a caller's document id or path.
-const MAX_ID_BYTES: usize = 512;
 
 /// Counters of a job's end.
 #[derive(Debug, Default)]
@@ -37,6 +29,7 @@ struct Counts {
     removed: u64,
     skipped: u64,
     failed: u64,
+    warning: Option<String>,
 }
 
 /// Runs a job to its end and reports it. A dropped future, for example at the end of the daemon, leaves the job
@@ -55,6 +48,7 @@ pub async fn run_job(
             removed: counts.removed,
             skipped: counts.skipped,
             failed: counts.failed,
+            warning: counts.warning,
         },
         Err(error) if error.kind == ErrorKind::Cancelled => JobOutcome::Cancelled,
         Err(error) => JobOutcome::Failed { error: error.message },
@@ -118,10 +112,11 @@ impl<'a> Job<'a> {
         store
             .write(move |writer| {
                 writer.begin_job(&id, &request, now_ms)?;
-                writer.set_level(level)
+                writer.raise_level(level)
             })
             .await?;
         crate::crash::point("KN.job");
+        restore::restore(indexer).await?;
         let worker = WorkThread::start("index-work", ())?;
         self.files(&worker).await?;
         self.inserted(&worker).await?;
@@ -148,11 +143,14 @@ impl<'a> Job<'a> {
             .await?;
             self.counts.failed += failed;
         }
+        self.counts.warning.clone_from(&self.indexer.warning);
         if let Some(embedder) = &self.indexer.embedder {
             match embed::embed(store, embedder, self.sink, &self.spent, self.cancel).await {
                 // Lexical search serves without vectors: the next job tries again.
                 Err(error) if error.kind == ErrorKind::Embedder => {
                     tracing::warn!(error = %error.message, "an index has no vectors");
+                    self.counts.warning =
+                        Some(format!("{}; full-text search serves meanwhile", error.message));
                 }
                 result => drop(result?),
             }
@@ -164,7 +162,7 @@ impl<'a> Job<'a> {
     async fn files(&mut self, worker: &WorkThread<()>) -> Result<(), KnowledgeError> {
         let indexer = self.indexer;
         let store = &indexer.store;
-        let known = store.write(|writer| writer.known_files()).await?;
+        let known = store.write(|writer| KnownFiles::load(writer)).await?;
         let scanning = StageProgress::begin(self.sink, &self.spent, JobStage::Scanning, 0);
         let known = Arc::new(known);
         let found = {
@@ -178,7 +176,7 @@ impl<'a> Job<'a> {
         let total = (found.to_read.len() + found.gone.len()) as u64;
         let mut progress = StageProgress::begin(self.sink, &self.spent, JobStage::Chunking, total);
         let by_path: Arc<HashMap<String, KnownFile>> =
-            Arc::new(known.iter().map(|file| (file.path.clone(), file.clone())).collect());
+            Arc::new(known.documents.iter().map(|file| (file.path.clone(), file.clone())).collect());
         // The worker reads and parses one batch while the writer stores the one before.
         let mut writing: Option<Batch> = None;
         for batch in batches(found.to_read) {
@@ -190,6 +188,8 @@ impl<'a> Job<'a> {
         }
         let written = self.write_batch(writing).await?;
         self.count(written, &mut progress);
+        let forgotten = found.gone_skipped;
+        store.write(move |writer| writer.note_skipped(&[], &forgotten)).await?;
         for id in found.gone {
             self.check_cancelled()?;
             store.write(move |writer| writer.delete_document(id.as_str(), false)).await?;
@@ -217,14 +217,23 @@ impl<'a> Job<'a> {
                             let new = file_document(&entry.path, text.len() as u64, entry.modified_ns, hash);
                             // The size of the file, which the next scan compares.
                             let new = NewDocument { bytes: entry.bytes, ..new };
+                            batch.suitable.push(entry.path);
                             batch.changes.push(Change::Store(prepare(new, &text, level, &settings)?));
                         }
                         ReadFile::Unchanged(id) => {
                             batch.unchanged += 1;
                             batch.touched.push((id, entry.modified_ns));
                         }
-                        ReadFile::Skipped => {
+                        read @ (ReadFile::Skipped | ReadFile::Unsuitable) => {
                             batch.skipped += 1;
+                            if matches!(read, ReadFile::Unsuitable) {
+                                let (path, bytes) = (entry.path.clone(), entry.bytes);
+                                batch.unsuitable.push(SkippedFile {
+                                    path,
+                                    bytes,
+                                    modified_ns: entry.modified_ns,
+                                });
+                            }
                             // A file that became binary or secret leaves the index.
                             if let Some(file) = known.get(&entry.path) {
                                 batch.changes.push(Change::Remove(file.id.clone()));
@@ -268,6 +277,7 @@ impl<'a> Job<'a> {
                 if !batch.touched.is_empty() {
                     writer.touch_files(&batch.touched)?;
                 }
+                writer.note_skipped(&std::mem::take(&mut batch.unsuitable), &batch.suitable)?;
                 Ok(batch)
             })
             .await
@@ -285,7 +295,7 @@ impl<'a> Job<'a> {
     /// Processes inserted documents that are not processed yet, also those that an earlier run left.
     async fn inserted(&mut self, worker: &WorkThread<()>) -> Result<(), KnowledgeError> {
         let level = self.request.level;
-        let (processed, failed) = process_inserted(self.indexer, worker, level, self.cancel).await?;
+        let (processed, failed) = inserts::process_inserted(self.indexer, worker, level, self.cancel).await?;
         self.counts.indexed += processed;
         self.counts.failed += failed;
         Ok(())
@@ -294,7 +304,7 @@ impl<'a> Job<'a> {
     /// Resolves calls, imports and links.
     async fn resolve(&mut self) -> Result<(), KnowledgeError> {
         let mut progress = StageProgress::begin(self.sink, &self.spent, JobStage::Merging, 0);
-        resolve_references(self.indexer, Some(&mut progress), self.cancel).await
+        inserts::resolve_references(self.indexer, Some(&mut progress), self.cancel).await
     }
 }
 
@@ -303,6 +313,9 @@ impl<'a> Job<'a> {
 struct Batch {
     changes: Vec<Change>,
     touched: Vec<(DocId, i64)>,
+    /// Files that are left out because of their content, and paths that are not, perhaps not any more.
+    unsuitable: Vec<SkippedFile>,
+    suitable: Vec<String>,
     files: u64,
     indexed: u64,
     unchanged: u64,
@@ -334,162 +347,4 @@ fn batches(entries: Vec<FileEntry>) -> Vec<Vec<FileEntry>> {
         batches.push(batch);
     }
     batches
-}
-
-async fn resolve_references(
-    indexer: &Indexer,
-    mut progress: Option<&mut StageProgress>,
-    cancel: &CancellationToken,
-) -> Result<(), KnowledgeError> {
-    let mut total = 0;
-    loop {
-        if cancel.is_cancelled() {
-            return Err(KnowledgeError::cancelled());
-        }
-        let left = indexer.store.write(|writer| writer.resolve_references()).await?;
-        if let Some(progress) = progress.as_mut() {
-            total = total.max(left);
-            progress.set_total(total);
-            progress.advance(u64::from(left < total));
-        }
-        if left == 0 {
-            return Ok(());
-        }
-    }
-}
-
-/// A document that a client inserts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InsertDocument {
-    /// Its id; a hash of its text if it has none.
-    pub id: Option<String>,
-    /// A path for references. It need not exist, but replaces the document that has it.
-    pub path: Option<String>,
-    /// The text.
-    pub text: String,
-}
-
-/// What became of one inserted document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InsertOutcome {
-    /// Its id.
-    pub id: DocId,
-    /// The same document was in the index already.
-    pub unchanged: bool,
-}
-
-/// Stores documents that are no files, then processes them without a model. When it returns an error after storing, the next
-/// job or insert continues. A later job at level semantic has a model read them.
-///
-/// # Errors
-/// A document is empty, too large or has a bad id; the store failed; or the call was cancelled.
-pub async fn insert_documents(
-    indexer: &Indexer,
-    documents: Vec<InsertDocument>,
-    cancel: &CancellationToken,
-) -> Result<Vec<InsertOutcome>, KnowledgeError> {
-    for document in &documents {
-        check_insert(document)?;
-    }
-    let mut outcomes = Vec::with_capacity(documents.len());
-    for document in documents {
-        let hash = hash128(&[document.text.as_bytes()]);
-        let id = document.id.map_or_else(|| DocId::from_content(document.text.as_bytes()), DocId);
-        let language = document.path.as_deref().and_then(crate::knowledge::graph::language_of_path);
-        let new = NewDocument {
-            id: id.clone(),
-            path: document.path,
-            hash,
-            source: DocumentSource::Inserted,
-            language: language.map(str::to_owned),
-            bytes: document.text.len() as u64,
-            modified_ns: 0,
-        };
-        let now_ms = indexer.clock.now().0;
-        let is_new =
-            indexer.store.write(move |writer| writer.accept_document(&new, &document.text, now_ms)).await?;
-        outcomes.push(InsertOutcome { id, unchanged: !is_new });
-    }
-    crate::crash::point("KN.accepted");
-    let worker = WorkThread::start("index-work", ())?;
-    process_inserted(indexer, &worker, Level::Structure, cancel).await?;
-    resolve_references(indexer, None, cancel).await?;
-    Ok(outcomes)
-}
-
-fn check_insert(document: &InsertDocument) -> Result<(), KnowledgeError> {
-    let refuse = |what: &str| {
-        Err(KnowledgeError::new(ErrorKind::Invalid, format!("could not insert the document: {what}")))
-    };
-    if document.text.trim().is_empty() {
-        return refuse("its text is empty; pass some text");
-    }
-    if document.text.len() > MAX_INSERT_BYTES {
-        return refuse("its text has more than 8 MiB; split it into several documents");
-    }
-    let is_bad =
-        |name: &str| name.is_empty() || name.len() > MAX_ID_BYTES || name.chars().any(char::is_control);
-    if document.id.as_deref().is_some_and(|id| is_bad(id) || id.starts_with('-')) {
-        return refuse(
-            "its id is empty, longer than 512 bytes, begins with a hyphen or has control characters; change it",
-        );
-    }
-    if document.path.as_deref().is_some_and(|path| is_bad(path) || text::is_secret_path(path)) {
-        return refuse(
-            "its path is empty, longer than 512 bytes, has control characters or names a secret; change it",
-        );
-    }
-    Ok(())
-}
-
-/// Processes stored inserted documents. Returns how many were processed and how many failed.
-async fn process_inserted(
-    indexer: &Indexer,
-    worker: &WorkThread<()>,
-    level: Level,
-    cancel: &CancellationToken,
-) -> Result<(u64, u64), KnowledgeError> {
-    let level = level.min(Level::Structure);
-    let (mut processed, mut failed) = (0, 0);
-    let mut after = String::new();
-    loop {
-        if cancel.is_cancelled() {
-            return Err(KnowledgeError::cancelled());
-        }
-        let page_after = after.clone();
-        let pending =
-            indexer.store.write(move |writer| writer.unprocessed_inserts(&page_after, INSERT_BATCH)).await?;
-        let Some((last, _)) = pending.last() else { return Ok((processed, failed)) };
-        after.clone_from(&last.id.0);
-        for (new, text) in pending {
-            let (id, now_ms) = (new.id.clone(), indexer.clock.now().0);
-            let begun = id.clone();
-            indexer
-                .store
-                .write(move |writer| writer.set_status(&begun, DocumentStatus::Processing, None, now_ms))
-                .await?;
-            let settings = indexer.chunks.clone();
-            let prepared = worker.run(move |()| prepare(new, &text, level, &settings)).await;
-            match prepared {
-                Ok(prepared) => {
-                    indexer
-                        .store
-                        .write(move |writer| {
-                            writer.store_document(&prepared.new, &prepared.content, level, now_ms)
-                        })
-                        .await?;
-                    processed += 1;
-                }
-                Err(error) => {
-                    indexer
-                        .store
-                        .write(move |writer| {
-                            writer.set_status(&id, DocumentStatus::Failed, Some(&error.message), now_ms)
-                        })
-                        .await?;
-                    failed += 1;
-                }
-            }
-        }
-    }
 }

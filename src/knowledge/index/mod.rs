@@ -4,15 +4,18 @@
 //! - `chunk.rs` splits texts. `prepare.rs` joins chunks and structure to what the store takes.
 //! - `job.rs` runs a job from scan to end. It may stop at any point and be started again: every document is stored in one
 //!   transaction, and every model answer is in the cache before it is used.
+//! - `inserts.rs` takes documents that are no files. `restore.rs` brings them back after damage of the index file.
 //! - `semantic/` asks a model for entities, relations and summaries.
 
 mod chunk;
 mod embed;
 mod estimate;
+mod inserts;
 mod job;
 mod prepare;
 mod progress;
 mod request;
+mod restore;
 mod scan;
 pub mod semantic;
 mod text;
@@ -26,8 +29,9 @@ mod tests;
 
 pub use chunk::{ChunkSettings, WINDOW_OVERLAP, WINDOW_TOKENS};
 pub use embed::embed_pending;
-pub use estimate::{Estimate, estimate};
-pub use job::{InsertDocument, InsertOutcome, insert_documents, run_job};
+pub use estimate::estimate;
+pub use inserts::{InsertDocument, InsertOutcome, insert_documents};
+pub use job::run_job;
 pub use progress::Budget;
 pub use request::{IndexRequest, Indexer};
 pub use text::MAX_FILE_BYTES;

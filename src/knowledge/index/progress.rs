@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::knowledge::traits::{JobSink, ModelUsage};
-use crate::knowledge::types::{JobEvent, JobProgress, JobStage};
+use crate::knowledge::traits::JobSink;
+use crate::knowledge::types::{JobEvent, JobProgress, JobStage, ModelUsage};
 
 /// Shortest time between two reports of one stage.
 const INTERVAL: Duration = Duration::from_millis(100);

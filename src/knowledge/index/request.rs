@@ -39,6 +39,8 @@ pub struct Indexer {
     pub model: Option<Arc<dyn LanguageModel>>,
     /// The embedder, if one is configured.
     pub embedder: Option<Arc<dyn Embedder>>,
+    /// What did not work before the job began, for its result.
+    pub warning: Option<String>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// How texts are split.

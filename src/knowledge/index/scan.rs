@@ -7,12 +7,27 @@ use tokio_util::sync::CancellationToken;
 
 use super::text::{MAX_FILE_BYTES, Unsuitable, decode, is_secret_path};
 use crate::knowledge::graph::language_of_path;
-use crate::knowledge::store::KnownFile;
+use crate::knowledge::store::{KnownFile, SkippedFile, Writer};
 use crate::knowledge::traits::{FileEntry, FileSource};
 use crate::knowledge::types::{DocId, DocumentStatus, FileRefusal, KnowledgeError, Level, hash128};
 
 /// Files of one workspace at most.
 const MAX_FILES: usize = 200_000;
+
+/// What the index knows of files.
+#[derive(Debug, Default)]
+pub(super) struct KnownFiles {
+    /// Those with a document.
+    pub documents: Vec<KnownFile>,
+    /// Those that are left out because of their content.
+    pub skipped: Vec<SkippedFile>,
+}
+
+impl KnownFiles {
+    pub fn load(writer: &Writer) -> Result<Self, KnowledgeError> {
+        Ok(Self { documents: writer.known_files()?, skipped: writer.skipped_files()? })
+    }
+}
 
 /// What a scan found.
 #[derive(Debug, Default)]
@@ -23,8 +38,10 @@ pub(super) struct Scan {
     pub unchanged: u64,
     /// Documents whose file is gone or not allowed any more.
     pub gone: Vec<DocId>,
-    /// Files that are not read: too large or secret.
+    /// Files that are not read: too large, secret, or left out before and unchanged.
     pub skipped: u64,
+    /// Files that were left out and are gone.
+    pub gone_skipped: Vec<String>,
     /// Size of the files to read.
     pub bytes: u64,
 }
@@ -36,11 +53,14 @@ pub(super) struct Scan {
 pub(super) fn scan(
     files: &dyn FileSource,
     paths: &[String],
-    known: &[KnownFile],
+    known: &KnownFiles,
     level: Level,
     cancel: &CancellationToken,
 ) -> Result<Scan, KnowledgeError> {
-    let known: HashMap<&str, &KnownFile> = known.iter().map(|file| (file.path.as_str(), file)).collect();
+    let skipped: HashMap<&str, &SkippedFile> =
+        known.skipped.iter().map(|file| (file.path.as_str(), file)).collect();
+    let known: HashMap<&str, &KnownFile> =
+        known.documents.iter().map(|file| (file.path.as_str(), file)).collect();
     let mut found = Scan::default();
     let mut seen: HashSet<String> = HashSet::new();
     let mut is_cut = false;
@@ -66,8 +86,15 @@ pub(super) fn scan(
                 && file.status != DocumentStatus::Failed
                 && file.level >= level.min(Level::Structure)
         });
+        let is_left_out = skipped.get(entry.path.as_str()).is_some_and(|file| {
+            file.modified_ns == entry.modified_ns
+                && file.bytes == entry.bytes
+                && !known.contains_key(entry.path.as_str())
+        });
         if is_current {
             found.unchanged += 1;
+        } else if is_left_out {
+            found.skipped += 1;
         } else {
             found.bytes += entry.bytes;
             found.to_read.push(entry);
@@ -86,6 +113,8 @@ pub(super) fn scan(
             .collect();
         gone.sort_by(|one, other| one.path.cmp(&other.path));
         found.gone = gone.into_iter().map(|file| file.id.clone()).collect();
+        let is_gone = |path: &&&str| is_below(path, paths) && !seen.contains(**path);
+        found.gone_skipped = skipped.keys().filter(is_gone).map(|path| (*path).to_owned()).collect();
     }
     Ok(found)
 }
@@ -108,8 +137,10 @@ pub(super) enum ReadFile {
     Text { text: String, hash: String },
     /// Its content is what the index has.
     Unchanged(DocId),
-    /// Not to be indexed.
+    /// Not to be opened.
     Skipped,
+    /// Its content is not to be indexed.
+    Unsuitable,
     /// It cannot be read: the reason.
     Failed(String),
 }
@@ -139,7 +170,7 @@ pub(super) fn read_file(
     }
     match decode(bytes) {
         Ok(text) => ReadFile::Text { text, hash },
-        Err(Unsuitable::Binary | Unsuitable::Secret) => ReadFile::Skipped,
+        Err(Unsuitable::Binary | Unsuitable::Secret) => ReadFile::Unsuitable,
     }
 }
 

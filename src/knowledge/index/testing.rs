@@ -17,9 +17,11 @@ use super::request::{IndexRequest, Indexer};
 use super::semantic::SemanticSettings;
 use crate::knowledge::store::KnowledgeStore;
 use crate::knowledge::traits::{
-    Completion, Embedder, FileEntry, FileSource, FileVisit, JobSink, LanguageModel, ModelCall, ModelUsage,
+    Completion, Embedder, FileEntry, FileSource, FileVisit, JobSink, LanguageModel, ModelCall,
 };
-use crate::knowledge::types::{ErrorKind, FileRefusal, JobEvent, JobOutcome, KnowledgeError, Level};
+use crate::knowledge::types::{
+    ErrorKind, FileRefusal, JobEvent, JobOutcome, KnowledgeError, Level, ModelUsage,
+};
 use crate::sync::lock;
 use crate::types::time::{Clock, Timestamp};
 
@@ -278,6 +280,7 @@ impl Workspace {
             files: files.clone(),
             model: None,
             embedder: None,
+            warning: None,
             clock: Arc::new(CountingClock::default()),
             chunks: ChunkSettings::default(),
             settings: SemanticSettings::default(),

@@ -6,8 +6,8 @@ use tokio_util::sync::CancellationToken;
 use super::model_json::first_object;
 use super::params::{MAX_KEYWORD_CHARS, MAX_KEYWORDS, QueryParams};
 use super::prompt::{fence, fill};
-use crate::knowledge::traits::{CallPurpose, ChatMessage, Completion, LanguageModel, ModelCall, ModelUsage};
-use crate::knowledge::types::{ErrorKind, KnowledgeError};
+use crate::knowledge::traits::{CallPurpose, ChatMessage, Completion, LanguageModel, ModelCall};
+use crate::knowledge::types::{ErrorKind, KnowledgeError, ModelUsage};
 use crate::types::knowledge::Keywords;
 
 impl Keywords {

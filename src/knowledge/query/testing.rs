@@ -9,11 +9,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::knowledge::traits::{
-    CallPurpose, Completion, Embedder, IndexReader, LanguageModel, ModelCall, ModelUsage, QueryVector,
+    CallPurpose, Completion, Embedder, IndexReader, LanguageModel, ModelCall, QueryVector,
 };
 use crate::knowledge::types::{
-    CacheKind, Chunk, ChunkId, DocId, Edge, Entity, ErrorKind, Hit, IndexCounts, KnowledgeError, PairKey,
-    Relation, VectorKind,
+    CacheKind, Chunk, ChunkId, DocId, Edge, Entity, ErrorKind, Hit, IndexCounts, KnowledgeError, ModelUsage,
+    PairKey, Relation, VectorKind,
 };
 use crate::sync::lock;
 
@@ -197,7 +197,7 @@ impl IndexReader for MemoryIndex {
         Ok(chunks.iter().map(|id| self.vectors.get(id).map(|vector| cosine(vector, &query.values))).collect())
     }
 
-    fn has_stale_vectors(&self, _: VectorKind, _: &str) -> Result<bool, KnowledgeError> {
+    fn has_stale_vectors(&self, _: VectorKind, _: &str, _: Option<usize>) -> Result<bool, KnowledgeError> {
         Ok(false)
     }
 

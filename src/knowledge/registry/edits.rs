@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Indexes;
-use crate::knowledge::store::{DeleteOutcome, EntityEdit, RelationEdit};
+use crate::knowledge::store::{DeleteOutcome, EntityEdit, RelationEdit, Writer};
 use crate::knowledge::traits::IndexReader as _;
 use crate::knowledge::types::{Entity, ErrorKind, KnowledgeError, PairKey, Relation};
 
@@ -20,8 +20,15 @@ impl Indexes {
     ) -> Result<bool, KnowledgeError> {
         self.refuse_if_busy(workspace)?;
         let store = self.store(workspace).await?;
-        let outcome = store.write(move |writer| writer.delete_document(&id, with_cache)).await?;
-        Ok(outcome == DeleteOutcome::Deleted)
+        let kept = store.kept_documents();
+        let delete = move |writer: &mut Writer| {
+            if let Some(found) = writer.find_document(&id)? {
+                // First the second place: otherwise a crash in between would bring the document back.
+                kept.forget(found.id.as_str())?;
+            }
+            writer.delete_document(&id, with_cache)
+        };
+        Ok(store.write(delete).await? == DeleteOutcome::Deleted)
     }
 
     /// Creates an entity.
@@ -54,9 +61,8 @@ impl Indexes {
     ) -> Result<Entity, KnowledgeError> {
         self.refuse_if_busy(workspace)?;
         let (store, now_ms) = (self.store(workspace).await?, self.now_ms()?);
-        let new_name = edit.name.clone().unwrap_or_else(|| name.clone());
-        store.write(move |writer| writer.update_entity(&name, &edit, now_ms)).await?;
-        self.entity(workspace, new_name).await
+        let updated = store.write(move |writer| writer.update_entity(&name, &edit, now_ms)).await?;
+        self.entity(workspace, updated).await
     }
 
     /// Joins entities into one.
@@ -71,12 +77,11 @@ impl Indexes {
     ) -> Result<Entity, KnowledgeError> {
         self.refuse_if_busy(workspace)?;
         let (store, now_ms) = (self.store(workspace).await?, self.now_ms()?);
-        let name = target.clone();
-        let merge = move |writer: &mut crate::knowledge::store::Writer| {
+        let merge = move |writer: &mut Writer| {
             writer.merge_entities(&sources, &target, &EntityEdit::default(), now_ms)
         };
-        store.write(merge).await?;
-        self.entity(workspace, name).await
+        let merged = store.write(merge).await?;
+        self.entity(workspace, merged).await
     }
 
     /// Deletes an entity with its relations.
@@ -99,13 +104,12 @@ impl Indexes {
     ) -> Result<Relation, KnowledgeError> {
         self.refuse_if_busy(workspace)?;
         let (store, now_ms) = (self.store(workspace).await?, self.now_ms()?);
-        let key = relation.key();
-        let create = move |writer: &mut crate::knowledge::store::Writer| {
+        let create = move |writer: &mut Writer| {
             let Relation { source, target, keywords, description, weight } = &relation;
             writer.create_relation(source, target, keywords, description, *weight, now_ms)
         };
-        store.write(create).await?;
-        self.relation(workspace, key).await
+        let created = store.write(create).await?;
+        self.relation(workspace, created).await
     }
 
     /// Changes a relation.
@@ -120,9 +124,8 @@ impl Indexes {
     ) -> Result<Relation, KnowledgeError> {
         self.refuse_if_busy(workspace)?;
         let (store, now_ms) = (self.store(workspace).await?, self.now_ms()?);
-        let changed = pair.clone();
-        store.write(move |writer| writer.update_relation(&changed, &edit, now_ms)).await?;
-        self.relation(workspace, pair).await
+        let updated = store.write(move |writer| writer.update_relation(&pair, &edit, now_ms)).await?;
+        self.relation(workspace, updated).await
     }
 
     /// Deletes a relation.

@@ -10,8 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::Indexes;
 use super::event_log::{EventLog, LogFollower};
 use crate::knowledge::index::{
-    Budget, Estimate, IndexRequest, Indexer, InsertDocument, InsertOutcome, estimate, insert_documents,
-    run_job,
+    Budget, IndexRequest, Indexer, InsertDocument, InsertOutcome, estimate, insert_documents, run_job,
 };
 use crate::knowledge::store::{KnowledgeStore, unfinished_jobs};
 use crate::knowledge::traits::JobSink;
@@ -19,7 +18,9 @@ use crate::knowledge::types::{
     ErrorKind, JobEvent, JobOutcome, JobProgress, JobStage, KnowledgeError, Level,
 };
 use crate::sync::lock;
-use crate::types::knowledge::{IndexProgress, IndexStage, IndexSummary, KnowledgeEvent, QueryError};
+use crate::types::knowledge::{
+    IndexEstimate, IndexProgress, IndexStage, IndexSummary, KnowledgeEvent, QueryError,
+};
 
 /// Events of one job that are kept: the newest ones say how far it is.
 const MAX_EVENTS: usize = 256;
@@ -70,7 +71,7 @@ pub struct StartedJob {
     /// The job; `None` for an estimate.
     pub id: Option<String>,
     /// What it will do.
-    pub estimate: Estimate,
+    pub estimate: IndexEstimate,
 }
 
 impl JobSink for Job {
@@ -131,9 +132,9 @@ impl Drop for EndGuard {
 }
 
 fn summary(outcome: &JobOutcome) -> Option<IndexSummary> {
-    match *outcome {
-        JobOutcome::Done { indexed, unchanged, removed, skipped, failed } => {
-            Some(IndexSummary { indexed, unchanged, removed, skipped, failed })
+    match outcome.clone() {
+        JobOutcome::Done { indexed, unchanged, removed, skipped, failed, warning } => {
+            Some(IndexSummary { indexed, unchanged, removed, skipped, failed, warning })
         }
         JobOutcome::Cancelled | JobOutcome::Failed { .. } => None,
     }
@@ -219,12 +220,18 @@ impl Indexes {
         self.0.jobs.running_in(workspace).map_or(Ok(()), |job| Err(busy(&job.id)))
     }
 
-    async fn indexer(&self, workspace: &Path, store: KnowledgeStore) -> Result<Indexer, KnowledgeError> {
+    pub(super) async fn indexer(
+        &self,
+        workspace: &Path,
+        store: KnowledgeStore,
+    ) -> Result<Indexer, KnowledgeError> {
         let (services, settings) = (self.services()?, self.settings()?);
+        let mut warning = None;
         let embedder = match self.embedder().await {
             Ok(embedder) => embedder,
             Err(error) => {
                 tracing::warn!(%error, "an index is made without vectors");
+                warning = Some(format!("{error}; full-text search serves meanwhile"));
                 None
             }
         };
@@ -233,6 +240,7 @@ impl Indexes {
             files: services.files(workspace),
             model: services.model(workspace),
             embedder: embedder.filter(|_| settings.weights.dense > 0.0),
+            warning,
             clock: services.clock(),
             chunks: settings.chunks.clone(),
             settings: settings.semantic.clone(),
@@ -244,6 +252,28 @@ impl Indexes {
     /// # Errors
     /// A job of the workspace runs, the level needs a budget, or the index could not be opened.
     pub async fn index(
+        &self,
+        workspace: &Path,
+        paths: Vec<String>,
+        level: Option<Level>,
+        budget: Budget,
+        dry_run: bool,
+    ) -> Result<StartedJob, KnowledgeError> {
+        if !dry_run && self.has_index(workspace) {
+            self.refuse_if_busy(workspace)?;
+            let store = self.store(workspace).await?;
+            if !store.was_rebuilt() {
+                // The user had time to read it.
+                store.write(|writer| writer.set_notice("")).await?;
+            } else if let Some(job) = self.0.jobs.running_in(workspace) {
+                // Opening the damaged index began to build it again just now.
+                return Ok(StartedJob { id: Some(job.id), estimate: IndexEstimate::default() });
+            }
+        }
+        self.estimate_and_start(workspace, paths, level, budget, dry_run).await
+    }
+
+    async fn estimate_and_start(
         &self,
         workspace: &Path,
         paths: Vec<String>,
@@ -279,15 +309,14 @@ impl Indexes {
             let text = format!(
                 "could not start: level semantic needs a budget; the estimate is {} calls, {} tokens, {cost}; repeat it with \
                  budget",
-                estimate.model_calls,
-                estimate.input_tokens + estimate.output_tokens
+                estimate.model_calls, estimate.tokens
             );
             return Err(KnowledgeError::new(ErrorKind::BudgetRequired, text));
         }
         Ok(StartedJob { id: None, estimate })
     }
 
-    fn start(
+    pub(super) fn start(
         &self,
         workspace: &Path,
         request: IndexRequest,
@@ -320,7 +349,7 @@ impl Indexes {
         let settings = self.settings()?;
         // A model is not asked without a budget of the user.
         let level = settings.level.min(Level::Structure);
-        self.index(workspace, Vec::new(), Some(level), Budget::default(), false).await.map(drop)
+        self.estimate_and_start(workspace, Vec::new(), Some(level), Budget::default(), false).await.map(drop)
     }
 
     /// Continues the jobs that the last daemon did not finish. Returns their number. Indexes that cannot be opened are

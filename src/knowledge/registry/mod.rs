@@ -8,6 +8,7 @@ mod jobs;
 mod queries;
 mod services;
 mod views;
+mod watched;
 
 pub use event_log::{EventLog, LogFollower};
 pub use jobs::{JobView, StartedJob};
@@ -28,6 +29,7 @@ use super::types::{ErrorKind, KnowledgeError};
 use crate::sync::lock;
 use jobs::Jobs;
 use queries::Queries;
+use watched::WatchedIndexes;
 
 /// How long jobs may take to stop when the daemon stops. What they have not stored is done again later.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -45,6 +47,7 @@ struct Inner {
     embedder: Mutex<Option<LoadedEmbedder>>,
     jobs: Jobs,
     queries: Queries,
+    watched: WatchedIndexes,
 }
 
 struct Opened {
@@ -76,6 +79,7 @@ impl Indexes {
             embedder: Mutex::default(),
             jobs: Jobs::default(),
             queries: Queries::default(),
+            watched: WatchedIndexes::default(),
         }))
     }
 
@@ -154,6 +158,7 @@ impl Indexes {
         lock(&self.0.present).insert(workspace.to_owned(), true);
         open.insert(workspace.to_owned(), Opened { store: store.clone(), used_at: Instant::now() });
         drop(open);
+        self.0.watched.note_use(workspace);
         if store.was_rebuilt() {
             tracing::warn!(workspace = %workspace.display(), "a damaged index was set aside; it is built again");
             if let Err(error) = Box::pin(self.rebuild(workspace)).await {
@@ -218,6 +223,7 @@ impl Indexes {
         let path = index_path(&self.0.folder, workspace);
         let removed = tokio::task::spawn_blocking(move || delete_index(&path)).await;
         lock(&self.0.present).insert(workspace.to_owned(), false);
+        self.0.watched.forget(workspace);
         removed.map_err(|_| {
             KnowledgeError::new(
                 ErrorKind::Storage,

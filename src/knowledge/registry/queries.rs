@@ -1,7 +1,7 @@
 //! Queries: those that wait for their result, and those that are streamed to subscriptions.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -20,13 +20,15 @@ use crate::knowledge::query::{
 };
 use crate::knowledge::store::{CachedAnswer, KnowledgeStore};
 use crate::knowledge::tokens;
-use crate::knowledge::traits::IndexReader;
+use crate::knowledge::traits::{Embedder, IndexReader};
 use crate::knowledge::types::{CacheKind, ErrorKind, KnowledgeError};
 use crate::sync::lock;
 use crate::types::knowledge::{KnowledgeEvent, QueryError, QueryMode, QueryResult, QueryStatus};
 
 /// How long the events of a finished query are kept.
 const KEEP_TIME: Duration = Duration::from_secs(300);
+/// Time between two attempts to embed an index again: the last one may have failed.
+const EMBED_PAUSE: Duration = Duration::from_secs(600);
 /// Finished queries that are kept.
 const MAX_FINISHED: usize = 64;
 /// Events of one query that are kept: more than the deltas of the longest answers.
@@ -40,10 +42,12 @@ pub(super) struct Queries {
     running: Arc<AtomicUsize>,
     streamed: Mutex<HashMap<String, StreamedQuery>>,
     tasks: Mutex<JoinSet<()>>,
+    /// When queries last began to embed an index again.
+    embedded: Mutex<HashMap<PathBuf, Instant>>,
 }
 
 struct StreamedQuery {
-    workspace: std::path::PathBuf,
+    workspace: PathBuf,
     log: Arc<EventLog>,
     cancel: CancellationToken,
     started_at: Instant,
@@ -68,6 +72,16 @@ impl Queries {
             |query: &StreamedQuery| !query.log.is_ended() || now.duration_since(query.started_at) < KEEP_TIME;
         lock(&self.streamed).retain(|_, query| is_kept(query));
         while lock(&self.tasks).try_join_next().is_some() {}
+    }
+
+    /// Whether a query may begin to embed an index again; notes that it does.
+    fn may_embed(&self, workspace: &Path) -> bool {
+        let (mut embedded, now) = (lock(&self.embedded), Instant::now());
+        embedded.retain(|_, last| now.duration_since(*last) < EMBED_PAUSE);
+        match embedded.contains_key(workspace) {
+            true => false,
+            false => embedded.insert(workspace.to_owned(), now).is_none(),
+        }
     }
 
     fn begin(&self, settings: &Settings) -> Result<RunningQuery, KnowledgeError> {
@@ -143,9 +157,43 @@ impl Indexes {
             weights: settings.weights,
             count: Arc::new(tokens::count),
         };
+        let embedder = env.embedder.clone().filter(|_| env.weights.dense > 0.0);
         let mut result = run_query(&env, &store, params, progress, cancel).await;
+        if let Some(embedder) = embedder
+            && self.starts_embedding(workspace, &store, &*embedder).await?
+        {
+            warning = Some(
+                "the index has no vectors of this embedding model; they are being made, and full-text search is used"
+                    .to_owned(),
+            );
+        }
         result.raw_data.metadata.warnings.extend(warning);
         Ok(result)
+    }
+
+    /// Starts a job that embeds the index again if all of its vectors are of another model or dimension. Lexical search serves
+    /// meanwhile. Returns whether the vectors are missing.
+    async fn starts_embedding(
+        &self,
+        workspace: &Path,
+        store: &KnowledgeStore,
+        embedder: &dyn Embedder,
+    ) -> Result<bool, KnowledgeError> {
+        // Without an answer of the embedder there is nothing to compare, and a job would fail as well.
+        let Some(dimension) = embedder.dimension() else { return Ok(false) };
+        let model = embedder.model_id();
+        let read = move |reader: &crate::knowledge::store::Reader| {
+            let has_chunks = reader.counts()?.chunks > 0;
+            Ok(has_chunks && !reader.has_vectors(&model, Some(dimension))?)
+        };
+        let is_missing = store.read_rows(read).await?;
+        if is_missing && self.0.queries.may_embed(workspace) {
+            match self.start_update(workspace).await {
+                Ok(job) => tracing::info!(job, "the vectors of an index are made again"),
+                Err(error) => tracing::info!(%error, "the vectors of an index are not made again now"),
+            }
+        }
+        Ok(is_missing)
     }
 
     /// Starts a query whose events go to subscriptions. Returns its id.

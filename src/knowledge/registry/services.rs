@@ -45,6 +45,8 @@ pub struct Settings {
     pub weights: FusionWeights,
     /// Defaults of queries.
     pub query: QueryParams,
+    /// The files of used indexes are watched, and changes start a job.
+    pub watch: bool,
     /// Indexes are closed after this time without use.
     pub idle_unload: Duration,
     /// Jobs that run at the same time.
@@ -65,6 +67,7 @@ impl Default for Settings {
             reranker: None,
             weights: FusionWeights::default(),
             query: QueryParams::default(),
+            watch: false,
             idle_unload: Duration::from_secs(300),
             max_jobs: 2,
             max_queries: 8,

@@ -30,6 +30,10 @@ pub struct IndexStatus {
     pub generation: u64,
     /// The newest job since the daemon started.
     pub job: Option<JobView>,
+    /// Its files are watched: a change starts a job.
+    pub is_watched: bool,
+    /// What a user must know, for example what a damaged file lost.
+    pub notice: Option<String>,
 }
 
 impl Indexes {
@@ -41,12 +45,14 @@ impl Indexes {
         let job = self.newest_job(workspace);
         if !self.has_index(workspace) {
             let (state, counts) = (IndexState::None, IndexCounts::default());
-            return Ok(IndexStatus { state, level: None, counts, generation: 0, job });
+            let (level, generation, is_watched, notice) = (None, 0, false, None);
+            return Ok(IndexStatus { state, level, counts, generation, job, is_watched, notice });
         }
         let store = self.store(workspace).await?;
-        let (counts, generation, level, stored) = store
+        let (counts, generation, level, stored, notice) = store
             .read_rows(|reader| {
-                Ok((reader.counts()?, reader.generation()?, reader.level()?, reader.newest_job()?))
+                let (job, notice) = (reader.newest_job()?, reader.notice()?);
+                Ok((reader.counts()?, reader.generation()?, reader.level()?, job, notice))
             })
             .await?;
         // A job may have begun meanwhile: opening a damaged index starts one.
@@ -61,7 +67,8 @@ impl Indexes {
             Some("failed") => IndexState::Failed,
             _ => IndexState::Ready,
         };
-        Ok(IndexStatus { state, level, counts, generation, job })
+        let is_watched = self.is_watched(workspace);
+        Ok(IndexStatus { state, level, counts, generation, job, is_watched, notice })
     }
 
     /// A page of documents in the order of their ids.
@@ -114,7 +121,7 @@ impl Indexes {
     ) -> Result<SubGraph, KnowledgeError> {
         let read = move |reader: &crate::knowledge::store::Reader| {
             let start = match &name {
-                Some(name) => reader.entities(std::slice::from_ref(name))?,
+                Some(name) => reader.entities(reader.find_entity(name)?.as_slice())?,
                 None => reader.greatest_entities(GRAPH_STARTS)?,
             };
             if let (Some(name), true) = (&name, start.is_empty()) {

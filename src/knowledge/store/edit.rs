@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::entities::{EntityContribution, contribute_entity, entity_id, resolve_alias};
+use super::lookup::find_entity;
 use super::relations::{RelationContribution, Touched, contribute_relation, ends, relation_id};
 use super::schema::origin;
 use super::words::split_words;
@@ -61,7 +62,7 @@ impl Writer {
         })
     }
 
-    /// Changes an entity.
+    /// Changes an entity and returns its name.
     ///
     /// # Errors
     /// There is no such entity, the new name is taken, or the write failed.
@@ -70,7 +71,7 @@ impl Writer {
         name: &str,
         edit: &EntityEdit,
         now_ms: i64,
-    ) -> Result<(), KnowledgeError> {
+    ) -> Result<String, KnowledgeError> {
         self.transaction(|connection| {
             let id = existing(connection, name)?;
             let (current, entity_type, description) = entity_row(connection, id)?;
@@ -98,12 +99,12 @@ impl Writer {
             }
             touched.settle(connection)?;
             raise_generation(connection)?;
-            Ok(())
+            Ok(name)
         })
     }
 
     /// Merges entities into one: it gets their sources and relations, and their names become aliases. The target is created
-    /// if it does not exist. Relations between merged entities are dropped.
+    /// if it does not exist. Relations between merged entities are dropped. Returns the target's name.
     ///
     /// # Errors
     /// A source does not exist, or the write failed.
@@ -113,9 +114,9 @@ impl Writer {
         target: &str,
         edit: &EntityEdit,
         now_ms: i64,
-    ) -> Result<(), KnowledgeError> {
+    ) -> Result<String, KnowledgeError> {
         self.transaction(|connection| {
-            let target = resolve_alias(connection, target)?;
+            let target = find_or_given(connection, target)?;
             let mut ids = BTreeSet::new();
             for source in sources {
                 ids.insert(existing(connection, source)?);
@@ -144,7 +145,7 @@ impl Writer {
                 set_custom_entity(connection, &target, entity_type, description, now_ms)?;
             }
             raise_generation(connection)?;
-            Ok(())
+            Ok(target)
         })
     }
 
@@ -170,7 +171,7 @@ impl Writer {
         })
     }
 
-    /// Creates a relation. Missing ends become stubs.
+    /// Creates a relation and returns its key. Missing ends become stubs.
     ///
     /// # Errors
     /// The relation exists, both ends are the same, or the write failed.
@@ -182,9 +183,9 @@ impl Writer {
         description: &str,
         weight: f64,
         now_ms: i64,
-    ) -> Result<(), KnowledgeError> {
+    ) -> Result<PairKey, KnowledgeError> {
         self.transaction(|connection| {
-            let (source, target) = (resolve_alias(connection, source)?, resolve_alias(connection, target)?);
+            let (source, target) = (find_or_given(connection, source)?, find_or_given(connection, target)?);
             if source == target {
                 return Err(KnowledgeError::new(
                     ErrorKind::Invalid,
@@ -203,11 +204,11 @@ impl Writer {
             }
             set_custom_relation(connection, (&source, &target), keywords, description, weight, now_ms)?;
             raise_generation(connection)?;
-            Ok(())
+            Ok(PairKey::new(&source, &target))
         })
     }
 
-    /// Changes a relation.
+    /// Changes a relation and returns its key.
     ///
     /// # Errors
     /// There is no such relation, or the write failed.
@@ -216,9 +217,9 @@ impl Writer {
         pair: &PairKey,
         edit: &RelationEdit,
         now_ms: i64,
-    ) -> Result<(), KnowledgeError> {
+    ) -> Result<PairKey, KnowledgeError> {
         self.transaction(|connection| {
-            let id = relation_of_names(connection, pair.first(), pair.second())?.ok_or_else(|| no_relation(pair))?;
+            let id = find_relation(connection, pair)?;
             let (source, target, keywords, description, weight) = connection.query_row(
                 "select case when r.forward then ea.name else eb.name end, \
                  case when r.forward then eb.name else ea.name end, r.keywords, r.description, r.weight \
@@ -239,7 +240,7 @@ impl Writer {
             let weight = edit.weight.unwrap_or(weight);
             set_custom_relation(connection, (&source, &target), keywords, description, weight, now_ms)?;
             raise_generation(connection)?;
-            Ok(())
+            Ok(PairKey::new(&source, &target))
         })
     }
 
@@ -249,8 +250,7 @@ impl Writer {
     /// There is no such relation, or the write failed.
     pub fn delete_relation(&mut self, pair: &PairKey) -> Result<(), KnowledgeError> {
         self.transaction(|connection| {
-            let id = relation_of_names(connection, pair.first(), pair.second())?
-                .ok_or_else(|| no_relation(pair))?;
+            let id = find_relation(connection, pair)?;
             let mut touched = Touched::default();
             let pair: (i64, i64) =
                 connection.query_row("select a, b from kn_relation where id = ?1", [id], |row| {
@@ -283,10 +283,25 @@ fn no_relation(pair: &PairKey) -> KnowledgeError {
     )
 }
 
-/// The row of an entity by its name or an alias.
+/// The row of a relation whose ends a user names.
+fn find_relation(connection: &Connection, pair: &PairKey) -> Result<i64, KnowledgeError> {
+    let (one, other) = (find_entity(connection, pair.first())?, find_entity(connection, pair.second())?);
+    let id = match (one, other) {
+        (Some(one), Some(other)) => relation_of_names(connection, &one, &other)?,
+        _ => None,
+    };
+    id.ok_or_else(|| no_relation(pair))
+}
+
+/// The entity that a user means, or the name itself for a new one.
+fn find_or_given(connection: &Connection, name: &str) -> Result<String, KnowledgeError> {
+    Ok(find_entity(connection, name)?.unwrap_or_else(|| name.to_owned()))
+}
+
+/// The row of the entity that a user means.
 fn existing(connection: &Connection, name: &str) -> Result<i64, KnowledgeError> {
-    let resolved = resolve_alias(connection, name)?;
-    entity_id(connection, &resolved)?.ok_or_else(|| {
+    let found = find_entity(connection, name)?;
+    found.map(|found| entity_id(connection, &found)).transpose()?.flatten().ok_or_else(|| {
         KnowledgeError::new(
             ErrorKind::NotFound,
             format!("could not find the entity {name}: the index has none with this name; search it with knowledge.query"),
@@ -332,7 +347,7 @@ fn remove_relation(connection: &Connection, id: i64) -> Result<(), KnowledgeErro
     Ok(())
 }
 
-fn set_custom_entity(
+pub(super) fn set_custom_entity(
     connection: &Connection,
     name: &str,
     entity_type: &str,
@@ -358,7 +373,7 @@ fn set_custom_entity(
     Ok(())
 }
 
-fn set_custom_relation(
+pub(super) fn set_custom_relation(
     connection: &Connection,
     (source, target): (&str, &str),
     keywords: &str,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::kept_documents::KeptDocuments;
 use super::schema;
 use crate::knowledge::types::{ErrorKind, KnowledgeError, hash128};
 
@@ -25,12 +26,12 @@ pub fn index_path(folder: &Path, workspace: &Path) -> PathBuf {
     folder.join(format!("{}.db", hash128(&[workspace.as_os_str().as_encoded_bytes()])))
 }
 
-/// Opens the file to write, and creates it with mode 0600 if it is missing. The second value says whether a damaged file
-/// was set aside, so that the index is empty and must be built again.
+/// Opens the file to write, and creates it with mode 0600 if it is missing. The second value is the damaged file that was set
+/// aside: then the index is empty and must be built again.
 ///
 /// # Errors
 /// The file could not be opened or created, or another program holds its lock.
-pub(super) fn open_to_write(path: &Path) -> Result<(Connection, bool), KnowledgeError> {
+pub(super) fn open_to_write(path: &Path) -> Result<(Connection, Option<PathBuf>), KnowledgeError> {
     if let Some(folder) = path.parent() {
         fs::DirBuilder::new()
             .recursive(true)
@@ -39,10 +40,10 @@ pub(super) fn open_to_write(path: &Path) -> Result<(Connection, bool), Knowledge
             .map_err(|error| io_error(path, &error))?;
     }
     match open(path) {
-        Ok(connection) => Ok((connection, false)),
+        Ok(connection) => Ok((connection, None)),
         Err(error) if error.kind == ErrorKind::Damaged => {
-            set_aside(path)?;
-            Ok((open(path)?, true))
+            let aside = set_aside(path)?;
+            Ok((open(path)?, aside))
         }
         Err(error) => Err(error),
     }
@@ -86,8 +87,10 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, KnowledgeError> {
     Ok(connection)
 }
 
-/// Renames a damaged file to `NAME.damaged-N`, the newest with the highest number, and removes its companions.
-pub(super) fn set_aside(path: &Path) -> Result<(), KnowledgeError> {
+/// Renames a damaged file to `NAME.damaged-N`, the newest with the highest number, together with its journal, and returns the
+/// new path; `None` if there is no file.
+pub(super) fn set_aside(path: &Path) -> Result<Option<PathBuf>, KnowledgeError> {
+    let mut aside = None;
     let numbered = |number: u32| {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".damaged-{number}"));
@@ -97,29 +100,42 @@ pub(super) fn set_aside(path: &Path) -> Result<(), KnowledgeError> {
         if number == MAX_DAMAGED_FILES || !numbered(number).exists() {
             // The last number is used again and again.
             match fs::rename(path, numbered(number)) {
-                Ok(()) => break,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
+                Ok(()) => aside = Some(numbered(number)),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(io_error(path, &error)),
             }
+            break;
         }
     }
-    remove_companions(path)
+    if let Some(aside) = &aside {
+        // The journal holds the newest changes. That of an older damaged file does not fit.
+        remove_companions(aside)?;
+        // A damaged file without its journal is still worth reading.
+        let _ = fs::rename(companion(path, COMPANIONS[0]), companion(aside, COMPANIONS[0]));
+    }
+    remove_companions(path)?;
+    Ok(aside)
 }
 
-/// Deletes an index file with its companions. A missing file is no error.
+fn companion(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Deletes an index file with its companions and its inserted documents. A missing file is no error.
 ///
 /// # Errors
 /// A file could not be removed.
 pub fn delete_index(path: &Path) -> Result<(), KnowledgeError> {
     remove(path)?;
-    remove_companions(path)
+    remove_companions(path)?;
+    KeptDocuments::of_index(path).remove()
 }
 
 fn remove_companions(path: &Path) -> Result<(), KnowledgeError> {
     for suffix in COMPANIONS {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        remove(Path::new(&name))?;
+        remove(&companion(path, suffix))?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 
 mod cache;
 mod chunks;
+mod cjk;
 mod describe;
 mod documents;
 mod edit;
@@ -12,24 +13,30 @@ mod entities;
 mod error;
 mod file;
 mod jobs;
+mod kept_documents;
+mod lookup;
 mod reader;
 mod references;
 mod relations;
+mod salvage;
 mod schema;
 mod search;
 mod thread;
+mod vector_index;
 mod vectors;
 pub mod words;
 mod writer;
 
 pub use cache::{CachedAnswer, StoredJob};
 pub use describe::{MAX_JOINED_DESCRIPTIONS, MAX_JOINED_TOKENS, summary_key};
-pub use documents::{DeleteOutcome, DocumentFilter, KnownFile, NewDocument, UnreadDocument};
+pub use documents::{DeleteOutcome, DocumentFilter, KnownFile, NewDocument, SkippedFile, UnreadDocument};
 pub use edit::{EntityEdit, RelationEdit};
 pub use file::{delete_index, index_path};
 pub use jobs::unfinished_jobs;
+pub use kept_documents::{KeptDocument, KeptDocuments, kept_name};
 pub use reader::Reader;
 pub use relations::PendingSummary;
+pub use salvage::Salvaged;
 pub use thread::WorkThread;
 pub use vectors::PendingVector;
 pub use writer::{
@@ -44,6 +51,8 @@ pub(in crate::knowledge) mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use rusqlite::Connection;
 
 use super::traits::IndexReader;
 use super::types::{ErrorKind, KnowledgeError};
@@ -70,13 +79,21 @@ impl KnowledgeStore {
     /// # Errors
     /// The file or a thread could not be opened.
     pub fn open(path: &Path) -> Result<Self, KnowledgeError> {
-        let (connection, was_rebuilt) = file::open_to_write(path)?;
+        let (connection, aside) = file::open_to_write(path)?;
+        Self::with(path, connection, aside.as_deref())
+    }
+
+    fn with(path: &Path, connection: Connection, aside: Option<&Path>) -> Result<Self, KnowledgeError> {
         let reader = Reader::new(file::open_to_read(path)?);
+        let mut writer = Writer::new(connection)?;
+        if let Some(aside) = aside {
+            writer.note_damaged_file(aside)?;
+        }
         Ok(Self {
             path: path.to_owned(),
-            writer: WorkThread::start("index-write", Writer::new(connection)?)?,
+            writer: WorkThread::start("index-write", writer)?,
             reader: WorkThread::start("index-read", reader)?,
-            was_rebuilt,
+            was_rebuilt: aside.is_some(),
             damaged: Arc::default(),
         })
     }
@@ -86,10 +103,17 @@ impl KnowledgeStore {
     /// # Errors
     /// The file could not be renamed or opened.
     pub fn reopen_empty(path: &Path) -> Result<Self, KnowledgeError> {
-        file::set_aside(path)?;
-        let mut store = Self::open(path)?;
+        let aside = file::set_aside(path)?;
+        let (connection, _) = file::open_to_write(path)?;
+        let mut store = Self::with(path, connection, aside.as_deref())?;
         store.was_rebuilt = true;
         Ok(store)
+    }
+
+    /// The second place of inserted documents.
+    #[must_use]
+    pub fn kept_documents(&self) -> KeptDocuments {
+        KeptDocuments::of_index(&self.path)
     }
 
     /// The file.

@@ -129,6 +129,30 @@ impl Reader {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// The whole name of the entity that a user means; `None` if no name fits.
+    ///
+    /// # Errors
+    /// Several fit equally well, or the read failed.
+    pub fn find_entity(&self, given: &str) -> Result<Option<String>, KnowledgeError> {
+        super::lookup::find_entity(&self.connection, given)
+    }
+
+    /// What a user must know about this index.
+    ///
+    /// # Errors
+    /// The read failed.
+    pub fn notice(&self) -> Result<Option<String>, KnowledgeError> {
+        Ok(meta_value(&self.connection, meta::NOTICE)?.filter(|notice| !notice.is_empty()))
+    }
+
+    /// Whether there is any vector of this model and, if it is known, this dimension.
+    ///
+    /// # Errors
+    /// The read failed.
+    pub fn has_vectors(&self, model: &str, dimension: Option<usize>) -> Result<bool, KnowledgeError> {
+        super::vectors::has_vectors(&self.connection, model, dimension)
+    }
+
     fn edge(&self, pair: &PairKey) -> Result<Option<(i64, Edge)>, KnowledgeError> {
         let (Some(one), Some(other)) =
             (entity_id(&self.connection, pair.first())?, entity_id(&self.connection, pair.second())?)
@@ -246,8 +270,13 @@ impl IndexReader for Reader {
         super::vectors::similarities(&self.connection, query, chunks)
     }
 
-    fn has_stale_vectors(&self, kind: VectorKind, model: &str) -> Result<bool, KnowledgeError> {
-        super::vectors::has_stale(&self.connection, kind, model)
+    fn has_stale_vectors(
+        &self,
+        kind: VectorKind,
+        model: &str,
+        dimension: Option<usize>,
+    ) -> Result<bool, KnowledgeError> {
+        super::vectors::has_stale(&self.connection, kind, model, dimension)
     }
 
     fn entities(&self, names: &[String]) -> Result<Vec<Entity>, KnowledgeError> {

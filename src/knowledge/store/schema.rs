@@ -3,12 +3,21 @@
 //! The graph is a function of the contributions (`kn_entity_desc`, `kn_relation_desc`): what each chunk says about a
 //! name or a pair. Deleting a document deletes its contributions and computes the touched rows again.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row, params};
 
+use super::words::split_words;
 use crate::knowledge::types::{ErrorKind, KnowledgeError};
 
+/// One step to a newer form of the file.
+struct Migration {
+    sql: &'static str,
+    /// What SQL cannot say.
+    then: Option<fn(&Connection) -> Result<(), KnowledgeError>>,
+}
+
 /// Migrations in order: added, never edited.
-const MIGRATIONS: &[&str] = &[FIRST];
+const MIGRATIONS: &[Migration] =
+    &[Migration { sql: FIRST, then: None }, Migration { sql: SECOND, then: Some(split_words_again) }];
 
 /// Who made a contribution. One chunk can have one of each kind for the same name.
 pub(super) mod origin {
@@ -261,6 +270,65 @@ insert into kn_fts_relation (kn_fts_relation, rank) values ('rank', 'bm25(2.0, 2
 insert into kn_meta (key, value) values ('generation', '0');
 ";
 
+const SECOND: &str = "
+-- Files that are no text or hold a secret. They are read again when their time, their size or the rules change.
+create table kn_skipped (
+    path text primary key,
+    bytes integer not null,
+    mtime_ns integer not null,
+    rules integer not null
+) strict, without rowid;
+";
+
+/// Rows of a table with a text beyond ASCII, whose words an older program did not split.
+const OTHER_SCRIPTS: &str = "glob '*[' || char(128) || '-' || char(1114111) || ']*'";
+
+/// Splits Chinese, Japanese and Korean texts that were stored as one word.
+fn split_words_again(connection: &Connection) -> Result<(), KnowledgeError> {
+    for (id, words) in
+        words_of(connection, "kn_chunk", ["text", "coalesce(path, '')", "coalesce(symbol, '')"])?
+    {
+        // Chunks never change otherwise, so they have no trigger for it.
+        connection.execute(
+            "insert into kn_fts_chunk (kn_fts_chunk, rowid, text, path, symbol, words) \
+             select 'delete', id, text, path, symbol, words from kn_chunk where id = ?1",
+            [id],
+        )?;
+        connection.execute("update kn_chunk set words = ?2 where id = ?1", params![id, words])?;
+        connection.execute(
+            "insert into kn_fts_chunk (rowid, text, path, symbol, words) \
+             select id, text, path, symbol, words from kn_chunk where id = ?1",
+            [id],
+        )?;
+    }
+    for (id, words) in words_of(connection, "kn_entity", ["name", "description", "''"])? {
+        connection.execute("update kn_entity set words = ?2 where id = ?1", params![id, words])?;
+    }
+    for (id, words) in words_of(connection, "kn_relation", ["ends", "keywords", "description"])? {
+        connection.execute("update kn_relation set words = ?2 where id = ?1", params![id, words])?;
+    }
+    Ok(())
+}
+
+/// The rows of a table whose words are different now.
+fn words_of(
+    connection: &Connection,
+    table: &str,
+    [one, other, third]: [&str; 3],
+) -> Result<Vec<(i64, String)>, KnowledgeError> {
+    let sql = format!(
+        "select id, {one}, {other}, {third}, words from {table} where {one} || {other} || {third} {OTHER_SCRIPTS}"
+    );
+    let changed = |row: &Row<'_>| {
+        let texts = [row.get::<_, String>(1)?, row.get(2)?, row.get(3)?];
+        let words = split_words(texts.iter().map(String::as_str));
+        Ok((words != row.get::<_, String>(4)?).then_some((row.get(0)?, words)))
+    };
+    let mut statement = connection.prepare(&sql)?;
+    let rows = statement.query_map([], changed)?;
+    Ok(rows.filter_map(Result::transpose).collect::<Result<_, _>>()?)
+}
+
 /// Brings a connection's file to the newest version. Each migration is one transaction.
 ///
 /// # Errors
@@ -275,9 +343,39 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), KnowledgeError>
     }
     for (number, migration) in MIGRATIONS.iter().enumerate().skip(version) {
         let transaction = connection.transaction()?;
-        transaction.execute_batch(migration)?;
+        transaction.execute_batch(migration.sql)?;
+        if let Some(then) = migration.then {
+            then(&transaction)?;
+        }
         transaction.pragma_update(None, "user_version", number + 1)?;
         transaction.commit()?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::knowledge::store::search;
+
+    #[test]
+    fn older_file_gets_words_of_texts_without_spaces() {
+        let mut connection = Connection::open_in_memory().expect("a database");
+        connection.execute_batch(FIRST).expect("the first form");
+        connection.pragma_update(None, "user_version", 1).expect("a version");
+        connection
+            .execute_batch(
+                "insert into kn_doc values (1, 'd', 'p', 'h', 'file', 'processed', 'lexical', null, null, 1, 1, 1, 1, 1);
+                 insert into kn_chunk (id, key, doc_id, ord, text, tokens, start_byte, end_byte, start_line, end_line, \
+                 content_hash, path, words) values (1, 'c', 1, 0, '会话在这里保存', 1, 0, 1, 1, 1, 'x', 'p', '');
+                 insert into kn_entity (name, type, description, words) values ('会话存储', 'x', 'plain', '');",
+            )
+            .expect("rows");
+        migrate(&mut connection).expect("migrated");
+        assert_eq!(search::chunks(&connection, "保存", 5).expect("hits").len(), 1);
+        assert_eq!(search::entities(&connection, "存储", 5).expect("hits").len(), 1);
+        connection
+            .execute("insert into kn_fts_chunk (kn_fts_chunk, rank) values ('integrity-check', 1)", [])
+            .expect("the full text agrees with its table");
+    }
 }

@@ -1,15 +1,14 @@
-//! Vectors: one row of signed bytes each, scanned from memory. Large tables are filtered by sign bits first.
+//! Vectors: one row of signed bytes each. The reading thread keeps those that are searched in memory.
+
+use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::vector_index::{Quantized, ScanIndex, VectorIndex};
 use super::writer::{Writer, raise_generation};
 use crate::knowledge::traits::QueryVector;
 use crate::knowledge::types::{ChunkId, ErrorKind, KnowledgeError, VectorKind, hash128};
 
-/// Up to this number of vectors all are compared; above it, sign bits choose the candidates.
-const MAX_EXACT: usize = 20_000;
-/// Candidates that the sign bits choose. Their recall at 40 was 0.99 with a million vectors of 384 dimensions.
-const MIN_CANDIDATES: usize = 800;
 /// Dimensions of a vector at most.
 const MAX_DIMENSION: usize = 8192;
 
@@ -23,122 +22,62 @@ impl VectorKind {
     }
 }
 
-/// A vector of length 1 as signed bytes and the factor that restores it.
-fn quantize(values: &[f32]) -> (f32, Vec<u8>) {
-    let norm = values.iter().map(|value| f64::from(*value) * f64::from(*value)).sum::<f64>().sqrt();
-    let greatest = values.iter().fold(0.0_f32, |greatest, value| greatest.max(value.abs()));
-    if !(norm.is_finite() && norm > 0.0) || greatest == 0.0 {
-        return (0.0, vec![0; values.len()]);
-    }
-    let factor = 127.0 / greatest;
-    let bytes = values.iter().map(|value| ((value * factor).round() as i8).cast_unsigned()).collect();
-    ((f64::from(greatest) / 127.0 / norm) as f32, bytes)
-}
-
-/// Cosine similarity of two quantized vectors of equal length.
-fn similarity(one: &[u8], one_scale: f32, other: &[u8], other_scale: f32) -> f32 {
-    let sum: i32 = one
-        .iter()
-        .zip(other)
-        .map(|(one, other)| i32::from(one.cast_signed()) * i32::from(other.cast_signed()))
-        .sum();
-    sum as f32 * one_scale * other_scale
-}
-
-/// The sign bits of a vector, 64 to a word.
-fn sign_bits(bytes: &[u8], bits: &mut Vec<u64>) {
-    for chunk in bytes.chunks(64) {
-        let mut word = 0;
-        for (at, byte) in chunk.iter().enumerate() {
-            word |= u64::from(byte.cast_signed() > 0) << at;
-        }
-        bits.push(word);
-    }
-}
-
-/// All vectors of one kind and model.
-#[derive(Debug, Default)]
-struct VectorTable {
+/// All vectors of one kind and model, in memory.
+struct LoadedVectors {
     generation: u64,
     model: String,
     dimension: usize,
-    rows: Vec<i64>,
-    scales: Vec<f32>,
-    bytes: Vec<u8>,
-    /// Sign bits; empty for small tables.
-    bits: Vec<u64>,
+    /// What each row's vector was made of, to find the changed ones.
+    contents: HashMap<i64, u64>,
+    index: Box<dyn VectorIndex + Send>,
 }
 
-impl VectorTable {
-    fn load(
+impl LoadedVectors {
+    fn new(model: &str, dimension: usize) -> Self {
+        let index = Box::new(ScanIndex::new(dimension));
+        Self { generation: 0, model: model.to_owned(), dimension, contents: HashMap::new(), index }
+    }
+
+    /// Brings the vectors in step with the file. Only changed ones are read whole.
+    fn refresh(
+        &mut self,
         connection: &Connection,
         kind: VectorKind,
         generation: u64,
-        model: &str,
-        dimension: usize,
-    ) -> Result<Self, KnowledgeError> {
-        let mut table = Self { generation, model: model.to_owned(), dimension, ..Self::default() };
+    ) -> Result<(), KnowledgeError> {
+        let mut gone = std::mem::take(&mut self.contents);
         let mut statement = connection.prepare_cached(
-            "select row_id, scale, q8 from kn_vec where kind = ?1 and model = ?2 and dim = ?3 order by row_id",
+            "select row_id, content_hash, scale, q8 from kn_vec where kind = ?1 and model = ?2 and dim = ?3",
         )?;
-        let mut rows = statement.query(params![kind.number(), model, dimension])?;
+        let mut rows = statement.query(params![kind.number(), self.model, self.dimension])?;
         while let Some(row) = rows.next()? {
-            let bytes = row.get_ref(2)?.as_blob().unwrap_or_default();
-            if bytes.len() == dimension {
-                table.rows.push(row.get(0)?);
-                table.scales.push(row.get::<_, f64>(1)? as f32);
-                table.bytes.extend_from_slice(bytes);
+            let id: i64 = row.get(0)?;
+            // 64 bits of the hash: only changes of one row are compared.
+            let content: String = row.get(1)?;
+            let content =
+                content.get(..16).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or_default();
+            if gone.remove(&id) != Some(content) {
+                let bytes: Vec<u8> = row.get(3)?;
+                self.index.upsert(id, &Quantized { scale: row.get::<_, f64>(2)? as f32, bytes });
             }
+            self.contents.insert(id, content);
         }
-        if table.rows.len() > MAX_EXACT {
-            for vector in table.bytes.chunks(dimension) {
-                sign_bits(vector, &mut table.bits);
-            }
-        }
-        Ok(table)
-    }
-
-    fn nearest(&self, values: &[f32], k: usize, min_cosine: f32) -> Vec<(i64, f64)> {
-        let (scale, query) = quantize(values);
-        let candidates: Vec<usize> = if self.bits.is_empty() {
-            (0..self.rows.len()).collect()
-        } else {
-            let mut bits = Vec::new();
-            sign_bits(&query, &mut bits);
-            let mut distances: Vec<(u32, usize)> = self
-                .bits
-                .chunks(bits.len())
-                .enumerate()
-                .map(|(at, other)| {
-                    (bits.iter().zip(other).map(|(one, other)| (one ^ other).count_ones()).sum(), at)
-                })
-                .collect();
-            let count = MIN_CANDIDATES.max(k * 8).min(distances.len());
-            if count < distances.len() {
-                distances.select_nth_unstable(count);
-                distances.truncate(count);
-            }
-            distances.into_iter().map(|(_, at)| at).collect()
-        };
-        let mut found: Vec<(i64, f64)> = candidates
-            .into_iter()
-            .map(|at| {
-                let vector = &self.bytes[at * self.dimension..(at + 1) * self.dimension];
-                (self.rows[at], similarity(vector, self.scales[at], &query, scale))
-            })
-            .filter(|(_, cosine)| *cosine >= min_cosine)
-            .map(|(row, cosine)| (row, f64::from(cosine)))
-            .collect();
-        found.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
-        found.truncate(k);
-        found
+        gone.keys().for_each(|row| self.index.remove(*row));
+        self.generation = generation;
+        Ok(())
     }
 }
 
-/// The vectors of the reading thread, loaded at the first search after a change of the index.
-#[derive(Debug, Default)]
+/// The vectors of the reading thread, loaded at the first search and refreshed after a change of the index.
+#[derive(Default)]
 pub(super) struct VectorTables {
-    tables: [Option<VectorTable>; 3],
+    tables: [Option<LoadedVectors>; 3],
+}
+
+impl std::fmt::Debug for VectorTables {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("VectorTables").finish_non_exhaustive()
+    }
 }
 
 impl VectorTables {
@@ -156,17 +95,15 @@ impl VectorTables {
             return Ok(Vec::new());
         }
         let slot = &mut self.tables[usize::try_from(kind.number()).unwrap_or_default()];
-        let is_current = slot.as_ref().is_some_and(|table| {
-            table.generation == generation && table.model == query.model && table.dimension == dimension
-        });
-        if !is_current {
-            *slot = None;
-        }
-        let table = match slot {
-            Some(table) => table,
-            None => slot.insert(VectorTable::load(connection, kind, generation, &query.model, dimension)?),
+        let mut vectors = match slot.take() {
+            Some(vectors) if vectors.model == query.model && vectors.dimension == dimension => vectors,
+            _ => LoadedVectors::new(&query.model, dimension),
         };
-        Ok(table.nearest(&query.values, k, min_cosine))
+        if vectors.generation != generation {
+            // After an error the slot stays empty, and the next search loads everything.
+            vectors.refresh(connection, kind, generation)?;
+        }
+        Ok(slot.insert(vectors).index.search(&query.values, k, min_cosine))
     }
 }
 
@@ -176,7 +113,7 @@ pub(super) fn similarities(
     query: &QueryVector,
     chunks: &[ChunkId],
 ) -> Result<Vec<Option<f32>>, KnowledgeError> {
-    let (scale, bytes) = quantize(&query.values);
+    let query_vector = Quantized::of(&query.values);
     let mut statement = connection.prepare_cached(
         "select v.scale, v.q8 from kn_chunk c join kn_vec v on v.kind = 2 and v.row_id = c.id \
          where c.key = ?1 and v.model = ?2 and v.dim = ?3",
@@ -187,7 +124,7 @@ pub(super) fn similarities(
             let found = statement
                 .query_row(params![chunk.as_str(), query.model, query.values.len()], |row| {
                     let vector = row.get_ref(1)?.as_blob()?;
-                    Ok(similarity(vector, row.get::<_, f64>(0)? as f32, &bytes, scale))
+                    Ok(query_vector.similarity(vector, row.get::<_, f64>(0)? as f32))
                 })
                 .optional()?;
             Ok(found)
@@ -195,17 +132,28 @@ pub(super) fn similarities(
         .collect()
 }
 
-/// Whether rows of this kind have no vector of this model.
+/// Whether rows of this kind have no vector of this model and dimension.
 pub(super) fn has_stale(
     connection: &Connection,
     kind: VectorKind,
     model: &str,
+    dimension: Option<usize>,
 ) -> Result<bool, KnowledgeError> {
     let sql = format!("select exists ({})", pending_sql(kind, "1"));
-    Ok(connection.prepare_cached(&sql)?.query_row([model], |row| row.get(0))?)
+    Ok(connection.prepare_cached(&sql)?.query_row(params![model, dimension], |row| row.get(0))?)
 }
 
-/// Rows without a vector of the model `?1`.
+/// Whether there is any vector of this model and, if it is known, this dimension.
+pub(super) fn has_vectors(
+    connection: &Connection,
+    model: &str,
+    dimension: Option<usize>,
+) -> Result<bool, KnowledgeError> {
+    let sql = "select exists (select 1 from kn_vec where model = ?1 and (?2 is null or dim = ?2))";
+    Ok(connection.prepare_cached(sql)?.query_row(params![model, dimension], |row| row.get(0))?)
+}
+
+/// Rows without a vector of the model `?1` and the dimension `?2`, which may be unknown.
 fn pending_sql(kind: VectorKind, columns: &str) -> String {
     let (table, filter) = match kind {
         VectorKind::Entity => ("kn_entity", "t.stub = 0"),
@@ -214,7 +162,7 @@ fn pending_sql(kind: VectorKind, columns: &str) -> String {
     };
     format!(
         "select {columns} from {table} t where {filter} and not exists (select 1 from kn_vec v where v.kind = {} \
-         and v.row_id = t.id and v.model = ?1)",
+         and v.row_id = t.id and v.model = ?1 and (?2 is null or v.dim = ?2))",
         kind.number()
     )
 }
@@ -235,8 +183,8 @@ impl PendingVector {
 }
 
 impl Writer {
-    /// Texts of this kind without a vector of this model, at most `limit`. Vectors of equal texts are copied first, so that
-    /// no text is embedded twice.
+    /// Texts of this kind without a vector of this model and dimension (of any dimension if it is unknown), at most
+    /// `limit`. Vectors of equal texts are copied first, so that no text is embedded twice.
     ///
     /// # Errors
     /// The read or write failed.
@@ -244,6 +192,7 @@ impl Writer {
         &mut self,
         kind: VectorKind,
         model: &str,
+        dimension: Option<usize>,
         limit: u32,
     ) -> Result<Vec<PendingVector>, KnowledgeError> {
         let text = match kind {
@@ -253,10 +202,10 @@ impl Writer {
                 "coalesce(t.path, '') || ' ' || coalesce(t.symbol, '') || char(10) || t.text"
             }
         };
-        let sql = format!("{} order by t.id limit ?2", pending_sql(kind, &format!("t.id, {text}")));
+        let sql = format!("{} order by t.id limit ?3", pending_sql(kind, &format!("t.id, {text}")));
         self.transaction(|connection| {
             let mut statement = connection.prepare_cached(&sql)?;
-            let rows = statement.query_map(params![model, limit], |row| {
+            let rows = statement.query_map(params![model, dimension, limit], |row| {
                 Ok(PendingVector { kind, row: row.get(0)?, text: row.get(1)? })
             })?;
             let mut pending = Vec::new();
@@ -265,9 +214,9 @@ impl Writer {
                     .prepare_cached(
                         "insert or replace into kn_vec (kind, row_id, model, dim, scale, content_hash, q8) \
                          select ?1, ?2, model, dim, scale, content_hash, q8 from kn_vec \
-                         where content_hash = ?3 and model = ?4 limit 1",
+                         where content_hash = ?3 and model = ?4 and (?5 is null or dim = ?5) limit 1",
                     )?
-                    .execute(params![kind.number(), row.row, row.content_hash(), model])?;
+                    .execute(params![kind.number(), row.row, row.content_hash(), model, dimension])?;
                 if copied == 0 {
                     pending.push(row);
                 }
@@ -298,7 +247,7 @@ impl Writer {
         }
         self.transaction(|connection| {
             for (text, vector) in pending.iter().zip(vectors) {
-                let (scale, bytes) = quantize(vector);
+                let Quantized { scale, bytes } = Quantized::of(vector);
                 connection
                     .prepare_cached(
                         "insert or replace into kn_vec (kind, row_id, model, dim, scale, content_hash, q8) \
@@ -317,23 +266,5 @@ impl Writer {
             raise_generation(connection)?;
             Ok(())
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantized_similarity_is_close_to_cosine() {
-        let one: Vec<f32> = (0..384).map(|n| ((n * 7919) % 101) as f32 / 50.0 - 1.0).collect();
-        let other: Vec<f32> = (0..384).map(|n| ((n * 104_729) % 97) as f32 / 48.0 - 1.0).collect();
-        let dot: f32 = one.iter().zip(&other).map(|(a, b)| a * b).sum();
-        let norm = |v: &[f32]| v.iter().map(|x| x * x).sum::<f32>().sqrt();
-        let exact = dot / norm(&one) / norm(&other);
-        let ((a, x), (b, y)) = (quantize(&one), quantize(&other));
-        assert!((similarity(&x, a, &y, b) - exact).abs() < 0.01);
-        assert!((similarity(&x, a, &x, a) - 1.0).abs() < 0.01);
-        assert_eq!(quantize(&[0.0, f32::NAN]).0, 0.0);
     }
 }

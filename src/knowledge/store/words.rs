@@ -1,6 +1,9 @@
-//! Words of the full-text index: split identifiers, stop words, and the query of a search text.
+//! Words of the full-text index: split identifiers, stop words, and the query of a search text. Texts without spaces between
+//! words are cut by [`super::cjk`], here alone, so that the index and its queries agree.
 
 use std::collections::HashSet;
+
+use super::cjk::{self, Piece};
 
 /// Terms of one full-text query at most. More terms cost time and find the same.
 pub const MAX_SEARCH_TERMS: usize = 12;
@@ -53,21 +56,34 @@ pub fn parts(word: &str) -> Vec<String> {
     parts
 }
 
-/// The parts of all compound identifiers of these texts, separated by spaces: the shadow column of the index. A word
-/// with one part is in the text already.
+/// The parts of all compound identifiers of these texts, and the pairs of all Chinese, Japanese and Korean runs, separated
+/// by spaces: the shadow column of the index. A word with one part is in the text already.
 #[must_use]
 pub fn split_words<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut out = String::new();
-    for word in texts.into_iter().flat_map(words).filter(|word| word.len() <= MAX_WORD_BYTES) {
-        let parts = parts(word);
-        if parts.len() < 2 {
-            continue;
+    let mut push = |part: &str| {
+        if !out.is_empty() {
+            out.push(' ');
         }
-        for part in parts.iter().filter(|part| part.len() > 1) {
-            if !out.is_empty() {
-                out.push(' ');
+        out.push_str(part);
+    };
+    for word in texts.into_iter().flat_map(words) {
+        let pieces = cjk::pieces(word);
+        let is_mixed = pieces.len() > 1;
+        for piece in pieces {
+            match piece {
+                Piece::Run(run) => cjk::tokens(run).for_each(&mut push),
+                Piece::Word(word) if word.len() > MAX_WORD_BYTES => {}
+                Piece::Word(word) => {
+                    let parts = parts(word);
+                    if is_mixed {
+                        push(word);
+                    }
+                    if parts.len() > 1 {
+                        parts.iter().filter(|part| part.len() > 1).for_each(|part| push(part));
+                    }
+                }
             }
-            out.push_str(part);
         }
     }
     out
@@ -84,7 +100,15 @@ pub fn match_query(text: &str) -> Option<String> {
     let mut seen = HashSet::new();
     let mut terms: Vec<(bool, String)> = Vec::new();
     let mut stop = Vec::new();
-    for word in words(&text[..end]).filter(|word| word.len() <= MAX_WORD_BYTES) {
+    let mut runs = Vec::new();
+    let pieces = words(&text[..end]).flat_map(cjk::pieces).filter_map(|piece| match piece {
+        Piece::Word(word) => Some(word),
+        Piece::Run(run) => {
+            runs.push(run);
+            None
+        }
+    });
+    for word in pieces.filter(|word| word.len() <= MAX_WORD_BYTES) {
         let parts = parts(word);
         let is_compound = parts.len() > 1;
         let whole = word.to_lowercase();
@@ -104,7 +128,8 @@ pub fn match_query(text: &str) -> Option<String> {
             }
         }
     }
-    if terms.is_empty() {
+    let pairs = cjk::terms(&runs);
+    if terms.is_empty() && pairs.is_empty() {
         // A question of stop words alone still finds something.
         stop.dedup();
         terms = stop.into_iter().map(|word| (false, word)).collect();
@@ -113,7 +138,8 @@ pub fn match_query(text: &str) -> Option<String> {
         terms.sort_by_key(|(compound, term)| (!*compound, std::cmp::Reverse(term.chars().count())));
         terms.truncate(MAX_SEARCH_TERMS);
     }
-    let quoted: Vec<String> = terms.into_iter().map(|(_, term)| format!("\"{term}\"")).collect();
+    let quoted = terms.into_iter().map(|(_, term)| format!("\"{term}\""));
+    let quoted: Vec<String> = quoted.chain(pairs).collect();
     (!quoted.is_empty()).then(|| quoted.join(" OR "))
 }
 
@@ -146,6 +172,15 @@ mod tests {
         assert_eq!(match_query("\"NEAR(\" OR *: -x ^").unwrap(), "\"near\" OR \"x\"");
         assert_eq!(match_query("what is it").unwrap(), "\"what\" OR \"is\" OR \"it\"");
         assert_eq!(match_query(" \u{0} …"), None);
+    }
+
+    #[test]
+    fn texts_without_spaces_are_indexed_and_searched_in_pairs() {
+        assert_eq!(split_words(["agentd的会话 plain"]), "agentd 的会 会话 话");
+        assert_eq!(match_query("agentd的会话").unwrap(), "\"agentd\" OR \"会话\"");
+        assert_eq!(match_query("会").unwrap(), "\"会\" *");
+        let long = "语".repeat(200);
+        assert!(split_words([long.as_str()]).starts_with("语语 语语"), "a sentence is no overlong word");
     }
 
     #[test]

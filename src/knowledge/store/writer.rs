@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
-use crate::knowledge::types::{Chunk, KnowledgeError};
+use crate::knowledge::types::{Chunk, KnowledgeError, Level};
 
 /// A statement about an entity by one chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,10 +129,14 @@ pub(super) mod meta {
     pub const GENERATION: &str = "generation";
     /// The workspace's path.
     pub const WORKSPACE: &str = "workspace";
-    /// The level of the newest job.
+    /// The highest level of its jobs.
     pub const LEVEL: &str = "level";
     /// The model whose summaries are used.
     pub const MODEL: &str = "model";
+    /// The damaged file that this one replaces, until what can be read of it was taken over.
+    pub const DAMAGED: &str = "damaged";
+    /// What a user must know about this index.
+    pub const NOTICE: &str = "notice";
 }
 
 impl Writer {
@@ -175,11 +179,15 @@ impl Writer {
         self.transaction(|connection| set_meta(connection, meta::MODEL, identity))
     }
 
-    /// Notes the level of the newest job.
+    /// Raises the level of the index. A job at a lower level takes nothing away.
     ///
     /// # Errors
     /// The write failed.
-    pub fn set_level(&mut self, level: crate::knowledge::types::Level) -> Result<(), KnowledgeError> {
+    pub fn raise_level(&mut self, level: Level) -> Result<(), KnowledgeError> {
+        let current = meta_value(&self.connection, meta::LEVEL)?.and_then(|name| Level::from_name(&name));
+        if current.is_some_and(|current| current >= level) {
+            return Ok(());
+        }
         self.transaction(|connection| set_meta(connection, meta::LEVEL, level.as_str()))
     }
 }

@@ -1,10 +1,10 @@
 //! Between the wire and the index.
 
 use crate::api::params::{
-    CacheKindParam, ChunkView, DocumentView, GraphEdge, GraphNode, IndexBudget, IndexEstimate, IndexJobView,
+    CacheKindParam, ChunkView, DocumentView, GraphEdge, GraphNode, IndexBudget, IndexJobView,
 };
 use crate::api::{Code, Fault};
-use crate::knowledge::index::{Budget, Estimate};
+use crate::knowledge::index::Budget;
 use crate::knowledge::registry::JobView;
 use crate::knowledge::{
     CacheKind, Chunk, Document, DocumentSource, Entity, ErrorKind, KnowledgeError, Level, Relation,
@@ -16,7 +16,7 @@ use crate::types::knowledge::IndexLevel;
 /// The fault that a client receives. There is no wildcard arm: a new kind must get a code.
 pub(super) fn fault(error: KnowledgeError) -> Fault {
     let code = match error.kind {
-        ErrorKind::Invalid => Code::InvalidParams,
+        ErrorKind::Invalid | ErrorKind::Ambiguous => Code::InvalidParams,
         ErrorKind::NotFound => Code::NotFound,
         ErrorKind::Exists => Code::Conflict,
         ErrorKind::Busy => Code::Busy,
@@ -28,7 +28,8 @@ pub(super) fn fault(error: KnowledgeError) -> Fault {
         | ErrorKind::Embedder
         | ErrorKind::Files => Code::Internal,
     };
-    Fault::new(code, error.message).with("reason", error.kind.as_str())
+    let fault = Fault::new(code, error.message).with("reason", error.kind.as_str());
+    if error.candidates.is_empty() { fault } else { fault.with("candidates", error.candidates) }
 }
 
 pub(super) const fn level(level: IndexLevel) -> Level {
@@ -59,22 +60,6 @@ pub(super) fn budget(given: Option<IndexBudget>) -> Result<Budget, Fault> {
         }
     };
     if budget.is_set() { Ok(budget) } else { Err(wrong("budget", "name tokens or usd")) }
-}
-
-pub(super) fn estimate(estimate: &Estimate) -> IndexEstimate {
-    IndexEstimate {
-        files: estimate.files,
-        unchanged: estimate.unchanged,
-        removed: estimate.removed,
-        bytes: estimate.bytes,
-        chunks: estimate.chunks,
-        model_calls: estimate.model_calls,
-        input_tokens: estimate.input_tokens,
-        output_tokens: estimate.output_tokens,
-        tokens: estimate.input_tokens + estimate.output_tokens,
-        // Without a model it costs nothing.
-        cost_usd_micros: if estimate.model_calls == 0 { Some(0) } else { estimate.cost_usd_micros },
-    }
 }
 
 pub(super) fn job(job: JobView) -> IndexJobView {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{convert, workspace};
+use super::{change, convert};
 use crate::api::Fault;
 use crate::api::params::{
     CacheKindParam, KnowledgeCacheClearParams, KnowledgeCacheClearReply, KnowledgeDeleteParams,
@@ -11,9 +11,9 @@ use crate::api::params::{
     KnowledgeRelationReply,
 };
 use crate::knowledge::store::{EntityEdit, RelationEdit};
-use crate::knowledge::{ErrorKind, PairKey, Relation};
+use crate::knowledge::{Entity, ErrorKind, KnowledgeError, PairKey, Relation};
 use crate::rpc::context::RpcContext;
-use crate::rpc::convert::{keyed, wrong};
+use crate::rpc::convert::wrong;
 use crate::rpc::params::Caller;
 
 /// Bytes of a name of an entity.
@@ -26,13 +26,10 @@ const MAX_SOURCES: usize = 100;
 pub(in crate::rpc) async fn delete_document(
     ctx: Arc<RpcContext>,
     _: Caller,
-    mut p: KnowledgeDocumentDeleteParams,
+    p: KnowledgeDocumentDeleteParams,
 ) -> Result<KnowledgeDocumentDeleteReply, Fault> {
-    let keyed = keyed(p.idempotency_key.take(), &p);
-    let folder = workspace(&ctx, &p.workspace).await?;
-    let delete = async {
-        let reply =
-            |status: &str, message| KnowledgeDocumentDeleteReply { status: status.to_owned(), message };
+    let reply = |status: &str, message| KnowledgeDocumentDeleteReply { status: status.to_owned(), message };
+    change(&ctx, "knowledge.documents.delete", p, async |folder, p| {
         match ctx.indexes.delete_document(&folder, p.id, p.delete_cache).await {
             Ok(true) => Ok(reply("success", None)),
             Ok(false) => Ok(reply("not_found", None)),
@@ -42,19 +39,17 @@ pub(in crate::rpc) async fn delete_document(
                 _ => Err(convert::fault(error)),
             },
         }
-    };
-    ctx.registry.once("knowledge.documents.delete", None, keyed, delete).await
+    })
+    .await
 }
 
 pub(in crate::rpc) async fn cache_clear(
     ctx: Arc<RpcContext>,
     _: Caller,
-    mut p: KnowledgeCacheClearParams,
+    p: KnowledgeCacheClearParams,
 ) -> Result<KnowledgeCacheClearReply, Fault> {
-    let keyed = keyed(p.idempotency_key.take(), &p);
-    let folder = workspace(&ctx, &p.workspace).await?;
-    let kinds = p.kinds.unwrap_or_else(|| vec![CacheKindParam::Query, CacheKindParam::Keywords]);
-    let clear = async {
+    change(&ctx, "knowledge.cache.clear", p, async |folder, p| {
+        let kinds = p.kinds.unwrap_or_else(|| vec![CacheKindParam::Query, CacheKindParam::Keywords]);
         let kinds = kinds.into_iter().map(convert::cache_kind).collect::<Vec<_>>();
         // An empty list is none, not all.
         let removed = match kinds.is_empty() {
@@ -62,22 +57,20 @@ pub(in crate::rpc) async fn cache_clear(
             false => ctx.indexes.clear_cache(&folder, kinds).await.map_err(convert::fault)?,
         };
         Ok(KnowledgeCacheClearReply { removed })
-    };
-    ctx.registry.once("knowledge.cache.clear", None, keyed, clear).await
+    })
+    .await
 }
 
 pub(in crate::rpc) async fn delete(
     ctx: Arc<RpcContext>,
     _: Caller,
-    mut p: KnowledgeDeleteParams,
+    p: KnowledgeDeleteParams,
 ) -> Result<KnowledgeDeleteReply, Fault> {
-    let keyed = keyed(p.idempotency_key.take(), &p);
-    let folder = workspace(&ctx, &p.workspace).await?;
-    let delete = async {
+    change(&ctx, "knowledge.delete", p, async |folder, _| {
         let deleted = ctx.indexes.delete(&folder).await.map_err(convert::fault)?;
         Ok(KnowledgeDeleteReply { deleted })
-    };
-    ctx.registry.once("knowledge.delete", None, keyed, delete).await
+    })
+    .await
 }
 
 fn checked_name(path: &str, name: String) -> Result<String, Fault> {
@@ -124,73 +117,66 @@ fn unused<T>(path: &str, value: Option<&T>) -> Result<(), Fault> {
     value.map_or(Ok(()), |_| Err(wrong(path, "this method does not use it; leave it out")))
 }
 
+fn entity_reply(entity: Result<Entity, KnowledgeError>) -> Result<KnowledgeEntityReply, Fault> {
+    Ok(KnowledgeEntityReply { entity: Some(convert::node(entity.map_err(convert::fault)?)) })
+}
+
 pub(in crate::rpc) async fn create_entity(
     ctx: Arc<RpcContext>,
     _: Caller,
-    mut p: KnowledgeEntityParams,
+    p: KnowledgeEntityParams,
 ) -> Result<KnowledgeEntityReply, Fault> {
-    let keyed = keyed(p.idempotency_key.take(), &p);
-    let folder = workspace(&ctx, &p.workspace).await?;
-    let fields = entity_fields(p)?;
-    unused("new_name", fields.new_name.as_ref())?;
-    let entity_type = needed("type", fields.entity_type)?;
-    let description = needed("description", fields.description)?;
-    let create = async {
-        let created = ctx.indexes.create_entity(&folder, fields.name, entity_type, description).await;
-        Ok(KnowledgeEntityReply { entity: Some(convert::node(created.map_err(convert::fault)?)) })
-    };
-    ctx.registry.once("knowledge.entity.create", None, keyed, create).await
+    change(&ctx, "knowledge.entity.create", p, async |folder, p| {
+        let fields = entity_fields(p)?;
+        unused("new_name", fields.new_name.as_ref())?;
+        let entity_type = needed("type", fields.entity_type)?;
+        let description = needed("description", fields.description)?;
+        entity_reply(ctx.indexes.create_entity(&folder, fields.name, entity_type, description).await)
+    })
+    .await
 }
 
 pub(in crate::rpc) async fn update_entity(
     ctx: Arc<RpcContext>,
     _: Caller,
-    mut p: KnowledgeEntityParams,
+    p: KnowledgeEntityParams,
 ) -> Result<KnowledgeEntityReply, Fault> {
-    let keyed = keyed(p.idempotency_key.take(), &p);
-    let folder = workspace(&ctx, &p.workspace).await?;
-    let EntityFields { name, new_name, entity_type, description } = entity_fields(p)?;
-    let edit = EntityEdit { name: new_name, entity_type, description };
-    let update = async {
-        let updated = ctx.indexes.update_entity(&folder, name, edit).await.map_err(convert::fault)?;
-        Ok(KnowledgeEntityReply { entity: Some(convert::node(updated)) })
-    };
-    ctx.registry.once("knowledge.entity.update", None, keyed, update).await
+    change(&ctx, "knowledge.entity.update", p, async |folder, p| {
+        let EntityFields { name, new_name, entity_type, description } = entity_fields(p)?;
+        let edit = EntityEdit { name: new_name, entity_type, description };
+        entity_reply(ctx.indexes.update_entity(&folder, name, edit).await)
+    })
+    .await
 }
 
 pub(in crate::rpc) async fn merge_entities(
     ctx: Arc<RpcContext>,
     _: Caller,
-    mut p: KnowledgeEntityMergeParams,
+    p: KnowledgeEntityMergeParams,
 ) -> Result<KnowledgeEntityReply, Fault> {
-    let keyed = keyed(p.idempotency_key.take(), &p);
-    let folder = workspace(&ctx, &p.workspace).await?;
-    if p.sources.is_empty() || p.sources.len() > MAX_SOURCES {
-        return Err(wrong("sources", &format!("expected 1 to {MAX_SOURCES} names")));
-    }
-    let target = checked_name("target", p.target)?;
-    let merge = async {
-        let merged = ctx.indexes.merge_entities(&folder, p.sources, target).await.map_err(convert::fault)?;
-        Ok(KnowledgeEntityReply { entity: Some(convert::node(merged)) })
-    };
-    ctx.registry.once("knowledge.entity.merge", None, keyed, merge).await
+    change(&ctx, "knowledge.entity.merge", p, async |folder, p| {
+        if p.sources.is_empty() || p.sources.len() > MAX_SOURCES {
+            return Err(wrong("sources", &format!("expected 1 to {MAX_SOURCES} names")));
+        }
+        let target = checked_name("target", p.target)?;
+        entity_reply(ctx.indexes.merge_entities(&folder, p.sources, target).await)
+    })
+    .await
 }
 
 pub(in crate::rpc) async fn delete_entity(
     ctx: Arc<RpcContext>,
     _: Caller,
-    mut p: KnowledgeEntityParams,
+    p: KnowledgeEntityParams,
 ) -> Result<KnowledgeEntityReply, Fault> {
-    let keyed = keyed(p.idempotency_key.take(), &p);
-    let folder = workspace(&ctx, &p.workspace).await?;
-    unused("new_name", p.new_name.as_ref())?;
-    unused("type", p.entity_type.as_ref())?;
-    unused("description", p.description.as_ref())?;
-    let delete = async {
+    change(&ctx, "knowledge.entity.delete", p, async |folder, p| {
+        unused("new_name", p.new_name.as_ref())?;
+        unused("type", p.entity_type.as_ref())?;
+        unused("description", p.description.as_ref())?;
         ctx.indexes.delete_entity(&folder, p.name).await.map_err(convert::fault)?;
         Ok(KnowledgeEntityReply { entity: None })
-    };
-    ctx.registry.once("knowledge.entity.delete", None, keyed, delete).await
+    })
+    .await
 }
 
 fn checked_weight(weight: Option<f64>) -> Result<Option<f64>, Fault> {
@@ -202,61 +188,57 @@ fn checked_weight(weight: Option<f64>) -> Result<Option<f64>, Fault> {
     }
 }
 
+fn relation_reply(relation: Result<Relation, KnowledgeError>) -> Result<KnowledgeRelationReply, Fault> {
+    Ok(KnowledgeRelationReply { relation: Some(convert::edge(relation.map_err(convert::fault)?)) })
+}
+
 pub(in crate::rpc) async fn create_relation(
     ctx: Arc<RpcContext>,
     _: Caller,
-    mut p: KnowledgeRelationParams,
+    p: KnowledgeRelationParams,
 ) -> Result<KnowledgeRelationReply, Fault> {
-    let keyed = keyed(p.idempotency_key.take(), &p);
-    let folder = workspace(&ctx, &p.workspace).await?;
-    let relation = Relation {
-        source: checked_name("source", p.source)?,
-        target: checked_name("target", p.target)?,
-        keywords: checked_text("keywords", p.keywords)?.unwrap_or_default(),
-        description: needed("description", checked_text("description", p.description)?)?,
-        weight: checked_weight(p.weight)?.unwrap_or(1.0),
-    };
-    let create = async {
-        let created = ctx.indexes.create_relation(&folder, relation).await.map_err(convert::fault)?;
-        Ok(KnowledgeRelationReply { relation: Some(convert::edge(created)) })
-    };
-    ctx.registry.once("knowledge.relation.create", None, keyed, create).await
+    change(&ctx, "knowledge.relation.create", p, async |folder, p| {
+        let relation = Relation {
+            source: checked_name("source", p.source)?,
+            target: checked_name("target", p.target)?,
+            keywords: checked_text("keywords", p.keywords)?.unwrap_or_default(),
+            description: needed("description", checked_text("description", p.description)?)?,
+            weight: checked_weight(p.weight)?.unwrap_or(1.0),
+        };
+        relation_reply(ctx.indexes.create_relation(&folder, relation).await)
+    })
+    .await
 }
 
 pub(in crate::rpc) async fn update_relation(
     ctx: Arc<RpcContext>,
     _: Caller,
-    mut p: KnowledgeRelationParams,
+    p: KnowledgeRelationParams,
 ) -> Result<KnowledgeRelationReply, Fault> {
-    let keyed = keyed(p.idempotency_key.take(), &p);
-    let folder = workspace(&ctx, &p.workspace).await?;
-    let pair = PairKey::new(&p.source, &p.target);
-    let edit = RelationEdit {
-        keywords: checked_text("keywords", p.keywords)?,
-        description: checked_text("description", p.description)?,
-        weight: checked_weight(p.weight)?,
-    };
-    let update = async {
-        let updated = ctx.indexes.update_relation(&folder, pair, edit).await.map_err(convert::fault)?;
-        Ok(KnowledgeRelationReply { relation: Some(convert::edge(updated)) })
-    };
-    ctx.registry.once("knowledge.relation.update", None, keyed, update).await
+    change(&ctx, "knowledge.relation.update", p, async |folder, p| {
+        let pair = PairKey::new(&p.source, &p.target);
+        let edit = RelationEdit {
+            keywords: checked_text("keywords", p.keywords)?,
+            description: checked_text("description", p.description)?,
+            weight: checked_weight(p.weight)?,
+        };
+        relation_reply(ctx.indexes.update_relation(&folder, pair, edit).await)
+    })
+    .await
 }
 
 pub(in crate::rpc) async fn delete_relation(
     ctx: Arc<RpcContext>,
     _: Caller,
-    mut p: KnowledgeRelationParams,
+    p: KnowledgeRelationParams,
 ) -> Result<KnowledgeRelationReply, Fault> {
-    let keyed = keyed(p.idempotency_key.take(), &p);
-    let folder = workspace(&ctx, &p.workspace).await?;
-    unused("keywords", p.keywords.as_ref())?;
-    unused("description", p.description.as_ref())?;
-    unused("weight", p.weight.as_ref())?;
-    let pair = PairKey::new(&p.source, &p.target);
-    let delete = async {
+    change(&ctx, "knowledge.relation.delete", p, async |folder, p| {
+        unused("keywords", p.keywords.as_ref())?;
+        unused("description", p.description.as_ref())?;
+        unused("weight", p.weight.as_ref())?;
+        let pair = PairKey::new(&p.source, &p.target);
         ctx.indexes.delete_relation(&folder, pair).await.map_err(convert::fault)?;
         Ok(KnowledgeRelationReply { relation: None })
-    };
-    ctx.registry.once("knowledge.relation.delete", None, keyed, delete).await
+    })
+    .await
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{convert, workspace};
+use super::{change, convert, workspace};
 use crate::api::params::{
     InsertedView, KnowledgeCancelReply, KnowledgeIndexParams, KnowledgeIndexReply, KnowledgeInsertParams,
     KnowledgeInsertReply, KnowledgeWorkParams,
@@ -11,7 +11,7 @@ use crate::api::{Code, Fault, KNOWLEDGE_EVENT};
 use crate::knowledge::index::InsertDocument;
 use crate::knowledge::registry::LogFollower;
 use crate::rpc::context::RpcContext;
-use crate::rpc::convert::{keyed, wrong};
+use crate::rpc::convert::wrong;
 use crate::rpc::params::Caller;
 use crate::transport::{Overloaded, SubscriptionSink};
 
@@ -21,43 +21,40 @@ const MAX_PATHS: usize = 1_000;
 pub(in crate::rpc) async fn index(
     ctx: Arc<RpcContext>,
     _: Caller,
-    mut p: KnowledgeIndexParams,
+    p: KnowledgeIndexParams,
 ) -> Result<KnowledgeIndexReply, Fault> {
-    let keyed = keyed(p.idempotency_key.take(), &p);
-    let folder = workspace(&ctx, &p.workspace).await?;
-    let budget = convert::budget(p.budget)?;
-    let paths = p.paths.unwrap_or_default();
-    if paths.len() > MAX_PATHS {
-        return Err(wrong("paths", &format!("expected at most {MAX_PATHS}")));
-    }
-    let leads_out = |path: &String| path.starts_with('/') || path.split('/').any(|part| part == "..");
-    if let Some(index) = paths.iter().position(leads_out) {
-        return Err(wrong(&format!("paths[{index}]"), "expected a path below the workspace, relative to it"));
-    }
-    let start = async {
+    change(&ctx, "knowledge.index", p, async |folder, p| {
+        let budget = convert::budget(p.budget)?;
+        let paths = p.paths.unwrap_or_default();
+        if paths.len() > MAX_PATHS {
+            return Err(wrong("paths", &format!("expected at most {MAX_PATHS}")));
+        }
+        let leads_out = |path: &String| path.starts_with('/') || path.split('/').any(|part| part == "..");
+        if let Some(index) = paths.iter().position(leads_out) {
+            let why = "expected a path below the workspace, relative to it";
+            return Err(wrong(&format!("paths[{index}]"), why));
+        }
         let level = p.level.map(convert::level);
-        let started =
-            ctx.indexes.index(&folder, paths, level, budget, p.dry_run).await.map_err(convert::fault)?;
-        Ok(KnowledgeIndexReply { job_id: started.id, estimate: convert::estimate(&started.estimate) })
-    };
-    ctx.registry.once("knowledge.index", None, keyed, start).await
+        let started = ctx.indexes.index(&folder, paths, level, budget, p.dry_run).await;
+        let started = started.map_err(convert::fault)?;
+        Ok(KnowledgeIndexReply { job_id: started.id, estimate: started.estimate })
+    })
+    .await
 }
 
 pub(in crate::rpc) async fn insert(
     ctx: Arc<RpcContext>,
     _: Caller,
-    mut p: KnowledgeInsertParams,
+    p: KnowledgeInsertParams,
 ) -> Result<KnowledgeInsertReply, Fault> {
-    let keyed = keyed(p.idempotency_key.take(), &p);
-    let folder = workspace(&ctx, &p.workspace).await?;
-    let given = p.documents.into_iter();
-    let documents = given.map(|it| InsertDocument { id: it.id, path: it.path, text: it.text }).collect();
-    let insert = async {
+    change(&ctx, "knowledge.insert", p, async |folder, p| {
+        let given = p.documents.into_iter();
+        let documents = given.map(|it| InsertDocument { id: it.id, path: it.path, text: it.text }).collect();
         let outcomes = ctx.indexes.insert(&folder, documents).await.map_err(convert::fault)?;
         let views = outcomes.into_iter().map(|it| InsertedView { id: it.id.0, unchanged: it.unchanged });
         Ok(KnowledgeInsertReply { documents: views.collect() })
-    };
-    ctx.registry.once("knowledge.insert", None, keyed, insert).await
+    })
+    .await
 }
 
 /// A job or a query.

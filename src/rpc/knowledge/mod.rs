@@ -16,11 +16,63 @@ pub(super) use read::{documents, get_document, graph, status};
 
 use std::path::PathBuf;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::convert as session;
+use super::convert::keyed;
 use crate::api::Fault;
+use crate::api::params::{
+    KnowledgeCacheClearParams, KnowledgeDeleteParams, KnowledgeDocumentDeleteParams,
+    KnowledgeEntityMergeParams, KnowledgeEntityParams, KnowledgeIndexParams, KnowledgeInsertParams,
+    KnowledgeRelationParams,
+};
 use crate::rpc::context::RpcContext;
 
 /// The folder that a call names: absolute, without links, existing.
 async fn workspace(ctx: &RpcContext, given: &str) -> Result<PathBuf, Fault> {
     ctx.registry.workspace_folder(given).await.map(PathBuf::from).map_err(session::fault)
+}
+
+/// What the parameters of all changes have.
+trait ChangeParams: Serialize {
+    fn workspace(&self) -> &str;
+    fn take_key(&mut self) -> Option<String>;
+}
+
+macro_rules! change_params {
+    ($($params:ty),* $(,)?) => {
+        $(impl ChangeParams for $params {
+            fn workspace(&self) -> &str {
+                &self.workspace
+            }
+
+            fn take_key(&mut self) -> Option<String> {
+                self.idempotency_key.take()
+            }
+        })*
+    };
+}
+
+change_params!(
+    KnowledgeIndexParams,
+    KnowledgeInsertParams,
+    KnowledgeDocumentDeleteParams,
+    KnowledgeCacheClearParams,
+    KnowledgeDeleteParams,
+    KnowledgeEntityParams,
+    KnowledgeEntityMergeParams,
+    KnowledgeRelationParams,
+);
+
+/// The frame of a change: its folder, and the same reply for the same idempotency key. Errors are not kept.
+async fn change<P: ChangeParams, R: Serialize + DeserializeOwned>(
+    ctx: &RpcContext,
+    method: &'static str,
+    mut p: P,
+    work: impl AsyncFnOnce(PathBuf, P) -> Result<R, Fault>,
+) -> Result<R, Fault> {
+    let keyed = keyed(p.take_key(), &p);
+    let folder = workspace(ctx, p.workspace()).await?;
+    ctx.registry.once(method, None, keyed, work(folder, p)).await
 }

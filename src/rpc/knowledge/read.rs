@@ -39,6 +39,8 @@ pub(in crate::rpc) async fn status(
         relations: status.counts.relations,
         generation: status.generation,
         job: status.job.map(convert::job),
+        watched: status.is_watched,
+        notice: status.notice,
     })
 }
 

@@ -3,18 +3,20 @@
 use std::io::{IsTerminal as _, stderr};
 use std::path::{Path, PathBuf};
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use super::Target;
 use crate::api::params::{
-    IndexBudget, IndexEstimate, InsertedDocument, KnowledgeCancelReply, KnowledgeIndexParams,
-    KnowledgeIndexReply, KnowledgeInsertParams, KnowledgeInsertReply, KnowledgeStatusParams,
-    KnowledgeStatusReply, KnowledgeWorkParams,
+    IndexBudget, InsertedDocument, KnowledgeCancelReply, KnowledgeIndexParams, KnowledgeIndexReply,
+    KnowledgeInsertParams, KnowledgeInsertReply, KnowledgeStatusParams, KnowledgeStatusReply,
+    KnowledgeWorkParams,
 };
 use crate::client::args::IndexArgs;
 use crate::client::connection::stdin;
 use crate::client::failure::Failure;
 use crate::client::terminal::out::Out;
 use crate::client::terminal::{escape, format};
-use crate::types::knowledge::{IndexProgress, IndexStage, IndexSummary, KnowledgeEvent};
+use crate::types::knowledge::{IndexEstimate, IndexProgress, IndexStage, IndexSummary, KnowledgeEvent};
 
 /// Characters of a progress bar.
 const BAR_WIDTH: u64 = 24;
@@ -52,8 +54,20 @@ async fn follow(target: &Target, job_id: String, json: bool, out: &mut Out) -> R
     };
     let mut events = target.client.follow_knowledge(&work).await?;
     let has_bar = !json && stderr().is_terminal();
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut is_cancelling = false;
     loop {
-        let event = events.next().await?;
+        let event = tokio::select! {
+            event = events.next() => event?,
+            // The first signal stops the job and waits for its end, the second one leaves at once.
+            _ = interrupt.recv() => {
+                if std::mem::replace(&mut is_cancelling, true) {
+                    return Err(Failure::internal("left the job while it stops".to_owned()));
+                }
+                let _: KnowledgeCancelReply = target.client.call("knowledge.cancel", &work).await?;
+                continue;
+            }
+        };
         if json {
             let line = serde_json::to_string(&event).map_err(std::io::Error::other)?;
             out.say(&crate::client::terminal::out::harmless_json(&line))?;
@@ -66,6 +80,9 @@ async fn follow(target: &Target, job_id: String, json: bool, out: &mut Out) -> R
                 }
                 if let Some(summary) = summary.filter(|_| !json) {
                     out.say(&summary_line(&summary))?;
+                    if let Some(warning) = &summary.warning {
+                        out.note(&escape::line(warning))?;
+                    }
                 }
                 return Ok(());
             }
@@ -116,7 +133,7 @@ const fn stage_name(stage: IndexStage) -> &'static str {
 }
 
 /// `chunking    [########----------------]  120/360`
-fn bar(progress: &IndexProgress) -> String {
+pub(super) fn bar(progress: &IndexProgress) -> String {
     let filled = match progress.total {
         0 => 0,
         total => (progress.done.min(total) * BAR_WIDTH / total) as usize,

@@ -5,6 +5,7 @@ use std::io::{IsTerminal as _, Write as _, stdout};
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use super::Target;
+use super::index::bar;
 use crate::api::params::{
     CacheKindParam, KnowledgeCacheClearParams, KnowledgeCacheClearReply, KnowledgeDeleteParams,
     KnowledgeDeleteReply, KnowledgeDocumentDeleteParams, KnowledgeDocumentDeleteReply,
@@ -145,8 +146,19 @@ pub(super) async fn status(target: &Target, json: bool, out: &mut Out) -> Result
         "{state}: {} documents ({} failed), {} chunks, {} entities, {} relations",
         reply.documents, reply.failed_documents, reply.chunks, reply.entities, reply.relations
     ))?;
-    if let Some(error) = reply.job.and_then(|job| job.error) {
-        out.say(&escape::text(&error))?;
+    if reply.watched {
+        out.say("its files are watched; changes are indexed")?;
+    }
+    if let Some(job) = reply.job {
+        if let Some(progress) = job.progress.filter(|_| job.state == "running") {
+            out.say(&bar(&progress))?;
+        }
+        if let Some(text) = job.error.or(job.summary.and_then(|summary| summary.warning)) {
+            out.say(&escape::text(&text))?;
+        }
+    }
+    if let Some(notice) = reply.notice {
+        out.say(&escape::text(&notice))?;
     }
     Ok(())
 }

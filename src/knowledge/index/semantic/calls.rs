@@ -1,7 +1,6 @@
-//! Model calls of one job: limited in number, within a budget, with a deadline.
+//! Model calls of one job: limited in number and within a budget. The model itself has a time limit.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -12,9 +11,6 @@ use crate::knowledge::store::KnowledgeStore;
 use crate::knowledge::traits::{Completion, JobSink, LanguageModel, ModelCall};
 use crate::knowledge::types::{ErrorKind, KnowledgeError};
 use crate::types::time::Clock;
-
-/// How long one call may take.
-const CALL_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// What the level works with.
 pub struct Run<'a> {
@@ -46,16 +42,13 @@ impl Run<'_> {
             () = self.cancel.cancelled() => return Err(KnowledgeError::cancelled()),
         };
         self.check_budget()?;
-        let answer = tokio::time::timeout(CALL_TIMEOUT, self.model.complete(call, self.cancel.clone()));
-        let completion = tokio::select! {
-            answer = answer => answer.map_err(|_| KnowledgeError::new(
-                ErrorKind::Model,
-                "could not get an answer: the model took longer than 240 s; try again or use another model",
-            ))??,
-            () = self.cancel.cancelled() => return Err(KnowledgeError::cancelled()),
-        };
-        self.spent.add(completion.usage);
-        Ok(completion)
+        // A call that is dropped cannot say what it used, so it ends by itself when the job is cancelled.
+        let answer = self.model.complete(call, self.cancel.clone()).await;
+        match &answer {
+            Ok(completion) => self.spent.add(completion.usage),
+            Err(error) => self.spent.add(error.used),
+        }
+        answer
     }
 
     fn check_budget(&self) -> Result<(), KnowledgeError> {

@@ -1,18 +1,19 @@
-//! Documents: known files, storing and replacing, status, deletion.
+//! Documents are stored, replaced and deleted with all that depends on them, in one transaction each.
 
 use std::collections::BTreeSet;
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, params};
 
-use super::chunks::{chunk_rows, chunks_of_document, insert_chunks};
-use super::entities::{EntityContribution, contribute_entity};
-use super::references;
-use super::relations::{RelationContribution, Touched, contribute_relation};
-use super::schema::origin;
-use super::writer::{DocumentContent, EntityRecord, RelationRecord, Writer, raise_generation};
-use crate::knowledge::types::{
-    Chunk, DocId, Document, DocumentSource, DocumentStatus, ErrorKind, KnowledgeError, Level,
+use super::read::{document, document_row};
+use crate::knowledge::store::chunks::{chunk_rows, insert_chunks};
+use crate::knowledge::store::entities::{EntityContribution, contribute_entity};
+use crate::knowledge::store::references;
+use crate::knowledge::store::relations::{RelationContribution, Touched, contribute_relation};
+use crate::knowledge::store::schema::origin;
+use crate::knowledge::store::writer::{
+    DocumentContent, EntityRecord, RelationRecord, Writer, generation, raise_generation,
 };
+use crate::knowledge::types::{DocId, DocumentSource, DocumentStatus, ErrorKind, KnowledgeError, Level};
 
 /// A document that is about to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,45 +34,6 @@ pub struct NewDocument {
     pub modified_ns: i64,
 }
 
-/// What is known of a file, to decide whether it must be read again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownFile {
-    /// Its document.
-    pub id: DocId,
-    /// Its path.
-    pub path: String,
-    /// Hash of its content.
-    pub hash: String,
-    /// Its size.
-    pub bytes: u64,
-    /// Time of its last change.
-    pub modified_ns: i64,
-    /// The level that it was processed at.
-    pub level: Level,
-    /// State.
-    pub status: DocumentStatus,
-}
-
-/// A document that a model has not read yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnreadDocument {
-    /// Its id.
-    pub id: DocId,
-    /// Its path.
-    pub path: Option<String>,
-    /// Tokens of its chunks.
-    pub tokens: u64,
-}
-
-/// Which documents a list holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DocumentFilter {
-    /// Only this state.
-    pub status: Option<DocumentStatus>,
-    /// Only after this id, the last one of the page before.
-    pub after: Option<DocId>,
-}
-
 /// Result of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeleteOutcome {
@@ -81,184 +43,7 @@ pub enum DeleteOutcome {
     NotFound,
 }
 
-const DOCUMENT_COLUMNS: &str = "d.key, d.path, d.hash, d.source, d.status, d.level, d.error, d.lang, d.bytes, \
-     (select count(*) from kn_chunk c where c.doc_id = d.id), d.created_ms, d.updated_ms";
-
-fn document_of_row(row: &Row<'_>) -> rusqlite::Result<Document> {
-    let (source, status, level): (String, String, String) = (row.get(3)?, row.get(4)?, row.get(5)?);
-    Ok(Document {
-        id: DocId(row.get(0)?),
-        path: row.get(1)?,
-        hash: row.get(2)?,
-        source: if source == "file" { DocumentSource::File } else { DocumentSource::Inserted },
-        status: DocumentStatus::from_name(&status).unwrap_or(DocumentStatus::Failed),
-        level: Level::from_name(&level).unwrap_or(Level::Lexical),
-        error: row.get(6)?,
-        language: row.get(7)?,
-        bytes: row.get(8)?,
-        chunks: row.get(9)?,
-        created_at_ms: row.get(10)?,
-        updated_at_ms: row.get(11)?,
-    })
-}
-
-/// One page of documents in the order of their ids.
-pub(super) fn documents(
-    connection: &Connection,
-    filter: &DocumentFilter,
-    limit: u32,
-) -> Result<Vec<Document>, KnowledgeError> {
-    let sql = format!(
-        "select {DOCUMENT_COLUMNS} from kn_doc d where (?1 is null or d.status = ?1) and (?2 is null or d.key > ?2) \
-         order by d.key limit ?3"
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let after = filter.after.as_ref().map(DocId::as_str);
-    let rows = statement
-        .query_map(params![filter.status.map(DocumentStatus::as_str), after, limit], document_of_row)?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-/// One document by its id or its path.
-pub(super) fn document(
-    connection: &Connection,
-    id_or_path: &str,
-) -> Result<Option<Document>, KnowledgeError> {
-    let sql = format!(
-        "select {DOCUMENT_COLUMNS} from kn_doc d where d.key = ?1 or d.path = ?1 order by d.key = ?1 desc limit 1"
-    );
-    Ok(connection.prepare_cached(&sql)?.query_row([id_or_path], document_of_row).optional()?)
-}
-
-fn document_row(connection: &Connection, id: &str) -> Result<Option<i64>, KnowledgeError> {
-    let mut statement = connection.prepare_cached("select id from kn_doc where key = ?1")?;
-    Ok(statement.query_row([id], |row| row.get(0)).optional()?)
-}
-
 impl Writer {
-    /// All documents that are files.
-    ///
-    /// # Errors
-    /// The read failed.
-    pub fn known_files(&self) -> Result<Vec<KnownFile>, KnowledgeError> {
-        let mut statement = self.connection().prepare_cached(
-            "select key, path, hash, bytes, mtime_ns, level, status from kn_doc where source = 'file' and path is not null",
-        )?;
-        let rows = statement.query_map([], |row| {
-            let (level, status): (String, String) = (row.get(5)?, row.get(6)?);
-            Ok(KnownFile {
-                id: DocId(row.get(0)?),
-                path: row.get(1)?,
-                hash: row.get(2)?,
-                bytes: row.get(3)?,
-                modified_ns: row.get(4)?,
-                level: Level::from_name(&level).unwrap_or(Level::Lexical),
-                status: DocumentStatus::from_name(&status).unwrap_or(DocumentStatus::Failed),
-            })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// Notes the new time of files whose content did not change.
-    ///
-    /// # Errors
-    /// The write failed.
-    pub fn touch_files(&mut self, files: &[(DocId, i64)]) -> Result<(), KnowledgeError> {
-        self.transaction(|connection| {
-            for (id, modified_ns) in files {
-                connection
-                    .prepare_cached("update kn_doc set mtime_ns = ?2 where key = ?1")?
-                    .execute(params![id.0, modified_ns])?;
-            }
-            Ok(())
-        })
-    }
-
-    /// Stores an inserted document durably before it is processed. A processed document with this id and hash stays as it
-    /// is: then the result is false.
-    ///
-    /// # Errors
-    /// The write failed.
-    pub fn accept_document(
-        &mut self,
-        new: &NewDocument,
-        text: &str,
-        now_ms: i64,
-    ) -> Result<bool, KnowledgeError> {
-        self.transaction(|connection| {
-            if let Some(known) = document(connection, new.id.as_str())?
-                && known.id == new.id
-            {
-                if known.hash == new.hash && known.status == DocumentStatus::Processed {
-                    return Ok(false);
-                }
-                // Not processed, or another text under the caller's id: the new text replaces it.
-                delete(connection, &new.id)?;
-            }
-            let same_path = new.path.as_deref().map(|path| document(connection, path)).transpose()?.flatten();
-            if let Some(other) = same_path.filter(|other| other.path == new.path) {
-                delete(connection, &other.id)?;
-            }
-            let doc = insert_row(connection, new, DocumentStatus::Pending, Level::Lexical, now_ms)?;
-            connection
-                .prepare_cached("insert into kn_doc_text (doc_id, text) values (?1, ?2)")?
-                .execute(params![doc, text])?;
-            raise_generation(connection)?;
-            Ok(true)
-        })
-    }
-
-    /// Inserted documents that are not processed, with their texts, at most `limit` after this id.
-    ///
-    /// # Errors
-    /// The read failed.
-    pub fn unprocessed_inserts(
-        &self,
-        after: &str,
-        limit: u32,
-    ) -> Result<Vec<(NewDocument, String)>, KnowledgeError> {
-        let mut statement = self.connection().prepare_cached(
-            "select d.key, d.path, d.hash, d.lang, d.bytes, t.text from kn_doc d join kn_doc_text t on t.doc_id = d.id \
-             where d.status <> 'processed' and d.key > ?1 order by d.key limit ?2",
-        )?;
-        let rows = statement.query_map(params![after, limit], |row| {
-            let new = NewDocument {
-                id: DocId(row.get(0)?),
-                path: row.get(1)?,
-                hash: row.get(2)?,
-                source: DocumentSource::Inserted,
-                language: row.get(3)?,
-                bytes: row.get(4)?,
-                modified_ns: 0,
-            };
-            Ok((new, row.get(5)?))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// Documents that a model has not read yet, in the order of their ids.
-    ///
-    /// # Errors
-    /// The read failed.
-    pub fn unread_documents(&self) -> Result<Vec<UnreadDocument>, KnowledgeError> {
-        let mut statement = self.connection().prepare_cached(
-            "select d.key, d.path, sum(c.tokens) from kn_doc d join kn_chunk c on c.doc_id = d.id \
-             where d.level <> 'semantic' and d.status <> 'pending' group by d.id order by d.key",
-        )?;
-        let rows = statement.query_map([], |row| {
-            Ok(UnreadDocument { id: DocId(row.get(0)?), path: row.get(1)?, tokens: row.get(2)? })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// The chunks of a document.
-    ///
-    /// # Errors
-    /// The read failed.
-    pub fn document_chunks(&self, id: &DocId) -> Result<Vec<Chunk>, KnowledgeError> {
-        chunks_of_document(self.connection(), id.as_str())
-    }
-
     /// Stores a document with its chunks and its graph, and removes the document that had its id or path: one transaction,
     /// the new rows first.
     ///
@@ -361,33 +146,6 @@ impl Writer {
         })
     }
 
-    /// Stores that a file could not be indexed, in place of its document.
-    ///
-    /// # Errors
-    /// The write failed.
-    pub fn fail_document(
-        &mut self,
-        new: &NewDocument,
-        error: &str,
-        now_ms: i64,
-    ) -> Result<(), KnowledgeError> {
-        self.transaction(|connection| {
-            let old: Vec<String> = connection
-                .prepare_cached("select key from kn_doc where key = ?1 or path = ?2")?
-                .query_map(params![new.id.0, new.path], |row| row.get(0))?
-                .collect::<Result<_, _>>()?;
-            for id in old {
-                delete(connection, &DocId(id))?;
-            }
-            let doc = insert_row(connection, new, DocumentStatus::Failed, Level::Lexical, now_ms)?;
-            connection
-                .prepare_cached("update kn_doc set error = ?2 where id = ?1")?
-                .execute(params![doc, error])?;
-            raise_generation(connection)?;
-            Ok(())
-        })
-    }
-
     /// Deletes a document by its id or path with everything that only it says, in one transaction. Cached answers stay
     /// unless `with_cache`.
     ///
@@ -425,7 +183,7 @@ fn no_document(id: &str) -> KnowledgeError {
     )
 }
 
-fn insert_row(
+pub(super) fn insert_row(
     connection: &Connection,
     new: &NewDocument,
     status: DocumentStatus,
@@ -451,14 +209,14 @@ fn insert_row(
             new.language,
             new.bytes,
             new.modified_ns,
-            super::writer::generation(connection)? + 1,
+            generation(connection)? + 1,
             now_ms
         ])?;
     Ok(connection.last_insert_rowid())
 }
 
 /// Deletes a document with all that depends on it.
-fn delete(connection: &Connection, id: &DocId) -> Result<(), KnowledgeError> {
+pub(super) fn delete(connection: &Connection, id: &DocId) -> Result<(), KnowledgeError> {
     let Some(doc) = document_row(connection, id.as_str())? else { return Ok(()) };
     let mut touched = Touched::default();
     remove_rows(connection, doc, &mut touched)?;

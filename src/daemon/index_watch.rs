@@ -1,0 +1,186 @@
+//! Watches the files of the indexes in use, if the configuration says so, and updates an index when they change.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::knowledge::ErrorKind;
+use crate::knowledge::registry::Indexes;
+use crate::watch::{Change, FolderWatcher};
+
+/// Time between two jobs that changes of one workspace start.
+const MIN_PAUSE: Duration = Duration::from_secs(2);
+/// When a busy index is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// A workspace whose files are watched.
+#[derive(Default)]
+struct Watched {
+    folders: HashSet<PathBuf>,
+    /// When its index is updated.
+    due: Option<Instant>,
+    updated_at: Option<Instant>,
+}
+
+impl Watched {
+    fn note_change(&mut self, now: Instant) {
+        let earliest = self.updated_at.map_or(now, |last| (last + MIN_PAUSE).max(now));
+        self.due.get_or_insert(earliest);
+    }
+}
+
+/// Runs until it is dropped.
+pub(super) async fn run(indexes: Indexes) {
+    let mut list_changes = indexes.watch_list_changes();
+    let mut watcher: Option<FolderWatcher> = None;
+    let mut watched: HashMap<PathBuf, Watched> = HashMap::new();
+    let mut has_failed = false;
+    loop {
+        let list: HashSet<PathBuf> = indexes.watch_list().into_iter().collect();
+        if list.is_empty() {
+            (watcher, has_failed) = (None, false);
+            watched.clear();
+        } else if watcher.is_none() && !has_failed {
+            watched.clear();
+            watcher = FolderWatcher::new()
+                .inspect_err(|error| {
+                    has_failed = true;
+                    tracing::warn!(error, "could not watch the files of indexes; index them by hand");
+                })
+                .ok();
+        }
+        if let Some(current) = watcher.take() {
+            watcher = follow_list(current, &indexes, &list, &mut watched).await;
+        }
+        indexes.set_watched(watched.keys().cloned().collect());
+        let due = watched.values().filter_map(|workspace| workspace.due).min();
+        let changes = async {
+            match &mut watcher {
+                Some(watcher) => watcher.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        let at_due = async {
+            match due {
+                Some(due) => sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = list_changes.changed() => if changed.is_err() { return },
+            changes = changes => {
+                let now = Instant::now();
+                let mut touched = Vec::new();
+                for (workspace, state) in &mut watched {
+                    if changes.iter().any(|change| concerns(change, workspace)) {
+                        state.note_change(now);
+                        touched.push(workspace.clone());
+                    }
+                }
+                // New folders are watched before the job looks into them, so that no later change is missed.
+                for workspace in touched {
+                    if let Some(current) = watcher.take() {
+                        watcher = watch_folders(current, &indexes, &workspace, &mut watched).await;
+                    }
+                }
+            }
+            () = at_due => update_due(&indexes, &mut watched).await,
+        }
+    }
+}
+
+fn concerns(change: &Change, workspace: &Path) -> bool {
+    match change {
+        Change::Path(path) => path.starts_with(workspace),
+        Change::Anything => true,
+    }
+}
+
+/// Watches exactly the workspaces of the list.
+async fn follow_list(
+    watcher: FolderWatcher,
+    indexes: &Indexes,
+    list: &HashSet<PathBuf>,
+    watched: &mut HashMap<PathBuf, Watched>,
+) -> Option<FolderWatcher> {
+    let gone: Vec<PathBuf> = watched.keys().filter(|it| !list.contains(*it)).cloned().collect();
+    let mut watcher = watcher;
+    for workspace in gone {
+        let folders = watched.remove(&workspace).unwrap_or_default().folders;
+        folders.iter().for_each(|folder| watcher.release(folder));
+    }
+    for workspace in list {
+        if !watched.contains_key(workspace) {
+            watched.insert(workspace.clone(), Watched::default());
+            watcher = watch_folders(watcher, indexes, workspace, watched).await?;
+            // Files may have changed while nothing watched them.
+            if let Some(state) = watched.get_mut(workspace) {
+                state.note_change(Instant::now());
+            }
+        }
+    }
+    Some(watcher)
+}
+
+/// Watches the folders that a workspace has now. `None` if the watcher was lost by a panic: then the next round makes another.
+async fn watch_folders(
+    mut watcher: FolderWatcher,
+    indexes: &Indexes,
+    workspace: &Path,
+    watched: &mut HashMap<PathBuf, Watched>,
+) -> Option<FolderWatcher> {
+    let before = watched.get(workspace).map(|state| state.folders.clone()).unwrap_or_default();
+    let (indexes, folder) = (indexes.clone(), workspace.to_owned());
+    let work = tokio::task::spawn_blocking(move || {
+        let found = match indexes.folders_to_watch(&folder) {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, "could not list the folders of an index; its files are not watched");
+                return (watcher, before);
+            }
+        };
+        if found.is_cut {
+            let (folder, count) = (folder.display(), found.folders.len());
+            tracing::warn!(%folder, count, "a workspace has too many folders; only these are watched");
+        }
+        before.difference(&found.folders).for_each(|folder| watcher.release(folder));
+        let mut error = None;
+        for folder in found.folders.difference(&before) {
+            error = watcher.acquire(folder).err().or(error);
+        }
+        if let Some(error) = error {
+            tracing::warn!(error, folder = %folder.display(), "could not watch all folders of an index");
+        }
+        (watcher, found.folders)
+    });
+    let (watcher, folders) = work.await.ok()?;
+    if let Some(state) = watched.get_mut(workspace) {
+        state.folders = folders;
+    }
+    Some(watcher)
+}
+
+/// Updates the indexes whose time has come.
+async fn update_due(indexes: &Indexes, watched: &mut HashMap<PathBuf, Watched>) {
+    for (workspace, state) in watched {
+        let now = Instant::now();
+        if state.due.is_none_or(|due| due > now) {
+            continue;
+        }
+        state.due = None;
+        match indexes.update(workspace).await {
+            Ok(job) => {
+                state.updated_at = Some(now);
+                if let Some(job) = job {
+                    tracing::info!(job, workspace = %workspace.display(), "files changed; the index is updated");
+                }
+            }
+            Err(error) if error.kind == ErrorKind::Busy => state.due = Some(now + RETRY_AFTER),
+            Err(error) => {
+                tracing::warn!(%error, workspace = %workspace.display(), "an index could not be updated");
+            }
+        }
+    }
+}

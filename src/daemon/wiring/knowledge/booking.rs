@@ -1,0 +1,165 @@
+//! The usage of model calls about indexes. A call is booked even if its caller is gone: a client may close its connection, or
+//! the daemon may stop, while the provider already charges for the request.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use crate::engine::{estimate_usage, settle_usage};
+use crate::knowledge::ModelUsage;
+use crate::session::{IndexUsage, Registry};
+use crate::sync::lock;
+use crate::types::model::{Delta, ModelRequest};
+use crate::types::usage::{ModelSnapshot, Usage};
+
+/// Records usage in the hidden sessions of workspaces. Owns the tasks that do it.
+pub(super) struct Bookings {
+    registry: Registry,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Bookings {
+    pub fn new(registry: Registry) -> Self {
+        Self { registry, tasks: Mutex::default() }
+    }
+
+    /// A request that is about to be sent.
+    pub fn sent(
+        self: &Arc<Self>,
+        workspace: &Path,
+        request: ModelRequest,
+        snapshot: ModelSnapshot,
+    ) -> SentCall {
+        SentCall {
+            bookings: Arc::clone(self),
+            workspace: workspace.to_owned(),
+            request,
+            snapshot,
+            received: AtomicUsize::new(0),
+            is_open: true,
+        }
+    }
+
+    /// Records usage. Dropping the returned future does not stop it.
+    async fn book(&self, workspace: PathBuf, usage: IndexUsage) {
+        let (sender, done) = oneshot::channel();
+        self.spawn(workspace, usage, Some(sender));
+        // Without a runtime there is nothing to wait for.
+        let _ = done.await;
+    }
+
+    fn spawn(&self, workspace: PathBuf, usage: IndexUsage, done: Option<oneshot::Sender<()>>) {
+        // The runtime may be gone when the last calls are dropped.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let registry = self.registry.clone();
+        let book = async move {
+            if let Err(error) = registry.book_index_usage(&workspace, usage).await {
+                tracing::warn!(%error, "the usage of a model call about an index was not recorded");
+            }
+            drop(done);
+        };
+        let mut tasks = lock(&self.tasks);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn_on(book, &runtime);
+    }
+
+    /// Waits until everything is recorded.
+    pub async fn finish(&self) {
+        loop {
+            let mut tasks = std::mem::take(&mut *lock(&self.tasks));
+            if tasks.is_empty() {
+                return;
+            }
+            while tasks.join_next().await.is_some() {}
+        }
+    }
+}
+
+/// A request that was sent. It ends with one of its methods. Dropped without one, because its caller is gone, it is booked
+/// like a lost attempt of a session: an upper estimate of what the provider may charge.
+pub(super) struct SentCall {
+    bookings: Arc<Bookings>,
+    workspace: PathBuf,
+    request: ModelRequest,
+    snapshot: ModelSnapshot,
+    /// Bytes of the answer so far.
+    received: AtomicUsize,
+    is_open: bool,
+}
+
+impl SentCall {
+    pub const fn request(&self) -> &ModelRequest {
+        &self.request
+    }
+
+    /// Counts a part of the answer.
+    pub fn receive(&self, batch: &[Delta]) {
+        let bytes = batch.iter().map(|delta| match delta {
+            Delta::Text { text, .. } | Delta::Thinking { text, .. } => text.len(),
+            Delta::ToolInput { json, .. } => json.len(),
+            _ => 0,
+        });
+        self.received.fetch_add(bytes.sum(), Ordering::Relaxed);
+    }
+
+    /// Whether the provider began to answer.
+    pub fn has_received(&self) -> bool {
+        self.received.load(Ordering::Relaxed) > 0
+    }
+
+    /// The call has its answer.
+    pub async fn answered(mut self, usage: Usage, is_cached: bool) -> ModelUsage {
+        self.is_open = false;
+        let cost = if is_cached { Some(0) } else { self.snapshot.cost_usd_micros(&usage) };
+        let booking = self.booking(usage, cost, false);
+        self.bookings.book(self.workspace.clone(), booking).await;
+        used(&usage, cost)
+    }
+
+    /// The call has no answer, but the provider may charge for it. `reported` is what it said about that.
+    pub async fn lose(mut self, reported: Option<&Usage>) -> ModelUsage {
+        self.is_open = false;
+        let (usage, cost) = self.lost_usage(reported);
+        let booking = self.booking(usage, cost, true);
+        self.bookings.book(self.workspace.clone(), booking).await;
+        used(&usage, cost)
+    }
+
+    /// The provider refused the call or was not reached: it costs nothing.
+    pub fn drop_unbooked(mut self) {
+        self.is_open = false;
+    }
+
+    fn lost_usage(&self, reported: Option<&Usage>) -> (Usage, Option<u64>) {
+        let received = self.received.load(Ordering::Relaxed);
+        let usage = settle_usage(estimate_usage(&self.request, received, &self.snapshot), reported);
+        (usage, self.snapshot.cost_usd_micros(&usage))
+    }
+
+    fn booking(&self, usage: Usage, cost_usd_micros: Option<u64>, is_lost: bool) -> IndexUsage {
+        let model = self.request.model.to_string();
+        IndexUsage { model, usage, cost_usd_micros, model_snapshot: self.snapshot, is_lost }
+    }
+}
+
+impl Drop for SentCall {
+    fn drop(&mut self) {
+        if self.is_open {
+            let (usage, cost) = self.lost_usage(None);
+            let booking = self.booking(usage, cost, true);
+            self.bookings.spawn(std::mem::take(&mut self.workspace), booking, None);
+        }
+    }
+}
+
+fn used(usage: &Usage, cost_usd_micros: Option<u64>) -> ModelUsage {
+    ModelUsage {
+        input_tokens: usage.all_tokens() - usage.output_tokens,
+        output_tokens: usage.output_tokens,
+        cost_usd_micros: cost_usd_micros.unwrap_or(0),
+    }
+}

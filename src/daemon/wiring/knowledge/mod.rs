@@ -1,0 +1,231 @@
+//! Indexes of workspaces: their settings, and the models and files that they use.
+
+mod booking;
+mod model;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::models::check_model;
+use crate::daemon::config::{Config, EmbedderKind, Knowledge};
+use crate::daemon::error::DaemonError;
+use crate::knowledge::embed::{HttpEmbedder, HttpReranker, HttpTarget};
+use crate::knowledge::index::ChunkSettings;
+use crate::knowledge::index::semantic::SemanticSettings;
+use crate::knowledge::query::{FusionWeights, QueryParams};
+use crate::knowledge::registry::{self, EmbedderChoice, Services};
+use crate::knowledge::{FileSource, LanguageModel, Level};
+use crate::session::Registry;
+use crate::sync::{lock, read, write};
+use crate::types::ids::{Mint, Seeds};
+use crate::types::knowledge::IndexLevel;
+use crate::types::model::ModelRef;
+use crate::types::time::Clock;
+use booking::Bookings;
+use model::WorkspaceModel;
+
+/// Time for the last bookings when the daemon stops.
+const BOOKING_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The settings of `[knowledge]`. Reads keys from the environment.
+///
+/// # Errors
+/// Values do not fit together. The error names file, line and key.
+pub(super) fn settings(config: &Config) -> Result<registry::Settings, DaemonError> {
+    let given = &config.knowledge;
+    let wrong = |path: &[&str], why: String| -> DaemonError {
+        let shown = path.join(".");
+        config.wrong(path, format!("{shown}: {why}")).into()
+    };
+    if given.level == IndexLevel::Semantic {
+        let why = "semantic costs money; name it with each job and a budget".to_owned();
+        return Err(wrong(&["knowledge", "level"], why));
+    }
+    if let Some(model) = &given.model {
+        check_knowledge_model(config, model)?;
+    }
+    if given.chunk_overlap >= given.chunk_tokens || given.chunk_tokens < 16 {
+        let why = "expected at least 16, and more than chunk_overlap".to_owned();
+        return Err(wrong(&["knowledge", "chunk_tokens"], why));
+    }
+    let query = QueryParams {
+        mode: given.mode,
+        top_k: given.top_k,
+        chunk_top_k: Some(given.chunk_top_k),
+        max_entity_tokens: given.max_entity_tokens,
+        max_relation_tokens: given.max_relation_tokens,
+        max_total_tokens: given.max_total_tokens,
+        min_rerank_score: given.reranker.min_score,
+        ..QueryParams::default()
+    };
+    QueryParams { query: "x".into(), ..query.clone() }
+        .check()
+        .map_err(|bad| wrong(&["knowledge", &bad.path], bad.why))?;
+    let (embedder, default_weight) = embedder(config)?;
+    let defaults = SemanticSettings::default();
+    let types = &given.entity_types;
+    Ok(registry::Settings {
+        level: if given.level == IndexLevel::Lexical { Level::Lexical } else { Level::Structure },
+        chunks: ChunkSettings {
+            tokens: given.chunk_tokens,
+            overlap: given.chunk_overlap,
+            ..ChunkSettings::default()
+        },
+        model: model_name(config),
+        semantic: SemanticSettings {
+            max_gleaning: given.max_gleaning.min(1),
+            concurrency: given.model_concurrency.clamp(1, 64),
+            language: given.language.clone(),
+            entity_types: if types.is_empty() { defaults.entity_types.clone() } else { types.clone() },
+            ..defaults
+        },
+        model_timeout: given.model_timeout.0,
+        embedder,
+        reranker: reranker(config)?,
+        weights: FusionWeights {
+            lexical: 1.0,
+            dense: given.embedder.weight.unwrap_or(default_weight),
+            min_cosine: given.embedder.min_cosine,
+        },
+        query,
+        watch: given.watch,
+        idle_unload: given.idle_unload.0,
+        max_jobs: given.max_jobs.max(1),
+        max_queries: given.max_queries.max(1),
+    })
+}
+
+fn model_name(config: &Config) -> Option<String> {
+    let Knowledge { model, .. } = &config.knowledge;
+    model.clone().or_else(|| config.models.quick.clone()).or_else(|| config.models.main.clone())
+}
+
+fn check_knowledge_model(config: &Config, model: &str) -> Result<(), DaemonError> {
+    // The error names `[models]`, whose form the value has.
+    check_model(config, "knowledge", model)
+}
+
+/// A key from the environment.
+fn key(config: &Config, table: &str, variable: Option<&String>) -> Result<Option<String>, DaemonError> {
+    let Some(variable) = variable else { return Ok(None) };
+    match std::env::var(variable).ok().filter(|key| !key.trim().is_empty()) {
+        Some(key) => Ok(Some(key.trim().to_owned())),
+        None => {
+            let why = format!(
+                "[knowledge.{table}] api_key_env: the variable is not set in the daemon's environment"
+            );
+            Err(config.wrong(&["knowledge", table, "api_key_env"], why).into())
+        }
+    }
+}
+
+fn target(
+    config: &Config,
+    table: &str,
+    base_url: &str,
+    model: Option<&String>,
+    key: Option<&str>,
+    timeout: Duration,
+) -> Result<HttpTarget, DaemonError> {
+    let model = model.map(String::as_str).unwrap_or_default();
+    HttpTarget::new(base_url, model, key, timeout).map_err(|why| {
+        let name = if model.is_empty() { "model" } else { "base_url" };
+        config.wrong(&["knowledge", table, name], format!("[knowledge.{table}] {name}: {why}")).into()
+    })
+}
+
+fn embedder(config: &Config) -> Result<(EmbedderChoice, f64), DaemonError> {
+    let given = &config.knowledge.embedder;
+    let missing = |name: &str| -> DaemonError {
+        let why = format!("[knowledge.embedder] {name}: this kind needs it");
+        config.wrong(&["knowledge", "embedder", name], why).into()
+    };
+    match given.kind {
+        EmbedderKind::None => Ok((EmbedderChoice::None, 0.0)),
+        EmbedderKind::Static => {
+            let path = given.path.clone().ok_or_else(|| missing("path"))?;
+            // The quality of an unknown table is unknown: it is not mixed in until a user says so.
+            Ok((EmbedderChoice::Static(path), 0.0))
+        }
+        EmbedderKind::Http => {
+            let base_url = given.base_url.as_ref().ok_or_else(|| missing("base_url"))?;
+            let key = key(config, "embedder", given.api_key_env.as_ref())?;
+            let (model, timeout) = (given.model.as_ref(), given.timeout.0);
+            let target = target(config, "embedder", base_url, model, key.as_deref(), timeout)?;
+            let embedder = HttpEmbedder::new(target, given.batch_size, given.concurrency);
+            Ok((EmbedderChoice::Http(Arc::new(embedder)), 1.0))
+        }
+    }
+}
+
+fn reranker(config: &Config) -> Result<Option<Arc<HttpReranker>>, DaemonError> {
+    let given = &config.knowledge.reranker;
+    let Some(base_url) = &given.base_url else { return Ok(None) };
+    let key = key(config, "reranker", given.api_key_env.as_ref())?;
+    let target = target(config, "reranker", base_url, given.model.as_ref(), key.as_deref(), given.timeout.0)?;
+    Ok(Some(Arc::new(HttpReranker::new(target))))
+}
+
+/// The services of the daemon for indexes.
+pub(in crate::daemon) struct IndexServices {
+    registry: Registry,
+    settings: std::sync::RwLock<Arc<registry::Settings>>,
+    seeds: Mutex<Seeds>,
+    bookings: Arc<Bookings>,
+}
+
+impl IndexServices {
+    pub(in crate::daemon) fn new(registry: Registry, config: &Config) -> Result<Arc<Self>, DaemonError> {
+        let settings = std::sync::RwLock::new(Arc::new(settings(config)?));
+        let bookings = Arc::new(Bookings::new(registry.clone()));
+        Ok(Arc::new(Self { registry, settings, seeds: Mutex::new(Seeds::random()), bookings }))
+    }
+
+    /// Uses the settings of a reloaded configuration for all later work.
+    pub(in crate::daemon) fn reload(&self, config: &Config) -> Result<(), DaemonError> {
+        *write(&self.settings) = Arc::new(settings(config)?);
+        Ok(())
+    }
+
+    /// Waits until the usage of all calls is recorded. The sessions must still be open.
+    pub(in crate::daemon) async fn finish_bookings(&self) {
+        if tokio::time::timeout(BOOKING_TIMEOUT, self.bookings.finish()).await.is_err() {
+            tracing::warn!("the usage of the last model calls about indexes was not recorded in time");
+        }
+    }
+}
+
+impl Services for IndexServices {
+    fn settings(&self) -> Arc<registry::Settings> {
+        Arc::clone(&read(&self.settings))
+    }
+
+    fn files(&self, workspace: &Path) -> Arc<dyn FileSource> {
+        Arc::new(self.registry.shared().components().tools.workspace_files(workspace))
+    }
+
+    fn model(&self, workspace: &Path) -> Option<Arc<dyn LanguageModel>> {
+        let settings = self.settings();
+        let model: ModelRef = settings.model.as_ref()?.parse().ok()?;
+        Some(Arc::new(WorkspaceModel {
+            registry: self.registry.clone(),
+            workspace: workspace.to_owned(),
+            model,
+            timeout: settings.model_timeout,
+            bookings: Arc::clone(&self.bookings),
+        }))
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.registry.shared().clock)
+    }
+
+    fn new_id(&self, prefix: &str) -> String {
+        let now = self.registry.shared().clock.now();
+        let mut mint = Mint::new(now.0, lock(&self.seeds).next_seed());
+        let id = mint.session().to_string();
+        let uuid = id.split_once('_').map_or(id.as_str(), |(_, uuid)| uuid);
+        format!("{prefix}_{uuid}")
+    }
+}

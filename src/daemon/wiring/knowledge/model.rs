@@ -1,0 +1,222 @@
+//! The model of one workspace's index: requests, repeated attempts, streams.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::booking::{Bookings, SentCall};
+use crate::knowledge::{
+    CallPurpose, ChatRole, Completion, ErrorKind, KnowledgeError, LanguageModel, ModelCall, ModelUsage,
+};
+use crate::session::Registry;
+use crate::types::message::{Block, Message, Role};
+use crate::types::model::{
+    Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest, ReplyBlock, StopReason,
+};
+use crate::types::sampling::Sampling;
+use crate::types::thinking::Thinking;
+use crate::types::usage::{ModelSnapshot, Usage};
+
+/// Attempts of one model call.
+const MAX_ATTEMPTS: u32 = 4;
+/// The first wait between two attempts; it doubles.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// Batches of deltas that wait for a slow reader.
+const DELTA_CAPACITY: usize = 16;
+
+/// The model for calls about one workspace. Its usage goes to the workspace's hidden session.
+pub(super) struct WorkspaceModel {
+    pub registry: Registry,
+    pub workspace: PathBuf,
+    pub model: ModelRef,
+    pub timeout: Duration,
+    pub bookings: Arc<Bookings>,
+}
+
+impl WorkspaceModel {
+    fn request(&self, call: &ModelCall, is_repeated: bool) -> ModelRequest {
+        let message = |role: ChatRole, text: &str| {
+            let role = match role {
+                ChatRole::User => Role::User,
+                ChatRole::Assistant => Role::Assistant,
+            };
+            Arc::new(Message { role, content: vec![Block::Text { text: text.to_owned() }], model: None })
+        };
+        ModelRequest {
+            model: self.model.clone(),
+            system: call.system.as_str().into(),
+            messages: call.messages.iter().map(|it| message(it.role, &it.content)).collect(),
+            tools: [].into(),
+            max_output_tokens: None,
+            thinking: (call.purpose != CallPurpose::Answer).then_some(Thinking::Off),
+            sampling: Sampling::default(),
+            media: Default::default(),
+            previous_response_id: None,
+            fresh_connection: is_repeated,
+            aside: true,
+            stop: Vec::new(),
+            metadata: Default::default(),
+            no_interleaving: false,
+            is_repeated,
+        }
+    }
+
+    /// Calls the model; repeats it after a passing fault, unless a part of the answer was delivered. Calls without an answer
+    /// are booked like those of sessions.
+    async fn call(
+        &self,
+        call: &ModelCall,
+        deltas: Option<&mpsc::Sender<String>>,
+        cancel: &CancellationToken,
+    ) -> Result<Completion, KnowledgeError> {
+        if cancel.is_cancelled() {
+            return Err(KnowledgeError::cancelled());
+        }
+        let mut wait = FIRST_WAIT;
+        let mut lost = ModelUsage::default();
+        for attempt in 1.. {
+            let sent = self.bookings.sent(&self.workspace, self.request(call, attempt > 1), self.snapshot());
+            let mut has_begun = false;
+            let tried = self.attempt(&sent, deltas, &mut has_begun);
+            let outcome = tokio::select! {
+                outcome = tokio::time::timeout(self.timeout, tried) => Some(outcome),
+                () = cancel.cancelled() => None,
+            };
+            let fault = match outcome {
+                Some(Ok(Ok(reply))) => {
+                    let mut completion = completion(sent, &reply).await;
+                    completion.usage.add(lost);
+                    return Ok(completion);
+                }
+                Some(Ok(Err(CallError::Fault(fault)))) => fault,
+                None | Some(Ok(Err(CallError::Cancelled))) => {
+                    lost.add(sent.lose(None).await);
+                    return Err(KnowledgeError::cancelled().with_usage(lost));
+                }
+                Some(Err(_)) => {
+                    lost.add(sent.lose(None).await);
+                    let seconds = self.timeout.as_secs();
+                    let text = format!("could not call the model: no answer within {seconds} s; try again");
+                    return Err(KnowledgeError::new(ErrorKind::Model, text).with_usage(lost));
+                }
+            };
+            // A silent provider may be thinking, and may charge for the call.
+            if sent.has_received() || fault.usage.is_some() || fault.kind == FaultKind::Idle {
+                lost.add(sent.lose(fault.usage.as_deref()).await);
+            } else {
+                sent.drop_unbooked();
+            }
+            if !fault.kind.is_retryable() || has_begun || attempt >= MAX_ATTEMPTS {
+                let text =
+                    format!("could not call the model {}: {}; try again later", self.model, fault.message);
+                return Err(KnowledgeError::new(ErrorKind::Model, text).with_usage(lost));
+            }
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = cancel.cancelled() => return Err(KnowledgeError::cancelled().with_usage(lost)),
+            }
+            wait *= 2;
+        }
+        Err(KnowledgeError::cancelled().with_usage(lost))
+    }
+
+    async fn attempt(
+        &self,
+        sent: &SentCall,
+        deltas: Option<&mpsc::Sender<String>>,
+        has_begun: &mut bool,
+    ) -> Result<ModelReply, CallError> {
+        let models = self.registry.shared().components().models.clone();
+        let (sender, mut arriving) = mpsc::channel::<Vec<Delta>>(DELTA_CAPACITY);
+        let deliver = async move {
+            while let Some(batch) = arriving.recv().await {
+                sent.receive(&batch);
+                if !send_text(&batch, deltas, has_begun).await {
+                    // Dropping the receiver ends the call.
+                    return false;
+                }
+            }
+            true
+        };
+        let (reply, was_read) = tokio::join!(
+            async {
+                let sender = sender;
+                models.call(sent.request(), &sender).await
+            },
+            deliver
+        );
+        if !was_read {
+            return Err(CallError::Cancelled);
+        }
+        let reply = reply.map_err(CallError::Fault)?;
+        let mut ignored = false;
+        if send_text(&reply.last, deltas, &mut ignored).await { Ok(reply) } else { Err(CallError::Cancelled) }
+    }
+
+    fn snapshot(&self) -> ModelSnapshot {
+        self.registry.shared().components().models.model_snapshot(&self.model)
+    }
+}
+
+async fn completion(sent: SentCall, reply: &ModelReply) -> Completion {
+    let texts = reply.content.iter().filter_map(|block| match block {
+        ReplyBlock::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let text = texts.collect();
+    let truncated = reply.stop_reason == StopReason::MaxTokens;
+    Completion { text, usage: sent.answered(reply.usage, reply.cache_hit).await, truncated }
+}
+
+/// Why an attempt gave no answer.
+enum CallError {
+    Fault(ModelFault),
+    Cancelled,
+}
+
+/// Sends the text of deltas; `false` if the reader is gone.
+async fn send_text(batch: &[Delta], deltas: Option<&mpsc::Sender<String>>, has_begun: &mut bool) -> bool {
+    let Some(deltas) = deltas else { return true };
+    let texts = batch.iter().filter_map(|delta| match delta {
+        Delta::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    let text: String = texts.collect();
+    if text.is_empty() {
+        return !deltas.is_closed();
+    }
+    *has_begun = true;
+    deltas.send(text).await.is_ok()
+}
+
+impl LanguageModel for WorkspaceModel {
+    fn identity(&self) -> String {
+        self.model.to_string()
+    }
+
+    fn price(&self, input_tokens: u64, output_tokens: u64) -> Option<u64> {
+        self.snapshot().cost_usd_micros(&Usage { input_tokens, output_tokens, ..Usage::default() })
+    }
+
+    fn complete(
+        &self,
+        call: ModelCall,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'_, Result<Completion, KnowledgeError>> {
+        async move { self.call(&call, None, &cancel).await }.boxed()
+    }
+
+    fn stream(
+        &self,
+        call: ModelCall,
+        deltas: mpsc::Sender<String>,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'_, Result<Completion, KnowledgeError>> {
+        async move { self.call(&call, Some(&deltas), &cancel).await }.boxed()
+    }
+}

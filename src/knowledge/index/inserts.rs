@@ -1,0 +1,187 @@
+//! Documents that are no files: stored twice before they are acknowledged, then split and merged like files.
+
+use tokio_util::sync::CancellationToken;
+
+use super::prepare::prepare;
+use super::progress::StageProgress;
+use super::request::Indexer;
+use super::text;
+use crate::knowledge::store::{KeptDocument, NewDocument, WorkThread, Writer};
+use crate::knowledge::types::{
+    DocId, DocumentSource, DocumentStatus, ErrorKind, KnowledgeError, Level, hash128,
+};
+
+/// Inserted documents that are loaded at once.
+const INSERT_BATCH: u32 = 8;
+/// Size of an inserted document.
+const MAX_INSERT_BYTES: usize = 8 * 1024 * 1024;
+/// Bytes of a caller's document id or path.
+const MAX_ID_BYTES: usize = 512;
+
+/// A document that a client inserts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InsertDocument {
+    /// Its id; a hash of its text if it has none.
+    pub id: Option<String>,
+    /// A path for references. It need not exist, but replaces the document that has it.
+    pub path: Option<String>,
+    /// The text.
+    pub text: String,
+}
+
+/// What became of one inserted document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InsertOutcome {
+    /// Its id.
+    pub id: DocId,
+    /// The same document was in the index already.
+    pub unchanged: bool,
+}
+
+/// Stores documents that are no files, then processes them without a model. When it returns an error after storing, the next
+/// job or insert continues. A later job at level semantic has a model read them.
+///
+/// # Errors
+/// A document is empty, too large or has a bad id; the store failed; or the call was cancelled.
+pub async fn insert_documents(
+    indexer: &Indexer,
+    documents: Vec<InsertDocument>,
+    cancel: &CancellationToken,
+) -> Result<Vec<InsertOutcome>, KnowledgeError> {
+    for document in &documents {
+        check_insert(document)?;
+    }
+    let mut outcomes = Vec::with_capacity(documents.len());
+    for document in documents {
+        let id = document.id.unwrap_or_else(|| DocId::from_content(document.text.as_bytes()).0);
+        let kept = KeptDocument { id: id.clone(), path: document.path, text: document.text };
+        let (folder, now_ms) = (indexer.store.kept_documents(), indexer.clock.now().0);
+        let accept = move |writer: &mut Writer| {
+            // First the second place: what the index acknowledges must survive its damage.
+            folder.keep(&kept)?;
+            crate::crash::point("KN.kept");
+            writer.accept_document(&inserted_document(&kept), &kept.text, now_ms)
+        };
+        let is_new = indexer.store.write(accept).await?;
+        outcomes.push(InsertOutcome { id: DocId(id), unchanged: !is_new });
+    }
+    crate::crash::point("KN.accepted");
+    let worker = WorkThread::start("index-work", ())?;
+    process_inserted(indexer, &worker, Level::Structure, cancel).await?;
+    resolve_references(indexer, None, cancel).await?;
+    Ok(outcomes)
+}
+
+/// The row of an inserted document.
+pub(super) fn inserted_document(kept: &KeptDocument) -> NewDocument {
+    let language = kept.path.as_deref().and_then(crate::knowledge::graph::language_of_path);
+    NewDocument {
+        id: DocId(kept.id.clone()),
+        path: kept.path.clone(),
+        hash: hash128(&[kept.text.as_bytes()]),
+        source: DocumentSource::Inserted,
+        language: language.map(str::to_owned),
+        bytes: kept.text.len() as u64,
+        modified_ns: 0,
+    }
+}
+
+fn check_insert(document: &InsertDocument) -> Result<(), KnowledgeError> {
+    let refuse = |what: &str| {
+        Err(KnowledgeError::new(ErrorKind::Invalid, format!("could not insert the document: {what}")))
+    };
+    if document.text.trim().is_empty() {
+        return refuse("its text is empty; pass some text");
+    }
+    if document.text.len() > MAX_INSERT_BYTES {
+        return refuse("its text has more than 8 MiB; split it into several documents");
+    }
+    let is_bad =
+        |name: &str| name.is_empty() || name.len() > MAX_ID_BYTES || name.chars().any(char::is_control);
+    if document.id.as_deref().is_some_and(|id| is_bad(id) || id.starts_with('-')) {
+        return refuse(
+            "its id is empty, longer than 512 bytes, begins with a hyphen or has control characters; change it",
+        );
+    }
+    if document.path.as_deref().is_some_and(|path| is_bad(path) || text::is_secret_path(path)) {
+        return refuse(
+            "its path is empty, longer than 512 bytes, has control characters or names a secret; change it",
+        );
+    }
+    Ok(())
+}
+
+/// Processes stored inserted documents. Returns how many were processed and how many failed.
+pub(super) async fn process_inserted(
+    indexer: &Indexer,
+    worker: &WorkThread<()>,
+    level: Level,
+    cancel: &CancellationToken,
+) -> Result<(u64, u64), KnowledgeError> {
+    let level = level.min(Level::Structure);
+    let (mut processed, mut failed) = (0, 0);
+    let mut after = String::new();
+    loop {
+        if cancel.is_cancelled() {
+            return Err(KnowledgeError::cancelled());
+        }
+        let page_after = after.clone();
+        let pending =
+            indexer.store.write(move |writer| writer.unprocessed_inserts(&page_after, INSERT_BATCH)).await?;
+        let Some((last, _)) = pending.last() else { return Ok((processed, failed)) };
+        after.clone_from(&last.id.0);
+        for (new, text) in pending {
+            let (id, now_ms) = (new.id.clone(), indexer.clock.now().0);
+            let begun = id.clone();
+            indexer
+                .store
+                .write(move |writer| writer.set_status(&begun, DocumentStatus::Processing, None, now_ms))
+                .await?;
+            let settings = indexer.chunks.clone();
+            let prepared = worker.run(move |()| prepare(new, &text, level, &settings)).await;
+            match prepared {
+                Ok(prepared) => {
+                    indexer
+                        .store
+                        .write(move |writer| {
+                            writer.store_document(&prepared.new, &prepared.content, level, now_ms)
+                        })
+                        .await?;
+                    processed += 1;
+                }
+                Err(error) => {
+                    indexer
+                        .store
+                        .write(move |writer| {
+                            writer.set_status(&id, DocumentStatus::Failed, Some(&error.message), now_ms)
+                        })
+                        .await?;
+                    failed += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Resolves calls, imports and links.
+pub(super) async fn resolve_references(
+    indexer: &Indexer,
+    mut progress: Option<&mut StageProgress>,
+    cancel: &CancellationToken,
+) -> Result<(), KnowledgeError> {
+    let mut total = 0;
+    loop {
+        if cancel.is_cancelled() {
+            return Err(KnowledgeError::cancelled());
+        }
+        let left = indexer.store.write(|writer| writer.resolve_references()).await?;
+        if let Some(progress) = progress.as_mut() {
+            total = total.max(left);
+            progress.set_total(total);
+            progress.advance(u64::from(left < total));
+        }
+        if left == 0 {
+            return Ok(());
+        }
+    }
+}

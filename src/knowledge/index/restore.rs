@@ -1,0 +1,129 @@
+//! After damage of the index file: what a job cannot make again from the workspace.
+
+use std::collections::HashSet;
+
+use super::inserts::inserted_document;
+use super::request::Indexer;
+use crate::knowledge::store::{KeptDocuments, Salvaged, Writer, kept_name};
+use crate::knowledge::types::KnowledgeError;
+
+/// Takes over edits and answers from the damaged file, and inserted documents that the index lacks from their second place.
+/// What is lost is noted for [`crate::knowledge::registry::IndexStatus`]. A crash in between repeats it.
+///
+/// # Errors
+/// The index could not be written.
+pub(super) async fn restore(indexer: &Indexer) -> Result<(), KnowledgeError> {
+    let (kept, now_ms) = (indexer.store.kept_documents(), indexer.clock.now().0);
+    let documents = indexer.store.write(move |writer| restore_documents(writer, &kept, now_ms)).await?;
+    let salvaged = indexer.store.write(move |writer| {
+        let Some(file) = writer.damaged_file()? else { return Ok(None) };
+        let salvaged = writer.salvage(&file, now_ms)?;
+        Ok(Some((file, salvaged)))
+    });
+    let salvaged = salvaged.await?;
+    let lost = match &salvaged {
+        Some((_, salvaged)) => {
+            let all = indexer.store.write(|writer| writer.inserted_ids()).await?;
+            let all: HashSet<&str> = all.iter().map(|id| id.as_str()).collect();
+            salvaged.inserted.iter().filter(|id| !all.contains(id.as_str())).cloned().collect()
+        }
+        None => Vec::new(),
+    };
+    let file = salvaged.as_ref().map(|(file, _)| file.file_name().unwrap_or_default().to_string_lossy());
+    let Some(notice) = notice(file.as_deref(), salvaged.as_ref().map(|(_, it)| it), &documents, &lost) else {
+        return Ok(());
+    };
+    tracing::warn!(notice, "an index was repaired");
+    indexer.store.write(move |writer| writer.set_notice(&notice)).await
+}
+
+/// Inserted documents that came back, and the number of those that could not be read.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct RestoredDocuments {
+    restored: usize,
+    unreadable: usize,
+}
+
+fn restore_documents(
+    writer: &mut Writer,
+    kept: &KeptDocuments,
+    now_ms: i64,
+) -> Result<RestoredDocuments, KnowledgeError> {
+    let known: HashSet<String> =
+        writer.inserted_ids()?.into_iter().map(|id| kept_name(id.as_str())).collect();
+    let mut found = RestoredDocuments::default();
+    for name in kept.names().into_iter().filter(|name| !known.contains(name)) {
+        let document = match kept.load(&name) {
+            Ok(document) => document,
+            Err(error) => {
+                tracing::warn!(%error, "an inserted document is lost");
+                found.unreadable += 1;
+                continue;
+            }
+        };
+        let holder = document.path.as_deref().map(|path| writer.find_document(path)).transpose()?.flatten();
+        if holder.is_some_and(|holder| holder.path == document.path) {
+            // Another document has its path now, and so has replaced it.
+            kept.forget(&document.id)?;
+            continue;
+        }
+        writer.accept_document(&inserted_document(&document), &document.text, now_ms)?;
+        found.restored += 1;
+    }
+    Ok(found)
+}
+
+/// What a user must know; `None` if nothing happened.
+fn notice(
+    file: Option<&str>,
+    salvaged: Option<&Salvaged>,
+    documents: &RestoredDocuments,
+    lost: &[String],
+) -> Option<String> {
+    let mut parts = Vec::new();
+    if let Some(file) = file {
+        parts.push(format!("The index file was damaged and set aside as {file}; the index was built again."));
+    }
+    if documents.restored > 0 {
+        parts.push(format!("{} inserted documents were restored.", documents.restored));
+    }
+    if documents.unreadable > 0 {
+        parts.push(format!("{} inserted documents could not be read and are lost.", documents.unreadable));
+    }
+    if !lost.is_empty() {
+        parts.push(format!("These inserted documents are lost: {}. Insert them again.", lost.join(", ")));
+    }
+    if let Some(salvaged) = salvaged {
+        let Salvaged { edits, answers, .. } = salvaged;
+        parts.push(format!("{edits} edits of the graph and {answers} answers of models were taken over."));
+        if !salvaged.is_complete {
+            parts.push("Other edits and answers may be lost: a part of the file could not be read.".into());
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notice_names_what_is_restored_and_what_is_lost() {
+        let nothing = RestoredDocuments::default();
+        assert_eq!(notice(None, None, &nothing, &[]), None);
+        let salvaged = Salvaged { edits: 2, answers: 3, is_complete: false, ..Salvaged::default() };
+        let documents = RestoredDocuments { restored: 1, unreadable: 4 };
+        let text =
+            notice(Some("x.damaged-1"), Some(&salvaged), &documents, &["note-1".into()]).expect("a text");
+        for part in [
+            "x.damaged-1",
+            "1 inserted documents were restored",
+            "4 inserted",
+            "note-1",
+            "2 edits",
+            "may be lost",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What is known of the files of a workspace, to decide which ones are read again.
+
+use rusqlite::params;
+
+use super::write::{NewDocument, delete, insert_row};
+use crate::knowledge::store::writer::{Writer, raise_generation};
+use crate::knowledge::types::{DocId, DocumentStatus, KnowledgeError, Level};
+
+/// Changes when other files are left out because of their content, so that all are read again.
+const SKIP_RULES: i64 = 1;
+
+/// What is known of a file, to decide whether it must be read again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownFile {
+    /// Its document.
+    pub id: DocId,
+    /// Its path.
+    pub path: String,
+    /// Hash of its content.
+    pub hash: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Time of its last change.
+    pub modified_ns: i64,
+    /// The level that it was processed at.
+    pub level: Level,
+    /// State.
+    pub status: DocumentStatus,
+}
+
+/// A file that was read and left out because of its content: it is no text, or it holds a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedFile {
+    /// Its path.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Time of its last change.
+    pub modified_ns: i64,
+}
+
+impl Writer {
+    /// All documents that are files.
+    ///
+    /// # Errors
+    /// The read failed.
+    pub fn known_files(&self) -> Result<Vec<KnownFile>, KnowledgeError> {
+        let mut statement = self.connection().prepare_cached(
+            "select key, path, hash, bytes, mtime_ns, level, status from kn_doc where source = 'file' and path is not null",
+        )?;
+        let rows = statement.query_map([], |row| {
+            let (level, status): (String, String) = (row.get(5)?, row.get(6)?);
+            Ok(KnownFile {
+                id: DocId(row.get(0)?),
+                path: row.get(1)?,
+                hash: row.get(2)?,
+                bytes: row.get(3)?,
+                modified_ns: row.get(4)?,
+                level: Level::from_name(&level).unwrap_or(Level::Lexical),
+                status: DocumentStatus::from_name(&status).unwrap_or(DocumentStatus::Failed),
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Notes the new time of files whose content did not change.
+    ///
+    /// # Errors
+    /// The write failed.
+    pub fn touch_files(&mut self, files: &[(DocId, i64)]) -> Result<(), KnowledgeError> {
+        self.transaction(|connection| {
+            for (id, modified_ns) in files {
+                connection
+                    .prepare_cached("update kn_doc set mtime_ns = ?2 where key = ?1")?
+                    .execute(params![id.0, modified_ns])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Files that were read and left out because of their content, by the present rules.
+    ///
+    /// # Errors
+    /// The read failed.
+    pub fn skipped_files(&self) -> Result<Vec<SkippedFile>, KnowledgeError> {
+        let mut statement = self
+            .connection()
+            .prepare_cached("select path, bytes, mtime_ns from kn_skipped where rules = ?1")?;
+        let rows = statement.query_map([SKIP_RULES], |row| {
+            Ok(SkippedFile { path: row.get(0)?, bytes: row.get(1)?, modified_ns: row.get(2)? })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Notes files that were read and left out, so that the next scan does not read them, and forgets those at `gone`.
+    ///
+    /// # Errors
+    /// The write failed.
+    pub fn note_skipped(&mut self, skipped: &[SkippedFile], gone: &[String]) -> Result<(), KnowledgeError> {
+        if skipped.is_empty() && gone.is_empty() {
+            return Ok(());
+        }
+        self.transaction(|connection| {
+            for path in gone {
+                connection.prepare_cached("delete from kn_skipped where path = ?1")?.execute([path])?;
+            }
+            for file in skipped {
+                connection
+                    .prepare_cached(
+                        "insert or replace into kn_skipped (path, bytes, mtime_ns, rules) values (?1, ?2, ?3, ?4)",
+                    )?
+                    .execute(params![file.path, file.bytes, file.modified_ns, SKIP_RULES])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Stores that a file could not be indexed, in place of its document.
+    ///
+    /// # Errors
+    /// The write failed.
+    pub fn fail_document(
+        &mut self,
+        new: &NewDocument,
+        error: &str,
+        now_ms: i64,
+    ) -> Result<(), KnowledgeError> {
+        self.transaction(|connection| {
+            let old: Vec<String> = connection
+                .prepare_cached("select key from kn_doc where key = ?1 or path = ?2")?
+                .query_map(params![new.id.0, new.path], |row| row.get(0))?
+                .collect::<Result<_, _>>()?;
+            for id in old {
+                delete(connection, &DocId(id))?;
+            }
+            let doc = insert_row(connection, new, DocumentStatus::Failed, Level::Lexical, now_ms)?;
+            connection
+                .prepare_cached("update kn_doc set error = ?2 where id = ?1")?
+                .execute(params![doc, error])?;
+            raise_generation(connection)?;
+            Ok(())
+        })
+    }
+}

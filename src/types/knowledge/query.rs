@@ -1,0 +1,173 @@
+//! Questions about the index of a workspace.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which parts of the index a query reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QueryMode {
+    /// Entities, and the chunks that name them.
+    Local,
+    /// Entities and relations, no chunks.
+    Global,
+    /// Entities, relations, and the chunks of the entities.
+    #[default]
+    Hybrid,
+    /// Chunks found by their text alone.
+    Naive,
+    /// Entities, relations, and chunks from both sides.
+    Mix,
+    /// Nothing: the query fails at once.
+    Bypass,
+}
+
+impl QueryMode {
+    /// All modes, in the order of the reference.
+    pub const ALL: [Self; 6] =
+        [Self::Local, Self::Global, Self::Hybrid, Self::Naive, Self::Mix, Self::Bypass];
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Global => "global",
+            Self::Hybrid => "hybrid",
+            Self::Naive => "naive",
+            Self::Mix => "mix",
+            Self::Bypass => "bypass",
+        }
+    }
+
+    /// Whether entities are searched.
+    #[must_use]
+    pub const fn has_entities(self) -> bool {
+        matches!(self, Self::Local | Self::Global | Self::Hybrid | Self::Mix)
+    }
+
+    /// Whether relations are searched without an option that asks for it.
+    #[must_use]
+    pub const fn has_relations(self) -> bool {
+        matches!(self, Self::Global | Self::Hybrid | Self::Mix)
+    }
+
+    /// Whether the chunks of the entities are used.
+    #[must_use]
+    pub const fn has_entity_chunks(self) -> bool {
+        matches!(self, Self::Local | Self::Hybrid | Self::Mix)
+    }
+
+    /// Whether chunks are searched by the text of the query.
+    #[must_use]
+    pub const fn has_direct_chunks(self) -> bool {
+        matches!(self, Self::Naive | Self::Mix)
+    }
+
+    /// Whether the query needs keywords.
+    #[must_use]
+    pub const fn needs_keywords(self) -> bool {
+        self.has_entities()
+    }
+}
+
+impl fmt::Display for QueryMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for QueryMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|mode| mode.name()).collect();
+            format!("there is no such mode; choose one of {}", names.join(", "))
+        })
+    }
+}
+
+/// How entities are ordered after the search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EntityOrder {
+    /// By the number of their relations, the largest first.
+    #[default]
+    Degree,
+    /// As the search found them.
+    Similarity,
+}
+
+/// How the chunks of entities are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChunkPick {
+    /// The chunks most like the query; without vectors, by weight.
+    #[default]
+    Vector,
+    /// More chunks for the first entities than for the last ones.
+    Weight,
+}
+
+/// Who said something in the conversation before the query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HistoryRole {
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+}
+
+impl HistoryRole {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// One message of the conversation before the query.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HistoryMessage {
+    /// Who wrote it.
+    pub role: HistoryRole,
+    /// Its text.
+    pub content: String,
+}
+
+/// The keywords of a query.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Keywords {
+    /// Themes and intentions.
+    pub high_level: Vec<String>,
+    /// Names and concrete things.
+    pub low_level: Vec<String>,
+}
+
+/// What a query does at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QueryStage {
+    /// Asks the model for keywords.
+    ExtractingKeywords,
+    /// Searches entities.
+    RetrievingEntities,
+    /// Searches relations.
+    RetrievingRelations,
+    /// Searches chunks.
+    RetrievingChunks,
+    /// Ranks chunks again.
+    Reranking,
+    /// Applies the limits and writes the prompt.
+    BuildingContext,
+    /// The model writes the answer.
+    GeneratingResponse,
+}
