@@ -34,7 +34,7 @@ pub struct Knowledge {
     pub max_total_tokens: usize,
     /// Further extraction calls per chunk, 0 or 1.
     pub max_gleaning: u32,
-    /// Model calls of a job at the same time.
+    /// Model calls about all indexes at the same time; those of questions go first.
     pub model_concurrency: usize,
     /// Time limit of a model call.
     pub model_timeout: Span,

@@ -262,13 +262,12 @@ impl Indexes {
         if !dry_run && self.has_index(workspace) {
             self.refuse_if_busy(workspace)?;
             let store = self.store(workspace).await?;
-            if !store.was_rebuilt() {
-                // The user had time to read it.
-                store.write(|writer| writer.set_notice("")).await?;
-            } else if let Some(job) = self.0.jobs.running_in(workspace) {
+            if let Some(job) = self.0.jobs.running_in(workspace) {
                 // Opening the damaged index began to build it again just now.
                 return Ok(StartedJob { id: Some(job.id), estimate: IndexEstimate::default() });
             }
+            // The user had time to read it.
+            store.write(|writer| writer.set_notice("")).await?;
         }
         self.estimate_and_start(workspace, paths, level, budget, dry_run).await
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::entities::{EntityContribution, contribute_entity, entity_id, resolve_alias};
-use super::lookup::find_entity;
+use super::lookup::{find_entity, find_or_given};
 use super::relations::{RelationContribution, Touched, contribute_relation, ends, relation_id};
 use super::schema::origin;
 use super::words::split_words;
@@ -291,11 +291,6 @@ fn find_relation(connection: &Connection, pair: &PairKey) -> Result<i64, Knowled
         _ => None,
     };
     id.ok_or_else(|| no_relation(pair))
-}
-
-/// The entity that a user means, or the name itself for a new one.
-fn find_or_given(connection: &Connection, name: &str) -> Result<String, KnowledgeError> {
-    Ok(find_entity(connection, name)?.unwrap_or_else(|| name.to_owned()))
 }
 
 /// The row of the entity that a user means.

@@ -19,32 +19,53 @@ const PARTS: &[&str] = &[
      or (instr(?1, '::') > 0 and s.parent || '::' || s.name = ?1) order by e.name limit ?2",
     // `parser.rs` for `src/parser.rs`.
     "select name from kn_entity where substr(name, -length(?1) - 1) = '/' || ?1 order by name limit ?2",
-    // The same in other letters.
-    "select name from kn_entity where name = ?1 collate nocase or \
-     substr(name, 1, length(?1) + 2) = ?1 || ' (' collate nocase order by name limit ?2",
 ];
+
+/// The same in other letters.
+const OTHER_LETTERS: &str = "select name from kn_entity where name = ?1 collate nocase or \
+     substr(name, 1, length(?1) + 2) = ?1 || ' (' collate nocase order by name limit ?2";
 
 /// The whole name of the entity that a user means; `None` if no name fits.
 ///
 /// # Errors
 /// Several entities fit equally well, or the read failed.
 pub(super) fn find_entity(connection: &Connection, given: &str) -> Result<Option<String>, KnowledgeError> {
+    match find_exact_or_part(connection, given)? {
+        None => one_of(connection, OTHER_LETTERS, given),
+        found => Ok(found),
+    }
+}
+
+/// The entity that a user means, or the name itself for a new one. Other letters make another name.
+///
+/// # Errors
+/// Several entities fit equally well, or the read failed.
+pub(super) fn find_or_given(connection: &Connection, given: &str) -> Result<String, KnowledgeError> {
+    Ok(find_exact_or_part(connection, given)?.unwrap_or_else(|| given.to_owned()))
+}
+
+fn find_exact_or_part(connection: &Connection, given: &str) -> Result<Option<String>, KnowledgeError> {
     let exact = resolve_alias(connection, given)?;
     if entity_id(connection, &exact)?.is_some() {
         return Ok(Some(exact));
     }
-    let limit = i64::try_from(MAX_CANDIDATES + 1).unwrap_or(i64::MAX);
     for sql in PARTS {
-        let mut statement = connection.prepare_cached(sql)?;
-        let rows = statement.query_map(params![given, limit], |row| row.get::<_, String>(0))?;
-        let names: BTreeSet<String> = rows.collect::<Result<_, _>>()?;
-        match names.len() {
-            0 => {}
-            1 => return Ok(names.into_iter().next()),
-            _ => return Err(ambiguous(given, names)),
+        if let Some(found) = one_of(connection, sql, given)? {
+            return Ok(Some(found));
         }
     }
     Ok(None)
+}
+
+fn one_of(connection: &Connection, sql: &str, given: &str) -> Result<Option<String>, KnowledgeError> {
+    let limit = i64::try_from(MAX_CANDIDATES + 1).unwrap_or(i64::MAX);
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![given, limit], |row| row.get::<_, String>(0))?;
+    let names: BTreeSet<String> = rows.collect::<Result<_, _>>()?;
+    match names.len() {
+        0 | 1 => Ok(names.into_iter().next()),
+        _ => Err(ambiguous(given, names)),
+    }
 }
 
 fn ambiguous(given: &str, names: BTreeSet<String>) -> KnowledgeError {

@@ -14,7 +14,7 @@ use crate::rpc::params::Caller;
 
 pub(in crate::rpc) async fn query(
     ctx: Arc<RpcContext>,
-    _: Caller,
+    caller: Caller,
     p: KnowledgeQueryParams,
 ) -> Result<KnowledgeQueryReply, Fault> {
     let folder = workspace(&ctx, &p.workspace).await?;
@@ -26,12 +26,18 @@ pub(in crate::rpc) async fn query(
         let query_id = ctx.indexes.start_query(&folder, params).await.map_err(convert::fault)?;
         return Ok(KnowledgeQueryReply::Started { query_id });
     }
-    // Dropping the call, when its connection closes, cancels the query.
-    let cancel = CancellationToken::new();
-    let _guard = cancel.clone().drop_guard();
-    let result =
-        ctx.indexes.query(&folder, params, &Progress::none(), cancel).await.map_err(convert::fault)?;
-    Ok(KnowledgeQueryReply::Result(Box::new(result)))
+    let (cancel, progress) = (CancellationToken::new(), Progress::none());
+    let query = ctx.indexes.query(&folder, params, &progress, cancel.clone());
+    tokio::pin!(query);
+    // Calls of a closed connection go on, but no client gets this answer, and it costs money.
+    let result = tokio::select! {
+        result = &mut query => result,
+        () = caller.connection.closed() => {
+            cancel.cancel();
+            query.await
+        }
+    };
+    Ok(KnowledgeQueryReply::Result(Box::new(result.map_err(convert::fault)?)))
 }
 
 fn query_params(p: KnowledgeQueryParams, defaults: QueryParams) -> QueryParams {

@@ -14,7 +14,7 @@ const ANSWERS: &[(&str, &str)] = &[
     ("Glued", "entity<|#|>First<|#|>thing<|#|>One.<|#|>entity<|#|>Glued<|#|>thing<|#|>Two.<|COMPLETE|>"),
     ("Untagged", "entity<|#|>Tagged<|#|>thing<|#|>One.\nUntagged<|#|>thing<|#|>No tag.\n<|COMPLETE|>"),
     ("Five", "entity<|#|>Five<|#|>Other end<|#|>key<|#|>A relation with the wrong tag.\n<|COMPLETE|>"),
-    ("Relationship", "relationship<|#|>Relationship<|#|>Another end<|#|>key<|#|>Related.\n<|COMPLETE|>"),
+    ("Relative", "relationship<|#|>Relative<|#|>Another end<|#|>key<|#|>Related.\n<|COMPLETE|>"),
     ("Double", "entity<|##|>Double<|##|>thing<|##|>Two signs.\n<|COMPLETE|>"),
     ("Bare", "entity<#>Bare<#>thing<#>No pipes.\n<|COMPLETE|>"),
     ("Halved", "entity<|#>Halved<|#>thing<|#>Half.\n<|COMPLETE|>"),

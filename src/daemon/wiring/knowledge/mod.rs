@@ -1,6 +1,7 @@
 //! Indexes of workspaces: their settings, and the models and files that they use.
 
 mod booking;
+mod gate;
 mod model;
 
 use std::path::Path;
@@ -23,6 +24,7 @@ use crate::types::knowledge::IndexLevel;
 use crate::types::model::ModelRef;
 use crate::types::time::Clock;
 use booking::Bookings;
+use gate::CallGate;
 use model::WorkspaceModel;
 
 /// Time for the last bookings when the daemon stops.
@@ -173,13 +175,20 @@ pub(in crate::daemon) struct IndexServices {
     settings: std::sync::RwLock<Arc<registry::Settings>>,
     seeds: Mutex<Seeds>,
     bookings: Arc<Bookings>,
+    gate: Arc<CallGate>,
 }
 
 impl IndexServices {
     pub(in crate::daemon) fn new(registry: Registry, config: &Config) -> Result<Arc<Self>, DaemonError> {
         let settings = std::sync::RwLock::new(Arc::new(settings(config)?));
         let bookings = Arc::new(Bookings::new(registry.clone()));
-        Ok(Arc::new(Self { registry, settings, seeds: Mutex::new(Seeds::random()), bookings }))
+        Ok(Arc::new(Self {
+            registry,
+            settings,
+            seeds: Mutex::new(Seeds::random()),
+            bookings,
+            gate: Arc::default(),
+        }))
     }
 
     /// Uses the settings of a reloaded configuration for all later work.
@@ -214,6 +223,8 @@ impl Services for IndexServices {
             model,
             timeout: settings.model_timeout,
             bookings: Arc::clone(&self.bookings),
+            gate: Arc::clone(&self.gate),
+            max_calls: settings.semantic.concurrency,
         }))
     }
 

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::booking::{Bookings, SentCall};
+use super::gate::CallGate;
 use crate::knowledge::{
     CallPurpose, ChatRole, Completion, ErrorKind, KnowledgeError, LanguageModel, ModelCall, ModelUsage,
 };
@@ -36,6 +37,9 @@ pub(super) struct WorkspaceModel {
     pub model: ModelRef,
     pub timeout: Duration,
     pub bookings: Arc<Bookings>,
+    pub gate: Arc<CallGate>,
+    /// Calls about all indexes at the same time.
+    pub max_calls: usize,
 }
 
 impl WorkspaceModel {
@@ -77,6 +81,10 @@ impl WorkspaceModel {
         if cancel.is_cancelled() {
             return Err(KnowledgeError::cancelled());
         }
+        let _place = tokio::select! {
+            place = self.gate.enter(self.max_calls, call.purpose.priority()) => place,
+            () = cancel.cancelled() => return Err(KnowledgeError::cancelled()),
+        };
         let mut wait = FIRST_WAIT;
         let mut lost = ModelUsage::default();
         for attempt in 1.. {

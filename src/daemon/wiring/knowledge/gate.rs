@@ -1,0 +1,106 @@
+//! Limits the model calls about all indexes at the same time. A question of a user goes before summaries, and summaries before
+//! extraction, so that a long job does not delay answers.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::oneshot;
+
+use crate::sync::lock;
+
+/// The gate. Waiting calls enter by priority, then in the order of their arrival.
+#[derive(Default)]
+pub(super) struct CallGate(Mutex<GateState>);
+
+#[derive(Default)]
+struct GateState {
+    limit: usize,
+    running: usize,
+    arrived: u64,
+    waiting: BTreeMap<(u8, u64), oneshot::Sender<Place>>,
+}
+
+/// The right to make one call. Dropping it admits the next one.
+pub(super) struct Place(Arc<CallGate>);
+
+impl CallGate {
+    /// Waits for a place. Calls with a lower `priority` go first. `limit` is the newest setting. Dropping the future gives the
+    /// place back.
+    pub async fn enter(self: &Arc<Self>, limit: usize, priority: u8) -> Place {
+        let admitted = {
+            let mut state = lock(&self.0);
+            state.limit = limit.max(1);
+            state.arrived += 1;
+            let (sender, admitted) = oneshot::channel();
+            let key = (priority, state.arrived);
+            state.waiting.insert(key, sender);
+            admitted
+        };
+        self.admit();
+        match admitted.await {
+            Ok(place) => place,
+            // The gate keeps each sender until it sends, so this does not happen.
+            Err(_) => Place(Arc::clone(self)),
+        }
+    }
+
+    fn admit(self: &Arc<Self>) {
+        loop {
+            let next = {
+                let mut state = lock(&self.0);
+                if state.running >= state.limit {
+                    return;
+                }
+                let Some((_, next)) = state.waiting.pop_first() else { return };
+                state.running += 1;
+                next
+            };
+            // If the caller is gone, its place is dropped, which admits the next one.
+            if next.send(Place(Arc::clone(self))).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        {
+            let mut state = lock(&self.0.0);
+            state.running = state.running.saturating_sub(1);
+        }
+        self.0.admit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn waiting_calls_enter_by_priority_then_by_arrival() {
+        let gate = Arc::new(CallGate::default());
+        let first = gate.enter(1, 10).await;
+        let mut extraction = Box::pin(gate.enter(1, 10));
+        let mut summary = Box::pin(gate.enter(1, 8));
+        let mut query = Box::pin(gate.enter(1, 5));
+        let mut other_query = Box::pin(gate.enter(1, 5));
+        for waiting in [&mut extraction, &mut summary, &mut query, &mut other_query] {
+            assert!(waiting.as_mut().now_or_never().is_none());
+        }
+        drop(first);
+        assert!(other_query.as_mut().now_or_never().is_none());
+        let place = query.as_mut().now_or_never().expect("the first query enters");
+        // A caller that is gone does not keep the others waiting.
+        drop(other_query);
+        drop(place);
+        assert!(extraction.as_mut().now_or_never().is_none());
+        let place = summary.as_mut().now_or_never().expect("the summary enters");
+        drop(place);
+        let _place = extraction.as_mut().now_or_never().expect("the extraction enters");
+        let wider = gate.enter(2, 10).now_or_never();
+        assert!(wider.is_some(), "a higher limit counts at once");
+    }
+}
