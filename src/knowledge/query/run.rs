@@ -155,8 +155,8 @@ impl Run<'_> {
         mut context: super::context::Context,
     ) -> Result<QueryResult, Failure> {
         let Some(model) = &self.env.model else {
-            let text = "could not answer: no model is configured; set [knowledge] model or [models] main, or ask with \
-                        only_need_context";
+            let text = "could not answer: no model is configured; set [knowledge] model or [models] main, or ask for \
+                        the context alone (only_need_context, --context)";
             self.progress.send(QueryEvent::RawData(Box::new(context.raw_data.clone()))).await;
             return Err((KnowledgeError::new(ErrorKind::Model, text), Box::new(context.raw_data)));
         };

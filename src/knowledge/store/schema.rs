@@ -12,8 +12,10 @@ use crate::knowledge::types::{ErrorKind, KnowledgeError};
 struct Migration {
     sql: &'static str,
     /// What SQL cannot say.
-    then: Option<fn(&Connection) -> Result<(), KnowledgeError>>,
+    then: Option<MigrationStep>,
 }
+
+type MigrationStep = fn(&Connection) -> Result<(), KnowledgeError>;
 
 /// Migrations in order: added, never edited.
 const MIGRATIONS: &[Migration] =

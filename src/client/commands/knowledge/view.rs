@@ -150,6 +150,9 @@ pub(super) async fn status(target: &Target, json: bool, out: &mut Out) -> Result
         out.say("its files are watched; changes are indexed")?;
     }
     if let Some(job) = reply.job {
+        if job.state == "cancelled" {
+            out.say("the last job was stopped; `agentctl knowledge index` continues it")?;
+        }
         if let Some(progress) = job.progress.filter(|_| job.state == "running") {
             out.say(&bar(&progress))?;
         }
