@@ -345,10 +345,8 @@ impl Indexes {
 
     /// Builds an index again that was set aside because it was damaged.
     pub(super) async fn rebuild(&self, workspace: &Path) -> Result<(), KnowledgeError> {
-        let settings = self.settings()?;
-        // A model is not asked without a budget of the user.
-        let level = settings.level.min(Level::Structure);
-        self.estimate_and_start(workspace, Vec::new(), Some(level), Budget::default(), false).await.map(drop)
+        // Without an estimate: the caller, perhaps a tool of a session, must not wait for a scan.
+        self.start_update(workspace, usize::MAX).await.map(drop)
     }
 
     /// Continues the jobs that the last daemon did not finish. Returns their number. Indexes that cannot be opened are

@@ -188,7 +188,7 @@ impl Indexes {
         };
         let is_missing = store.read_rows(read).await?;
         if is_missing && self.0.queries.may_embed(workspace) {
-            match self.start_update(workspace).await {
+            match self.start_update(workspace, self.settings()?.max_jobs).await {
                 Ok(job) => tracing::info!(job, "the vectors of an index are made again"),
                 Err(error) => tracing::info!(%error, "the vectors of an index are not made again now"),
             }

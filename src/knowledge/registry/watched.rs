@@ -128,13 +128,17 @@ impl Indexes {
         self.start(workspace, request, indexer, cancel, max_jobs).map(Some)
     }
 
-    /// Starts a job that brings the index up to date, and returns its id. It asks no model.
+    /// Starts a job that brings the index up to date if at most `max_jobs` run then, and returns its id. It asks no model, and
+    /// the caller waits for no scan.
     ///
     /// # Errors
     /// A job works on the index, or it could not be read.
-    pub(super) async fn start_update(&self, workspace: &Path) -> Result<String, KnowledgeError> {
+    pub(super) async fn start_update(
+        &self,
+        workspace: &Path,
+        max_jobs: usize,
+    ) -> Result<String, KnowledgeError> {
         let (request, indexer) = self.update_request(workspace).await?;
-        let max_jobs = self.settings()?.max_jobs;
         self.start(workspace, request, indexer, CancellationToken::new(), max_jobs)
     }
 

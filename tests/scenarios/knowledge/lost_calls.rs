@@ -127,3 +127,23 @@ async fn calls_beyond_the_time_limit_are_booked_and_count_in_the_budget() {
     lost(&alice, &daemon, 4).await;
     gate.open();
 }
+
+#[tokio::test]
+async fn call_of_a_stopping_daemon_is_booked_before_its_end() {
+    let mut daemon = start().await;
+    let alice = daemon.client("alice").await;
+    index(&alice, &daemon, json!({})).await;
+    let gate = Gate::new();
+    daemon.models.push(Step::pieces(["entity", "<|#|>A"]).hold_after(1, &gate));
+    daemon.models.otherwise(|_| Step::text("<|COMPLETE|>").usage(10, 5));
+    let params =
+        json!({"workspace": daemon.workspace(), "level": "semantic", "budget": {"tokens": 1_000_000}});
+    alice.call("knowledge.index", params).await;
+    gate.reached().await;
+    daemon.stop().await;
+    daemon.launch().await;
+    let alice = daemon.client("alice").await;
+    let usage = alice.call("model.usage", json!({})).await["total"].clone();
+    assert!(usage["lost_attempts"].as_u64() >= Some(1), "{usage}");
+    assert_eq!(idle(&alice, &daemon).await["job"]["state"], "done", "the job goes on after the start");
+}
