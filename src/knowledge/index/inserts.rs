@@ -169,16 +169,18 @@ pub(super) async fn resolve_references(
     mut progress: Option<&mut StageProgress>,
     cancel: &CancellationToken,
 ) -> Result<(), KnowledgeError> {
-    let mut total = 0;
+    let (mut total, mut left_before) = (0, 0);
     loop {
         if cancel.is_cancelled() {
             return Err(KnowledgeError::cancelled());
         }
         let left = indexer.store.write(|writer| writer.resolve_references()).await?;
         if let Some(progress) = progress.as_mut() {
+            // The first answer tells how many there are.
             total = total.max(left);
             progress.set_total(total);
-            progress.advance(u64::from(left < total));
+            progress.advance(left_before.max(left) - left);
+            left_before = left;
         }
         if left == 0 {
             return Ok(());

@@ -85,22 +85,31 @@ fn notice(
         parts.push(format!("The index file was damaged and set aside as {file}; the index was built again."));
     }
     if documents.restored > 0 {
-        parts.push(format!("{} inserted documents were restored.", documents.restored));
+        parts.push(format!(
+            "Restored: {}.",
+            count(documents.restored, "inserted document", "inserted documents")
+        ));
     }
     if documents.unreadable > 0 {
-        parts.push(format!("{} inserted documents could not be read and are lost.", documents.unreadable));
+        let lost = count(documents.unreadable, "inserted document", "inserted documents");
+        parts.push(format!("Lost, because it could not be read: {lost}."));
     }
     if !lost.is_empty() {
         parts.push(format!("These inserted documents are lost: {}. Insert them again.", lost.join(", ")));
     }
     if let Some(salvaged) = salvaged {
-        let Salvaged { edits, answers, .. } = salvaged;
-        parts.push(format!("{edits} edits of the graph and {answers} answers of models were taken over."));
+        let edits = count(salvaged.edits as usize, "edit of the graph", "edits of the graph");
+        let answers = count(salvaged.answers as usize, "answer of models", "answers of models");
+        parts.push(format!("Taken over: {edits}, {answers}."));
         if !salvaged.is_complete {
             parts.push("Other edits and answers may be lost: a part of the file could not be read.".into());
         }
     }
     (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 #[cfg(test)]
@@ -117,8 +126,8 @@ mod tests {
             notice(Some("x.damaged-1"), Some(&salvaged), &documents, &["note-1".into()]).expect("a text");
         for part in [
             "x.damaged-1",
-            "1 inserted documents were restored",
-            "4 inserted",
+            "Restored: 1 inserted document.",
+            "could not be read: 4 inserted documents",
             "note-1",
             "2 edits",
             "may be lost",

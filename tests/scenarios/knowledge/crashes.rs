@@ -149,10 +149,7 @@ async fn inserted_documents_survive_a_damaged_index_file() {
     let ended = idle(&alice, &daemon).await;
     assert_eq!((&ended["state"], &ended["documents"]), (&json!("ready"), &json!(5)), "{ended}");
     let notice = ended["notice"].as_str().unwrap_or_else(|| panic!("what is lost is said: {ended}"));
-    assert!(
-        notice.contains("2 inserted documents were restored") && notice.contains("damaged-1"),
-        "{notice}"
-    );
+    assert!(notice.contains("Restored: 2 inserted documents.") && notice.contains("damaged-1"), "{notice}");
     for (text, count) in [("xylophone", 1), ("zither", 1), ("ocarina", 0)] {
         let found = alice.call("knowledge.query", find(text)).await;
         let chunks = found["raw_data"]["chunks"].as_array().expect("chunks");
