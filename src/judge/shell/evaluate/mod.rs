@@ -387,7 +387,15 @@ impl<'a> ParsedLine<'a> {
             RedirKind::Output => literal && target.text == "/dev/null",
             RedirKind::Both => false,
         };
-        if fine { Ok(()) } else { Err(format!("a redirection to or from {}", target.text)) }
+        if fine {
+            return Ok(());
+        }
+        let verb = match redir.kind {
+            RedirKind::Input | RedirKind::Here | RedirKind::HereString => "reads",
+            RedirKind::Output => "writes to",
+            RedirKind::Both | RedirKind::Duplicate => "reads and writes",
+        };
+        Err(format!("{verb} {}", target.text))
     }
 
     /// Arguments that a prefix does not cover, and files that need a request.
