@@ -13,15 +13,14 @@ use crate::api::params::ClientRole;
 use crate::client::commands::{
     abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
     diff, doctor, explain, export, feedback, fork, inspect, knowledge, logs, mcp, memory, models, prune, ps,
-    queue, rewind, rpc, rules, stats, submit, trust, update, wait,
+    queue, rewind, rpc, rules, stats, submit, top, trust, update, wait,
 };
 use crate::client::completions;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::Places;
 use crate::client::terminal::out::Out;
-use crate::client::ui::attach::Options;
+use crate::client::ui::attach::{self, Options};
 use crate::client::ui::picker::{Picked, pick};
-use crate::client::ui::{attach, top};
 
 /// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the exit
 /// code. `--help` and `--version` write only to stdout.

@@ -7,10 +7,10 @@ use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{ItemsParams, ItemsReply};
 use crate::rpc::context::RpcContext;
-use crate::session::{Page, SessionError, StoredItem};
+use crate::session::{ItemQuery, Page, SessionError, StoredItem};
 use crate::types::blob::TruncatedField;
 use crate::types::event::{Envelope, Event};
-use crate::types::ids::ItemId;
+use crate::types::ids::{ItemId, Seq};
 use crate::types::message::{Block, Role};
 use crate::types::question::QuestionKind;
 use crate::types::session::{CallStatus, CallView, Item, ItemKind, ItemStatus};
@@ -19,14 +19,20 @@ use crate::types::session::{CallStatus, CallView, Item, ItemKind, ItemStatus};
 pub(super) const REASONING: &str = ItemKind::Reasoning.name();
 
 pub(super) async fn items(ctx: Arc<RpcContext>, _: Caller, p: ItemsParams) -> Result<ItemsReply, Fault> {
-    let after = convert::cursor(p.cursor.as_deref())?.unwrap_or(0);
+    let cursor: Option<Seq> = convert::cursor(p.cursor.as_deref())?;
+    let kinds: Vec<&str> = p.kinds.iter().map(|kind| kind.name()).collect();
+    let wanted = ItemQuery {
+        after: cursor.unwrap_or(0),
+        before: p.newest_first.then(|| cursor.unwrap_or(Seq::MAX)),
+        kinds: &kinds,
+    };
     let limit = convert::limit(p.limit, 100, 500);
     let store = &ctx.registry.shared().store;
     let failed = |error| convert::fault(SessionError::Store(error));
     let key = store.find(p.session_id).await.map_err(failed)?;
     let key = key.ok_or_else(|| convert::fault(SessionError::NotFound))?;
     let Page { rows, is_last } =
-        store.items_after(key, after, limit, convert::PAGE_BYTES).await.map_err(failed)?;
+        store.items(key, wanted, limit, convert::PAGE_BYTES).await.map_err(failed)?;
     let next_cursor = rows.last().map(|item| item.first_seq).filter(|_| !is_last);
     let items: Vec<Item> = rows.iter().filter_map(item).collect();
     Ok(ItemsReply { items, next_cursor: next_cursor.map(|seq| seq.to_string()) })

@@ -7,14 +7,19 @@ use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{TrustParams, UntrustParams, WorkspaceParams, WorkspaceReply};
 use crate::rpc::context::RpcContext;
-use crate::session::TrustStatus;
+use crate::session::{TrustStatus, changed_files};
 
 pub(super) async fn status(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: WorkspaceParams,
 ) -> Result<WorkspaceReply, Fault> {
-    ctx.registry.workspace(&p.cwd).await.map(reply).map_err(convert::fault)
+    let found = ctx.registry.workspace(&p.cwd).await.map_err(convert::fault)?;
+    let changed_files = match p.count_changes && found.trusted {
+        true => changed_files(std::path::Path::new(&found.cwd)).await,
+        false => None,
+    };
+    Ok(WorkspaceReply { changed_files, ..reply(found) })
 }
 
 pub(super) async fn trust(
@@ -42,5 +47,11 @@ pub(super) async fn untrust(
 }
 
 fn reply(found: TrustStatus) -> WorkspaceReply {
-    WorkspaceReply { cwd: found.cwd, trusted: found.trusted, digest: found.digest, parts: found.parts }
+    WorkspaceReply {
+        cwd: found.cwd,
+        trusted: found.trusted,
+        digest: found.digest,
+        parts: found.parts,
+        changed_files: None,
+    }
 }

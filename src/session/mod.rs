@@ -68,6 +68,7 @@ pub use crate::extensions::watch::{WatchedPlaces, Watcher};
 pub use crate::judge::Rule;
 pub use crate::policy::PolicyError;
 pub use crate::store::{
-    AuditCheck, AuditQuery, LedgerQuery, Page, SessionQuery, StoreError, StoredItem, Sync, backups,
+    AuditCheck, AuditQuery, ItemQuery, LedgerQuery, Page, SessionQuery, StoreError, StoredItem, Sync, backups,
 };
 pub use crate::tools::{IngestedFile, InputFile, Source as GiftSource};
+pub use crate::workspace::changed_files;

@@ -39,7 +39,7 @@ mod trip_tests;
 
 pub use error::StoreError;
 pub use handle::{JournalWriter, Store, StoreOwner, StoreReader};
-pub use read::events::{FoundItem, Settled, StoredItem};
+pub use read::events::{FoundItem, ItemQuery, Settled, StoredItem};
 pub use read::requests::{IdempotentReply, SettledRequest, StoredRequest};
 pub use read::sessions::SessionQuery;
 pub use recovery::backup::problems;

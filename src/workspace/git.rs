@@ -81,6 +81,13 @@ pub(super) async fn facts(cwd: &Path) -> Option<String> {
     Some(cut(text))
 }
 
+/// Number of files that git lists as changed, or as new and not ignored; `None` without a repository. Very many files
+/// are counted in part. Only for trusted folders.
+pub async fn changed_files(cwd: &Path) -> Option<u64> {
+    let status = ask(cwd, &["status", "--porcelain", "--ignore-submodules=all"]).await?;
+    Some(status.lines().count() as u64)
+}
+
 fn cut(text: String) -> String {
     match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}\n[cut: there is more; ask git]", &text[..end]),
@@ -170,6 +177,7 @@ mod tests {
         let facts = facts(&path).await.expect("facts");
         assert!(facts.contains("Branch: trunk") && facts.contains("the first"), "{facts}");
         assert!(facts.contains("?? \"new file\"") || facts.contains("?? new file"), "{facts}");
+        assert_eq!(changed_files(&path).await, Some(2), "the file and the hook");
         assert!(!pwned.exists(), "something of the repository was run");
     }
 

@@ -13,6 +13,7 @@ mod trust_inventory;
 
 use std::path::{Path, PathBuf};
 
+pub use git::changed_files;
 pub use git_facts::GitFacts;
 pub use memory::{Memory, MemoryError};
 pub use notes::{NoteError, NoteFile};

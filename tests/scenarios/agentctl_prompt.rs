@@ -69,7 +69,7 @@ async fn idle_pipe_is_ignored_and_slow_pipeline_is_awaited() {
 }
 
 /// `agentctl` in its own terminal, seen from the other end of that terminal.
-struct Terminal<'a> {
+pub(super) struct Terminal<'a> {
     daemon: &'a TestDaemon,
     child: Child,
     end: tokio::fs::File,
@@ -77,7 +77,7 @@ struct Terminal<'a> {
 }
 
 impl<'a> Terminal<'a> {
-    fn start(daemon: &'a TestDaemon, args: &[&str]) -> Self {
+    pub(super) fn start(daemon: &'a TestDaemon, args: &[&str]) -> Self {
         let size = nix::pty::Winsize { ws_row: 24, ws_col: 400, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = nix::pty::openpty(&size, None).expect("a terminal");
         let slave = || Stdio::from(pty.slave.try_clone().expect("a copy"));
@@ -89,7 +89,7 @@ impl<'a> Terminal<'a> {
     }
 
     /// Waits until the terminal has shown this text since the last call.
-    async fn shows(&mut self, text: &str) -> String {
+    pub(super) async fn shows(&mut self, text: &str) -> String {
         let mut bytes = [0; 4096];
         let mut part = String::new();
         while !part.contains(text) {
@@ -108,9 +108,20 @@ impl<'a> Terminal<'a> {
         part
     }
 
-    async fn keys(&mut self, keys: &str) {
+    pub(super) async fn keys(&mut self, keys: &str) {
         self.end.write_all(keys.as_bytes()).await.expect("typed");
         self.end.flush().await.expect("typed");
+    }
+
+    /// All that the program has written.
+    pub(super) fn seen(&self) -> &str {
+        &self.seen
+    }
+
+    /// Waits until the program has ended.
+    pub(super) async fn ends(&mut self) -> std::process::ExitStatus {
+        let ended = within("the end of the program", || self.daemon.log(), self.child.wait()).await;
+        ended.expect("it ran")
     }
 
     /// The command on the screen that begins like this, up to the end of its row.

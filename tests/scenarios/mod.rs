@@ -3,6 +3,7 @@
 mod abort;
 mod agentctl;
 mod agentctl_attach;
+mod agentctl_conversation;
 mod agentctl_places;
 mod agentctl_prompt;
 mod answer;
@@ -34,6 +35,7 @@ mod hot_reload;
 mod idempotency;
 mod interrupted_stream;
 mod isolation;
+mod items;
 mod knowledge;
 mod lifecycle;
 mod limits;

@@ -285,3 +285,38 @@ async fn trusted_repository_is_described_without_running_its_files() {
     assert!(system.contains("Branch: trunk") && system.contains("?? a.txt"), "{system}");
     assert!(!work.join("pwned").exists(), "something of the repository was run");
 }
+
+#[tokio::test]
+async fn changed_files_are_counted_only_with_trust() {
+    let daemon = TestDaemon::start().await;
+    let git = std::process::Command::new("git").args(["init", "-q"]).current_dir(daemon.workspace()).status();
+    if !git.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: there is no git");
+        return;
+    }
+    daemon.write("a.txt", "one\n");
+    let client = daemon.client("alice").await;
+    let status = async |count: bool| {
+        let params = json!({"cwd": daemon.workspace(), "count_changes": count});
+        client.call("workspace.status", params).await["changed_files"].clone()
+    };
+    assert_eq!(status(true).await, json!(null), "git does not run without trust");
+    client.call("workspace.trust", json!({"cwd": daemon.workspace()})).await;
+    assert_eq!((status(true).await, status(false).await), (json!(1), json!(null)));
+}
+
+#[tokio::test]
+async fn run_names_untrusted_folder_once_a_day() {
+    let daemon = TestDaemon::start().await;
+    daemon.write(".mcp.json", "{\"mcpServers\": {\"x\": {\"command\": \"true\"}}}");
+    daemon.models.otherwise(|_| Step::text("Hello."));
+    let says = async || {
+        let said = ctl(&daemon, &["run", "hello"]).await;
+        assert_eq!((said.code, said.out.as_str()), (0, "Hello.\n"));
+        said.err
+    };
+    let (first, second) = (says().await, says().await);
+    assert!(first.contains("not trusted") && !second.contains("not trusted"), "{first:?} {second:?}");
+    let said = ctl(&daemon, &["run", "-q", "hello"]).await;
+    assert_eq!((said.out.as_str(), said.err.as_str()), ("Hello.\n", ""), "the answer alone");
+}

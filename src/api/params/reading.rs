@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::event::Envelope;
 use crate::types::ids::{BlobId, Seq, SessionId};
-use crate::types::session::{FileDiff, Item};
+use crate::types::session::{FileDiff, Item, ItemKind};
 
 /// `session.subscribe`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -107,9 +107,23 @@ pub struct ItemsParams {
     /// Items per page, 1 to 500, 100 by default; fewer if they are long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+    /// Begin with the newest item. A cursor continues in the order in which it was given.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub newest_first: bool,
+    /// Only items of these kinds; by default all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<ItemKind>,
 }
 
-/// Reply of `session.items`: oldest first.
+impl ItemsParams {
+    /// The first page of all items of a session.
+    #[must_use]
+    pub fn for_session(session_id: SessionId) -> Self {
+        Self { session_id, cursor: None, limit: None, newest_first: false, kinds: Vec::new() }
+    }
+}
+
+/// Reply of `session.items`: oldest first, unless `newest_first` was given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ItemsReply {
     /// Items of this page, in order.

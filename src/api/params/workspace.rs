@@ -18,6 +18,9 @@ pub struct UntrustParams {
 pub struct WorkspaceParams {
     /// The folder, absolute.
     pub cwd: String,
+    /// Whether the reply counts the changed files. Git runs only in a trusted folder.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub count_changes: bool,
 }
 
 /// `workspace.trust`
@@ -46,4 +49,8 @@ pub struct WorkspaceReply {
     pub digest: String,
     /// Parts that are active with trust, as text for users; empty if no part needs trust.
     pub parts: Vec<String>,
+    /// With `count_changes`: the files that `git status` lists, if the folder is trusted and in a repository. Of very
+    /// many files, only a part is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_files: Option<u64>,
 }

@@ -23,6 +23,9 @@ pub struct PsArgs {
     /// Only full ids
     #[arg(short, long, conflicts_with_all = ["json", "format", "watch"])]
     pub quiet: bool,
+    /// Of the sessions that neither work nor wait for you, only the newest N; on a terminal 200 by default
+    #[arg(short = 'n', long, value_name = "N", conflicts_with_all = ["watch", "tree"])]
+    pub limit: Option<u32>,
     /// Stay, and show changes at once
     #[arg(short, long, conflicts_with = "format")]
     pub watch: bool,

@@ -1,31 +1,36 @@
 //! The command line of `agentctl`: commands, options and help texts.
 
+mod daemon;
 mod help;
 mod knowledge;
 mod listing;
 mod mcp;
+mod rules;
+mod run;
 mod session;
 mod turn_args;
 mod values;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use crate::api::params::ExportFormatParam;
 use crate::client::connection::input_files::GivenArgs;
-use crate::types::audit::AuditHead;
 use crate::types::ids::ItemId;
-use crate::types::permission::{Mode, Scope};
+use crate::types::permission::Mode;
 use crate::types::session::SessionState;
+pub use daemon::{ConfigCommand, ConfigShowArgs, DaemonCommand, MemoryCommand};
 pub use help::command;
 pub use knowledge::{GraphArgs, IndexArgs, KnowledgeCommand, QueryArgs};
 pub use listing::{CostArgs, EventsArgs, InspectArgs, LogsArgs, PruneArgs, PsArgs, StatsArgs};
 pub use mcp::{McpAddArgs, McpCommand, McpScopeArg};
+pub use rules::{ApproveArgs, AuditCommand, ExplainArgs, PermissionsCommand, RuleArgs, RulesCommand};
+pub use run::RunArgs;
 pub use session::{BusyArgs, QueueCommand};
 pub use turn_args::{TurnArgs, folder};
 pub use values::{Output, Since, Thinking};
-use values::{audit_head, duration, export_format, mode, scope, since, state};
+use values::{duration, export_format, mode, since, state};
 
 /// Run coding-agent sessions in the background and manage them.
 ///
@@ -460,255 +465,6 @@ pub enum Command {
         #[arg(long)]
         keep: bool,
     },
-}
-
-/// Arguments of `approve`.
-#[derive(Debug, Default, Args)]
-pub struct ApproveArgs {
-    /// Requests: numbers (12.1), ids (perm_…) or unique starts of them
-    #[arg(required = true)]
-    pub requests: Vec<String>,
-    /// Allow it for the rest of the session
-    #[arg(long, conflicts_with = "scope")]
-    pub session: bool,
-    /// Allow it in this folder, until the grant is removed
-    #[arg(long, conflicts_with_all = ["scope", "session"])]
-    pub project: bool,
-    /// once, session or project
-    #[arg(long, value_parser = scope)]
-    pub scope: Option<Scope>,
-    /// The rule to grant, for example `Bash(npm:*)`; implies --session
-    #[arg(long, value_name = "RULE")]
-    pub grant: Option<String>,
-    /// Run it with these arguments instead of the model's
-    #[arg(long, value_name = "JSON")]
-    pub input: Option<String>,
-    /// For a plan: the mode that follows plan mode (default, accept_edits …)
-    #[arg(long, value_parser = mode)]
-    pub mode: Option<Mode>,
-}
-
-/// Subcommands of `memory`.
-#[derive(Debug, Subcommand)]
-pub enum MemoryCommand {
-    /// Print the names and first lines of the notes
-    List {
-        /// As JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print one note
-    Show {
-        /// Name of the note
-        name: String,
-    },
-    /// Write a note, or replace it
-    Set {
-        /// Name of the note: a-z, 0-9, _ and -
-        name: String,
-        /// Its text, or - to read it from standard input
-        #[arg(required = true)]
-        text: Vec<String>,
-    },
-    /// Remove a note
-    #[command(visible_alias = "remove")]
-    Rm {
-        /// Name of the note
-        name: String,
-    },
-}
-
-/// Subcommands of `rules`.
-#[derive(Debug, Subcommand)]
-pub enum RulesCommand {
-    /// Print the rules with their sources
-    List {
-        /// The rules of this session and its folder, instead of those of the current folder
-        #[arg(long, value_name = "SESSION")]
-        session: Option<String>,
-        /// As JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Add a rule; it applies at once
-    Add(RuleArgs),
-    /// Remove a rule; that applies at once
-    #[command(visible_alias = "revoke")]
-    Rm(RuleArgs),
-}
-
-/// Arguments of `rules add` and `rules rm`.
-#[derive(Debug, Args)]
-pub struct RuleArgs {
-    /// The rule, for example `Bash(npm run:*)`
-    pub rule: String,
-    /// A rule that requires a permission request
-    #[arg(long)]
-    pub ask: bool,
-    /// A rule that denies
-    #[arg(long, conflicts_with = "ask")]
-    pub deny: bool,
-    /// For this session, instead of for the current folder
-    #[arg(long, value_name = "SESSION")]
-    pub session: Option<String>,
-    /// In every folder
-    #[arg(long, conflicts_with = "session")]
-    pub user: bool,
-}
-
-/// Arguments of `run`.
-#[derive(Debug, Default, Args)]
-pub struct RunArgs {
-    /// The task; without it, or with `-`, standard input is read
-    pub prompt: Option<String>,
-    /// Files that are sent with the task.
-    #[command(flatten)]
-    pub given: GivenArgs,
-    /// Options of the session's turns.
-    #[command(flatten)]
-    pub turn: TurnArgs,
-    /// The folder to work in
-    #[arg(short, long, value_name = "DIR")]
-    pub work_dir: Option<PathBuf>,
-    /// The title of the session
-    #[arg(long)]
-    pub title: Option<String>,
-    /// Turn every optimisation off, to measure the bare loop
-    #[arg(long)]
-    pub simple: bool,
-    /// The model answers twice; `agentctl feedback` chooses the answer to continue with
-    #[arg(long, conflicts_with = "background")]
-    pub binary_feedback: bool,
-    /// Only plan, and hand the work to sub-agents
-    #[arg(long, conflicts_with = "agent")]
-    pub coordinator: bool,
-    /// Work as this agent (see `agentctl agents`)
-    #[arg(long, value_name = "NAME")]
-    pub agent: Option<String>,
-    /// MCP servers for this session alone, in the form of .mcp.json
-    #[arg(long, value_name = "FILE")]
-    pub mcp_config: Option<PathBuf>,
-    /// Whether to show the model's thinking; by default stream-json does
-    #[arg(long, value_enum)]
-    pub thinking: Option<Thinking>,
-    /// Print the session's id and return
-    #[arg(short = 'd', long, visible_alias = "detach")]
-    pub background: bool,
-    /// The output format
-    #[arg(short, long, value_enum, default_value_t)]
-    pub output: Output,
-    /// Work in a separate git worktree (not built yet)
-    #[arg(long, hide = true)]
-    pub worktree: bool,
-    /// Trust the folder's current content and print what trust activates
-    #[arg(long)]
-    pub trust: bool,
-    /// Send the task to the model even if it looks like a slash command or a note, and print the answer's Markdown
-    /// as it was written
-    #[arg(long)]
-    pub raw: bool,
-    /// Give the task to the newest session of this folder instead of a new one
-    #[arg(short = 'c', long = "continue", conflicts_with_all = ["background", "title", "agent", "coordinator", "simple", "work_dir", "binary_feedback"])]
-    pub continued: bool,
-}
-
-/// Subcommands of `audit`.
-#[derive(Debug, Subcommand)]
-pub enum AuditCommand {
-    /// Read the whole log and check whether a row was changed, removed, inserted or moved
-    Verify {
-        /// A row that must still exist, as printed by an earlier run
-        #[arg(long, value_name = "ROW:HASH", value_parser = audit_head)]
-        known: Option<AuditHead>,
-    },
-}
-
-/// Subcommands of `permissions`.
-#[derive(Debug, Subcommand)]
-pub enum PermissionsCommand {
-    /// Judge a command, or a path for a file tool, by only the given rules; nothing runs
-    Explain(ExplainArgs),
-}
-
-/// Subcommands of `config`.
-#[derive(Debug, Subcommand)]
-pub enum ConfigCommand {
-    /// Print the values in force in this folder, without secrets
-    Show(ConfigShowArgs),
-}
-
-/// Arguments of `config show`.
-#[derive(Debug, Args)]
-pub struct ConfigShowArgs {
-    /// Also print where each value comes from
-    #[arg(long)]
-    pub origin: bool,
-    /// As JSON
-    #[arg(long)]
-    pub json: bool,
-    /// The folder whose project's file counts; by default the current one
-    #[arg(short = 'w', long = "work-dir", value_name = "DIR")]
-    pub dir: Option<PathBuf>,
-}
-
-/// Arguments of `permissions explain`.
-#[derive(Debug, Args)]
-pub struct ExplainArgs {
-    /// The command line; for a file tool the path
-    pub text: String,
-    /// Bash, Read, Write, Edit, Delete or LS
-    #[arg(long, default_value = "Bash")]
-    pub tool: String,
-    /// A rule that allows, for example "Bash(git status:*)"; may be given several times
-    #[arg(long, value_name = "RULE")]
-    pub allow: Vec<String>,
-    /// A rule that requires a permission request
-    #[arg(long, value_name = "RULE")]
-    pub ask: Vec<String>,
-    /// A rule that denies
-    #[arg(long, value_name = "RULE")]
-    pub deny: Vec<String>,
-    /// The session's folder; the current folder by default
-    #[arg(short, long, value_name = "DIR")]
-    pub work_dir: Option<PathBuf>,
-    /// default, accept_edits, plan, dont_ask or bypass
-    #[arg(long, value_name = "MODE")]
-    pub mode: Option<String>,
-    /// Without the table of read-only commands
-    #[arg(long)]
-    pub no_safe_commands: bool,
-    /// As JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Subcommands of `daemon`.
-#[derive(Debug, Subcommand)]
-pub enum DaemonCommand {
-    /// Start it, if none runs
-    Start,
-    /// Stop it; sessions are kept
-    Stop {
-        /// Do not wait for running tools
-        #[arg(long)]
-        now: bool,
-    },
-    /// Stop it and start it again; sessions continue where they were
-    Restart {
-        /// Do not wait for running tools
-        #[arg(long)]
-        now: bool,
-    },
-    /// Read the configuration again without a restart
-    Reload,
-    /// Show whether it runs, and its settings
-    Status {
-        /// As JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print the end of its log
-    Logs,
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::api::params::{
     McpAddParams, McpChangeReply, McpListParams, McpListReply, McpLogsReply, McpRemoveParams,
-    McpResourcesReply, McpScope, McpServerParams, McpTestParams, McpTestReply, McpToolsReply,
+    McpResourcesReply, McpScope, McpServerParams, McpServerView, McpTestParams, McpTestReply, McpToolsReply,
 };
 use crate::client::args::{McpAddArgs, McpCommand, McpScopeArg};
 use crate::client::connection::connector::Connector;
@@ -14,7 +14,9 @@ use crate::client::connection::paths;
 use crate::client::failure::{Failure, code};
 use crate::client::terminal::escape;
 use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone, pad, width};
+use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::table::{Table, column};
+use crate::client::ui::summary::one_line;
 use crate::types::mcp::McpState;
 
 pub(in crate::client) async fn mcp(
@@ -48,21 +50,34 @@ async fn list(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Failur
     if reply.servers.is_empty() {
         return Ok(out.say("no MCP servers; `agentctl mcp add NAME -- COMMAND` adds one")?);
     }
-    let wide = reply.servers.iter().map(|server| width(&server.name)).max().unwrap_or(0);
-    for server in &reply.servers {
-        let name = escape::line(&server.name).into_owned();
-        let mut line = Line::new(Tone::Bold, pad(&name, wide))
-            .and(tone(server.state), format!("  {:9}", server.state.name()))
-            .and(Tone::Dim, format!("  {} {}", server.source, server.transport));
-        if server.state == McpState::Ready {
-            line = line.and(Tone::Plain, format!("  {} tools", server.tools.len()));
-        }
-        out.line(&line)?;
-        if let Some(error) = &server.error {
-            out.line(&Line::new(Tone::Dim, format!("  {}", escape::line(error))))?;
-        }
+    table(&reply.servers).print(out)
+}
+
+fn table(servers: &[McpServerView]) -> Table {
+    let mut table = Table::new([
+        column("NAME").between(8, 32),
+        column("STATE").between(5, 12),
+        column("TOOLS").right().rank(1),
+        column("FROM").between(4, 24).rank(3),
+        column("BY").between(4, 8).rank(4),
+        column("PROBLEM").between(16, 80).rank(2),
+    ]);
+    for server in servers {
+        let tools = match server.state {
+            McpState::Ready => server.tools.len().to_string(),
+            _ => String::new(),
+        };
+        let problem = server.error.as_deref().unwrap_or_default();
+        table.push([
+            (Tone::Bold, escape::line(&server.name).into_owned()),
+            (tone(server.state), server.state.name().to_owned()),
+            (Tone::Plain, tools),
+            (Tone::Dim, escape::line(&server.source).into_owned()),
+            (Tone::Dim, escape::line(&server.transport).into_owned()),
+            (Tone::Warn, one_line(problem, 400)),
+        ]);
     }
-    Ok(())
+    table
 }
 
 fn tone(state: McpState) -> Tone {

@@ -34,6 +34,7 @@ pub(super) mod rules;
 pub(super) mod run;
 pub(super) mod stats;
 pub(super) mod submit;
+pub(super) mod top;
 pub(super) mod trust;
 pub(super) mod update;
 pub(super) mod wait;

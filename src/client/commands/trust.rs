@@ -5,12 +5,14 @@ use std::path::Path;
 use crate::api::params::{TrustParams, UntrustParams, WorkspaceParams, WorkspaceReply};
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
+use crate::client::connection::first_time::is_first_time;
 use crate::client::failure::Failure;
 use crate::client::terminal::confirm::confirm;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::{Out, terminal_columns};
 use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::choice::choose;
+use crate::client::ui::render::untrusted_parts;
 
 /// Shows what trust would activate, and trusts the folder if the user confirms. Without `dir`, the
 /// current folder.
@@ -22,7 +24,8 @@ pub(in crate::client) async fn trust(
 ) -> Result<(), Failure> {
     let cwd = folder(dir)?;
     let client = reach.connect_or_start().await?;
-    let found: WorkspaceReply = client.call("workspace.status", &WorkspaceParams { cwd }).await?;
+    let found: WorkspaceReply =
+        client.call("workspace.status", &WorkspaceParams { cwd, count_changes: false }).await?;
     let name = escape::line(&found.cwd).into_owned();
     if found.trusted {
         return Ok(out.say(&format!("{name} is trusted already"))?);
@@ -50,7 +53,8 @@ pub(in crate::client) async fn untrust(
 
 /// For `run --trust`: trusts the folder's current content and prints what that activates.
 pub(in crate::client) async fn at_once(client: &Client, cwd: String, out: &mut Out) -> Result<(), Failure> {
-    let found: WorkspaceReply = client.call("workspace.status", &WorkspaceParams { cwd }).await?;
+    let found: WorkspaceReply =
+        client.call("workspace.status", &WorkspaceParams { cwd, count_changes: false }).await?;
     if found.trusted {
         return Ok(());
     }
@@ -62,8 +66,25 @@ pub(in crate::client) async fn at_once(client: &Client, cwd: String, out: &mut O
 
 /// File with the folders whose trust was asked about, one in each line.
 const ASKED: &str = "asked-trust";
-/// Bytes of that file after which the oldest half is forgotten: those folders are asked about once more.
-const MAX_ASKED_BYTES: usize = 64 << 10;
+
+/// The answers. "Not now" is preselected.
+const OPTIONS: [&str; 2] = ["Trust it as it is now", "Not now; sessions work without it"];
+
+/// What trust would make active. Only the client's own text begins at the start of a row.
+fn question(cwd: &str, parts: &[&String], columns: usize) -> Vec<Line> {
+    let room = columns.saturating_sub(6).max(8);
+    let block = |tone: Tone, text: String, first: &'static str| {
+        Line::new(tone, text)
+            .wrap(room)
+            .into_iter()
+            .enumerate()
+            .map(move |(nth, row)| row.after(Tone::Warn, if nth == 0 { first } else { "▌     " }))
+    };
+    let head =
+        block(Tone::Bold, format!("{} is not trusted yet. Trust makes active:", escape::line(cwd)), "▌ ");
+    let parts = parts.iter().flat_map(|part| block(Tone::Plain, escape::line(part).into_owned(), "▌   "));
+    head.chain(parts).collect()
+}
 
 /// Asks once per folder, on a terminal, whether to trust it. Sessions work without trust. A folder whose only parts are
 /// git facts is not worth a question.
@@ -73,42 +94,23 @@ pub(in crate::client) async fn ask_once(
     cwd: &str,
     out: &mut Out,
 ) -> Result<(), Failure> {
-    let params = WorkspaceParams { cwd: cwd.to_owned() };
+    let params = WorkspaceParams { cwd: cwd.to_owned(), count_changes: false };
     let found: WorkspaceReply = client.call("workspace.status", &params).await?;
-    let parts: Vec<&String> = found.parts.iter().filter(|part| !part.starts_with("git facts")).collect();
+    let parts = untrusted_parts(&found.parts);
     let file = reach.places.data_dir.join(ASKED);
-    if found.trusted || parts.is_empty() || !note_asked(&file, &found.cwd) {
+    if found.trusted || parts.is_empty() || !is_first_time(&file, &found.cwd) {
         return Ok(());
     }
     let name = escape::line(&found.cwd).into_owned();
-    out.line(
-        &Line::new(Tone::Warn, "▌ ")
-            .and(Tone::Bold, format!("{name} is not trusted yet. Trust makes active:")),
-    )?;
-    for part in &parts {
-        out.line(&Line::new(Tone::Warn, "▌   ").and(Tone::Plain, escape::line(part).into_owned()))?;
+    for line in question(&found.cwd, &parts, terminal_columns()) {
+        out.line(&line)?;
     }
-    let chosen = choose(&["Trust it as it is now", "Not now; sessions work without it"], 1).await?;
+    let chosen = choose(&OPTIONS, 1).await?;
     if chosen == Some(0) {
         give(client, found).await?;
         return Ok(out.note(&format!("{name} is trusted, as long as that stays as it is"))?);
     }
     Ok(out.note("not trusted; `agentctl trust` shows it again")?)
-}
-
-/// Records that the folder was asked about. False if it was before, or if that cannot be recorded: then the question
-/// would come again and again.
-fn note_asked(file: &Path, cwd: &str) -> bool {
-    let known = std::fs::read_to_string(file).unwrap_or_default();
-    if known.lines().any(|line| line == cwd) || cwd.contains('\n') {
-        return false;
-    }
-    let kept = if known.len() > MAX_ASKED_BYTES {
-        &known[known.floor_char_boundary(known.len() / 2)..]
-    } else {
-        &known
-    };
-    std::fs::write(file, format!("{kept}{cwd}\n")).is_ok()
 }
 
 async fn give(client: &Client, found: WorkspaceReply) -> Result<(), Failure> {
@@ -144,6 +146,8 @@ mod tests {
     use crate::client::commands::trust::*;
     use crate::client::fake::Fake;
     use crate::client::terminal::out::testing::papers;
+    use crate::client::ui::choice;
+    use crate::client::ui::screen_files::check_screen;
     use serde_json::json;
     use std::io::{IsTerminal as _, stdin};
 
@@ -167,12 +171,17 @@ mod tests {
     }
 
     #[test]
-    fn folder_is_asked_about_only_once() {
-        let dir = tempfile::tempdir().expect("a folder");
-        let file = dir.path().join(ASKED);
-        assert!(note_asked(&file, "/w") && note_asked(&file, "/v"));
-        assert!(!note_asked(&file, "/w"));
-        assert!(!note_asked(&dir.path().join("missing/file"), "/w"), "it could not be recorded");
+    fn trust_question_screen_matches_fixture() {
+        let parts = [
+            ".agentd/config.toml: allow Bash(cargo test:*)".to_owned(),
+            ".mcp.json: starts the server files (npx -y @example/server-files --root /w/shop --watch)"
+                .to_owned(),
+        ];
+        check_screen("trust", |(columns, _)| {
+            let lines = question("/w/shop", &parts.iter().collect::<Vec<_>>(), columns);
+            let choice = choice::lines(&OPTIONS, 1);
+            lines.into_iter().chain(choice).map(|line| line.cut(columns)).collect()
+        });
     }
 
     #[tokio::test]

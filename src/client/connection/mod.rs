@@ -5,6 +5,7 @@ pub(super) mod client;
 pub(super) mod connector;
 pub(super) mod events;
 pub(super) mod expand_truncated;
+pub(super) mod first_time;
 pub(super) mod follow;
 pub(super) mod input_files;
 pub(super) mod knowledge_events;

@@ -121,6 +121,12 @@ fn draw(lines: &[Line], over: usize) -> io::Result<()> {
     out.flush()
 }
 
+/// The list as it is shown, for tests of what stands around it.
+#[cfg(test)]
+pub(in crate::client) fn lines(options: &[&str], at: usize) -> Vec<Line> {
+    Choice { count: options.len(), at }.lines(options, false)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

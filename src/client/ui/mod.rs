@@ -15,6 +15,8 @@ pub(super) mod question;
 pub(super) mod render;
 pub(super) mod request_list;
 pub(super) mod request_timing;
+#[cfg(test)]
+pub(super) mod screen_files;
 pub(super) mod session_state;
 pub(super) mod summary;
 pub(super) mod top;

@@ -45,6 +45,16 @@ impl Pager {
         }
     }
 
+    /// Adds lines at the beginning. The shown part stays where it is.
+    pub(in crate::client) fn prepend(&mut self, lines: Vec<Line>) {
+        if self.columns > 0 && self.top != usize::MAX {
+            self.top += lines.iter().map(|line| line.hard_wrap(self.columns).len()).sum::<usize>();
+        }
+        self.lines.splice(0..0, lines);
+        // They are wrapped again for the next screen.
+        self.columns = 0;
+    }
+
     /// The rows of the screen.
     pub(in crate::client) fn view(&mut self, columns: usize, rows: usize) -> Vec<Line> {
         if self.columns != columns {
@@ -156,6 +166,7 @@ fn is_input(row: &Line) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::client::ui::pager::*;
+    use crate::client::ui::screen_files::check_screen;
 
     fn key(pager: &mut Pager, typed: &str) {
         for c in typed.chars() {
@@ -166,6 +177,38 @@ mod tests {
 
     fn first(pager: &mut Pager) -> String {
         pager.view(20, 5)[0].plain()
+    }
+
+    #[test]
+    fn pager_screen_matches_fixture() {
+        let output = (1..=60).map(|n| Line::new(Tone::Plain, format!("  │ test store::case_{n} ... ok")));
+        let lines: Vec<Line> =
+            [Line::new(Tone::User, "› run the tests"), Line::new(Tone::Tool, "● Bash cargo test  8.1 s")]
+                .into_iter()
+                .chain(output)
+                .chain([Line::new(Tone::Plain, "All of them pass. ".repeat(8))])
+                .collect();
+        check_screen("pager", |(columns, rows)| {
+            let mut pager = Pager::at_end(lines.clone());
+            for c in "/case_5\n".chars() {
+                let code = if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) };
+                pager.view(columns, rows);
+                pager.on_key(KeyEvent::new(code, KeyModifiers::NONE), rows);
+            }
+            pager.view(columns, rows)
+        });
+    }
+
+    #[test]
+    fn added_beginning_leaves_shown_part_where_it_is() {
+        let line = |n: usize| Line::new(Tone::Plain, format!("line {n}"));
+        let mut pager = Pager::at_end((50..100).map(line).collect());
+        assert_eq!(first(&mut pager), "line 96");
+        key(&mut pager, "k");
+        pager.prepend((0..50).map(line).collect());
+        assert_eq!(first(&mut pager), "line 95");
+        key(&mut pager, "g");
+        assert_eq!(first(&mut pager), "line 0");
     }
 
     #[test]

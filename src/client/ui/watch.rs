@@ -1,6 +1,7 @@
 //! Follows one turn to its end: used by `run` and `demo` after the submit.
 
 use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -10,10 +11,11 @@ use tokio::task::JoinSet;
 use crate::api::params::{AbortParams, AbortReply, AnswerParams, AnswerReply, ApproveParams, ApproveReply};
 use crate::client::args::Output;
 use crate::client::connection::client::{CallError, Client};
+use crate::client::connection::first_time::is_first_time;
 use crate::client::connection::follow::{Follow, Step};
 use crate::client::connection::wire::Received;
 use crate::client::failure::{Failure, code, code_of};
-use crate::client::terminal::format::short_id;
+use crate::client::terminal::format::{now, short_id};
 use crate::client::terminal::out::{Out, harmless_json, terminal_columns};
 use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::approval_prompt::{ApprovalPrompt, Asking, Outcome, show, unasked};
@@ -88,6 +90,10 @@ pub(in crate::client) struct Watch {
     questions: Vec<Question>,
     unanswerable: u32,
     interrupts: u32,
+    /// File with the folders and days on which the user was told about trust; `None` to tell always.
+    told_trust: Option<PathBuf>,
+    /// Only answers, requests and errors are printed.
+    is_quiet: bool,
 }
 
 impl Watch {
@@ -112,7 +118,21 @@ impl Watch {
             questions: Vec::new(),
             unanswerable: 0,
             interrupts: 0,
+            told_trust: None,
+            is_quiet: false,
         }
+    }
+
+    /// Prints the answer alone, and what needs the user: requests and errors.
+    pub(in crate::client) fn quiet(mut self) -> Self {
+        self.is_quiet = true;
+        self
+    }
+
+    /// Says once a day that the folder is not trusted; the days are kept in this file.
+    pub(in crate::client) fn with_told_trust(mut self, file: PathBuf) -> Self {
+        self.told_trust = Some(file);
+        self
     }
 
     /// Prints events and answers requests until the turn has ended.
@@ -226,10 +246,15 @@ impl Watch {
             Output::StreamJson => out.say(received.raw.get()),
             Output::Text => {
                 let Some(envelope) = &received.event else { return Ok(()) };
+                if matches!(envelope.event, Event::WorkspaceTrustRequired { .. }) && !self.tells_of_trust() {
+                    return Ok(());
+                }
+                let is_answer_only = self.is_quiet && !matches!(envelope.event, Event::Error { .. });
                 for piece in self.transcript.on(envelope) {
                     match piece {
                         Piece::Text(text) => out.stream(&text)?,
                         Piece::Break => out.fresh_line()?,
+                        Piece::Line(_) | Piece::Folded { .. } if is_answer_only => {}
                         Piece::Line(line) => out.aside(&line)?,
                         Piece::Folded { shown, .. } => {
                             for line in shown {
@@ -241,6 +266,12 @@ impl Watch {
                 Ok(())
             }
         }
+    }
+
+    /// Whether it is said that the folder is not trusted: once a day.
+    fn tells_of_trust(&self) -> bool {
+        let Some(file) = &self.told_trust else { return true };
+        is_first_time(file, &format!("{} {}", now().day(), self.session.cwd))
     }
 
     /// Prints how to remove a lasting grant.

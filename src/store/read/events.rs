@@ -23,7 +23,14 @@ const LASTING_EVENTS: &str = "select seq, kind, body from event where session = 
 const ITEMS: &str = "select i.first_seq, i.last_seq, i.kind, i.status, a.body as first, b.body as last from item i \
      join event a on a.session = i.session and a.seq = i.first_seq \
      join event b on b.session = i.session and b.seq = i.last_seq \
-     where i.session = ?1 and i.first_seq > ?2 order by i.first_seq limit ?3";
+     where i.session = ?1 and i.first_seq > ?2 and (?4 is null or i.kind in (select value from json_each(?4))) \
+     order by i.first_seq limit ?3";
+/// Reads items from their end.
+const ITEMS_BACKWARDS: &str = "select i.first_seq, i.last_seq, i.kind, i.status, a.body as first, b.body as last from item i \
+     join event a on a.session = i.session and a.seq = i.first_seq \
+     join event b on b.session = i.session and b.seq = i.last_seq \
+     where i.session = ?1 and i.first_seq < ?2 and (?4 is null or i.kind in (select value from json_each(?4))) \
+     order by i.first_seq desc limit ?3";
 
 /// End of a journal's settled turns, and the kinds that a replay skips in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +57,17 @@ pub struct StoredItem {
     pub first: String,
     /// Body of the newest event that is not a delta.
     pub last: String,
+}
+
+/// Which items of a session are read, and in which order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ItemQuery<'q> {
+    /// Items whose first event comes after this one, oldest first.
+    pub after: Seq,
+    /// Instead: items whose first event comes before this one, newest first.
+    pub before: Option<Seq>,
+    /// Accepted kinds; an empty list accepts all.
+    pub kinds: &'q [&'q str],
 }
 
 /// An item without its content.
@@ -290,8 +308,31 @@ impl StoreReader {
         limit: u32,
         bytes: usize,
     ) -> Result<Page<StoredItem>, StoreError> {
+        self.items(key, ItemQuery { after, ..ItemQuery::default() }, limit, bytes).await
+    }
+
+    /// A page of items, oldest or newest first: at most `limit` items and at most `bytes` of bodies. The first item
+    /// is always read, whatever its length.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn items(
+        &self,
+        key: SessionKey,
+        wanted: ItemQuery<'_>,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<Page<StoredItem>, StoreError> {
+        let kinds = match wanted.kinds {
+            [] => None,
+            kinds => Some(serde_json::to_string(kinds).map_err(|error| StoreError::Sql(error.to_string()))?),
+        };
         let read = async {
-            let query = sqlx::query(ITEMS).bind(key.0).bind(integer(after)).bind(limit);
+            let (query, from) = match wanted.before {
+                Some(before) => (sqlx::query(ITEMS_BACKWARDS), i64::try_from(before).unwrap_or(i64::MAX)),
+                None => (sqlx::query(ITEMS), integer(wanted.after)),
+            };
+            let query = query.bind(key.0).bind(from).bind(limit).bind(kinds);
             let length = |item: &StoredItem| item.first.len() + item.last.len();
             read_page(query.fetch(&self.readers.now().await), limit, bytes, stored_item, length).await
         };

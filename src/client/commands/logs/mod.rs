@@ -246,9 +246,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::fake::{Fake, SESSION, asks, completed, says};
+    use crate::client::fake::{CALL, Fake, SESSION, TURN, asks, completed, says};
     use crate::client::resolve_id::sample;
     use crate::client::terminal::out::testing::papers;
+    use crate::client::ui::screen_files::{SIZES, check_lines};
 
     /// Pages of two events.
     fn shared() -> Fake {
@@ -271,7 +272,10 @@ mod tests {
     }
 
     async fn printed(args: LogsArgs) -> String {
-        let fake = shared();
+        printed_of(&shared(), args).await
+    }
+
+    async fn printed_of(fake: &Fake, args: LogsArgs) -> String {
         let (mut out, text, _) = papers();
         logs(&fake.reach(), &LogsArgs { session: SESSION.into(), ..args }, &mut out).await.expect("printed");
         text.text()
@@ -292,6 +296,30 @@ mod tests {
         );
         let last = printed(LogsArgs { events: true, tail: Some(1), ..LogsArgs::default() }).await;
         assert_eq!(last.lines().count(), 1, "{last}");
+    }
+
+    #[tokio::test]
+    async fn logs_screen_matches_fixture() {
+        let fake = shared();
+        let other = "item_0190f2a4-0000-7000-8000-000000000009";
+        let item = |kind: &str, text: &str| {
+            json!({"type": "message.completed", "item": {"item_id": other, "turn_id": TURN, "kind": kind,
+                "status": "completed", "first_seq": 1, "last_seq": 2, "text": text}})
+        };
+        let output: String = (1..=30).map(|n| format!("test store::case_{n} ... ok\n")).collect();
+        fake.journal.push([
+            item("user_message", "the tests fail; find out why"),
+            json!({"type": "tool.requested", "call_id": CALL, "tool": "Bash", "input": {"command": "cargo test"}}),
+            json!({"type": "tool.completed", "call_id": CALL, "tool": "Bash", "status": "failed", "output": output,
+                "detail": {"exit_code": 101}, "duration_ms": 8_100}),
+            item("assistant_message", "The loader panics on a missing file.\n\n- Return the error\n"),
+            completed("success"),
+        ]);
+        let text = printed_of(&fake, LogsArgs::default()).await;
+        let lines: Vec<String> = text.lines().skip(2).map(str::to_owned).collect();
+        for size in SIZES {
+            check_lines("logs", size, &lines);
+        }
     }
 
     #[tokio::test]

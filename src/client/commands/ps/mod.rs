@@ -23,6 +23,10 @@ use crate::types::session::{SessionState, SessionView};
 
 /// How often ages are drawn again while nothing changes.
 const TICK: Duration = Duration::from_secs(10);
+/// Sessions that neither work nor wait, on a terminal.
+const SCREEN_LIMIT: u32 = 200;
+/// Sessions per request.
+const MAX_PAGE: u32 = 500;
 
 pub(in crate::client) async fn ps(reach: &Connector, args: &PsArgs, out: &mut Out) -> Result<(), Failure> {
     let reach = &reach.observing();
@@ -41,7 +45,13 @@ pub(in crate::client) async fn ps(reach: &Connector, args: &PsArgs, out: &mut Ou
         include_children: args.tree,
         ..ListParams::default()
     };
-    let listed = resolve_id::all_sessions(&client, &filter).await?;
+    let is_screen =
+        stdout().is_terminal() && !args.json && !args.quiet && args.format.is_none() && !args.tree;
+    let limit = args.limit.or(is_screen.then_some(SCREEN_LIMIT));
+    let (listed, has_more) = match limit {
+        Some(limit) => newest(&client, &filter, limit).await?,
+        None => (resolve_id::all_sessions(&client, &filter).await?, false),
+    };
     let sessions = chosen(listed.iter().collect(), args, folder.as_deref());
     if args.json {
         return Ok(out.json(&sessions)?);
@@ -57,8 +67,40 @@ pub(in crate::client) async fn ps(reach: &Connector, args: &PsArgs, out: &mut Ou
         Some(_) => waiting_elsewhere(&client, &sessions).await?,
         None => 0,
     };
-    let shown = Shown { sessions, folder: folder.as_deref(), elsewhere, is_searched: args.search.is_some() };
+    let folder = folder.as_deref();
+    let shown = Shown { sessions, folder, elsewhere, is_searched: args.search.is_some(), has_more };
     print(&shown, args, None, out)
+}
+
+/// All sessions that work or wait for the user, and the newest others; whether there are more of those. Ten thousand
+/// rows help on no screen, and reading them takes time.
+async fn newest(
+    client: &Client,
+    filter: &ListParams,
+    limit: u32,
+) -> Result<(Vec<SessionView>, bool), Failure> {
+    const BUSY: [SessionState; 3] =
+        [SessionState::RequiresAction, SessionState::Paused, SessionState::Running];
+    const QUIET: [SessionState; 4] =
+        [SessionState::Idle, SessionState::Failed, SessionState::Ended, SessionState::Archived];
+    let of = |states: &[SessionState]| {
+        let wanted = |state: &&SessionState| filter.states.as_ref().is_none_or(|all| all.contains(state));
+        ListParams { states: Some(states.iter().filter(wanted).copied().collect()), ..filter.clone() }
+    };
+    let mut sessions = resolve_id::all_sessions(client, &of(&BUSY)).await?;
+    let mut params = of(&QUIET);
+    let mut missing = limit;
+    while missing > 0 {
+        params.limit = Some(missing.min(MAX_PAGE));
+        let page: ListReply = client.call("session.list", &params).await?;
+        missing = missing.saturating_sub(u32::try_from(page.sessions.len()).unwrap_or(u32::MAX));
+        sessions.extend(page.sessions);
+        params.cursor = page.next_cursor;
+        if params.cursor.is_none() {
+            return Ok((sessions, false));
+        }
+    }
+    Ok((sessions, true))
 }
 
 /// The sessions that the arguments ask for, in their order.
@@ -106,7 +148,8 @@ async fn watch(reach: &Connector, args: &PsArgs, folder: Option<&str>, out: &mut
                 // Overwrite instead of clearing first: a cleared screen flickers.
                 out.stream("\x1b[?2026h\x1b[H")?;
             }
-            let shown = Shown { sessions, folder, elsewhere, is_searched: args.search.is_some() };
+            let shown =
+                Shown { sessions, folder, elsewhere, is_searched: args.search.is_some(), has_more: false };
             print(&shown, args, rows, out)?;
             if rows.is_some() {
                 out.stream("\x1b[J\x1b[?2026l")?;
@@ -206,6 +249,26 @@ mod tests {
             let expected: SessionView = serde_json::from_value(two()[0].clone()).expect("a session");
             assert_eq!(sessions[0], json!(expected));
         }
+    }
+
+    #[tokio::test]
+    async fn limited_list_reads_one_page_of_quiet_sessions() {
+        let fake = Fake::start(|_, method, params| {
+            assert_eq!(method, "session.list");
+            let [first, mut second] = two();
+            second["state"] = json!("running");
+            let states = params["states"].as_array().expect("states");
+            Ok(match states.contains(&json!("running")) {
+                true => json!({"sessions": [second]}),
+                false => json!({"sessions": [first], "next_cursor": "more"}),
+            })
+        });
+        let (mut out, text, _) = papers();
+        let args = PsArgs { all_folders: true, quiet: true, limit: Some(1), ..PsArgs::default() };
+        ps(&fake.reach(), &args, &mut out).await.expect("listed");
+        assert_eq!(text.text().lines().count(), 2, "{}", text.text());
+        assert_eq!(fake.seen().len(), 2, "the cursor is not followed");
+        assert_eq!(fake.seen()[1].1["states"], json!(["idle", "failed"]));
     }
 
     #[tokio::test]

@@ -22,6 +22,8 @@ pub(super) struct Shown<'s> {
     pub(super) elsewhere: usize,
     /// Whether a search chose the sessions: then their matches are shown.
     pub(super) is_searched: bool,
+    /// Older sessions are not listed.
+    pub(super) has_more: bool,
 }
 
 /// Whether a session waits for the user.
@@ -161,6 +163,9 @@ fn footer(shown: &Shown<'_>) -> String {
         (_, None) => vec![format!("{count} in all folders")],
     };
     let verb = |count: usize| if count == 1 { "waits" } else { "wait" };
+    if shown.has_more {
+        parts[0] = format!("the newest {count}; --limit or a pipe lists more");
+    }
     if waiting > 0 {
         parts.push(format!("{waiting} {} for you", verb(waiting)));
     }
@@ -183,6 +188,7 @@ mod tests {
     use super::*;
     use crate::client::resolve_id::sample;
     use crate::client::terminal::style::width;
+    use crate::client::ui::screen_files::check_screen;
 
     fn session(number: u64, title: &str, changes: Value) -> SessionView {
         let mut session = sample(&format!("ses_0190f2a4-0000-7000-8000-{number:012}"), title);
@@ -218,6 +224,7 @@ mod tests {
             folder: Some("/home/me/shop"),
             elsewhere: 1,
             is_searched: false,
+            has_more: false,
         };
         screen(&shown, Timestamp(60_001), Some("/home/me"), columns).iter().map(Line::plain).collect()
     }
@@ -234,6 +241,23 @@ mod tests {
                 "3 here · 1 waits for you · 1 waits in other folders · -A all folders",
             ]
         );
+    }
+
+    #[test]
+    fn session_list_screen_matches_fixture() {
+        let mut sessions = sessions();
+        let more = (100..140).map(|number| session(number, &format!("task {number}"), json!({})));
+        sessions.extend(more.take(12));
+        check_screen("ps", |(columns, _)| {
+            let shown = Shown {
+                sessions: ordered(sessions.iter().collect()),
+                folder: None,
+                elsewhere: 0,
+                is_searched: false,
+                has_more: true,
+            };
+            screen(&shown, Timestamp(60_001), Some("/home/me"), Some(columns))
+        });
     }
 
     #[test]

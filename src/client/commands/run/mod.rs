@@ -31,6 +31,9 @@ use crate::types::turn_options::TurnOptions;
 /// The reason for a denial when there is no terminal for an approval prompt.
 const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
 
+/// File with the folders and days on which `run` said that the folder is not trusted.
+const TOLD_TRUST: &str = "told-trust";
+
 pub(in crate::client) async fn run(
     reach: &Connector,
     args: RunArgs,
@@ -73,7 +76,7 @@ pub(in crate::client) async fn run(
     let asking = if interactive { Asking::Person } else { Asking::Deny(NO_TERMINAL) };
     let is_whole = args.output == Output::StreamJson;
     let thinking = args.thinking.unwrap_or(if is_whole { Thinking::Show } else { Thinking::Hide });
-    let shown = Shown { thinking, is_raw: args.raw, ..options };
+    let shown = Shown { thinking, is_raw: args.raw, is_quiet: args.quiet, ..options };
     if args.continued {
         let session = resolve_id::newest_here(&client).await?;
         let ended = go_on(reach, client, session, task, &args, (asking, shown), out).await?;
@@ -112,7 +115,7 @@ pub(in crate::client) async fn follow(
     let id = session.session_id;
     let follow = Follow::start_with(reach, &client, id, 0, shown.thinking.include()).await?;
     let turn = submit_first(&client, id, task).await?.turn_id;
-    if output == Output::Text {
+    if output == Output::Text && !shown.is_quiet {
         let name = match session.number {
             0 => crate::client::terminal::format::short_id(id),
             number => format!("#{number}"),
@@ -132,10 +135,15 @@ async fn watch(
     (output, shown): (Output, Shown),
     out: &mut Out,
 ) -> Result<Ended, Failure> {
-    if asking == Asking::Person && output == Output::Text && attach::is_full_terminal(shown.is_plain) {
+    let has_screen = attach::is_full_terminal(shown.is_plain) && !shown.is_quiet;
+    if asking == Asking::Person && output == Output::Text && has_screen {
         return attach::one_turn(reach, client, follow, (session, turn), shown).await;
     }
-    Watch::new(client, follow, (session, turn), asking, output).until_ended(out).await
+    let mut watch = Watch::new(client, follow, (session, turn), asking, output);
+    if shown.is_quiet {
+        watch = watch.quiet();
+    }
+    watch.with_told_trust(reach.places.data_dir.join(TOLD_TRUST)).until_ended(out).await
 }
 
 /// Submits the task to a session that exists, and follows the turn.
@@ -149,7 +157,7 @@ async fn go_on(
     out: &mut Out,
 ) -> Result<Ended, Failure> {
     let id = session.session_id;
-    if args.output == Output::Text {
+    if args.output == Output::Text && !args.quiet {
         let title = crate::client::terminal::escape::line(&session.title).into_owned();
         out.note(&format!("session #{} · {title}", session.number))?;
     }

@@ -415,7 +415,7 @@ pub(in crate::client) fn show(request: &PermissionRequest, out: &mut Out) -> io:
 }
 
 fn show_keys(request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
-    for line in prompt::keys(request).wrap(terminal_columns()) {
+    for line in prompt::keys(request).iter().flat_map(|line| line.wrap(terminal_columns())) {
         out.aside(&line)?;
     }
     Ok(())

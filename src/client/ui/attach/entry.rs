@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _};
 
-use crate::api::params::{CreateParams, ListParams, NoParams, StatusReply};
+use crate::api::params::{CreateParams, NoParams, SessionParams, SessionReply, StatusReply};
 use crate::client::args::Thinking;
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
@@ -12,12 +12,12 @@ use crate::client::connection::session_calls::idempotency_key;
 use crate::client::failure::{Failure, code};
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
-use crate::client::terminal::style::cut;
+use crate::client::terminal::out::{Out, terminal_columns};
 use crate::client::ui::attach::app::{App, Setup};
 use crate::client::ui::attach::live::{Left, Start, run};
 use crate::client::ui::attach::plain;
-use crate::client::ui::request_list::home_relative;
+use crate::client::ui::attach::recent::{LeftOut, left_out};
+use crate::client::ui::attach::start_lines::{Place, waiting, waiting_line};
 use crate::client::ui::watch::Ended;
 use crate::types::ids::{SessionId, TurnId};
 use crate::types::permission::Mode;
@@ -33,6 +33,8 @@ pub(in crate::client) struct Options {
     pub(in crate::client) is_raw: bool,
     /// Lines instead of a screen.
     pub(in crate::client) is_plain: bool,
+    /// The answer alone; only for `run`.
+    pub(in crate::client) is_quiet: bool,
 }
 
 /// Whether the terminal can show a screen that is redrawn.
@@ -61,26 +63,58 @@ pub(in crate::client) async fn follow_session(
     options: Options,
     out: &mut Out,
 ) -> Result<(), Failure> {
-    let include = options.thinking.include();
-    let follow = Follow::start_with(reach, &client, session.session_id, 0, include).await?;
     if !is_full_terminal(options.is_plain) {
+        let include = options.thinking.include();
+        let follow = Follow::start_with(reach, &client, session.session_id, 0, include).await?;
         let mut lines = Out::all_on_stdout();
         lines.set_plain(options.is_plain);
         return plain::plain(client, follow, session, &mut lines).await;
     }
+    let start = existing(reach, client, session, options, out).await?;
+    conversations(reach, start, options, out).await
+}
+
+/// Shows a conversation, and those that the user opens from it.
+async fn conversations(
+    reach: &Connector,
+    mut start: Start,
+    options: Options,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    loop {
+        let (left, app) = run(start).await?;
+        farewell(&app, out)?;
+        start = match left {
+            Left::Open(session_id) => {
+                let client = reach.connect_or_start().await?;
+                let reply: SessionReply = client.call("session.get", &SessionParams { session_id }).await?;
+                existing(reach, client, reply.session, options, out).await?
+            }
+            Left::New => new(reach, here()?, options, out).await?,
+            Left::Detached | Left::Ended(_) => return Ok(()),
+        };
+    }
+}
+
+/// The beginning of the conversation of an existing session. Of a long one, only its last part is read.
+async fn existing(
+    reach: &Connector,
+    client: Client,
+    session: SessionView,
+    options: Options,
+    out: &mut Out,
+) -> Result<Start, Failure> {
+    let include = options.thinking.include();
+    let LeftOut { upto, queue } = left_out(&client, &session).await?;
+    let follow = Follow::start_with(reach, &client, session.session_id, upto, include).await?;
     let title = escape::line(&session.title).into_owned();
     out.note(&format!("session {} · {title} · {}", name(&session), escape::line(&session.cwd)))?;
-    let app = App::new(session, setup(reach, options));
-    let start = Start {
-        reach: reach.clone(),
-        client,
-        app,
-        follow: Some(follow),
-        include,
-        create: CreateParams::default(),
-    };
-    let (_, app) = run(start).await?;
-    farewell(&app, out)
+    let mut app = App::new(session, setup(reach, options));
+    if upto > 0 {
+        app.leave_out(upto, queue);
+    }
+    let create = CreateParams::default();
+    Ok(Start { reach: reach.clone(), client, app, follow: Some(follow), include, create })
 }
 
 /// Begins a conversation in this folder. The first input creates the session.
@@ -90,6 +124,16 @@ pub(in crate::client) async fn converse(
     options: Options,
     out: &mut Out,
 ) -> Result<(), Failure> {
+    let start = new(reach, create, options, out).await?;
+    conversations(reach, start, options, out).await
+}
+
+async fn new(
+    reach: &Connector,
+    create: CreateParams,
+    options: Options,
+    out: &mut Out,
+) -> Result<Start, Failure> {
     let client = reach.connect_or_start().await?;
     let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
     let model = match create.model.clone().or(status.main_model) {
@@ -97,16 +141,19 @@ pub(in crate::client) async fn converse(
         None => return Err(Failure::no_model()),
     };
     let draft = draft(&create, &model)?;
-    let folder = escape::line(&home_relative(&create.cwd)).into_owned();
-    out.note(&format!("agentd · {folder} · {} · {}", escape::line(&model), draft.mode.name()))?;
-    note_waiting(&client, &create.cwd, out).await?;
+    let (place, waiting) = tokio::join!(
+        Place::find(&client, &create.cwd, &model, draft.mode.name()),
+        waiting(&client, &create.cwd)
+    );
+    for line in std::iter::once(place.line()).chain(waiting_line(&waiting)) {
+        for row in line.wrap(terminal_columns()) {
+            out.aside(&row)?;
+        }
+    }
     let setup = Setup { is_new: true, ..setup(reach, options) };
     let create = CreateParams { idempotency_key: Some(idempotency_key()), ..create };
     let include = options.thinking.include();
-    let start =
-        Start { reach: reach.clone(), client, app: App::new(draft, setup), follow: None, include, create };
-    let (_, app) = run(start).await?;
-    farewell(&app, out)
+    Ok(Start { reach: reach.clone(), client, app: App::new(draft, setup), follow: None, include, create })
 }
 
 /// Follows one turn of a session on the screen, and ends with it.
@@ -131,7 +178,7 @@ pub(in crate::client) async fn one_turn(
     };
     match run(start).await {
         Ok((Left::Ended(ended), _)) => Ok(ended),
-        Ok((Left::Detached, _)) => {
+        Ok((Left::Detached | Left::Open(_) | Left::New, _)) => {
             Err(Failure::new(code::ABORTED, format!("left; look after it with `agentctl attach {name}`")))
         }
         Err(failure) if failure.code == code::ABORTED && failure.message.is_empty() => {
@@ -170,25 +217,6 @@ fn farewell(app: &App, out: &mut Out) -> Result<(), Failure> {
         _ => "it is kept",
     };
     Ok(out.note(&format!("left {name}, {how} · agentctl attach {}", name.trim_start_matches('#')))?)
-}
-
-/// Says which sessions of the folder wait for an answer.
-async fn note_waiting(client: &Client, cwd: &str, out: &mut Out) -> Result<(), Failure> {
-    let filter = ListParams { cwd: Some(cwd.to_owned()), ..ListParams::default() };
-    let sessions = resolve_id::all_sessions(client, &filter).await?;
-    let waiting: Vec<&SessionView> =
-        sessions.iter().filter(|session| session.state == SessionState::RequiresAction).collect();
-    let Some(first) = waiting.first() else { return Ok(()) };
-    let title = cut(&escape::line(&first.title), 40);
-    let count = match waiting.len() {
-        1 => "1 session waits".to_owned(),
-        count => format!("{count} sessions wait"),
-    };
-    let number = name(first);
-    Ok(out.note(&format!(
-        "{count} for you here: {number} {title} · agentctl attach {}",
-        number.trim_start_matches('#')
-    ))?)
 }
 
 /// A session that does not exist yet, as far as it is known.

@@ -8,8 +8,10 @@ mod calls;
 mod entry;
 mod live;
 mod plain;
+mod recent;
 mod screen;
 mod shell;
+mod start_lines;
 mod view;
 
 pub(in crate::client) use entry::{

@@ -7,6 +7,8 @@
 
 use std::io::{self, Write};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use ratatui::crossterm::cursor::{Hide, MoveTo, Show};
 use ratatui::crossterm::queue;
 use ratatui::crossterm::terminal::{
@@ -220,6 +222,12 @@ impl<W: Write> Screen<W> {
             self.restart(self.size, self.top)?;
         }
         Ok(())
+    }
+
+    /// Asks the terminal to put a text into its clipboard. It does not tell whether it did.
+    pub(super) fn copy(&mut self, text: &str) -> io::Result<()> {
+        write!(self.out, "\u{1b}]52;c;{}\u{7}", STANDARD.encode(text))?;
+        self.out.flush()
     }
 
     /// Rings the bell, and asks the terminal for a notification.

@@ -1,5 +1,6 @@
 //! The input line: several lines if needed, with a history. Pure, except for the user's own editor.
 
+use std::collections::HashSet;
 use std::io::{self, Write as _};
 use std::process::Stdio;
 
@@ -93,7 +94,11 @@ impl Editor {
 
     /// Adds older texts to the history, oldest first.
     pub fn remember_older(&mut self, mut older: Vec<String>) {
-        older.retain(|text| !text.trim().is_empty() && !self.history.contains(text));
+        let mut known: HashSet<String> = self.history.iter().cloned().collect();
+        // Of equal texts the newest stays, where a search finds it first.
+        older.reverse();
+        older.retain(|text| !text.trim().is_empty() && known.insert(text.clone()));
+        older.reverse();
         older.append(&mut self.history);
         self.history = older;
         self.shown = self.history.len();

@@ -79,6 +79,19 @@ impl MarkdownStream {
         lines
     }
 
+    /// The last lines of the unfinished rest, for a frame. Of an endless paragraph only the end is laid out: all of it
+    /// for each frame would take longer than a frame lasts.
+    pub(in crate::client) fn frame(&self, columns: usize) -> Vec<Line> {
+        if self.code.is_some() || self.pending.len() <= MAX_UNIT_BYTES || self.pending.contains('\n') {
+            return self.tail(columns);
+        }
+        let from = self.pending.ceil_char_boundary(self.pending.len() - MAX_UNIT_BYTES / 4);
+        let mut lines = Vec::new();
+        let mut rest = Self { pending: String::new(), code: None, ..*self };
+        rest.emit_all(&self.pending[from..], columns, &mut lines);
+        lines
+    }
+
     /// Opens a code block if the pending text begins with its first line.
     fn open_code(&mut self, lines: &mut Vec<Line>) -> bool {
         let start = self.pending.len() - self.pending.trim_start_matches('\n').len();

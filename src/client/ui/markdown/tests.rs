@@ -126,3 +126,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn frame_of_endless_paragraph_lays_out_only_its_end() {
+    let mut stream = MarkdownStream::default();
+    let text: String = (0..20_000).map(|n| format!("word{n} ")).collect();
+    stream.push(&text, 80);
+    let frame = stream.frame(80);
+    assert!(frame.len() < 200 && frame.last().is_some_and(|line| line.plain().ends_with("word19999")));
+    assert!(stream.finish(80).len() > 2_000, "nothing is lost");
+}

@@ -15,6 +15,7 @@ use crate::client::ui::render::calls::{CallResult, Calls};
 pub(in crate::client) use crate::client::ui::render::calls::{HIDDEN_KEY, OpenCall};
 use crate::client::ui::render::ends::{client_name, error, resolved, turn_completed};
 use crate::client::ui::render::notices::plain_event;
+pub(in crate::client) use crate::client::ui::render::notices::untrusted_parts;
 use crate::client::ui::summary::{call_summary, one_line};
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{ItemId, PermissionId};
@@ -236,7 +237,8 @@ impl Transcript {
                     .and(Tone::Dim, format!(" ({}, {what}): {}", took(*duration_ms), last_line(output)));
                 lines(self.calls.note(*call_id, line).into_iter().collect())
             }
-            Event::McpStatus(McpStatus { server, state: McpState::Failed | McpState::Untrusted, error }) => {
+            // The word about the folder's trust counts the servers that wait for it.
+            Event::McpStatus(McpStatus { server, state: McpState::Failed, error }) => {
                 let why = error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
                 let text = format!("MCP server {server} is not available{why}");
                 lines(vec![Line::new(Tone::Warn, escape::line(&text).into_owned())])

@@ -33,6 +33,11 @@ fn options_text(options: &TurnOptions) -> Vec<String> {
     news
 }
 
+/// The parts of a folder that are worth a word: without trust, git facts are left out in every repository.
+pub(in crate::client) fn untrusted_parts(parts: &[String]) -> Vec<&String> {
+    parts.iter().filter(|part| !part.starts_with("git facts")).collect()
+}
+
 /// Events that need no state.
 pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
     let dim = |text: String| vec![Line::new(Tone::Dim, text)];
@@ -48,13 +53,13 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::SessionEnded { reason } => {
             vec![Line::new(Tone::Warn, format!("the session was ended: {}", escape::line(reason)))]
         }
-        Event::WorkspaceTrustRequired { parts, .. } => dim(format!(
-            "  this folder is not trusted: {} not used · agentctl trust",
-            match parts.len() {
-                1 => "one part of it is".to_owned(),
-                count => format!("{count} parts of it are"),
-            }
-        )),
+        Event::WorkspaceTrustRequired { parts, .. } => match untrusted_parts(parts).len() {
+            0 => Vec::new(),
+            1 => dim("  this folder is not trusted: one part of it is not used · agentctl trust".into()),
+            count => dim(format!(
+                "  this folder is not trusted: {count} parts of it are not used · agentctl trust"
+            )),
+        },
         // The event before it says the same.
         Event::Notice { kind, .. } if kind == "workspace_untrusted" => Vec::new(),
         Event::TurnSteered { input } if echo => {

@@ -10,19 +10,17 @@ use ratatui::crossterm::{cursor, execute};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::api::params::{
-    AbortParams, AbortReply, ApproveParams, Approved, CreateParams, EndParams, ModelListParams,
-    ModelListReply, ModelUsageParams, ModelUsageReply, NoParams, SessionReply, StatusReply,
+    AbortParams, AbortReply, ApproveParams, Approved, EndParams, ModelListParams, ModelListReply,
+    ModelUsageParams, ModelUsageReply, NoParams, StatusReply,
 };
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
-use crate::client::connection::paths;
 use crate::client::connection::session_calls;
 use crate::client::connection::session_feed::SessionFeed;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::format::now;
-use crate::client::terminal::out::{Out, colours_wanted};
-use crate::client::ui::attach::{Options, attach};
+use crate::client::terminal::out::colours_wanted;
 use crate::client::ui::keys::Keys;
 use crate::client::ui::top::overview::{Action, DaemonFacts, Dialog, Overview};
 use crate::client::ui::top::view::view;
@@ -38,37 +36,45 @@ const FACTS_TICKS: u32 = 5;
 const MODELS: u32 = 500;
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
-pub(in crate::client) async fn top(
-    reach: &Connector,
-    options: Options,
-    out: &mut Out,
-) -> Result<(), Failure> {
+/// Shows all sessions until the user leaves or opens one. The terminal is as before afterwards.
+pub(in crate::client) async fn choose(sessions: &mut Sessions) -> Result<Next, Failure> {
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         return Err(Failure::usage(
             "top needs a terminal; `agentctl ps -A` and `agentctl stats` print the same once",
         ));
     }
-    let mut feed = SessionFeed::start(reach).await?;
-    let windows = windows(feed.client()).await?;
-    let mut overview = Overview { facts: facts(feed.client(), windows).await?, ..Overview::default() };
-    loop {
-        let next = screen(&mut feed, &mut overview).await?;
-        // The screen is closed here: the conversation has the terminal for itself.
-        let session = match next {
-            Next::Quit => return Ok(()),
-            Next::Attach(session) => session,
-            Next::New => new_session(feed.client()).await?,
-        };
-        if let Err(failure) = attach(reach, &session.to_string(), options, out).await {
-            overview.said = Some(failure.message);
-        }
+    screen(&mut sessions.feed, &mut sessions.overview).await
+}
+
+/// What the screen shows. It stays as it was left, such as the selected session, when it is shown again.
+pub(in crate::client) struct Sessions {
+    feed: SessionFeed,
+    overview: Overview,
+}
+
+impl Sessions {
+    /// Connects to the daemon and reads all sessions.
+    pub(in crate::client) async fn load(reach: &Connector) -> Result<Self, Failure> {
+        let feed = SessionFeed::start(reach).await?;
+        let windows = windows(feed.client()).await?;
+        let overview = Overview { facts: facts(feed.client(), windows).await?, ..Overview::default() };
+        Ok(Self { feed, overview })
+    }
+
+    /// Shows a text in one line of the screen.
+    pub(in crate::client) fn say(&mut self, text: String) {
+        self.overview.said = Some(text);
     }
 }
 
 /// Why the screen was left.
-enum Next {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::client) enum Next {
+    /// The user goes back to where the screen was opened.
     Quit,
+    /// The user opens this session.
     Attach(SessionId),
+    /// The user begins a conversation in the current folder.
     New,
 }
 
@@ -192,14 +198,6 @@ async fn done(client: &Client, action: Action) -> String {
     }
     .await;
     outcome.map_or_else(|failure| failure.message, str::to_owned)
-}
-
-async fn new_session(client: &Client) -> Result<SessionId, Failure> {
-    let cwd = paths::current_folder()?.display().to_string();
-    let idempotency_key = Some(session_calls::idempotency_key());
-    let params = CreateParams { cwd, idempotency_key, ..CreateParams::default() };
-    let reply: SessionReply = client.call("session.create", &params).await?;
-    Ok(reply.session.session_id)
 }
 
 /// The context windows of the known models.

@@ -6,4 +6,4 @@ mod overview;
 mod rates;
 mod view;
 
-pub(in crate::client) use live::top;
+pub(in crate::client) use live::{Next, Sessions, choose};

@@ -202,6 +202,7 @@ fn keys(overview: &Overview) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::ui::screen_files::check_screen;
     use crate::client::ui::top::overview::tests::{overview, session};
 
     fn plain(overview: &Overview, size: (usize, usize)) -> Vec<String> {
@@ -233,6 +234,15 @@ mod tests {
                 "Enter open · a answer here · n new · m message · x stop turn · K end · q leave",
             ]
         );
+    }
+
+    #[test]
+    fn top_screen_matches_fixture() {
+        let mut overview = overview();
+        let mut sessions = overview.sessions.clone();
+        sessions[0].cost_at_least_usd_micros += 30_000;
+        overview.update(sessions, Timestamp(100_000));
+        check_screen("top", |size| view(&overview, Timestamp(100_000), Some("/home/me"), size));
     }
 
     #[test]

@@ -8,7 +8,14 @@ use crate::client::ui::attach::app::{App, Effect};
 const MENU_ROWS: usize = 8;
 
 /// Commands of this program, which the daemon does not know.
-const OWN_COMMANDS: &[(&str, &str)] = &[("quit", "Leave; the session goes on"), ("keys", "Show the keys")];
+/// Each with the hint of its argument.
+const OWN_COMMANDS: &[(&str, Option<&str>, &str)] = &[
+    ("copy", Some("[code]"), "Copy the last answer, or its last code block"),
+    ("resume", None, "Choose another session to continue"),
+    ("top", None, "Show all sessions; also ← on an empty line"),
+    ("quit", None, "Leave; the session goes on"),
+    ("keys", None, "Show the keys"),
+];
 
 /// An entry of a menu.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,7 +127,7 @@ impl App {
             commands
                 .iter()
                 .map(|command| command.name.as_str())
-                .chain(OWN_COMMANDS.iter().map(|(name, _)| *name))
+                .chain(OWN_COMMANDS.iter().map(|(name, ..)| *name))
         };
         if !is_name || names().any(|known| known == name) {
             return None;
@@ -135,7 +142,7 @@ impl App {
 }
 
 fn command_entries(commands: &[CommandView], typed: &str) -> Vec<Entry> {
-    let own = OWN_COMMANDS.iter().map(|(name, description)| (*name, *description, None));
+    let own = OWN_COMMANDS.iter().map(|(name, hint, description)| (*name, *description, *hint));
     let all = commands
         .iter()
         .map(|c| (c.name.as_str(), c.description.as_str(), c.argument_hint.as_deref()))

@@ -22,6 +22,15 @@ fn needs_place(text: &str) -> bool {
     note.is_some_and(|note| !note.starts_with("memory:") && !note.starts_with("instructions:"))
 }
 
+/// The mode after this one, for Shift-Tab.
+pub(super) fn after(mode: Mode) -> Mode {
+    match mode {
+        Mode::Default => Mode::AcceptEdits,
+        Mode::AcceptEdits => Mode::Plan,
+        Mode::Plan | Mode::DontAsk | Mode::Bypass => Mode::Default,
+    }
+}
+
 impl App {
     /// Sends the text. While a turn runs it goes in after the step, or `after_turn`.
     pub(super) fn send(&mut self, after_turn: bool) -> Option<Effect> {
@@ -71,6 +80,24 @@ impl App {
                 self.editor.clear();
                 self.overlay = Some(Overlay::Keys);
                 return None;
+            }
+            "/model" => {
+                self.editor.clear();
+                self.overlay = Some(Overlay::Loading);
+                return Some(Effect::LoadModels);
+            }
+            "/resume" if self.shell.is_none() => {
+                self.editor.clear();
+                return Some(Effect::PickSession);
+            }
+            "/top" if self.shell.is_none() => {
+                self.editor.clear();
+                return Some(Effect::ShowSessions);
+            }
+            text if text == "/copy" || text.starts_with("/copy ") => {
+                let what = text["/copy".len()..].trim().to_owned();
+                self.editor.clear();
+                return self.copy(&what);
             }
             _ => {}
         }
@@ -143,12 +170,11 @@ impl App {
     }
 
     /// The next mode of Shift-Tab. It never reaches `bypass`.
-    pub(super) fn next_mode(&self) -> Mode {
-        match self.session.mode {
-            Mode::Default => Mode::AcceptEdits,
-            Mode::AcceptEdits => Mode::Plan,
-            Mode::Plan | Mode::DontAsk | Mode::Bypass => Mode::Default,
-        }
+    pub(super) fn next_mode(&mut self) -> Mode {
+        // The daemon may not have answered the last press yet.
+        let next = after(self.asked_mode.unwrap_or(self.session.mode));
+        self.asked_mode = Some(next);
+        next
     }
 
     /// Takes the last queued input back into the input line.

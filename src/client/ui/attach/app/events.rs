@@ -3,13 +3,15 @@
 use crate::client::connection::wire::Received;
 use crate::client::terminal::style::Line;
 use crate::client::ui::attach::app::App;
+use crate::client::ui::attach::app::composer::after;
 use crate::client::ui::question;
-use crate::client::ui::render::{Piece, asked_summary, todo_lines};
+use crate::client::ui::render::{Piece, asked_summary, todo_lines, untrusted_parts};
 use crate::client::ui::summary::one_line;
 use crate::client::ui::undo;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{PermissionId, SessionId};
 use crate::types::message::input_line;
+use crate::types::permission::Mode;
 use crate::types::session::{ItemKind, PermissionRequest, SessionState, SessionView};
 use crate::types::todo::TodoStatus;
 
@@ -56,10 +58,13 @@ impl App {
                 return;
             }
             Event::WorkspaceTrustRequired { parts, .. } => {
-                self.warnings.push(format!(
-                    "this folder is not trusted (agentctl trust); not used: {}",
-                    one_line(&parts.join(", "), 300)
-                ));
+                let parts: Vec<&str> = untrusted_parts(parts).into_iter().map(String::as_str).collect();
+                if !parts.is_empty() {
+                    self.warnings.push(format!(
+                        "this folder is not trusted (agentctl trust); not used: {}",
+                        one_line(&parts.join(", "), 300)
+                    ));
+                }
                 return;
             }
             Event::TurnCompleted { .. } => self.show_todos(),
@@ -67,6 +72,12 @@ impl App {
             Event::TurnSteered { .. } => return,
             Event::SessionUpdated { options, .. } if options.mode.is_some() => return,
             _ => {}
+        }
+        if let Event::MessageCompleted { item, superseded: false, .. } = &envelope.event
+            && item.kind == ItemKind::AssistantMessage
+            && let Some(text) = item.text.as_ref().filter(|text| !text.trim().is_empty())
+        {
+            self.last_answer = Some(text.clone());
         }
         if let Event::MessageCompleted { item, .. } = &envelope.event
             && item.kind == ItemKind::UserMessage
@@ -109,6 +120,13 @@ impl App {
                 session.title = title.clone().unwrap_or(std::mem::take(&mut session.title));
                 session.model = options.model.clone().unwrap_or(std::mem::take(&mut session.model));
                 session.mode = options.mode.unwrap_or(session.mode);
+                // The answer to an earlier press says nothing about the last one.
+                let is_step = |mode: Mode| matches!(mode, Mode::Default | Mode::AcceptEdits | Mode::Plan);
+                let is_earlier = |(now, asked)| is_step(now) && after(now) == asked;
+                let is_earlier = options.mode.zip(self.asked_mode).is_some_and(is_earlier);
+                if options.mode.is_some() && !is_earlier {
+                    self.asked_mode = None;
+                }
                 session.thinking = options.thinking.or(session.thinking);
             }
             Event::SessionAttached { clients } | Event::SessionDetached { clients } => {
@@ -124,7 +142,8 @@ impl App {
         let turn = envelope.turn_id;
         match &envelope.event {
             Event::TurnQueued { input, front, .. } => {
-                if let Some(turn) = turn {
+                // A part of the journal that was left out may be known from the queue itself.
+                if let Some(turn) = turn.filter(|turn| !self.queue.iter().any(|(known, _)| known == turn)) {
                     let at = if *front { 0 } else { self.queue.len() };
                     self.queue.insert(at, (turn, input_line(input)));
                 }

@@ -165,6 +165,7 @@ impl App {
             KeyCode::Delete => self.editor.delete(),
             KeyCode::Left if ctrl || alt => self.editor.word_left(),
             KeyCode::Right if ctrl || alt => self.editor.word_right(),
+            KeyCode::Left if self.can_leave_for_a_moment() => return Some(Effect::ShowSessions),
             KeyCode::Left => self.editor.left(),
             KeyCode::Right => self.editor.right(),
             KeyCode::Up if self.editor.is_empty() && !self.queue.is_empty() => return self.take_back(),
@@ -177,6 +178,15 @@ impl App {
             _ => {}
         }
         None
+    }
+
+    /// Whether another screen may take the place of the conversation: nothing is being typed or asked.
+    pub(super) fn can_leave_for_a_moment(&self) -> bool {
+        self.editor.is_empty()
+            && !self.is_writing()
+            && self.front().is_none()
+            && self.shell.is_none()
+            && self.setup.one_turn.is_none()
     }
 
     /// Esc goes back one step: from words to the list, from a command or a turn to a stop. On an empty
@@ -219,11 +229,14 @@ impl App {
                 self.prefix = true;
                 self.notice = "Ctrl-B: D detaches".into();
             }
-            'o' => self.open_pager(),
+            'o' => {
+                self.open_pager();
+                return (self.left_out > 0).then_some(Effect::LoadEarlier);
+            }
             'g' => return Some(Effect::Edit(self.editor.whole_text())),
             'r' => {
                 self.overlay = Some(Overlay::Search(String::new(), 0));
-                return Some(Effect::LoadHistory);
+                return self.more_history();
             }
             'z' => return Some(Effect::Suspend),
             'x' => self.editor.kill(),

@@ -2,9 +2,11 @@
 
 mod completion;
 mod composer;
+mod copy;
 mod events;
 mod keys;
 mod list_keys;
+mod model_list;
 mod overlay;
 mod progress;
 
@@ -24,7 +26,7 @@ use crate::client::ui::pager::Pager;
 use crate::client::ui::render::{OpenCall, Transcript};
 use crate::client::ui::request_list::{Choice, RequestList};
 use crate::client::ui::request_timing::{Pending, Phase, RequestTiming};
-use crate::types::ids::{ItemId, PermissionId, QuestionId, SessionId, TurnId};
+use crate::types::ids::{ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::permission::Mode;
 use crate::types::question::{Question, UserAnswer};
 use crate::types::session::{SessionState, SessionView};
@@ -70,13 +72,32 @@ pub(super) enum Effect {
     /// Give the terminal back to the shell.
     Suspend,
     LoadFiles,
-    LoadHistory,
+    /// Read inputs of earlier sessions: those after this cursor, or the newest.
+    LoadHistory(Option<String>),
     LoadPoints,
-    Rewind {
-        item_id: ItemId,
-        files: bool,
-        text: String,
-    },
+    /// Go back to before an input, perhaps with the files.
+    Rewind(Point, bool),
+    LoadModels,
+    /// Use this model in the session.
+    SetModel(String),
+    /// Put a text into the clipboard of the terminal.
+    Copy(String),
+    /// Show all sessions on the alternate screen.
+    ShowSessions,
+    /// Choose another session to continue.
+    PickSession,
+    /// Read the part of the conversation that was left out.
+    LoadEarlier,
+}
+
+/// Inputs of earlier sessions that the search of the history has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum OlderInputs {
+    #[default]
+    Unread,
+    /// Older ones than this cursor are not read yet.
+    ReadTo(String),
+    Complete,
 }
 
 /// What the client shows and does, apart from the session.
@@ -176,6 +197,13 @@ pub(super) struct App {
     has_focus: Option<bool>,
     last_key: Option<Instant>,
     alert: Option<String>,
+    /// The last answer of the model, as it was written.
+    last_answer: Option<String>,
+    older_inputs: OlderInputs,
+    /// The mode that Shift-Tab has asked for, until the daemon answers.
+    asked_mode: Option<Mode>,
+    /// Events up to this one were left out: the conversation is long. 0 if none was.
+    pub(super) left_out: Seq,
 }
 
 /// An answer that waits for its confirmation.
@@ -238,7 +266,49 @@ impl App {
             has_focus: None,
             last_key: None,
             alert: None,
+            last_answer: None,
+            older_inputs: OlderInputs::default(),
+            asked_mode: None,
+            left_out: 0,
         }
+    }
+
+    /// Begins with a later part of the conversation: events up to `seq` are left out, and these inputs wait.
+    pub(super) fn leave_out(&mut self, seq: Seq, queue: Vec<(TurnId, String)>) {
+        (self.left_out, self.queue) = (seq, queue);
+        let name = match self.session.number {
+            0 => String::new(),
+            number => format!(" {number}"),
+        };
+        let text =
+            format!("⋯ earlier messages are left out here · Ctrl-O shows them, or agentctl logs{name}");
+        self.history.extend(Line::new(Tone::Dim, text).wrap(self.columns));
+    }
+
+    /// Sets the mode of a session that does not exist yet.
+    pub(super) fn set_mode(&mut self, mode: Mode) {
+        (self.session.mode, self.asked_mode) = (mode, None);
+    }
+
+    /// A call failed.
+    pub(super) fn failed(&mut self, message: String) {
+        self.asked_mode = None;
+        self.notice = message;
+    }
+
+    /// Takes over the lines of what was left out.
+    pub(super) fn add_earlier(&mut self, lines: Vec<Line>) {
+        self.left_out = 0;
+        if let Some(pager) = &mut self.pager {
+            pager.prepend(lines.clone());
+        }
+        self.record.splice(0..0, lines);
+    }
+
+    /// All lines with nothing hidden.
+    pub(super) fn take_record(&mut self) -> Vec<Line> {
+        self.finish_text();
+        std::mem::take(&mut self.record)
     }
 
     /// Sets the size of the terminal and the wall clock, before an update.
@@ -324,7 +394,7 @@ impl App {
                 Line::new(Tone::Plain, text).wrap(self.columns)
             };
         }
-        self.text.tail(self.columns)
+        self.text.frame(self.columns)
     }
 
     /// The calls that run, and the reads before them, as rows.

@@ -4,19 +4,25 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::client::terminal::style::{Line, Tone};
-use crate::client::ui::attach::app::{App, Effect};
+use crate::client::ui::attach::app::model_list::{ModelList, Picked};
+use crate::client::ui::attach::app::{App, Effect, OlderInputs};
 use crate::client::ui::pager::Pager;
 use crate::client::ui::summary::one_line;
 use crate::types::ids::ItemId;
+use crate::types::model::ModelView;
 
 /// Rows of a list in an overlay.
 const LIST_ROWS: usize = 10;
+/// A terminal with fewer columns is narrow.
+const NARROW: usize = 40;
 
 /// An input of the user to which the conversation can go back.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::client::ui::attach) struct Point {
-    /// The item before it, which becomes the last one.
-    pub(in crate::client::ui::attach) before: ItemId,
+    /// The item before it, which becomes the last one. Of the first input, its own item.
+    pub(in crate::client::ui::attach) item: ItemId,
+    /// It is the first input: going back to before it leaves nothing.
+    pub(in crate::client::ui::attach) is_first: bool,
     /// The input, which comes back into the input line.
     pub(in crate::client::ui::attach) text: String,
 }
@@ -28,8 +34,10 @@ pub(in crate::client::ui::attach) enum Overlay {
     Keys,
     /// The warnings; the next key closes it.
     Warnings,
-    /// The points are being read.
+    /// The points or the models are being read.
     Loading,
+    /// The models to choose from.
+    Models(ModelList),
     /// Points to go back to, oldest first, and the selected one.
     Rewind(Vec<Point>, usize),
     /// The search of earlier inputs: what was typed, and how many matches to skip.
@@ -46,6 +54,7 @@ const KEYS: &[(&str, &str)] = &[
     ("", "Shift-Tab mode · Esc Esc go back to an earlier input"),
     ("Requests", "1–5 or ↑↓ Enter answer · ←→ other request · Tab add words · e change · Esc no, and stop"),
     ("Look", "Ctrl-O all of it (/ search, n N, { } by input, v editor, q close) · F2 warnings"),
+    ("", "← on an empty line all sessions · /resume another session · /model · /copy the answer"),
     ("Leave", "Ctrl-D, or Ctrl-C twice · the session goes on"),
 ];
 
@@ -62,8 +71,35 @@ impl App {
         }
     }
 
-    pub(in crate::client::ui::attach) fn add_history(&mut self, older: Vec<String>) {
+    /// Adds inputs of earlier sessions. `next` is the cursor of still older ones.
+    pub(in crate::client::ui::attach) fn add_history(&mut self, older: Vec<String>, next: Option<String>) {
         self.editor.remember_older(older);
+        self.older_inputs = next.map_or(OlderInputs::Complete, OlderInputs::ReadTo);
+        if matches!(self.overlay, Some(Overlay::Search(..))) {
+            let more = self.more_history();
+            self.wanted.extend(more);
+        }
+    }
+
+    /// Reads older inputs while the history is searched, until all of the folder are there.
+    pub(super) fn more_history(&self) -> Option<Effect> {
+        match &self.older_inputs {
+            OlderInputs::Unread => Some(Effect::LoadHistory(None)),
+            OlderInputs::ReadTo(cursor) => Some(Effect::LoadHistory(Some(cursor.clone()))),
+            OlderInputs::Complete => None,
+        }
+    }
+
+    /// Shows the models to choose from.
+    pub(in crate::client::ui::attach) fn set_models(&mut self, models: Vec<ModelView>) {
+        if !matches!(self.overlay, Some(Overlay::Loading)) {
+            return;
+        }
+        self.overlay = None;
+        match models.is_empty() {
+            true => self.notice = "no model is known; /model PROVIDER/MODEL takes any".into(),
+            false => self.overlay = Some(Overlay::Models(ModelList::new(models, &self.session.model))),
+        }
     }
 
     /// The rows of the overlay.
@@ -71,13 +107,18 @@ impl App {
         let dim = |text: &str| Line::new(Tone::Dim, text);
         match &self.overlay {
             None => Vec::new(),
-            Some(Overlay::Loading) => vec![dim("reading the conversation…")],
+            Some(Overlay::Loading) => vec![dim("reading…")],
+            Some(Overlay::Models(list)) => list.rows(&self.session.model, self.columns),
             Some(Overlay::Keys) => KEYS
                 .iter()
                 .flat_map(|(group, keys)| {
-                    let room = self.columns.saturating_sub(10).max(10);
-                    let rows = Line::new(Tone::Plain, *keys).wrap(room);
-                    let lead = |nth: usize| if nth == 0 { format!("{group:<10}") } else { " ".repeat(10) };
+                    // On a narrow terminal there is no room for the names of the groups.
+                    let wide = if self.columns < NARROW { 0 } else { 10 };
+                    let rows = Line::new(Tone::Plain, *keys).wrap(self.columns.saturating_sub(wide).max(10));
+                    let lead = move |nth: usize| {
+                        let name = if nth == 0 { *group } else { "" };
+                        if wide == 0 { String::new() } else { format!("{name:<wide$}") }
+                    };
                     rows.into_iter()
                         .enumerate()
                         .map(move |(nth, row)| row.after(Tone::Bold, &lead(nth)))
@@ -104,10 +145,12 @@ impl App {
                 std::iter::once(head).chain(rows).chain([keys.cut(self.columns)]).collect()
             }
             Some(Overlay::Search(typed, skip)) => {
-                let found = self
-                    .editor
-                    .search(typed, *skip)
-                    .map_or("(no earlier input)".to_owned(), |text| one_line(text, 400));
+                let none = match self.older_inputs {
+                    OlderInputs::Complete => "(no earlier input in this folder)",
+                    _ => "(reading earlier inputs…)",
+                };
+                let found =
+                    self.editor.search(typed, *skip).map_or(none.to_owned(), |text| one_line(text, 400));
                 vec![
                     Line::new(Tone::User, "history: ").and(Tone::Plain, typed.as_str()).cut(self.columns),
                     Line::new(Tone::Plain, format!("  {found}")).cut(self.columns),
@@ -142,11 +185,19 @@ impl App {
                     let point = points.swap_remove(*at);
                     let files = key.code == KeyCode::Char('f');
                     self.overlay = None;
-                    return (true, Some(Effect::Rewind { item_id: point.before, files, text: point.text }));
+                    return (true, Some(Effect::Rewind(point, files)));
                 }
                 KeyCode::Esc | KeyCode::Char('q') => self.overlay = None,
                 KeyCode::Char('c') if is_control => self.overlay = None,
                 _ => {}
+            },
+            Some(Overlay::Models(list)) => match list.on_key(key) {
+                Picked::Nothing => {}
+                Picked::Closed => self.overlay = None,
+                Picked::Model(model) => {
+                    self.overlay = None;
+                    return (true, Some(Effect::SetModel(model)));
+                }
             },
             Some(Overlay::Search(typed, skip)) => match key.code {
                 KeyCode::Char('r') if is_control && self.editor.search(typed, *skip + 1).is_some() => {

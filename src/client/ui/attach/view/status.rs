@@ -16,6 +16,9 @@ const FRAME_MS: i64 = 250;
 /// From this width on, the status line has more parts.
 const WIDE: usize = 100;
 
+/// Percent of the context window from which on a summary is near.
+const FULL_SHARE: u64 = 80;
+
 /// A model without its provider.
 fn short_model(model: &str) -> &str {
     model.split_once('/').map_or(model, |(_, name)| name)
@@ -117,7 +120,9 @@ pub(super) fn status_line(app: &App, columns: usize) -> Line {
             Some(window) => {
                 let share = used.saturating_mul(100) / window;
                 let of = if is_wide { format!(" of {}", tokens(window)) } else { String::new() };
-                format!("context {share}%{of}")
+                // Before it is full, a user may want to say what a summary should keep.
+                let hint = if share >= FULL_SHARE { ", /compact" } else { "" };
+                format!("context {share}%{of}{hint}")
             }
             None => format!("context {}", tokens(used)),
         });

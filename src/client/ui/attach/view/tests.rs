@@ -1,6 +1,5 @@
 //! Screens as users see them, at 80×24 and 120×40. `AGENTD_BLESS=1` writes the files again.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
@@ -13,6 +12,7 @@ use crate::client::resolve_id::sample;
 use crate::client::terminal::style::Line;
 use crate::client::ui::attach::app::{App, Setup};
 use crate::client::ui::attach::view::view;
+use crate::client::ui::screen_files::{SIZES, check_lines};
 use crate::types::session::SessionView;
 use crate::types::time::Timestamp;
 
@@ -59,29 +59,18 @@ fn open(app: &mut App) -> Instant {
 }
 
 /// The end of the scrollback and the view below it, on a terminal of this size.
-fn screen(app: &mut App) -> String {
+fn screen(app: &mut App) -> Vec<String> {
     let mut lines: Vec<String> = app.take_history().iter().map(Line::plain).collect();
     lines.extend(view(app).rows.iter().map(Line::plain));
-    let first = lines.len().saturating_sub(app.rows);
-    lines[first..].iter().map(|line| format!("{}\n", line.trim_end())).collect()
+    lines.split_off(lines.len().saturating_sub(app.rows))
 }
 
 /// Compares a screen at both sizes with its file.
 fn check(name: &str, prepare: impl Fn(&mut App)) {
-    for (columns, rows) in [(80, 24), (120, 40)] {
+    for (columns, rows) in SIZES {
         let mut app = app(columns, rows);
         prepare(&mut app);
-        let found = screen(&mut app);
-        for line in found.lines() {
-            assert!(crate::client::terminal::style::width(line) <= columns, "{name} at {columns}: {line:?}");
-        }
-        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/screens");
-        let file = folder.join(format!("{name}-{columns}x{rows}.txt"));
-        if std::env::var_os("AGENTD_BLESS").is_some() {
-            std::fs::write(&file, &found).expect("written");
-        }
-        let expected = std::fs::read_to_string(&file).unwrap_or_default();
-        assert_eq!(found, expected, "{} differs; AGENTD_BLESS=1 accepts it", file.display());
+        check_lines(name, (columns, rows), &screen(&mut app));
     }
 }
 

@@ -1,21 +1,20 @@
 //! Calls to the daemon that the conversation makes, each in a task of its own.
 
+mod reading;
+
 use crate::api::params::{
-    AbortParams, AbortReply, AnswerReply, ApproveParams, ApproveReply, CommandListParams, CommandListReply,
-    CommandView, ItemsParams, ItemsReply, ListParams, ListReply, QueueRemoveParams, QueueReply, RewindParams,
-    RewindReply, SessionParams, SubmitBlock, SubmitInput, SubmitReply, WhenBusy,
+    AbortParams, AbortReply, AnswerReply, ApproveParams, ApproveReply, CommandView, QueueRemoveParams,
+    QueueReply, RewindParams, RewindReply, SessionReply, SubmitBlock, SubmitInput, SubmitReply, UpdateParams,
+    WhenBusy,
 };
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::session_calls::{idempotency_key, submit_params, update};
 use crate::client::failure::Failure;
+use crate::client::terminal::style::Line;
 use crate::client::ui::attach::app::{Effect, Point, Submission};
-use crate::types::context_view::ContextView;
 use crate::types::ids::SessionId;
-use crate::types::session::{Item, ItemKind, ItemStatus};
+use crate::types::model::ModelView;
 use crate::types::turn_options::TurnOptions;
-
-/// Sessions of a folder whose inputs can be searched.
-const SEARCHED_SESSIONS: u32 = 20;
 
 /// Result of an effect.
 pub(super) enum Done {
@@ -26,8 +25,12 @@ pub(super) enum Done {
     Failed(Failure),
     Commands(Vec<CommandView>),
     Files(Vec<String>),
-    History(Vec<String>),
+    /// Inputs of earlier sessions, and the cursor of still older ones.
+    History(Vec<String>, Option<String>),
     Points(Vec<Point>),
+    Models(Vec<ModelView>),
+    /// The lines of the part of the conversation that was left out.
+    Earlier(Vec<Line>),
     Context(u64, Option<u64>),
     Rewound(String),
     Shell {
@@ -98,23 +101,13 @@ impl Caller {
                     QueueRemoveParams { session_id, turn_id, idempotency_key: Some(idempotency_key()) };
                 said(client.call::<QueueReply>("session.queue.remove", &params).await.map(|_| ()))
             }
-            Effect::LoadPoints => match self.points().await {
-                Ok(points) => Done::Points(points),
-                Err(error) => Done::Failed(error.into()),
-            },
-            Effect::Rewind { item_id, files, text } => {
-                let key = Some(idempotency_key());
-                let params =
-                    RewindParams { session_id, item_id, files, dry_run: false, idempotency_key: key };
-                match client.call::<RewindReply>("session.rewind", &params).await {
-                    Ok(reply) if !reply.conflicts.is_empty() => Done::Failed(Failure::internal(format!(
-                        "could not restore {} file(s) that something else changed; nothing was changed",
-                        reply.conflicts.len()
-                    ))),
-                    Ok(_) => Done::Rewound(text),
-                    Err(error) => Done::Failed(error.into()),
-                }
+            Effect::LoadPoints => self.points().await,
+            Effect::LoadModels => self.models().await,
+            Effect::SetModel(model) => {
+                let params = UpdateParams { model: Some(model), ..UpdateParams::new(session_id) };
+                said(client.call::<SessionReply>("session.update", &params).await.map(|_| ()))
             }
+            Effect::Rewind(point, files) => self.rewind(point, files).await,
             // The loop handles these itself.
             Effect::Submit(_)
             | Effect::Detach
@@ -123,76 +116,46 @@ impl Caller {
             | Effect::Edit(_)
             | Effect::Suspend
             | Effect::LoadFiles
-            | Effect::LoadHistory => Done::Taken,
+            | Effect::LoadHistory(_)
+            | Effect::LoadEarlier
+            | Effect::Copy(_)
+            | Effect::ShowSessions
+            | Effect::PickSession => Done::Taken,
         }
     }
 
-    /// The slash commands of the session, or of the folder of a new one.
-    pub(super) async fn commands(self, cwd: Option<String>) -> Done {
-        let session_id = cwd.is_none().then_some(self.session);
-        let params = CommandListParams { session_id, cwd };
-        match self.client.call::<CommandListReply>("command.list", &params).await {
-            Ok(reply) => Done::Commands(reply.commands),
-            // Without the list there is no completion; the daemon still judges commands.
-            Err(_) => Done::Taken,
-        }
-    }
-
-    pub(super) async fn context(self) -> Done {
-        let params = SessionParams { session_id: self.session };
-        match self.client.call::<ContextView>("session.context", &params).await {
-            Ok(view) => Done::Context(view.used, view.window),
-            Err(_) => Done::Taken,
-        }
-    }
-
-    /// The inputs of the newest sessions of the folder, oldest first.
-    pub(super) async fn history(self, cwd: String) -> Done {
-        let filter = ListParams { cwd: Some(cwd), limit: Some(SEARCHED_SESSIONS), ..ListParams::default() };
-        let Ok(list) = self.client.call::<ListReply>("session.list", &filter).await else {
-            return Done::Taken;
-        };
-        let mut inputs = Vec::new();
-        for session in list.sessions.iter().rev().filter(|session| session.session_id != self.session) {
-            let params = ItemsParams { session_id: session.session_id, cursor: None, limit: Some(500) };
-            let Ok(page) = self.client.call::<ItemsReply>("session.items", &params).await else { continue };
-            inputs.extend(page.items.iter().filter(|item| is_input(item)).map(input_text));
-        }
-        Done::History(inputs)
-    }
-
-    /// The inputs of the session, each with the item before it.
-    async fn points(&self) -> Result<Vec<Point>, CallError> {
-        let mut points = Vec::new();
-        let mut before = None;
-        let mut cursor = None;
-        loop {
-            let params = ItemsParams { session_id: self.session, cursor: cursor.take(), limit: Some(500) };
-            let page: ItemsReply = self.client.call("session.items", &params).await?;
-            for item in &page.items {
-                if let (true, Some(before)) = (is_input(item), before) {
-                    points.push(Point { before, text: input_text(item) });
+    /// Goes back to before an input. Its text comes back into the input line.
+    async fn rewind(self, point: Point, files: bool) -> Done {
+        let Point { item, is_first, text } = point;
+        if !is_first || files {
+            let key = Some(idempotency_key());
+            let params = RewindParams {
+                session_id: self.session,
+                item_id: item,
+                files,
+                dry_run: false,
+                idempotency_key: key,
+            };
+            match self.client.call::<RewindReply>("session.rewind", &params).await {
+                Ok(reply) if !reply.conflicts.is_empty() => {
+                    return Done::Failed(Failure::internal(format!(
+                        "could not restore {} file(s) that something else changed; nothing was changed",
+                        reply.conflicts.len()
+                    )));
                 }
-                if item.status == ItemStatus::Completed {
-                    before = Some(item.item_id);
-                }
-            }
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                return Ok(points);
+                Ok(_) => {}
+                Err(error) => return Done::Failed(error.into()),
             }
         }
-    }
-}
-
-fn is_input(item: &Item) -> bool {
-    item.kind == ItemKind::UserMessage
-}
-
-fn input_text(item: &Item) -> String {
-    match &item.command {
-        Some(command) => command.line(),
-        None => item.text.clone().unwrap_or_default(),
+        if is_first {
+            // No item is before the first input: the conversation begins again.
+            let input = SubmitInput::Text("/clear".into());
+            let params = submit_params(self.session, input, None, TurnOptions::default());
+            if let Err(error) = self.client.call::<SubmitReply>("session.submit", &params).await {
+                return Done::Failed(error.into());
+            }
+        }
+        Done::Rewound(text)
     }
 }
 

@@ -1,17 +1,18 @@
 //! The loop that connects daemon, keyboard and screen.
 
+mod effects;
+
 use std::io::{self, Stdout};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
-use nix::sys::signal::{Signal, raise};
 use ratatui::crossterm::event::Event as Input;
 use ratatui::crossterm::{cursor, terminal};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use crate::api::params::{CreateParams, Include, SessionReply};
+use crate::api::params::{CreateParams, Include};
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::follow::{Follow, Step};
@@ -22,13 +23,12 @@ use crate::client::terminal::out::colours_wanted;
 use crate::client::ui::attach::app::{App, Effect};
 use crate::client::ui::attach::calls::{Caller, Done};
 use crate::client::ui::attach::screen::Screen;
-use crate::client::ui::attach::shell;
 use crate::client::ui::attach::view::view;
-use crate::client::ui::editor;
 use crate::client::ui::keys::Keys;
 use crate::client::ui::request_timing::wait_until;
 use crate::client::ui::watch::{Ended, ended};
 use crate::types::event::Event;
+use crate::types::ids::SessionId;
 use crate::types::session::SessionState;
 
 /// Maximum number of events that are handled before the screen is drawn again.
@@ -48,6 +48,10 @@ pub(super) enum Left {
     Detached,
     /// The one turn that was followed has ended.
     Ended(Ended),
+    /// The user opens another session.
+    Open(SessionId),
+    /// The user begins a new conversation.
+    New,
 }
 
 /// What a conversation begins with.
@@ -119,7 +123,10 @@ impl Live {
                 self.start(effect, screen).await?;
             }
             self.load_context();
-            if self.left.is_some() || is_urgent || is_dirty && now.duration_since(drawn_at) >= FRAME {
+            // Another conversation follows at once: drawing this one would flicker.
+            let is_replaced = matches!(self.left, Some(Left::Open(_) | Left::New));
+            let is_due = is_urgent || is_dirty && now.duration_since(drawn_at) >= FRAME;
+            if !is_replaced && (self.left.is_some() || is_due) {
                 self.draw(screen, now)?;
                 (is_dirty, is_urgent, drawn_at) = (false, false, now);
             }
@@ -221,123 +228,19 @@ impl Live {
         Ok(())
     }
 
-    fn load_commands(&mut self) {
-        let cwd = self.app.setup.is_new.then(|| self.app.session.cwd.clone());
-        self.calls.spawn(self.caller.clone().commands(cwd));
-    }
-
-    fn load_context(&mut self) {
-        let is_due = self.app.progress.is_context_stale && !self.app.setup.is_new && !self.app.lost;
-        if is_due && self.app.pager.is_none() {
-            self.app.progress.is_context_stale = false;
-            self.calls.spawn(self.caller.clone().context());
-        }
-    }
-
-    async fn start(&mut self, effect: Effect, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
-        match effect {
-            Effect::Detach => self.left = Some(Left::Detached),
-            Effect::Submit(submission) => {
-                if self.app.setup.is_new
-                    && let Err(failure) = self.create_session().await
-                {
-                    self.app.unsent(submission, &failure.message);
-                    return Ok(());
-                }
-                self.calls.spawn(self.caller.clone().submit(submission));
-            }
-            Effect::SetMode(mode) if self.app.setup.is_new => {
-                self.app.session.mode = mode;
-                self.create.mode = Some(mode);
-            }
-            Effect::Abort if self.app.setup.is_new => {}
-            Effect::Shell(command) => {
-                let (stop, stopped) = oneshot::channel();
-                self.stop_shell = Some(stop);
-                let cwd = self.app.session.cwd.clone();
-                self.calls.spawn(shell::run(command, cwd, stopped));
-            }
-            Effect::StopShell => drop(self.stop_shell.take()),
-            Effect::Edit(text) => self.edit(text, screen).await?,
-            Effect::Suspend => {
-                screen.leave_page()?;
-                screen.finish()?;
-                self.keys = None;
-                // The shell continues the program with SIGCONT.
-                let _ = raise(Signal::SIGTSTP);
-                self.resume(screen)?;
-            }
-            Effect::LoadFiles => {
-                let cwd = self.app.session.cwd.clone();
-                self.calls.spawn(async move {
-                    let files = tokio::task::spawn_blocking(move || shell::files(&cwd)).await;
-                    Done::Files(files.unwrap_or_default())
-                });
-            }
-            Effect::LoadHistory => {
-                let cwd = self.app.session.cwd.clone();
-                self.calls.spawn(self.caller.clone().history(cwd));
-            }
-            effect => {
-                let caller = self.caller.clone();
-                self.calls.spawn(caller.perform(effect));
-            }
-        }
-        Ok(())
-    }
-
-    async fn create_session(&mut self) -> Result<(), Failure> {
-        // Nothing follows a session yet that would notice a restart of the daemon.
-        if self.caller.client.is_closed() {
-            self.caller.client = self.reach.connect_again().await?;
-        }
-        let client = &self.caller.client;
-        let reply: SessionReply = client.call("session.create", &self.create).await?;
-        let id = reply.session.session_id;
-        self.follow = Some(Follow::start_with(&self.reach, client, id, 0, self.include).await?);
-        self.caller.session = id;
-        self.app.begin(reply.session);
-        Ok(())
-    }
-
-    /// Lets the user edit a text: the terminal belongs to the editor meanwhile.
-    async fn edit(&mut self, text: String, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
-        if !editor::has_editor() {
-            self.app.notice = "set EDITOR or VISUAL to edit in an editor".into();
-            return Ok(());
-        }
-        let is_page = self.app.pager.is_some();
-        screen.leave_page()?;
-        screen.finish()?;
-        self.keys = None;
-        let edited = editor::in_editor(&text).await;
-        self.resume(screen)?;
-        match edited {
-            Ok(text) if !is_page => self.app.editor.set_text(text.trim_end_matches('\n')),
-            Ok(_) => {}
-            Err(error) => self.app.notify(&format!("the editor failed: {error}")),
-        }
-        Ok(())
-    }
-
-    /// Takes the terminal over again.
-    fn resume(&mut self, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
-        self.keys = Some(Keys::take_until_signal()?);
-        let row = cursor::position().map_or(u16::MAX, |(_, row)| row);
-        Ok(screen.restart(terminal::size()?, row)?)
-    }
-
     fn done(&mut self, done: Done) {
         let app = &mut self.app;
         match done {
             Done::Taken => {}
             Done::Said(text) => app.notify(text),
-            Done::Failed(failure) => app.notice = failure.message,
+            Done::Failed(failure) => app.failed(failure.message),
             Done::Unsent(submission, failure) => app.unsent(submission, &failure.message),
             Done::Commands(commands) => app.set_commands(commands),
             Done::Files(files) => app.set_files(files),
-            Done::History(older) => app.add_history(older),
+            Done::History(older, next) => app.add_history(older, next),
             Done::Points(points) => app.set_points(points),
+            Done::Models(models) => app.set_models(models),
+            Done::Earlier(lines) => app.add_earlier(lines),
             Done::Context(used, window) => app.progress.context = Some((used, window)),
             Done::Rewound(text) => {
                 if app.editor.is_empty() {

@@ -1,0 +1,34 @@
+//! Remembers in a file what a user was told or asked, so that it is not repeated.
+
+use std::path::Path;
+
+/// Bytes of a file after which its oldest half is forgotten: that is said once more.
+const MAX_BYTES: usize = 64 << 10;
+
+/// Records a line in a file. False if it is there already, or if it cannot be recorded: then it would come again and
+/// again.
+pub(in crate::client) fn is_first_time(file: &Path, line: &str) -> bool {
+    let known = std::fs::read_to_string(file).unwrap_or_default();
+    if known.lines().any(|it| it == line) || line.contains('\n') {
+        return false;
+    }
+    let kept = match known.len() > MAX_BYTES {
+        true => &known[known.floor_char_boundary(known.len() / 2)..],
+        false => &known,
+    };
+    std::fs::write(file, format!("{kept}{line}\n")).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn same_line_is_new_only_once() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("asked");
+        assert!(is_first_time(&file, "/w") && is_first_time(&file, "/v"));
+        assert!(!is_first_time(&file, "/w"));
+        assert!(!is_first_time(&dir.path().join("missing/file"), "/w"), "it could not be recorded");
+    }
+}

@@ -1,0 +1,106 @@
+//! Tests of the attach view without a terminal: events and keys in, screens and effects out.
+
+mod input;
+mod requests;
+mod screen;
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::client::connection::wire::Received;
+use crate::client::fake::{ASK, CALL, ITEM, SESSION, TURN, asks, resolved, says};
+use crate::client::resolve_id::sample;
+use crate::client::ui::attach::app::*;
+use crate::client::ui::attach::view::view;
+use crate::types::permission::{Decision, Scope};
+
+fn app() -> App {
+    App::new(serde_json::from_value(sample(SESSION, "fix it")).expect("a session"), Setup::default())
+}
+
+/// A new input that is sent at once.
+fn submit(text: &str) -> Effect {
+    Effect::Submit(Submission { text: text.into(), when_busy: None, shell_output: Vec::new() })
+}
+
+fn key(app: &mut App, code: KeyCode) -> Option<Effect> {
+    let later = now();
+    app.update(later);
+    app.update(later + PAUSE);
+    app.on_input(&Input::Key(KeyEvent::new(code, KeyModifiers::NONE)), later + PAUSE)
+}
+
+fn feed_at(app: &mut App, body: Value, now: Instant) {
+    let mut event = json!({"seq": 1, "session_id": SESSION, "turn_id": TURN, "item_id": ITEM, "at_ms": 0});
+    event.as_object_mut().expect("an object").extend(body.as_object().expect("an object").clone());
+    let raw = RawValue::from_string(event.to_string()).expect("json");
+    app.on_event(&Received::parse(&raw).expect("an event"));
+    app.update(now);
+}
+
+/// Handles an event long after the previous one; requests appear and accept keys.
+fn feed(app: &mut App, body: Value) {
+    let later = now();
+    feed_at(app, body, later);
+    app.update(later + PAUSE);
+}
+
+/// Longer than any delay of a request.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// A time after all earlier times.
+fn now() -> Instant {
+    static START: OnceLock<Instant> = OnceLock::new();
+    static PAUSES: AtomicU32 = AtomicU32::new(0);
+    *START.get_or_init(Instant::now) + PAUSE * PAUSES.fetch_add(3, Ordering::Relaxed)
+}
+
+fn state(app: &mut App, state: &str) {
+    feed(app, json!({"type": "session.status", "state": state, "requires": null}));
+}
+
+/// Types slowly; `^x` is Ctrl-X, `~` Alt-Enter.
+fn keys(app: &mut App, typed: &str) -> Vec<Effect> {
+    keys_with(app, typed, || {
+        let later = now();
+        (later, later + PAUSE)
+    })
+}
+
+/// Types; each key comes at the second time, after updates at both times.
+fn keys_with(app: &mut App, typed: &str, mut times: impl FnMut() -> (Instant, Instant)) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    let mut chars = typed.chars();
+    while let Some(c) = chars.next() {
+        let key = match c {
+            '\n' => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
+            '~' => KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT),
+            '\u{1b}' => KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE),
+            '^' => KeyEvent::new(KeyCode::Char(chars.next().expect("a letter")), KeyModifiers::CONTROL),
+            c => KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE),
+        };
+        let (before, at) = times();
+        app.update(before);
+        app.update(at);
+        effects.extend(app.on_input(&Input::Key(key), at));
+    }
+    effects
+}
+
+fn same(found: &[Effect], expected: &[Effect]) {
+    assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+}
+
+fn rows(app: &mut App, columns: usize, height: usize) -> Vec<String> {
+    app.set_surroundings((columns, height), app.clock);
+    view(app).rows.iter().map(Line::plain).collect()
+}
+
+fn history(app: &mut App) -> Vec<String> {
+    app.take_history().iter().map(Line::plain).collect()
+}

@@ -1,0 +1,301 @@
+//! Permission requests and questions: keys in, answers out.
+
+use super::*;
+
+/// Types prose with 120 ms between two keys; the first key comes this long after the request.
+fn prose_after(app: &mut App, typed: &str, mut at: Instant) -> Vec<Effect> {
+    keys_with(app, typed, || {
+        let before = at;
+        at += Duration::from_millis(120);
+        (before, before)
+    })
+}
+
+#[test]
+fn keys_of_the_list_answer_a_request() {
+    let check = |typed: &str, expected: Option<(Decision, Scope)>| {
+        let mut app = app();
+        feed(&mut app, asks());
+        let found = keys(&mut app, typed).into_iter().find_map(|effect| match effect {
+            Effect::Approve(params) => Some((params.decision.expect("a decision"), params.scope)),
+            _ => None,
+        });
+        assert_eq!(found, expected, "{typed:?}");
+    };
+    check("y", Some((Decision::Allow, Scope::Once)));
+    check("1", Some((Decision::Allow, Scope::Once)));
+    check("\n", Some((Decision::Allow, Scope::Once)));
+    check("2", Some((Decision::Allow, Scope::Session)));
+    check("31", Some((Decision::Allow, Scope::Project)));
+    check("3\n", Some((Decision::Allow, Scope::Project)));
+    check("32", Some((Decision::Allow, Scope::Once)));
+    for unanswered in ["3", "3\u{1b}", "s", "p", "a", "hey", "5", "9", "39"] {
+        check(unanswered, None);
+    }
+    check("3\u{1b}y", Some((Decision::Allow, Scope::Once)));
+    check("n", Some((Decision::Deny, Scope::Once)));
+    check("4", Some((Decision::Deny, Scope::Once)));
+    let mut idle = app();
+    same(&keys(&mut idle, "yes\n"), &[submit("yes")]);
+}
+
+#[test]
+fn words_go_along_with_either_answer() {
+    let mut app = app();
+    feed(&mut app, asks());
+    key(&mut app, KeyCode::Tab);
+    assert!(rows(&mut app, 80, 24).iter().any(|row| row == "Yes, and: "));
+    let sent = keys(&mut app, "1 add a test\n");
+    assert!(
+        matches!(sent.as_slice(), [Effect::ApproveAndSay(_, words)] if words == "1 add a test"),
+        "{sent:?}"
+    );
+    for _ in 0..3 {
+        key(&mut app, KeyCode::Down);
+    }
+    key(&mut app, KeyCode::Tab);
+    let sent = keys(&mut app, "use ninja\n");
+    let [Effect::Approve(params)] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!((params.decision, params.feedback.as_deref()), (Some(Decision::Deny), Some("use ninja")));
+    same(&keys(&mut app, "\u{1b}"), &[Effect::Abort]);
+}
+
+#[test]
+fn typed_prose_stays_a_draft_and_answers_no_request() {
+    for first_key in [0, 200, 900, 1_300, 1_700] {
+        for prose in ["please be careful", "from b", "abc", "say yes"] {
+            let mut app = app();
+            let start = now();
+            app.on_input(&Input::Key(KeyEvent::new(KeyCode::Left, KeyModifiers::NONE)), start);
+            feed_at(&mut app, asks(), start);
+            let shown = |app: &mut App| rows(app, 60, 24).iter().any(|row| row.starts_with("▌ Bash"));
+            assert!(!shown(&mut app), "the user has just pressed a key");
+            let effects = prose_after(&mut app, prose, start + Duration::from_millis(first_key));
+            assert!(effects.is_empty(), "{prose:?}: {effects:?}");
+            assert_eq!(app.editor.text(), prose, "typed {first_key} ms after the request");
+            assert!(!shown(&mut app), "the list waits for the end of the prose");
+            assert!(
+                rows(&mut app, 60, 24)
+                    .contains(&"▌ a request waits; it opens when you stop typing".to_owned())
+            );
+            let later = now();
+            app.update(later);
+            app.update(later + PAUSE);
+            assert!(shown(&mut app) && app.editor.text() == prose, "it appears, and the draft stays");
+            // Keys go on with the draft, and Enter neither answers nor sends.
+            assert!(prose_after(&mut app, "\n", later + PAUSE).is_empty());
+            assert!(prose_after(&mut app, "y1", later + PAUSE).is_empty());
+            assert_eq!(app.editor.text(), format!("{prose}y1"));
+        }
+    }
+}
+
+#[test]
+fn arrow_moves_from_draft_to_list() {
+    let mut app = app();
+    keys(&mut app, "a draft");
+    feed(&mut app, asks());
+    assert!(rows(&mut app, 100, 24).iter().any(|row| row == "your draft stays here while you answer"));
+    assert!(key(&mut app, KeyCode::Up).is_none());
+    let sent = keys(&mut app, "y");
+    assert!(matches!(sent.as_slice(), [Effect::Approve(_)]), "{sent:?}");
+    feed(&mut app, resolved("allow"));
+    assert_eq!(app.editor.text(), "a draft");
+}
+
+#[test]
+fn answer_key_before_prompt_is_active_is_dropped() {
+    let mut app = app();
+    let start = now();
+    feed_at(&mut app, asks(), start);
+    assert!(rows(&mut app, 60, 24).contains(&"▌ …".to_owned()), "shown, without its keys");
+    assert!(prose_after(&mut app, "y", start + Duration::from_millis(100)).is_empty());
+    app.update(start + PAUSE);
+    assert!(app.editor.is_empty() && app.requests.len() == 1);
+    let sent = prose_after(&mut app, "y", start + PAUSE);
+    assert!(matches!(sent.as_slice(), [Effect::Approve(_)]), "{sent:?}");
+}
+
+#[test]
+fn page_of_a_rule_ignores_second_press_of_its_key() {
+    let mut app = app();
+    let start = now();
+    feed_at(&mut app, asks(), start);
+    app.update(start + PAUSE);
+    assert!(prose_after(&mut app, "31", start + PAUSE).is_empty(), "120 ms are a slip");
+    app.update(start + PAUSE * 2);
+    assert!(matches!(prose_after(&mut app, "1", start + PAUSE * 2).as_slice(), [Effect::Approve(_)]));
+}
+
+#[test]
+fn lasting_grant_shows_undo_to_the_client_that_gave_it() {
+    let mut app = app();
+    feed(&mut app, asks());
+    app.set_surroundings((100, 24), app.clock);
+    assert!(matches!(keys(&mut app, "2").as_slice(), [Effect::Approve(_)]));
+    let mut answer = resolved("allow");
+    (answer["scope"], answer["grant"]) = (json!("session"), json!("Bash(make)"));
+    feed(&mut app, answer.clone());
+    let undo = format!("agentctl rules rm --session {SESSION} 'Bash(make)'");
+    assert_eq!(history(&mut app).last(), Some(&undo));
+    // The same event in a history is not an answer of this client.
+    feed(&mut app, answer);
+    assert!(!history(&mut app).contains(&undo));
+}
+
+#[test]
+fn abort_of_a_question_requires_confirmation() {
+    let mut app = app();
+    feed(
+        &mut app,
+        json!({"type": "question.requested", "request_id": "ask_0190f2a4-0000-7000-8000-000000000006",
+            "kind": "unknown_outcome", "text": "Did it?", "tool": "Bash", "input": {"command": "make"},
+            "options": ["continue", "abort"]}),
+    );
+    assert!(keys(&mut app, "a").is_empty());
+    assert!(
+        matches!(keys(&mut app, "\n").as_slice(), [Effect::Answer(params)] if params.choice.as_deref() == Some("abort"))
+    );
+}
+
+#[test]
+fn number_keys_choose_between_two_answers() {
+    let mut app = app();
+    let items = ["item_0190f2a4-0000-7000-8000-000000000001", "item_0190f2a4-0000-7000-8000-000000000002"];
+    let request_id = "ask_0190f2a4-0000-7000-8000-000000000006";
+    feed(&mut app, json!({"type": "feedback.request", "request_id": request_id, "item_ids": items}));
+    let sent = keys(&mut app, "2");
+    assert!(
+        matches!(sent.as_slice(), [Effect::Choose(params)] if params.item_id.to_string() == items[1]),
+        "{sent:?}"
+    );
+    assert!(keys(&mut app, "3").is_empty(), "there are two answers");
+    feed(&mut app, json!({"type": "feedback.completed", "request_id": request_id, "by": "answer"}));
+    assert!(keys(&mut app, "2").is_empty(), "the key is text again");
+}
+
+#[test]
+fn request_view_shows_command_and_closes_on_answer() {
+    let mut app = app();
+    feed(
+        &mut app,
+        json!({"type": "tool.requested", "call_id": CALL, "tool": "Bash", "input": {"command": "make"}}),
+    );
+    feed(&mut app, asks());
+    state(&mut app, "requires_action");
+    assert_eq!(
+        rows(&mut app, 80, 24),
+        [
+            "▌ Bash · asks because no rule allows it",
+            "▌   $ make",
+            "▌ › 1  Yes, once",
+            "▌   2  Yes, until the session ends: Bash(make)",
+            "▌   3  Yes, and always in this folder…",
+            "▌   4  No, and go on without it",
+            "▌ ↑↓ Enter · Tab words · e change it · Ctrl-O all · Esc no, and stop",
+            "─ fix it · waits for you 0 s · replay · default",
+            "› ",
+            "",
+        ]
+    );
+    key(&mut app, KeyCode::Tab);
+    keys(&mut app, "half a sentence");
+    assert!(rows(&mut app, 60, 24).iter().any(|row| row == "Yes, and: half a sentence"));
+    feed(&mut app, resolved("allow"));
+    assert!(app.requests.is_empty() && app.words.is_none() && app.editor.is_empty());
+    feed(
+        &mut app,
+        json!({"type": "tool.completed", "call_id": CALL, "tool": "Bash", "status": "completed",
+            "output": "built\n", "duration_ms": 1500}),
+    );
+    assert_eq!(history(&mut app), ["● Bash make  1.5 s", "  └ allowed once by other", "  └ built"]);
+}
+
+#[test]
+fn long_request_can_be_scrolled_to_end() {
+    let mut app = app();
+    let mut request = asks();
+    request["input"]["command"] = json!((1..=30).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n"));
+    feed(&mut app, request);
+    let shown = rows(&mut app, 60, 20);
+    assert!(shown.len() <= 19 && shown.iter().any(|row| row.starts_with("▌ 0 lines above, ")), "{shown:?}");
+    for _ in 0..9 {
+        key(&mut app, KeyCode::PageDown);
+    }
+    assert!(rows(&mut app, 60, 20).iter().any(|row| row == "▌     line 30"));
+}
+
+#[test]
+fn question_is_shown_once_and_archived_with_answer() {
+    let mut app = app();
+    let id = "ask_0190f2a4-0000-7000-8000-000000000006";
+    feed(
+        &mut app,
+        json!({"type": "question.requested", "request_id": id, "kind": "unknown_outcome", "text": "Did it?",
+            "tool": "Bash", "input": {"command": "make"}, "output": "half\n", "options": ["continue", "abort"]}),
+    );
+    let count = |rows: &[String]| rows.iter().filter(|row| row.contains("Did it?")).count();
+    assert_eq!(count(&history(&mut app)), 0);
+    let shown = rows(&mut app, 60, 24);
+    assert_eq!(count(&shown), 1, "{shown:?}");
+    assert!(shown.iter().any(|row| row.contains("half")), "{shown:?}");
+    feed(
+        &mut app,
+        json!({"type": "question.resolved", "request_id": id, "kind": "unknown_outcome", "choice": "continue",
+            "by": "answer"}),
+    );
+    assert_eq!(count(&rows(&mut app, 60, 24)), 0);
+    let kept = history(&mut app);
+    assert_eq!(count(&kept), 1, "{kept:?}");
+    assert!(kept.last().is_some_and(|row| row.contains("unknown outcome: continue")), "{kept:?}");
+}
+
+#[test]
+fn edited_arguments_are_sent_from_input_editor() {
+    let mut app = app();
+    feed(&mut app, asks());
+    assert!(keys(&mut app, "e").is_empty());
+    assert!(app.editor.text().contains("\"command\""), "{}", app.editor.text());
+    app.editor.clear();
+    let sent = keys(&mut app, "{\"command\": \"make -n\"}\n");
+    let Some(Effect::Approve(params)) = sent.into_iter().next() else { panic!("not sent") };
+    assert_eq!(params.updated_input, Some(serde_json::json!({"command": "make -n"})));
+}
+
+#[test]
+fn typed_answers_are_sent_together_after_last_question() {
+    let mut app = app();
+    let questions = json!([
+        {"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]},
+        {"question": "How large?"},
+    ]);
+    feed(
+        &mut app,
+        json!({"type": "question.requested", "request_id": "ask_0190f2a4-0000-7000-8000-000000000009",
+        "kind": "question", "text": "Which colour?", "call_id": null, "options": [], "questions": questions}),
+    );
+    let shown = rows(&mut app, 80, 24);
+    assert!(shown.iter().any(|row| row.contains("2  blue")), "{shown:?}");
+    assert!(shown.iter().any(|row| row.contains("answer 1 of 2: ")), "{shown:?}");
+    assert!(keys(&mut app, "7\n").is_empty(), "no such option");
+    app.editor.clear();
+    assert!(keys(&mut app, "2\n").is_empty(), "one more is asked");
+    let sent = keys(&mut app, "quite large\n");
+    let [Effect::Answer(params)] = sent.as_slice() else { panic!("{sent:?}") };
+    let answers = serde_json::to_value(&params.answers).expect("json");
+    assert_eq!(answers, json!([{"choices": ["blue"]}, {"text": "quite large"}]));
+}
+
+#[test]
+fn notification_is_due_only_for_an_open_request_and_an_absent_user() {
+    let mut app = app();
+    feed(&mut app, asks());
+    assert_eq!(app.take_alert(now()).as_deref(), Some("Bash make?"));
+    assert_eq!(app.take_alert(now()), None, "once");
+    for (focus, expected) in [(Input::FocusGained, None), (Input::FocusLost, Some("Bash make?"))] {
+        let mut app = crate::client::ui::attach::app::tests::app();
+        app.on_input(&focus, now());
+        feed(&mut app, asks());
+        assert_eq!(app.take_alert(now()).as_deref(), expected);
+    }
+}

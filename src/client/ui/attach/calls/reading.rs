@@ -1,0 +1,179 @@
+//! Calls that only read: commands, models, inputs of earlier sessions, points to go back to.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::api::params::{
+    CommandListParams, CommandListReply, EventsParams, Include, ItemsParams, ItemsReply, ListParams,
+    ListReply, ModelListParams, ModelListReply, SessionParams,
+};
+use crate::client::connection::client::CallError;
+use crate::client::connection::expand_truncated;
+use crate::client::connection::wire::Received;
+use crate::client::ui::attach::app::{App, Point, Setup};
+use crate::client::ui::attach::calls::{Caller, Done};
+use crate::types::context_view::ContextView;
+use crate::types::ids::{Seq, SessionId};
+use crate::types::session::{Item, ItemKind, ItemStatus, SessionView};
+
+/// Sessions whose inputs are read at once. The search shows what it has meanwhile.
+const HISTORY_SESSIONS: u32 = 20;
+/// Items and models per request.
+const PAGE: u32 = 500;
+/// Events per request.
+const EVENT_PAGE: u32 = 1_000;
+
+impl Caller {
+    /// The slash commands of the session, or of the folder of a new one.
+    pub(in crate::client::ui::attach) async fn commands(self, cwd: Option<String>) -> Done {
+        let session_id = cwd.is_none().then_some(self.session);
+        let params = CommandListParams { session_id, cwd };
+        match self.client.call::<CommandListReply>("command.list", &params).await {
+            Ok(reply) => Done::Commands(reply.commands),
+            // Without the list there is no completion; the daemon still judges commands.
+            Err(_) => Done::Taken,
+        }
+    }
+
+    pub(in crate::client::ui::attach) async fn context(self) -> Done {
+        let params = SessionParams { session_id: self.session };
+        match self.client.call::<ContextView>("session.context", &params).await {
+            Ok(view) => Done::Context(view.used, view.window),
+            Err(_) => Done::Taken,
+        }
+    }
+
+    /// All known models.
+    pub(in crate::client::ui::attach) async fn models(self) -> Done {
+        let mut params = ModelListParams { limit: Some(PAGE), ..ModelListParams::default() };
+        let mut models = Vec::new();
+        loop {
+            let page: ModelListReply = match self.client.call("model.list", &params).await {
+                Ok(page) => page,
+                Err(error) => return Done::Failed(error.into()),
+            };
+            models.extend(page.models);
+            params.cursor = page.next_cursor;
+            if params.cursor.is_none() {
+                return Done::Models(models);
+            }
+        }
+    }
+
+    /// The inputs of a page of the folder's sessions, oldest first.
+    pub(in crate::client::ui::attach) async fn history(self, cwd: String, cursor: Option<String>) -> Done {
+        let filter =
+            ListParams { cwd: Some(cwd), limit: Some(HISTORY_SESSIONS), cursor, ..ListParams::default() };
+        let Ok(list) = self.client.call::<ListReply>("session.list", &filter).await else {
+            return Done::Taken;
+        };
+        let mut inputs = Vec::new();
+        for session in list.sessions.iter().rev().filter(|session| session.session_id != self.session) {
+            // A session may be deleted meanwhile; the others are still of use.
+            inputs.extend(self.inputs(session.session_id).await.unwrap_or_default());
+        }
+        Done::History(inputs, list.next_cursor)
+    }
+
+    /// The inputs of a session, oldest first.
+    async fn inputs(&self, session: SessionId) -> Result<Vec<String>, CallError> {
+        let mut params = ItemsParams {
+            limit: Some(PAGE),
+            kinds: vec![ItemKind::UserMessage],
+            ..ItemsParams::for_session(session)
+        };
+        let mut inputs = Vec::new();
+        loop {
+            let page: ItemsReply = self.client.call("session.items", &params).await?;
+            inputs.extend(page.items.iter().map(input_text));
+            params.cursor = page.next_cursor;
+            if params.cursor.is_none() {
+                return Ok(inputs);
+            }
+        }
+    }
+
+    /// The inputs of the session, each with the item before it.
+    pub(in crate::client::ui::attach) async fn points(self) -> Done {
+        match self.read_points().await {
+            Ok(points) => Done::Points(points),
+            Err(error) => Done::Failed(error.into()),
+        }
+    }
+
+    async fn read_points(&self) -> Result<Vec<Point>, CallError> {
+        let mut params = ItemsParams { limit: Some(PAGE), ..ItemsParams::for_session(self.session) };
+        let mut points = Vec::new();
+        let mut before = None;
+        loop {
+            let page: ItemsReply = self.client.call("session.items", &params).await?;
+            for item in &page.items {
+                if item.kind == ItemKind::UserMessage {
+                    let is_first = before.is_none();
+                    let item_id = before.unwrap_or(item.item_id);
+                    points.push(Point { item: item_id, is_first, text: input_text(item) });
+                }
+                if item.status == ItemStatus::Completed {
+                    before = Some(item.item_id);
+                }
+            }
+            params.cursor = page.next_cursor;
+            if params.cursor.is_none() {
+                return Ok(points);
+            }
+        }
+    }
+
+    /// The lines of the conversation up to an event, with nothing hidden.
+    pub(in crate::client::ui::attach) async fn earlier(
+        self,
+        session: SessionView,
+        setup: Setup,
+        columns: usize,
+        (upto, include): (Seq, Include),
+    ) -> Done {
+        let mut app = App::new(session, setup);
+        app.set_surroundings((columns, 24), app.clock);
+        let mut params =
+            EventsParams { limit: Some(EVENT_PAGE), include, ..EventsParams::for_session(self.session) };
+        loop {
+            let page: RawEvents = match self.client.call("session.events", &params).await {
+                Ok(page) => page,
+                Err(error) => return Done::Failed(error.into()),
+            };
+            for raw in &page.events {
+                let Ok(received) = Received::parse(raw) else { continue };
+                if received.seq > upto {
+                    return Done::Earlier(app.take_record());
+                }
+                let received = match expand_truncated::is_cut(&received) {
+                    true => match expand_truncated::whole(&self.client, received).await {
+                        Ok(received) => received,
+                        Err(error) => return Done::Failed(error.into()),
+                    },
+                    false => received,
+                };
+                app.on_event(&received);
+            }
+            params.cursor = page.next_cursor;
+            if params.cursor.is_none() {
+                return Done::Earlier(app.take_record());
+            }
+        }
+    }
+}
+
+/// A page of events that are parsed one by one: an event may be newer than this client.
+#[derive(Deserialize)]
+struct RawEvents {
+    events: Vec<Box<RawValue>>,
+    #[serde(default)]
+    next_cursor: Option<String>,
+}
+
+fn input_text(item: &Item) -> String {
+    match &item.command {
+        Some(command) => command.line(),
+        None => item.text.clone().unwrap_or_default(),
+    }
+}

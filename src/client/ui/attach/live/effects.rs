@@ -1,0 +1,182 @@
+//! Carries out the effects that need the terminal or the loop itself; the others are calls to the daemon.
+
+use std::io::Stdout;
+
+use nix::sys::signal::{Signal, raise};
+use ratatui::crossterm::{cursor, terminal};
+use tokio::sync::oneshot;
+
+use crate::api::params::SessionReply;
+use crate::client::connection::follow::Follow;
+use crate::client::failure::Failure;
+use crate::client::ui::attach::app::Effect;
+use crate::client::ui::attach::calls::Done;
+use crate::client::ui::attach::live::{Left, Live};
+use crate::client::ui::attach::screen::Screen;
+use crate::client::ui::attach::shell;
+use crate::client::ui::editor;
+use crate::client::ui::keys::Keys;
+use crate::client::ui::picker::{Picked, pick};
+use crate::client::ui::top::{Next, Sessions, choose};
+use crate::types::ids::SessionId;
+
+impl Live {
+    pub(super) fn load_commands(&mut self) {
+        let cwd = self.app.setup.is_new.then(|| self.app.session.cwd.clone());
+        self.calls.spawn(self.caller.clone().commands(cwd));
+    }
+
+    pub(super) fn load_context(&mut self) {
+        let is_due = self.app.progress.is_context_stale && !self.app.setup.is_new && !self.app.lost;
+        if is_due && self.app.pager.is_none() {
+            self.app.progress.is_context_stale = false;
+            self.calls.spawn(self.caller.clone().context());
+        }
+    }
+
+    pub(super) async fn start(&mut self, effect: Effect, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
+        match effect {
+            Effect::Detach => self.left = Some(Left::Detached),
+            Effect::Submit(submission) => {
+                if self.app.setup.is_new
+                    && let Err(failure) = self.create_session().await
+                {
+                    self.app.unsent(submission, &failure.message);
+                    return Ok(());
+                }
+                self.calls.spawn(self.caller.clone().submit(submission));
+            }
+            Effect::SetMode(mode) if self.app.setup.is_new => {
+                self.app.set_mode(mode);
+                self.create.mode = Some(mode);
+            }
+            Effect::Abort if self.app.setup.is_new => {}
+            Effect::Shell(command) => {
+                let (stop, stopped) = oneshot::channel();
+                self.stop_shell = Some(stop);
+                let cwd = self.app.session.cwd.clone();
+                self.calls.spawn(shell::run(command, cwd, stopped));
+            }
+            Effect::StopShell => drop(self.stop_shell.take()),
+            Effect::Edit(text) => self.edit(text, screen).await?,
+            Effect::Suspend => {
+                screen.leave_page()?;
+                screen.finish()?;
+                self.keys = None;
+                // The shell continues the program with SIGCONT.
+                let _ = raise(Signal::SIGTSTP);
+                self.resume(screen)?;
+            }
+            Effect::LoadFiles => {
+                let cwd = self.app.session.cwd.clone();
+                self.calls.spawn(async move {
+                    let files = tokio::task::spawn_blocking(move || shell::files(&cwd)).await;
+                    Done::Files(files.unwrap_or_default())
+                });
+            }
+            Effect::LoadHistory(cursor) => {
+                let cwd = self.app.session.cwd.clone();
+                self.calls.spawn(self.caller.clone().history(cwd, cursor));
+            }
+            Effect::LoadEarlier => {
+                let (session, setup) = (self.app.session.clone(), self.app.setup.clone());
+                let part = (self.app.left_out, self.include);
+                self.calls.spawn(self.caller.clone().earlier(session, setup, screen.size().0, part));
+            }
+            Effect::SetModel(model) if self.app.setup.is_new => {
+                self.app.session.model.clone_from(&model);
+                self.create.model = Some(model);
+            }
+            Effect::Copy(text) => screen.copy(&text)?,
+            Effect::ShowSessions => self.show_sessions(screen).await?,
+            Effect::PickSession => self.pick_session(screen).await?,
+            effect => {
+                let caller = self.caller.clone();
+                self.calls.spawn(caller.perform(effect));
+            }
+        }
+        Ok(())
+    }
+
+    async fn create_session(&mut self) -> Result<(), Failure> {
+        // Nothing follows a session yet that would notice a restart of the daemon.
+        if self.caller.client.is_closed() {
+            self.caller.client = self.reach.connect_again().await?;
+        }
+        let client = &self.caller.client;
+        let reply: SessionReply = client.call("session.create", &self.create).await?;
+        let id = reply.session.session_id;
+        self.follow = Some(Follow::start_with(&self.reach, client, id, 0, self.include).await?);
+        self.caller.session = id;
+        self.app.begin(reply.session);
+        Ok(())
+    }
+
+    /// Lets the user edit a text: the terminal belongs to the editor meanwhile.
+    async fn edit(&mut self, text: String, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
+        if !editor::has_editor() {
+            self.app.notice = "set EDITOR or VISUAL to edit in an editor".into();
+            return Ok(());
+        }
+        let is_page = self.app.pager.is_some();
+        screen.leave_page()?;
+        screen.finish()?;
+        self.keys = None;
+        let edited = editor::in_editor(&text).await;
+        self.resume(screen)?;
+        match edited {
+            Ok(text) if !is_page => self.app.editor.set_text(text.trim_end_matches('\n')),
+            Ok(_) => {}
+            Err(error) => self.app.notify(&format!("the editor failed: {error}")),
+        }
+        Ok(())
+    }
+
+    /// Takes the terminal over again.
+    fn resume(&mut self, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
+        self.keys = Some(Keys::take_until_signal()?);
+        let row = cursor::position().map_or(u16::MAX, |(_, row)| row);
+        Ok(screen.restart(terminal::size()?, row)?)
+    }
+
+    /// Shows all sessions in place of the conversation, until the user comes back or opens another one.
+    async fn show_sessions(&mut self, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
+        let mut sessions = match Sessions::load(&self.reach).await {
+            Ok(sessions) => sessions,
+            Err(failure) => {
+                self.app.notify(&failure.message);
+                return Ok(());
+            }
+        };
+        screen.finish()?;
+        self.keys = None;
+        match choose(&mut sessions).await {
+            Ok(Next::Quit) => {}
+            Ok(Next::Attach(session)) => self.open(session),
+            Ok(Next::New) => self.left = Some(Left::New),
+            Err(failure) => self.app.notify(&failure.message),
+        }
+        if self.left.is_none() { self.resume(screen) } else { Ok(()) }
+    }
+
+    /// Lets the user choose another session from the list with search.
+    async fn pick_session(&mut self, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
+        screen.finish()?;
+        self.keys = None;
+        match pick(&self.caller.client).await {
+            Ok(Picked::Session(session)) => self.open(session.session_id),
+            Ok(Picked::New) if self.app.setup.is_new => {}
+            Ok(Picked::New) => self.left = Some(Left::New),
+            Ok(Picked::Nothing) => {}
+            Err(failure) => self.app.notify(&failure.message),
+        }
+        if self.left.is_none() { self.resume(screen) } else { Ok(()) }
+    }
+
+    /// Leaves for another session, unless it is this one.
+    fn open(&mut self, session: SessionId) {
+        if self.app.setup.is_new || session != self.caller.session {
+            self.left = Some(Left::Open(session));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Where the view of a long conversation begins: its last part is read first, so that it is there at once.
+
+use crate::api::params::{ItemsParams, ItemsReply, QueueListParams, QueueReply};
+use crate::client::connection::client::{CallError, Client};
+use crate::types::ids::{Seq, TurnId};
+use crate::types::message::input_line;
+use crate::types::session::{Item, ItemKind, SessionState, SessionView};
+
+/// Items that fill any screen, with some to scroll back to.
+const SHOWN_ITEMS: u32 = 100;
+/// Pages that are searched for the beginning of a turn. If it is not in them, all of the conversation is read.
+const MAX_PAGES: usize = 5;
+
+/// The part of a conversation that is left out at first.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut {
+    /// The last event of it; 0 if nothing is left out.
+    pub(super) upto: Seq,
+    /// The inputs that wait: their events may be in it.
+    pub(super) queue: Vec<(TurnId, String)>,
+}
+
+/// Finds the beginning of the last part.
+pub(super) async fn left_out(client: &Client, session: &SessionView) -> Result<LeftOut, CallError> {
+    let mut params = ItemsParams {
+        newest_first: true,
+        limit: Some(SHOWN_ITEMS),
+        ..ItemsParams::for_session(session.session_id)
+    };
+    let mut items = Vec::new();
+    for _ in 0..MAX_PAGES {
+        let page: ItemsReply = client.call("session.items", &params).await?;
+        items.extend(page.items);
+        params.cursor = page.next_cursor;
+        if params.cursor.is_none() {
+            return Ok(LeftOut::default());
+        }
+        if let Some(upto) = cut(&items, session) {
+            let queue: QueueReply = client
+                .call(
+                    "session.queue.list",
+                    &QueueListParams { session_id: session.session_id, cursor: None, limit: None },
+                )
+                .await?;
+            let queue = queue.queue.iter().map(|it| (it.turn_id, input_line(&it.input))).collect();
+            return Ok(LeftOut { upto, queue });
+        }
+    }
+    Ok(LeftOut::default())
+}
+
+/// The last event before the oldest turn that begins within these items, the newest of which comes first. An open
+/// turn is read from its beginning, because its requests and calls may be open as well.
+fn cut(items: &[Item], session: &SessionView) -> Option<Seq> {
+    let is_open = !matches!(
+        session.state,
+        SessionState::Idle | SessionState::Failed | SessionState::Ended | SessionState::Archived
+    );
+    let open = session.turn_id.filter(|_| is_open);
+    if is_open && (open.is_none() || items.iter().all(|item| Some(item.turn_id) == open)) {
+        return None;
+    }
+    let begins = |item: &Item| item.kind == ItemKind::UserMessage && Some(item.turn_id) != open;
+    let of_open = |item: &Item| item.kind == ItemKind::UserMessage && Some(item.turn_id) == open;
+    let at = items.iter().rposition(begins).or_else(|| items.iter().rposition(of_open))?;
+    // From the end of the item before it, so that the beginning of the turn is included.
+    let before = items[at].first_seq.saturating_sub(1);
+    Some(items.get(at + 1).map_or(before, |older| older.last_seq.min(before)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::client::fake::SESSION;
+    use crate::client::resolve_id::sample;
+
+    fn turn(n: u64) -> TurnId {
+        format!("turn_0190f2a4-0000-7000-8000-{n:012}").parse().expect("an id")
+    }
+
+    /// Items of these turns, the newest first: `u` an input, `a` an answer.
+    fn items(kinds: &[(char, u64)]) -> Vec<Item> {
+        let count = kinds.len() as u64;
+        let item = |(nth, (kind, of)): (usize, &(char, u64))| {
+            let seq = (count - nth as u64) * 10;
+            let kind = if *kind == 'u' { "user_message" } else { "assistant_message" };
+            serde_json::from_value(json!({"item_id": format!("item_0190f2a4-0000-7000-8000-{seq:012}"),
+                "turn_id": turn(*of), "kind": kind, "status": "completed", "first_seq": seq, "last_seq": seq + 2}))
+            .expect("an item")
+        };
+        kinds.iter().enumerate().map(item).collect()
+    }
+
+    fn session(state: &str, open: Option<u64>) -> SessionView {
+        let mut session = sample(SESSION, "t");
+        session["state"] = json!(state);
+        session["turn_id"] = json!(open.map(turn));
+        serde_json::from_value(session).expect("a session")
+    }
+
+    #[test]
+    fn view_begins_with_the_oldest_complete_turn() {
+        let page = items(&[('a', 3), ('u', 3), ('a', 2), ('u', 2), ('a', 1)]);
+        assert_eq!(cut(&page, &session("idle", None)), Some(12), "after the answer of turn 1");
+        assert_eq!(cut(&items(&[('a', 1), ('a', 1)]), &session("idle", None)), None);
+    }
+
+    #[test]
+    fn open_turn_is_read_from_its_beginning() {
+        let page = items(&[('a', 3), ('u', 3), ('a', 3), ('u', 3), ('a', 2)]);
+        assert_eq!(cut(&page, &session("running", Some(3))), Some(12), "steered inputs begin no turn");
+        let within = items(&[('a', 3), ('u', 3), ('a', 3)]);
+        assert_eq!(cut(&within, &session("requires_action", Some(3))), None, "it may begin before");
+        assert_eq!(cut(&page, &session("running", None)), None);
+    }
+}

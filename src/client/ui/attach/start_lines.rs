@@ -1,0 +1,167 @@
+//! What stands above a new conversation: where it is, and which sessions wait for the user.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::api::params::{ListParams, ListReply, WorkspaceParams, WorkspaceReply};
+use crate::client::connection::client::Client;
+use crate::client::terminal::escape;
+use crate::client::terminal::style::{Line, Tone, cut};
+use crate::client::ui::request_list::home_relative;
+use crate::types::session::{SessionState, SessionView};
+
+/// How long the start waits for git. In a large repository, the number of changed files is left out.
+const GIT_TIMEOUT: Duration = Duration::from_millis(150);
+/// Bytes of a file of git that are read.
+const MAX_GIT_FILE_BYTES: u64 = 4_096;
+
+/// The facts of the first line.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    folder: String,
+    branch: Option<String>,
+    changed_files: Option<u64>,
+    model: String,
+    mode: &'static str,
+}
+
+impl Place {
+    /// Reads what git knows. The branch is read from its files; only the daemon runs git, in a trusted folder.
+    pub(super) async fn find(client: &Client, cwd: &str, model: &str, mode: &'static str) -> Self {
+        let params = WorkspaceParams { cwd: cwd.to_owned(), count_changes: true };
+        let status = client.call::<WorkspaceReply>("workspace.status", &params);
+        let status = tokio::time::timeout(GIT_TIMEOUT, status).await;
+        Self {
+            folder: cwd.to_owned(),
+            branch: branch(Path::new(cwd)),
+            changed_files: status.ok().and_then(Result::ok).and_then(|reply| reply.changed_files),
+            model: model.to_owned(),
+            mode,
+        }
+    }
+
+    /// `agentd · ~/shop · main, 2 files changed · anthropic/sonnet · default`
+    pub(super) fn line(&self) -> Line {
+        let changed = match self.changed_files {
+            None => String::new(),
+            Some(0) => ", clean".into(),
+            Some(1) => ", 1 file changed".into(),
+            Some(count) => format!(", {count} files changed"),
+        };
+        let git =
+            self.branch.as_deref().map(|branch| format!(" · {}{changed}", cut(&escape::line(branch), 40)));
+        let folder = home_relative(&self.folder);
+        Line::new(Tone::Bold, "agentd").and(
+            Tone::Dim,
+            format!(
+                " · {}{} · {} · {}",
+                escape::line(&folder),
+                git.unwrap_or_default(),
+                escape::line(&self.model),
+                self.mode
+            ),
+        )
+    }
+}
+
+/// The sessions of the folder that wait for the user, the newest first.
+pub(super) async fn waiting(client: &Client, cwd: &str) -> Vec<SessionView> {
+    let filter = ListParams {
+        cwd: Some(cwd.to_owned()),
+        states: Some(vec![SessionState::RequiresAction, SessionState::Paused]),
+        ..ListParams::default()
+    };
+    // The conversation works without this line.
+    client.call::<ListReply>("session.list", &filter).await.map(|reply| reply.sessions).unwrap_or_default()
+}
+
+/// `1 session waits for you here: #12 fix login · ← shows all`
+pub(super) fn waiting_line(waiting: &[SessionView]) -> Option<Line> {
+    let first = waiting.first()?;
+    let count = match waiting.len() {
+        1 => "1 session waits".to_owned(),
+        count => format!("{count} sessions wait"),
+    };
+    let title = cut(&escape::line(&first.title), 30);
+    Some(
+        Line::new(Tone::Warn, format!("{count} for you here: "))
+            .and(Tone::Bold, format!("#{} {title}", first.number))
+            .and(Tone::Dim, " · ← shows all"),
+    )
+}
+
+/// The branch of the repository around a folder, or the beginning of the commit that is checked out. Nothing is run.
+fn branch(cwd: &Path) -> Option<String> {
+    let entry = cwd.ancestors().map(|folder| folder.join(".git")).find(|entry| entry.exists())?;
+    let folder = match entry.is_dir() {
+        true => entry,
+        // A worktree or a submodule names its folder in a file.
+        false => {
+            let named = PathBuf::from(first_line(&entry)?.strip_prefix("gitdir:")?.trim());
+            entry.parent()?.join(named)
+        }
+    };
+    let head = first_line(&folder.join("HEAD"))?;
+    match head.strip_prefix("ref: refs/heads/") {
+        Some(branch) => Some(branch.to_owned()),
+        None => head.get(..8).filter(|start| start.bytes().all(|b| b.is_ascii_hexdigit())).map(str::to_owned),
+    }
+}
+
+fn first_line(file: &Path) -> Option<String> {
+    use std::io::Read as _;
+    // A pipe would block the start.
+    if !std::fs::metadata(file).ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    std::fs::File::open(file).ok()?.take(MAX_GIT_FILE_BYTES).read_to_string(&mut text).ok()?;
+    text.lines().next().map(|line| line.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::fake::SESSION;
+    use crate::client::resolve_id::sample;
+
+    #[test]
+    fn branch_is_read_without_running_git() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (repository, tree) = (dir.path().join("r"), dir.path().join("tree"));
+        std::fs::create_dir_all(repository.join(".git/worktrees/tree")).expect("made");
+        std::fs::create_dir_all(repository.join("src")).expect("made");
+        std::fs::create_dir_all(&tree).expect("made");
+        let write = |path: PathBuf, text: &str| std::fs::write(path, text).expect("written");
+        write(repository.join(".git/HEAD"), "ref: refs/heads/fix/login\n");
+        write(repository.join(".git/worktrees/tree/HEAD"), "0123456789abcdef0123456789abcdef01234567\n");
+        write(tree.join(".git"), "gitdir: ../r/.git/worktrees/tree\n");
+        assert_eq!(branch(&repository.join("src")).as_deref(), Some("fix/login"));
+        assert_eq!(branch(&tree).as_deref(), Some("01234567"));
+        write(repository.join(".git/HEAD"), "garbage\n");
+        assert_eq!(branch(&repository), None);
+    }
+
+    #[test]
+    fn start_lines_name_place_and_waiting_sessions() {
+        let mut place = Place {
+            folder: "/w/shop".into(),
+            branch: Some("main\u{1b}[2J".into()),
+            changed_files: Some(2),
+            model: "anthropic/sonnet".into(),
+            mode: "default",
+        };
+        assert_eq!(
+            place.line().plain(),
+            "agentd · /w/shop · main⟦ESC⟧[2J, 2 files changed · anthropic/sonnet · default"
+        );
+        (place.branch, place.changed_files) = (None, None);
+        assert_eq!(place.line().plain(), "agentd · /w/shop · anthropic/sonnet · default");
+        let session: SessionView = serde_json::from_value(sample(SESSION, "fix login")).expect("a session");
+        let session = SessionView { number: 12, ..session };
+        let line = |count| waiting_line(&vec![session.clone(); count]).map(|line| line.plain());
+        assert_eq!(line(0), None);
+        assert_eq!(line(1).as_deref(), Some("1 session waits for you here: #12 fix login · ← shows all"));
+        assert_eq!(line(3).as_deref(), Some("3 sessions wait for you here: #12 fix login · ← shows all"));
+    }
+}

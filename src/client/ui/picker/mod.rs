@@ -1,0 +1,135 @@
+//! Chooses a session: a list with search, on the alternate screen. [`list`] holds what is shown and decides what keys
+//! do (pure), [`view`] lays out (pure).
+
+mod list;
+mod view;
+
+use std::io::{self, Write as _};
+
+use ratatui::crossterm::cursor::{Hide, MoveTo, Show};
+use ratatui::crossterm::event::{Event as Input, KeyEventKind};
+use ratatui::crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen};
+use ratatui::crossterm::{execute, queue, terminal};
+
+use crate::api::params::{ItemsParams, ItemsReply, ListParams, ListReply};
+use crate::client::connection::client::Client;
+use crate::client::connection::{paths, session_calls};
+use crate::client::failure::{Failure, code};
+use crate::client::terminal::format::now;
+use crate::client::terminal::out::colours_wanted;
+use crate::client::terminal::style::Line;
+use crate::client::ui::keys::Keys;
+use crate::client::ui::picker::list::{Action, Picker};
+use crate::types::ids::SessionId;
+use crate::types::session::{ItemKind, SessionView};
+
+/// Sessions that the list holds. The search finds older ones.
+const MAX_SESSIONS: u32 = 200;
+/// Messages of a preview.
+const PREVIEWED: u32 = 20;
+
+/// What was chosen.
+pub(in crate::client) enum Picked {
+    /// Attach to this session.
+    Session(Box<SessionView>),
+    /// Begin a new one.
+    New,
+    /// Nothing.
+    Nothing,
+}
+
+/// Lets the user choose a session.
+pub(in crate::client) async fn pick(client: &Client) -> Result<Picked, Failure> {
+    let folder = paths::current_folder()?.display().to_string();
+    let mut picker = Picker { folder, ..Picker::default() };
+    load(&mut picker, client).await?;
+    // Without sessions here, those of other folders are meant.
+    if picker.sessions.is_empty() {
+        picker.is_everywhere = true;
+        load(&mut picker, client).await?;
+    }
+    let mut keys = Keys::take_until_signal()?;
+    execute!(io::stdout(), EnterAlternateScreen, Hide)?;
+    let picked = run(&mut picker, client, &mut keys).await;
+    execute!(io::stdout(), Show, LeaveAlternateScreen)?;
+    drop(keys);
+    picked
+}
+
+/// Reads the sessions that fit the search: the daemon looks into titles, folders and all messages.
+async fn load(picker: &mut Picker, client: &Client) -> Result<(), Failure> {
+    let params = ListParams {
+        cwd: (!picker.is_everywhere).then(|| picker.folder.clone()),
+        search: Some(picker.query.trim().to_owned()).filter(|query| !query.is_empty()),
+        limit: Some(MAX_SESSIONS),
+        ..ListParams::default()
+    };
+    let reply: ListReply = client.call("session.list", &params).await?;
+    picker.set_sessions(reply.sessions, reply.next_cursor.is_some());
+    Ok(())
+}
+
+async fn run(picker: &mut Picker, client: &Client, keys: &mut Keys) -> Result<Picked, Failure> {
+    loop {
+        let (columns, rows) = terminal::size()?;
+        draw(&view::view(picker, (usize::from(columns), usize::from(rows)), now()))?;
+        let Some(input) = keys.next().await else { return Err(Failure::silent(code::ABORTED)) };
+        let action = match input {
+            Input::Key(key) if key.kind != KeyEventKind::Release => picker.on_key(key),
+            Input::Paste(text) => picker.on_paste(&text),
+            _ => None,
+        };
+        match action {
+            None => {}
+            Some(Action::Leave) => return Ok(Picked::Nothing),
+            Some(Action::New) => return Ok(Picked::New),
+            Some(Action::Open) => {
+                if let Some(session) = picker.current() {
+                    return Ok(Picked::Session(Box::new(session.clone())));
+                }
+            }
+            Some(Action::Load) => load(picker, client).await?,
+            Some(Action::Preview(session)) => match preview(client, session).await {
+                Ok(messages) => picker.set_preview(session, messages),
+                Err(failure) => picker.notice = failure.message,
+            },
+            Some(Action::Rename(session, title)) => {
+                match session_calls::update(client, session, None, Some(title)).await {
+                    Ok(_) => load(picker, client).await?,
+                    Err(error) => picker.notice = Failure::from(error).message,
+                }
+            }
+        }
+    }
+}
+
+/// The last messages of a session, the oldest first; whether the user said each.
+async fn preview(client: &Client, session: SessionId) -> Result<Vec<(bool, String)>, Failure> {
+    let params = ItemsParams {
+        newest_first: true,
+        limit: Some(PREVIEWED),
+        kinds: vec![ItemKind::UserMessage, ItemKind::AssistantMessage],
+        ..ItemsParams::for_session(session)
+    };
+    let reply: ItemsReply = client.call("session.items", &params).await?;
+    let message = |item: &crate::types::session::Item| {
+        let text = item.text.clone().filter(|text| !text.trim().is_empty())?;
+        Some((item.kind == ItemKind::UserMessage, text))
+    };
+    Ok(reply.items.iter().rev().filter_map(message).collect())
+}
+
+fn draw(rows: &[Line]) -> io::Result<()> {
+    let mut frame: Vec<u8> = Vec::new();
+    queue!(frame, MoveTo(0, 0))?;
+    for (nth, row) in rows.iter().enumerate() {
+        if nth > 0 {
+            frame.write_all(b"\r\n")?;
+        }
+        frame.write_all(row.ansi(colours_wanted()).as_bytes())?;
+        queue!(frame, Clear(ClearType::UntilNewLine))?;
+    }
+    queue!(frame, Clear(ClearType::FromCursorDown))?;
+    io::stdout().write_all(&frame)?;
+    io::stdout().flush()
+}

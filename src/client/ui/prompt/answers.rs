@@ -1,0 +1,168 @@
+//! The answers to a permission request: their keys, their parameters, and what they confirm.
+
+use serde_json::Value;
+
+use crate::api::params::ApproveParams;
+use crate::client::terminal::style::{Line, Tone};
+use crate::client::ui::summary;
+use crate::types::permission::{Decision, Mode, RequestKind, Scope};
+use crate::types::session::PermissionRequest;
+
+/// The answers of single keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Allow this call.
+    Once,
+    /// Allow calls like this one for the rest of the session.
+    Session,
+    /// Allow calls like this one in this folder, until the grant is removed.
+    Project,
+    /// Approve a plan, and accept edits while it is carried out.
+    AcceptEdits,
+    /// Allow this call with other arguments.
+    Edit,
+    /// Deny the call.
+    Deny,
+    /// Deny the call, with feedback for the model.
+    Feedback,
+    /// Abort the turn.
+    Abort,
+}
+
+impl Answer {
+    /// The answer of a key.
+    #[must_use]
+    pub fn of_key(key: char) -> Option<Self> {
+        match key.to_ascii_lowercase() {
+            'y' => Some(Answer::Once),
+            '1' => Some(Answer::Once),
+            '2' => Some(Answer::Session),
+            '3' => Some(Answer::Project),
+            'e' => Some(Answer::Edit),
+            'n' | '4' => Some(Answer::Deny),
+            'f' => Some(Answer::Feedback),
+            'a' => Some(Answer::Abort),
+            _ => None,
+        }
+    }
+}
+
+/// The answer of a key, if this request accepts it. An unsandboxed retry must keep its command
+/// unchanged, and its grant lasts at most for the session.
+#[must_use]
+pub fn answer_of(request: &PermissionRequest, key: char) -> Option<Answer> {
+    if request.kind == RequestKind::Plan {
+        return match key.to_ascii_lowercase() {
+            '2' => Some(Answer::AcceptEdits),
+            '3' => None,
+            key => Answer::of_key(key),
+        };
+    }
+    let leaves = request.kind == RequestKind::Sandbox;
+    Answer::of_key(key).filter(|answer| match answer {
+        Answer::Project | Answer::Edit => !leaves,
+        Answer::Session => !leaves || !request.suggestions.is_empty(),
+        Answer::AcceptEdits => false,
+        Answer::Once | Answer::Deny | Answer::Feedback | Answer::Abort => true,
+    })
+}
+
+/// The parameters of `session.approve` for an answer.
+#[must_use]
+pub fn approval(
+    request: &PermissionRequest,
+    decision: Decision,
+    scope: Scope,
+    feedback: Option<String>,
+) -> ApproveParams {
+    let lasts = decision == Decision::Allow && scope != Scope::Once;
+    let grant = lasts.then(|| request.suggestions.first().cloned()).flatten();
+    ApproveParams {
+        request_id: Some(request.request_id),
+        decision: Some(decision),
+        scope,
+        grant,
+        feedback,
+        // The answer applies to exactly the request that was on the screen.
+        digest: Some(request.digest.clone()).filter(|digest| !digest.is_empty()),
+        ..ApproveParams::default()
+    }
+}
+
+/// The parameters of `session.approve` for a plan whose edits are accepted.
+#[must_use]
+pub fn approval_with_edits(request: &PermissionRequest) -> ApproveParams {
+    let mode = Some(Mode::AcceptEdits);
+    ApproveParams { mode, ..approval(request, Decision::Allow, Scope::Once, None) }
+}
+
+/// The arguments as text for editing.
+#[must_use]
+pub fn editable(request: &PermissionRequest) -> String {
+    serde_json::to_string_pretty(&request.input).unwrap_or_default()
+}
+
+/// The parameters of `session.approve` for edited arguments, or the error in them.
+pub fn edited(request: &PermissionRequest, text: &str) -> Result<ApproveParams, String> {
+    let input: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
+    if !input.is_object() {
+        return Err("expected a JSON object".into());
+    }
+    let updated_input = (input != request.input).then_some(input);
+    Ok(ApproveParams { updated_input, ..approval(request, Decision::Allow, Scope::Once, None) })
+}
+
+/// The keys; before them the rule that 2 and 3 would write. The numbers are those of the list in `attach`. The line of
+/// the keys fits 80 columns.
+#[must_use]
+pub fn keys(request: &PermissionRequest) -> Vec<Line> {
+    let grant = request.suggestions.first();
+    let mut keys = vec![("1", "once")];
+    match request.kind {
+        RequestKind::Plan => keys = vec![("1", "yes, carry it out"), ("2", "yes, and accept edits")],
+        RequestKind::Sandbox => {
+            keys = vec![("1", "once outside")];
+            keys.extend(grant.map(|_| ("2", "this command until the session ends")));
+        }
+        RequestKind::Tool if grant.is_some() => keys.extend([("2", "session"), ("3", "this folder")]),
+        RequestKind::Tool => {}
+    }
+    keys.extend([("4", "no"), ("f", "no, and why")]);
+    if request.kind == RequestKind::Tool {
+        keys.push(("e", "edit"));
+    }
+    keys.push(("a", "stop"));
+    let mut lines = Vec::new();
+    if let (Some(grant), RequestKind::Tool) = (grant, request.kind) {
+        let rule = summary::one_line(grant, 60);
+        lines.push(Line::new(Tone::Dim, "▌ 2 and 3 write the rule ").and(Tone::Tool, rule));
+    }
+    let mut line = Line::new(Tone::Plain, "▌ ");
+    for (nth, (key, word)) in keys.into_iter().enumerate() {
+        let gap = if nth > 0 { "  " } else { "" };
+        line = line.and(Tone::Bold, format!("{gap}{key}")).and(Tone::Plain, format!(" {word}"));
+    }
+    lines.push(line);
+    lines
+}
+
+/// The line shown instead of the keys while an answer needs confirmation; `None` if it needs none.
+#[must_use]
+pub fn confirmation(request: &PermissionRequest, answer: Answer) -> Option<Line> {
+    let grant = || request.suggestions.first().map(|grant| summary::one_line(grant, 60)).unwrap_or_default();
+    let (what, grant) = match answer {
+        Answer::Session => ("▌ allow for the session: ", grant()),
+        Answer::Project => ("▌ allow in this folder until it is taken back: ", grant()),
+        Answer::Abort => ("▌ abort the turn", String::new()),
+        Answer::Once | Answer::AcceptEdits | Answer::Edit | Answer::Deny | Answer::Feedback => return None,
+    };
+    Some(confirm(Line::new(Tone::Warn, what).and(Tone::Tool, grant)))
+}
+
+/// The same line with the keys that confirm.
+pub(in crate::client) fn confirm(line: Line) -> Line {
+    line.and(Tone::Bold, "  Enter")
+        .and(Tone::Plain, " confirms")
+        .and(Tone::Bold, "  Esc")
+        .and(Tone::Plain, " goes back")
+}

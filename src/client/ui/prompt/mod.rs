@@ -1,0 +1,190 @@
+//! A permission request as shown to the user: the exact bytes of what would happen, the reason, and the
+//! keys.
+
+mod answers;
+
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::client::terminal::escape;
+use crate::client::terminal::style::{Line, Tone};
+use crate::client::ui::diff::Diff;
+pub(in crate::client) use crate::client::ui::prompt::answers::confirm;
+pub use crate::client::ui::prompt::answers::{
+    Answer, answer_of, approval, approval_with_edits, confirmation, editable, edited, keys,
+};
+use crate::types::permission::RequestKind;
+use crate::types::session::PermissionRequest;
+use crate::types::tool::{ProposedPlan, Subject};
+
+/// The request, without its keys.
+#[must_use]
+pub fn question(request: &PermissionRequest) -> Vec<Line> {
+    if request.kind == RequestKind::Plan {
+        let text = escape::exact(ProposedPlan::text(&request.input));
+        let head = Line::new(Tone::Warn, "▌ The model proposes this plan:");
+        let lines = text.into_iter().map(|line| Line::new(Tone::Dim, "    ").and(Tone::Plain, line));
+        return std::iter::once(head).chain(lines).collect();
+    }
+    let leaves = request.kind == RequestKind::Sandbox;
+    let mut shown = match leaves {
+        false => vec![
+            Line::new(Tone::Warn, "▌ May ")
+                .and(Tone::Bold, escape::line(&request.tool))
+                .and(Tone::Warn, " do this? ")
+                .and(Tone::Dim, escape::line(&request.reason)),
+        ],
+        true => vec![
+            Line::new(Tone::Bad, "▌ May ")
+                .and(Tone::Bold, escape::line(&request.tool))
+                .and(Tone::Bad, " do this AGAIN, OUTSIDE THE SANDBOX?"),
+            Line::new(Tone::Dim, format!("    {}", escape::line(&request.reason))),
+        ],
+    };
+    let input = request.input.as_object();
+    let told_by_diff = request.diff.is_some();
+    let fields = input.into_iter().flatten().filter(|(name, _)| !hidden(name, told_by_diff));
+    for (name, value) in fields {
+        shown.extend(field(name, value));
+    }
+    if input.is_none() {
+        shown.extend(field("input", &request.input));
+    }
+    if let (Subject::Bash { .. }, false) = (&request.subject, request.cwd.is_empty()) {
+        shown.extend(field("in", &Value::from(request.cwd.as_str())));
+    }
+    for path in elsewhere(request) {
+        shown.extend(field("really", &Value::from(path)));
+    }
+    if let Some(what) = request.blocked.as_ref().and_then(|blocked| blocked.what.as_deref()) {
+        shown.extend(field("stopped at", &Value::from(what)));
+    }
+    if let Some(diff) = &request.diff {
+        let diff = Diff::parse(diff);
+        // The name of the file stands in the arguments, unless it is another file.
+        let is_named = diff.file().is_some_and(|file| names_file(request, file));
+        shown.extend(diff.lines(!is_named).into_iter().map(|line| line.after(Tone::Plain, "    ")));
+    }
+    shown
+}
+
+/// Whether an argument names this file.
+fn names_file(request: &PermissionRequest, file: &str) -> bool {
+    let name = |name: &str| request.input.get(name).and_then(Value::as_str);
+    let named = ["file_path", "notebook_path", "path"].into_iter().filter_map(name);
+    let file = spelled_out(&request.cwd, file);
+    named.into_iter().any(|named| spelled_out(&request.cwd, named) == file)
+}
+
+/// The files that the call would really access, if they differ from the arguments: targets of links,
+/// and hard links that match a rule.
+fn elsewhere(request: &PermissionRequest) -> Vec<String> {
+    let parts = match &request.subject {
+        Subject::Several { parts } => parts.as_slice(),
+        subject => std::slice::from_ref(subject),
+    };
+    // The part of a pattern before its first wildcard names a folder.
+    let folder = |pattern: &str| {
+        let plain = pattern.find(['*', '?', '[', '{']).map_or(pattern, |at| &pattern[..at]);
+        plain.rfind('/').map_or(String::new(), |end| plain[..=end].to_owned())
+    };
+    let name = |name: &str| request.input.get(name).and_then(Value::as_str);
+    let names = ["file_path", "path", "notebook_path"].into_iter().filter_map(name).map(str::to_owned);
+    let pattern = (request.tool == "Glob").then(|| name("pattern")).flatten().map(folder);
+    let named: Vec<PathBuf> = names
+        .chain(pattern)
+        .filter(|text| text.len() <= LONGEST_PATH)
+        .map(|text| spelled_out(&request.cwd, &text))
+        .collect();
+    let mut found = Vec::new();
+    for part in parts {
+        let (Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) = part else {
+            continue;
+        };
+        let is_named = named.contains(&path.path) || named.is_empty() && path.path == Path::new(&request.cwd);
+        // A diff names the file itself.
+        let own = (!is_named && request.diff.is_none()).then_some(&path.path);
+        found.extend(own.into_iter().chain(&path.matched_aliases).map(|path| path.display().to_string()));
+    }
+    found.truncate(MOST_ELSEWHERE);
+    found
+}
+
+/// PATH_MAX of Linux.
+const LONGEST_PATH: usize = 4_096;
+/// Maximum number of listed files; the call may contain more.
+const MOST_ELSEWHERE: usize = 20;
+
+/// A path of the arguments without resolving links.
+fn spelled_out(cwd: &str, text: &str) -> PathBuf {
+    let mut path = PathBuf::from(cwd);
+    for part in Path::new(text).components() {
+        match part {
+            Component::ParentDir => drop(path.pop()),
+            Component::CurDir => {}
+            part => path.push(part),
+        }
+    }
+    path
+}
+
+/// The request in rows of at most `columns`. Continuation rows are indented. So only the daemon's own
+/// text begins at the start of a row, whatever a command contains.
+#[must_use]
+pub fn rows(request: &PermissionRequest, columns: usize) -> Vec<Line> {
+    let inward = if columns > 4 * INWARD.len() { INWARD } else { "" };
+    let mut shown = Vec::new();
+    for line in question(request) {
+        let mut rows = line.wrap(columns);
+        if rows.len() > 1 {
+            rows = line.wrap(columns - inward.len());
+            for row in rows.iter_mut().skip(1) {
+                row.0.insert(0, (Tone::Dim, inward.into()));
+            }
+        }
+        shown.extend(rows);
+    }
+    shown
+}
+
+/// Indentation of continuation rows.
+const INWARD: &str = "      ";
+
+/// Arguments that the diff shows better, and the model's own description of its call, which proves
+/// nothing.
+fn hidden(name: &str, told_by_diff: bool) -> bool {
+    name == "description"
+        || told_by_diff
+            && matches!(
+                name,
+                "old_string"
+                    | "new_string"
+                    | "content"
+                    | "file_text"
+                    | "edits"
+                    | "new_source"
+                    | "input"
+                    | "patch"
+            )
+}
+
+fn field(name: &str, value: &Value) -> Vec<Line> {
+    let label = if name == "command" { "$".to_string() } else { format!("{}:", escape::line(name)) };
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let indent = " ".repeat(label.chars().count());
+    escape::exact(&text)
+        .into_iter()
+        .enumerate()
+        .map(|(n, line)| {
+            let lead = if n == 0 { &label } else { &indent };
+            Line::new(Tone::Dim, format!("    {lead} ")).and(Tone::Plain, line)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! The conversation in a terminal: other screens over it, going back, copying, and long conversations.
+
+use serde_json::json;
+
+use super::agentctl_prompt::Terminal;
+use super::bash;
+use crate::support::client::Session;
+use crate::support::daemon::TestDaemon;
+use crate::support::model_server::Step;
+
+/// A session with one answered input.
+async fn spoken(daemon: &TestDaemon, input: &str, answer: &str) -> Session {
+    let session = daemon.client("alice").await.create(daemon).await;
+    daemon.models.push(Step::text(answer));
+    session.submit(input).await;
+    session.call("wait", json!({})).await;
+    session
+}
+
+#[tokio::test]
+async fn left_arrow_shows_sessions_and_enter_opens_another() {
+    let daemon = TestDaemon::start().await;
+    let first = spoken(&daemon, "fix the login", "Done.").await;
+    spoken(&daemon, "write the changelog", "Written.").await;
+    let mut terminal = Terminal::start(&daemon, &["attach", &first.id]);
+    terminal.shows("detaches").await;
+    terminal.keys("\u{1b}[D").await;
+    let screen = terminal.shows("q leave").await;
+    assert!(screen.contains("\u{1b}[?1049h") && screen.contains("write the changelog"), "{screen:?}");
+    terminal.keys("q").await;
+    let screen = terminal.shows("detaches").await;
+    assert!(screen.contains("\u{1b}[?1049l"), "{screen:?}");
+    // The newest session is selected.
+    terminal.keys("\u{1b}[D").await;
+    terminal.shows("q leave").await;
+    terminal.keys("\r").await;
+    let screen = terminal.shows("Written.").await;
+    assert!(screen.contains("left #1, it is kept") && screen.contains("session #2"), "{screen:?}");
+    terminal.keys("/resume\r").await;
+    terminal.shows("Space preview").await;
+    terminal.keys("\u{1b}[B ").await;
+    terminal.shows("last messages of #1").await;
+    terminal.keys("\r").await;
+    // Keys from before the conversation has the terminal are dropped.
+    let screen = terminal.shows("detaches").await;
+    assert!(screen.contains("session #1"), "{screen:?}");
+    terminal.keys("\u{4}").await;
+    assert!(terminal.ends().await.success());
+}
+
+#[tokio::test]
+async fn going_back_before_first_input_starts_again() {
+    let daemon = TestDaemon::start().await;
+    let session = spoken(&daemon, "first thing", "Done.").await;
+    daemon.models.push(Step::text("Done again."));
+    session.submit("second thing").await;
+    session.call("wait", json!({})).await;
+    let mut terminal = Terminal::start(&daemon, &["attach", &session.id]);
+    terminal.shows("detaches").await;
+    let mut go_back = async |rows_up: usize, input: &str, expected: &str| {
+        terminal.keys("\u{1b}").await;
+        terminal.shows("Esc again").await;
+        terminal.keys("\u{1b}").await;
+        terminal.shows("Go back to before").await;
+        terminal.keys(&("\u{1b}[A".repeat(rows_up) + "\r")).await;
+        terminal.shows("went back").await;
+        daemon.models.push(Step::text(expected));
+        // The input is in the line again.
+        terminal.keys(" now\r").await;
+        terminal.shows(expected).await;
+        let request = daemon.models.requests().pop().expect("a request");
+        let messages = serde_json::to_string(request.messages()).expect("json");
+        assert!(messages.contains(&format!("{input} now")), "{messages}");
+        messages
+    };
+    let messages = go_back(0, "second thing", "One.").await;
+    assert!(messages.contains("first thing") && !messages.contains("Done again."), "{messages}");
+    let messages = go_back(1, "first thing", "Two.").await;
+    assert!(!messages.contains("second thing") && !messages.contains("Done."), "{messages}");
+}
+
+#[tokio::test]
+async fn copied_answer_reaches_clipboard_of_terminal() {
+    let daemon = TestDaemon::start().await;
+    let session = spoken(&daemon, "go", "Run this:\n```sh\nmake\n```\n").await;
+    let mut terminal = Terminal::start(&daemon, &["attach", &session.id]);
+    terminal.shows("detaches").await;
+    terminal.shows("make").await;
+    terminal.keys("/copy code\r").await;
+    let screen = terminal.shows("copied the last code block").await;
+    assert!(terminal.seen().contains("\u{1b}]52;c;bWFrZQo=\u{7}"), "{screen:?}");
+}
+
+#[tokio::test]
+async fn long_conversation_begins_with_its_last_part() {
+    let daemon = TestDaemon::start().await;
+    daemon.models.otherwise(|_| Step::text("Done."));
+    let session = daemon.client("alice").await.create(&daemon).await;
+    for nth in 0..60 {
+        session.submit(&format!("input number {nth}.")).await;
+        session.call("wait", json!({})).await;
+    }
+    let mut terminal = Terminal::start(&daemon, &["attach", &session.id]);
+    let screen = terminal.shows("input number 59.").await;
+    assert!(screen.contains("earlier messages are left out here"), "{screen:?}");
+    assert!(screen.contains("input number 40.") && !screen.contains("input number 1."), "{screen:?}");
+    terminal.keys("\u{f}").await;
+    // The part that was left out is read now.
+    terminal.shows("of 240").await;
+    terminal.keys("g").await;
+    terminal.shows("input number 1.").await;
+}
+
+#[tokio::test]
+async fn plain_attach_answers_requests_with_typed_numbers() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut seen = session.follow().await;
+    let mut terminal = Terminal::start(&daemon, &["--plain", "attach", &session.id]);
+    daemon.models.push(Step::calls([bash("touch made")]));
+    daemon.models.push(Step::text("It is made."));
+    terminal.keys("make it\n").await;
+    let screen = terminal.shows("1 yes, once").await;
+    assert!(!screen.contains('\u{1b}') && !screen.contains('▌'), "lines of words: {screen:?}");
+    terminal.keys("1\n").await;
+    seen.turn_ends("success").await;
+    terminal.shows("It is made.").await;
+    assert!(daemon.workspace().join("made").exists());
+}
