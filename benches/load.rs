@@ -42,6 +42,8 @@ mod stream;
 mod streaming_execution;
 #[path = "load/submit.rs"]
 mod submit;
+#[path = "load/terminal.rs"]
+mod terminal;
 #[path = "load/wire.rs"]
 mod wire;
 
@@ -54,7 +56,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 type Part = fn() -> Outcome<()>;
 
 /// The parts: what chooses them, and what runs them.
-const PARTS: [(&str, Part); 15] = [
+const PARTS: [(&str, Part); 16] = [
     ("b1", cold::run),
     ("b2", memory::run),
     ("b3", submit::run),
@@ -67,6 +69,7 @@ const PARTS: [(&str, Part); 15] = [
     ("b10", resume::run),
     ("b11", restart::run),
     ("streaming", streaming_execution::run),
+    ("terminal", terminal::run),
     ("s13", isolation::run),
     ("flood", isolation::flood),
     ("torrent", isolation::torrent),

@@ -61,7 +61,7 @@ fn measure(place: &Place, name: &str, short: &str, target_ms: f64) -> Outcome<()
 }
 
 /// Copies the one session of the database until there are many.
-fn fill(place: &Place) -> Outcome<()> {
+pub fn fill(place: &Place) -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let url = format!("sqlite://{}", place.database().display());

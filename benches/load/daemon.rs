@@ -160,6 +160,10 @@ impl Daemon {
         Client::connect(&self.socket)
     }
 
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
     /// CPU time used so far, by all threads that live.
     pub fn cpu(&self) -> Outcome<Duration> {
         let tasks = format!("/proc/{}/task", self.child.id());

@@ -89,7 +89,7 @@ async fn read(place: &Place) -> Outcome<usize> {
 
 /// Copies the session's one turn until there are enough items. Returns the number of events and of
 /// the last.
-async fn fill(place: &Place) -> Outcome<(i64, i64)> {
+pub async fn fill(place: &Place) -> Outcome<(i64, i64)> {
     let mut database = open(place).await?;
     let mut all = database.begin().await?;
     let first: i64 = sqlx::query_scalar(
