@@ -1,6 +1,6 @@
 //! What `top` shows, and what its keys do: pure.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -132,9 +132,8 @@ impl Overview {
                 self.since.insert(session.session_id, (words, at));
             }
         }
-        let exists = |id: SessionId| self.sessions.iter().any(|it| it.session_id == id);
-        self.rates.retain(exists);
-        let ids: Vec<SessionId> = self.sessions.iter().map(|it| it.session_id).collect();
+        let ids: HashSet<SessionId> = self.sessions.iter().map(|it| it.session_id).collect();
+        self.rates.retain(|id| ids.contains(&id));
         self.since.retain(|id, _| ids.contains(id));
         let is_answered = match &self.dialog {
             Dialog::Answer { request, .. } => {
