@@ -3,6 +3,7 @@
 mod completion;
 mod composer;
 mod copy;
+mod effect;
 mod events;
 mod keys;
 mod list_keys;
@@ -13,12 +14,12 @@ mod progress;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::api::params::{AnswerParams, ApproveParams, CommandView, FeedbackParams, WhenBusy};
+use crate::api::params::CommandView;
 use crate::client::terminal::escape;
 use crate::client::terminal::style::{Line, Tone};
 pub(super) use crate::client::ui::attach::app::completion::{Entry, Menu};
+pub(super) use crate::client::ui::attach::app::effect::{Effect, OlderInputs, Point, Submission};
 use crate::client::ui::attach::app::overlay::Overlay;
-pub(super) use crate::client::ui::attach::app::overlay::Point;
 pub(super) use crate::client::ui::attach::app::progress::{Doing, Progress};
 use crate::client::ui::editor::Editor;
 use crate::client::ui::markdown::MarkdownStream;
@@ -38,67 +39,6 @@ const MAX_RECORD_LINES: usize = 50_000;
 
 /// A user whose last key is not older than this looks at the terminal.
 const PRESENT: Duration = Duration::from_secs(10);
-
-/// An input for the session.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Submission {
-    pub(super) text: String,
-    /// What happens while a turn runs.
-    pub(super) when_busy: Option<WhenBusy>,
-    /// Commands that the user ran before, with their output.
-    pub(super) shell_output: Vec<String>,
-}
-
-/// A request to the daemon or to the terminal, or the end of the program.
-#[derive(Debug)]
-pub(super) enum Effect {
-    Submit(Submission),
-    Approve(ApproveParams),
-    ApproveAll(Vec<ApproveParams>),
-    /// Allow, and give the model these words with the result.
-    ApproveAndSay(ApproveParams, String),
-    Answer(AnswerParams),
-    Choose(FeedbackParams),
-    Abort,
-    Detach,
-    SetMode(Mode),
-    /// Remove a queued input; its text is in the input line again.
-    TakeBack(TurnId),
-    /// Run a command as the user.
-    Shell(String),
-    StopShell,
-    /// Let the user edit the input line in an editor.
-    Edit(String),
-    /// Give the terminal back to the shell.
-    Suspend,
-    LoadFiles,
-    /// Read inputs of earlier sessions: those after this cursor, or the newest.
-    LoadHistory(Option<String>),
-    LoadPoints,
-    /// Go back to before an input, perhaps with the files.
-    Rewind(Point, bool),
-    LoadModels,
-    /// Use this model in the session.
-    SetModel(String),
-    /// Put a text into the clipboard of the terminal.
-    Copy(String),
-    /// Show all sessions on the alternate screen.
-    ShowSessions,
-    /// Choose another session to continue.
-    PickSession,
-    /// Read the part of the conversation that was left out.
-    LoadEarlier,
-}
-
-/// Inputs of earlier sessions that the search of the history has.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum OlderInputs {
-    #[default]
-    Unread,
-    /// Older ones than this cursor are not read yet.
-    ReadTo(String),
-    Complete,
-}
 
 /// What the client shows and does, apart from the session.
 #[derive(Clone, Debug, Default)]

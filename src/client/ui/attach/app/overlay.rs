@@ -5,27 +5,15 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::client::terminal::style::{Line, Tone};
 use crate::client::ui::attach::app::model_list::{ModelList, Picked};
-use crate::client::ui::attach::app::{App, Effect, OlderInputs};
+use crate::client::ui::attach::app::{App, Effect, OlderInputs, Point};
 use crate::client::ui::pager::Pager;
 use crate::client::ui::summary::one_line;
-use crate::types::ids::ItemId;
 use crate::types::model::ModelView;
 
 /// Rows of a list in an overlay.
 const LIST_ROWS: usize = 10;
 /// A terminal with fewer columns is narrow.
 const NARROW: usize = 40;
-
-/// An input of the user to which the conversation can go back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::client::ui::attach) struct Point {
-    /// The item before it, which becomes the last one. Of the first input, its own item.
-    pub(in crate::client::ui::attach) item: ItemId,
-    /// It is the first input: going back to before it leaves nothing.
-    pub(in crate::client::ui::attach) is_first: bool,
-    /// The input, which comes back into the input line.
-    pub(in crate::client::ui::attach) text: String,
-}
 
 /// The open overlay.
 #[derive(Debug)]

@@ -1,0 +1,77 @@
+//! What a key asks of the daemon or of the terminal.
+
+use crate::api::params::{AnswerParams, ApproveParams, FeedbackParams, WhenBusy};
+use crate::types::ids::{ItemId, TurnId};
+use crate::types::permission::Mode;
+
+/// An input for the session.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::client::ui::attach) struct Submission {
+    pub(in crate::client::ui::attach) text: String,
+    /// What happens while a turn runs.
+    pub(in crate::client::ui::attach) when_busy: Option<WhenBusy>,
+    /// Commands that the user ran before, with their output.
+    pub(in crate::client::ui::attach) shell_output: Vec<String>,
+}
+
+/// An input of the user to which the conversation can go back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::client::ui::attach) struct Point {
+    /// The item before it, which becomes the last one. Of the first input, its own item.
+    pub(in crate::client::ui::attach) item: ItemId,
+    /// It is the first input: going back to before it leaves nothing.
+    pub(in crate::client::ui::attach) is_first: bool,
+    /// The input, which comes back into the input line.
+    pub(in crate::client::ui::attach) text: String,
+}
+
+/// A request to the daemon or to the terminal, or the end of the program.
+#[derive(Debug)]
+pub(in crate::client::ui::attach) enum Effect {
+    Submit(Submission),
+    Approve(ApproveParams),
+    ApproveAll(Vec<ApproveParams>),
+    /// Allow, and give the model these words with the result.
+    ApproveAndSay(ApproveParams, String),
+    Answer(AnswerParams),
+    Choose(FeedbackParams),
+    Abort,
+    Detach,
+    SetMode(Mode),
+    /// Remove a queued input; its text is in the input line again.
+    TakeBack(TurnId),
+    /// Run a command as the user.
+    Shell(String),
+    StopShell,
+    /// Let the user edit the input line in an editor.
+    Edit(String),
+    /// Give the terminal back to the shell.
+    Suspend,
+    LoadFiles,
+    /// Read inputs of earlier sessions: those after this cursor, or the newest.
+    LoadHistory(Option<String>),
+    LoadPoints,
+    /// Go back to before an input, perhaps with the files.
+    Rewind(Point, bool),
+    LoadModels,
+    /// Use this model in the session.
+    SetModel(String),
+    /// Put a text into the clipboard of the terminal.
+    Copy(String),
+    /// Show all sessions on the alternate screen.
+    ShowSessions,
+    /// Choose another session to continue.
+    PickSession,
+    /// Read the part of the conversation that was left out.
+    LoadEarlier,
+}
+
+/// Inputs of earlier sessions that the search of the history has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::client::ui::attach) enum OlderInputs {
+    #[default]
+    Unread,
+    /// Older ones than this cursor are not read yet.
+    ReadTo(String),
+    Complete,
+}
