@@ -36,12 +36,39 @@ impl Budget {
 pub(super) struct Spent {
     tokens: AtomicU64,
     cost_usd_micros: AtomicU64,
+    /// Estimates of the calls that run: after a crash they count as used.
+    running_tokens: AtomicU64,
+    running_cost_usd_micros: AtomicU64,
 }
 
 impl Spent {
     pub fn add(&self, usage: ModelUsage) {
         self.tokens.fetch_add(usage.input_tokens + usage.output_tokens, Ordering::Relaxed);
         self.cost_usd_micros.fetch_add(usage.cost_usd_micros, Ordering::Relaxed);
+    }
+
+    /// A call begins that will use about `estimate`.
+    pub fn begin_call(&self, estimate: ModelUsage) {
+        self.running_tokens.fetch_add(estimate.input_tokens + estimate.output_tokens, Ordering::Relaxed);
+        self.running_cost_usd_micros.fetch_add(estimate.cost_usd_micros, Ordering::Relaxed);
+    }
+
+    /// The call of that estimate has ended and used `usage`.
+    pub fn end_call(&self, estimate: ModelUsage, usage: ModelUsage) {
+        self.running_tokens.fetch_sub(estimate.input_tokens + estimate.output_tokens, Ordering::Relaxed);
+        self.running_cost_usd_micros.fetch_sub(estimate.cost_usd_micros, Ordering::Relaxed);
+        self.add(usage);
+    }
+
+    /// What is left of a budget if the calls that run use what was estimated.
+    pub fn left_of(&self, budget: Budget) -> Budget {
+        let left = |limit: Option<u64>, used: u64, running: &AtomicU64| {
+            limit.map(|limit| limit.saturating_sub(used).saturating_sub(running.load(Ordering::Relaxed)))
+        };
+        Budget {
+            tokens: left(budget.tokens, self.tokens(), &self.running_tokens),
+            usd_micros: left(budget.usd_micros, self.cost_usd_micros(), &self.running_cost_usd_micros),
+        }
     }
 
     pub fn tokens(&self) -> u64 {

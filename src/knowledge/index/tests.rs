@@ -214,6 +214,10 @@ async fn used_up_budget_ends_the_job_and_a_new_one_continues() {
     limited.budget.tokens = Some(500);
     let outcome = workspace.run(&limited).await;
     assert!(matches!(outcome, JobOutcome::Failed { ref error } if error.contains("budget")), "{outcome:?}");
+    // A job that goes on after a crash gets what is left.
+    let stored = workspace.indexer.store.read_rows(|reader| reader.newest_job()).await.unwrap().unwrap();
+    let stored: IndexRequest = serde_json::from_str(&stored.request).unwrap();
+    assert_eq!(stored.budget.tokens, Some(0));
     let first = model.count();
     assert!((5..=9).contains(&first), "{first}");
     assert!(model.most_running.load(Ordering::SeqCst) <= 4);

@@ -292,6 +292,16 @@ impl Indexes {
         let cancel = CancellationToken::new();
         let estimated = estimate(&request, &indexer, &cancel).await;
         let needs_budget = level == Level::Semantic && !budget.is_set();
+        let estimated = estimated.and_then(|estimate| {
+            // Money alone would limit nothing.
+            let is_unlimited = !dry_run && budget.tokens.is_none() && budget.usd_micros.is_some();
+            if level == Level::Semantic && is_unlimited && estimate.cost_usd_micros.is_none() {
+                let text = "could not start: the price of the model is not known, so a budget in dollars limits nothing; give \
+                            a budget in tokens, or configure the price";
+                return Err(KnowledgeError::new(ErrorKind::BudgetRequired, text));
+            }
+            Ok(estimate)
+        });
         if is_new && (dry_run || needs_budget || estimated.is_err()) {
             // An estimate leaves no index behind.
             drop(indexer);

@@ -147,6 +147,17 @@ impl Writer {
         })
     }
 
+    /// Stores the request of a running job again, with what is left of its budget.
+    ///
+    /// # Errors
+    /// The write failed.
+    pub fn update_job(&mut self, id: &str, request: &str) -> Result<(), KnowledgeError> {
+        self.transaction(|connection| {
+            connection.execute("update kn_job set request = ?2 where id = ?1", params![id, request])?;
+            Ok(())
+        })
+    }
+
     /// Stores the end of a job: `done`, `cancelled` or `failed`.
     ///
     /// # Errors

@@ -117,6 +117,12 @@ async fn wrong_parameters_are_refused_with_their_path() {
         ("knowledge.index", json!({"workspace": "relative"}), "invalid_params"),
         ("knowledge.index", json!({"workspace": workspace, "paths": ["../x"]}), "invalid_params"),
         ("knowledge.index", json!({"workspace": workspace, "level": "semantic"}), "budget"),
+        // Money alone limits nothing if the price is not known.
+        (
+            "knowledge.index",
+            json!({"workspace": workspace, "level": "semantic", "budget": {"usd": 1.0}}),
+            "budget",
+        ),
         (
             "knowledge.index",
             json!({"workspace": workspace, "level": "semantic", "budget": {}}),
@@ -171,4 +177,28 @@ async fn knowledge_search_is_offered_with_index_and_asks_no_model() {
     assert!(text.contains("nothing about this"), "{text}");
     assert!(outputs.iter().any(|event| event["code"] == "invalid_input"), "{outputs:?}");
     daemon.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn knowledge_search_leaves_out_files_that_a_rule_keeps_from_read() {
+    let daemon = start().await;
+    let alice = daemon.client("alice").await;
+    index(&alice, &daemon, json!({})).await;
+    let session = alice.create(&daemon).await;
+    let rule =
+        json!({"session_id": session.id, "kind": "deny", "rule": "Read(src/parser.rs)", "scope": "session"});
+    alice.call("permission.add_rule", rule).await;
+    let mut seen = session.follow().await;
+    let search =
+        |mode: &str| ("KnowledgeSearch", json!({"query": "parse_statement next_token", "mode": mode}));
+    daemon.models.push(Step::calls(["local", "global", "hybrid", "mix", "naive"].map(search)));
+    daemon.models.push(Step::text("I see."));
+    session.submit("where are statements parsed?").await;
+    seen.turn_ends("success").await;
+    for event in seen.seen_of("tool.completed") {
+        let text = event["output"].to_string();
+        assert!(!text.contains("parser.rs") && !text.contains("Parses one statement"), "{text}");
+    }
+    let all = seen.seen_of("tool.completed").iter().map(ToString::to_string).collect::<String>();
+    assert!(all.contains("src/lexer.rs"), "other files are found: {all}");
 }

@@ -6,10 +6,12 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::SemanticSettings;
-use crate::knowledge::index::progress::{Budget, Spent};
+use crate::knowledge::index::progress::Spent;
+use crate::knowledge::index::request::IndexRequest;
 use crate::knowledge::store::KnowledgeStore;
+use crate::knowledge::tokens;
 use crate::knowledge::traits::{Completion, JobSink, LanguageModel, ModelCall};
-use crate::knowledge::types::{ErrorKind, KnowledgeError};
+use crate::knowledge::types::{ErrorKind, KnowledgeError, ModelUsage};
 use crate::types::time::Clock;
 
 /// What the level works with.
@@ -20,10 +22,8 @@ pub struct Run<'a> {
     pub model: &'a Arc<dyn LanguageModel>,
     /// How it is used.
     pub settings: &'a SemanticSettings,
-    /// Files and folders that the job is about; all if empty.
-    pub paths: &'a [String],
-    /// What the job may use.
-    pub budget: Budget,
+    /// The job: its files and folders, and what it may use.
+    pub request: &'a IndexRequest,
     /// The time.
     pub clock: &'a Arc<dyn Clock>,
     /// Where progress goes.
@@ -42,19 +42,46 @@ impl Run<'_> {
             () = self.cancel.cancelled() => return Err(KnowledgeError::cancelled()),
         };
         self.check_budget()?;
+        let estimate = self.estimate(&call);
+        self.spent.begin_call(estimate);
+        if let Err(error) = self.store_budget().await {
+            self.spent.end_call(estimate, ModelUsage::default());
+            return Err(error);
+        }
         // A call that is dropped cannot say what it used, so it ends by itself when the job is cancelled.
         let answer = self.model.complete(call, self.cancel.clone()).await;
-        match &answer {
-            Ok(completion) => self.spent.add(completion.usage),
-            Err(error) => self.spent.add(error.used),
-        }
+        let used = match &answer {
+            Ok(completion) => completion.usage,
+            Err(error) => error.used,
+        };
+        self.spent.end_call(estimate, used);
+        self.store_budget().await?;
         answer
+    }
+
+    /// What a call will probably use. An extraction answers with about as much as it reads.
+    fn estimate(&self, call: &ModelCall) -> ModelUsage {
+        let texts =
+            call.messages.iter().map(|message| message.content.as_str()).chain([call.system.as_str()]);
+        let input_tokens = texts.map(tokens::count).sum::<usize>() as u64;
+        let cost_usd_micros = self.model.price(input_tokens, input_tokens).unwrap_or(0);
+        ModelUsage { input_tokens, output_tokens: input_tokens, cost_usd_micros }
+    }
+
+    /// Stores what is left of the budget, so that a job that goes on after a crash gets no more.
+    async fn store_budget(&self) -> Result<(), KnowledgeError> {
+        let request =
+            IndexRequest { budget: self.spent.left_of(self.request.budget), ..self.request.clone() };
+        let text = serde_json::to_string(&request).map_err(|error| {
+            KnowledgeError::new(ErrorKind::Invalid, format!("could not store the job: {error}; report it"))
+        })?;
+        self.store.write(move |writer| writer.update_job(&request.id, &text)).await
     }
 
     fn check_budget(&self) -> Result<(), KnowledgeError> {
         let is_used_up = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
-        if is_used_up(self.budget.tokens, self.spent.tokens())
-            || is_used_up(self.budget.usd_micros, self.spent.cost_usd_micros())
+        if is_used_up(self.request.budget.tokens, self.spent.tokens())
+            || is_used_up(self.request.budget.usd_micros, self.spent.cost_usd_micros())
         {
             return Err(KnowledgeError::new(
                 ErrorKind::BudgetExceeded,

@@ -35,7 +35,7 @@ pub async fn run(run: &Run<'_>) -> Result<u64, KnowledgeError> {
         .await?;
     let documents: Vec<DocId> = documents
         .into_iter()
-        .filter(|document| is_requested(document, run.paths))
+        .filter(|document| is_requested(document, &run.request.paths))
         .map(|document| document.id)
         .collect();
     let progress = StageProgress::begin(run.sink, run.spent, JobStage::Extracting, documents.len() as u64);

@@ -10,10 +10,21 @@ use crate::client::ui::request_list::{Answered, Choice};
 use crate::client::ui::request_timing::Phase;
 use crate::types::permission::{Decision, Scope};
 
+/// Rows for the head of a request, its answers, the keys, the state and the input line.
+const MIN_ROWS: usize = 12;
+/// Columns in which an answer can still be read.
+const MIN_COLUMNS: usize = 20;
+
 impl App {
+    /// Whether the terminal has room for a request with all its answers. Otherwise no key answers it.
+    pub(in crate::client::ui::attach) fn fits_request(&self) -> bool {
+        self.rows >= MIN_ROWS && self.columns >= MIN_COLUMNS
+    }
+
     /// Whether the list of requests takes keys.
     pub(in crate::client::ui::attach) fn is_list_open(&self) -> bool {
         self.timing.phase() == Some(Phase::Answerable)
+            && self.fits_request()
             && self.questions.is_empty()
             && self.feedback.is_none()
             && !self.requests.is_empty()

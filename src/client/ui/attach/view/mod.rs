@@ -117,6 +117,10 @@ fn request(app: &App, columns: usize, room: usize) -> Vec<Line> {
                 cut(&format!("▌ {waits}; it opens when you stop typing"), columns),
             )];
         }
+        Some(Phase::Shown | Phase::Answerable) if app.questions.is_empty() && !app.fits_request() => {
+            let text = "▌ a request waits; make the terminal larger to answer it";
+            return vec![Line::new(Tone::Warn, cut(text, columns))];
+        }
         Some(Phase::Shown | Phase::Answerable) => {}
     }
     let is_answerable = app.phase() == Some(Phase::Answerable);

@@ -40,6 +40,17 @@ fn keys_of_the_list_answer_a_request() {
 }
 
 #[test]
+fn request_without_room_on_screen_takes_no_answer() {
+    for (columns, height) in [(40, 3), (80, 2), (10, 24)] {
+        let mut app = app();
+        app.set_surroundings((columns, height), app.clock);
+        feed(&mut app, asks());
+        let effects = keys(&mut app, "1y");
+        assert!(!effects.iter().any(|effect| matches!(effect, Effect::Approve(_))), "{columns}x{height}");
+    }
+}
+
+#[test]
 fn words_go_along_with_either_answer() {
     let mut app = app();
     feed(&mut app, asks());
