@@ -26,7 +26,8 @@ async fn left_arrow_shows_sessions_and_enter_opens_another() {
     terminal.shows("detaches").await;
     terminal.keys("\u{1b}[D").await;
     let screen = terminal.shows("q leave").await;
-    assert!(screen.contains("\u{1b}[?1049h") && screen.contains("write the changelog"), "{screen:?}");
+    assert!(screen.contains("write the changelog"), "{screen:?}");
+    assert!(terminal.seen().contains("\u{1b}[?1049h"), "{:?}", terminal.seen());
     terminal.keys("q").await;
     let screen = terminal.shows("detaches").await;
     assert!(screen.contains("\u{1b}[?1049l"), "{screen:?}");

@@ -268,7 +268,7 @@ async fn log_lines_of_turn_carry_spans_of_its_phases_and_calls() {
     let log = daemon.log();
     let turn = format!("turn{{session={} turn={turn}}}", session.id);
     for span in [
-        "phase{phase=\"model_call\" step=1}:model_call{model=scripted/model}: agentd::session::actor::effects: close",
+        "phase{phase=\"model_call\" step=1}:model_call{model=scripted/model}: agentd::session::actor::effects::model_calls: close",
         "phase{phase=\"tool_execution\" step=1}:tool_call{tool=\"LS\" call=call_",
         "phase{phase=\"model_call\" step=2}:model_call{model=scripted/model}",
         "phase{phase=\"result\" step=2}: agentd::session::actor::turn_spans: close time.busy=",

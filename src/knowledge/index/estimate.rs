@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::chunk::WINDOW_TOKENS;
-use super::request::{IndexRequest, Indexer};
+use super::indexer::Indexer;
+use super::request::IndexRequest;
 use super::scan::{KnownFiles, is_probably_text, scan};
 use super::semantic;
 use crate::knowledge::traits::LanguageModel;

@@ -2,9 +2,9 @@
 
 use tokio_util::sync::CancellationToken;
 
+use super::indexer::Indexer;
 use super::prepare::prepare;
 use super::progress::StageProgress;
-use super::request::Indexer;
 use super::text;
 use crate::knowledge::store::{KeptDocument, NewDocument, WorkThread, Writer};
 use crate::knowledge::types::{

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::indexer::Indexer;
 use super::prepare::{Prepared, file_document, prepare};
 use super::progress::{Spent, StageProgress};
-use super::request::{IndexRequest, Indexer};
+use super::request::IndexRequest;
 use super::scan::{KnownFiles, ReadFile, read_file, scan};
 use super::{embed, inserts, restore, semantic};
 use crate::knowledge::store::{KnownFile, NewDocument, SkippedFile, WorkThread};

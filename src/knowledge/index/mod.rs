@@ -10,6 +10,7 @@
 mod chunk;
 mod embed;
 mod estimate;
+mod indexer;
 mod inserts;
 mod job;
 mod prepare;
@@ -30,8 +31,9 @@ mod tests;
 pub use chunk::{ChunkSettings, WINDOW_OVERLAP, WINDOW_TOKENS};
 pub use embed::embed_pending;
 pub use estimate::estimate;
+pub use indexer::Indexer;
 pub use inserts::{InsertDocument, InsertOutcome, insert_documents};
 pub use job::run_job;
 pub use progress::Budget;
-pub use request::{IndexRequest, Indexer};
+pub use request::IndexRequest;
 pub use text::MAX_FILE_BYTES;

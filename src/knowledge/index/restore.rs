@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use super::indexer::Indexer;
 use super::inserts::inserted_document;
-use super::request::Indexer;
 use crate::knowledge::store::{KeptDocuments, Salvaged, Writer, kept_name};
 use crate::knowledge::types::KnowledgeError;
 

@@ -12,8 +12,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::chunk::ChunkSettings;
+use super::indexer::Indexer;
 use super::job::run_job;
-use super::request::{IndexRequest, Indexer};
+use super::request::IndexRequest;
 use super::semantic::SemanticSettings;
 use crate::knowledge::store::KnowledgeStore;
 use crate::knowledge::traits::{

@@ -1,0 +1,30 @@
+//! What a job works with.
+
+use std::sync::Arc;
+
+use super::chunk::ChunkSettings;
+use super::semantic::SemanticSettings;
+use crate::knowledge::store::KnowledgeStore;
+use crate::knowledge::traits::{Embedder, FileSource, LanguageModel};
+use crate::types::time::Clock;
+
+/// What a job works with.
+#[derive(Clone)]
+pub struct Indexer {
+    /// The index.
+    pub store: KnowledgeStore,
+    /// The files of the workspace.
+    pub files: Arc<dyn FileSource>,
+    /// The model for level semantic.
+    pub model: Option<Arc<dyn LanguageModel>>,
+    /// The embedder, if one is configured.
+    pub embedder: Option<Arc<dyn Embedder>>,
+    /// What did not work before the job began, for its result.
+    pub warning: Option<String>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// How texts are split.
+    pub chunks: ChunkSettings,
+    /// How the model is used.
+    pub settings: SemanticSettings,
+}
