@@ -117,7 +117,7 @@ fn measure(name: &str, level: LevelSetting) -> Outcome<()> {
     }
     daemon.stop()?;
     Figure::new(&format!("B8 a call, level {name}"), "ms", &calls)
-        .beside("ms spawn + 3 fdatasyncs", machine.median())
+        .with_reference("ms spawn + 3 fdatasyncs", machine.median())
         .print();
     Figure::new(&format!("B8 ours in it, level {name}"), "ms", &ours).target(Target::AtMost(OURS_MS)).print();
     Figure::new(&format!("B8 daemon CPU a call, level {name}"), "ms", &cpu).print();

@@ -35,7 +35,7 @@ fn measure(place: &Place, name: &str, short: &str, target_ms: f64) -> Outcome<()
         daemon.stop()?;
     }
     Figure::new(name, "ms", &starts)
-        .beside("ms spawn of true", spawns.median())
+        .with_reference("ms spawn of true", spawns.median())
         .target(Target::AtMost(target_ms))
         .print();
     Figure::new(&format!("B1 CPU of that, {short}"), "ms", &cpu).print();

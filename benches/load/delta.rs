@@ -49,11 +49,11 @@ pub fn run() -> Outcome<()> {
     }
     daemon.stop()?;
     Figure::new(&format!("B4 model byte to event, {} at 100/s", events.len()), "ms", &events)
-        .beside("ms bare TCP read", reads.median())
+        .with_reference("ms bare TCP read", reads.median())
         .target(Target::AtMost(0.3))
         .print();
     Figure::number("B4 model byte to event, p99", "ms", events.quantile(0.99))
-        .beside("ms bare TCP read, p99", reads.quantile(0.99))
+        .with_reference("ms bare TCP read, p99", reads.quantile(0.99))
         .target(Target::AtMost(1.0))
         .print();
     Figure::new("B4 daemon CPU per delta at 100/s", "us", &cpu).print();

@@ -73,7 +73,7 @@ pub fn run() -> Outcome<()> {
     }
     daemon.stop()?;
     Figure::new("B7 fan-out to 100 clients, events in all", "events/s", &speeds)
-        .beside("lines/s over bare sockets", raw.median())
+        .with_reference("lines/s over bare sockets", raw.median())
         .target(Target::AtLeast(SPEED))
         .print();
     Figure::new("B7 daemon CPU per event and client", "us", &cpu).print();

@@ -64,7 +64,7 @@ pub struct Figure<'a> {
     pub unit: &'a str,
     /// Median, least, most.
     pub values: (f64, f64, f64),
-    /// What was measured beside it, and its value in the same unit.
+    /// The reference of the same run, and its value in the same unit.
     pub reference: Option<(&'a str, f64)>,
     pub target: Target,
 }
@@ -87,7 +87,7 @@ impl<'a> Figure<'a> {
         Self { name, unit, values: (value, value, value), reference: None, target: Target::Open }
     }
 
-    pub fn beside(mut self, name: &'a str, value: f64) -> Self {
+    pub fn with_reference(mut self, name: &'a str, value: f64) -> Self {
         self.reference = Some((name, value));
         self
     }

@@ -172,14 +172,14 @@ fn tell_of(guests: &[Guest], pools: &[Pool], used: &[f64], cycles: usize) {
         let (ratio, pooled) =
             (pools[nth].typically_between(&pools[0], &pools[1], SHARE), pools[nth].over(&both, SHARE));
         Figure::number(&format!("S13 p99 of 20 sessions beside {guest:?}"), "ms", pools[nth].quantile(SHARE))
-            .beside(&format!("ms beside {sound:?}"), both.quantile(SHARE))
+            .with_reference(&format!("ms beside {sound:?}"), both.quantile(SHARE))
             .print();
         Figure::ranged(&format!("S13 {guest:?} over {sound:?}"), "x", ratio)
             .target(Target::SurelyAtMost(MOVED))
             .print();
         Figure::ranged(&format!("S13 {guest:?} over {sound:?}, pooled"), "x", pooled).print();
         Figure::number(&format!("S13 median beside {guest:?}"), "ms", pools[nth].quantile(0.5))
-            .beside(&format!("ms beside {sound:?}"), both.quantile(0.5))
+            .with_reference(&format!("ms beside {sound:?}"), both.quantile(0.5))
             .print();
         Figure::number(&format!("S13 daemon CPU, {guest:?}"), "%", used[nth]).print();
     }

@@ -83,10 +83,12 @@ pub fn run() -> Outcome<()> {
     }
     daemon.stop()?;
     Figure::new("B6 1,000 sessions at 20/s: p99 of a delta", "ms", &p99)
-        .beside("ms bare TCP readers, p99", bare.quantile(0.99))
+        .with_reference("ms bare TCP readers, p99", bare.quantile(0.99))
         .target(Target::AtMost(50.0))
         .print();
-    Figure::new("B6 median of a delta", "ms", &median).beside("ms bare TCP readers", bare.median()).print();
+    Figure::new("B6 median of a delta", "ms", &median)
+        .with_reference("ms bare TCP readers", bare.median())
+        .print();
     Figure::new("B6 slowest delta of a round", "ms", &most).print();
     Figure::new("B6 resident memory", "MB", &memory).target(Target::AtMost(300.0)).print();
     Figure::new("B6 daemon CPU per delta", "us", &cpu).print();

@@ -45,7 +45,7 @@ pub fn run() -> Outcome<()> {
         client.call("session.create", &json!({"cwd": place.workspace()}))?;
     }
     Figure::number("B2 resident with 1,000 new sessions, all loaded", "MB", daemon.resident_mb()?)
-        .beside("MB at start", fresh.median())
+        .with_reference("MB at start", fresh.median())
         .print();
     let before = daemon.resident_mb()?;
     for _ in 0..LOADED {

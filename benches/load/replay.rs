@@ -59,7 +59,7 @@ pub fn run() -> Outcome<()> {
     daemon.stop()?;
     let target = 150_000.0_f64.min(bare.median() / 2.0);
     Figure::new("B9 replay of 100,000 events", "events/s", &speeds)
-        .beside("rows/s read bare", bare.median())
+        .with_reference("rows/s read bare", bare.median())
         .target(Target::AtLeast(target))
         .print();
     Figure::new("B9 daemon CPU per event", "us", &cpu).print();

@@ -73,7 +73,7 @@ pub fn run() -> Outcome<()> {
         daemon.kill()?;
     }
     Figure::new("B11 restart after kill -9, 1,000 open: ready", "ms", &ready)
-        .beside("ms spawn of true", spawns.median())
+        .with_reference("ms spawn of true", spawns.median())
         .target(Target::AtMost(300.0))
         .print();
     Figure::new("B11 until all 1,000 are picked up", "ms", &recovered).print();

@@ -47,11 +47,11 @@ pub fn run() -> Outcome<()> {
     }
     println!("# B10: {ITEMS} items are {events} events");
     Figure::new("B10 first event, from the end, cold daemon", "ms", &end)
-        .beside("ms read of the rows, bare", bare.median())
+        .with_reference("ms read of the rows, bare", bare.median())
         .target(Target::AtMost(TARGET_MS))
         .print();
     Figure::new("B10 first event, from the start, cold daemon", "ms", &start)
-        .beside("ms read of the rows, bare", bare.median())
+        .with_reference("ms read of the rows, bare", bare.median())
         .target(Target::AtMost(TARGET_MS))
         .print();
     Figure::new("B10 first event, from the start, loaded session", "ms", &loaded)

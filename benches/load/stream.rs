@@ -27,7 +27,7 @@ pub fn run() -> Outcome<()> {
     let more = |from: (f64, f64), to: (f64, f64)| (to.1 - from.1) / (to.0 - from.0) * 1e6;
     if let [small, middle, large] = seconds[..] {
         Figure::number("B5 time of one more delta, 20,000 to 200,000", "us", more(middle, large))
-            .beside("us 2,000 to 20,000", more(small, middle))
+            .with_reference("us 2,000 to 20,000", more(small, middle))
             .target(Target::AtMost(more(small, middle) * 1.5))
             .print();
     }
@@ -71,7 +71,7 @@ fn measure(model: &Model, place: &Place, daemon: &Daemon, deltas: usize, chunks:
     // Below this many the turn's own syncs are most of the time.
     let counts = deltas >= 20_000;
     Figure::new(&format!("B5 one stream, {deltas} deltas{how}"), "deltas/s", &speeds)
-        .beside("bare reader", bare.median())
+        .with_reference("bare reader", bare.median())
         .target(if counts { Target::AtLeast(SPEED) } else { Target::Open })
         .print();
     Figure::new(&format!("B5 daemon CPU per delta, {deltas}{how}"), "us", &cpu)

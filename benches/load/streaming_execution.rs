@@ -60,7 +60,7 @@ pub fn run() -> Outcome<()> {
     }
     daemon.stop()?;
     Figure::new("streaming execution, a turn with 3 slow calls", "ms", &with)
-        .beside("ms switched off", without.median())
+        .with_reference("ms switched off", without.median())
         .print();
     Figure::number("streaming execution, time saved", "ms", without.median() - with.median()).print();
     Figure::new("streaming execution, ratio", "", &ratios).target(Target::AtMost(0.9)).print();

@@ -44,7 +44,7 @@ pub fn run() -> Outcome<()> {
     }
     daemon.stop()?;
     Figure::new(&format!("B3 submit to model, warm, {} turns", submits.len()), "ms", &submits)
-        .beside("ms fdatasync of 4 KiB", syncs.median())
+        .with_reference("ms fdatasync of 4 KiB", syncs.median())
         .target(Target::AtMost(syncs.median() + 0.7))
         .print();
     Figure::number("B3 median less the fdatasync's median", "ms", submits.median() - syncs.median())
@@ -52,7 +52,7 @@ pub fn run() -> Outcome<()> {
         .print();
     Figure::number("B3 least less the fdatasync's least", "ms", submits.least() - syncs.least()).print();
     Figure::new("B3 submit to turn.completed, 3 deltas", "ms", &answered)
-        .beside("ms fdatasync of 4 KiB", syncs.median())
+        .with_reference("ms fdatasync of 4 KiB", syncs.median())
         .print();
     Figure::new("B3 daemon CPU of such a turn", "ms", &cpu).print();
     Ok(())

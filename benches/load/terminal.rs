@@ -46,7 +46,7 @@ fn version() -> Outcome<()> {
         }
     }
     Figure::new("agentctl --version", "ms", &took)
-        .beside("ms spawn of true", spawn.median())
+        .with_reference("ms spawn of true", spawn.median())
         .target(Target::AtMost(5.0))
         .print();
     Ok(())
@@ -79,11 +79,11 @@ fn lists() -> Outcome<()> {
         }
     }
     Figure::new("ps -A of 10,000 sessions, on a terminal", "ms", &screen)
-        .beside("ms page of 200, bare", page.median())
+        .with_reference("ms page of 200, bare", page.median())
         .target(Target::AtMost(100.0))
         .print();
     Figure::new("ps -A of 10,000 sessions, all into a pipe", "ms", &pipe)
-        .beside("ms page of 200, bare", page.median())
+        .with_reference("ms page of 200, bare", page.median())
         .print();
     daemon.stop()
 }
@@ -119,7 +119,7 @@ fn conversation() -> Outcome<()> {
         whole.push_ms(began.elapsed());
     }
     Figure::new("attach to 10,000 items, last screen", "ms", &whole)
-        .beside("ms page of 100 items, bare", events.median())
+        .with_reference("ms page of 100 items, bare", events.median())
         .target(Target::AtMost(100.0))
         .print();
     daemon.stop()
@@ -150,7 +150,7 @@ fn typing() -> Outcome<()> {
         client.call("session.abort", &json!({"session_id": session})).ok();
     }
     Figure::new("key to screen, 5,000 deltas/s arrive", "ms", &busy)
-        .beside("ms key to screen, idle", idle.median())
+        .with_reference("ms key to screen, idle", idle.median())
         .target(Target::AtMost(16.0))
         .print();
     Figure::new("key to screen, worst of 40, 5,000 deltas/s", "ms", &worst).print();
