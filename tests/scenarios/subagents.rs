@@ -494,6 +494,9 @@ async fn coordinator_hands_work_to_subagents_with_shared_folder() {
     assert_eq!(written["status"], "completed", "{written}");
     let folder = session.view().await["additional_dirs"][0].as_str().expect("a folder").to_owned();
     assert_eq!(std::fs::read_to_string(format!("{folder}/notes.txt")).expect("written"), "shared\n");
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&folder).expect("a folder").permissions());
+    assert_eq!(mode & 0o777, 0o700, "other users cannot read it");
     let offered = daemon.models.requests()[0].body["tools"].to_string();
     assert!(offered.contains("\"Task\"") && !offered.contains("\"Write\"") && !offered.contains("\"Bash\""));
     let _ = std::fs::remove_dir_all(folder);
