@@ -51,8 +51,19 @@ pub(super) async fn show(
         sleep(Duration::from_millis(10)).await;
     }
     let begun = Instant::now();
-    let client = reach.connect_or_start().await?;
-    let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
+    let killed = status.pid;
+    let (client, status) = loop {
+        let client = reach.connect_or_start().await?;
+        // Its socket may still take a connection while the killed process ends.
+        match client.call::<StatusReply>("daemon.status", &NoParams {}).await {
+            Ok(status) if status.pid != killed => break (client, status),
+            Err(error) if Instant::now() > deadline => return Err(error.into()),
+            Ok(_) if Instant::now() > deadline => {
+                return Err(Failure::internal("the killed daemon still answers after 10 s"));
+            }
+            _ => sleep(Duration::from_millis(10)).await,
+        }
+    };
     let ms = begun.elapsed().as_millis();
     out.say(&format!("the next command starts another: process {}, after {ms} ms", status.pid))?;
     heading(out, "agentctl approvals")?;
