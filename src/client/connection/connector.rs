@@ -26,6 +26,10 @@ pub(in crate::client) const NAME: &str = "agentctl";
 /// How long a daemon may take to answer after its start.
 const START: Duration = Duration::from_secs(10);
 
+/// How long a connection that breaks before its first answer is tried again: the socket of an ending daemon may still
+/// take connections.
+const ENDING: Duration = Duration::from_secs(2);
+
 /// Wait before another attempt, after a started daemon found the lock taken.
 const AGAIN: Duration = Duration::from_millis(500);
 
@@ -61,6 +65,19 @@ impl Connector {
         }
     }
 
+    /// As [`Connector::dial`], until the daemon answers or no socket takes connections any more.
+    async fn dial_until_settled(&self) -> Result<Client, CallError> {
+        let deadline = Instant::now() + ENDING;
+        loop {
+            match self.dial().await {
+                Err(error) if is_broken(&error) && Instant::now() < deadline => {
+                    sleep(Duration::from_millis(10)).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
     /// Whether the named socket is not the one of this data folder's daemon.
     pub(in crate::client) fn listens_elsewhere(&self) -> bool {
         self.places.is_socket_named && self.other_socket().is_some()
@@ -78,7 +95,7 @@ impl Connector {
     /// # Errors
     /// [`code::UNREACHABLE`](crate::client::failure::code::UNREACHABLE) if none answers.
     pub async fn connect(&self) -> Result<Client, Failure> {
-        match self.dial().await {
+        match self.dial_until_settled().await {
             Err(CallError::Io(error)) => Err(Failure::unreachable(self.absent(&error))),
             other => Ok(other?),
         }
@@ -89,7 +106,7 @@ impl Connector {
     /// # Errors
     /// None answers and none could be started: the message contains the end of its log.
     pub async fn connect_or_start(&self) -> Result<Client, Failure> {
-        let error = match self.dial().await {
+        let error = match self.dial_until_settled().await {
             Err(CallError::Io(error)) => error,
             other => return Ok(other?),
         };
@@ -190,6 +207,17 @@ impl Connector {
 /// Whether the error means that no daemon listens there.
 pub(in crate::client) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+/// Whether the other side took the connection and then closed it without an answer.
+fn is_broken(error: &CallError) -> bool {
+    match error {
+        CallError::Closed => true,
+        CallError::Io(error) => {
+            matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+        }
+        _ => false,
+    }
 }
 
 /// The `agentd` in the folder of this program, else the one in PATH.
@@ -297,6 +325,24 @@ mod tests {
         let failure = reach.connect_or_start().await.err().expect("a failure");
         assert_eq!(failure.code, 69);
         assert!(failure.message.contains("agentctl daemon start"), "{failure}");
+    }
+
+    #[tokio::test]
+    async fn connection_to_ending_daemon_is_tried_until_its_socket_is_closed() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let socket = dir.path().join("ending.sock");
+        let listener = tokio::net::UnixListener::bind(&socket).expect("bound");
+        let ending = tokio::spawn(async move {
+            for _ in 0..3 {
+                drop(listener.accept().await.expect("a connection"));
+            }
+        });
+        let env = |_: &str| Some("/nonexistent".to_string());
+        let places = Places::find(&env, Some(socket), None).expect("places");
+        let reach = Connector { places, may_start: false, role: ClientRole::Controller };
+        let failure = reach.connect_or_start().await.err().expect("a failure");
+        assert!(failure.message.contains("no daemon answers"), "{failure}");
+        ending.await.expect("three connections");
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(super) async fn show(
     let killed = status.pid;
     let (client, status) = loop {
         let client = reach.connect_or_start().await?;
-        // Its socket may still take a connection while the killed process ends.
+        // The killed process may still answer while it ends.
         match client.call::<StatusReply>("daemon.status", &NoParams {}).await {
             Ok(status) if status.pid != killed => break (client, status),
             Err(error) if Instant::now() > deadline => return Err(error.into()),
