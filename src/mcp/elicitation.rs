@@ -1,6 +1,7 @@
 //! Questions of a server to the user while a call runs. The call's owner answers them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -13,6 +14,9 @@ use tokio::time::Instant;
 
 use crate::mcp::form::{Form, FormAnswer};
 use crate::mcp::server_log::ServerLog;
+
+/// Most questions of one call: users must not be asked without end.
+const MAX_QUESTIONS: u32 = 16;
 
 /// A server's question and the place for its answer. Without an answer it counts as cancelled.
 pub struct ServerQuestion {
@@ -41,6 +45,8 @@ pub(super) struct Asker {
     questions: Option<mpsc::Sender<ServerQuestion>>,
     /// Number of open questions: the time limit of the call does not run meanwhile.
     open: Arc<watch::Sender<u32>>,
+    /// Number of questions so far.
+    asked: Arc<AtomicU32>,
     log: Arc<ServerLog>,
 }
 
@@ -62,7 +68,7 @@ impl Drop for OpenQuestion {
 
 impl Asker {
     pub fn new(questions: Option<mpsc::Sender<ServerQuestion>>, log: Arc<ServerLog>) -> Self {
-        Self { questions, open: Arc::new(watch::Sender::new(0)), log }
+        Self { questions, open: Arc::new(watch::Sender::new(0)), asked: Arc::default(), log }
     }
 
     /// Asks the user. Dropping the future withdraws the question.
@@ -83,6 +89,9 @@ impl Asker {
             Ok(form) => form,
             Err(why) => return declined(&why),
         };
+        if self.asked.fetch_add(1, Ordering::Relaxed) >= MAX_QUESTIONS {
+            return declined(&format!("the call has asked {MAX_QUESTIONS} questions already"));
+        }
         let _open = OpenQuestion::new(&self.open);
         let (reply, answer) = oneshot::channel();
         if questions.send(ServerQuestion { form, reply }).await.is_err() {
@@ -165,6 +174,29 @@ mod tests {
         };
         let (asked, ()) = tokio::join!(asked, answer);
         assert_eq!(asked.action, ElicitationAction::Accept);
+    }
+
+    #[tokio::test]
+    async fn questions_without_end_are_declined() {
+        let (send, mut questions) = mpsc::channel(1);
+        let log: Arc<ServerLog> = Arc::default();
+        let asker = Asker::new(Some(send), Arc::clone(&log));
+        let answers = tokio::spawn(async move {
+            let mut count = 0;
+            while let Some(question) = questions.recv().await {
+                question.answer(FormAnswer::Accepted(Default::default()));
+                count += 1;
+            }
+            count
+        });
+        let schema = serde_json::json!({"type": "object", "properties": {}});
+        for _ in 0..MAX_QUESTIONS {
+            assert_eq!(asker.ask(request(schema.clone())).await.action, ElicitationAction::Accept);
+        }
+        assert_eq!(asker.ask(request(schema)).await.action, ElicitationAction::Decline);
+        drop(asker);
+        assert_eq!(answers.await.expect("the answers"), MAX_QUESTIONS);
+        assert!(log.lines()[0].contains("16 questions already"));
     }
 
     #[tokio::test]

@@ -98,6 +98,8 @@ mod tests {
         files.save(one, &[("a".to_owned(), url.clone())].into()).expect("written");
         let mode = fs::metadata(files.path(one).expect("a path")).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+        let mode = fs::metadata(dir.path().join("mcp-sessions")).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
         files.copy(one, other).expect("copied");
         files.remove(one);
         assert_eq!(files.list(one).0, Vec::new());
