@@ -10,6 +10,8 @@ pub const MAX_HISTORY_MESSAGES: usize = 128;
 pub const MAX_KEYWORDS: usize = 64;
 /// Maximum characters of one keyword.
 pub const MAX_KEYWORD_CHARS: usize = 512;
+/// Longest name of a language in characters.
+pub const MAX_LANGUAGE_CHARS: usize = 128;
 /// Maximum of `top_k` and `chunk_top_k`.
 pub const MAX_TOP_K: usize = 1_000;
 /// Maximum tokens of any budget.
@@ -130,6 +132,16 @@ impl QueryParams {
         if self.query.chars().nth(MAX_QUERY_CHARS).is_some() {
             return bad("query", format!("it has more than {MAX_QUERY_CHARS} characters; shorten it"));
         }
+        let language = self.language.as_deref().unwrap_or_default();
+        for (path, text, max) in [
+            ("user_prompt", self.user_prompt.as_str(), MAX_QUERY_CHARS),
+            ("response_type", &self.response_type, MAX_KEYWORD_CHARS),
+            ("language", language, MAX_LANGUAGE_CHARS),
+        ] {
+            if text.chars().nth(max).is_some() {
+                return bad(path, format!("it has more than {max} characters; shorten it"));
+            }
+        }
         if self.history.len() > MAX_HISTORY_MESSAGES {
             let why = format!("expected at most {MAX_HISTORY_MESSAGES} messages, got {}", self.history.len());
             return bad("conversation_history", why);
@@ -217,6 +229,8 @@ mod tests {
         refused(QueryParams { max_total_tokens: 1_000_001, ..base() }, "max_total_tokens");
         refused(QueryParams { hl_keywords: vec!["k".into(); 65], ..base() }, "hl_keywords");
         refused(QueryParams { ll_keywords: vec!["k".into(), "k".repeat(513)], ..base() }, "ll_keywords[1]");
+        refused(QueryParams { language: Some("k".repeat(129)), ..base() }, "language");
+        refused(QueryParams { response_type: "k".repeat(513), ..base() }, "response_type");
         let message = HistoryMessage { role: HistoryRole::User, content: String::new() };
         refused(QueryParams { history: vec![message; 129], ..base() }, "conversation_history");
     }
