@@ -52,6 +52,7 @@ fn reply(found: TrustStatus) -> WorkspaceReply {
         trusted: found.trusted,
         digest: found.digest,
         parts: found.parts,
+        programs: found.programs,
         changed_files: None,
     }
 }

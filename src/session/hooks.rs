@@ -10,9 +10,10 @@ use crate::session::trust;
 use crate::types::hook::{HookEvent, HookRun};
 
 /// A project's own hooks.
-const OWN_FILE: &str = ".agentd/hooks/hooks.toml";
+pub(super) const OWN_FILE: &str = ".agentd/hooks/hooks.toml";
 /// Files of a project with hooks.
-const PROJECT_FILES: [&str; 3] = [OWN_FILE, ".claude/settings.json", ".claude/settings.local.json"];
+pub(super) const PROJECT_FILES: [&str; 3] =
+    [OWN_FILE, ".claude/settings.json", ".claude/settings.local.json"];
 /// The user's file with hooks for all projects, below the home folder.
 const USER_FILE: &str = ".claude/settings.json";
 /// Maximum bytes of the user's file.
@@ -105,7 +106,8 @@ impl EventHooks {
     }
 }
 
-fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Hook>, String> {
+/// The hooks of a project's file.
+pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Hook>, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "the content is not UTF-8")?;
     if path != Path::new(OWN_FILE) {
         return claude_hooks(text).map_err(|error| error.0);

@@ -31,6 +31,7 @@ mod slash_commands;
 mod staged_imports;
 mod stream;
 mod trust;
+mod trusted_programs;
 
 pub use actor::journal::summarise;
 pub use agents::AgentList;

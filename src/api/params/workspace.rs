@@ -49,6 +49,9 @@ pub struct WorkspaceReply {
     pub digest: String,
     /// Parts that are active with trust, as text for users; empty if no part needs trust.
     pub parts: Vec<String>,
+    /// The programs that the folder's hooks and MCP servers run or reach, each with the file that names it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<String>,
     /// With `count_changes`: the files that `git status` lists, if the folder is trusted and in a repository. Of very
     /// many files, only a part is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

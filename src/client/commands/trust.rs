@@ -1,4 +1,5 @@
-//! `agentctl trust` and `untrust`: show which files of a folder can run code, and trust them.
+//! `agentctl trust` and `untrust`: show which files of a folder can run code and which programs they name, and trust
+//! them.
 
 use std::path::Path;
 
@@ -58,7 +59,7 @@ pub(in crate::client) async fn at_once(client: &Client, cwd: String, out: &mut O
     if found.trusted {
         return Ok(());
     }
-    for part in &found.parts {
+    for part in found.parts.iter().chain(&found.programs) {
         out.note(&format!("trusted: {}", escape::line(part)))?;
     }
     give(client, found).await
@@ -70,8 +71,11 @@ const ASKED: &str = "asked-trust";
 /// The answers. "Not now" is preselected.
 const OPTIONS: [&str; 2] = ["Trust it as it is now", "Not now; sessions work without it"];
 
+/// Number of programs in the question; the rest is counted.
+const SHOWN_PROGRAMS: usize = 6;
+
 /// What trust would make active. Only the client's own text begins at the start of a row.
-fn question(cwd: &str, parts: &[&String], columns: usize) -> Vec<Line> {
+fn question(cwd: &str, parts: &[&String], programs: &[String], columns: usize) -> Vec<Line> {
     let room = columns.saturating_sub(6).max(8);
     let block = |tone: Tone, text: String, first: &'static str| {
         Line::new(tone, text)
@@ -82,8 +86,12 @@ fn question(cwd: &str, parts: &[&String], columns: usize) -> Vec<Line> {
     };
     let head =
         block(Tone::Bold, format!("{} is not trusted yet. Trust makes active:", escape::line(cwd)), "▌ ");
-    let parts = parts.iter().flat_map(|part| block(Tone::Plain, escape::line(part).into_owned(), "▌   "));
-    head.chain(parts).collect()
+    let listed = |text: &String| block(Tone::Plain, escape::line(text).into_owned(), "▌   ");
+    let parts = parts.iter().flat_map(|part| listed(part));
+    let more = programs.len().saturating_sub(SHOWN_PROGRAMS);
+    let more = (more > 0).then(|| format!("and {more} more programs: `agentctl trust` lists them"));
+    let programs = programs.iter().take(SHOWN_PROGRAMS).flat_map(listed);
+    head.chain(parts).chain(programs).chain(more.iter().flat_map(listed)).collect()
 }
 
 /// Asks once per folder, on a terminal, whether to trust it. Sessions work without trust. A folder whose only parts are
@@ -102,7 +110,7 @@ pub(in crate::client) async fn ask_once(
         return Ok(());
     }
     let name = escape::line(&found.cwd).into_owned();
-    for line in question(&found.cwd, &parts, terminal_columns()) {
+    for line in question(&found.cwd, &parts, &found.programs, terminal_columns()) {
         out.line(&line)?;
     }
     let chosen = choose(&OPTIONS, 1).await?;
@@ -130,6 +138,12 @@ fn show(found: &WorkspaceReply, out: &mut Out) -> Result<(), Failure> {
     for part in &found.parts {
         out.line(&Line::new(Tone::Bold, format!("  {}", escape::line(part))))?;
     }
+    if !found.programs.is_empty() {
+        out.say("Programs that would run:")?;
+    }
+    for program in &found.programs {
+        out.line(&Line::new(Tone::Plain, format!("  {}", escape::line(program))))?;
+    }
     Ok(())
 }
 
@@ -156,7 +170,10 @@ mod tests {
         let fake = Fake::start(|_, method, params| match method {
             "workspace.status" => {
                 let parts = json!([".agentd/config.toml: allow Bash(\u{1b}[2Jmake)"]);
-                Ok(json!({"cwd": "/w", "trusted": false, "digest": "d1", "parts": parts}))
+                let programs = json!([".mcp.json: MCP server a starts x\u{1b}[2J"]);
+                Ok(
+                    json!({"cwd": "/w", "trusted": false, "digest": "d1", "parts": parts, "programs": programs}),
+                )
             }
             _ => {
                 assert_eq!((method, &params["digest"]), ("workspace.trust", &json!("d1")));
@@ -166,6 +183,7 @@ mod tests {
         let (mut out, text, _) = papers();
         trust(&fake.reach(), Some(Path::new("/w")), true, &mut out).await.expect("trusted");
         let shown = text.text();
+        assert!(shown.contains("MCP server a starts x"), "{shown}");
         assert!(shown.contains("make)") && shown.contains("is trusted, as long as"), "{shown}");
         assert!(!shown.contains('\u{1b}'), "{shown:?}");
     }
@@ -174,11 +192,16 @@ mod tests {
     fn trust_question_screen_matches_fixture() {
         let parts = [
             ".agentd/config.toml: allow Bash(cargo test:*)".to_owned(),
-            ".mcp.json: starts the server files (npx -y @example/server-files --root /w/shop --watch)"
-                .to_owned(),
+            ".mcp.json (MCP servers: programs that sessions here start)".to_owned(),
         ];
+        let programs = (0..8).map(|nth| {
+            format!(
+                ".mcp.json: MCP server files{nth} starts npx -y @example/server-files --root /w/shop --watch"
+            )
+        });
+        let programs: Vec<String> = programs.collect();
         check_screen("trust", |(columns, _)| {
-            let lines = question("/w/shop", &parts.iter().collect::<Vec<_>>(), columns);
+            let lines = question("/w/shop", &parts.iter().collect::<Vec<_>>(), &programs, columns);
             let choice = choice::lines(&OPTIONS, 1);
             lines.into_iter().chain(choice).map(|line| line.cut(columns)).collect()
         });

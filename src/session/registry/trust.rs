@@ -10,7 +10,7 @@ use crate::types::audit::{AuditKind, AuditNote};
 use crate::types::event::Origin;
 
 /// The trust state of a folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustStatus {
     /// The folder as an absolute path without symbolic links.
     pub cwd: String,
@@ -20,6 +20,8 @@ pub struct TrustStatus {
     pub digest: String,
     /// The parts that become active with trust.
     pub parts: Vec<String>,
+    /// The programs that its hooks and MCP servers run, each with the file that names it.
+    pub programs: Vec<String>,
 }
 
 impl Registry {
@@ -29,8 +31,9 @@ impl Registry {
     /// The folder does not exist, or the database could not be read.
     pub async fn workspace(&self, cwd: &str) -> Result<TrustStatus, SessionError> {
         let cwd = self.folder(cwd).await?;
-        let (ground, trusted) = trust::inspect(self.shared(), Path::new(&cwd)).await?;
-        Ok(TrustStatus { cwd, trusted, digest: ground.digest, parts: ground.parts })
+        let (found, trusted) = trust::inspect_with_programs(self.shared(), Path::new(&cwd)).await?;
+        let (inventory, programs) = found;
+        Ok(TrustStatus { cwd, trusted, digest: inventory.digest, parts: inventory.parts, programs })
     }
 
     /// Trusts a folder in the state with this digest; without a digest, in its current state.
@@ -60,8 +63,7 @@ impl Registry {
         let found = match self.workspace(cwd).await {
             Ok(found) => TrustStatus { trusted: false, ..found },
             Err(_) if Path::new(cwd).is_absolute() => {
-                let (digest, parts) = (String::new(), Vec::new());
-                TrustStatus { cwd: cwd.to_owned(), trusted: false, digest, parts }
+                TrustStatus { cwd: cwd.to_owned(), ..TrustStatus::default() }
             }
             Err(error) => return Err(error),
         };
