@@ -12,12 +12,17 @@ mod permission_methods;
 
 pub use fault::{Code, Fault};
 
+use crate::types::embedded;
+
 /// Version of the protocol. A client that wants another gets `unsupported_version`.
 pub const PROTOCOL_VERSION: u32 = 1;
 
 /// The OpenRPC document of `proto-docs/openrpc.json`, on one line. Making it from the types is left to tests, which
 /// compare both: the code for that would be larger than the document.
-pub const OPENRPC: &str = include_str!(concat!(env!("OUT_DIR"), "/openrpc.json"));
+#[must_use]
+pub fn openrpc() -> Vec<u8> {
+    embedded::decompressed(include_bytes!(concat!(env!("OUT_DIR"), "/openrpc.json")))
+}
 
 /// Method of the notifications that carry a session's events.
 pub const SESSION_EVENT: &str = "session.event";

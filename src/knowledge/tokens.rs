@@ -5,19 +5,22 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use bpe_openai::Tokenizer;
 use bpe_openai::byte_pair_encoding::BytePairEncoding;
 
 use crate::sync::lock;
+use crate::types::embedded;
 
 /// How long the table stays loaded without a use.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// All tokens in the order of their ranks: length, bytes.
-static TOKENS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.tokens"));
+/// All tokens in the order of their ranks: length, bytes. Compressed.
+static COMPRESSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.tokens"));
+/// The same, not compressed: 1.5 MB that stay after the first use.
+static TOKENS: LazyLock<Vec<u8>> = LazyLock::new(|| embedded::decompressed(COMPRESSED));
 
 /// The pieces into which o200k splits a text before it looks for tokens, and whether the last character of a match
 /// only looks ahead. These are part of the encoding's definition.
@@ -104,7 +107,7 @@ impl Table {
     )]
     fn load() -> Self {
         let mut ranks = HashMap::with_capacity(200_000);
-        let mut rest = TOKENS;
+        let mut rest = TOKENS.as_slice();
         let mut rank = 0;
         while let Some((length, after)) = rest.split_first() {
             let (token, after) = after.split_at(usize::from(*length).min(after.len()));

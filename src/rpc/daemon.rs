@@ -11,7 +11,7 @@ use crate::api::params::{
     ClientRole, Done, HelloParams, HelloReply, NoParams, ReloadParams, ReloadReply, SandboxChoice,
     SandboxReply, ShutdownMode, ShutdownParams, StatusReply,
 };
-use crate::api::{Code, Fault, OPENRPC, PROTOCOL_VERSION};
+use crate::api::{Code, Fault, PROTOCOL_VERSION, openrpc};
 use crate::rpc::context::RpcContext;
 use crate::session::backups;
 use crate::types::event::EVENT_VERSION;
@@ -21,7 +21,7 @@ use crate::types::tool::Confinement;
 const NAME: usize = 64;
 
 pub(super) async fn discover(_: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<Value, Fault> {
-    serde_json::from_str(OPENRPC).map_err(|error| Fault::new(Code::Internal, error.to_string()))
+    serde_json::from_slice(&openrpc()).map_err(|error| Fault::new(Code::Internal, error.to_string()))
 }
 
 pub(super) async fn hello(_: Arc<RpcContext>, caller: Caller, p: HelloParams) -> Result<HelloReply, Fault> {

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
 use jsonrpsee::{Extensions, RpcModule};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::parse_params::parse;
 use super::{camel_case, numbers};
@@ -44,6 +46,12 @@ impl Caller {
     }
 }
 
+/// A call that has its parameters and waits for its turn.
+type Ready = BoxFuture<'static, Result<Box<RawValue>, Fault>>;
+
+/// A method without its types: what comes before and after is compiled once, and not for each method.
+type ErasedHandler = Arc<dyn Fn(Arc<RpcContext>, Caller, Option<&str>) -> Result<Ready, Fault> + Send + Sync>;
+
 /// Registers one method of the API.
 pub(super) fn serve<P, R, F, Fut>(
     module: &mut RpcModule<RpcContext>,
@@ -52,27 +60,42 @@ pub(super) fn serve<P, R, F, Fut>(
 ) -> Result<(), String>
 where
     P: DeserializeOwned + Send + 'static,
-    R: Serialize + Clone + Send + 'static,
+    R: Serialize + 'static,
     F: Fn(Arc<RpcContext>, Caller, P) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Result<R, Fault>> + Send,
 {
     let method = methods::find(name).ok_or_else(|| format!("{name} is not in the table of methods"))?;
-    module
-        .register_async_method(name, move |params: Params<'static>, ctx, extensions: Extensions| {
-            let handler = handler.clone();
-            async move {
-                let (caller, raw) = admit(&ctx, &extensions, method, params.as_str()).await?;
-                let params = parse::<P>(method, raw.as_deref()).map_err(wire)?;
-                in_order(&caller.connection, method).await;
-                handler(ctx, caller, params).await.map_err(wire)
-            }
-        })
-        .map(|_| ())
-        .map_err(|error| error.to_string())
+    let erased = move |ctx, caller, raw: Option<&str>| -> Result<Ready, Fault> {
+        let params = parse::<P>(method, raw)?;
+        let handler = handler.clone();
+        Ok(Box::pin(async move {
+            let reply = handler(ctx, caller, params).await?;
+            to_raw_value(&reply)
+                .map_err(|error| Fault::new(Code::Internal, format!("could not write the reply: {error}")))
+        }))
+    };
+    register(module, method, Arc::new(erased))
 }
 
-/// Checks that the caller may call the method, and gives the parameters their standard names. Apart from [`serve`],
-/// which is compiled for each method.
+fn register(
+    module: &mut RpcModule<RpcContext>,
+    method: &'static methods::Method,
+    handler: ErasedHandler,
+) -> Result<(), String> {
+    let call = move |params: Params<'static>, ctx: Arc<RpcContext>, extensions: Extensions| {
+        let handler = Arc::clone(&handler);
+        async move {
+            let (caller, raw) = admit(&ctx, &extensions, method, params.as_str()).await?;
+            let connection = caller.connection.clone();
+            let ready = handler(ctx, caller, raw.as_deref()).map_err(wire)?;
+            in_order(&connection, method).await;
+            ready.await.map_err(wire)
+        }
+    };
+    module.register_async_method(method.name, call).map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// Checks that the caller may call the method, and gives the parameters their standard names.
 async fn admit<'p>(
     ctx: &RpcContext,
     extensions: &Extensions,

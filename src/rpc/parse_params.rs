@@ -101,28 +101,43 @@ fn with_brackets(path: &str) -> String {
 }
 
 fn typed<P: DeserializeOwned>(method: &Method, text: &str) -> Result<P, Fault> {
+    let mut parsed = None;
+    read(method, text, &mut |deserializer| {
+        parsed = Some(erased_serde::deserialize::<P>(deserializer)?);
+        Ok(())
+    })?;
+    parsed.ok_or_else(|| Fault::new(Code::Internal, "the parameters were not read"))
+}
+
+/// Reads a value of any type.
+type ReadValue<'r> = dyn FnMut(&mut dyn erased_serde::Deserializer<'_>) -> Result<(), erased_serde::Error> + 'r;
+
+/// Reads the parameters. Refuses unknown fields at any depth.
+fn read(method: &Method, text: &str, value: &mut ReadValue<'_>) -> Result<(), Fault> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let mut track = serde_path_to_error::Track::new();
     let tracked = serde_path_to_error::Deserializer::new(&mut deserializer, &mut track);
     let mut ignored = None;
-    let parsed = serde_ignored::deserialize(tracked, |path| {
+    let mut note = |path: serde_ignored::Path<'_>| {
         let path = path.to_string();
         // A parameter that is not built may be null.
         if !method.unbuilt.contains(&path.as_str()) {
             ignored.get_or_insert_with(|| path.replace(".?", ""));
         }
-    });
-    let parsed = parsed.map_err(|error: serde_json::Error| wrong_value(&track.path().to_string(), &error));
-    match (parsed, ignored) {
-        (Ok(_), Some(path)) => {
+    };
+    let noted = serde_ignored::Deserializer::new(tracked, &mut note);
+    let parsed = value(&mut <dyn erased_serde::Deserializer>::erase(noted));
+    parsed.map_err(|error| wrong_value(&track.path().to_string(), &error))?;
+    match ignored {
+        Some(path) => {
             let path = shown(&with_brackets(&path));
             Err(unknown(&path, &format!("unknown field `{path}`"), &[]))
         }
-        (parsed, _) => parsed,
+        None => Ok(()),
     }
 }
 
-fn wrong_value(path: &str, error: &serde_json::Error) -> Fault {
+fn wrong_value(path: &str, error: &erased_serde::Error) -> Fault {
     let why = error.to_string();
     let why = why.split(" at line ").next().unwrap_or_default().to_owned();
     // The path of a missing or unknown field ends where the field should begin.

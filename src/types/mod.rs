@@ -9,6 +9,7 @@ pub mod config_values;
 pub mod context_view;
 pub mod credentials;
 pub mod depth;
+pub mod embedded;
 pub mod event;
 pub mod hex;
 pub mod history;

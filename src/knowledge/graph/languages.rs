@@ -240,7 +240,8 @@ static LANGUAGES: [Language; LANGUAGE_COUNT] = [
     Language {
         name: "javascript",
         extensions: &["js", "mjs", "cjs", "jsx"],
-        grammar: || tree_sitter_javascript::LANGUAGE.into(),
+        // The grammar of TypeScript contains JavaScript.
+        grammar: || tree_sitter_typescript::LANGUAGE_TSX.into(),
         rules: JAVASCRIPT,
         imports: ImportStyle::Quoted,
         folder_files: &["index"],
