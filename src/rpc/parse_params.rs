@@ -110,7 +110,8 @@ fn typed<P: DeserializeOwned>(method: &Method, text: &str) -> Result<P, Fault> {
 }
 
 /// Reads a value of any type.
-type ReadValue<'r> = dyn FnMut(&mut dyn erased_serde::Deserializer<'_>) -> Result<(), erased_serde::Error> + 'r;
+type ReadValue<'r> =
+    dyn FnMut(&mut dyn erased_serde::Deserializer<'_>) -> Result<(), erased_serde::Error> + 'r;
 
 /// Reads the parameters. Refuses unknown fields at any depth.
 fn read(method: &Method, text: &str, value: &mut ReadValue<'_>) -> Result<(), Fault> {
