@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::types::config_values::Span;
+use crate::types::typed_json;
 
 /// Maximum number of servers of one source.
 pub(super) const MAX_SERVERS: usize = 100;
@@ -303,7 +304,7 @@ pub fn parse_file(name: &str, bytes: &[u8]) -> ProjectFile {
         return wrong(format!("it has more than {MAX_SERVERS} servers"));
     }
     let server = |(name, value): (String, Value)| {
-        let config = serde_path_to_error::deserialize::<_, JsonEntry>(&value)
+        let config = typed_json::from_value::<JsonEntry>(value)
             .map(ServerConfig::from)
             .map_err(|error| format!("could not read its configuration: {error}"))
             .and_then(|config| config.transport().map(|_| config));

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::api::methods::Method;
 use crate::api::{Code, Fault};
+use crate::types::typed_json::{self, WrongJson};
 
 /// Bytes of a name of a field that an error shows.
 const MAX_SHOWN_NAME: usize = 64;
@@ -87,67 +88,29 @@ fn shown(name: &str) -> String {
     }
 }
 
-/// `answers.0.x` as errors of values write it: `answers[0].x`.
-fn with_brackets(path: &str) -> String {
-    let mut text = String::with_capacity(path.len() + 4);
-    for part in path.split('.') {
-        match part.parse::<usize>() {
-            Ok(index) => text += &format!("[{index}]"),
-            Err(_) if text.is_empty() => text += part,
-            Err(_) => text += &format!(".{part}"),
-        }
-    }
-    text
-}
-
 fn typed<P: DeserializeOwned>(method: &Method, text: &str) -> Result<P, Fault> {
-    let mut parsed = None;
-    read(method, text, &mut |deserializer| {
-        parsed = Some(erased_serde::deserialize::<P>(deserializer)?);
-        Ok(())
-    })?;
-    parsed.ok_or_else(|| Fault::new(Code::Internal, "the parameters were not read"))
-}
-
-/// Reads a value of any type.
-type ReadValue<'r> =
-    dyn FnMut(&mut dyn erased_serde::Deserializer<'_>) -> Result<(), erased_serde::Error> + 'r;
-
-/// Reads the parameters. Refuses unknown fields at any depth.
-fn read(method: &Method, text: &str, value: &mut ReadValue<'_>) -> Result<(), Fault> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let mut track = serde_path_to_error::Track::new();
-    let tracked = serde_path_to_error::Deserializer::new(&mut deserializer, &mut track);
-    let mut ignored = None;
-    let mut note = |path: serde_ignored::Path<'_>| {
-        let path = path.to_string();
-        // A parameter that is not built may be null.
-        if !method.unbuilt.contains(&path.as_str()) {
-            ignored.get_or_insert_with(|| path.replace(".?", ""));
-        }
-    };
-    let noted = serde_ignored::Deserializer::new(tracked, &mut note);
-    let parsed = value(&mut <dyn erased_serde::Deserializer>::erase(noted));
-    parsed.map_err(|error| wrong_value(&track.path().to_string(), &error))?;
-    match ignored {
+    let value =
+        serde_json::from_str(text).map_err(|error| Fault::new(Code::InvalidParams, error.to_string()))?;
+    let (parsed, unknown_paths) = typed_json::from_value_with_unknown(value).map_err(wrong_value)?;
+    // A parameter that is not built may be null.
+    match unknown_paths.iter().find(|path| !method.unbuilt.contains(&path.as_str())) {
         Some(path) => {
-            let path = shown(&with_brackets(&path));
+            let path = shown(path);
             Err(unknown(&path, &format!("unknown field `{path}`"), &[]))
         }
-        None => Ok(()),
+        None => Ok(parsed),
     }
 }
 
-fn wrong_value(path: &str, error: &erased_serde::Error) -> Fault {
-    let why = error.to_string();
-    let why = why.split(" at line ").next().unwrap_or_default().to_owned();
+fn wrong_value(wrong: WrongJson) -> Fault {
+    let WrongJson { path, why } = wrong;
     // The path of a missing or unknown field ends where the field should begin.
     let field = ["missing field `", "unknown field `"].iter().find_map(|start| why.strip_prefix(start));
     let field = field.and_then(|rest| rest.split('`').next());
-    let path = match (path, field) {
+    let path = match (path.as_str(), field) {
         (".", Some(name)) => name.to_owned(),
         (outer, Some(name)) if !outer.ends_with(name) => format!("{outer}.{name}"),
-        _ => path.to_owned(),
+        _ => path,
     };
     if path == "." {
         Fault::new(Code::InvalidParams, why)

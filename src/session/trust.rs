@@ -12,7 +12,6 @@ use std::path::Path;
 
 use crate::judge::Rules;
 use crate::session::shared::Shared;
-use crate::session::trusted_programs;
 use crate::store::StoreError;
 use crate::types::session::Untrusted;
 use crate::workspace::{self, ScannedFile, TrustInventory};
@@ -23,21 +22,6 @@ pub(super) async fn inspect(shared: &Shared, cwd: &Path) -> Result<(TrustInvento
     let ground = tokio::task::spawn_blocking(move || workspace::scan(&folder)).await.unwrap_or_default();
     let trusted = is_trusted(shared, cwd, &ground.digest).await?;
     Ok((ground, trusted))
-}
-
-/// The same, with the programs that the folder's files name.
-pub(super) async fn inspect_with_programs(
-    shared: &Shared,
-    cwd: &Path,
-) -> Result<((TrustInventory, Vec<String>), bool), StoreError> {
-    let folder = cwd.to_owned();
-    let scan = move || {
-        let (inventory, files) = workspace::scan_with_files(&folder, &trusted_programs::FILES);
-        (inventory, trusted_programs::programs(&files))
-    };
-    let found = tokio::task::spawn_blocking(scan).await.unwrap_or_default();
-    let trusted = is_trusted(shared, cwd, &found.0.digest).await?;
-    Ok((found, trusted))
 }
 
 /// These files of a workspace, the Markdown files below these folders, and whether the workspace is trusted in the state that

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::tools::error::ToolError;
 use crate::types::message::ToolCall;
+use crate::types::typed_json::{self, WrongJson};
 
 /// Parses the arguments of a call. The error names the wrong field and the reason.
 pub(super) fn parse<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolError> {
@@ -19,9 +20,7 @@ pub(super) fn parse<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolError
             format!("the arguments of {} are not valid JSON: {problem}. Send one JSON object.", call.tool),
         ));
     }
-    serde_path_to_error::deserialize(&call.input).map_err(|error| {
-        let path = error.path().to_string();
-        let problem = error.inner().to_string();
+    typed_json::from_value(call.input.clone()).map_err(|WrongJson { path, why: problem }| {
         let place = if path == "." { String::new() } else { format!(" at `{path}`") };
         ToolError::new("invalid_input", format!("the arguments of {} are wrong{place}: {problem}", call.tool))
             .with(json!({ "path": path, "problem": problem }))

@@ -48,6 +48,7 @@ pub mod todo;
 pub mod tool;
 pub mod turn_options;
 pub mod turn_result;
+pub mod typed_json;
 pub mod usage;
 pub mod wire;
 

@@ -11,6 +11,7 @@ use crate::session::mcp::{ConfiguredServers, ListedServer, start_all};
 use crate::session::registry::Registry;
 use crate::types::ids::SessionId;
 use crate::types::mcp::{McpState, McpTool};
+use crate::types::typed_json;
 
 /// How long a list of commands waits for servers that start.
 const PROMPTS_WAIT: Duration = Duration::from_secs(2);
@@ -408,8 +409,7 @@ pub(super) fn parse_servers(
 
 fn parse_config(field: &'static str, config: serde_json::Value) -> Result<ServerConfig, SessionError> {
     let wrong = |why: String| SessionError::BadParam(field, why);
-    let config: ServerConfig =
-        serde_path_to_error::deserialize(config).map_err(|error| wrong(error.to_string()))?;
+    let config: ServerConfig = typed_json::from_value(config).map_err(|error| wrong(error.to_string()))?;
     config.transport().map_err(wrong)?;
     Ok(config)
 }

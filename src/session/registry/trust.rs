@@ -1,13 +1,14 @@
 //! The methods of the registry about trust in folders.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::session::error::SessionError;
 use crate::session::registry::Registry;
-use crate::session::trust;
+use crate::session::{trust, trusted_programs};
 use crate::store::TrustChange;
 use crate::types::audit::{AuditKind, AuditNote};
 use crate::types::event::Origin;
+use crate::workspace;
 
 /// The trust state of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,8 +32,13 @@ impl Registry {
     /// The folder does not exist, or the database could not be read.
     pub async fn workspace(&self, cwd: &str) -> Result<TrustStatus, SessionError> {
         let cwd = self.folder(cwd).await?;
-        let (found, trusted) = trust::inspect_with_programs(self.shared(), Path::new(&cwd)).await?;
-        let (inventory, programs) = found;
+        let folder = PathBuf::from(&cwd);
+        let scan = move || {
+            let (inventory, files) = workspace::scan_with_files(&folder, &trusted_programs::FILES);
+            (inventory, trusted_programs::programs(&files))
+        };
+        let (inventory, programs) = tokio::task::spawn_blocking(scan).await.unwrap_or_default();
+        let trusted = trust::is_trusted(self.shared(), Path::new(&cwd), &inventory.digest).await?;
         Ok(TrustStatus { cwd, trusted, digest: inventory.digest, parts: inventory.parts, programs })
     }
 
