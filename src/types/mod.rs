@@ -49,6 +49,7 @@ pub mod tool;
 pub mod turn_options;
 pub mod turn_result;
 pub mod typed_json;
+pub mod typed_toml;
 pub mod usage;
 pub mod wire;
 

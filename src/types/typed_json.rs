@@ -53,6 +53,19 @@ pub fn from_value_with_unknown<T: DeserializeOwned>(value: Value) -> Result<(T, 
     }
 }
 
+/// The path of a field.
+pub(super) fn name_path(above: &str, name: &str) -> String {
+    match above {
+        "" => name.to_owned(),
+        above => format!("{above}.{name}"),
+    }
+}
+
+/// The path of an item of a list.
+pub(super) fn index_path(above: &str, index: usize) -> String {
+    format!("{above}[{index}]")
+}
+
 /// Where the reading is, and what it has found.
 #[derive(Default)]
 struct Track {
@@ -77,15 +90,10 @@ impl Track {
 
     fn enter(&self, part: Part<'_>) {
         let mut path = self.path.borrow_mut();
-        match part {
-            Part::Index(index) => *path += &format!("[{index}]"),
-            Part::Name(name) => {
-                if !path.is_empty() {
-                    path.push('.');
-                }
-                *path += name;
-            }
-        }
+        *path = match part {
+            Part::Index(index) => index_path(&path, index),
+            Part::Name(name) => name_path(&path, name),
+        };
     }
 }
 

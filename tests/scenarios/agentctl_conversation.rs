@@ -18,6 +18,15 @@ async fn spoken(daemon: &TestDaemon, input: &str, answer: &str) -> Session {
 }
 
 #[tokio::test]
+async fn attach_shows_conversation_in_its_first_frame() {
+    let daemon = TestDaemon::start().await;
+    let session = spoken(&daemon, "fix the login", "Done.").await;
+    let mut terminal = Terminal::start(&daemon, &["attach", &session.id]);
+    let screen = terminal.shows("detaches").await;
+    assert!(screen.contains("Done."), "{screen:?}");
+}
+
+#[tokio::test]
 async fn left_arrow_shows_sessions_and_enter_opens_another() {
     let daemon = TestDaemon::start().await;
     let first = spoken(&daemon, "fix the login", "Done.").await;
@@ -88,8 +97,7 @@ async fn copied_answer_reaches_clipboard_of_terminal() {
     let daemon = TestDaemon::start().await;
     let session = spoken(&daemon, "go", "Run this:\n```sh\nmake\n```\n").await;
     let mut terminal = Terminal::start(&daemon, &["attach", &session.id]);
-    terminal.shows("detaches").await;
-    terminal.shows("make").await;
+    assert!(terminal.shows("detaches").await.contains("make"));
     terminal.keys("/copy code\r").await;
     let screen = terminal.shows("copied the last code block").await;
     assert!(terminal.seen().contains("\u{1b}]52;c;bWFrZQo=\u{7}"), "{screen:?}");

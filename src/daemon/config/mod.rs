@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::api::endpoint::{self, Env};
 use crate::model::ProviderKind;
 use crate::types::permission::RuleKind;
+use crate::types::typed_toml::{self, WrongToml};
 
 pub use knowledge::{EmbedderKind, Knowledge};
 pub use model_tables::Provider;
@@ -80,7 +81,7 @@ impl Config {
             // Check each file separately first, so that an error names its line in that file.
             Self::parse(&text, &file)?;
             let mut table =
-                text.parse::<toml::Table>().map_err(|error| explain(&text, &file, None, &error))?;
+                text.parse::<toml::Table>().map_err(|error| explain(&text, &file, error.into()))?;
             let source = Source { file, text };
             paths::resolve(&mut table, &source, env)?;
             keep_rules(&merged, &mut table);
@@ -128,12 +129,7 @@ impl Config {
     }
 
     fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
-        let deserializer =
-            toml::Deserializer::parse(text).map_err(|error| explain(text, file, None, &error))?;
-        serde_path_to_error::deserialize(deserializer).map_err(|error| {
-            let key = error.path().to_string();
-            explain(text, file, Some(&key), error.inner())
-        })
+        typed_toml::from_str(text).map_err(|error| explain(text, file, error))
     }
 
     /// If no provider is configured, keys and addresses in the environment define providers.
@@ -225,12 +221,12 @@ fn merge(into: &mut toml::Table, from: toml::Table) {
     }
 }
 
-fn explain(text: &str, file: &Path, key: Option<&str>, error: &toml::de::Error) -> ConfigError {
-    let line = error.span().map(|span| source::line_at(text, span.start));
-    let mut message = error.message().trim().to_string();
+fn explain(text: &str, file: &Path, error: WrongToml) -> ConfigError {
+    let WrongToml { path, why: mut message, start } = error;
+    let line = start.map(|start| source::line_at(text, start));
     // The message names an unknown key already, but it does not name the key of an invalid value.
-    if let Some(key) = key.filter(|key| *key != "." && !message.starts_with("unknown field")) {
-        message = format!("{key}: {message}");
+    if path != "." && !message.starts_with("unknown field") {
+        message = format!("{path}: {message}");
     }
     if message.starts_with("unknown field `api_key`") {
         message.push_str("; keys are never in this file: name a variable, a file or a command");

@@ -11,6 +11,7 @@ use crate::types::config_values::{Size, Span, dollars, micros, part};
 use crate::types::permission::Mode;
 use crate::types::project_settings::{CompactionChanges, ProjectSettings};
 use crate::types::thinking::Thinking;
+use crate::types::typed_toml;
 use crate::types::usage::Budgets;
 
 /// Characters of a value that is shown.
@@ -168,11 +169,9 @@ pub(super) fn parse(text: &str) -> Result<(ProjectValues, Permissions), String> 
     let table = DeTable::parse(text).map_err(|error| at(text, error.span(), error.message()))?;
     let mut keys = Vec::new();
     list_keys(text, "", table.get_ref(), &mut keys)?;
-    let deserializer =
-        toml::Deserializer::parse(text).map_err(|error| at(text, error.span(), error.message()))?;
-    let file: File = serde_path_to_error::deserialize(deserializer).map_err(|error| {
-        let why = format!("{}: {}", error.path(), error.inner().message().trim());
-        at(text, error.inner().span(), &why)
+    let file: File = typed_toml::from_str(text).map_err(|error| {
+        let span = error.start.map(|start| start..start);
+        at(text, span, &format!("{}: {}", error.path, error.why))
     })?;
     keys.sort_by_key(|set: &SetKey| set.line);
     let File { models, session, permissions, compaction, tools } = file;

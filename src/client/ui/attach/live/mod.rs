@@ -28,7 +28,7 @@ use crate::client::ui::keys::Keys;
 use crate::client::ui::request_timing::wait_until;
 use crate::client::ui::watch::{Ended, ended};
 use crate::types::event::Event;
-use crate::types::ids::SessionId;
+use crate::types::ids::{Seq, SessionId};
 use crate::types::session::SessionState;
 
 /// Maximum number of events that are handled before the screen is drawn again.
@@ -73,11 +73,13 @@ pub(super) async fn run(start: Start) -> Result<(Left, App), Failure> {
     let mut screen = Screen::new(io::stdout(), terminal::size()?, row, colours_wanted())?;
     let Start { reach, client, app, follow, include, create } = start;
     let caller = Caller { client, session: app.session.session_id };
+    let last_known = follow.is_some().then_some(app.session.last_seq);
     let mut live = Live {
         reach,
         caller,
         app,
         follow,
+        last_known,
         include,
         create,
         keys: Some(keys),
@@ -99,6 +101,8 @@ struct Live {
     caller: Caller,
     app: App,
     follow: Option<Follow>,
+    /// The last event that existed at the start, until it was received.
+    last_known: Option<Seq>,
     include: Include,
     create: CreateParams,
     keys: Option<Keys>,
@@ -113,7 +117,8 @@ impl Live {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hangup = signal(SignalKind::hangup())?;
         self.load_commands();
-        let (mut is_dirty, mut is_urgent) = (true, true);
+        // What exists already is there within a moment, and then shown at once.
+        let (mut is_dirty, mut is_urgent) = (true, self.last_known.is_none());
         let mut drawn_at = Instant::now();
         loop {
             let now = Instant::now();
@@ -136,8 +141,10 @@ impl Live {
             let wake = self.wake(is_dirty, drawn_at);
             tokio::select! {
                 step = next_step(&mut self.follow) => {
+                    let was_behind = self.last_known.is_some();
                     self.steps(step?)?;
                     is_dirty = true;
+                    is_urgent |= was_behind && self.last_known.is_none();
                 }
                 input = next_key(&mut self.keys) => {
                     is_urgent = true;
@@ -203,6 +210,7 @@ impl Live {
     fn step(&mut self, step: Step) -> Result<(), Failure> {
         match step {
             Step::Event(received) => {
+                self.last_known = self.last_known.filter(|last| received.seq < *last);
                 self.app.on_event(&received);
                 self.watch_turn(&received)?;
             }
