@@ -90,7 +90,7 @@ fn shown(name: &str) -> String {
 
 fn typed<P: DeserializeOwned>(method: &Method, text: &str) -> Result<P, Fault> {
     let value =
-        serde_json::from_str(text).map_err(|error| Fault::new(Code::InvalidParams, error.to_string()))?;
+        typed_json::parse_unique(text).map_err(|error| Fault::new(Code::InvalidParams, error.to_string()))?;
     let (parsed, unknown_paths) = typed_json::from_value_with_unknown(value).map_err(wrong_value)?;
     // A parameter that is not built may be null.
     match unknown_paths.iter().find(|path| !method.unbuilt.contains(&path.as_str())) {
