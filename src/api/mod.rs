@@ -2,6 +2,7 @@
 
 pub mod docs;
 pub mod endpoint;
+mod extension_methods;
 pub mod fault;
 mod field_names;
 mod knowledge_methods;
@@ -9,6 +10,8 @@ mod method;
 pub mod methods;
 pub mod params;
 mod permission_methods;
+mod session_methods;
+mod workspace_methods;
 
 pub use fault::{Code, Fault};
 

@@ -19,6 +19,28 @@ fn subscription_id(_: &mut SchemaGenerator) -> Value {
 /// In the order of the reference.
 pub(super) const PERMISSION_METHODS: &[MethodRow] = &[
     MethodRow {
+        name: "permission.list",
+        summary: "Pending permission requests, of one session or of all.",
+        unbuilt: &[],
+        errors: &[Code::NotFound],
+        mutates: false,
+        waits: false,
+        params: schema::<p::PermissionListParams>,
+        names: field_names::<p::PermissionListParams>,
+        reply: schema::<p::PermissionListReply>,
+    },
+    MethodRow {
+        name: "permission.explain",
+        summary: "What rules would say of a call: judged from just the rules given, nothing runs.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        waits: false,
+        params: schema::<p::ExplainParams>,
+        names: field_names::<p::ExplainParams>,
+        reply: schema::<p::ExplainReply>,
+    },
+    MethodRow {
         name: "permission.respond",
         summary: "The same as session.approve.",
         unbuilt: &[],

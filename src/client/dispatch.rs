@@ -93,12 +93,19 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     // The connection carries the user's answers, so no process of the same user may trace this one. If
     // the kernel refuses, there is no alternative.
     let _ = nix::sys::prctl::set_dumpable(false);
+    let is_config_named = cli.config.is_some();
     let places = Places::find(&env, cli.socket, cli.config)?;
     // The doctor reports it as a finding.
     if !matches!(cli.command, Some(Command::Doctor)) {
         places.check_named_config()?;
     }
     let reach = Connector { places, may_start: !cli.no_start, role: ClientRole::Controller };
+    if is_config_named
+        && !matches!(cli.command, Some(Command::Doctor | Command::Daemon { .. }))
+        && let Some(remark) = reach.unread_config().await
+    {
+        out.note(&remark)?;
+    }
     let Some(command) = cli.command else {
         return conversation(&reach, cli.continued, cli.resume, options, out).await;
     };

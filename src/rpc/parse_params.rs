@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::api::methods::Method;
 use crate::api::{Code, Fault};
 use crate::types::typed_json::{self, WrongJson};
+use crate::types::unique_json;
 
 /// Bytes of a name of a field that an error shows.
 const MAX_SHOWN_NAME: usize = 64;
@@ -89,8 +90,8 @@ fn shown(name: &str) -> String {
 }
 
 fn typed<P: DeserializeOwned>(method: &Method, text: &str) -> Result<P, Fault> {
-    let value =
-        typed_json::parse_unique(text).map_err(|error| Fault::new(Code::InvalidParams, error.to_string()))?;
+    let value = unique_json::parse_unique(text)
+        .map_err(|error| Fault::new(Code::InvalidParams, error.to_string()))?;
     let (parsed, unknown_paths) = typed_json::from_value_with_unknown(value).map_err(wrong_value)?;
     // A parameter that is not built may be null.
     match unknown_paths.iter().find(|path| !method.unbuilt.contains(&path.as_str())) {

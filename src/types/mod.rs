@@ -50,6 +50,7 @@ pub mod turn_options;
 pub mod turn_result;
 pub mod typed_json;
 pub mod typed_toml;
+pub mod unique_json;
 pub mod usage;
 pub mod wire;
 

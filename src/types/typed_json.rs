@@ -6,8 +6,8 @@ use std::fmt;
 
 use serde::de::value::StringDeserializer;
 use serde::de::{
-    Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer,
-    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess,
+    SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 use serde_json::{Error, Map, Value};
@@ -27,81 +27,6 @@ impl fmt::Display for WrongJson {
             "." => f.write_str(&self.why),
             path => write!(f, "{path}: {}", self.why),
         }
-    }
-}
-
-/// Parses a text in which no object has a field twice: it would be unclear which one counts.
-///
-/// # Errors
-/// The text is not JSON, or a field is there twice.
-pub fn parse_unique(text: &str) -> Result<Value, Error> {
-    serde_json::from_str(text).map(|Unique(value)| value)
-}
-
-/// A value without repeated fields.
-struct Unique(Value);
-
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UniqueVisitor).map(Unique)
-    }
-}
-
-struct UniqueVisitor;
-
-impl<'de> Visitor<'de> for UniqueVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
-        Ok(number.into())
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-        Ok(number.into())
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
-        Ok(number.into())
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-        Ok(text.into())
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<Value, E> {
-        Ok(text.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(Unique(item)) = items.next_element()? {
-            list.push(item);
-        }
-        Ok(list.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
-        let mut object = Map::new();
-        while let Some(name) = fields.next_key::<String>()? {
-            if object.contains_key(&name) {
-                return Err(serde::de::Error::custom(format!("duplicate field `{name}`")));
-            }
-            let Unique(value) = fields.next_value()?;
-            object.insert(name, value);
-        }
-        Ok(object.into())
     }
 }
 
@@ -480,17 +405,6 @@ mod tests {
         let expected: All = serde_json::from_value(value.clone()).expect("a value");
         let (read, unknown) = from_value_with_unknown::<All>(value).expect("a value");
         assert_eq!((read, unknown), (expected, vec!["inner.unknown".to_owned()]));
-    }
-
-    #[test]
-    fn repeated_fields_are_refused_at_any_depth() {
-        let text = r#"{"a": [1, -2, 2.5, "x", true, null, {"b": {}}], "c": 18446744073709551615}"#;
-        let plain: Value = serde_json::from_str(text).expect("JSON");
-        assert_eq!(parse_unique(text).expect("JSON"), plain);
-        for text in [r#"{"a": 1, "a": 1}"#, r#"{"x": [{"a": 1, "b": 2, "a": 3}]}"#] {
-            let error = parse_unique(text).expect_err("twice").to_string();
-            assert!(error.starts_with("duplicate field `a`"), "{error}");
-        }
     }
 
     #[test]

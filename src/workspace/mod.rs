@@ -3,6 +3,7 @@
 
 mod git;
 mod git_facts;
+mod git_settings;
 mod instructions;
 mod memory;
 mod notes;

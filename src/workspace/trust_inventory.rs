@@ -17,6 +17,7 @@ use nix::sys::stat::Mode;
 use sha2::{Digest as _, Sha256};
 
 use crate::types::hex;
+use crate::workspace::git_settings::git_settings;
 use crate::workspace::project;
 use crate::workspace::project::Project;
 
@@ -28,8 +29,6 @@ const ALL: u64 = 16 << 20;
 const ENTRIES: usize = 2_000;
 /// Depth of nested folders.
 const DEPTH: usize = 8;
-/// Bytes of git's own configuration.
-const GIT_CONFIG: u64 = 256 << 10;
 /// Number of parts that are listed by name.
 const PARTS: usize = 100;
 
@@ -240,7 +239,7 @@ impl Walk<'_> {
 }
 
 /// Opens a regular file without blocking and without following a final link.
-fn open_plain(path: &Path) -> io::Result<File> {
+pub(super) fn open_plain(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     plain(nix::fcntl::open(path, flags, Mode::empty()).map_err(io::Error::from)?)
 }
@@ -251,7 +250,7 @@ fn plain(fd: OwnedFd) -> io::Result<File> {
 }
 
 /// Reads the whole content; `None` if it is longer than `most` bytes.
-fn read_up_to(file: File, most: u64) -> io::Result<Option<Vec<u8>>> {
+pub(super) fn read_up_to(file: File, most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= most).then_some(bytes))
@@ -276,70 +275,6 @@ fn read_below(folder: &Path, path: &Path, most: u64) -> io::Result<Option<Vec<u8
         return Err(io::Error::other("it is not a file"));
     }
     read_up_to(at, most)?.map(Some).ok_or_else(|| io::Error::other(format!("it has more than {most} bytes")))
-}
-
-/// Sections of git's configuration that change in daily work and name no program that git would run for
-/// `workspace::git`. All other sections are bound by trust.
-const DAILY: [&str; 4] = ["branch", "remote", "user", "submodule"];
-
-/// The part of a repository's own configuration that decides which programs git runs.
-fn git_settings(root: &Path) -> Result<String, String> {
-    let (own, shared) = git_folders(root)?;
-    let mut kept = what_counts(&shared.join("config"))?;
-    // The configuration of this work tree, if the main one enables it (git-worktree(1)).
-    let of_tree = own.join("config.worktree");
-    if fs::symlink_metadata(&of_tree).is_ok() {
-        kept.push_str(&what_counts(&of_tree)?);
-    }
-    Ok(kept)
-}
-
-fn what_counts(path: &Path) -> Result<String, String> {
-    let file = open_plain(path).map_err(|error| format!("its configuration: {error}"))?;
-    let text = read_up_to(file, GIT_CONFIG).map_err(|error| format!("its configuration: {error}"))?;
-    let text = text.ok_or("its configuration is too large")?;
-    let text = String::from_utf8_lossy(&text);
-    let mut kept = String::new();
-    let mut is_daily = false;
-    for line in text.lines() {
-        let line = line.trim();
-        if let Some(section) = line.strip_prefix('[') {
-            let name: String =
-                section.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
-            // Text after a section's head on the same line belongs to the section.
-            let is_alone = section.trim_end().ends_with(']');
-            is_daily = is_alone && DAILY.contains(&name.to_ascii_lowercase().as_str());
-            if name.to_ascii_lowercase().starts_with("include") {
-                return Err("its configuration includes other files".into());
-            }
-        }
-        if !is_daily && !line.is_empty() {
-            kept.push_str(line);
-            kept.push('\n');
-        }
-    }
-    Ok(kept)
-}
-
-/// The configuration folders of a work tree and of its repository: `.git`, or the folders that a `.git` file
-/// names (gitrepository-layout(5)).
-fn git_folders(root: &Path) -> Result<(PathBuf, PathBuf), String> {
-    let dot_git = root.join(".git");
-    let meta = fs::symlink_metadata(&dot_git).map_err(|error| error.to_string())?;
-    let pointer = |path: &Path| -> Result<String, String> {
-        let file = open_plain(path).map_err(|error| error.to_string())?;
-        let text = read_up_to(file, 4_096).map_err(|error| error.to_string())?.ok_or("a strange .git")?;
-        Ok(String::from_utf8_lossy(&text).trim().to_owned())
-    };
-    let own = if meta.is_dir() {
-        dot_git
-    } else {
-        let text = pointer(&dot_git)?;
-        root.join(text.strip_prefix("gitdir:").ok_or("a strange .git")?.trim())
-    };
-    let named = own.join("commondir");
-    let shared = if fs::symlink_metadata(&named).is_ok() { own.join(pointer(&named)?) } else { own.clone() };
-    Ok((own, shared))
 }
 
 #[cfg(test)]

@@ -91,6 +91,20 @@ async fn missing_config_file_is_refused_while_a_daemon_runs() {
 }
 
 #[tokio::test]
+async fn config_file_that_the_running_daemon_did_not_read_is_remarked() {
+    let daemon = TestDaemon::start().await;
+    let (read, other) = (daemon.path("config.toml"), daemon.path("other.toml"));
+    std::fs::write(&other, "").expect("written");
+    let (read, other) = (read.display().to_string(), other.display().to_string());
+    let said = ctl(&daemon, &["--config", &read, "ps"]).await;
+    assert!(said.code == 0 && !said.err.contains("the running daemon has read"), "{said:?}");
+    let said = ctl(&daemon, &["--config", &other, "ps"]).await;
+    assert_eq!(said.code, 0, "{said:?}");
+    let expected = format!("the running daemon has read {read}, not {other}; `agentctl daemon stop`");
+    assert!(said.err.contains(&expected), "{said:?}");
+}
+
+#[tokio::test]
 async fn removed_current_folder_is_named_in_error() {
     let daemon = TestDaemon::start().await;
     for args in [&["run", "hi"][..], &["attach"], &["rules"], &["trust"], &["cost", "."]] {

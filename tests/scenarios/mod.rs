@@ -85,6 +85,7 @@ mod streaming_execution;
 mod streams;
 mod structured_output;
 mod subagents;
+mod subagents_background;
 mod submit;
 mod thinking;
 mod titles;

@@ -12,7 +12,7 @@ use tokio::process::Child;
 use tokio::time::{Instant, sleep};
 
 use crate::api::exit;
-use crate::api::params::ClientRole;
+use crate::api::params::{ClientRole, NoParams, StatusReply};
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::lock_holder;
 use crate::client::connection::lock_holder::Holder;
@@ -76,6 +76,25 @@ impl Connector {
                 outcome => return outcome,
             }
         }
+    }
+
+    /// A remark for the user if a daemon runs that did not read the named configuration file.
+    pub(in crate::client) async fn unread_config(&self) -> Option<String> {
+        let named = self.places.config_flag.as_ref()?.canonicalize().ok()?;
+        let client = self.dial().await.ok()?;
+        let status: StatusReply = client.call("daemon.status", &NoParams {}).await.ok()?;
+        let is_named = |file: &String| Path::new(file).canonicalize().is_ok_and(|file| file == named);
+        if status.config_files.iter().any(is_named) {
+            return None;
+        }
+        let read = match status.config_files.as_slice() {
+            [] => "no configuration file".to_owned(),
+            files => escape::line(&files.join(", ")).into_owned(),
+        };
+        Some(format!(
+            "the running daemon has read {read}, not {}; `agentctl daemon stop` makes the next command use it",
+            escape::line(&named.display().to_string())
+        ))
     }
 
     /// Whether the named socket is not the one of this data folder's daemon.

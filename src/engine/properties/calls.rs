@@ -1,7 +1,8 @@
 //! Properties of the events of tool calls: requested before allowed, allowed before started, ended once.
 
 use crate::engine::properties::property;
-use crate::engine::properties::watch::{CallWatch, CommandWatch, ReferenceModel};
+use crate::engine::properties::watch::ReferenceModel;
+use crate::engine::properties::watched::{CallWatch, CommandWatch};
 use crate::engine::request::model_texts;
 use crate::types::background::BackgroundState;
 use crate::types::event::{Envelope, Event, SettledBy};

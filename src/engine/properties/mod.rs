@@ -10,6 +10,7 @@ mod fork;
 mod given;
 mod home;
 mod queue;
+mod refusals;
 mod request;
 mod restart;
 mod script;
@@ -17,8 +18,10 @@ mod setup;
 mod subagents;
 mod turns;
 mod watch;
+mod watched;
 mod words;
 mod world;
+mod world_effects;
 
 use std::collections::BTreeSet;
 

@@ -3,7 +3,8 @@
 use crate::engine::Input;
 use crate::engine::properties::property;
 use crate::engine::properties::setup;
-use crate::engine::properties::watch::{CommandWatch, ReferenceModel, TurnWatch};
+use crate::engine::properties::watch::ReferenceModel;
+use crate::engine::properties::watched::{CommandWatch, TurnWatch};
 use crate::engine::state::CONTEXT_OVERFLOW;
 use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::{Envelope, Event, FeedbackBy, Phase, Purpose};

@@ -5,132 +5,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use crate::engine::properties::property;
 use crate::engine::properties::setup::Setup;
+use crate::engine::properties::watched::{CallWatch, CommandWatch, TurnWatch};
 use crate::engine::{Input, PlannedEvent};
 use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::{Event, FeedbackBy, Origin, Phase, SettledBy, TitledBy, TombstoneReason};
 use crate::types::history::RewoundHistory;
 use crate::types::ids::{BlobId, CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
 use crate::types::message::ToolCall;
-use crate::types::model::{ModelRequest, StopReason};
+use crate::types::model::ModelRequest;
 use crate::types::permission::{Mode, OnTimeout};
-use crate::types::sampling::Sampling;
-use crate::types::session::{Item, ItemKind, ItemStatus, Requires, SessionState, Subtype, TurnError};
-use crate::types::thinking::Thinking;
+use crate::types::session::{ItemKind, ItemStatus, Requires, SessionState};
 use crate::types::time::Timestamp;
-use crate::types::tool::ToolStatus;
-use crate::types::usage::BudgetKind;
-use crate::types::usage::{Budgets, ModelSnapshot, Usage};
-
-/// State of one call.
-#[derive(Clone, Debug, Default)]
-pub struct CallWatch {
-    pub read_only: Option<bool>,
-    /// Whether the call runs without a request where read-only calls are allowed.
-    pub passes_as_reading: bool,
-    pub allowed: bool,
-    pub asked: Option<PermissionId>,
-    pub denied: bool,
-    pub started: Option<Seq>,
-    pub status: Option<ToolStatus>,
-    pub is_edit: bool,
-    pub is_background: bool,
-    /// It waits for answers of the user, or had them.
-    pub asks_user: bool,
-    /// A summary of its answer named it.
-    pub is_summarized: bool,
-    /// The folder that the permission request showed.
-    pub folder: Option<String>,
-    /// Arguments of a user that replace the model's arguments.
-    pub edited: Option<serde_json::Value>,
-    /// Output of the call while it runs.
-    pub said: String,
-    /// How often this attempt of the call was handed to the tools.
-    pub runs: u32,
-    /// The result of its first run, if the sandbox blocked it.
-    pub blocked: Option<(ToolStatus, String)>,
-}
-
-/// State of the running turn.
-#[derive(Clone, Debug)]
-pub struct TurnWatch {
-    pub id: TurnId,
-    pub started_at: Timestamp,
-    pub budgets: Budgets,
-    pub thinking: Option<Thinking>,
-    pub sampling: Sampling,
-    /// Limits of which a client was warned.
-    pub warned: BTreeSet<BudgetKind>,
-    pub aborting: bool,
-    pub ending: bool,
-    pub ends_as: Subtype,
-    pub step: u64,
-    /// Whether this step may be requested again, because a retry or a restart came before.
-    pub may_repeat: bool,
-    pub retries: u32,
-    /// The remaining wait in milliseconds, as last reported.
-    pub waits_ms: u64,
-    pub model: String,
-    /// Models that the turn switched away from.
-    pub tried: BTreeSet<String>,
-    /// Superseded answers of this model call.
-    pub orphans: BTreeSet<ItemId>,
-    /// The last answer paused: the turn continues it with another call.
-    pub paused: bool,
-    /// Whether the last answer was cut at the output limit, and how many continuations came in a row.
-    pub cut: bool,
-    pub go_ons: u32,
-    pub raised: bool,
-    /// The next answer continues the last one.
-    pub joins: bool,
-    pub resumes: u32,
-    pub parked: bool,
-    /// Time of the first event after the turn was parked or started.
-    pub woken: Option<Timestamp>,
-    /// Number of attempts that were booked without an answer.
-    pub lost: u64,
-    /// Number of summaries that were booked, and of first answers of binary feedback: calls without a step.
-    pub summaries: u64,
-    pub model_calls: u64,
-    /// The turn waits before it continues.
-    pub waits: bool,
-    pub usage: Usage,
-    pub cost: Option<u64>,
-    pub at_least: u64,
-    pub text: String,
-    pub stop: Option<StopReason>,
-    pub errors: Vec<TurnError>,
-    pub denied: Vec<CallId>,
-    pub calls: Vec<CallId>,
-    /// The command that started the turn.
-    pub command: Option<String>,
-    pub has_schema: bool,
-    /// Number of answers that did not satisfy the schema.
-    pub rejected: u32,
-    /// The answers of this step of which none was chosen yet.
-    pub candidates: Vec<Item>,
-    /// The open request to choose one of them.
-    pub asked: Option<QuestionId>,
-    /// The chosen one: its copy follows.
-    pub chosen: Option<Item>,
-}
-
-impl TurnWatch {
-    /// Adds a model call that was paid.
-    pub fn book(&mut self, usage: &Usage, cost_usd_micros: Option<u64>) {
-        self.usage.add(usage);
-        self.cost = self.cost.zip(cost_usd_micros).map(|(sum, more)| sum + more);
-        self.at_least += cost_usd_micros.unwrap_or(0);
-    }
-}
-
-/// State of one background command.
-#[derive(Clone, Debug)]
-pub struct CommandWatch {
-    pub call_id: CallId,
-    pub turn_id: Option<TurnId>,
-    pub opened: Seq,
-    pub is_over: bool,
-}
+use crate::types::usage::{ModelSnapshot, Usage};
 
 pub struct ReferenceModel {
     pub setup: Setup,

@@ -10,9 +10,9 @@ use crate::engine::properties::given::{Answer, command_over, someone};
 use crate::engine::properties::property;
 use crate::engine::properties::script::{Chance, Fate, FileState, ModelStep, Named, Part, Step, ToolStep};
 use crate::engine::properties::setup::Setup;
-use crate::engine::properties::watch::{CommandWatch, ReferenceModel};
+use crate::engine::properties::watch::ReferenceModel;
 use crate::engine::{
-    Answer as Answered, AnsweredCommand, Decision as Decided, EditedCall, Effect, Engine, Input, Now, Plan,
+    Answer as Answered, AnsweredCommand, Decision as Decided, EditedCall, Engine, Input, Now, Plan,
     PlannedEvent, Refusal, Settings, Submit, Update,
 };
 use crate::types::background::BackgroundState;
@@ -56,7 +56,7 @@ pub struct Simulator {
     /// Texts of submitted inputs that have not started a turn.
     pub(super) said: Vec<String>,
     pub(super) queued: Vec<(TurnId, String)>,
-    past_turns: Vec<TurnId>,
+    pub(super) past_turns: Vec<TurnId>,
     pub(super) clock: i64,
     made: u64,
     pub(super) watch: ReferenceModel,
@@ -432,114 +432,6 @@ impl Simulator {
             self.act(effect)?;
         }
         Ok(Some(plan))
-    }
-
-    fn write(&mut self, plan: &Plan) -> Result<(), String> {
-        for entry in &plan.events {
-            property!(entry.envelope.session_id == self.id, "facts are of the session");
-            property!(entry.envelope.at_ms == Timestamp(self.clock), "facts are of the moment");
-            self.journal.push(entry.clone());
-        }
-        for opener in &plan.prune_deltas_of {
-            let goes = |entry: &PlannedEvent| entry.delta_of == Some(*opener);
-            property!(
-                self.journal.iter().filter(|entry| goes(entry)).all(|entry| entry.envelope.event.is_delta()),
-                "only deltas are pruned"
-            );
-            self.journal.retain(|entry| !goes(entry));
-        }
-        Ok(())
-    }
-
-    /// Records submitted texts: a queued input counts once its turn starts.
-    fn started(&mut self, plan: &Plan) {
-        for entry in &plan.events {
-            let envelope = &entry.envelope;
-            match (&envelope.event, envelope.turn_id) {
-                (Event::TurnStarted { .. }, Some(turn_id)) => {
-                    if let Some(at) = self.queued.iter().position(|(id, _)| *id == turn_id) {
-                        self.said.push(self.queued.remove(at).1);
-                    }
-                    self.past_turns.push(turn_id);
-                }
-                (Event::TurnDequeued { .. }, Some(turn_id)) => self.queued.retain(|(id, _)| *id != turn_id),
-                (Event::SessionEnded { .. }, _) => {
-                    self.queued.clear();
-                    // The call is dropped, and may have answered just before.
-                    let calm = calm();
-                    while let Some(token) = self.helpers.pop() {
-                        let input = self.helper_done(token, &calm);
-                        self.late.push(input);
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn act(&mut self, effect: &Effect) -> Result<(), String> {
-        let thinking = |out: &Outstanding| {
-            matches!(
-                out,
-                Outstanding::Context
-                    | Outstanding::Check { .. }
-                    | Outstanding::Model { .. }
-                    | Outstanding::Timer { .. }
-            )
-        };
-        let next = match effect {
-            Effect::AskHelper { token, .. } => {
-                property!(self.helpers.is_empty(), "one helper at a time is asked");
-                self.helpers.push(*token);
-                return Ok(());
-            }
-            Effect::GatherContext => Outstanding::Context,
-            Effect::CheckContext { turn_id } => Outstanding::Check { turn_id: *turn_id },
-            Effect::CallModel { token, .. } => Outstanding::Model { token: *token, answer: None },
-            Effect::Sleep { token, .. } => Outstanding::Timer { token: *token },
-            Effect::Prepare { turn_id, calls } => {
-                let mode = self.engine.mode();
-                Outstanding::Prepare { turn_id: *turn_id, mode, calls: calls.clone() }
-            }
-            Effect::RunTool { call, .. } => Outstanding::Tool { call_id: call.call_id },
-            Effect::Inspect { call, .. } => Outstanding::Inspect { call_id: call.call_id },
-            Effect::StopAll => {
-                // A dropped effect may have reported just before; then its report is late.
-                for out in std::mem::take(&mut self.outstanding) {
-                    match out {
-                        Outstanding::Tool { .. } => self.outstanding.push(out),
-                        other => self.give_up(other),
-                    }
-                }
-                Outstanding::Stop
-            }
-            // The tool ends soon, with any result.
-            Effect::StopCall(_) | Effect::StopCommands { .. } => return Ok(()),
-            // The tool goes on with the answers.
-            Effect::AnswerTool { .. } => return Ok(()),
-            // Its calls start none: `properties/subagents.rs` checks trees of sessions.
-            Effect::RunSubagent { .. } | Effect::FollowSubagent { .. } | Effect::StopSubagents => {
-                return Err("no sub-agent is started here".into());
-            }
-        };
-        property!(
-            !(thinking(&next) && self.outstanding.iter().any(thinking)),
-            "one thing at a time is waited for"
-        );
-        self.outstanding.push(next);
-        Ok(())
-    }
-
-    /// Ends the background commands that `meant` selects.
-    pub(super) fn end_commands(&mut self, meant: impl Fn(&CommandWatch) -> bool) -> Result<(), String> {
-        let calls: Vec<CallId> =
-            self.watch.running_commands().filter(|it| meant(it)).map(|it| it.call_id).collect();
-        for call_id in calls {
-            let input = command_over(call_id, BackgroundState::Killed);
-            self.late.push(input.clone());
-            self.feed(input)?;
-        }
-        Ok(())
     }
 
     fn name(&mut self, named: Named) -> Option<TurnId> {

@@ -35,9 +35,11 @@ pub fn folder_changed(then: &str, now: &str) -> String {
     )
 }
 
-/// Precedes the result of a call whose arguments the user changed.
+/// Precedes the result of a call whose arguments the user or a hook changed.
 pub fn edited(input: &str) -> String {
-    format!("[The user changed the input of this call before it ran. What ran: {input}]\n")
+    format!(
+        "[The user, or a hook of theirs, changed the input of this call before it ran. What ran: {input}]\n"
+    )
 }
 
 /// Precedes the result of the second run of a command.

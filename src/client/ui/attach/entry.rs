@@ -12,12 +12,12 @@ use crate::client::connection::session_calls::idempotency_key;
 use crate::client::failure::{Failure, code};
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::{Out, terminal_columns};
+use crate::client::terminal::out::Out;
 use crate::client::ui::attach::app::{App, Setup};
 use crate::client::ui::attach::live::{Left, Start, run};
 use crate::client::ui::attach::plain;
 use crate::client::ui::attach::recent::{LeftOut, left_out};
-use crate::client::ui::attach::start_lines::{Place, waiting, waiting_line};
+use crate::client::ui::attach::start_lines::Place;
 use crate::client::ui::watch::Ended;
 use crate::types::ids::{SessionId, TurnId};
 use crate::types::permission::Mode;
@@ -90,7 +90,7 @@ async fn conversations(
                 let reply: SessionReply = client.call("session.get", &SessionParams { session_id }).await?;
                 existing(reach, client, reply.session, options, out).await?
             }
-            Left::New => new(reach, here()?, options, out).await?,
+            Left::New => new(reach, here()?, options).await?,
             Left::Detached | Left::Ended(_) => return Ok(()),
         };
     }
@@ -114,7 +114,7 @@ async fn existing(
         app.leave_out(upto, queue);
     }
     let create = CreateParams::default();
-    Ok(Start { reach: reach.clone(), client, app, follow: Some(follow), include, create })
+    Ok(Start { reach: reach.clone(), client, app, place: None, follow: Some(follow), include, create })
 }
 
 /// Begins a conversation in this folder. The first input creates the session.
@@ -124,16 +124,11 @@ pub(in crate::client) async fn converse(
     options: Options,
     out: &mut Out,
 ) -> Result<(), Failure> {
-    let start = new(reach, create, options, out).await?;
+    let start = new(reach, create, options).await?;
     conversations(reach, start, options, out).await
 }
 
-async fn new(
-    reach: &Connector,
-    create: CreateParams,
-    options: Options,
-    out: &mut Out,
-) -> Result<Start, Failure> {
+async fn new(reach: &Connector, create: CreateParams, options: Options) -> Result<Start, Failure> {
     let client = reach.connect_or_start().await?;
     let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
     let model = match create.model.clone().or(status.main_model) {
@@ -141,19 +136,12 @@ async fn new(
         None => return Err(Failure::no_model()),
     };
     let draft = draft(&create, &model)?;
-    let (place, waiting) = tokio::join!(
-        Place::find(&client, &create.cwd, &model, draft.mode.name()),
-        waiting(&client, &create.cwd)
-    );
-    for line in std::iter::once(place.line()).chain(waiting_line(&waiting)) {
-        for row in line.wrap(terminal_columns()) {
-            out.aside(&row)?;
-        }
-    }
-    let setup = Setup { is_new: true, ..setup(reach, options) };
+    let place = Place::new(&create.cwd, &model, draft.mode.name());
+    let mut app = App::new(draft, Setup { is_new: true, ..setup(reach, options) });
+    app.show_start_lines(vec![place.line()]);
     let create = CreateParams { idempotency_key: Some(idempotency_key()), ..create };
     let include = options.thinking.include();
-    Ok(Start { reach: reach.clone(), client, app: App::new(draft, setup), follow: None, include, create })
+    Ok(Start { reach: reach.clone(), client, app, place: Some(place), follow: None, include, create })
 }
 
 /// Follows one turn of a session on the screen, and ends with it.
@@ -172,6 +160,7 @@ pub(in crate::client) async fn one_turn(
         reach: reach.clone(),
         client,
         app,
+        place: None,
         follow: Some(follow),
         include,
         create: CreateParams::default(),

@@ -10,7 +10,7 @@ use crate::client::terminal::style::{Line, Tone, cut};
 use crate::client::ui::request_list::home_relative;
 use crate::types::session::{SessionState, SessionView};
 
-/// How long the start waits for git. In a large repository, the number of changed files is left out.
+/// How long the first line waits for git. In a large repository, the number of changed files is left out.
 const GIT_TIMEOUT: Duration = Duration::from_millis(150);
 /// Bytes of a file of git that are read.
 const MAX_GIT_FILE_BYTES: u64 = 4_096;
@@ -26,18 +26,25 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Reads what git knows. The branch is read from its files; only the daemon runs git, in a trusted folder.
-    pub(super) async fn find(client: &Client, cwd: &str, model: &str, mode: &'static str) -> Self {
-        let params = WorkspaceParams { cwd: cwd.to_owned(), count_changes: true };
-        let status = client.call::<WorkspaceReply>("workspace.status", &params);
-        let status = tokio::time::timeout(GIT_TIMEOUT, status).await;
+    /// Reads the branch from the files of git.
+    pub(super) fn new(cwd: &str, model: &str, mode: &'static str) -> Self {
         Self {
             folder: cwd.to_owned(),
             branch: branch(Path::new(cwd)),
-            changed_files: status.ok().and_then(Result::ok).and_then(|reply| reply.changed_files),
+            changed_files: None,
             model: model.to_owned(),
             mode,
         }
+    }
+
+    /// All lines of the start, with what the daemon knows. Only the daemon runs git, in a trusted folder.
+    pub(super) async fn complete(mut self, client: Client) -> Vec<Line> {
+        let params = WorkspaceParams { cwd: self.folder.clone(), count_changes: true };
+        let status = client.call::<WorkspaceReply>("workspace.status", &params);
+        let (status, waiting) =
+            tokio::join!(tokio::time::timeout(GIT_TIMEOUT, status), waiting(&client, &self.folder));
+        self.changed_files = status.ok().and_then(Result::ok).and_then(|reply| reply.changed_files);
+        std::iter::once(self.line()).chain(waiting_line(&waiting)).collect()
     }
 
     /// `agentd · ~/shop · main, 2 files changed · anthropic/sonnet · default`
@@ -65,7 +72,7 @@ impl Place {
 }
 
 /// The sessions of the folder that wait for the user, the newest first.
-pub(super) async fn waiting(client: &Client, cwd: &str) -> Vec<SessionView> {
+async fn waiting(client: &Client, cwd: &str) -> Vec<SessionView> {
     let filter = ListParams {
         cwd: Some(cwd.to_owned()),
         states: Some(vec![SessionState::RequiresAction, SessionState::Paused]),
@@ -76,7 +83,7 @@ pub(super) async fn waiting(client: &Client, cwd: &str) -> Vec<SessionView> {
 }
 
 /// `1 session waits for you here: #12 fix login · ← shows all`
-pub(super) fn waiting_line(waiting: &[SessionView]) -> Option<Line> {
+fn waiting_line(waiting: &[SessionView]) -> Option<Line> {
     let first = waiting.first()?;
     let count = match waiting.len() {
         1 => "1 session waits".to_owned(),

@@ -68,6 +68,8 @@ pub(super) struct App {
     transcript: Transcript,
     /// Completed lines that are not in the scrollback yet.
     history: Vec<Line>,
+    /// The lines above a new conversation while they are incomplete; the history waits for them.
+    start_lines: Vec<Line>,
     /// All lines with nothing hidden, for the pager.
     record: Vec<Line>,
     /// The unfinished text of the model.
@@ -165,6 +167,7 @@ impl App {
             setup,
             transcript: transcript.with_pager(),
             history: Vec::new(),
+            start_lines: Vec::new(),
             record: Vec::new(),
             text: MarkdownStream::default(),
             raw_text: String::new(),
@@ -321,7 +324,27 @@ impl App {
 
     /// Completed rows for the scrollback.
     pub(super) fn take_history(&mut self) -> Vec<Line> {
-        std::mem::take(&mut self.history)
+        if self.start_lines.is_empty() { std::mem::take(&mut self.history) } else { Vec::new() }
+    }
+
+    /// Shows what is known of the lines above a new conversation.
+    pub(super) fn show_start_lines(&mut self, lines: Vec<Line>) {
+        self.start_lines = lines;
+    }
+
+    /// Moves the lines above a new conversation into the history: these, or without them those that are shown.
+    pub(super) fn finish_start_lines(&mut self, complete: Option<Vec<Line>>) {
+        let shown = std::mem::take(&mut self.start_lines);
+        if shown.is_empty() {
+            return;
+        }
+        let rows = complete.unwrap_or(shown).into_iter().flat_map(|line| line.wrap(self.columns));
+        self.history.splice(0..0, rows);
+    }
+
+    /// The rows above a new conversation, while they are incomplete.
+    pub(super) fn start_rows(&self) -> Vec<Line> {
+        self.start_lines.iter().flat_map(|line| line.wrap(self.columns)).collect()
     }
 
     /// The rows of the model's unfinished text.

@@ -23,6 +23,8 @@ pub(super) enum Done {
     /// The daemon did not accept it: the text goes back into the input line.
     Unsent(Submission, Failure),
     Failed(Failure),
+    /// The lines above a new conversation, complete.
+    StartLines(Vec<Line>),
     Commands(Vec<CommandView>),
     Files(Vec<String>),
     /// Inputs of earlier sessions, and the cursor of still older ones.

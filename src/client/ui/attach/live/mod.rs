@@ -23,6 +23,7 @@ use crate::client::terminal::out::colours_wanted;
 use crate::client::ui::attach::app::{App, Effect};
 use crate::client::ui::attach::calls::{Caller, Done};
 use crate::client::ui::attach::screen::Screen;
+use crate::client::ui::attach::start_lines::Place;
 use crate::client::ui::attach::view::view;
 use crate::client::ui::keys::Keys;
 use crate::client::ui::request_timing::wait_until;
@@ -59,6 +60,8 @@ pub(super) struct Start {
     pub(super) reach: Connector,
     pub(super) client: Client,
     pub(super) app: App,
+    /// Where a new conversation is; its lines are completed after the first frame.
+    pub(super) place: Option<Place>,
     /// `None` until the session exists.
     pub(super) follow: Option<Follow>,
     pub(super) include: Include,
@@ -71,7 +74,12 @@ pub(super) async fn run(start: Start) -> Result<(Left, App), Failure> {
     let keys = Keys::take_until_signal()?;
     let row = cursor::position().map_or(u16::MAX, |(_, row)| row);
     let mut screen = Screen::new(io::stdout(), terminal::size()?, row, colours_wanted())?;
-    let Start { reach, client, app, follow, include, create } = start;
+    let Start { reach, client, app, place, follow, include, create } = start;
+    let mut calls = JoinSet::new();
+    if let Some(place) = place {
+        let client = client.clone();
+        calls.spawn(async move { Done::StartLines(place.complete(client).await) });
+    }
     let caller = Caller { client, session: app.session.session_id };
     let last_known = follow.is_some().then_some(app.session.last_seq);
     let mut live = Live {
@@ -83,7 +91,7 @@ pub(super) async fn run(start: Start) -> Result<(Left, App), Failure> {
         include,
         create,
         keys: Some(keys),
-        calls: JoinSet::new(),
+        calls,
         stop_shell: None,
         left: None,
     };
@@ -182,6 +190,9 @@ impl Live {
             return Ok(screen.show_page(&pager.view(columns, rows))?);
         }
         screen.leave_page()?;
+        if self.left.is_some() {
+            self.app.finish_start_lines(None);
+        }
         let history = self.app.take_history();
         Ok(screen.render(&history, &view(&self.app))?)
     }
@@ -243,6 +254,7 @@ impl Live {
             Done::Said(text) => app.notify(text),
             Done::Failed(failure) => app.failed(failure.message),
             Done::Unsent(submission, failure) => app.unsent(submission, &failure.message),
+            Done::StartLines(lines) => app.finish_start_lines(Some(lines)),
             Done::Commands(commands) => app.set_commands(commands),
             Done::Files(files) => app.set_files(files),
             Done::History(older, next) => app.add_history(older, next),

@@ -49,6 +49,7 @@ pub(super) fn view(app: &App) -> View {
     if todos.len() < room {
         work.extend(todos);
     }
+    work.splice(0..0, app.start_rows());
     let hidden = work.len().saturating_sub(room);
     let mut shown = work.split_off(hidden);
     shown.extend(request);

@@ -121,3 +121,18 @@ fn left_out_part_is_named_and_read_for_the_pager() {
     keys(&mut app, "q");
     assert!(keys(&mut app, "^o").is_empty(), "it is read once");
 }
+
+#[test]
+fn start_lines_are_shown_at_once_and_history_waits_until_they_are_complete() {
+    let mut app = app();
+    let line = |text: &str| Line::new(Tone::Bold, text);
+    app.show_start_lines(vec![line("agentd · /w · main")]);
+    feed(&mut app, says("first\n\nsec"));
+    assert_eq!(rows(&mut app, 60, 24)[0], "agentd · /w · main");
+    assert!(history(&mut app).is_empty());
+    app.finish_start_lines(Some(vec![line("agentd · /w · main, clean"), line("1 session waits")]));
+    assert_eq!(history(&mut app), ["agentd · /w · main, clean", "1 session waits", "first"]);
+    assert_eq!(rows(&mut app, 60, 24)[1], "sec");
+    app.finish_start_lines(Some(vec![line("late")]));
+    assert!(history(&mut app).is_empty());
+}

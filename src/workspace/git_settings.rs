@@ -1,0 +1,72 @@
+//! The part of a repository's own configuration that trust covers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::workspace::trust_inventory::{open_plain, read_up_to};
+
+/// Bytes of git's own configuration.
+const GIT_CONFIG: u64 = 256 << 10;
+/// Sections of git's configuration that change in daily work and name no program that git would run for
+/// `workspace::git`. All other sections are bound by trust.
+const DAILY: [&str; 4] = ["branch", "remote", "user", "submodule"];
+
+/// The part of a repository's own configuration that decides which programs git runs.
+pub(super) fn git_settings(root: &Path) -> Result<String, String> {
+    let (own, shared) = git_folders(root)?;
+    let mut kept = what_counts(&shared.join("config"))?;
+    // The configuration of this work tree, if the main one enables it (git-worktree(1)).
+    let of_tree = own.join("config.worktree");
+    if fs::symlink_metadata(&of_tree).is_ok() {
+        kept.push_str(&what_counts(&of_tree)?);
+    }
+    Ok(kept)
+}
+
+fn what_counts(path: &Path) -> Result<String, String> {
+    let file = open_plain(path).map_err(|error| format!("its configuration: {error}"))?;
+    let text = read_up_to(file, GIT_CONFIG).map_err(|error| format!("its configuration: {error}"))?;
+    let text = text.ok_or("its configuration is too large")?;
+    let text = String::from_utf8_lossy(&text);
+    let mut kept = String::new();
+    let mut is_daily = false;
+    for line in text.lines() {
+        let line = line.trim();
+        if let Some(section) = line.strip_prefix('[') {
+            let name: String =
+                section.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+            // Text after a section's head on the same line belongs to the section.
+            let is_alone = section.trim_end().ends_with(']');
+            is_daily = is_alone && DAILY.contains(&name.to_ascii_lowercase().as_str());
+            if name.to_ascii_lowercase().starts_with("include") {
+                return Err("its configuration includes other files".into());
+            }
+        }
+        if !is_daily && !line.is_empty() {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    Ok(kept)
+}
+
+/// The configuration folders of a work tree and of its repository: `.git`, or the folders that a `.git` file
+/// names (gitrepository-layout(5)).
+fn git_folders(root: &Path) -> Result<(PathBuf, PathBuf), String> {
+    let dot_git = root.join(".git");
+    let meta = fs::symlink_metadata(&dot_git).map_err(|error| error.to_string())?;
+    let pointer = |path: &Path| -> Result<String, String> {
+        let file = open_plain(path).map_err(|error| error.to_string())?;
+        let text = read_up_to(file, 4_096).map_err(|error| error.to_string())?.ok_or("a strange .git")?;
+        Ok(String::from_utf8_lossy(&text).trim().to_owned())
+    };
+    let own = if meta.is_dir() {
+        dot_git
+    } else {
+        let text = pointer(&dot_git)?;
+        root.join(text.strip_prefix("gitdir:").ok_or("a strange .git")?.trim())
+    };
+    let named = own.join("commondir");
+    let shared = if fs::symlink_metadata(&named).is_ok() { own.join(pointer(&named)?) } else { own.clone() };
+    Ok((own, shared))
+}
