@@ -1,15 +1,16 @@
 //! Counts o200k tokens exactly. The table is loaded at the first use and freed after five idle minutes.
 //!
 //! `bpe-openai` embeds a table of 32 MB that stays in memory once loaded. So `build.rs` takes only the tokens from it, and
-//! this module merges them by their rank, which is their number. The library still splits texts into pieces.
+//! this module merges them by their rank, which is their number. Tests compare it with the library.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-use bpe_openai::Tokenizer;
-use bpe_openai::byte_pair_encoding::BytePairEncoding;
+use regex_automata::meta::{Cache, Regex};
+use regex_automata::{Anchored, Input};
+use rustc_hash::FxHashMap;
 
 use crate::sync::lock;
 use crate::types::embedded;
@@ -58,11 +59,10 @@ pub fn fits(text: &str, limit: usize) -> bool {
 pub fn ends(text: &str) -> Vec<usize> {
     let table = table();
     let mut ends = Vec::with_capacity(text.len() / 3);
-    let mut start = 0;
-    for piece in table.pieces.split(text) {
-        table.merge(piece.as_bytes(), |end| ends.push(start + end));
-        start += piece.len();
-    }
+    table.split(text, |start, piece| {
+        table.merge(piece, |end| ends.push(start + end));
+        true
+    });
     ends
 }
 
@@ -96,8 +96,12 @@ fn table() -> Arc<Table> {
 }
 
 struct Table {
-    ranks: HashMap<&'static [u8], u32>,
-    pieces: Tokenizer,
+    /// The tokens are fixed, so no text can make this map slow.
+    ranks: FxHashMap<&'static [u8], u32>,
+    pieces: Regex,
+    /// Scratch memory of `pieces`, one for each thread that counts at the same time. The expression's own pool would be
+    /// locked for each piece.
+    caches: Mutex<Vec<Cache>>,
 }
 
 impl Table {
@@ -106,7 +110,7 @@ impl Table {
         reason = "the patterns are constants; every test of this module compiles them"
     )]
     fn load() -> Self {
-        let mut ranks = HashMap::with_capacity(200_000);
+        let mut ranks = FxHashMap::with_capacity_and_hasher(200_000, Default::default());
         let mut rest = TOKENS.as_slice();
         let mut rank = 0;
         while let Some((length, after)) = rest.split_first() {
@@ -115,21 +119,38 @@ impl Table {
             rank += 1;
             rest = after;
         }
-        // The library needs some tokens to split a text, but does not use them for that.
-        let bytes = BytePairEncoding::from_dictionary((0..=255).map(|byte| vec![byte]), None);
-        let pieces = Tokenizer::new_lookahead(bytes, &PIECES, false).expect("the patterns are valid");
-        Self { ranks, pieces }
+        let pieces = Regex::new_many(&PIECES.map(|(pattern, _)| pattern)).expect("the patterns are valid");
+        Self { ranks, pieces, caches: Mutex::default() }
+    }
+
+    /// Calls `piece` with the begin and the bytes of each piece of a text, until it returns false.
+    fn split(&self, text: &str, mut piece: impl FnMut(usize, &[u8]) -> bool) {
+        let cache = lock(&self.caches).pop();
+        let mut cache = cache.unwrap_or_else(|| self.pieces.create_cache());
+        let mut start = 0;
+        while start < text.len() {
+            let input = Input::new(&text[start..]).anchored(Anchored::Yes);
+            // The patterns match any text.
+            let Some(found) = self.pieces.search_half_with(&mut cache, &input) else { break };
+            let mut end = start + found.offset();
+            if PIECES[found.pattern().as_usize()].1 {
+                end -= text[..end].chars().next_back().map_or(0, char::len_utf8);
+            }
+            if !piece(start, &text.as_bytes()[start..end]) {
+                break;
+            }
+            start = end;
+        }
+        lock(&self.caches).push(cache);
     }
 
     /// Number of tokens; stops counting above `limit`.
     fn count(&self, text: &str, limit: usize) -> usize {
         let mut count = 0;
-        for piece in self.pieces.split(text) {
-            self.merge(piece.as_bytes(), |_| count += 1);
-            if count > limit {
-                break;
-            }
-        }
+        self.split(text, |_, piece| {
+            self.merge(piece, |_| count += 1);
+            count <= limit
+        });
         count
     }
 

@@ -41,6 +41,7 @@ pub fn retain_allowed(
         .filter(|(name, chunks)| are_allowed(chunks) && paths_in(name).all(is_allowed))
         .map(|(name, _)| name)
         .collect();
+    selection.tokens = None;
     selection.entities.retain(|entity| allowed.contains(&entity.name));
     let mut sources = of_relations.iter();
     selection.relations.retain(|edge| {

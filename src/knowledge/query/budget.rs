@@ -3,7 +3,7 @@
 /// Counts the o200k tokens of a text.
 pub type CountTokens = dyn Fn(&str) -> usize + Send + Sync;
 
-/// How many `items` fit into `budget` tokens, as a prefix: the line of each with the newline that follows it.
+/// How many `items` fit into `budget` tokens, as a prefix, and their tokens: the line of each with the newline that follows it.
 ///
 /// Lines are JSON objects, so a newline between two of them ends a token: the sum over lines is the count of the
 /// joined text.
@@ -12,15 +12,16 @@ pub fn fitting_prefix<T>(
     budget: usize,
     line: impl Fn(&T) -> String,
     tokens: &CountTokens,
-) -> usize {
+) -> (usize, usize) {
     let mut used = 0_usize;
     for (index, item) in items.iter().enumerate() {
-        used = used.saturating_add(line_tokens(&line(item), tokens));
-        if used > budget {
-            return index;
+        let more = line_tokens(&line(item), tokens);
+        if used.saturating_add(more) > budget {
+            return (index, used);
         }
+        used += more;
     }
-    items.len()
+    (items.len(), used)
 }
 
 /// Tokens of a line and its newline. A closing newline may join the last token, and then the line alone may need one
@@ -47,9 +48,19 @@ mod tests {
     fn prefix_of_whole_lines_fits_budget() {
         let lines: Vec<String> = ["a b", "c", "d e f", "g"].map(str::to_owned).to_vec();
         // Each line costs one more than its words.
-        for (budget, kept) in [(0, 0), (2, 0), (3, 1), (4, 1), (5, 2), (8, 2), (9, 3), (11, 4), (100, 4)] {
-            assert_eq!(fitting_prefix(&lines, budget, String::clone, &words), kept, "{budget}");
+        for (budget, kept, used) in [
+            (0, 0, 0),
+            (2, 0, 0),
+            (3, 1, 3),
+            (4, 1, 3),
+            (5, 2, 5),
+            (8, 2, 5),
+            (9, 3, 9),
+            (11, 4, 11),
+            (100, 4, 11),
+        ] {
+            assert_eq!(fitting_prefix(&lines, budget, String::clone, &words), (kept, used), "{budget}");
         }
-        assert_eq!(fitting_prefix(&[], 0, String::clone, &words), 0);
+        assert_eq!(fitting_prefix(&[], 0, String::clone, &words), (0, 0));
     }
 }

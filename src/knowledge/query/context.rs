@@ -28,6 +28,8 @@ pub struct Selection {
     pub entities: Vec<Entity>,
     /// Relations within their limit.
     pub relations: Vec<Edge>,
+    /// Tokens of the lines of entities and relations, if they were counted.
+    pub tokens: Option<(usize, usize)>,
     /// Chunks in their order before a reranker, each once.
     pub chunks: Vec<Chunk>,
     /// Scores of the reranker, by chunk; empty without one.
@@ -53,8 +55,11 @@ pub fn select(
     let mut counts =
         FoundCounts { entities: found.entities.len(), relations: found.relations.len(), chunks: 0 };
     let SearchResult { mut entities, mut relations, direct_chunks } = found;
-    entities.truncate(fitting_prefix(&entities, params.max_entity_tokens, entity_line, count));
-    relations.truncate(fitting_prefix(&relations, params.max_relation_tokens, relation_line, count));
+    let (kept, entity_tokens) = fitting_prefix(&entities, params.max_entity_tokens, entity_line, count);
+    entities.truncate(kept);
+    let (kept, relation_tokens) =
+        fitting_prefix(&relations, params.max_relation_tokens, relation_line, count);
+    relations.truncate(kept);
     let wants_more = params.mode.has_entity_chunks() || params.wants_relation_chunks();
     if wants_more && !params.mode.has_direct_chunks() {
         on_stage(QueryStage::RetrievingChunks);
@@ -78,6 +83,7 @@ pub fn select(
     Ok(Selection {
         entities,
         relations,
+        tokens: Some((entity_tokens, relation_tokens)),
         chunks,
         rerank_scores: HashMap::new(),
         found: counts,
@@ -204,10 +210,12 @@ pub fn build_context(
     let entity_lines: Vec<String> = selection.entities.iter().map(entity_line).collect();
     let relation_lines: Vec<String> = selection.relations.iter().map(relation_line).collect();
     let lines_tokens = |lines: &[String]| lines.iter().map(|line| line_tokens(line, count)).sum::<usize>();
+    let (of_entities, of_relations) =
+        selection.tokens.unwrap_or_else(|| (lines_tokens(&entity_lines), lines_tokens(&relation_lines)));
     let mut tokens = PromptTokens {
         system: count(&system_prompt(options, &data_block(&[], &[], &[], &[]))),
-        entities: lines_tokens(&entity_lines),
-        relations: lines_tokens(&relation_lines),
+        entities: of_entities,
+        relations: of_relations,
         chunks: 0,
         query: count(&params.query),
         history: params.history.iter().map(|message| count(&message.content)).sum(),
@@ -220,8 +228,8 @@ pub fn build_context(
         |chunk: &Chunk| scores.get(&chunk.id).is_none_or(|score| *score >= params.min_rerank_score);
     chunks.retain(is_wanted);
     chunks.truncate(params.chunk_limit());
-    let kept = fitting_chunks(&chunks, budget, count);
-    chunks.truncate(kept);
+    let counted = fitting_chunks(&chunks, budget, count);
+    chunks.truncate(counted.len());
 
     let references = references(&chunks);
     let ids: HashMap<&str, &str> =
@@ -231,7 +239,10 @@ pub fn build_context(
     let chunk_lines: Vec<String> = chunks.iter().map(|chunk| chunk_line(chunk, id_of(chunk))).collect();
     let named = references.iter().filter(|it| !it.reference_id.is_empty());
     let reference_lines: Vec<String> = named.map(reference_line).collect();
-    tokens.chunks = lines_tokens(&chunk_lines);
+    let exact = |((chunk, line), counted): ((&Chunk, &String), &usize)| {
+        if is_like_placeholder(id_of(chunk)) { *counted } else { line_tokens(line, count) }
+    };
+    tokens.chunks = chunks.iter().zip(&chunk_lines).zip(&counted).map(exact).sum();
     let found_chunks = chunks.iter().map(|chunk| FoundChunk {
         chunk_id: chunk.id.as_str().to_owned(),
         reference_id: id_of(chunk).to_owned(),
@@ -260,23 +271,35 @@ pub fn build_context(
     Context { system, raw_data }
 }
 
-/// How many chunks fit. Their ids are not known yet: each costs as much as with a long one. References beyond the
+/// Stands for the number of a reference while it is not known.
+const PLACEHOLDER: &str = "999";
+
+/// Whether a line costs as much with this number as with the placeholder: up to three digits are one token.
+fn is_like_placeholder(reference_id: &str) -> bool {
+    (1..=PLACEHOLDER.len()).contains(&reference_id.len())
+}
+
+/// Tokens of the lines of the chunks that fit. The numbers of their references are not known yet. References beyond the
 /// buffer are charged too, so that the whole prompt never exceeds its limit.
-fn fitting_chunks(chunks: &[Chunk], budget: usize, count: &CountTokens) -> usize {
+fn fitting_chunks(chunks: &[Chunk], budget: usize, count: &CountTokens) -> Vec<usize> {
     let (mut used, mut of_references) = (0_usize, 0_usize);
+    let mut fitting = Vec::new();
     let mut paths: HashSet<&str> = HashSet::new();
-    for (index, chunk) in chunks.iter().enumerate() {
-        used = used.saturating_add(line_tokens(&chunk_line(chunk, "999"), count));
+    for chunk in chunks {
+        let tokens = line_tokens(&chunk_line(chunk, PLACEHOLDER), count);
+        used = used.saturating_add(tokens);
         if let Some(path) = chunk.path.as_deref()
             && paths.insert(path)
         {
-            of_references += line_tokens(&json_line(&ReferenceLine { reference_id: "999", path }), count);
+            of_references +=
+                line_tokens(&json_line(&ReferenceLine { reference_id: PLACEHOLDER, path }), count);
         }
         if used.saturating_add(of_references.saturating_sub(BUFFER_TOKENS)) > budget {
-            return index;
+            break;
         }
+        fitting.push(tokens);
     }
-    chunks.len()
+    fitting
 }
 
 fn data_block(entities: &[String], relations: &[String], chunks: &[String], references: &[String]) -> String {

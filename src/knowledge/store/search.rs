@@ -8,7 +8,8 @@ use crate::knowledge::types::{ChunkId, Hit, KnowledgeError, PairKey};
 /// Results of one search at most.
 const MAX_RESULTS: usize = 10_000;
 
-/// Rows of the best matches in a full-text table, best first. Equal scores are in the order of their rows.
+/// Rows of the best matches in a full-text table, best first. `order by +rank` makes SQLite keep only the best rows; FTS5
+/// itself would sort all of them.
 fn search(
     connection: &Connection,
     sql: &str,
@@ -43,7 +44,7 @@ pub(super) fn entities(
     text: &str,
     k: usize,
 ) -> Result<Vec<Hit<String>>, KnowledgeError> {
-    let sql = "select rowid, rank from kn_fts_entity where kn_fts_entity match ?1 order by rank limit ?2";
+    let sql = "select rowid, rank from kn_fts_entity where kn_fts_entity match ?1 order by +rank limit ?2";
     with_keys(search(connection, sql, text, k)?, |row| entity_name(connection, row))
 }
 
@@ -52,7 +53,7 @@ pub(super) fn relations(
     text: &str,
     k: usize,
 ) -> Result<Vec<Hit<PairKey>>, KnowledgeError> {
-    let sql = "select rowid, rank from kn_fts_relation where kn_fts_relation match ?1 order by rank limit ?2";
+    let sql = "select rowid, rank from kn_fts_relation where kn_fts_relation match ?1 order by +rank limit ?2";
     with_keys(search(connection, sql, text, k)?, |row| relation_pair(connection, row))
 }
 
@@ -61,7 +62,7 @@ pub(super) fn chunks(
     text: &str,
     k: usize,
 ) -> Result<Vec<Hit<ChunkId>>, KnowledgeError> {
-    let sql = "select rowid, rank from kn_fts_chunk where kn_fts_chunk match ?1 order by rank limit ?2";
+    let sql = "select rowid, rank from kn_fts_chunk where kn_fts_chunk match ?1 order by +rank limit ?2";
     with_keys(search(connection, sql, text, k)?, |row| chunk_key(connection, row))
 }
 
