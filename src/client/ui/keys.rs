@@ -40,6 +40,7 @@ pub struct Keys {
     reader: Option<std_mpsc::Receiver<()>>,
     gone: Option<oneshot::Receiver<()>>,
     had_input: bool,
+    cursor_row: Option<u16>,
     _watched: Option<oneshot::Sender<()>>,
 }
 
@@ -50,7 +51,7 @@ impl Keys {
     /// # Errors
     /// Standard input is not a terminal.
     pub fn enter_raw_mode() -> io::Result<Self> {
-        Self::take_with(false)
+        Self::take_with(false, false)
     }
 
     /// Same as [`Keys::take`]. SIGTERM and SIGHUP also end the program if its own loop does not within
@@ -59,28 +60,37 @@ impl Keys {
     /// # Errors
     /// As [`Keys::take`].
     pub fn take_until_signal() -> io::Result<Self> {
-        Self::take_with(true)
+        Self::take_with(true, false)
     }
 
-    fn take_with(signals: bool) -> io::Result<Self> {
+    /// As [`Keys::take_until_signal`], and asks the terminal for the row of the cursor.
+    ///
+    /// # Errors
+    /// As [`Keys::take`].
+    pub fn take_with_cursor() -> io::Result<Self> {
+        Self::take_with(true, true)
+    }
+
+    fn take_with(signals: bool, asks_cursor: bool) -> io::Result<Self> {
         restore_on_panic();
         terminal::enable_raw_mode()?;
         // From here on the guard restores the terminal after any failure.
         let (tell, events) = mpsc::channel(256);
         let stop = Arc::new(AtomicBool::new(false));
         let had_input = event::poll(Duration::ZERO).unwrap_or(false);
-        let mut keys =
-            Self { events, stop: stop.clone(), reader: None, gone: None, had_input, _watched: None };
+        let mut keys = Self {
+            events,
+            stop: stop.clone(),
+            reader: None,
+            gone: None,
+            had_input,
+            cursor_row: None,
+            _watched: None,
+        };
         // Keys from before the request are not an answer.
         while event::poll(Duration::ZERO).unwrap_or(false) && event::read().is_ok() {}
         let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
         execute!(io::stdout(), EnableBracketedPaste, EnableFocusChange)?;
-        let (alive, reader) = std_mpsc::channel();
-        std::thread::Builder::new().name("keys".into()).spawn(move || {
-            read(&tell, &stop, &io::stdin());
-            drop(alive);
-        })?;
-        keys.reader = Some(reader);
         let (watched, unwatched) = oneshot::channel();
         let (tell_gone, gone) = oneshot::channel();
         // A separate runtime, because the other one may be blocked.
@@ -93,12 +103,27 @@ impl Keys {
             }
         })?;
         (keys.gone, keys._watched) = (Some(gone), Some(watched));
+        // The thread below would hold the library's reader, so that the answer would come up to `POLL` later.
+        if asks_cursor {
+            keys.cursor_row = cursor::position().ok().map(|(_, row)| row);
+        }
+        let (alive, reader) = std_mpsc::channel();
+        std::thread::Builder::new().name("keys".into()).spawn(move || {
+            read(&tell, &stop, &io::stdin());
+            drop(alive);
+        })?;
+        keys.reader = Some(reader);
         Ok(keys)
     }
 
     /// Whether the user typed something before raw mode; it is discarded.
     pub fn had_input(&self) -> bool {
         self.had_input
+    }
+
+    /// The row of the cursor when the terminal was taken over; the last one if it is not known.
+    pub fn cursor_row(&self) -> u16 {
+        self.cursor_row.unwrap_or(u16::MAX)
     }
 
     /// The next key, paste or change of size; `None` when the terminal is closed. Cancel-safe.

@@ -53,7 +53,8 @@ pub(super) fn relations(
     text: &str,
     k: usize,
 ) -> Result<Vec<Hit<PairKey>>, KnowledgeError> {
-    let sql = "select rowid, rank from kn_fts_relation where kn_fts_relation match ?1 order by +rank limit ?2";
+    let sql =
+        "select rowid, rank from kn_fts_relation where kn_fts_relation match ?1 order by +rank limit ?2";
     with_keys(search(connection, sql, text, k)?, |row| relation_pair(connection, row))
 }
 

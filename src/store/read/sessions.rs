@@ -263,10 +263,11 @@ impl StoreReader {
     /// The database could not be read.
     pub async fn spec(&self, key: SessionKey) -> Result<SessionSpec, StoreError> {
         let read = async {
-            // This condition is that of the index `event_of_settings`.
+            // Without a hint SQLite would read all of the session. Titles that the daemon chose hold no setting.
             let rows = sqlx::query(
-                "select seq, body from event \
-                 where session = ? and kind in ('session.created', 'session.updated') order by seq",
+                "select seq, body from event indexed by event_of_settings \
+                 where session = ? and kind in ('session.created', 'session.updated') \
+                 and body ->> '$.titled_by' is null order by seq",
             )
             .bind(key.0)
             .fetch_all(&self.readers.now().await)
@@ -294,9 +295,9 @@ impl StoreReader {
         let mut before = Seq::MAX;
         loop {
             let read = async {
-                // This condition is that of the index `event_of_todos`.
+                // Without a hint SQLite would read all of the session.
                 let row = sqlx::query(
-                    "select seq, body from event where session = ? and seq < ? \
+                    "select seq, body from event indexed by event_of_todos where session = ? and seq < ? \
                      and kind in ('todo.updated', 'session.cleared', 'session.rewound') order by seq desc limit 1",
                 )
                 .bind(key.0)

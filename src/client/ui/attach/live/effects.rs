@@ -3,7 +3,7 @@
 use std::io::Stdout;
 
 use nix::sys::signal::{Signal, raise};
-use ratatui::crossterm::{cursor, terminal};
+use ratatui::crossterm::terminal;
 use tokio::sync::oneshot;
 
 use crate::api::params::SessionReply;
@@ -134,9 +134,8 @@ impl Live {
 
     /// Takes the terminal over again.
     fn resume(&mut self, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
-        self.keys = Some(Keys::take_until_signal()?);
-        let row = cursor::position().map_or(u16::MAX, |(_, row)| row);
-        Ok(screen.restart(terminal::size()?, row)?)
+        let keys = self.keys.insert(Keys::take_with_cursor()?);
+        Ok(screen.restart(terminal::size()?, keys.cursor_row())?)
     }
 
     /// Shows all sessions in place of the conversation, until the user comes back or opens another one.

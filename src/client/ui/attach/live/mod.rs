@@ -71,9 +71,8 @@ pub(super) struct Start {
 
 /// Takes the terminal over until the user leaves. Returns the app as it was at the end.
 pub(super) async fn run(start: Start) -> Result<(Left, App), Failure> {
-    let keys = Keys::take_until_signal()?;
-    let row = cursor::position().map_or(u16::MAX, |(_, row)| row);
-    let mut screen = Screen::new(io::stdout(), terminal::size()?, row, colours_wanted())?;
+    let keys = Keys::take_with_cursor()?;
+    let mut screen = Screen::new(io::stdout(), terminal::size()?, keys.cursor_row(), colours_wanted())?;
     let Start { reach, client, app, place, follow, include, create } = start;
     let mut calls = JoinSet::new();
     if let Some(place) = place {
