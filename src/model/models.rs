@@ -134,11 +134,11 @@ impl Models {
     /// Chat Completions do not.
     #[must_use]
     pub fn sees(&self, model: &ModelRef) -> bool {
-        let hope = match self.inner.backends.get(&model.provider) {
+        let is_likely = match self.inner.backends.get(&model.provider) {
             Some(Backend::Http(address)) => address.is_vendor || address.api != Api::OpenAiChat,
             Some(Backend::Replay(_)) | None => true,
         };
-        self.model(model).vision.unwrap_or(hope)
+        self.model(model).vision.unwrap_or(is_likely)
     }
 
     /// The provider with this name.
@@ -210,13 +210,13 @@ impl Models {
     }
 
     /// The notice about an unknown model; once per model.
-    fn stranger(&self, model: &ModelRef) -> Option<String> {
+    fn unknown_model_notice(&self, model: &ModelRef) -> Option<String> {
         let name = model.to_string();
         let is_new = lock(&self.inner.reported_unknown).insert(name.clone());
         is_new.then(|| {
             format!(
-                "nothing is known of the model {name}: its price is unknown, and that it takes tools and \
-                 streams is assumed; [model.\"{name}\"] in the configuration says what is so"
+                "the model {name} is not known: it has no price here, and is expected to take tools and to stream; \
+                 describe it in [model.\"{name}\"] of the configuration"
             )
         })
     }
@@ -385,7 +385,7 @@ impl Models {
             && !is_known
             && !address.is_direct
         {
-            reply.notices.extend(self.stranger(&request.model));
+            reply.notices.extend(self.unknown_model_notice(&request.model));
         }
         if let (Some(recorder), Some(tape)) = (&address.recorder, tape)
             && let Err(why) = recorder.append(tape, &secrets).await

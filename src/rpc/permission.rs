@@ -41,7 +41,7 @@ pub(super) async fn list(
 
 pub(super) async fn subscribe(ctx: Arc<RpcContext>, caller: Caller, _: NoParams) -> Result<String, Fault> {
     let follower = ctx.registry.follow_pending();
-    caller.connection.subscribe(move |outlet| pump(follower, outlet)).map_err(|why| match why {
+    caller.connection.subscribe(move |sink| pump(follower, sink)).map_err(|why| match why {
         Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
         why => Fault::new(Code::Overloaded, why.to_string()),
     })
@@ -51,12 +51,12 @@ pub(super) async fn subscribe(ctx: Arc<RpcContext>, caller: Caller, _: NoParams)
 const FRAME: usize = 256;
 
 /// Reads further events only when the client has received the earlier ones.
-async fn pump(mut follower: PendingFollower, outlet: SubscriptionSink) {
+async fn pump(mut follower: PendingFollower, sink: SubscriptionSink) {
     loop {
         match follower.next().await {
             Ok(Some(events)) => {
                 let bytes = events.iter().map(|event| event.len() + FRAME).sum();
-                let Ok(room) = outlet.room(bytes).await else { return };
+                let Ok(room) = sink.room(bytes).await else { return };
                 if room.publish(PERMISSION_EVENT, events).is_err() {
                     return;
                 }

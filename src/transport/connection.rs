@@ -137,7 +137,7 @@ impl Connection {
         }
         let id = format!("sub_{}", uuid::Uuid::now_v7().simple());
         let ended = self.shared.register(&id)?;
-        let staged = Staged { id: id.as_str().into(), ended, pump: Box::new(|outlet| pump(outlet).boxed()) };
+        let staged = Staged { id: id.as_str().into(), ended, pump: Box::new(|sink| pump(sink).boxed()) };
         let start_now = {
             let mut state = lock(&self.call.state);
             match &mut *state {
@@ -340,14 +340,14 @@ impl Shared {
         if ended.is_cancelled() {
             return;
         }
-        let outlet =
+        let sink =
             SubscriptionSink { outbox: Arc::clone(&self.outbox), id: Arc::clone(&id), ended: ended.clone() };
         let registered = Registered { shared: Arc::clone(self), id };
         let mut pumps = lock(&self.pumps);
         while pumps.try_join_next().is_some() {}
         pumps.spawn(async move {
             let _registered = registered;
-            ended.run_until_cancelled(pump(outlet)).await;
+            ended.run_until_cancelled(pump(sink)).await;
         });
     }
 }

@@ -59,7 +59,7 @@ impl SubscriptionSink {
         tokio::select! {
             biased;
             credit = self.outbox.credit(bytes) => {
-                credit.map(|credit| SendPermit { outlet: self, credit }).ok_or(Closed)
+                credit.map(|credit| SendPermit { sink: self, credit }).ok_or(Closed)
             }
             () = self.ended.cancelled() => Err(Closed),
         }
@@ -90,7 +90,7 @@ impl SubscriptionSink {
 /// Reserved bytes in a peer's queue; unused bytes are released on drop.
 #[derive(Debug)]
 pub struct SendPermit<'a> {
-    outlet: &'a SubscriptionSink,
+    sink: &'a SubscriptionSink,
     credit: Credit<'a>,
 }
 
@@ -102,12 +102,12 @@ impl SendPermit<'_> {
     /// # Errors
     /// [`Closed`] when the connection is closed or the subscription was ended; nothing was queued then.
     pub fn publish<M: Into<Text>>(self, method: &str, events: Vec<M>) -> Result<(), Closed> {
-        self.outlet.open()?;
+        self.sink.open()?;
         let events: Vec<Text> = events.into_iter().map(Into::into).collect();
         if events.is_empty() {
             return Ok(());
         }
-        let (method, id) = (serde_json::Value::from(method), serde_json::Value::from(&*self.outlet.id));
+        let (method, id) = (serde_json::Value::from(method), serde_json::Value::from(&*self.sink.id));
         let start: Arc<str> =
             format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{{"subscription":{id},"result":"#).into();
         let end = "}}";

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::workspace::trust_inventory::{open_plain, read_up_to};
+use crate::workspace::plain_file::{open_plain, read_up_to};
 
 /// Bytes of git's own configuration.
 const GIT_CONFIG: u64 = 256 << 10;

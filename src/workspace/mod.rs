@@ -7,6 +7,7 @@ mod git_settings;
 mod instructions;
 mod memory;
 mod notes;
+mod plain_file;
 mod project;
 mod prompt;
 mod repository;

@@ -6,8 +6,7 @@
 //! used.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _};
-use std::os::fd::OwnedFd;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -18,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::types::hex;
 use crate::workspace::git_settings::git_settings;
+use crate::workspace::plain_file::{open_plain, read_up_to};
 use crate::workspace::project;
 use crate::workspace::project::Project;
 
@@ -236,24 +236,6 @@ impl Walk<'_> {
             self.files.push((path.to_owned(), content()));
         }
     }
-}
-
-/// Opens a regular file without blocking and without following a final link.
-pub(super) fn open_plain(path: &Path) -> io::Result<File> {
-    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    plain(nix::fcntl::open(path, flags, Mode::empty()).map_err(io::Error::from)?)
-}
-
-fn plain(fd: OwnedFd) -> io::Result<File> {
-    let file = File::from(fd);
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
-}
-
-/// Reads the whole content; `None` if it is longer than `most` bytes.
-pub(super) fn read_up_to(file: File, most: u64) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
 /// Reads a file below a folder without following any link. `None` if it does not exist.

@@ -44,7 +44,8 @@ impl State {
         }
     }
 
-    /// Adds the usage of a sub-agent. It counts for the session and, while the turn of its call runs, for the turn.
+    /// Adds the usage of a sub-agent. It counts for the session and, while the turn of its call runs, for the turn. For
+    /// the limits of a later turn it counts as well, as its reservation did.
     fn book_subagent(&mut self, result: &TurnResult, envelope: &Envelope) {
         if result.usage_by_model.is_empty() && result.cost_usd_micros.is_none() {
             self.spent.cost_usd_micros = None;
@@ -55,6 +56,8 @@ impl State {
                 turn.spent.add(usage);
                 turn.subagent_calls = turn.subagent_calls.saturating_add(usage.calls);
                 turn.usage_by_model.entry(model.clone()).or_default().add(usage);
+            } else if let Some(turn) = &mut self.turn {
+                turn.spent_by_earlier_subagents.add(usage);
             } else {
                 self.left_of_turn.take(usage);
             }

@@ -55,7 +55,7 @@ impl PlanBuilder<'_> {
             return Err(Refusal::OtherRequest);
         }
         if answer.no_approver && answer.decision == Decision::Deny {
-            return self.unasked(&call, answer.request_id, answer.stop);
+            return self.no_approver(&call, answer.request_id, answer.stop);
         }
         if call.blocked_run.is_some() && (answer.scope == Scope::Project || answer.edited.is_some()) {
             return Err(Refusal::RetryMustBeUnchanged);
@@ -133,7 +133,7 @@ impl PlanBuilder<'_> {
     }
 
     /// No user can answer: the action of `on_timeout` applies at once.
-    fn unasked(&mut self, call: &Call, request_id: PermissionId, stop: bool) -> Result<(), Refusal> {
+    fn no_approver(&mut self, call: &Call, request_id: PermissionId, stop: bool) -> Result<(), Refusal> {
         let on_timeout = self.engine.settings.unattended.on_timeout;
         if on_timeout == OnTimeout::Pause {
             return Err(Refusal::Paused);

@@ -109,10 +109,15 @@ impl State {
     fn turn_uses(&self, made: u64, now: Timestamp) -> Vec<BudgetUse> {
         let Some(turn) = &self.turn else { return Vec::new() };
         let (limits, spent, reserved) = (&turn.budgets, &turn.spent, self.reserved());
+        let earlier = &turn.spent_by_earlier_subagents;
         let elapsed = now.since(turn.started_at);
-        let calls = made + turn.subagent_calls + reserved.calls;
-        let cost = spent.cost_at_least_usd_micros.saturating_add(reserved.usd_micros);
-        let tokens = spent.usage.output_tokens.saturating_add(reserved.output_tokens);
+        let calls = made + turn.subagent_calls + earlier.calls + reserved.calls;
+        let cost = [earlier.cost_at_least_usd_micros, reserved.usd_micros]
+            .into_iter()
+            .fold(spent.cost_at_least_usd_micros, u64::saturating_add);
+        let tokens = [earlier.usage.output_tokens, reserved.output_tokens]
+            .into_iter()
+            .fold(spent.usage.output_tokens, u64::saturating_add);
         let mut all = uses([
             (BudgetKind::ModelCalls, limits.model_calls, calls),
             (BudgetKind::UsdMicros, limits.usd_micros, cost),

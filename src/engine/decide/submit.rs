@@ -109,14 +109,19 @@ impl PlanBuilder<'_> {
     /// Writes the start of a turn; it uses the session's options unless the input names others. Returns the seq of
     /// that event.
     pub fn start_turn(&mut self, turn: &QueuedInput) -> Seq {
-        let QueuedInput { turn_id, options, .. } = turn;
+        let QueuedInput { turn_id, options, origin, .. } = turn;
         let spec = &self.state.spec;
+        let mut budgets = options.budgets.unwrap_or(spec.budgets);
+        if origin.is_none() && options.budgets.is_some() {
+            // The result of a sub-agent starts it. While it waited, other ones may have used more.
+            budgets = budgets.stricter(self.state.left_of_turn);
+        }
         let thinking = options.thinking.or(spec.thinking);
         let schema = options.output_schema.clone().or_else(|| spec.output_schema.clone());
         let options = TurnOptions {
             model: Some(options.model.clone().unwrap_or_else(|| spec.model.clone())),
             mode: Some(options.mode.unwrap_or(spec.mode)),
-            budgets: Some(options.budgets.unwrap_or(spec.budgets)),
+            budgets: Some(budgets),
             thinking: if spec.ablation.thinking { Some(Thinking::Off) } else { thinking },
             sampling: options.sampling.or(spec.sampling),
             output_schema: schema.filter(|schema| *schema != serde_json::json!({})),

@@ -313,7 +313,8 @@ fn todo(content: &str) -> Todo {
     Todo { content: content.into(), status: TodoStatus::Pending, active_form: None }
 }
 
-pub fn tool_done(call_id: CallId, status: ToolStatus) -> Input {
+/// A call that ended. Some outputs are long enough to be worth compaction.
+pub fn tool_done(call_id: CallId, status: ToolStatus, is_long: bool) -> Input {
     let path: std::path::PathBuf = format!("/w/{call_id}").into();
     let change = FileChange {
         path: path.clone(),
@@ -339,7 +340,7 @@ pub fn tool_done(call_id: CallId, status: ToolStatus) -> Input {
         cwd: Some("/w/sub".into()),
         todos: (status == ToolStatus::Completed).then(|| vec![todo(&call_id.to_string())]),
         // Some tools return no output.
-        ..ToolOutcome::completed("")
+        ..ToolOutcome::completed(if is_long { "output é\n".repeat(60) } else { String::new() })
     };
     Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 5 }
 }

@@ -22,7 +22,7 @@ impl Simulator {
             }
             Outstanding::Timer { token } => Input::TimerFired { token },
             Outstanding::Prepare { turn_id, mode, calls } => prepared(turn_id, mode, &calls, &[]),
-            Outstanding::Tool { call_id } => tool_done(call_id, ToolStatus::Cancelled),
+            Outstanding::Tool { call_id } => tool_done(call_id, ToolStatus::Cancelled, false),
             Outstanding::Inspect { call_id } => inspected(call_id, FileState::New),
             Outstanding::Stop => return,
         };
@@ -106,11 +106,12 @@ impl Simulator {
                     self.feed(input)?;
                 }
                 ToolStep::Done(status) => {
-                    self.late.push(tool_done(call_id, status));
+                    let is_long = chance.wait_ms % 4 == 0;
+                    self.late.push(tool_done(call_id, status, is_long));
                     self.late.push(given::files_read(call_id));
                     let progress = Progress { stream: "stderr", text: "late".into() };
                     self.late.push(Input::Progress { call_id, progress });
-                    self.feed(tool_done(call_id, status))?;
+                    self.feed(tool_done(call_id, status, is_long))?;
                 }
             },
             Outstanding::Inspect { call_id } => {

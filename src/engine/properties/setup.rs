@@ -113,7 +113,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
             prop_oneof![2 => Just(false), 1 => Just(true)],
             proptest::option::weighted(0.2, prop_oneof![Just(OnRestart::Resume), Just(OnRestart::Pause)]),
         ),
-        (any::<[bool; 2]>(), prop_oneof![4 => Just(false), 1 => Just(true)]),
+        (any::<[bool; 2]>(), prop_oneof![2 => Just(false), 1 => Just(true)]),
         prop_oneof![9 => Just(true), 1 => Just(false)],
         (prop_oneof![3 => Just(Budgets::default()), 1 => budgets()], thinking()),
         (

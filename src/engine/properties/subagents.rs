@@ -296,36 +296,59 @@ fn unused_result() -> TurnResult {
     TurnResult { cost_usd_micros: Some(0), ..result }
 }
 
+/// Plays a script; an error names the violated property.
+fn keeps_to_limits(script: &Script) -> Result<(), TestCaseError> {
+    let (mut tree, root) = Tree::new(script);
+    let mut steps = 0;
+    while tree.step() {
+        steps += 1;
+        prop_assert!(steps < MAX_STEPS, "the tree does not end");
+        let Budgets {
+            model_calls,
+            session_model_calls,
+            usd_micros,
+            session_usd_micros,
+            output_tokens,
+            session_output_tokens,
+            ..
+        } = script.budgets;
+        let of_session = [session_model_calls, session_usd_micros, session_output_tokens];
+        // Only the script's first input begins work, so all turns together keep to the limits of one.
+        let of_turn = [model_calls, usd_micros, output_tokens];
+        for limit in of_session.into_iter().chain(of_turn).flatten() {
+            // Each call counts one of everything.
+            prop_assert!(tree.calls <= limit, "{} calls, limit {limit}", tree.calls);
+        }
+    }
+    // All ended, and the first session counts what the whole tree used.
+    let node = &tree.nodes[&root];
+    prop_assert!(node.result.is_some(), "the first turn has ended");
+    let snapshot = node.engine.snapshot();
+    prop_assert_eq!(snapshot.usage.output_tokens, tree.calls);
+    prop_assert_eq!(snapshot.cost_usd_micros, Some(tree.calls));
+    // Replaying the journal gives the same state.
+    for node in tree.nodes.values() {
+        let replayed = Engine::replay(node.engine.session_id(), Arc::clone(&tree.settings), &node.journal);
+        prop_assert!(replayed.same_as(&node.engine), "a replay differs");
+    }
+    Ok(())
+}
+
+/// A second turn runs on what the first one left, and a sub-agent of the first one ends meanwhile.
+#[test]
+fn subagent_that_ends_in_a_later_turn_counts_for_its_limit() {
+    let draws = vec![
+        0, 0, 142, 0, 0, 0, 180, 81, 0, 0, 133, 16, 161, 0, 33, 143, 0, 0, 0, 81, 0, 0, 0, 6, 0, 109, 13,
+    ];
+    let budgets = Budgets { model_calls: Some(4), ..Budgets::default() };
+    keeps_to_limits(&Script { budgets, draws, background: true }).expect("the limit holds");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn tree_of_sessions_keeps_to_limits_of_first_session(script in scripts()) {
-        let (mut tree, root) = Tree::new(&script);
-        let mut steps = 0;
-        while tree.step() {
-            steps += 1;
-            prop_assert!(steps < MAX_STEPS, "the tree does not end");
-            let Budgets { model_calls, session_model_calls, usd_micros, session_usd_micros, output_tokens,
-                session_output_tokens, .. } = script.budgets;
-            let of_session = [session_model_calls, session_usd_micros, session_output_tokens];
-            // Only the script's first input begins work, so all turns together keep to the limits of one.
-            let of_turn = [model_calls, usd_micros, output_tokens];
-            for limit in of_session.into_iter().chain(of_turn).flatten() {
-                // Each call counts one of everything.
-                prop_assert!(tree.calls <= limit, "{} calls, limit {limit}", tree.calls);
-            }
-        }
-        // All ended, and the first session counts what the whole tree used.
-        let node = &tree.nodes[&root];
-        prop_assert!(node.result.is_some(), "the first turn has ended");
-        let snapshot = node.engine.snapshot();
-        prop_assert_eq!(snapshot.usage.output_tokens, tree.calls);
-        prop_assert_eq!(snapshot.cost_usd_micros, Some(tree.calls));
-        // Replaying the journal gives the same state.
-        for node in tree.nodes.values() {
-            let replayed = Engine::replay(node.engine.session_id(), Arc::clone(&tree.settings), &node.journal);
-            prop_assert!(replayed.same_as(&node.engine), "a replay differs");
-        }
+        keeps_to_limits(&script)?;
     }
 }

@@ -107,6 +107,8 @@ pub(in crate::engine) struct Turn {
     pub model_calls: u64,
     /// Model calls of sub-agents that have ended.
     pub subagent_calls: u64,
+    /// What sub-agents of earlier turns had used when they ended during this one.
+    pub spent_by_earlier_subagents: ModelUsage,
     pub waiting_since: Option<Timestamp>,
     /// Calls that a hook leaves to the user: no rule and no mode settles their requests.
     pub left_to_user: BTreeSet<CallId>,
@@ -172,6 +174,7 @@ impl Turn {
         let mut left = self.budgets;
         // Not `model_calls`: loading a session skips the events that count them.
         left.take(&self.spent);
+        left.take(&self.spent_by_earlier_subagents);
         let elapsed = at.since(self.started_at);
         left.wall_time_ms = left.wall_time_ms.map(|limit| limit.saturating_sub(elapsed));
         left
@@ -235,6 +238,7 @@ impl Turn {
             permission_ms: 0,
             model_calls: 0,
             subagent_calls: 0,
+            spent_by_earlier_subagents: ModelUsage::default(),
             waiting_since: None,
             left_to_user: BTreeSet::new(),
             denials: Arc::default(),

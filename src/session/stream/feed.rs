@@ -88,7 +88,7 @@ pub(in crate::session) struct Feed {
 struct Ring {
     entries: VecDeque<FeedEntry>,
     bytes: usize,
-    /// All events after this seq are in `lines`.
+    /// All events after this seq are in `entries`.
     after: Seq,
 }
 

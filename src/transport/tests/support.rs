@@ -247,10 +247,10 @@ fn subscriptions(module: &mut RpcModule<Record>) {
     module
         .register_async_method("count", |params, record, extensions| async move {
             let count: usize = params.one()?;
-            let pump = move |outlet: SubscriptionSink| async move {
+            let pump = move |sink: SubscriptionSink| async move {
                 let _alive = Alive::new(&record);
                 for n in 0..count {
-                    let Ok(room) = outlet.room(64).await else { return };
+                    let Ok(room) = sink.room(64).await else { return };
                     if room.publish("event", vec![n.to_string()]).is_err() {
                         return;
                     }
@@ -263,9 +263,9 @@ fn subscriptions(module: &mut RpcModule<Record>) {
     module
         .register_async_method("flood", |params, record, extensions| async move {
             let filler: Arc<str> = format!(r#"{{"filler":"{}"}}"#, "x".repeat(params.one()?)).into();
-            let pump = move |outlet: SubscriptionSink| async move {
+            let pump = move |sink: SubscriptionSink| async move {
                 let _alive = Alive::new(&record);
-                while outlet.send(vec![Arc::clone(&filler); 8]).await.is_ok() {
+                while sink.send(vec![Arc::clone(&filler); 8]).await.is_ok() {
                     record.sent.fetch_add(8, Ordering::SeqCst);
                 }
             };
@@ -275,8 +275,8 @@ fn subscriptions(module: &mut RpcModule<Record>) {
     module
         .register_method("count_then_fail", |_, _, extensions| -> Answer {
             peer(extensions)
-                .subscribe(|outlet| async move {
-                    let _ = outlet.send(vec!["\"must not be seen\"".to_owned()]).await;
+                .subscribe(|sink| async move {
+                    let _ = sink.send(vec!["\"must not be seen\"".to_owned()]).await;
                 })
                 .map_err(refused)?;
             Err(refused("on second thoughts"))

@@ -43,7 +43,7 @@ impl EffectRunner {
 
     /// Stops all background tasks, including those that are being started.
     pub fn stop_all_commands(&mut self, by: KilledBy) {
-        self.none_goes_on = Some(by);
+        self.stop_all_by = Some(by);
         self.live.values().for_each(|command| command.live.stop(by));
     }
 
@@ -88,7 +88,7 @@ impl EffectRunner {
             crash::point("C14.background");
             Some(Input::CommandOver { call_id, over: Box::new(over) })
         });
-        if let Some(by) = self.none_goes_on {
+        if let Some(by) = self.stop_all_by {
             live.stop(by);
         }
         self.live.insert(call_id, BackgroundTask { live, task: abort.id(), abort });

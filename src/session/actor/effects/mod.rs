@@ -65,7 +65,7 @@ pub(in crate::session) struct EffectRunner {
     host: Arc<dyn SubagentHost>,
     hook_cache: HookCache,
     /// If set, all background tasks stop, including those that are being started.
-    none_goes_on: Option<KilledBy>,
+    stop_all_by: Option<KilledBy>,
     /// Boxed: a tokio queue allocates space for 32 entries.
     reports: mpsc::Receiver<Box<Input>>,
     report: mpsc::Sender<Box<Input>>,
@@ -127,7 +127,7 @@ impl EffectRunner {
             subagent_stops: HashMap::new(),
             host,
             hook_cache: HookCache::default(),
-            none_goes_on: None,
+            stop_all_by: None,
             reports,
             report,
             stream: None,
@@ -210,8 +210,8 @@ impl EffectRunner {
 
     fn ended(&mut self, ended: Result<Option<EffectResult>, tokio::task::JoinError>) -> Option<Input> {
         self.others.retain(|job| !job.is_finished());
-        let home = ended.ok().flatten();
-        let (input, command) = home.map(|home| (home.input, home.command)).unzip();
+        let result = ended.ok().flatten();
+        let (input, command) = result.map(|result| (result.input, result.command)).unzip();
         if let (Some(Input::ToolDone { call_id, .. }), Some(command)) = (&input, command.flatten()) {
             self.follow(*call_id, *command);
         }
