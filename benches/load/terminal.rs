@@ -129,6 +129,18 @@ fn typing() -> Outcome<()> {
     let model = Model::start()?;
     let place = Place::new(Some(model.address))?;
     let daemon = place.start()?;
+    let (mut start, mut spawn) = (Sample::default(), Sample::default());
+    for _ in 0..STARTS {
+        spawn.push_ms(bare::spawn()?);
+        let began = Instant::now();
+        let mut terminal = Terminal::start(&place, &daemon, &[], (120, 40))?;
+        let at = terminal.until(|seen| seen.contains("? keys"))?;
+        start.push_ms(at.duration_since(began));
+    }
+    Figure::new("start of a conversation, first screen", "ms", &start)
+        .with_reference("ms spawn of true", spawn.median())
+        .target(Target::AtMost(50.0))
+        .print();
     let (mut idle, mut busy, mut worst) = (Sample::default(), Sample::default(), Sample::default());
     for _ in 0..RUNS {
         let mut client = daemon.client()?;
