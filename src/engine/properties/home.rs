@@ -106,7 +106,7 @@ impl Simulator {
                     self.feed(input)?;
                 }
                 ToolStep::Done(status) => {
-                    let is_long = chance.wait_ms % 4 == 0;
+                    let is_long = chance.wait_ms.is_multiple_of(4);
                     self.late.push(tool_done(call_id, status, is_long));
                     self.late.push(given::files_read(call_id));
                     let progress = Progress { stream: "stderr", text: "late".into() };
