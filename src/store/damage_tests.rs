@@ -173,6 +173,23 @@ fn flip(place: &Place, sql: &str) {
 }
 
 #[tokio::test]
+async fn damaged_settings_of_a_session_are_reported_as_damage() {
+    let place = Place::new();
+    let (store, owner) = place.open().await;
+    fill(&store, EVENTS).await;
+    soon(owner.close()).await;
+    flip(
+        &place,
+        "update event set body = 'z' || substr(body, 2) where session = 2 and kind = 'session.created'",
+    );
+    let (store, owner) = place.open().await;
+    let key = store.find(id(1)).await.expect("read").expect("there");
+    let read = store.spec(key).await;
+    assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
+    soon(owner.close()).await;
+}
+
+#[tokio::test]
 async fn changed_byte_in_row_is_repaired_at_next_start() {
     for sql in [
         // The three cases are: invalid JSON, missing kind, not a text.

@@ -100,7 +100,8 @@ async fn config_file_that_the_running_daemon_did_not_read_is_remarked() {
     assert!(said.code == 0 && !said.err.contains("the running daemon has read"), "{said:?}");
     let said = ctl(&daemon, &["--config", &other, "ps"]).await;
     assert_eq!(said.code, 0, "{said:?}");
-    let expected = format!("the running daemon has read {read}, not {other}; `agentctl daemon stop`");
+    let expected =
+        format!("the running daemon has read {read}, not {other}; stop it with `agentctl daemon stop`");
     assert!(said.err.contains(&expected), "{said:?}");
 }
 

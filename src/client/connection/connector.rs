@@ -83,7 +83,11 @@ impl Connector {
         let named = self.places.config_flag.as_ref()?.canonicalize().ok()?;
         let client = self.dial().await.ok()?;
         let status: StatusReply = client.call("daemon.status", &NoParams {}).await.ok()?;
-        let is_named = |file: &String| Path::new(file).canonicalize().is_ok_and(|file| file == named);
+        // A relative path is one of the daemon's folder, which is not known here.
+        let is_named = |file: &String| {
+            let file = Path::new(file);
+            file.is_relative() || file.canonicalize().is_ok_and(|file| file == named)
+        };
         if status.config_files.iter().any(is_named) {
             return None;
         }
@@ -92,7 +96,7 @@ impl Connector {
             files => escape::line(&files.join(", ")).into_owned(),
         };
         Some(format!(
-            "the running daemon has read {read}, not {}; `agentctl daemon stop` makes the next command use it",
+            "the running daemon has read {read}, not {}; stop it with `agentctl daemon stop`, then try again",
             escape::line(&named.display().to_string())
         ))
     }

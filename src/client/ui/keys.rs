@@ -23,7 +23,7 @@ use tokio::time::{interval, sleep};
 use crate::client::failure::code;
 
 /// How long the thread waits for a key before it checks whether it should end.
-const POLL: Duration = Duration::from_millis(80);
+const POLL: Duration = Duration::from_millis(60);
 
 /// Interval between two checks whether the terminal still exists.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);

@@ -296,6 +296,13 @@ impl PlanBuilder<'_> {
         Ok(budgets)
     }
 
+    /// Output tokens that the budgets of the turn and of the session leave, without what sub-agents reserve.
+    pub fn output_tokens_left(&self) -> Option<u64> {
+        let uses = self.state.turn_uses(0, self.now.at);
+        let of_tokens = uses.iter().filter(|it| it.kind.subtype() == Subtype::ErrorMaxTokens);
+        of_tokens.map(|it| it.limit.saturating_sub(it.used)).min()
+    }
+
     /// Milliseconds until the time limit of the turn, or of all turns of the session.
     pub fn time_left(&self) -> Option<u64> {
         let is_time = |it: &&BudgetUse| it.kind.subtype() == Subtype::ErrorMaxTime;

@@ -56,18 +56,6 @@ impl PlanBuilder<'_> {
         [usual, turn.reduced_output_limit, left].into_iter().flatten().min()
     }
 
-    /// Output tokens that the budgets of the turn and of the session leave.
-    fn output_tokens_left(&self) -> Option<u64> {
-        let turn = self.state.turn.as_ref()?;
-        let of_session = self.state.spent.usage.output_tokens;
-        let limits = [
-            (turn.budgets.output_tokens, turn.spent.usage.output_tokens),
-            (turn.budgets.session_output_tokens, of_session),
-            (self.state.spec.budgets.session_output_tokens, of_session),
-        ];
-        limits.into_iter().filter_map(|(limit, used)| Some(limit?.saturating_sub(used))).min()
-    }
-
     /// Whether a higher limit than before is possible.
     pub fn can_raise_limit(&self) -> bool {
         let Some(turn) = &self.state.turn else { return false };

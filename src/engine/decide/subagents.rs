@@ -231,9 +231,13 @@ impl PlanBuilder<'_> {
             return;
         }
         let is_busy = self.has_questions();
-        // No user submitted this turn, so it gets what the newest turn left. Otherwise sub-agents that start each other
-        // would never come to an end.
-        let budgets = (!runs || is_busy).then_some(self.state.left_of_turn);
+        // No user submitted this turn, so it gets what the turn before it leaves (`start_turn`). Otherwise sub-agents that
+        // start each other would never come to an end.
+        let budgets = match &self.state.turn {
+            None => Some(self.state.left_of_turn),
+            Some(turn) if is_busy => Some(turn.budgets),
+            Some(_) => None,
+        };
         let text = model_texts::subagent_ended(&subagent.agent, &subagent.description, &outcome.output);
         let submit = Submit {
             input: vec![InputBlock::Text { text }],

@@ -267,7 +267,7 @@ impl StoreReader {
             let rows = sqlx::query(
                 "select seq, body from event indexed by event_of_settings \
                  where session = ? and kind in ('session.created', 'session.updated') \
-                 and body ->> '$.titled_by' is null order by seq",
+                 and case when json_valid(body) then body ->> '$.titled_by' end is null order by seq",
             )
             .bind(key.0)
             .fetch_all(&self.readers.now().await)

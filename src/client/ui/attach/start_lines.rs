@@ -10,8 +10,8 @@ use crate::client::terminal::style::{Line, Tone, cut};
 use crate::client::ui::request_list::home_relative;
 use crate::types::session::{SessionState, SessionView};
 
-/// How long the first line waits for git. In a large repository, the number of changed files is left out.
-const GIT_TIMEOUT: Duration = Duration::from_millis(150);
+/// How long the lines wait for git and for the list. In a large repository, the number of changed files is left out.
+const TIMEOUT: Duration = Duration::from_millis(150);
 /// Bytes of a file of git that are read.
 const MAX_GIT_FILE_BYTES: u64 = 4_096;
 
@@ -41,10 +41,12 @@ impl Place {
     pub(super) async fn complete(mut self, client: Client) -> Vec<Line> {
         let params = WorkspaceParams { cwd: self.folder.clone(), count_changes: true };
         let status = client.call::<WorkspaceReply>("workspace.status", &params);
-        let (status, waiting) =
-            tokio::join!(tokio::time::timeout(GIT_TIMEOUT, status), waiting(&client, &self.folder));
+        let (status, waiting) = tokio::join!(
+            tokio::time::timeout(TIMEOUT, status),
+            tokio::time::timeout(TIMEOUT, waiting(&client, &self.folder))
+        );
         self.changed_files = status.ok().and_then(Result::ok).and_then(|reply| reply.changed_files);
-        std::iter::once(self.line()).chain(waiting_line(&waiting)).collect()
+        std::iter::once(self.line()).chain(waiting_line(&waiting.unwrap_or_default())).collect()
     }
 
     /// `agentd · ~/shop · main, 2 files changed · anthropic/sonnet · default`

@@ -1,6 +1,7 @@
 //! Carries out the effects that need the terminal or the loop itself; the others are calls to the daemon.
 
 use std::io::Stdout;
+use std::time::Instant;
 
 use nix::sys::signal::{Signal, raise};
 use ratatui::crossterm::terminal;
@@ -147,6 +148,7 @@ impl Live {
                 return Ok(());
             }
         };
+        self.keep_history(screen)?;
         screen.finish()?;
         self.keys = None;
         match choose(&mut sessions).await {
@@ -160,6 +162,7 @@ impl Live {
 
     /// Lets the user choose another session from the list with search.
     async fn pick_session(&mut self, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
+        self.keep_history(screen)?;
         screen.finish()?;
         self.keys = None;
         match pick(&self.caller.client).await {
@@ -170,6 +173,12 @@ impl Live {
             Err(failure) => self.app.notify(&failure.message),
         }
         if self.left.is_none() { self.resume(screen) } else { Ok(()) }
+    }
+
+    /// Writes what waits for the lines of the start into the scrollback, before something else takes the screen.
+    fn keep_history(&mut self, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
+        self.app.finish_start_lines(None);
+        self.draw(screen, Instant::now())
     }
 
     /// Leaves for another session, unless it is this one.
