@@ -1,20 +1,9 @@
 //! The methods about the index of a workspace.
 
-use schemars::{JsonSchema, SchemaGenerator};
-use serde_json::{Value, json};
-
 use super::fault::Code;
 use super::field_names::field_names;
-use super::method::MethodRow;
+use super::method::{MethodRow, schema, subscription_id};
 use super::params as p;
-
-fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
-    generator.subschema_for::<T>().to_value()
-}
-
-fn subscription_id(_: &mut SchemaGenerator) -> Value {
-    json!({"type": "string", "description": "the subscription"})
-}
 
 const READ: MethodRow = MethodRow {
     name: "",

@@ -54,11 +54,11 @@ impl Keys {
         Self::take_with(false, false)
     }
 
-    /// Same as [`Keys::take`]. SIGTERM and SIGHUP also end the program if its own loop does not within
+    /// Same as [`Keys::enter_raw_mode`]. SIGTERM and SIGHUP also end the program if its own loop does not within
     /// a moment, because it is blocked in the terminal.
     ///
     /// # Errors
-    /// As [`Keys::take`].
+    /// As [`Keys::enter_raw_mode`].
     pub fn take_until_signal() -> io::Result<Self> {
         Self::take_with(true, false)
     }
@@ -66,7 +66,7 @@ impl Keys {
     /// As [`Keys::take_until_signal`], and asks the terminal for the row of the cursor.
     ///
     /// # Errors
-    /// As [`Keys::take`].
+    /// As [`Keys::enter_raw_mode`].
     pub fn take_with_cursor() -> io::Result<Self> {
         Self::take_with(true, true)
     }
