@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
+
 use crate::hooks::{Hook, HookAnswers, HookEnvironment, HookInput, claude_hooks, own_hooks, run_hooks};
 use crate::session::shared::Shared;
 use crate::session::trust;
@@ -57,26 +59,26 @@ impl EventHooks {
     }
 }
 
-/// The hooks for some events in a folder. Reads the files again for each use; without any it costs a look at the
-/// disk.
-pub(super) async fn load(shared: &Arc<Shared>, cwd: &Path, events: &[HookEvent]) -> EventHooks {
+/// The hooks for an event in a folder. Reads the files again for each use; without any it costs a look at the disk.
+pub(super) async fn load(shared: &Arc<Shared>, cwd: &Path, event: HookEvent) -> EventHooks {
+    let (shared, cwd, runtime) = (Arc::clone(shared), cwd.to_owned(), Handle::current());
+    let read = tokio::task::spawn_blocking(move || load_blocking(&shared, &cwd, event, &runtime));
+    read.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+/// [`load`] on a thread that may block.
+pub(super) fn load_blocking(shared: &Shared, cwd: &Path, event: HookEvent, runtime: &Handle) -> EventHooks {
     let components = shared.components();
-    let (user_file, folder) = (components.settings.home.join(USER_FILE), cwd.to_owned());
-    let read = tokio::task::spawn_blocking(move || {
-        let has_project = PROJECT_FILES.iter().any(|file| folder.join(file).symlink_metadata().is_ok());
-        (read_user_file(&user_file), has_project)
-    });
-    let (user, has_project) = read.await.unwrap_or_default();
     let mut found = EventHooks {
         hooks: components.settings.hooks.to_vec(),
         problems: Vec::new(),
         environment: HookEnvironment { cwd: cwd.to_owned(), variables: Vec::new() },
     };
-    if let Some((path, text)) = user {
+    if let Some((path, text)) = read_user_file(&components.settings.home.join(USER_FILE)) {
         found.add(path, text.and_then(|text| claude_hooks(&text).map_err(|error| error.0)));
     }
-    if has_project {
-        match trust::files(shared, cwd, &PROJECT_FILES).await {
+    if PROJECT_FILES.iter().any(|file| cwd.join(file).symlink_metadata().is_ok()) {
+        match runtime.block_on(trust::files(shared, cwd, &PROJECT_FILES)) {
             Ok((files, true)) => {
                 for (path, content) in files {
                     let hooks = content.and_then(|bytes| parse(&path, &bytes));
@@ -90,7 +92,7 @@ pub(super) async fn load(shared: &Arc<Shared>, cwd: &Path, events: &[HookEvent])
             }
         }
     }
-    found.hooks.retain(|hook| events.contains(&hook.event));
+    found.hooks.retain(|hook| hook.event == event);
     if !found.hooks.is_empty() {
         found.environment.variables = components.tools.environment();
     }

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::engine::Input;
 use crate::mcp::{
-    Approvals, Lease, ProjectFile, ScopedServer, ServerConfig, ServerSource, ServerView, Usage, merge,
+    Approvals, Lease, Pool, ProjectFile, ScopedServer, ServerConfig, ServerSource, ServerView, Usage, merge,
     parse_file, server_part,
 };
 use crate::session::shared::Shared;
@@ -42,18 +42,23 @@ impl ConfiguredServers {
     /// Reads the servers of all sources. Without a workspace, those of the user and the system. `owner`: the session
     /// whose own servers belong to them.
     pub async fn load(shared: &Shared, workspace: Option<&Path>, owner: Option<SessionId>) -> Self {
+        let (pool, folder) = (Arc::clone(&shared.mcp), workspace.map(Path::to_owned));
+        let read =
+            tokio::task::spawn_blocking(move || ServerFiles::read(&pool, folder.as_deref(), owner)).await;
+        Self::of_files(shared, workspace, read.unwrap_or_default()).await
+    }
+
+    /// The servers of all sources, with files that were read before.
+    async fn of_files(shared: &Shared, workspace: Option<&Path>, files: ServerFiles) -> Self {
+        let ServerFiles { added, of_session, has_project } = files;
         let mut all: Vec<ScopedServer> = shared.components().settings.mcp.to_vec();
         let mut found = Self::default();
-        let pool = Arc::clone(&shared.mcp);
-        let read =
-            move || (pool.added.list(), owner.map(|owner| pool.of_sessions.list(owner)).unwrap_or_default());
-        let (added, of_session) = tokio::task::spawn_blocking(read).await.unwrap_or_default();
         all.extend(added.0);
         found.problems.extend(added.1.map(|problem| ("mcp.json".to_owned(), problem)));
         all.extend(of_session.0);
         found.problems.extend(of_session.1.map(|problem| ("mcp_servers".to_owned(), problem)));
         if let Some(workspace) = workspace
-            && has_project_file(workspace).await
+            && has_project
         {
             let (files, is_trusted) =
                 trust::files(shared, workspace, PROJECT_FILES).await.unwrap_or_else(|error| {
@@ -95,13 +100,29 @@ impl ConfiguredServers {
     }
 }
 
-async fn has_project_file(workspace: &Path) -> bool {
-    for name in PROJECT_FILES {
-        if tokio::fs::symlink_metadata(workspace.join(name)).await.is_ok() {
-            return true;
+/// Servers of a file, and its problem.
+type FileServers = (Vec<ScopedServer>, Option<String>);
+
+/// The files with servers, except those of a project, which need trust.
+#[derive(Default)]
+pub(super) struct ServerFiles {
+    added: FileServers,
+    of_session: FileServers,
+    /// The project has such a file.
+    has_project: bool,
+}
+
+impl ServerFiles {
+    /// Reads the files. Blocks on the disk.
+    fn read(pool: &Pool, workspace: Option<&Path>, owner: Option<SessionId>) -> Self {
+        let is_there = |workspace: &Path, name: &&str| workspace.join(name).symlink_metadata().is_ok();
+        Self {
+            added: pool.added.list(),
+            of_session: owner.map(|owner| pool.of_sessions.list(owner)).unwrap_or_default(),
+            has_project: workspace
+                .is_some_and(|folder| PROJECT_FILES.iter().any(|name| is_there(folder, name))),
         }
     }
-    false
 }
 
 /// A configured server with its state.
@@ -242,10 +263,15 @@ impl SessionServers {
         ConfiguredServers::load(&self.shared, Some(&self.workspace), Some(self.owner)).await
     }
 
+    /// Reads the files with servers. Blocks on the disk.
+    pub fn read_files(&self) -> ServerFiles {
+        ServerFiles::read(&self.shared.mcp, Some(&self.workspace), Some(self.owner))
+    }
+
     /// Looks the servers up for a turn that begins. `had_any`: the session's turns had tools of servers before.
     /// `None` if no server is configured and none was.
-    pub async fn for_turn(self: &Arc<Self>, had_any: bool) -> Option<Input> {
-        let configured = self.load().await;
+    pub async fn for_turn(self: &Arc<Self>, had_any: bool, files: ServerFiles) -> Option<Input> {
+        let configured = ConfiguredServers::of_files(&self.shared, Some(&self.workspace), files).await;
         if configured.servers.is_empty() && configured.problems.is_empty() && !had_any {
             return None;
         }

@@ -18,10 +18,14 @@ use crate::workspace::{self, ScannedFile, TrustInventory};
 
 /// Scans a folder and checks whether it is trusted in this state.
 pub(super) async fn inspect(shared: &Shared, cwd: &Path) -> Result<(TrustInventory, bool), StoreError> {
-    let folder = cwd.to_owned();
-    let ground = tokio::task::spawn_blocking(move || workspace::scan(&folder)).await.unwrap_or_default();
+    let ground = scan(cwd).await;
     let trusted = is_trusted(shared, cwd, &ground.digest).await?;
     Ok((ground, trusted))
+}
+
+async fn scan(cwd: &Path) -> TrustInventory {
+    let folder = cwd.to_owned();
+    tokio::task::spawn_blocking(move || workspace::scan(&folder)).await.unwrap_or_default()
 }
 
 /// These files of a workspace, the Markdown files below these folders, and whether the workspace is trusted in the state that
@@ -61,7 +65,10 @@ pub(super) async fn rules(shared: &Shared, cwd: &Path, ground: TrustInventory) -
 
 /// The parts of a folder that wait for trust; `None` if there are none.
 pub(super) async fn waiting(shared: &Shared, cwd: &Path) -> Option<Untrusted> {
-    let (ground, trusted) = inspect(shared, cwd).await.ok()?;
-    let waits = !trusted && !ground.parts.is_empty();
-    waits.then_some(Untrusted { digest: ground.digest, parts: ground.parts })
+    let ground = scan(cwd).await;
+    // Most folders have no such parts; then trust makes no difference.
+    if ground.parts.is_empty() || is_trusted(shared, cwd, &ground.digest).await.ok()? {
+        return None;
+    }
+    Some(Untrusted { digest: ground.digest, parts: ground.parts })
 }

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::engine::state::State;
 use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role};
@@ -39,7 +41,7 @@ pub(in crate::engine) fn of_tools(tools: &[ToolDefinition]) -> u64 {
 }
 
 fn of_tool(tool: &ToolDefinition) -> u64 {
-    of_text(&tool.name) + of_text(&tool.description) + of_text(&tool.input_schema.to_string())
+    of_text(&tool.name) + of_text(&tool.description) + of_json(&tool.input_schema)
 }
 
 pub(in crate::engine) fn of_messages<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
@@ -65,22 +67,81 @@ pub(in crate::engine) fn of_block(block: &Block) -> u64 {
         Block::RedactedThinking { data } => of_text(data),
         Block::Document(document) => of_text(&document.text),
         Block::ToolResult { content, .. } => of_text(content),
-        Block::ToolCall(call) => of_text(&call.tool) + of_text(&call.input.to_string()),
+        Block::ToolCall(call) => of_text(&call.tool) + of_json(&call.input),
         Block::Image(_) => 0,
     };
     text + of_pictures(block)
 }
 
 pub(in crate::engine) fn of_text(text: &str) -> u64 {
-    let plain = text.bytes().filter(u8::is_ascii).count() as u64;
-    let others = text.chars().filter(|c| !c.is_ascii()).count() as u64;
-    plain.div_ceil(PLAIN) + others
+    let mut characters = Characters::default();
+    characters.add_text(text);
+    characters.tokens()
+}
+
+/// Tokens of a value as JSON without spaces; escapes do not count.
+fn of_json(value: &Value) -> u64 {
+    let mut characters = Characters::default();
+    characters.add_json(value);
+    characters.tokens()
+}
+
+/// Counted characters. Whole conversations are counted at each step, so nothing is copied.
+#[derive(Default)]
+struct Characters {
+    ascii: usize,
+    others: usize,
+}
+
+impl Characters {
+    fn tokens(&self) -> u64 {
+        (self.ascii as u64).div_ceil(PLAIN) + self.others as u64
+    }
+
+    fn add_text(&mut self, text: &str) {
+        // This check is much faster than looking at each character, and most texts pass it.
+        let others = if text.is_ascii() { 0 } else { text.chars().filter(|c| !c.is_ascii()).count() };
+        self.others += others;
+        self.ascii += text.chars().count() - others;
+    }
+
+    fn add_json(&mut self, value: &Value) {
+        match value {
+            Value::Null | Value::Bool(true) => self.ascii += 4,
+            Value::Bool(false) => self.ascii += 5,
+            Value::Number(number) => self.ascii += number.to_string().len(),
+            Value::String(text) => {
+                self.ascii += 2;
+                self.add_text(text);
+            }
+            Value::Array(items) => {
+                self.ascii += 2 + items.len().saturating_sub(1);
+                items.iter().for_each(|item| self.add_json(item));
+            }
+            Value::Object(members) => {
+                // Quotes and colon of each name.
+                self.ascii += 2 + members.len().saturating_sub(1) + 3 * members.len();
+                for (name, member) in members {
+                    self.add_text(name);
+                    self.add_json(member);
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use crate::engine::request::tokens::*;
     use crate::types::blob::{Blob, BlobRef, Picture};
+
+    #[test]
+    fn json_counts_as_its_text() {
+        let value = json!({ "a": [1, -2.5, null, true, false], "é": { "b": "日本", "c": [] }, "d": {} });
+        assert_eq!(of_json(&value), of_text(&value.to_string()));
+    }
 
     #[test]
     fn token_estimate_depends_on_script_and_images() {

@@ -10,7 +10,7 @@ use crate::model::request::count::{count, group};
 use crate::model::stream::assembly::{Assembly, CallIds};
 use crate::model::stream::decode::{Decode, EventError};
 use crate::model::stream::fault::{WireError, began_again, garbage, unreadable};
-use crate::model::stream::text::{Text, read_json};
+use crate::model::stream::text::{EventTemplate, Text, read_json};
 use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};
 use crate::types::usage::Usage;
 
@@ -130,6 +130,8 @@ pub(in super::super) struct Decoder {
     open: Option<u64>,
     /// The open block is of an unknown kind.
     skipping: bool,
+    /// The last event, if it added text.
+    template: Option<EventTemplate>,
     is_done: bool,
 }
 
@@ -143,6 +145,7 @@ impl Decoder {
             ready_input: None,
             open: None,
             skipping: false,
+            template: None,
             is_done: false,
         }
     }
@@ -250,6 +253,11 @@ impl Decoder {
 
 impl Decode for Decoder {
     fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), EventError> {
+        if let Some(text) = self.template.as_ref().and_then(|template| template.text_of(data)) {
+            self.answer.text(text, out);
+            return Ok(());
+        }
+        self.template = None;
         let mut mended = String::new();
         let event: Event<'_> = read_json(data, &mut mended)?;
         match &*event.kind {
@@ -257,6 +265,9 @@ impl Decode for Decoder {
                 self.require_open(event.index)?;
                 if let Some(piece) = &event.delta {
                     self.piece(piece, out);
+                    if !self.skipping && &*piece.kind == "text_delta" {
+                        self.template = EventTemplate::new(data, &piece.text);
+                    }
                 }
             }
             "content_block_start" => {

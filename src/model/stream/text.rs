@@ -120,8 +120,47 @@ fn without_halves(json: &str) -> Option<String> {
     (kept > 0).then(|| mended + &json[kept..])
 }
 
+/// An event with text. Most later events of a stream differ from it only in the text, and need no JSON parser.
+#[derive(Debug)]
+pub(in crate::model) struct EventTemplate {
+    /// The event up to the text, with its opening quote.
+    before: String,
+    /// The brackets after the text.
+    closings: String,
+}
+
+impl EventTemplate {
+    /// The template of the event `data` that has the string `text`. `None` if the string has escapes or is not the
+    /// last one of the event.
+    pub(in crate::model) fn new(data: &str, text: &str) -> Option<Self> {
+        let at = text.as_ptr().addr().checked_sub(data.as_ptr().addr())?;
+        // A string with escapes is not a part of the event.
+        let (before, rest) = data.split_at_checked(at)?;
+        let closings: String =
+            closings(rest.strip_prefix(text)?.strip_prefix('"')?).map(char::from).collect();
+        let is_last = before.ends_with('"') && closings.bytes().all(|byte| matches!(byte, b'}' | b']'));
+        is_last.then(|| Self { before: before.to_owned(), closings })
+    }
+
+    /// The text of another event, if nothing else differs. `None` if the text has escapes.
+    pub(in crate::model) fn text_of<'a>(&self, data: &'a str) -> Option<&'a str> {
+        let rest = data.strip_prefix(&*self.before)?;
+        let end = memchr::memchr2(b'"', b'\\', rest.as_bytes())?;
+        let (text, rest) = (&rest[..end], rest[end..].strip_prefix('"')?);
+        let is_valid = text.bytes().all(|byte| byte >= b' ');
+        (is_valid && closings(rest).eq(self.closings.bytes())).then_some(text)
+    }
+}
+
+/// The bytes without the spaces of JSON: servers pad events with a random number of spaces.
+fn closings(json: &str) -> impl Iterator<Item = u8> {
+    json.bytes().filter(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use crate::model::stream::text::*;
 
     fn check(json: &str, expected: &str) {
@@ -143,5 +182,58 @@ mod tests {
     #[test]
     fn string_without_escapes_is_borrowed() {
         assert!(matches!(serde_json::from_str::<Text>(r#""plain""#).unwrap().0, Cow::Borrowed(_)));
+    }
+
+    #[derive(Deserialize)]
+    struct Note<'a> {
+        #[serde(borrow, default)]
+        kind: Text<'a>,
+        #[serde(borrow, default)]
+        text: Text<'a>,
+    }
+
+    proptest! {
+        /// An event that fits a template has the text that the parser reads, and the other fields of the template.
+        #[test]
+        fn event_that_fits_template_reads_as_parsed(
+            kind in "[a\"{}]{0,2}",
+            texts in prop::array::uniform2("[ab\"\\\\{} \n€]{0,4}"),
+            padding in "[ \t]{0,2}",
+            suffix in prop_oneof![Just("}"), Just("} "), Just(",\"kind\":\"b\"}"), Just("}}"), Just("")],
+            raw in any::<bool>(),
+        ) {
+            let quoted = |text: &str| match raw {
+                true => format!("\"{text}\""),
+                false => serde_json::to_string(text).unwrap(),
+            };
+            let kind = serde_json::to_string(&kind).unwrap();
+            let first = format!("{{\"kind\":{kind},\"text\":{}{padding}}}", quoted(&texts[0]));
+            let second = format!("{{\"kind\":{kind},\"text\":{}{suffix}", quoted(&texts[1]));
+            if let Ok(read) = serde_json::from_str::<Note<'_>>(&first)
+                && let Some(template) = EventTemplate::new(&first, &read.text)
+            {
+                prop_assert_eq!(template.text_of(&first), Some(&*read.text));
+                if let Some(text) = template.text_of(&second) {
+                    let parsed: Note<'_> = serde_json::from_str(&second).unwrap();
+                    prop_assert_eq!((&*parsed.kind, &*parsed.text), (&*read.kind, text));
+                } else if let Ok(parsed) = serde_json::from_str::<Note<'_>>(&second) {
+                    // It differs in more than the text, or the text has escapes.
+                    prop_assert!(parsed.kind != read.kind || second.contains('\\'));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn template_needs_text_without_escapes_at_the_end() {
+        let template = |json: &'static str| {
+            let note: Note<'_> = serde_json::from_str(json).unwrap();
+            EventTemplate::new(json, &note.text)
+        };
+        assert!(template(r#"{"text":"a"}"#).is_some());
+        assert!(template(r#"{"kind":"\n","text":""}"#).is_some());
+        assert!(template(r#"{"text":"a\n"}"#).is_none());
+        assert!(template(r#"{"text":"a","kind":"b"}"#).is_none());
+        assert!(template(r#"{"kind":"a"}"#).is_none());
     }
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::engine::{self, Decision, Effect, Engine, Plan, Reply};
+use crate::engine::{self, Decision, Effect, Engine, Plan, PlannedEvent, Reply};
 use crate::session::actor::effects::PendingPreparation;
+use crate::session::actor::effects::context_check::PendingContextCheck;
 use crate::session::actor::journal::Batch;
 use crate::session::actor::{Actor, audit, crash_points, journal, sleep_until};
 use crate::session::error::SessionError;
@@ -65,6 +66,12 @@ impl UnwrittenPlan {
     }
 }
 
+/// Work that began before its decision was written. Dropping a preparation cancels it.
+enum WorkAhead {
+    Preparation(PendingPreparation, Instant),
+    ContextCheck(PendingContextCheck),
+}
+
 impl Actor {
     /// Stores a decision, publishes its events, then runs its effects. After an error nothing was applied,
     /// published or run.
@@ -74,7 +81,7 @@ impl Actor {
             return Ok(unwritten.decision.reply);
         }
         let Batch { append, entries } = self.encode(&unwritten);
-        let prepared_ahead = self.before_write(&unwritten.decision.plan);
+        let ahead = self.before_write(&unwritten.decision);
         if let Err(error) = self.journal.append(append).await {
             return Err(self.keep_unwritten(unwritten, error));
         }
@@ -82,7 +89,7 @@ impl Actor {
         crash_points::after_commit(&plan);
         self.engine.0 = next;
         self.publish(&plan, entries);
-        self.use_preparation(&mut plan, prepared_ahead);
+        self.use_work_ahead(&mut plan, ahead);
         self.run_effects(plan.effects);
         Ok(reply)
     }
@@ -106,7 +113,8 @@ impl Actor {
     }
 
     /// What happens between a decision and its write.
-    fn before_write(&self, plan: &Plan) -> Option<(PendingPreparation, Instant)> {
+    fn before_write(&self, decision: &Decision) -> Option<WorkAhead> {
+        let plan = &decision.plan;
         if plan.is_stream() {
             return None;
         }
@@ -115,7 +123,7 @@ impl Actor {
         if plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. })) {
             self.shared.components().tools.on_session_idle(self.id);
         }
-        Some((self.prepare_ahead(plan)?, Instant::now()))
+        self.work_ahead(decision)
     }
 
     /// Keeps a decision whose write failed if it must be written, or if it may have been written: the state must
@@ -179,31 +187,41 @@ impl Actor {
         }
     }
 
-    /// Prepares the calls of an answer while the answer is being written. Preparation changes nothing, so it
-    /// need not wait for the journal. Its result is reported after the write; dropping it cancels the
-    /// preparation. The effect stays in the plan until then.
-    fn prepare_ahead(&self, plan: &Plan) -> Option<PendingPreparation> {
-        if self.state.parking.is_some()
-            || self.state.is_rewriting
-            || !plan.events.iter().any(|entry| crash_points::is_answer(&entry.envelope.event))
-        {
-            // Other events may change how a call is judged.
+    /// Starts the effects that change nothing while the decision is being written: they need not wait for the
+    /// journal. Their results are reported after the write. The effects stay in the plan until then.
+    fn work_ahead(&self, decision: &Decision) -> Option<WorkAhead> {
+        if self.state.parking.is_some() || self.state.is_rewriting {
             return None;
         }
-        let (turn_id, calls) = plan.effects.iter().find_map(|effect| match effect {
-            Effect::Prepare { turn_id, calls } => Some((*turn_id, calls.clone())),
+        let is_answer = |entry: &PlannedEvent| crash_points::is_answer(&entry.envelope.event);
+        // Events other than an answer may change how a call is judged.
+        let has_answer = decision.plan.events.iter().any(is_answer);
+        decision.plan.effects.iter().find_map(|effect| match effect {
+            Effect::CheckContext { turn_id } => {
+                Some(WorkAhead::ContextCheck(self.start_context_check(&decision.next, *turn_id)))
+            }
+            Effect::Prepare { turn_id, calls } if has_answer => {
+                let calls = calls.clone();
+                let preparation = self.effects.start_preparation(*turn_id, calls, self.call_context());
+                Some(WorkAhead::Preparation(preparation, Instant::now()))
+            }
             _ => None,
-        })?;
-        Some(self.effects.start_preparation(turn_id, calls, self.call_context()))
+        })
     }
 
-    /// Replaces the effect by a preparation that was started ahead, unless it is old: the rules may have changed.
-    fn use_preparation(&mut self, plan: &mut Plan, prepared_ahead: Option<(PendingPreparation, Instant)>) {
-        if let Some((preparation, begun)) = prepared_ahead
-            && begun.elapsed() < PREPARATION_TTL
-        {
-            plan.effects.retain(|effect| !matches!(effect, Effect::Prepare { .. }));
-            self.effects.report_preparation(preparation);
+    /// Replaces the effect by the work that was started ahead.
+    fn use_work_ahead(&mut self, plan: &mut Plan, ahead: Option<WorkAhead>) {
+        match ahead {
+            Some(WorkAhead::ContextCheck(check)) => {
+                plan.effects.retain(|effect| !matches!(effect, Effect::CheckContext { .. }));
+                self.effects.report_context_check(check);
+            }
+            // The rules may have changed since an old preparation.
+            Some(WorkAhead::Preparation(preparation, begun)) if begun.elapsed() < PREPARATION_TTL => {
+                plan.effects.retain(|effect| !matches!(effect, Effect::Prepare { .. }));
+                self.effects.report_preparation(preparation);
+            }
+            _ => {}
         }
     }
 

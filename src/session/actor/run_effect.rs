@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use tokio::time::Instant;
 
-use crate::engine::Effect;
-use crate::session::actor::effects::context_check::ContextFiles;
+use crate::engine::{Effect, Engine};
+use crate::session::actor::effects::context_check::{ContextFiles, PendingContextCheck};
 use crate::session::actor::effects::subagents::{NewSubagent, SubagentRun};
 use crate::session::actor::{Actor, STOP_TIMEOUT};
 use crate::session::project_data::PromptParts;
-use crate::types::ids::CallId;
+use crate::types::ids::{CallId, TurnId};
 use crate::types::subagent::{ParentCall, TASK};
 use crate::types::tool::Subject;
 use crate::workspace;
@@ -49,19 +49,8 @@ impl Actor {
                 self.effects.gather((servers, had_mcp), self.id, mode, request, parts);
             }
             Effect::CheckContext { turn_id } => {
-                let spec = self.engine.spec();
-                let servers = self.mcp_servers();
-                let had_mcp = !self.engine.mcp_catalog().is_empty();
-                self.effects.check_context(
-                    turn_id,
-                    (servers, had_mcp),
-                    ContextFiles {
-                        reads: self.engine.reads(),
-                        cwd: spec.cwd.clone().into(),
-                        additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
-                        user_dir: self.shared.components().settings.user_dir.clone(),
-                    },
-                );
+                let check = self.start_context_check(&self.engine, turn_id);
+                self.effects.report_context_check(check);
             }
             Effect::CallModel { token, request } => {
                 self.effects.call_model(token, *request, self.state.spans.current());
@@ -113,6 +102,19 @@ impl Actor {
                 self.stop_now(&effect);
             }
         }
+    }
+
+    /// Starts to compare the files that the model knows with the disk. Changes nothing.
+    pub(super) fn start_context_check(&self, engine: &Engine, turn_id: TurnId) -> PendingContextCheck {
+        let spec = engine.spec();
+        let files = ContextFiles {
+            reads: engine.reads(),
+            cwd: spec.cwd.clone().into(),
+            additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
+            user_dir: self.shared.components().settings.user_dir.clone(),
+        };
+        let had_mcp = !engine.mcp_catalog().is_empty();
+        PendingContextCheck::start(turn_id, (self.mcp_servers(), had_mcp), files)
     }
 
     /// A call of this session as the parent of a sub-agent.

@@ -59,7 +59,7 @@ impl Registry {
         let handle = self.open(id).await?;
         let facts = handle.facts().await?;
         let cwd = Path::new(&facts.spec.cwd);
-        let found = hooks::load(&self.inner.shared, cwd, &[HookEvent::UserPromptSubmit]).await;
+        let found = hooks::load(&self.inner.shared, cwd, HookEvent::UserPromptSubmit).await;
         if found.is_empty() {
             return Ok(());
         }

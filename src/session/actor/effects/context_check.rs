@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
+use tokio::task::JoinHandle;
 
 use crate::engine::Input;
 use crate::session::actor::effects::EffectRunner;
-use crate::session::mcp::SessionServers;
+use crate::session::mcp::{ServerFiles, SessionServers};
 use crate::types::hex;
 use crate::types::ids::TurnId;
 use crate::types::reminder::FileVersion;
@@ -32,27 +33,55 @@ pub(in crate::session) struct ContextFiles {
     pub user_dir: Option<PathBuf>,
 }
 
-impl EffectRunner {
-    pub fn check_context(
-        &mut self,
+/// A running look at the disk. It changes nothing, so it may begin before its turn is in the journal.
+pub(in crate::session) struct PendingContextCheck {
+    turn_id: TurnId,
+    servers: Arc<SessionServers>,
+    /// The session's turns had tools of MCP servers before.
+    had_mcp: bool,
+    look: JoinHandle<ContextLook>,
+}
+
+/// What a look at the disk finds.
+struct ContextLook {
+    changed_files: Vec<FileVersion>,
+    instructions: Vec<FileVersion>,
+    server_files: ServerFiles,
+}
+
+impl PendingContextCheck {
+    pub fn start(
         turn_id: TurnId,
         (servers, had_mcp): (Arc<SessionServers>, bool),
         files: ContextFiles,
-    ) {
+    ) -> Self {
+        let of_servers = Arc::clone(&servers);
+        let look = tokio::task::spawn_blocking(move || {
+            let ContextFiles { reads, cwd, additional, user_dir } = files;
+            ContextLook {
+                changed_files: changed_files(&reads),
+                instructions: workspace::instruction_versions(&cwd, &additional, user_dir.as_deref()),
+                server_files: of_servers.read_files(),
+            }
+        });
+        Self { turn_id, servers, had_mcp, look }
+    }
+}
+
+impl EffectRunner {
+    /// Starts the session's MCP servers and reports the result of a check.
+    pub fn report_context_check(&mut self, check: PendingContextCheck) {
         let report = self.report.clone();
+        let PendingContextCheck { turn_id, servers, had_mcp, look } = check;
         self.start(async move {
-            let checked = tokio::task::spawn_blocking(move || {
-                let ContextFiles { reads, cwd, additional, user_dir } = files;
-                let instructions = workspace::instruction_versions(&cwd, &additional, user_dir.as_deref());
-                (changed_files(&reads), instructions)
-            });
-            let (checked, found) = tokio::join!(checked, servers.for_turn(had_mcp));
-            if let Some(found) = found {
+            let (changed_files, instructions, files) = match look.await {
+                Ok(look) => (look.changed_files, Some(look.instructions), look.server_files),
+                Err(_) => Default::default(),
+            };
+            if let Some(found) = servers.for_turn(had_mcp, files).await {
                 // It is handled before the end of this effect.
                 report.send(Box::new(found)).await.ok()?;
             }
-            let (changed_files, instructions) = checked.ok().unzip();
-            let changed_files = changed_files.unwrap_or_default();
             Some(Input::ContextChecked { turn_id, changed_files, instructions })
         });
     }

@@ -127,15 +127,12 @@ fn only_user_may_allow(subject: &Subject) -> bool {
 
 /// Runs the hooks after a call. Returns what they add to its result.
 pub(super) async fn after_call(
-    shared: &Arc<Shared>,
+    found: Option<&hooks::EventHooks>,
     call: &ToolCall,
     context: &CallContext,
     outcome: &ToolOutcome,
 ) -> Option<(Input, String)> {
-    let found = hooks::load(shared, &context.session_context.workspace, &[HookEvent::PostToolUse]).await;
-    if found.is_empty() {
-        return None;
-    }
+    let found = found.filter(|found| !found.is_empty())?;
     let output = json!({ "status": outcome.status, "output": outcome.output, "detail": outcome.detail });
     let input = HookInput { output: Some(output), ..about_call(HookEvent::PostToolUse, call, context) };
     let answers = found.run(&input).await;
@@ -183,7 +180,7 @@ impl EffectRunner {
     pub fn run_session_hooks(&mut self, event: SessionHookEvent) {
         let shared = Arc::clone(&self.shared);
         self.helpers.spawn(async move {
-            let found = hooks::load(&shared, &event.cwd, &[event.event]).await;
+            let found = hooks::load(&shared, &event.cwd, event.event).await;
             if found.is_empty() {
                 return None;
             }
@@ -213,7 +210,7 @@ pub(super) async fn at_session_start(
     cwd: &std::path::Path,
     mode: &'static str,
 ) -> (Option<String>, Option<Input>) {
-    let found = hooks::load(shared, cwd, &[HookEvent::SessionStart]).await;
+    let found = hooks::load(shared, cwd, HookEvent::SessionStart).await;
     if found.is_empty() {
         return (None, None);
     }
