@@ -10,6 +10,7 @@ use crate::hooks::{Hook, HookAnswers, HookEnvironment, HookInput, claude_hooks, 
 use crate::session::shared::Shared;
 use crate::session::trust;
 use crate::types::hook::{HookEvent, HookRun};
+use crate::workspace;
 
 /// A project's own hooks.
 pub(super) const OWN_FILE: &str = ".agentd/hooks/hooks.toml";
@@ -78,15 +79,17 @@ pub(super) fn load_blocking(shared: &Shared, cwd: &Path, event: HookEvent, runti
         found.add(path, text.and_then(|text| claude_hooks(&text).map_err(|error| error.0)));
     }
     if PROJECT_FILES.iter().any(|file| cwd.join(file).symlink_metadata().is_ok()) {
-        match runtime.block_on(trust::files(shared, cwd, &PROJECT_FILES)) {
-            Ok((files, true)) => {
+        // Waiting for another blocking thread here could wait for ever when no more can be started.
+        let (inventory, files) = workspace::scan_with_files(cwd, &PROJECT_FILES);
+        match runtime.block_on(trust::is_trusted(shared, cwd, &inventory.digest)) {
+            Ok(true) => {
                 for (path, content) in files {
                     let hooks = content.and_then(|bytes| parse(&path, &bytes));
                     found.add(path, hooks);
                 }
             }
             // A check of the workspace asks the user for trust.
-            Ok((_, false)) => {}
+            Ok(false) => {}
             Err(error) => {
                 tracing::warn!(%error, "could not read whether a folder is trusted; treating it as not trusted")
             }

@@ -42,10 +42,8 @@ impl ConfiguredServers {
     /// Reads the servers of all sources. Without a workspace, those of the user and the system. `owner`: the session
     /// whose own servers belong to them.
     pub async fn load(shared: &Shared, workspace: Option<&Path>, owner: Option<SessionId>) -> Self {
-        let (pool, folder) = (Arc::clone(&shared.mcp), workspace.map(Path::to_owned));
-        let read =
-            tokio::task::spawn_blocking(move || ServerFiles::read(&pool, folder.as_deref(), owner)).await;
-        Self::of_files(shared, workspace, read.unwrap_or_default()).await
+        let files = ServerFiles::start_reading(shared, workspace, owner).await.unwrap_or_default();
+        Self::of_files(shared, workspace, files).await
     }
 
     /// The servers of all sources, with files that were read before.
@@ -113,7 +111,16 @@ pub(super) struct ServerFiles {
 }
 
 impl ServerFiles {
-    /// Reads the files. Blocks on the disk.
+    fn start_reading(
+        shared: &Shared,
+        workspace: Option<&Path>,
+        owner: Option<SessionId>,
+    ) -> JoinHandle<Self> {
+        let (pool, folder) = (Arc::clone(&shared.mcp), workspace.map(Path::to_owned));
+        tokio::task::spawn_blocking(move || Self::read(&pool, folder.as_deref(), owner))
+    }
+
+    /// Blocks on the disk.
     fn read(pool: &Pool, workspace: Option<&Path>, owner: Option<SessionId>) -> Self {
         let is_there = |workspace: &Path, name: &&str| workspace.join(name).symlink_metadata().is_ok();
         Self {
@@ -263,14 +270,15 @@ impl SessionServers {
         ConfiguredServers::load(&self.shared, Some(&self.workspace), Some(self.owner)).await
     }
 
-    /// Reads the files with servers. Blocks on the disk.
-    pub fn read_files(&self) -> ServerFiles {
-        ServerFiles::read(&self.shared.mcp, Some(&self.workspace), Some(self.owner))
+    /// Starts to read the files with servers.
+    pub fn start_reading(&self) -> JoinHandle<ServerFiles> {
+        ServerFiles::start_reading(&self.shared, Some(&self.workspace), Some(self.owner))
     }
 
     /// Looks the servers up for a turn that begins. `had_any`: the session's turns had tools of servers before.
     /// `None` if no server is configured and none was.
-    pub async fn for_turn(self: &Arc<Self>, had_any: bool, files: ServerFiles) -> Option<Input> {
+    pub async fn for_turn(self: &Arc<Self>, had_any: bool, files: JoinHandle<ServerFiles>) -> Option<Input> {
+        let files = files.await.unwrap_or_default();
         let configured = ConfiguredServers::of_files(&self.shared, Some(&self.workspace), files).await;
         if configured.servers.is_empty() && configured.problems.is_empty() && !had_any {
             return None;

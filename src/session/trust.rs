@@ -66,7 +66,7 @@ pub(super) async fn rules(shared: &Shared, cwd: &Path, ground: TrustInventory) -
 /// The parts of a folder that wait for trust; `None` if there are none.
 pub(super) async fn waiting(shared: &Shared, cwd: &Path) -> Option<Untrusted> {
     let ground = scan(cwd).await;
-    // Most folders have no such parts; then trust makes no difference.
+    // A folder outside git may have no such parts; then trust makes no difference.
     if ground.parts.is_empty() || is_trusted(shared, cwd, &ground.digest).await.ok()? {
         return None;
     }

@@ -115,6 +115,25 @@ async fn claude_settings_of_trusted_project_run_with_their_field_names() {
 }
 
 #[tokio::test]
+async fn hook_that_its_call_replaced_does_not_run_after_it() {
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    daemon.write(".claude/after.sh", "echo {}");
+    let hooks = json!({"hooks": {"PostToolUse": [
+        {"matcher": "Bash", "hooks": [{"type": "command", "command": "sh .claude/after.sh"}]}
+    ]}});
+    daemon.write(".claude/settings.json", &hooks.to_string());
+    daemon.write("generate.sh", "echo 'touch ran' > .claude/after.sh");
+    daemon.trust().await;
+    let (log, _) = turn(&daemon, bash("true")).await;
+    assert_eq!(log.seen_of("hook.completed").len(), 1, "the trusted hook runs");
+    let (log, done) = turn(&daemon, bash("sh generate.sh")).await;
+    assert_eq!(done["status"], "completed", "{done}");
+    assert_eq!(daemon.read(".claude/after.sh"), "touch ran\n");
+    assert!(log.seen_of("hook.completed").is_empty(), "trust ended with the change");
+    assert!(!daemon.workspace().join("ran").exists());
+}
+
+#[tokio::test]
 async fn input_hook_refuses_or_adds_context() {
     let command = r#"read event
 case $event in

@@ -100,7 +100,11 @@ impl Characters {
 
     fn add_text(&mut self, text: &str) {
         // This check is much faster than looking at each character, and most texts pass it.
-        let others = if text.is_ascii() { 0 } else { text.chars().filter(|c| !c.is_ascii()).count() };
+        if text.is_ascii() {
+            self.ascii += text.len();
+            return;
+        }
+        let others = text.chars().filter(|c| !c.is_ascii()).count();
         self.others += others;
         self.ascii += text.chars().count() - others;
     }
@@ -141,6 +145,7 @@ mod tests {
     fn json_counts_as_its_text() {
         let value = json!({ "a": [1, -2.5, null, true, false], "é": { "b": "日本", "c": [] }, "d": {} });
         assert_eq!(of_json(&value), of_text(&value.to_string()));
+        assert_eq!(of_json(&json!("a\n\"b")), of_json(&json!("abcd")), "escapes do not count");
     }
 
     #[test]

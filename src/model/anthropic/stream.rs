@@ -130,7 +130,7 @@ pub(in super::super) struct Decoder {
     open: Option<u64>,
     /// The open block is of an unknown kind.
     skipping: bool,
-    /// The last event, if it added text.
+    /// Set while events add text without escapes.
     template: Option<EventTemplate>,
     is_done: bool,
 }

@@ -277,6 +277,40 @@ proptest! {
     }
 }
 
+proptest! {
+    /// A text event that is recognised reads like one that is parsed: a `ping` before it makes the decoder forget the
+    /// template.
+    #[test]
+    fn repeated_text_events_read_as_parsed(
+        events in prop::collection::vec((0..7usize, 0..2u32, "[ab\\\\\"]{0,3}"), 0..16),
+    ) {
+        let event = |(kind, index, text): &(usize, u32, String)| {
+            let delta =
+                |delta: &str| format!(r#"{{"type":"content_block_delta","index":{index},"delta":{delta}}}"#);
+            let block = |kind: &str| {
+                let block = format!(r#"{{"type":"{kind}"}}"#);
+                format!(r#"{{"type":"content_block_start","index":{index},"content_block":{block}}}"#)
+            };
+            match kind {
+                0..=2 => delta(&format!(r#"{{"type":"text_delta","text":"{text}"}}"#)),
+                3 => delta(&format!(r#"{{"type":"thinking_delta","thinking":"{text}"}}"#)),
+                4 => block("text"),
+                5 => block("unknown"),
+                _ => format!(r#"{{"type":"content_block_stop","index":{index}}}"#),
+            }
+        };
+        let stream = |before: &str| {
+            let middle = events.iter().map(event).fold(String::new(), |mut stream, event| {
+                write!(stream, "{before}data: {event}\n\n").unwrap();
+                stream
+            });
+            sse(&[start()]) + &middle + &sse(&end("end_turn"))
+        };
+        let ping = "data: {\"type\":\"ping\"}\n\n";
+        prop_assert_eq!(read(Api::Anthropic, &stream("")), read(Api::Anthropic, &stream(ping)));
+    }
+}
+
 fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest {
         model: "anthropic/claude-test".parse().unwrap(),

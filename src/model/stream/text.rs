@@ -1,4 +1,4 @@
-//! A string in a provider's JSON. It is borrowed if it has no escapes, and empty if it is `null`, absent, or of
+//! Texts in the events of providers. A text is borrowed if it has no escapes, and empty if it is `null`, absent, or of
 //! another type.
 
 use std::borrow::Cow;
@@ -130,14 +130,14 @@ pub(in crate::model) struct EventTemplate {
 }
 
 impl EventTemplate {
-    /// The template of the event `data` that has the string `text`. `None` if the string has escapes or is not the
-    /// last one of the event.
+    /// The template of the event `data` that has the string `text`. `None` if the string has escapes or another
+    /// value follows it.
     pub(in crate::model) fn new(data: &str, text: &str) -> Option<Self> {
         let at = text.as_ptr().addr().checked_sub(data.as_ptr().addr())?;
         // A string with escapes is not a part of the event.
         let (before, rest) = data.split_at_checked(at)?;
         let closings: String =
-            closings(rest.strip_prefix(text)?.strip_prefix('"')?).map(char::from).collect();
+            without_spaces(rest.strip_prefix(text)?.strip_prefix('"')?).map(char::from).collect();
         let is_last = before.ends_with('"') && closings.bytes().all(|byte| matches!(byte, b'}' | b']'));
         is_last.then(|| Self { before: before.to_owned(), closings })
     }
@@ -148,12 +148,12 @@ impl EventTemplate {
         let end = memchr::memchr2(b'"', b'\\', rest.as_bytes())?;
         let (text, rest) = (&rest[..end], rest[end..].strip_prefix('"')?);
         let is_valid = text.bytes().all(|byte| byte >= b' ');
-        (is_valid && closings(rest).eq(self.closings.bytes())).then_some(text)
+        (is_valid && without_spaces(rest).eq(self.closings.bytes())).then_some(text)
     }
 }
 
 /// The bytes without the spaces of JSON: servers pad events with a random number of spaces.
-fn closings(json: &str) -> impl Iterator<Item = u8> {
+fn without_spaces(json: &str) -> impl Iterator<Item = u8> {
     json.bytes().filter(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
 }
 

@@ -23,8 +23,8 @@ use crate::types::session::SessionState;
 
 /// A failed write of a process record is retried if the failure was reported within this time.
 const PROCESS_RECORD_RETRY_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a prepared call may wait for its decision. After that it is prepared again.
-const PREPARATION_TTL: Duration = Duration::from_millis(250);
+/// How long work may begin before its decision is written. Older results are not used: the disk may have changed.
+const WORK_AHEAD_TTL: Duration = Duration::from_millis(250);
 /// Wait before a failed write is retried.
 const WRITE_RETRY_DELAY: Duration = Duration::from_millis(500);
 
@@ -68,7 +68,7 @@ impl UnwrittenPlan {
 
 /// Work that began before its decision was written. Dropping a preparation cancels it.
 enum WorkAhead {
-    Preparation(PendingPreparation, Instant),
+    Preparation(PendingPreparation),
     ContextCheck(PendingContextCheck),
 }
 
@@ -113,7 +113,7 @@ impl Actor {
     }
 
     /// What happens between a decision and its write.
-    fn before_write(&self, decision: &Decision) -> Option<WorkAhead> {
+    fn before_write(&self, decision: &Decision) -> Option<(WorkAhead, Instant)> {
         let plan = &decision.plan;
         if plan.is_stream() {
             return None;
@@ -123,7 +123,7 @@ impl Actor {
         if plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. })) {
             self.shared.components().tools.on_session_idle(self.id);
         }
-        self.work_ahead(decision)
+        Some((self.work_ahead(decision)?, Instant::now()))
     }
 
     /// Keeps a decision whose write failed if it must be written, or if it may have been written: the state must
@@ -203,25 +203,27 @@ impl Actor {
             Effect::Prepare { turn_id, calls } if has_answer => {
                 let calls = calls.clone();
                 let preparation = self.effects.start_preparation(*turn_id, calls, self.call_context());
-                Some(WorkAhead::Preparation(preparation, Instant::now()))
+                Some(WorkAhead::Preparation(preparation))
             }
             _ => None,
         })
     }
 
-    /// Replaces the effect by the work that was started ahead.
-    fn use_work_ahead(&mut self, plan: &mut Plan, ahead: Option<WorkAhead>) {
+    /// Replaces the effect by the work that was started ahead, unless it is old. No plan also has an effect that stops it.
+    fn use_work_ahead(&mut self, plan: &mut Plan, ahead: Option<(WorkAhead, Instant)>) {
+        let Some((ahead, begun)) = ahead else { return };
+        if begun.elapsed() >= WORK_AHEAD_TTL {
+            return;
+        }
         match ahead {
-            Some(WorkAhead::ContextCheck(check)) => {
+            WorkAhead::ContextCheck(check) => {
                 plan.effects.retain(|effect| !matches!(effect, Effect::CheckContext { .. }));
                 self.effects.report_context_check(check);
             }
-            // The rules may have changed since an old preparation.
-            Some(WorkAhead::Preparation(preparation, begun)) if begun.elapsed() < PREPARATION_TTL => {
+            WorkAhead::Preparation(preparation) => {
                 plan.effects.retain(|effect| !matches!(effect, Effect::Prepare { .. }));
                 self.effects.report_preparation(preparation);
             }
-            _ => {}
         }
     }
 

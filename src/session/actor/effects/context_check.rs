@@ -33,20 +33,16 @@ pub(in crate::session) struct ContextFiles {
     pub user_dir: Option<PathBuf>,
 }
 
-/// A running look at the disk. It changes nothing, so it may begin before its turn is in the journal.
+/// A running look at the disk. It changes nothing, so it may begin before its turn is in the journal. Dropping it does not
+/// stop it.
 pub(in crate::session) struct PendingContextCheck {
     turn_id: TurnId,
     servers: Arc<SessionServers>,
     /// The session's turns had tools of MCP servers before.
     had_mcp: bool,
-    look: JoinHandle<ContextLook>,
-}
-
-/// What a look at the disk finds.
-struct ContextLook {
-    changed_files: Vec<FileVersion>,
-    instructions: Vec<FileVersion>,
-    server_files: ServerFiles,
+    server_files: JoinHandle<ServerFiles>,
+    /// The changed files, and the versions of the project instructions.
+    compared: JoinHandle<(Vec<FileVersion>, Vec<FileVersion>)>,
 }
 
 impl PendingContextCheck {
@@ -55,16 +51,13 @@ impl PendingContextCheck {
         (servers, had_mcp): (Arc<SessionServers>, bool),
         files: ContextFiles,
     ) -> Self {
-        let of_servers = Arc::clone(&servers);
-        let look = tokio::task::spawn_blocking(move || {
+        let server_files = servers.start_reading();
+        let compared = tokio::task::spawn_blocking(move || {
             let ContextFiles { reads, cwd, additional, user_dir } = files;
-            ContextLook {
-                changed_files: changed_files(&reads),
-                instructions: workspace::instruction_versions(&cwd, &additional, user_dir.as_deref()),
-                server_files: of_servers.read_files(),
-            }
+            let instructions = workspace::instruction_versions(&cwd, &additional, user_dir.as_deref());
+            (changed_files(&reads), instructions)
         });
-        Self { turn_id, servers, had_mcp, look }
+        Self { turn_id, servers, had_mcp, server_files, compared }
     }
 }
 
@@ -72,16 +65,15 @@ impl EffectRunner {
     /// Starts the session's MCP servers and reports the result of a check.
     pub fn report_context_check(&mut self, check: PendingContextCheck) {
         let report = self.report.clone();
-        let PendingContextCheck { turn_id, servers, had_mcp, look } = check;
+        let PendingContextCheck { turn_id, servers, had_mcp, server_files, compared } = check;
         self.start(async move {
-            let (changed_files, instructions, files) = match look.await {
-                Ok(look) => (look.changed_files, Some(look.instructions), look.server_files),
-                Err(_) => Default::default(),
-            };
-            if let Some(found) = servers.for_turn(had_mcp, files).await {
+            let (compared, found) = tokio::join!(compared, servers.for_turn(had_mcp, server_files));
+            if let Some(found) = found {
                 // It is handled before the end of this effect.
                 report.send(Box::new(found)).await.ok()?;
             }
+            let (changed_files, instructions) = compared.ok().unzip();
+            let changed_files = changed_files.unwrap_or_default();
             Some(Input::ContextChecked { turn_id, changed_files, instructions })
         });
     }

@@ -125,14 +125,18 @@ fn only_user_may_allow(subject: &Subject) -> bool {
     }
 }
 
-/// Runs the hooks after a call. Returns what they add to its result.
+/// Runs the hooks after a call. Returns what they add to its result. They are looked up after the call: it may have changed
+/// the files that trust covers.
 pub(super) async fn after_call(
-    found: Option<&hooks::EventHooks>,
+    shared: &Arc<Shared>,
     call: &ToolCall,
     context: &CallContext,
     outcome: &ToolOutcome,
 ) -> Option<(Input, String)> {
-    let found = found.filter(|found| !found.is_empty())?;
+    let found = hooks::load(shared, &context.session_context.workspace, HookEvent::PostToolUse).await;
+    if found.is_empty() {
+        return None;
+    }
     let output = json!({ "status": outcome.status, "output": outcome.output, "detail": outcome.detail });
     let input = HookInput { output: Some(output), ..about_call(HookEvent::PostToolUse, call, context) };
     let answers = found.run(&input).await;

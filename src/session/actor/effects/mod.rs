@@ -308,15 +308,12 @@ impl EffectRunner {
                     None
                 });
             let (reader, cwd, runtime) = (Arc::clone(&shared), request.cwd.clone(), Handle::current());
-            let files = Arc::clone(&servers);
-            let read = tokio::task::spawn_blocking(move || {
-                (parts.load(&reader, &cwd, &runtime), files.read_files())
-            });
-            let ((skills, memory), files) = read.await.unwrap_or_default();
+            let read = tokio::task::spawn_blocking(move || parts.load(&reader, &cwd, &runtime));
+            let (skills, memory) = read.await.unwrap_or_default();
             request.sections.extend(skills);
             let request = workspace::Request { trusted, memory, ..request };
             let gathered = workspace::gather(request, &shared.git_facts);
-            let (gathered, found) = tokio::join!(gathered, servers.for_turn(had_mcp, files));
+            let (gathered, found) = tokio::join!(gathered, servers.for_turn(had_mcp, servers.start_reading()));
             if let Some(found) = found {
                 // It is handled before the end of this effect.
                 report.send(Box::new(found)).await.ok()?;

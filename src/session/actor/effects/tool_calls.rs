@@ -182,19 +182,12 @@ impl EffectRunner {
                 crash::tool(&call.tool);
                 components.tools.run(&call, &prepared, &session_context, progress, process_starts, stop).await
             };
-            let workspace = &call_context.session_context.workspace;
-            let find_hooks = async {
-                tokio::select! {
-                    found = session_hooks::load(&shared, workspace, HookEvent::PostToolUse) => Some(found),
-                    () = after.cancelled() => None,
-                }
-            };
             // The tool continues while its output waits for the journal.
-            let (outcome, found) = tokio::join!(relayed(call_id, run, pieces, &report), find_hooks);
-            let mut outcome = outcome?.unwrap_or_else(|_| panicked());
+            let outcome = relayed(call_id, run, pieces, &report).await?;
+            let mut outcome = outcome.unwrap_or_else(|_| panicked());
             let is_stopped = after.is_cancelled();
             let ran = tokio::select! {
-                ran = hooks::after_call(found.as_ref(), &call, &call_context, &outcome) => ran,
+                ran = hooks::after_call(&shared, &call, &call_context, &outcome) => ran,
                 () = after.cancelled(), if !is_stopped => None,
             };
             if let Some((ran, text)) = ran {
