@@ -223,7 +223,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     };
     let (state, told) = watch::channel(ConfigState {
         files: reload::files(&config),
-        values: reload::values(&config, &config, &overrides),
+        values: reload::values(config.clone(), config.clone(), overrides.clone()),
         last_reload: None,
     });
     let (reload, mut reloads) = mpsc::channel(RELOADS);

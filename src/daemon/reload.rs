@@ -8,11 +8,11 @@ use tokio::sync::watch;
 use super::config::{self, Changes, Config, ConfigError};
 use super::error::DaemonError;
 use super::wiring::HostFacts;
-use crate::api::params::{ConfigValue, LastReload, ReloadReply};
+use crate::api::params::{LastReload, ReloadReply};
 use crate::daemon::paths::Places;
 use crate::daemon::{notifier, telemetry, wiring};
 use crate::knowledge::registry::Indexes;
-use crate::rpc::{ConfigState, Refused};
+use crate::rpc::{ConfigState, ConfigValues, Refused};
 use crate::session::Registry;
 use crate::transport::Serving;
 use crate::types::time::Clock;
@@ -63,7 +63,7 @@ impl Reloader {
         self.notifier.send_replace(ways);
         self.state.send_replace(ConfigState {
             files: files(&config),
-            values: values(&config, &self.at_start, &self.overrides),
+            values: values(config.clone(), self.at_start.clone(), self.overrides.clone()),
             last_reload: Some(LastReload { at_ms, error: None, needs_restart: reply.needs_restart.clone() }),
         });
         self.in_force = config;
@@ -96,17 +96,20 @@ pub(super) fn files(config: &Config) -> Vec<String> {
 
 /// The values in force, with their origins. Some are those of the start until the daemon restarts.
 pub(super) fn values(
-    config: &Config,
-    at_start: &Config,
-    overrides: &[config::Override],
-) -> Arc<[ConfigValue]> {
-    let mut values = config::list(at_start, overrides);
-    values.retain(|row| config::is_read_at_start(&row.key));
-    let now = config::list(config, overrides);
-    values.extend(now.into_iter().filter(|row| !config::is_read_at_start(&row.key)));
-    // Stable: the rules of the files keep their order.
-    values.sort_by(|one, other| one.key.cmp(&other.key));
-    values.into()
+    config: Config,
+    at_start: Config,
+    overrides: [config::Override; 2],
+) -> Arc<ConfigValues> {
+    let list = move || {
+        let mut values = config::list(&at_start, &overrides);
+        values.retain(|row| config::is_read_at_start(&row.key));
+        let now = config::list(&config, &overrides);
+        values.extend(now.into_iter().filter(|row| !config::is_read_at_start(&row.key)));
+        // Stable: the rules of the files keep their order.
+        values.sort_by(|one, other| one.key.cmp(&other.key));
+        values
+    };
+    Arc::new(ConfigValues::new(Box::new(list)))
 }
 
 fn refused(error: DaemonError) -> Refused {

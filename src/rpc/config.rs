@@ -15,7 +15,8 @@ use crate::session::ProjectConfig;
 const MIN_SECRET_BYTES: usize = 6;
 
 pub(super) async fn config(ctx: Arc<RpcContext>, _: Caller, p: ConfigParams) -> Result<ConfigReply, Fault> {
-    let mut values = ctx.config.borrow().values.to_vec();
+    let in_force = Arc::clone(&ctx.config.borrow().values);
+    let mut values = in_force.to_vec();
     let mut project = None;
     if let Some(cwd) = &p.cwd
         && let Some(found) = ctx.registry.project_config(cwd).await.map_err(convert::fault)?

@@ -1,7 +1,7 @@
 //! The dependencies that every RPC method receives.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -31,13 +31,16 @@ pub struct Info {
     pub resident_bytes: fn() -> u64,
 }
 
+/// Values of the configuration, listed at the first use: that takes milliseconds, which a start should not wait for.
+pub type ConfigValues = LazyLock<Vec<ConfigValue>, Box<dyn FnOnce() -> Vec<ConfigValue> + Send>>;
+
 /// The state of the configuration.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ConfigState {
     /// Paths of the files that were read.
     pub files: Vec<String>,
     /// The values in force, without secrets.
-    pub values: Arc<[ConfigValue]>,
+    pub values: Arc<ConfigValues>,
     /// Result of the last reload.
     pub last_reload: Option<LastReload>,
 }
