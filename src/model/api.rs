@@ -86,7 +86,7 @@ impl Reader {
             if decoder.is_done() {
                 return Ok(());
             }
-            let outcome = decoder.event(&text(event.data), out);
+            let outcome = decoder.event(&decode_text(event.data), out);
             outcome.map_err(|error| error.into_fault(*has_begun))?;
             *has_begun = true;
             Ok(())
@@ -117,7 +117,7 @@ impl Reader {
             // truncated.
             self.parser.finish(|event| {
                 had_tail = true;
-                let _ = decoder.event(&text(event.data), out);
+                let _ = decoder.event(&decode_text(event.data), out);
                 Ok::<_, ModelFault>(())
             })?;
             self.has_events |= had_tail;
@@ -139,13 +139,13 @@ impl Reader {
 
     /// Reads a body with the complete answer.
     pub(super) fn whole(mut self, body: &[u8], out: &mut Vec<Delta>) -> Result<ModelReply, ModelFault> {
-        self.decoder.whole(&text(body), out)?;
+        self.decoder.whole(&decode_text(body), out)?;
         Ok(self.decoder.reply(out))
     }
 }
 
 /// The bytes as text. Checking all of them first is several times as fast as searching for wrong ones, which are rare.
-fn text(bytes: &[u8]) -> Cow<'_, str> {
+fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
         Err(_) => String::from_utf8_lossy(bytes),

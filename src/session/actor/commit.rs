@@ -123,7 +123,7 @@ impl Actor {
         if plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. })) {
             self.shared.components().tools.on_session_idle(self.id);
         }
-        Some((self.work_ahead(decision)?, Instant::now()))
+        Some((self.start_work_ahead(decision)?, Instant::now()))
     }
 
     /// Keeps a decision whose write failed if it must be written, or if it may have been written: the state must
@@ -189,7 +189,7 @@ impl Actor {
 
     /// Starts the effects that change nothing while the decision is being written: they need not wait for the
     /// journal. Their results are reported after the write. The effects stay in the plan until then.
-    fn work_ahead(&self, decision: &Decision) -> Option<WorkAhead> {
+    fn start_work_ahead(&self, decision: &Decision) -> Option<WorkAhead> {
         if self.state.parking.is_some() || self.state.is_rewriting {
             return None;
         }
@@ -209,7 +209,8 @@ impl Actor {
         })
     }
 
-    /// Replaces the effect by the work that was started ahead, unless it is old. No plan also has an effect that stops it.
+    /// Replaces the effect by the work that was started ahead, unless it is old. No plan also has an effect that stops
+    /// it.
     fn use_work_ahead(&mut self, plan: &mut Plan, ahead: Option<(WorkAhead, Instant)>) {
         let Some((ahead, begun)) = ahead else { return };
         if begun.elapsed() >= WORK_AHEAD_TTL {

@@ -33,8 +33,8 @@ pub(in crate::session) struct ContextFiles {
     pub user_dir: Option<PathBuf>,
 }
 
-/// A running look at the disk. It changes nothing, so it may begin before its turn is in the journal. Dropping it does not
-/// stop it.
+/// A running comparison with the disk. It changes nothing, so it may begin before its turn is in the journal. Dropping
+/// it does not stop it.
 pub(in crate::session) struct PendingContextCheck {
     turn_id: TurnId,
     servers: Arc<SessionServers>,

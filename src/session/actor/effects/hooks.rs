@@ -125,8 +125,8 @@ fn only_user_may_allow(subject: &Subject) -> bool {
     }
 }
 
-/// Runs the hooks after a call. Returns what they add to its result. They are looked up after the call: it may have changed
-/// the files that trust covers.
+/// Runs the hooks after a call. Returns what they add to its result. They are looked up after the call, because the
+/// call may have changed the files that trust covers.
 pub(super) async fn after_call(
     shared: &Arc<Shared>,
     call: &ToolCall,

@@ -1,0 +1,4 @@
+//! Tests of the adapter of Anthropic Messages.
+
+mod request;
+mod stream;
