@@ -183,3 +183,23 @@ impl Store {
         self.writer.ask(make).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A type without `Clone` has one implementation of `CloneCheck`. A second one makes the call ambiguous, so this does
+    /// not compile.
+    #[test]
+    fn journal_writer_cannot_be_cloned() {
+        trait CloneCheck<Case> {
+            fn has_one_owner() -> bool {
+                true
+            }
+        }
+        struct Cloneable;
+        impl<T: ?Sized> CloneCheck<()> for T {}
+        impl<T: Clone> CloneCheck<Cloneable> for T {}
+        assert!(<JournalWriter as CloneCheck<_>>::has_one_owner());
+    }
+}
