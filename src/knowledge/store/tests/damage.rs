@@ -8,15 +8,25 @@ fn is_open(path: &Path) -> bool {
     files.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|open| open == path)
 }
 
+/// Waits until the threads of the last handle have closed the file, and writes its log into it. The threads do that too, but
+/// not if they close at the same time: then each takes the other one for a user of the log, and the log stays.
+async fn wait_until_closed(path: &Path) {
+    crate::knowledge::index::testing::wait_until(|| !is_open(path)).await;
+    let last = Connection::open(path).unwrap();
+    last.query_row("select count(*) from sqlite_schema", [], |row| row.get::<_, i64>(0)).unwrap();
+    last.close().unwrap();
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    assert!(!Path::new(&log).exists());
+}
+
 #[tokio::test]
 async fn damaged_file_is_set_aside_and_an_empty_index_opens() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/index.db");
     drop(KnowledgeStore::open(&path).unwrap());
     for damage in [&b"this is no database at all, by far not"[..], &[0_u8; 4096]] {
-        // The threads of the last handle close the file after it is dropped. If they do so at the same time, its log stays.
-        crate::knowledge::index::testing::wait_until(|| !is_open(&path)).await;
-        let _ = std::fs::remove_file(path.with_file_name("index.db-wal"));
+        wait_until_closed(&path).await;
         std::fs::write(&path, damage).unwrap();
         let store = KnowledgeStore::open(&path).unwrap();
         let is_fresh_file = damage.iter().all(|byte| *byte == 0);
@@ -51,9 +61,7 @@ async fn damage_below_the_first_pages_is_noticed_and_reopened_empty() {
         .await
         .unwrap();
     drop(store);
-    // The threads close the file after the last handle is gone.
-    let wal = folder.path().join("index.db-wal");
-    crate::knowledge::index::testing::wait_until(|| !wal.exists()).await;
+    wait_until_closed(&path).await;
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     let length = file.metadata().unwrap().len();
     file.write_all_at(&vec![0xa5; usize::try_from(length).unwrap() / 2], length / 2).unwrap();
@@ -119,9 +127,7 @@ async fn edited_index(path: &Path) {
         .await
         .unwrap();
     drop(store);
-    let mut wal = path.as_os_str().to_owned();
-    wal.push("-wal");
-    crate::knowledge::index::testing::wait_until(|| !Path::new(&wal).exists()).await;
+    wait_until_closed(path).await;
 }
 
 #[tokio::test]
