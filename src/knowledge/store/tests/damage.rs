@@ -4,12 +4,13 @@ use super::*;
 
 /// Whether this process has the file open.
 fn is_open(path: &Path) -> bool {
+    let path = path.canonicalize().unwrap();
     let files = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     files.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|open| open == path)
 }
 
-/// Waits until the threads of the last handle have closed the file, and writes its log into it. The threads do that too, but
-/// not if they close at the same time: then each takes the other one for a user of the log, and the log stays.
+/// Waits until the threads of the last handle have closed the file, and writes its log into it. The threads do that
+/// too, but not if they close at the same time: then each sees the other one as a user of the log, and the log stays.
 async fn wait_until_closed(path: &Path) {
     crate::knowledge::index::testing::wait_until(|| !is_open(path)).await;
     let last = Connection::open(path).unwrap();
