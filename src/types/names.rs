@@ -1,8 +1,8 @@
 //! Comparison of file names: which spellings some file systems treat as the same name.
 //!
 //! Sources: the Unicode property Default_Ignorable_Code_Point, which case-insensitive file systems ignore (Linux
-//! `utf8n`, HFS+); the rules of Windows for trailing dots and blanks, streams and short names, as in git's
-//! `is_ntfs_dotgit` (CVE-2014-9390).
+//! `utf8n`, HFS+); full case folding (CaseFolding.txt, status F), as in case-insensitive ext4 and f2fs; the rules of
+//! Windows for trailing dots and blanks, streams and short names, as in git's `is_ntfs_dotgit` (CVE-2014-9390).
 
 use super::invisible_chars::{EMOJI_SELECTOR, is_invisible};
 
@@ -18,15 +18,31 @@ pub fn fold(name: &str) -> String {
 
 /// Lower-case ASCII where such letters exist, without ignorable characters.
 fn plain(name: &str) -> String {
-    let letters = name.chars().map(narrow).flat_map(char::to_lowercase).filter(|c| !is_ignored(*c));
-    let spelled = |c| match c {
-        // The long s, the dotless i and the Kelvin sign (through its lower case) equal ASCII letters in some
-        // tables.
-        '\u{17f}' => 's',
-        '\u{131}' => 'i',
-        c => c,
-    };
-    letters.map(spelled).collect()
+    let mut plain = String::with_capacity(name.len());
+    for c in name.chars().map(narrow).flat_map(char::to_lowercase).filter(|c| !is_ignored(*c)) {
+        match ascii_spelling(c) {
+            Some(letters) => plain.push_str(letters),
+            None => plain.push(c),
+        }
+    }
+    plain
+}
+
+/// ASCII letters that equal this lower-case character in the tables of some file systems. The long s, the dotless i and
+/// the Kelvin sign (through its lower case) are in some; sharp s and the ligatures in full case folding (ext4, f2fs).
+fn ascii_spelling(c: char) -> Option<&'static str> {
+    Some(match c {
+        '\u{17f}' => "s",
+        '\u{131}' => "i",
+        '\u{df}' => "ss",
+        '\u{fb00}' => "ff",
+        '\u{fb01}' => "fi",
+        '\u{fb02}' => "fl",
+        '\u{fb03}' => "ffi",
+        '\u{fb04}' => "ffl",
+        '\u{fb05}' | '\u{fb06}' => "st",
+        _ => return None,
+    })
 }
 
 /// Removes the end of a name that Windows ignores.
@@ -76,6 +92,8 @@ mod tests {
             (".git::$INDEX_ALLOCATION", ".git"),
             (".\u{17f}\u{17f}h", ".ssh"),
             ("hoo\u{212a}s", "hooks"),
+            (".\u{1e9e}h", ".ssh"),
+            (".bash_hi\u{fb06}ory", ".bash_history"),
             ("..", ".."),
             ("...", "..."),
             (" ", " "),

@@ -7,6 +7,9 @@ mod auto_executed;
 pub(super) mod git_config_paths;
 pub(super) mod repository;
 
+use std::collections::{HashMap, HashSet};
+use std::fs::DirEntry;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::types::credentials::{CREDENTIALS, SETTINGS};
@@ -27,6 +30,37 @@ pub enum Access {
 
 /// Links in one folder that are followed.
 const MOST_LINKS: usize = 256;
+/// Names of a folder that are listed. To resolve the paths in a larger one is cheaper than to list it.
+const MAX_LISTED_NAMES: usize = 4096;
+
+/// The folded names in folders, each read once: most names of the tables are in no home folder, and resolving a path
+/// costs a system call for each of its folders. `None` for a folder that cannot be listed or has too many names.
+#[derive(Default)]
+struct Listings(HashMap<PathBuf, Option<HashSet<String>>>);
+
+impl Listings {
+    /// False if no folder on the way lists the next part of the name. Automounted folders may resolve names that they
+    /// do not list.
+    fn may_have(&mut self, folder: &Path, name: &Path) -> bool {
+        let mut folder = folder.to_path_buf();
+        for part in name {
+            let names = self.0.entry(folder.clone()).or_insert_with(|| {
+                let mut entries = std::fs::read_dir(&folder).ok()?;
+                let name = |entry: io::Result<DirEntry>| {
+                    Some(names::fold(&entry.ok()?.file_name().to_string_lossy()))
+                };
+                let listed = entries.by_ref().take(MAX_LISTED_NAMES).map(name).collect::<Option<_>>()?;
+                entries.next().is_none().then_some(listed)
+            });
+            match names {
+                None => return true,
+                Some(names) if !names.contains(&names::fold(&part.to_string_lossy())) => return false,
+                Some(_) => folder.push(part),
+            }
+        }
+        true
+    }
+}
 
 /// Folders that the tables refer to.
 #[derive(Clone, Debug)]
@@ -62,8 +96,10 @@ impl SensitivePaths {
         // A target that contains the home folder is ignored: all of the home folder would be sensitive.
         let moved = moved(&variable).into_iter().filter_map(|place| place.canonicalize().ok());
         self.linked.extend(moved.filter(|real| !home.starts_with(real)).map(|place| folded(&place)));
+        let mut listings = Listings::default();
         for name in CREDENTIALS.iter().chain(SETTINGS) {
-            if let Ok(real) = self.home.join(name).canonicalize()
+            if listings.may_have(&home, Path::new(name))
+                && let Ok(real) = self.home.join(name).canonicalize()
                 && real != home.join(name)
                 && !home.starts_with(&real)
             {
@@ -274,6 +310,15 @@ mod tests {
         for (path, expected) in [("home/dots/netrc", Secret), ("home/dots/other", Ordinary)] {
             assert_eq!(sensitivity(&root.join(path), Access::Read, &places), expected, "{path}");
         }
+        // A link below a link.
+        std::fs::create_dir_all(root.join("elsewhere")).unwrap();
+        std::fs::create_dir_all(root.join("home/dots/config")).unwrap();
+        std::os::unix::fs::symlink("../../../elsewhere", root.join("home/dots/config/gh")).unwrap();
+        std::os::unix::fs::symlink("dots/config", root.join("home/.config")).unwrap();
+        let places = SensitivePaths::new(&root.join("home"), &[]).with_links();
+        let hosts = root.join("elsewhere/hosts.yml");
+        assert_eq!(sensitivity(&hosts, Access::Read, &places), Secret);
+        std::fs::remove_file(root.join("home/.config")).unwrap();
         // An auto-executed file is recognised by each of its names.
         for (to, link) in [("dots/bashrc", ".bashrc"), ("dots/config", ".config"), (".", "self")] {
             std::os::unix::fs::symlink(root.join("home").join(to), root.join("home").join(link)).unwrap();
@@ -289,6 +334,22 @@ mod tests {
             ("dots/other", Ordinary),
         ] {
             assert_eq!(sensitivity(&root.join("home").join(path), Access::Edit, &places), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn listing_denies_only_names_that_do_not_exist() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join("dots/gh")).unwrap();
+        std::fs::write(home.path().join(".netrc"), "").unwrap();
+        std::os::unix::fs::symlink("dots", home.path().join(".config")).unwrap();
+        let mut listings = Listings::default();
+        let mut may_have = |name: &str| listings.may_have(home.path(), Path::new(name));
+        for name in [".netrc", ".NETRC", ".config", ".config/gh", ".netrc/below"] {
+            assert!(may_have(name), "{name}");
+        }
+        for name in [".npmrc", ".config/git", ".aws/credentials"] {
+            assert!(!may_have(name), "{name}");
         }
     }
 
