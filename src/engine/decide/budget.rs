@@ -221,16 +221,22 @@ impl PlanBuilder<'_> {
     pub fn check_stream(&mut self) {
         let (Some(turn), Some(partial)) = (&self.state.turn, self.state.partial()) else { return };
         let tokens = partial.bytes as u64 / MAX_BYTES_PER_TOKEN;
-        let price = self.engine.settings.known.capabilities(&turn.model).output_usd_micros_per_1k;
-        let cost = price.map_or(0, |price| price.saturating_mul(tokens) / 1_000);
+        // Each delta comes here, and few turns have a limit on money: only those look the price up.
+        let cost = || {
+            let price = self.engine.settings.known.capabilities(&turn.model).output_usd_micros_per_1k;
+            price.map_or(0, |price| price.saturating_mul(tokens) / 1_000)
+        };
         let more = |kind: BudgetKind| match kind.subtype() {
             Subtype::ErrorMaxTokens => tokens,
-            Subtype::ErrorMaxBudgetUsd => cost,
+            Subtype::ErrorMaxBudgetUsd => cost(),
             _ => 0,
         };
         let all = self.state.turn_uses(0, self.now.at);
-        let over =
-            all.iter().find(|it| more(it.kind) > 0 && it.used.saturating_add(more(it.kind)) > it.limit);
+        let is_over = |it: &&BudgetUse| {
+            let added = more(it.kind);
+            added > 0 && it.used.saturating_add(added) > it.limit
+        };
+        let over = all.iter().find(is_over);
         if let Some(kind) = over.map(|it| it.kind) {
             self.stop_for(kind.subtype());
         }
