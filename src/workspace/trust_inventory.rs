@@ -8,7 +8,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{OFlag, openat};
@@ -241,7 +241,9 @@ impl Walk<'_> {
 /// Reads a file below a folder without following any link. `None` if it does not exist.
 fn read_below(folder: &Path, path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    let mut at = File::open(folder)?;
+    // The daemon watches the folder, and opening it for reading wakes the watcher. O_PATH does not.
+    let folder_flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let mut at = File::options().read(true).custom_flags(folder_flags.bits()).open(folder)?;
     for name in path {
         match openat(&at, Path::new(name), flags, Mode::empty()).map_err(io::Error::from) {
             Ok(fd) => at = File::from(fd),
