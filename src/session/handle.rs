@@ -57,8 +57,8 @@ pub(super) struct LoadedSession {
     pub(super) leases: Arc<LeaseCount>,
     /// Background tasks of the session.
     pub(super) commands: Arc<RwLock<Vec<BackgroundCommand>>>,
-    /// Result of loading the session, set when it has ended.
-    pub(super) loaded: Arc<SetOnce<Result<(), SessionError>>>,
+    /// The session's working directory, set when the session was loaded, or why it could not be.
+    pub(super) loaded: Arc<SetOnce<Result<Arc<str>, SessionError>>>,
 }
 
 impl LoadedSession {
@@ -326,11 +326,11 @@ impl SessionHandle {
         self.at.gone().await;
     }
 
-    /// Waits until the session is loaded.
+    /// Waits until the session is loaded. Returns its working directory, which never changes.
     ///
     /// # Errors
     /// Loading failed.
-    pub(super) async fn loaded(&self) -> Result<(), SessionError> {
+    pub(super) async fn loaded(&self) -> Result<Arc<str>, SessionError> {
         self.at.loaded.wait().await.clone()
     }
 

@@ -42,8 +42,9 @@ impl ConfiguredServers {
     /// Reads the servers of all sources. Without a workspace, those of the user and the system. `owner`: the session
     /// whose own servers belong to them.
     pub async fn load(shared: &Shared, workspace: Option<&Path>, owner: Option<SessionId>) -> Self {
-        let files = ServerFiles::start_reading(shared, workspace, owner).await.unwrap_or_default();
-        Self::of_files(shared, workspace, files).await
+        let (pool, folder) = (Arc::clone(&shared.mcp), workspace.map(Path::to_owned));
+        let files = tokio::task::spawn_blocking(move || ServerFiles::read(&pool, folder.as_deref(), owner));
+        Self::of_files(shared, workspace, files.await.unwrap_or_default()).await
     }
 
     /// The servers of all sources, with files that were read before.
@@ -111,15 +112,6 @@ pub(super) struct ServerFiles {
 }
 
 impl ServerFiles {
-    fn start_reading(
-        shared: &Shared,
-        workspace: Option<&Path>,
-        owner: Option<SessionId>,
-    ) -> JoinHandle<Self> {
-        let (pool, folder) = (Arc::clone(&shared.mcp), workspace.map(Path::to_owned));
-        tokio::task::spawn_blocking(move || Self::read(&pool, folder.as_deref(), owner))
-    }
-
     /// Blocks on the disk.
     fn read(pool: &Pool, workspace: Option<&Path>, owner: Option<SessionId>) -> Self {
         let is_there = |workspace: &Path, name: &&str| workspace.join(name).symlink_metadata().is_ok();
@@ -270,14 +262,29 @@ impl SessionServers {
         ConfiguredServers::load(&self.shared, Some(&self.workspace), Some(self.owner)).await
     }
 
-    /// Starts to read the files with servers.
-    pub fn start_reading(&self) -> JoinHandle<ServerFiles> {
-        ServerFiles::start_reading(&self.shared, Some(&self.workspace), Some(self.owner))
+    /// Starts a blocking task that reads the files with servers, then does `more`: to wake a second thread takes longer
+    /// than to read a few files. Such a task cannot be stopped, so it does not hold the servers.
+    pub fn read_files_then<T: Send + 'static>(
+        &self,
+        more: impl FnOnce() -> T + Send + 'static,
+    ) -> (oneshot::Receiver<ServerFiles>, JoinHandle<T>) {
+        let (pool, workspace, owner) = (Arc::clone(&self.shared.mcp), self.workspace.clone(), self.owner);
+        let (send, files) = oneshot::channel();
+        let task = tokio::task::spawn_blocking(move || {
+            // Fails if the turn is over.
+            let _ = send.send(ServerFiles::read(&pool, Some(&workspace), Some(owner)));
+            more()
+        });
+        (files, task)
     }
 
     /// Looks the servers up for a turn that begins. `had_any`: the session's turns had tools of servers before.
     /// `None` if no server is configured and none was.
-    pub async fn for_turn(self: &Arc<Self>, had_any: bool, files: JoinHandle<ServerFiles>) -> Option<Input> {
+    pub async fn for_turn(
+        self: &Arc<Self>,
+        had_any: bool,
+        files: oneshot::Receiver<ServerFiles>,
+    ) -> Option<Input> {
         let files = files.await.unwrap_or_default();
         let configured = ConfiguredServers::of_files(&self.shared, Some(&self.workspace), files).await;
         if configured.servers.is_empty() && configured.problems.is_empty() && !had_any {

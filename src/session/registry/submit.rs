@@ -57,12 +57,12 @@ impl Registry {
     /// Runs the hooks that see a user's input. They may refuse it or add text for the model.
     async fn run_input_hooks(&self, id: SessionId, input: &mut SubmittedInput) -> Result<(), SessionError> {
         let handle = self.open(id).await?;
-        let facts = handle.facts().await?;
-        let cwd = Path::new(&facts.spec.cwd);
-        let found = hooks::load(&self.inner.shared, cwd, HookEvent::UserPromptSubmit).await;
+        let cwd = handle.loaded().await?;
+        let found = hooks::load(&self.inner.shared, Path::new(&*cwd), HookEvent::UserPromptSubmit).await;
         if found.is_empty() {
             return Ok(());
         }
+        let facts = handle.facts().await?;
         let about = HookInput {
             prompt: Some(input_text(&input.blocks)),
             ..HookInput::new(

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::engine::Input;
@@ -40,7 +41,7 @@ pub(in crate::session) struct PendingContextCheck {
     servers: Arc<SessionServers>,
     /// The session's turns had tools of MCP servers before.
     had_mcp: bool,
-    server_files: JoinHandle<ServerFiles>,
+    server_files: oneshot::Receiver<ServerFiles>,
     /// The changed files, and the versions of the project instructions.
     compared: JoinHandle<(Vec<FileVersion>, Vec<FileVersion>)>,
 }
@@ -51,8 +52,7 @@ impl PendingContextCheck {
         (servers, had_mcp): (Arc<SessionServers>, bool),
         files: ContextFiles,
     ) -> Self {
-        let server_files = servers.start_reading();
-        let compared = tokio::task::spawn_blocking(move || {
+        let (server_files, compared) = servers.read_files_then(move || {
             let ContextFiles { reads, cwd, additional, user_dir } = files;
             let instructions = workspace::instruction_versions(&cwd, &additional, user_dir.as_deref());
             (changed_files(&reads), instructions)

@@ -308,12 +308,12 @@ impl EffectRunner {
                     None
                 });
             let (reader, cwd, runtime) = (Arc::clone(&shared), request.cwd.clone(), Handle::current());
-            let read = tokio::task::spawn_blocking(move || parts.load(&reader, &cwd, &runtime));
+            let (server_files, read) = servers.read_files_then(move || parts.load(&reader, &cwd, &runtime));
             let (skills, memory) = read.await.unwrap_or_default();
             request.sections.extend(skills);
             let request = workspace::Request { trusted, memory, ..request };
             let gathered = workspace::gather(request, &shared.git_facts);
-            let (gathered, found) = tokio::join!(gathered, servers.for_turn(had_mcp, servers.start_reading()));
+            let (gathered, found) = tokio::join!(gathered, servers.for_turn(had_mcp, server_files));
             if let Some(found) = found {
                 // It is handled before the end of this effect.
                 report.send(Box::new(found)).await.ok()?;

@@ -54,12 +54,12 @@ enum Source {
 
 /// Reports the result of loading, even after a panic.
 struct Outcome {
-    loaded: Arc<SetOnce<Result<(), SessionError>>>,
+    loaded: Arc<SetOnce<Result<Arc<str>, SessionError>>>,
     feed: Arc<Feed>,
 }
 
 impl Outcome {
-    fn is(self, result: Result<(), SessionError>) {
+    fn is(self, result: Result<Arc<str>, SessionError>) {
         let has_failed = result.is_err();
         // No other code sets this.
         let _ = self.loaded.set(result);
@@ -88,7 +88,7 @@ impl Registry {
         loop {
             let handle = self.open_soon(id).await?;
             match handle.loaded().await {
-                Ok(()) => return Ok(handle),
+                Ok(_) => return Ok(handle),
                 Err(error) => {
                     self.remove_ended(&handle).await;
                     crashes += 1;
@@ -280,7 +280,7 @@ impl Registry {
             };
             match known {
                 Ok((engine, first)) => {
-                    outcome.is(Ok(()));
+                    outcome.is(Ok(engine.spec().cwd.as_str().into()));
                     // Boxed: otherwise this task would reserve the space twice for its whole life.
                     let running = {
                         let (process_start, process_starts) = mpsc::channel(BIRTHS);
