@@ -6,8 +6,8 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Url};
 
 use super::models::Models;
+use crate::model::backend::{Address, Backend};
 use crate::model::http::{Exchange, error_body};
-use crate::model::provider::{Address, Backend};
 use crate::model::stream::fault;
 use crate::model::stream::fault::Secrets;
 use crate::types::model::{FaultKind, ModelFault, ProviderCheck};

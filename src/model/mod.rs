@@ -14,6 +14,7 @@
 
 mod anthropic;
 mod api;
+mod backend;
 mod catalog;
 mod check;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -25,7 +26,6 @@ mod list;
 mod models;
 mod openai_chat;
 mod openai_responses;
-mod provider;
 mod replay;
 mod request;
 mod response_cache;

@@ -11,9 +11,9 @@ use tokio::sync::mpsc;
 use super::anthropic;
 use super::api::{Reader, RequestTarget};
 use super::settings::{ModelError, ModelSettings, ProviderKind, Settings};
+use crate::model::backend::{Address, Backend};
 use crate::model::catalog::builtin::look_up;
 use crate::model::http::{Clients, Exchange};
-use crate::model::provider::{Address, Backend};
 use crate::model::replay::record::Tape;
 use crate::model::request::request_cache::RequestCache;
 use crate::model::request::sampling::left_out;
@@ -264,7 +264,7 @@ impl Models {
         }
     }
 
-    /// Streams one answer. Deltas go to `out` in order, one batch per read from the network; while `out` is
+    /// Streams one answer. Deltas go to `out` in order, in batches of what arrives together; while `out` is
     /// full, it reads nothing. Returns the reply at the proper end of the stream, after its deltas; the deltas
     /// that arrived with the end are in the reply (`last`).
     ///
@@ -417,7 +417,7 @@ fn is_lost_conversation(fault: &ModelFault) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::provider::is_loopback;
+    use crate::model::backend::is_loopback;
     use crate::model::settings::Provider;
 
     fn build(provider: Provider) -> Result<Models, ModelError> {

@@ -3,7 +3,7 @@
 //!
 //! ```ignore
 //! let daemon = TestDaemon::start().await;                    // Anthropic Messages
-//! let daemon = TestDaemon::plan().speaking(Api::OpenAiChat).config("[retry]\nbase_ms = 1").start().await;
+//! let daemon = TestDaemon::builder().api(Api::OpenAiChat).config("[retry]\nbase_ms = 1").start().await;
 //! ```
 #![allow(dead_code, reason = "a tool box: not every test needs every tool")]
 

@@ -44,6 +44,7 @@ impl Settled {
 }
 
 impl PlanBuilder<'_> {
+    /// Decides what the answer to a permission request does: settles the request, then ends or advances its call.
     pub fn answer(&mut self, answer: Answer) -> Result<(), Refusal> {
         let Some(call) = self.awaiting(answer.request_id).filter(|_| !self.is_aborting()) else {
             return Err(Refusal::NotPending);

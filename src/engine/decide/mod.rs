@@ -61,12 +61,12 @@ impl Engine {
             }
             Input::Mcp { statuses, catalog } => builder.mcp_changed(statuses, catalog.map(|it| *it)),
             Input::Untrusted(untrusted) => builder.ask_for_trust(untrusted),
-            Input::Deltas { token, deltas } => builder.stream(token, deltas),
+            Input::Deltas { token, deltas } => builder.add_deltas(token, deltas),
             Input::ModelDone { token, mut reply, cost_usd_micros, model_snapshot, duration_ms } => {
                 // The answer is complete: its calls are requested together.
                 let mut last = std::mem::take(&mut reply.last);
                 last.retain(|delta| !matches!(delta, Delta::CallCompleted { .. }));
-                builder.stream(token, last);
+                builder.add_deltas(token, last);
                 builder.model_done(token, *reply, cost_usd_micros, model_snapshot, duration_ms);
             }
             Input::ModelFailed { token, fault, model_snapshot, .. } => {

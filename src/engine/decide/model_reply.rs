@@ -95,7 +95,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Adds the deltas of an answer. Adjacent deltas of the same block that arrived together become one event.
-    pub fn stream(&mut self, token: Seq, deltas: Vec<Delta>) {
+    pub fn add_deltas(&mut self, token: Seq, deltas: Vec<Delta>) {
         if deltas.is_empty() || !self.awaits(token) {
             return;
         }

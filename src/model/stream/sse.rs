@@ -4,7 +4,7 @@
 //! Every byte is scanned once and copied at most twice. The common case, a complete `data` line and the blank
 //! line after it in one chunk, needs no copy. Lines longer than a chunk are buffered and never scanned again.
 
-/// One event: its kind (empty if the stream did not name one) and its data.
+/// One event: its name (empty if the stream did not name one) and its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::model) struct Event<'a> {
     /// The `event` field.

@@ -62,7 +62,7 @@ impl Actor {
         self.check_grant(&effective, &asked, &answer)?;
         match &edited {
             Some(edited) => self.check_edit(&effective, &asked, edited)?,
-            None => self.check_still(&effective, &asked, &answer)?,
+            None => self.check_still_permitted(&effective, &asked, &answer)?,
         }
         let (request_id, scope, origin) = (answer.request_id, answer.scope, Some(answer.origin));
         let decision = self.decide(Input::Answer(Box::new(engine::Answer {
@@ -153,7 +153,7 @@ impl Actor {
 
     /// A current deny rule overrides the answer to an older request. The same applies to a run without sandbox
     /// that the mode or configuration now forbids. A stricter mode leaves the decision to the user.
-    fn check_still(
+    fn check_still_permitted(
         &self,
         effective: &EffectiveRules,
         asked: &Pending,

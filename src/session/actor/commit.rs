@@ -97,7 +97,7 @@ impl Actor {
     /// The transaction of a decision. A plan that only continues a stream has no rows in other tables.
     fn encode(&self, unwritten: &UnwrittenPlan) -> Batch {
         let Decision { plan, next, .. } = &*unwritten.decision;
-        let mut batch = journal::encode(self.journal.key(), plan);
+        let mut batch = journal::encode_plan(self.journal.key(), plan);
         if plan.is_stream() {
             return batch;
         }

@@ -51,7 +51,7 @@ pub(super) fn new_session(
     let texts = MessageText::of_journal(all());
     let (mut rows, mut blobs) = (Vec::with_capacity(events.len() + plan.events.len()), plan.blobs.clone());
     for envelope in all() {
-        let (mut row, _, cut) = journal::write(envelope, None);
+        let (mut row, _, cut) = journal::encode_event(envelope, None);
         if let Some(body) = bodies.remove(&envelope.seq) {
             let named: Named = serde_json::from_str(&body).ok()?;
             if (named.kind.as_str(), named.seq) != (envelope.event.kind(), row.seq) {

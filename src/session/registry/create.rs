@@ -200,7 +200,7 @@ impl Registry {
         let last = history.last().unwrap_or(&envelope);
         let items = initial_items::events(last, &request.initial_items, &mut mint);
         history.extend(items);
-        let (row, _, blobs) = journal::write(&envelope, None);
+        let (row, _, blobs) = journal::encode_event(&envelope, None);
         let idempotency = request.keyed.clone().map(|keyed| Idempotency {
             method: method::CREATE,
             key: keyed.key,

@@ -91,7 +91,7 @@ pub(super) fn events(created: &Envelope, messages: &[InitialMessage], mint: &mut
 
 /// Adds the rows of an event of [`events`] to a new session.
 pub(super) fn add(new: &mut NewSession, event: &Envelope) {
-    let (row, _, blobs) = journal::write(event, None);
+    let (row, _, blobs) = journal::encode_event(event, None);
     new.rows.push(row);
     new.blobs.extend(blobs);
     new.history.texts.extend(MessageText::from_envelope(event));

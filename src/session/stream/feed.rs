@@ -114,14 +114,14 @@ impl Feed {
     }
 
     /// Publishes committed events to all followers.
-    pub fn publish(&self, lines: Vec<FeedEntry>) {
-        let Some(last) = lines.last().map(|line| line.seq) else { return };
+    pub fn publish(&self, entries: Vec<FeedEntry>) {
+        let Some(last) = entries.last().map(|entry| entry.seq) else { return };
         {
             let mut ring = lock(&self.ring);
             let bytes_before = ring.bytes;
-            for line in lines {
-                ring.bytes += line.body.len();
-                ring.entries.push_back(line);
+            for entry in entries {
+                ring.bytes += entry.body.len();
+                ring.entries.push_back(entry);
             }
             let share = self.pool.share();
             while ring.bytes > share
@@ -181,17 +181,17 @@ impl Feed {
         self.newest.subscribe()
     }
 
-    /// The entries after a cursor, at most `most` bytes. At least one is returned, whatever its length.
-    pub fn after(&self, cursor: Seq, most: usize) -> ReadResult {
+    /// The entries after a cursor, at most `max_bytes`. At least one is returned, whatever its length.
+    pub fn after(&self, cursor: Seq, max_bytes: usize) -> ReadResult {
         let ring = lock(&self.ring);
         if cursor < ring.after {
             return ReadResult::Lagged;
         }
-        let start = ring.entries.partition_point(|line| line.seq <= cursor);
+        let start = ring.entries.partition_point(|entry| entry.seq <= cursor);
         let mut bytes = 0;
-        let batch = ring.entries.range(start..).take(BATCH).take_while(|line| {
-            let fits = bytes < most;
-            bytes += line.body.len();
+        let batch = ring.entries.range(start..).take(BATCH).take_while(|entry| {
+            let fits = bytes < max_bytes;
+            bytes += entry.body.len();
             fits
         });
         ReadResult::Entries(batch.cloned().collect())

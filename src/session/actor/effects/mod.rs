@@ -24,7 +24,7 @@ use crate::types::ids::{CallId, Seq, SessionId};
 use crate::workspace;
 use blobs::Own;
 use hooks::HookCache;
-use model_calls::{Stream, next_deltas};
+use model_calls::{DeltaQueue, next_deltas};
 use subagents::SubagentHost;
 
 mod background;
@@ -69,9 +69,9 @@ pub(in crate::session) struct EffectRunner {
     /// Boxed: a tokio queue allocates space for 32 entries.
     reports: mpsc::Receiver<Box<Input>>,
     report: mpsc::Sender<Box<Input>>,
-    /// The stream of the current model answer. It comes directly from the adapter: a task in between would cost
+    /// The deltas of the current model answer. They come directly from the adapter: a task in between would cost
     /// two scheduler switches per delta.
-    stream: Option<Stream>,
+    deltas: Option<DeltaQueue>,
     /// The end of an answer, held back until its last deltas are handled.
     held: Option<Input>,
     /// Effects that are stopped by aborting their task.
@@ -130,7 +130,7 @@ impl EffectRunner {
             stop_all_by: None,
             reports,
             report,
-            stream: None,
+            deltas: None,
             held: None,
             others: Vec::new(),
             tools: HashMap::new(),
@@ -186,7 +186,7 @@ impl EffectRunner {
             // Handle an effect's reports before its end.
             biased;
             Some(input) = self.reports.recv() => Some(*input),
-            Some(input) = next_deltas(&mut self.stream) => Some(input),
+            Some(input) = next_deltas(&mut self.deltas) => Some(input),
             Some(ended) = self.commands.join_next_with_id() => self.command_ended(ended),
             Some(ended) = self.running.join_next() => self.ended(ended),
             Some(ended) = self.helpers.join_next() => ended.ok().flatten(),
@@ -199,7 +199,7 @@ impl EffectRunner {
     pub fn try_next(&mut self) -> Option<Input> {
         let report = self.reports.try_recv().ok().map(|input| *input);
         report.or_else(|| {
-            let stream = self.stream.as_mut()?;
+            let stream = self.deltas.as_mut()?;
             if stream.rests_until.is_some_and(|until| until > Instant::now()) {
                 return None;
             }
@@ -224,7 +224,7 @@ impl EffectRunner {
         }
         // An effect may send its last report and end between two polls.
         if let Some(Input::ModelDone { token, .. } | Input::ModelFailed { token, .. }) = &input
-            && let Some(mut stream) = self.stream.take_if(|stream| stream.token == *token)
+            && let Some(mut stream) = self.deltas.take_if(|stream| stream.token == *token)
         {
             let mut deltas = Vec::new();
             while let Ok(more) = stream.batches.try_recv() {

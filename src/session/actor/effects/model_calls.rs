@@ -26,7 +26,7 @@ const PANICKED: &str = "the adapter failed on this answer; see the daemon's log"
 
 /// Deltas of one model call. The receiver is kept until the next call, even if this call is stopped: a sender
 /// without receiver would report a failure.
-pub(super) struct Stream {
+pub(super) struct DeltaQueue {
     pub token: Seq,
     pub batches: mpsc::Receiver<Vec<Delta>>,
     pace: RateLimiter,
@@ -34,7 +34,7 @@ pub(super) struct Stream {
     pub rests_until: Option<Instant>,
 }
 
-impl Stream {
+impl DeltaQueue {
     pub fn new(token: Seq, batches: mpsc::Receiver<Vec<Delta>>) -> Self {
         Self { token, batches, pace: RateLimiter::new(), rests_until: None }
     }
@@ -48,7 +48,7 @@ impl Stream {
 }
 
 /// The next deltas, if a model is answering. Cancel-safe.
-pub(super) async fn next_deltas(stream: &mut Option<Stream>) -> Option<Input> {
+pub(super) async fn next_deltas(stream: &mut Option<DeltaQueue>) -> Option<Input> {
     let stream = stream.as_mut()?;
     if let Some(until) = stream.rests_until {
         tokio::time::sleep_until(until.into()).await;
@@ -66,7 +66,7 @@ impl EffectRunner {
         let shared = Arc::clone(&self.shared);
         let components = shared.components();
         let (out, batches) = mpsc::channel(BATCHES);
-        self.stream = Some(Stream::new(token, batches));
+        self.deltas = Some(DeltaQueue::new(token, batches));
         let call = async move {
             let _present = ActiveModelCall::new();
             crash::point("C3");

@@ -27,7 +27,7 @@ async fn effects(place: &Place) -> (EffectRunner, mpsc::Sender<Vec<Delta>>) {
     let mut effects =
         EffectRunner::new(place.fixture(), SessionKey::default(), process_starts, Arc::new(NoSubagents));
     let (out, batches) = mpsc::channel(BATCHES);
-    effects.stream = Some(Stream::new(TOKEN, batches));
+    effects.deltas = Some(DeltaQueue::new(TOKEN, batches));
     (effects, out)
 }
 
@@ -131,7 +131,7 @@ async fn result_of_earlier_call_keeps_stream_of_next() {
     let place = Place::new(Duration::MAX, 1).await;
     let (mut effects, out) = effects(&place).await;
     let (next, batches) = mpsc::channel(BATCHES);
-    effects.stream = Some(Stream::new(TOKEN + 1, batches));
+    effects.deltas = Some(DeltaQueue::new(TOKEN + 1, batches));
     drop(out);
     assert!(matches!(
         effects.ended(Ok(Some(end(true).into()))),

@@ -24,7 +24,10 @@ pub(in crate::session) struct Batch {
 }
 
 /// The row and the feed entry of one event, and the blobs of its truncated values.
-pub(in crate::session) fn write(envelope: &Envelope, delta_of: Option<u64>) -> (Row, FeedEntry, Vec<Blob>) {
+pub(in crate::session) fn encode_event(
+    envelope: &Envelope,
+    delta_of: Option<u64>,
+) -> (Row, FeedEntry, Vec<Blob>) {
     let (body, blobs) = wire::wire(envelope);
     let body: Arc<str> = Arc::from(body);
     let row = Row {
@@ -38,12 +41,12 @@ pub(in crate::session) fn write(envelope: &Envelope, delta_of: Option<u64>) -> (
 }
 
 /// Turns the events of a plan into a transaction.
-pub(in crate::session) fn encode(key: SessionKey, plan: &Plan) -> Batch {
+pub(in crate::session) fn encode_plan(key: SessionKey, plan: &Plan) -> Batch {
     let mut rows = Vec::with_capacity(plan.events.len());
     let mut entries = Vec::with_capacity(plan.events.len());
     let mut blobs = plan.blobs.clone();
     for entry in &plan.events {
-        let (row, published, cut) = write(&entry.envelope, entry.delta_of);
+        let (row, published, cut) = encode_event(&entry.envelope, entry.delta_of);
         // Events that the same decision prunes are published but need no row.
         if entry.delta_of.is_none_or(|opener| !plan.prune_deltas_of.contains(&opener)) {
             rows.push(row);

@@ -19,7 +19,7 @@ async fn check(played: Played) {
     let (store, owner) = Store::open(&folder.path().join("journal.db")).await.unwrap();
     let Event::SessionCreated(spec) = played.created.event.clone() else { panic!("the first event") };
     let (id, at) = (played.created.session_id, played.created.at_ms);
-    let (row, ..) = write(&played.created, None);
+    let (row, ..) = encode_event(&played.created, None);
     let new = NewSession {
         session_id: id,
         spec: *spec,
@@ -39,7 +39,7 @@ async fn check(played: Played) {
     let some_plans = played.plans.iter().filter(|plan| !plan.events.is_empty());
     for plan in some_plans {
         plan.events.iter().for_each(|entry| living.apply(&entry.envelope));
-        let mut append = encode(key, plan).append;
+        let mut append = encode_plan(key, plan).append;
         append.summary = changes_summary(plan).then(|| summary(living.snapshot()));
         store.append(append).await.unwrap();
     }

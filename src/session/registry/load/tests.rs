@@ -285,7 +285,7 @@ async fn lengthen(place: &Place, id: SessionId, rows: u64) {
             truncated_fields: Vec::new(),
             event,
         };
-        journal::write(&envelope, None).0
+        journal::encode_event(&envelope, None).0
     };
     let rows = (last_seq + 1..=last_seq + rows).map(notice).collect();
     let process_start =

@@ -121,17 +121,17 @@ impl Follower {
         }
     }
 
-    /// The next events without waiting, each as a complete JSON object. Returns about `most` bytes; the last
+    /// The next events without waiting, each as a complete JSON object. Returns about `max_bytes`; the last
     /// event may exceed that. The list may be empty. Cancel-safe: the next call returns events that were not
     /// returned.
     ///
     /// # Errors
     /// The store could not be read. The call may be repeated.
-    pub async fn next_events(&mut self, most: usize) -> Result<Vec<Arc<str>>, SessionError> {
+    pub async fn next_events(&mut self, max_bytes: usize) -> Result<Vec<Arc<str>>, SessionError> {
         let newest = self.feed.last_seq();
-        let lines = self.read_entries(most).await?;
-        self.nothing_at = lines.is_empty().then_some(newest);
-        self.pass(lines, most).await
+        let entries = self.read_entries(max_bytes).await?;
+        self.nothing_at = entries.is_empty().then_some(newest);
+        self.pass_on(entries, max_bytes).await
     }
 
     /// Waits for the next events. `None` when the session is gone. Cancel-safe like [`Follower::next_events`].
@@ -155,13 +155,13 @@ impl Follower {
         self.cursor
     }
 
-    async fn read_entries(&mut self, most: usize) -> Result<Vec<FeedEntry>, SessionError> {
+    async fn read_entries(&mut self, max_bytes: usize) -> Result<Vec<FeedEntry>, SessionError> {
         if self.is_live
-            && let ReadResult::Entries(lines) = self.feed.after(self.cursor, most)
+            && let ReadResult::Entries(entries) = self.feed.after(self.cursor, max_bytes)
         {
-            return Ok(lines);
+            return Ok(entries);
         }
-        let Page { rows, is_last } = self.store.events_after(self.key, self.cursor, PAGE, most).await?;
+        let Page { rows, is_last } = self.store.events_after(self.key, self.cursor, PAGE, max_bytes).await?;
         if is_last {
             // Events are published shortly after the commit. The feed must contain the following ones by then.
             let upto = rows.last().map_or(self.cursor, |row| row.seq);
@@ -169,53 +169,57 @@ impl Follower {
         }
         // Never read beyond the published events: clients may only see those.
         let last = self.feed.last_seq();
-        Ok(rows.into_iter().filter(|row| row.seq <= last).map(line).collect())
+        Ok(rows.into_iter().filter(|row| row.seq <= last).map(entry_of_row).collect())
     }
 
-    async fn pass(&mut self, lines: Vec<FeedEntry>, most: usize) -> Result<Vec<Arc<str>>, SessionError> {
+    async fn pass_on(
+        &mut self,
+        entries: Vec<FeedEntry>,
+        max_bytes: usize,
+    ) -> Result<Vec<Arc<str>>, SessionError> {
         let mut open = self.open;
         let mut cursor = self.cursor;
-        let mut out = Passed { events: Vec::with_capacity(lines.len()), bytes: 0 };
+        let mut out = Passed { events: Vec::with_capacity(entries.len()), bytes: 0 };
         let mut source = rebuilt_deltas::Source::new(&self.store, &self.feed, self.key, self.piece);
-        'lines: for line in lines {
-            if out.bytes >= most {
+        'entries: for entry in entries {
+            if out.bytes >= max_bytes {
                 break;
             }
             // Rebuild pruned rows, one seq after the other, until the block is complete.
-            while line.seq > cursor + 1
+            while entry.seq > cursor + 1
                 && let Some(OpenMessage { first_seq, block: Some(inside), .. }) = &mut open
                 && inside.rest != Rest::None
             {
                 let Some(piece) = source.piece(*first_seq, inside).await? else { break };
-                if out.bytes >= most {
-                    break 'lines;
+                if out.bytes >= max_bytes {
+                    break 'entries;
                 }
-                cursor = if piece.is_last { line.seq - 1 } else { cursor + 1 };
+                cursor = if piece.is_last { entry.seq - 1 } else { cursor + 1 };
                 inside.record_part(&piece);
                 out.push(piece.at(cursor));
             }
             // The store may be slightly ahead of the feed. The feed then repeats deltas of a message that the
             // store has returned complete. A follower that attached after completion receives the item only.
-            let is_streamed = matches!(line.kind, EntryKind::Streamed(_));
+            let is_streamed = matches!(entry.kind, EntryKind::Streamed(_));
             match &mut open {
                 Some(OpenMessage { first_seq, block: Some(inside), .. })
                     if is_streamed && inside.rest == Rest::Item =>
                 {
                     if let Some(piece) = source.piece(*first_seq, inside).await? {
                         inside.record_part(&piece);
-                        out.push(piece.at(line.seq));
+                        out.push(piece.at(entry.seq));
                     }
-                    cursor = line.seq;
+                    cursor = entry.seq;
                     continue;
                 }
                 _ => {}
             }
             let inside = open.and_then(|open| open.block);
             let is_old = is_streamed && inside.is_none_or(|inside| inside.rest != Rest::Rows);
-            open = step(open, &line);
-            cursor = line.seq;
+            open = step(open, &entry);
+            cursor = entry.seq;
             if !is_old {
-                out.push(line.body);
+                out.push(entry.body);
             }
         }
         (self.open, self.cursor) = (open, cursor);
@@ -245,12 +249,12 @@ impl Inside {
 }
 
 /// The open message after one more entry.
-fn step(open: Option<OpenMessage>, line: &FeedEntry) -> Option<OpenMessage> {
-    if line.kind == EntryKind::MessageStarted {
-        return Some(OpenMessage { first_seq: line.seq, texts: 0, thoughts: 0, block: None });
+fn step(open: Option<OpenMessage>, entry: &FeedEntry) -> Option<OpenMessage> {
+    if entry.kind == EntryKind::MessageStarted {
+        return Some(OpenMessage { first_seq: entry.seq, texts: 0, thoughts: 0, block: None });
     }
     let mut open = open?;
-    match line.kind {
+    match entry.kind {
         EntryKind::BlockStarted(index, content) => {
             let nth = match content {
                 Content::Text => {
@@ -311,7 +315,7 @@ async fn inside(
                 return Ok(None);
             }
             seen = row.seq;
-            open = step(open, &line(row));
+            open = step(open, &entry_of_row(row));
         }
         if is_last {
             return Ok(if seen == after_seq { open } else { None });
@@ -328,9 +332,9 @@ struct Measured {
     block: Option<BlockKind>,
 }
 
-fn line(row: JournalRow) -> FeedEntry {
+fn entry_of_row(row: JournalRow) -> FeedEntry {
     let measured = || serde_json::from_str::<Measured>(&row.body).unwrap_or_default();
-    let shape = match row.kind.as_str() {
+    let kind = match row.kind.as_str() {
         "message.started" => EntryKind::MessageStarted,
         "message.block_started" => {
             let Measured { index, block, .. } = measured();
@@ -341,5 +345,5 @@ fn line(row: JournalRow) -> FeedEntry {
         "message.completed" => EntryKind::MessageCompleted,
         _ => EntryKind::Other,
     };
-    FeedEntry { seq: row.seq, body: Arc::from(row.body), kind: shape }
+    FeedEntry { seq: row.seq, body: Arc::from(row.body), kind }
 }

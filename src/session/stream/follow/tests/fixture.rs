@@ -372,7 +372,7 @@ impl FeedFixture {
                 truncated_fields: Vec::new(),
                 event,
             };
-            let (row, line, blobs) = journal::write(&envelope, delta_of);
+            let (row, line, blobs) = journal::encode_event(&envelope, delta_of);
             append.blobs.extend(blobs);
             append.rows.push(row);
             lines.push(line);

@@ -1,4 +1,4 @@
-//! One provider with checked settings: its address, its key and the headers of its requests.
+//! Where the answers of a configured provider come from: its address, key and headers, or a recording.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
