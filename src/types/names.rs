@@ -45,14 +45,14 @@ fn ascii_spelling(c: char) -> Option<&'static str> {
     })
 }
 
-/// Removes the end of a name that Windows ignores.
+/// Removes the end of a name that Windows ignores. Compares bytes: each part of each path comes here.
 fn end(mut name: String) -> String {
-    if let Some(stream) = name.find(':').filter(|at| *at > 0) {
+    if let Some(stream) = name.bytes().position(|byte| byte == b':').filter(|at| *at > 0) {
         name.truncate(stream);
     }
-    let kept = name.trim_end_matches(['.', ' ']).len();
-    if kept > 0 {
-        name.truncate(kept);
+    let ignored = name.bytes().rev().take_while(|byte| matches!(byte, b'.' | b' ')).count();
+    if ignored < name.len() {
+        name.truncate(name.len() - ignored);
     }
     name
 }

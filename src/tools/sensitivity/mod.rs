@@ -245,6 +245,10 @@ fn folded(path: &Path) -> Vec<String> {
 /// Short names that Windows generates for the most important names. The second form applies when the first four
 /// are in use.
 fn short_name(name: &str) -> Option<&'static str> {
+    // Each part of each path comes here, and few have the mark.
+    if !name.as_bytes().contains(&b'~') {
+        return None;
+    }
     let (stem, number) = name.split_once('~')?;
     let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
     match stem {

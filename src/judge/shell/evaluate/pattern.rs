@@ -208,13 +208,18 @@ struct Quick(u64);
 
 impl Hasher for Quick {
     fn write(&mut self, bytes: &[u8]) {
-        for part in bytes.chunks(8) {
+        let (whole, rest) = bytes.as_chunks::<8>();
+        for part in whole {
+            self.write_u64(u64::from_le_bytes(*part));
+        }
+        if !rest.is_empty() {
             let mut eight = [0; 8];
-            eight[..part.len()].copy_from_slice(part);
+            eight[..rest.len()].copy_from_slice(rest);
             self.write_u64(u64::from_le_bytes(eight));
         }
     }
 
+    #[inline]
     fn write_u64(&mut self, value: u64) {
         self.0 = (self.0.rotate_left(23) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }

@@ -25,24 +25,24 @@ pub(in crate::judge::shell) fn rows(words: &[Word]) -> Rows {
 
 /// The name without folder and version.
 pub(in crate::judge::shell) fn stem(text: &str) -> &str {
-    let name = text.rsplit('/').next().unwrap_or(text);
+    let folder = text.bytes().rposition(|byte| byte == b'/').map_or(0, |slash| slash + 1);
+    let name = &text[folder..];
     let name = name.strip_suffix(".exe").unwrap_or(name);
+    let hyphens = name.bytes().filter(|byte| *byte == b'-').count();
     // `x86_64-linux-gnu-gcc`
-    let name = if name.len() > "-linux-gnu-".len() && name.contains('-') {
-        name.split_once("-linux-gnu-").map_or(name, |(_, tool)| tool)
-    } else {
-        name
-    };
+    let name =
+        if hyphens >= 3 { name.split_once("-linux-gnu-").map_or(name, |(_, tool)| tool) } else { name };
     // `arm-none-eabi-gcc`
     const CROSS: &[&str] = &[
         "gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "as", "ar", "nm", "objcopy", "objdump", "strip",
         "gdb",
     ];
-    let name = match name.rsplit_once('-') {
+    let name = match name.rsplit_once('-').filter(|_| hyphens > 1) {
         Some((_, tool)) if name.matches('-').count() > 1 && CROSS.contains(&tool) => tool,
         _ => name,
     };
-    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let version = name.bytes().rev().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    let stem = &name[..name.len() - version];
     let stem = stem.strip_suffix('-').filter(|_| stem.len() < name.len()).unwrap_or(stem);
     // `7z`, `[`, `md5sum` keep their digits; only a name that is then in the table loses them.
     if !stem.is_empty() && stem.len() < name.len() && row(name).is_none() { stem } else { name }
