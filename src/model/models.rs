@@ -465,23 +465,7 @@ mod tests {
         let models = build(Provider::new(ProviderKind::OpenAiChat)).unwrap();
         let (out, _in) = mpsc::channel(1);
         for (model, words) in [("y/m", "there is: x")] {
-            let request = ModelRequest {
-                model: model.parse().unwrap(),
-                system: "".into(),
-                messages: vec![],
-                tools: [].into(),
-                max_output_tokens: None,
-                thinking: None,
-                sampling: Default::default(),
-                media: Default::default(),
-                previous_response_id: None,
-                fresh_connection: false,
-                aside: false,
-                stop: Vec::new(),
-                metadata: Default::default(),
-                no_interleaving: false,
-                is_repeated: false,
-            };
+            let request = ModelRequest { ..ModelRequest::new(model.parse().unwrap()) };
             let fault = models.call(&request, &out).await.unwrap_err();
             assert_eq!(fault.kind, FaultKind::Unconfigured);
             assert!(fault.message.contains(words), "{}", fault.message);

@@ -89,6 +89,30 @@ pub struct ModelRequest {
     pub is_repeated: bool,
 }
 
+impl ModelRequest {
+    /// An empty request to this model, with the defaults of all options.
+    #[must_use]
+    pub fn new(model: ModelRef) -> Self {
+        Self {
+            model,
+            system: "".into(),
+            messages: Vec::new(),
+            tools: [].into(),
+            max_output_tokens: None,
+            thinking: None,
+            sampling: Sampling::default(),
+            media: HashMap::new(),
+            previous_response_id: None,
+            fresh_connection: false,
+            aside: false,
+            stop: Vec::new(),
+            metadata: BTreeMap::new(),
+            no_interleaving: false,
+            is_repeated: false,
+        }
+    }
+}
+
 /// One step of a streamed answer. Blocks come in order of `index`, one at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delta {

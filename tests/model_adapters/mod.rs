@@ -56,7 +56,6 @@ fn replay(cassette: &Path) -> Models {
 
 fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest {
-        model: "test/scripted".parse().expect("a model"),
         system: "Be brief.".into(),
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: [ToolDefinition {
@@ -66,17 +65,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
             read_only: true,
         }]
         .into(),
-        max_output_tokens: None,
-        thinking: None,
-        sampling: Default::default(),
-        media: Default::default(),
-        previous_response_id: None,
-        fresh_connection: false,
-        aside: false,
-        stop: Vec::new(),
-        metadata: Default::default(),
-        no_interleaving: false,
-        is_repeated: false,
+        ..ModelRequest::new("test/scripted".parse().expect("a model"))
     }
 }
 

@@ -1,8 +1,6 @@
 //! Titles from the title model. After a successful turn, the engine requests one in the background, unless a
 //! client has set a title. The model receives the user's text and the answer.
 
-use std::collections::HashMap;
-
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::decide::usage_estimate::{estimate, settle};
 use crate::engine::output::Effect;
@@ -92,21 +90,13 @@ impl PlanBuilder<'_> {
         }
         let text = model_texts::for_title(&said, &answer);
         Some(ModelRequest {
-            model: model.parse().ok()?,
             system: model_texts::TITLE.into(),
             messages: vec![Message::user(text).into()],
-            tools: [].into(),
             max_output_tokens: Some(OUTPUT_TOKENS),
             thinking: Some(Thinking::Off),
             sampling: Sampling::default(),
-            media: HashMap::new(),
-            previous_response_id: None,
-            fresh_connection: false,
             aside: true,
-            stop: Vec::new(),
-            metadata: Default::default(),
-            no_interleaving: false,
-            is_repeated: false,
+            ..ModelRequest::new(model.parse().ok()?)
         })
     }
 

@@ -65,21 +65,8 @@ mod tests {
     #[test]
     fn estimate_of_output_never_exceeds_the_output_limit() {
         let request = |max_output_tokens| ModelRequest {
-            model: "p/m".parse().expect("a model"),
-            system: "".into(),
-            messages: Vec::new(),
-            tools: [].into(),
             max_output_tokens,
-            thinking: None,
-            sampling: Default::default(),
-            media: Default::default(),
-            previous_response_id: None,
-            fresh_connection: false,
-            aside: false,
-            stop: Vec::new(),
-            metadata: Default::default(),
-            no_interleaving: false,
-            is_repeated: false,
+            ..ModelRequest::new("p/m".parse().expect("a model"))
         };
         let model_snapshot =
             |max_output_tokens| ModelSnapshot { max_output_tokens, ..ModelSnapshot::default() };

@@ -140,21 +140,9 @@ mod tests {
 
     fn request(thinking: Option<Thinking>, messages: Vec<Message>) -> ModelRequest {
         ModelRequest {
-            model: "anthropic/m".parse().unwrap(),
-            system: "".into(),
             messages: messages.into_iter().map(Arc::new).collect(),
-            tools: [].into(),
-            max_output_tokens: None,
             thinking,
-            sampling: Default::default(),
-            media: Default::default(),
-            previous_response_id: None,
-            fresh_connection: false,
-            aside: false,
-            stop: Vec::new(),
-            metadata: Default::default(),
-            no_interleaving: false,
-            is_repeated: false,
+            ..ModelRequest::new("anthropic/m".parse().unwrap())
         }
     }
 

@@ -327,9 +327,6 @@ fn request() -> ModelRequest {
     let said = |content| Arc::new(Message::new(Role::Assistant, content));
     let told = |content| Arc::new(Message::new(Role::User, content));
     ModelRequest {
-        model: "local/qwen/3".parse().unwrap(),
-        sampling: Default::default(),
-        media: Default::default(),
         system: "Be brief.".into(),
         messages: vec![
             told(vec![text("hi"), text("there")]),
@@ -350,14 +347,7 @@ fn request() -> ModelRequest {
         }]
         .into(),
         max_output_tokens: Some(50),
-        thinking: None,
-        previous_response_id: None,
-        fresh_connection: false,
-        aside: false,
-        stop: Vec::new(),
-        metadata: Default::default(),
-        no_interleaving: false,
-        is_repeated: false,
+        ..ModelRequest::new("local/qwen/3".parse().unwrap())
     }
 }
 

@@ -93,25 +93,13 @@ mod tests {
             attachments: Vec::new(),
         };
         ModelRequest {
-            model: format!("{provider}/m").parse().unwrap(),
             system: "s".into(),
             messages: vec![
                 Arc::new(Message::user("hi")),
                 Arc::new(Message::new(Role::Assistant, vec![Block::ToolCall(call)])),
                 Arc::new(Message::new(Role::User, vec![result])),
             ],
-            tools: [].into(),
-            max_output_tokens: None,
-            thinking: None,
-            sampling: Default::default(),
-            media: Default::default(),
-            previous_response_id: None,
-            fresh_connection: false,
-            aside: false,
-            stop: Vec::new(),
-            metadata: Default::default(),
-            no_interleaving: false,
-            is_repeated: false,
+            ..ModelRequest::new(format!("{provider}/m").parse().unwrap())
         }
     }
 

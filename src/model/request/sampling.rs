@@ -80,21 +80,9 @@ mod tests {
 
     fn request(temperature: Option<u16>, top_p: Option<u16>, thinking: Option<Thinking>) -> ModelRequest {
         ModelRequest {
-            model: "p/m".parse().unwrap(),
-            system: "".into(),
-            messages: vec![],
-            tools: [].into(),
-            max_output_tokens: None,
             thinking,
             sampling: sampling(temperature, top_p),
-            media: Default::default(),
-            previous_response_id: None,
-            fresh_connection: false,
-            aside: false,
-            stop: Vec::new(),
-            metadata: Default::default(),
-            no_interleaving: false,
-            is_repeated: false,
+            ..ModelRequest::new("p/m".parse().unwrap())
         }
     }
 

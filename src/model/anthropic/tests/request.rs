@@ -13,7 +13,6 @@ use crate::types::tool::ToolDefinition;
 
 fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest {
-        model: "anthropic/claude-test".parse().unwrap(),
         system: "Be brief.".into(),
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: [ToolDefinition {
@@ -23,17 +22,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
             read_only: true,
         }]
         .into(),
-        max_output_tokens: None,
-        thinking: None,
-        sampling: Default::default(),
-        media: Default::default(),
-        previous_response_id: None,
-        fresh_connection: false,
-        aside: false,
-        stop: Vec::new(),
-        metadata: Default::default(),
-        no_interleaving: false,
-        is_repeated: false,
+        ..ModelRequest::new("anthropic/claude-test".parse().unwrap())
     }
 }
 
