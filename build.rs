@@ -1,6 +1,6 @@
 //! Rebuilds when a migration is added: `sqlx::migrate!` embeds the folder. Writes the o200k tokens in the form that
-//! `knowledge/tokens.rs` reads: 1.5 MB instead of the 32 MB of the library's table. And writes the OpenRPC document
-//! without its indentation, for `rpc.discover`. Both are compressed. Makes release programs smaller where the linker can.
+//! `knowledge/tokens.rs` reads: 1.5 MB instead of the 32 MB of the library's table. Writes the OpenRPC document without
+//! indentation, for `rpc.discover`. Compresses both. Makes release programs smaller if the linker supports it.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -36,8 +36,8 @@ fn write_compressed(path: &Path, bytes: &[u8]) {
     std::fs::write(path, encoder.finish().expect("memory does not fail")).expect("a file in OUT_DIR");
 }
 
-/// One copy of equal functions (Rust does not promise them different addresses), and relative relocations in a packed
-/// table. Not every linker and C library knows both, so a probe has to link and run first.
+/// Makes the linker merge equal functions (Rust does not promise them different addresses) and pack relative
+/// relocations. Not every linker and C library knows both, so a small program must link and run first.
 fn shrink_release_programs(folder: &Path) {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     if variable("PROFILE") != "release" || variable("TARGET") != variable("HOST") {
@@ -53,8 +53,8 @@ fn shrink_release_programs(folder: &Path) {
             rustc.arg(format!("-Clinker={linker}"));
         }
         rustc.arg(format!("-Clink-arg={flag}")).arg("-o").arg(&program).arg(&source);
-        let links = rustc.output().is_ok_and(|output| output.status.success());
-        if links && Command::new(&program).status().is_ok_and(|status| status.success()) {
+        let is_linked = rustc.output().is_ok_and(|output| output.status.success());
+        if is_linked && Command::new(&program).status().is_ok_and(|status| status.success()) {
             println!("cargo:rustc-link-arg-bins={flag}");
         }
     }

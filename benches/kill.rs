@@ -1,11 +1,10 @@
-//! kill -9, a thousand times and more: the kill loop of the tests with as many rounds as you like.
-//!
-//! `cargo bench --bench kill -- 1000`; a seed is taken from `AGENTD_SEED`.
+//! Runs the kill loop of the crash tests with any number of rounds: `cargo bench --bench kill -- 1000`.
+//! `AGENTD_SEED` sets the seed.
 
-#[expect(dead_code, reason = "of the crash tests only the loop is used here")]
+#[expect(dead_code, reason = "only the loop of the crash tests is used here")]
 #[path = "../tests/crash/mod.rs"]
 mod crash;
-#[expect(dead_code, reason = "of what tests share, the loop uses a part")]
+#[expect(dead_code, reason = "the loop uses a part of the test support")]
 #[path = "../tests/support/mod.rs"]
 mod support;
 
@@ -27,7 +26,7 @@ fn main() -> ExitCode {
         }
     };
     let figures = runtime.block_on(crash::kill_loop::run(rounds, seed.unwrap_or(1)));
-    let each = figures.took / figures.rounds.max(1);
-    println!("{figures:?}, {each:?} a round");
+    let per_round = figures.took / figures.rounds.max(1);
+    println!("{figures:?}, {per_round:?} per round");
     ExitCode::SUCCESS
 }

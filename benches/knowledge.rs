@@ -1,5 +1,5 @@
-//! How fast a workspace is indexed: this repository at each level without a model, again unchanged, and one more document.
-//! Run: `cargo bench --bench knowledge`, or with a folder as argument. CPU times are those of the whole process.
+//! Speed of indexing a workspace: this repository at each level without a model, again unchanged, and one more
+//! document. Run: `cargo bench --bench knowledge`, or with a folder as argument. CPU times are those of the whole process.
 
 mod measure;
 
@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use agentd::knowledge::index::{Budget, IndexRequest, Indexer, InsertDocument, insert_documents, run_job};
 use agentd::knowledge::{JobOutcome, JobSink, Level};
-use measure::{Folder, Silent, Table, Target, cpu, indexer, ms, peak_mib, runtime};
+use measure::{FolderSource, SilentSink, Table, Target, cpu_time, new_indexer, new_runtime, peak_mib, to_ms};
 use tokio_util::sync::CancellationToken;
 
 /// Size of the document that is inserted.
@@ -18,11 +18,11 @@ const DOCUMENT_BYTES: usize = 20_000;
 fn main() {
     let folder = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     let folder = folder.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-    let place = tempfile::tempdir().expect("a folder");
-    runtime().block_on(measure(&folder, &place.path().join("index.db")));
+    let temp = tempfile::tempdir().expect("a folder");
+    new_runtime().block_on(measure(&folder, &temp.path().join("index.db")));
 }
 
-/// Bytes that this process has sent to the disk so far.
+/// Bytes that this process has written so far.
 fn written_bytes() -> f64 {
     let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     let line = io.lines().find(|line| line.starts_with("wchar:")).unwrap_or_default();
@@ -30,8 +30,8 @@ fn written_bytes() -> f64 {
 }
 
 async fn measure(folder: &Path, file: &Path) {
-    let indexer = indexer(file, Folder { root: folder.to_owned(), without: Vec::new() });
-    let sink: Arc<dyn JobSink> = Arc::new(Silent);
+    let indexer = new_indexer(file, FolderSource { root: folder.to_owned(), excluded: Vec::new() });
+    let sink: Arc<dyn JobSink> = Arc::new(SilentSink);
     let mut table = Table::default();
     for (name, level, limit) in [
         ("lexical", Level::Lexical, Target::None),
@@ -40,25 +40,25 @@ async fn measure(folder: &Path, file: &Path) {
     ] {
         let request =
             IndexRequest { id: format!("job_{name}"), paths: Vec::new(), level, budget: Budget::default() };
-        let (start, used) = (Instant::now(), cpu());
+        let (start, used) = (Instant::now(), cpu_time());
         let outcome = run_job(&request, &indexer, &sink, &CancellationToken::new()).await;
-        let (wall, cpu) = (start.elapsed(), cpu() - used);
+        let (wall, cpu) = (start.elapsed(), cpu_time() - used);
         assert!(matches!(outcome, JobOutcome::Done { .. }), "{outcome:?}");
         let counts = indexer.store.read(|reader| reader.counts()).await.expect("counts");
-        table.line(&format!("{name}: wall"), wall.as_secs_f64(), "s", limit);
+        table.print_row(&format!("{name}: wall"), wall.as_secs_f64(), "s", limit);
         if !name.contains("unchanged") {
-            let per_chunk = ms(cpu) / counts.chunks.max(1) as f64;
-            table.line(&format!("{name}: CPU per chunk"), per_chunk, "ms", Target::AtMost(5.0));
+            let per_chunk = to_ms(cpu) / counts.chunks.max(1) as f64;
+            table.print_row(&format!("{name}: CPU per chunk"), per_chunk, "ms", Target::AtMost(5.0));
         }
         println!(
             "  {} documents, {} chunks, {} entities, {} relations",
             counts.documents, counts.chunks, counts.entities, counts.relations
         );
     }
-    insert(&indexer, &mut table).await;
-    table.line("peak memory of the process", peak_mib(), "MiB", Target::AtMost(150.0));
+    measure_insert(&indexer, &mut table).await;
+    table.print_row("peak memory of the process", peak_mib(), "MiB", Target::AtMost(150.0));
     let size = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
-    table.line("index file", size as f64 / 1_048_576.0, "MiB", Target::None);
+    table.print_row("index file", size as f64 / 1_048_576.0, "MiB", Target::None);
     for query in
         ["how are permission requests answered", "WAL checkpoint writer thread", "readFile token_count"]
     {
@@ -69,22 +69,22 @@ async fn measure(folder: &Path, file: &Path) {
             reader.chunks(&ids)
         });
         let hits = search.await.expect("hits");
-        table.line(&format!("full text: {query}"), ms(start.elapsed()), "ms", Target::None);
-        let place = |chunk: &agentd::knowledge::Chunk| {
+        table.print_row(&format!("full text: {query}"), to_ms(start.elapsed()), "ms", Target::None);
+        let location = |chunk: &agentd::knowledge::Chunk| {
             format!("{}:{}", chunk.path.as_deref().unwrap_or("-"), chunk.start_line)
         };
-        println!("  {}", hits.iter().map(place).collect::<Vec<_>>().join(", "));
+        println!("  {}", hits.iter().map(location).collect::<Vec<_>>().join(", "));
     }
-    table.end();
+    table.print_summary();
 }
 
-/// What one more document writes.
-async fn insert(indexer: &Indexer, table: &mut Table) {
+/// Measures the bytes that are written for one more document.
+async fn measure_insert(indexer: &Indexer, table: &mut Table) {
     let line = "The writer thread stores each document in one transaction and never blocks a session.\n";
     let text = line.repeat(DOCUMENT_BYTES / line.len());
     let (size, before) = (text.len() as f64, written_bytes());
     let document = InsertDocument { id: Some("bench".into()), path: None, text };
     insert_documents(indexer, vec![document], &CancellationToken::new()).await.expect("inserted");
     let factor = (written_bytes() - before) / size;
-    table.line("inserting a document: bytes written per byte", factor, "", Target::AtMost(50.0));
+    table.print_row("inserting a document: bytes written per byte", factor, "", Target::AtMost(50.0));
 }

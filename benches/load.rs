@@ -1,8 +1,8 @@
-//! The load generator: the real daemon, a fast model server of our own, raw JSON over the socket.
+//! The load generator: measures the real daemon with a fast model server, over its socket with raw JSON.
 //!
-//! `cargo bench --features fuzzing --bench load` measures everything, `-- b3 b5` only those. Every figure is a median of
-//! five runs or more and stands beside a reference that was measured in the same run, since a figure
-//! alone says more about the machine than about us.
+//! `cargo bench --features fuzzing --bench load` measures everything, `-- b3 b5` only these parts.
+//! Most figures are medians of five runs or more, with a reference from the same run, because a figure alone also
+//! depends on the machine.
 
 #[path = "load/bare.rs"]
 mod bare;
@@ -49,13 +49,13 @@ mod wire;
 
 use std::process::ExitCode;
 
-/// What a part of the bench can fail with: whatever it is, it is shown and the rest goes on.
+/// The result of a part or of one of its steps. If a part fails, its error is printed and the next part runs.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 /// One part of the bench.
 type Part = fn() -> Outcome<()>;
 
-/// The parts: what chooses them, and what runs them.
+/// The parts: name on the command line, and function.
 const PARTS: [(&str, Part); 16] = [
     ("b1", cold::run),
     ("b2", memory::run),
@@ -71,14 +71,14 @@ const PARTS: [(&str, Part); 16] = [
     ("streaming", streaming_execution::run),
     ("terminal", terminal::run),
     ("s13", isolation::run),
-    ("flood", isolation::flood),
-    ("torrent", isolation::torrent),
+    ("flood", isolation::run_flooding_tool),
+    ("torrent", isolation::run_flooding_model),
 ];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let measured = arguments.iter().any(|argument| argument == "--bench");
-    if !measured || arguments.iter().any(|argument| argument == "--test") {
+    let is_bench = arguments.iter().any(|argument| argument == "--bench");
+    if !is_bench || arguments.iter().any(|argument| argument == "--test") {
         println!("load: nothing to test; `cargo bench --features fuzzing --bench load` measures");
         return ExitCode::SUCCESS;
     }
@@ -88,10 +88,13 @@ fn main() -> ExitCode {
         .map(|argument| argument.to_lowercase())
         .collect();
     if let Some(unknown) = wanted.iter().find(|name| !PARTS.iter().any(|(part, _)| part == name)) {
-        eprintln!("load: there is no part {unknown:?}; there is: {}", PARTS.map(|(part, _)| part).join(", "));
+        eprintln!(
+            "load: unknown part {unknown:?}; the parts are: {}",
+            PARTS.map(|(part, _)| part).join(", ")
+        );
         return ExitCode::from(2);
     }
-    figures::heading();
+    figures::print_heading();
     let mut failed = false;
     for (part, run) in PARTS {
         if !wanted.is_empty() && !wanted.iter().any(|name| name == part) {

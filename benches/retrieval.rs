@@ -1,12 +1,12 @@
-//! How fast and how well the index of a workspace is searched. Run: `cargo bench --bench retrieval`, or with one of
+//! Speed and quality of searching the index of a workspace. Run: `cargo bench --bench retrieval`, or with one of
 //! `speed` and `quality` as argument.
 //!
-//! - speed: prompts of the modes hybrid and mix on 10,000 entities, 20,000 relations and 5,000 chunks, keywords given, no
-//!   model. CPU milliseconds of the process, median and 95th percentile.
+//! - speed: prompts of the modes hybrid and mix on 10,000 entities, 20,000 relations and 5,000 chunks, keywords given,
+//!   no model. CPU milliseconds of the process, median and 95th percentile.
 //! - quality: 60 questions about this repository with the files that answer them (`benches/knowledge/`). Recall@10 of
-//!   files: levels lexical and structure, next to plain FTS5 with the stemmer `porter`, and to ripgrep's matcher with the
-//!   words of the question. For the first 20 questions also the bytes of `KnowledgeSearch` and of a script that finds the
-//!   same with Grep and Read.
+//!   files: levels lexical and structure, compared with plain FTS5 with the stemmer `porter`, and with a search for the
+//!   words of the question as by ripgrep. For the first 20 questions also the bytes of `KnowledgeSearch` and of a
+//!   script that finds the same with Grep and Read.
 
 mod measure;
 
@@ -19,32 +19,32 @@ use agentd::knowledge::query::{QueryParams, build_context, find_context, tool_pa
 use agentd::knowledge::store::{DocumentContent, EntityRecord, KnowledgeStore, NewDocument, RelationRecord};
 use agentd::knowledge::{Chunk, ChunkId, DocId, DocumentSource, JobSink, Level, tokens};
 use agentd::types::knowledge::{Metadata, QueryMode};
-use measure::{Folder, Silent, Table, Target, cpu, indexer, ms, peak_mib, runtime};
+use measure::{FolderSource, SilentSink, Table, Target, cpu_time, new_indexer, new_runtime, peak_mib, to_ms};
 use tokio_util::sync::CancellationToken;
 
 /// This repository without the questions about it.
-fn repository() -> Folder {
-    Folder { root: PathBuf::from(env!("CARGO_MANIFEST_DIR")), without: vec!["benches/knowledge"] }
+fn repository() -> FolderSource {
+    FolderSource { root: PathBuf::from(env!("CARGO_MANIFEST_DIR")), excluded: vec!["benches/knowledge"] }
 }
 
 fn main() {
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
-    let wants = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    let place = tempfile::tempdir().expect("a folder");
-    let (runtime, mut table) = (runtime(), Table::default());
-    if wants("speed") {
-        runtime.block_on(speed(&place.path().join("speed.db"), &mut table));
+    let is_wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (runtime, mut table) = (new_runtime(), Table::default());
+    if is_wanted("speed") {
+        runtime.block_on(measure_speed(&folder.path().join("speed.db"), &mut table));
     }
-    if wants("quality") {
-        runtime.block_on(quality(place.path(), &mut table));
+    if is_wanted("quality") {
+        runtime.block_on(measure_quality(folder.path(), &mut table));
     }
-    table.end();
+    table.print_summary();
 }
 
 /// Pseudo-random numbers with a fixed seed.
-struct Numbers(u64);
+struct RandomNumbers(u64);
 
-impl Numbers {
+impl RandomNumbers {
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % limit
@@ -64,11 +64,11 @@ const ENTITIES: usize = 10_000;
 const RELATIONS: usize = 20_000;
 const QUERIES: usize = 200;
 
-fn words(numbers: &mut Numbers, count: usize) -> String {
+fn random_words(numbers: &mut RandomNumbers, count: usize) -> String {
     (0..count).map(|_| format!("w{}", numbers.skewed(WORDS))).collect::<Vec<_>>().join(" ")
 }
 
-fn document(number: usize, numbers: &mut Numbers) -> (NewDocument, DocumentContent) {
+fn create_document(number: usize, numbers: &mut RandomNumbers) -> (NewDocument, DocumentContent) {
     let id = DocId(format!("doc-{number}"));
     let path = format!("src/module_{number}.rs");
     let chunk = |ordinal: usize, text: String| Chunk {
@@ -86,14 +86,14 @@ fn document(number: usize, numbers: &mut Numbers) -> (NewDocument, DocumentConte
         content_hash: format!("{number}-{ordinal}"),
         text,
     };
-    let chunks = (0..CHUNKS_PER_DOCUMENT).map(|ordinal| chunk(ordinal, words(numbers, 180))).collect();
+    let chunks = (0..CHUNKS_PER_DOCUMENT).map(|ordinal| chunk(ordinal, random_words(numbers, 180))).collect();
     let name = |number: usize| format!("Entity_{number} w{}", number % WORDS);
     let per_document = ENTITIES / DOCUMENTS;
     let entities = (0..per_document).map(|at| EntityRecord {
         chunk: at % CHUNKS_PER_DOCUMENT,
         name: name(number * per_document + at),
         entity_type: "function".into(),
-        description: words(numbers, 25),
+        description: random_words(numbers, 25),
     });
     let entities: Vec<EntityRecord> = entities.collect();
     let relations = (0..RELATIONS / DOCUMENTS).map(|at| {
@@ -103,8 +103,8 @@ fn document(number: usize, numbers: &mut Numbers) -> (NewDocument, DocumentConte
             chunk: at % CHUNKS_PER_DOCUMENT,
             source: name(source),
             target: name(target),
-            keywords: words(numbers, 2),
-            description: words(numbers, 12),
+            keywords: random_words(numbers, 2),
+            description: random_words(numbers, 12),
             weight: 1.0,
         }
     });
@@ -121,32 +121,32 @@ fn document(number: usize, numbers: &mut Numbers) -> (NewDocument, DocumentConte
     (new, DocumentContent { chunks, entities, relations, ..DocumentContent::default() })
 }
 
-async fn speed(file: &Path, table: &mut Table) {
+async fn measure_speed(file: &Path, table: &mut Table) {
     let store = KnowledgeStore::open(file).expect("an index");
-    let mut numbers = Numbers(7);
-    let used = cpu();
+    let mut numbers = RandomNumbers(7);
+    let used = cpu_time();
     for number in 0..DOCUMENTS {
-        let (new, content) = document(number, &mut numbers);
+        let (new, content) = create_document(number, &mut numbers);
         store
             .write(move |writer| writer.store_document(&new, &content, Level::Structure, 1))
             .await
             .expect("stored");
     }
     let counts = store.read(|reader| reader.counts()).await.expect("counts");
-    let per_chunk = ms(cpu() - used) / counts.chunks as f64;
-    table.line("storing: CPU per chunk with text and graph", per_chunk, "ms", Target::AtMost(5.0));
+    let per_chunk = to_ms(cpu_time() - used) / counts.chunks as f64;
+    table.print_row("storing: CPU per chunk with text and graph", per_chunk, "ms", Target::AtMost(5.0));
     println!("  {} chunks, {} entities, {} relations", counts.chunks, counts.entities, counts.relations);
     for mode in [QueryMode::Local, QueryMode::Global, QueryMode::Hybrid, QueryMode::Mix, QueryMode::Naive] {
         let (mut times, mut prompt_tokens) = (Vec::new(), 0);
         for round in 0..QUERIES + 20 {
             let params = QueryParams {
-                query: words(&mut numbers, 8),
+                query: random_words(&mut numbers, 8),
                 mode,
-                hl_keywords: vec![words(&mut numbers, 2), words(&mut numbers, 2)],
-                ll_keywords: (0..4).map(|_| words(&mut numbers, 1)).collect(),
+                hl_keywords: vec![random_words(&mut numbers, 2), random_words(&mut numbers, 2)],
+                ll_keywords: (0..4).map(|_| random_words(&mut numbers, 1)).collect(),
                 ..QueryParams::default()
             };
-            let used = cpu();
+            let used = cpu_time();
             let tokens = store
                 .read(move |reader| {
                     let (keywords, selection) = find_context(reader, &params, &tokens::count)?;
@@ -159,18 +159,23 @@ async fn speed(file: &Path, table: &mut Table) {
                 .expect("a context");
             // The first rounds fill caches.
             if round >= 20 {
-                times.push(ms(cpu() - used));
+                times.push(to_ms(cpu_time() - used));
                 prompt_tokens += tokens;
             }
         }
         times.sort_by(f64::total_cmp);
         let is_judged = matches!(mode, QueryMode::Hybrid | QueryMode::Mix);
         let target = |limit| if is_judged { Target::AtMost(limit) } else { Target::None };
-        table.line(&format!("{mode}: CPU median"), times[QUERIES / 2], "ms", target(15.0));
-        table.line(&format!("{mode}: CPU 95th percentile"), times[QUERIES * 95 / 100], "ms", target(30.0));
+        table.print_row(&format!("{mode}: CPU median"), times[QUERIES / 2], "ms", target(15.0));
+        table.print_row(
+            &format!("{mode}: CPU 95th percentile"),
+            times[QUERIES * 95 / 100],
+            "ms",
+            target(30.0),
+        );
         println!("  {} tokens of data on average", prompt_tokens / QUERIES);
     }
-    table.line("peak memory of the process", peak_mib(), "MiB", Target::AtMost(150.0));
+    table.print_row("peak memory of the process", peak_mib(), "MiB", Target::AtMost(150.0));
 }
 
 struct Question {
@@ -178,7 +183,7 @@ struct Question {
     files: HashSet<String>,
 }
 
-fn questions(root: &Path) -> Vec<Question> {
+fn read_questions(root: &Path) -> Vec<Question> {
     let text =
         std::fs::read_to_string(root.join("benches/knowledge/questions.jsonl")).expect("the questions");
     let question = |line: &str| {
@@ -193,7 +198,7 @@ fn questions(root: &Path) -> Vec<Question> {
 }
 
 /// The part of the wanted files among the first ten, and the reciprocal rank of the first one.
-fn score(found: &[String], wanted: &HashSet<String>) -> (f64, f64) {
+fn score_files(found: &[String], wanted: &HashSet<String>) -> (f64, f64) {
     let mut distinct: Vec<&String> = Vec::new();
     for path in found {
         if !distinct.contains(&path) {
@@ -207,7 +212,7 @@ fn score(found: &[String], wanted: &HashSet<String>) -> (f64, f64) {
 }
 
 /// Words of a question that a person would search for.
-fn search_words(question: &str) -> Vec<String> {
+fn extract_keywords(question: &str) -> Vec<String> {
     const COMMON: [&str; 38] = [
         "where", "how", "what", "which", "when", "why", "who", "is", "are", "the", "a", "an", "of", "to",
         "in", "into", "on", "for", "and", "or", "does", "do", "it", "its", "that", "with", "by", "from",
@@ -217,9 +222,9 @@ fn search_words(question: &str) -> Vec<String> {
     words.filter(|word| !word.is_empty() && !COMMON.contains(&word.as_str())).collect()
 }
 
-/// Files by the number of distinct words that they contain, then by the number of lines with one.
-fn ripgrep(texts: &[(String, String)], question: &str) -> Vec<String> {
-    let words = search_words(question);
+/// Sorts files by the number of distinct words that they contain, then by the number of lines with such a word.
+fn rank_by_words(texts: &[(String, String)], question: &str) -> Vec<String> {
+    let words = extract_keywords(question);
     let mut ranked: Vec<(usize, usize, &String)> = texts
         .iter()
         .map(|(path, text)| {
@@ -235,8 +240,8 @@ fn ripgrep(texts: &[(String, String)], question: &str) -> Vec<String> {
     ranked.into_iter().take(10).map(|(.., path)| path.clone()).collect()
 }
 
-/// A table with one row per chunk, as a first attempt would make it: FTS5 with `porter`, the words joined by `or`.
-fn plain_table(chunks: &[(String, String)]) -> rusqlite::Connection {
+/// Creates a simple table for comparison, with one row per chunk: FTS5 with the stemmer `porter`.
+fn create_plain_table(chunks: &[(String, String)]) -> rusqlite::Connection {
     let connection = rusqlite::Connection::open_in_memory().expect("a database");
     connection
         .execute_batch(
@@ -249,7 +254,7 @@ fn plain_table(chunks: &[(String, String)]) -> rusqlite::Connection {
     connection
 }
 
-fn plain(connection: &rusqlite::Connection, question: &str) -> Vec<String> {
+fn search_plain_table(connection: &rusqlite::Connection, question: &str) -> Vec<String> {
     let words = question.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
     let query =
         words.map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ").replace(" or ", " OR ");
@@ -260,21 +265,21 @@ fn plain(connection: &rusqlite::Connection, question: &str) -> Vec<String> {
     rows.map(|row| row.expect("a row")).collect()
 }
 
-async fn indexed(file: &Path, level: Level) -> KnowledgeStore {
-    let indexer = indexer(file, repository());
+async fn create_index(file: &Path, level: Level) -> KnowledgeStore {
+    let indexer = new_indexer(file, repository());
     let request =
         IndexRequest { id: "job_bench".into(), paths: Vec::new(), level, budget: Budget::default() };
-    let sink: Arc<dyn JobSink> = Arc::new(Silent);
+    let sink: Arc<dyn JobSink> = Arc::new(SilentSink);
     run_job(&request, &indexer, &sink, &CancellationToken::new()).await;
     indexer.store
 }
 
 /// Paths of the chunks that a mode finds, best first.
-async fn found(store: &KnowledgeStore, question: &str, mode: QueryMode) -> Vec<String> {
+async fn find_files(store: &KnowledgeStore, question: &str, mode: QueryMode) -> Vec<String> {
     let params = QueryParams {
         query: question.to_owned(),
         mode,
-        ll_keywords: search_words(question),
+        ll_keywords: extract_keywords(question),
         chunk_top_k: Some(40),
         ..QueryParams::default()
     };
@@ -287,11 +292,11 @@ async fn found(store: &KnowledgeStore, question: &str, mode: QueryMode) -> Vec<S
         .expect("a selection")
 }
 
-async fn quality(place: &Path, table: &mut Table) {
+async fn measure_quality(folder: &Path, table: &mut Table) {
     let repository = repository();
-    let questions = questions(&repository.root);
-    let lexical = indexed(&place.join("lexical.db"), Level::Lexical).await;
-    let structure = indexed(&place.join("structure.db"), Level::Structure).await;
+    let questions = read_questions(&repository.root);
+    let lexical = create_index(&folder.join("lexical.db"), Level::Lexical).await;
+    let structure = create_index(&folder.join("structure.db"), Level::Structure).await;
     let texts: Vec<(String, String)> = repository
         .files()
         .into_iter()
@@ -313,22 +318,22 @@ async fn quality(place: &Path, table: &mut Table) {
         })
         .await
         .expect("chunks");
-    let plain_chunks = plain_table(&ids);
+    let plain_chunks = create_plain_table(&ids);
     println!("  {} questions, {} files, {} chunks", questions.len(), texts.len(), ids.len());
     let mut results: HashMap<&str, Vec<(f64, f64)>> = HashMap::new();
     let order =
         ["ripgrep", "plain FTS5", "lexical", "structure, local", "structure, hybrid", "structure, mix"];
     for question in &questions {
         let rows = [
-            ripgrep(&texts, &question.text),
-            plain(&plain_chunks, &question.text),
-            found(&lexical, &question.text, QueryMode::Naive).await,
-            found(&structure, &question.text, QueryMode::Local).await,
-            found(&structure, &question.text, QueryMode::Hybrid).await,
-            found(&structure, &question.text, QueryMode::Mix).await,
+            rank_by_words(&texts, &question.text),
+            search_plain_table(&plain_chunks, &question.text),
+            find_files(&lexical, &question.text, QueryMode::Naive).await,
+            find_files(&structure, &question.text, QueryMode::Local).await,
+            find_files(&structure, &question.text, QueryMode::Hybrid).await,
+            find_files(&structure, &question.text, QueryMode::Mix).await,
         ];
         for (name, row) in order.iter().zip(&rows) {
-            results.entry(name).or_default().push(score(row, &question.files));
+            results.entry(name).or_default().push(score_files(row, &question.files));
         }
     }
     let mean = |name: &str, part: fn(&(f64, f64)) -> f64| {
@@ -343,15 +348,15 @@ async fn quality(place: &Path, table: &mut Table) {
         } else {
             Target::AtLeast(plain_recall)
         };
-        table.line(&format!("recall@10 of files: {name}"), mean(name, |it| it.0), "", target);
-        table.line(&format!("mean reciprocal rank: {name}"), mean(name, |it| it.1), "", Target::None);
+        table.print_row(&format!("recall@10 of files: {name}"), mean(name, |it| it.0), "", target);
+        table.print_row(&format!("mean reciprocal rank: {name}"), mean(name, |it| it.1), "", Target::None);
     }
-    bytes(&structure, &questions, &texts, table).await;
+    measure_bytes(&structure, &questions, &texts, table).await;
 }
 
 /// Bytes that a model would receive: one call of `KnowledgeSearch`, or a Grep for each word of the question (50 lines
 /// each) and a Read of the three best files (2,000 lines each).
-async fn bytes(
+async fn measure_bytes(
     store: &KnowledgeStore,
     questions: &[Question],
     texts: &[(String, String)],
@@ -359,7 +364,7 @@ async fn bytes(
 ) {
     let (mut searched, mut grepped, mut both) = (0, 0, 0_u32);
     for question in questions.iter().take(20) {
-        let keywords = search_words(&question.text);
+        let keywords = extract_keywords(&question.text);
         let params = tool_params(question.text.clone(), QueryMode::Mix, keywords.clone(), None, 6_000);
         let text = store
             .read(move |reader| {
@@ -378,7 +383,7 @@ async fn bytes(
             });
             lines += hits.take(50).sum::<usize>();
         }
-        let best = ripgrep(texts, &question.text);
+        let best = rank_by_words(texts, &question.text);
         let read = best.iter().take(3).filter_map(|path| texts.iter().find(|(known, _)| known == path));
         let read: usize =
             read.map(|(_, text)| text.lines().take(2_000).map(|line| line.len() + 8).sum::<usize>()).sum();
@@ -387,7 +392,12 @@ async fn bytes(
         both += u32::from(has_answer);
     }
     let kib = |bytes: usize| bytes as f64 / 1024.0;
-    table.line("20 questions: bytes of KnowledgeSearch", kib(searched), "KiB", Target::AtMost(kib(grepped)));
-    table.line("20 questions: bytes of Grep and Read", kib(grepped), "KiB", Target::None);
-    table.line("20 questions: answers in KnowledgeSearch", f64::from(both), "of 20", Target::None);
+    table.print_row(
+        "20 questions: bytes of KnowledgeSearch",
+        kib(searched),
+        "KiB",
+        Target::AtMost(kib(grepped)),
+    );
+    table.print_row("20 questions: bytes of Grep and Read", kib(grepped), "KiB", Target::None);
+    table.print_row("20 questions: answers in KnowledgeSearch", f64::from(both), "of 20", Target::None);
 }

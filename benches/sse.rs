@@ -1,8 +1,8 @@
-//! How fast a provider's stream is read: server-sent events alone, on chunks as a network brings them,
-//! beside a scan for line ends (memchr) over the same bytes in the same minute; then whole answers of each
-//! API, down to deltas. Run: `cargo bench --features fuzzing --bench sse`.
+//! Speed of reading a provider's stream: server-sent events alone, in chunks of a network packet's size, compared with a
+//! scan for line ends (memchr) over the same bytes; then whole answers of each API, down to deltas. Run:
+//! `cargo bench --features fuzzing --bench sse`.
 //!
-//! Figures are CPU seconds of this thread, medians of paired runs.
+//! Times are CPU time of this thread, medians of several runs.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,24 +10,22 @@ use std::time::Duration;
 use agentd::fuzzing::{count_events, read_answer};
 use nix::sys::resource::{UsageWho, getrusage};
 
-/// Bytes of a chunk: what fits into a packet.
-const CHUNK: usize = 1_400;
-/// Bytes of the stream.
-const BYTES: usize = 64 << 20;
-/// Pairs of runs.
+/// Size of a chunk, about that of a network packet.
+const CHUNK_BYTES: usize = 1_400;
+const STREAM_BYTES: usize = 64 << 20;
 const PAIRS: usize = 9;
 
 /// CPU time of this thread so far.
-fn cpu() -> Duration {
+fn cpu_time() -> Duration {
     let used = getrusage(UsageWho::RUSAGE_THREAD).expect("a count");
     let micros = |time: nix::sys::time::TimeVal| time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64;
     Duration::from_micros(micros(used.user_time()) + micros(used.system_time()))
 }
 
-fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let begun = cpu();
-    let made = work();
-    (made, cpu() - begun)
+fn measure_cpu<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let before = cpu_time();
+    let result = work();
+    (result, cpu_time() - before)
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
@@ -35,10 +33,10 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// Deltas as Anthropic sends them.
-fn stream() -> (Vec<u8>, usize) {
-    let (mut text, mut events) = (String::with_capacity(BYTES + 1_024), 0);
-    while text.len() < BYTES {
+/// Deltas as Anthropic sends them, and their number.
+fn create_stream() -> (Vec<u8>, usize) {
+    let (mut text, mut events) = (String::with_capacity(STREAM_BYTES + 1_024), 0);
+    while text.len() < STREAM_BYTES {
         let _ = write!(
             text,
             "event: content_block_delta\ndata: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":\
@@ -49,15 +47,15 @@ fn stream() -> (Vec<u8>, usize) {
     (text.into_bytes(), events)
 }
 
-fn parser() {
-    let (bytes, events) = stream();
-    let chunks: Vec<&[u8]> = bytes.chunks(CHUNK).collect();
+fn measure_events() {
+    let (bytes, events) = create_stream();
+    let chunks: Vec<&[u8]> = bytes.chunks(CHUNK_BYTES).collect();
     let (mut ours, mut scans) = (Vec::new(), Vec::new());
     for _ in 0..PAIRS {
-        let ((seen, _), took) = timed(|| count_events(&chunks));
+        let ((seen, _), took) = measure_cpu(|| count_events(&chunks));
         assert_eq!(seen, events, "an event was lost");
         ours.push(took);
-        let (lines, took) = timed(|| {
+        let (lines, took) = measure_cpu(|| {
             chunks.iter().map(|chunk| memchr::memchr2_iter(b'\n', b'\r', chunk).count()).sum::<usize>()
         });
         assert_eq!(lines, 3 * events);
@@ -66,7 +64,7 @@ fn parser() {
     let rate = |took: Duration| bytes.len() as f64 / took.as_secs_f64() / 1e9;
     let (ours, scan) = (median(ours), median(scans));
     println!(
-        "events, {CHUNK}-byte chunks: {:.2} GB/s of CPU, {:.0} ns an event of {} bytes; a scan for line ends alone: \
+        "events, {CHUNK_BYTES}-byte chunks: {:.2} GB/s of CPU, {:.0} ns an event of {} bytes; a scan for line ends alone: \
          {:.2} GB/s; ratio {:.2}",
         rate(ours),
         ours.as_nanos() as f64 / events as f64,
@@ -77,7 +75,7 @@ fn parser() {
 }
 
 /// A whole answer of many deltas.
-fn answer(api: &str, deltas: usize) -> String {
+fn create_answer(api: &str, deltas: usize) -> String {
     let mut text = String::new();
     let piece = "word and more ";
     match api {
@@ -116,15 +114,15 @@ fn answer(api: &str, deltas: usize) -> String {
     text
 }
 
-fn answers() {
+fn measure_answers() {
     const DELTAS: usize = 200_000;
     for api in ["anthropic", "openai_chat", "openai_responses"] {
-        let text = answer(api, DELTAS);
-        let chunks: Vec<&[u8]> = text.as_bytes().chunks(CHUNK).collect();
+        let text = create_answer(api, DELTAS);
+        let chunks: Vec<&[u8]> = text.as_bytes().chunks(CHUNK_BYTES).collect();
         let took = median(
             (0..5)
                 .map(|_| {
-                    let (seen, took) = timed(|| read_answer(api, &chunks));
+                    let (seen, took) = measure_cpu(|| read_answer(api, &chunks));
                     assert!(seen >= DELTAS, "{api}: {seen} deltas");
                     took
                 })
@@ -140,6 +138,6 @@ fn answers() {
 }
 
 fn main() {
-    parser();
-    answers();
+    measure_events();
+    measure_answers();
 }

@@ -1,4 +1,4 @@
-//! References: what the machine itself takes for the thing below what we measure.
+//! References: the time that the machine takes for the same work without the daemon.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -8,26 +8,26 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::Outcome;
-use super::wire::{DIGITS, STAMP, micros};
+use super::wire::{DELTA_DIGITS, STAMP_DIGITS, now_micros};
 
-/// Starts a process that does nothing and waits for its end.
-pub fn spawn() -> Outcome<Duration> {
+/// Time to start a process that does nothing, and to wait for its end.
+pub fn spawn_process() -> Outcome<Duration> {
     let began = Instant::now();
     let status = Command::new("true").status()?;
     let took = began.elapsed();
     if status.success() { Ok(took) } else { Err("`true` failed".into()) }
 }
 
-/// Starts a shell that does nothing, and waits for its end.
-pub fn shell() -> Outcome<Duration> {
+/// Time to start a shell that does nothing, and to wait for its end.
+pub fn spawn_shell() -> Outcome<Duration> {
     let began = Instant::now();
     let status = Command::new("bash").args(["-c", "true"]).status()?;
     let took = began.elapsed();
     if status.success() { Ok(took) } else { Err("a shell failed".into()) }
 }
 
-/// Appends 4 KiB and waits until they are on disk.
-pub fn append(file: &mut File) -> Outcome<Duration> {
+/// Time to append 4 KiB and to sync them.
+pub fn append_page(file: &mut File) -> Outcome<Duration> {
     let page = [7; 4096];
     let began = Instant::now();
     file.write_all(&page)?;
@@ -35,8 +35,8 @@ pub fn append(file: &mut File) -> Outcome<Duration> {
     Ok(began.elapsed())
 }
 
-/// Asks the model server over a connection of its own.
-fn ask(address: SocketAddr) -> Outcome<TcpStream> {
+/// Sends a request to the model server over a new connection.
+fn request_answer(address: SocketAddr) -> Outcome<TcpStream> {
     let mut socket = TcpStream::connect(address)?;
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(Duration::from_secs(30)))?;
@@ -44,16 +44,16 @@ fn ask(address: SocketAddr) -> Outcome<TcpStream> {
     Ok(socket)
 }
 
-/// Reads one answer to its end and counts the events in it.
+/// Reads one answer to its end. Returns the number of its events, and the time.
 pub fn count_events(address: SocketAddr) -> Outcome<(usize, Duration)> {
-    let mut socket = ask(address)?;
+    let mut socket = request_answer(address)?;
     let began = Instant::now();
     let mut buffer = vec![0; 256 << 10];
     let (mut events, mut last, mut tail) = (0, 0, [0; 5]);
     loop {
         let read = socket.read(&mut buffer)?;
         if read == 0 {
-            return Err("the answer was cut".into());
+            return Err("the answer was incomplete".into());
         }
         let bytes = &buffer[..read];
         // An event ends with an empty line.
@@ -61,39 +61,39 @@ pub fn count_events(address: SocketAddr) -> Outcome<(usize, Duration)> {
             events += usize::from(byte == b'\n' && last == b'\n');
             last = byte;
         }
-        let kept = read.min(tail.len());
-        tail.rotate_left(kept);
-        let start = tail.len() - kept;
-        tail[start..].copy_from_slice(&bytes[read - kept..]);
+        let count = read.min(tail.len());
+        tail.rotate_left(count);
+        let start = tail.len() - count;
+        tail[start..].copy_from_slice(&bytes[read - count..]);
         if &tail == b"0\r\n\r\n" {
             return Ok((events, began.elapsed()));
         }
     }
 }
 
-/// Reads one paced answer and notes when each delta had been read.
+/// Reads one paced answer. Returns when each delta was read.
 pub fn read_deltas(address: SocketAddr, deltas: usize) -> Outcome<Vec<Instant>> {
     const MARK: &[u8] = b"\"text\":\"";
-    let mut socket = ask(address)?;
+    let mut socket = request_answer(address)?;
     let mut buffer = [0; 16 << 10];
     let mut seen = Vec::with_capacity(deltas);
     while seen.len() < deltas {
         let read = socket.read(&mut buffer)?;
         let now = Instant::now();
         if read == 0 {
-            return Err("the answer was cut".into());
+            return Err("the answer was incomplete".into());
         }
-        // A chunk is written at once and is far smaller than a read: a mark is never cut.
-        let words = buffer[..read].windows(MARK.len() + DIGITS);
+        // A chunk is written in one call and is much smaller than the buffer, so a mark is never split.
+        let windows = buffer[..read].windows(MARK.len() + DELTA_DIGITS);
         let found =
-            words.filter(|at| at.starts_with(MARK) && at[MARK.len()..].iter().all(u8::is_ascii_digit));
+            windows.filter(|at| at.starts_with(MARK) && at[MARK.len()..].iter().all(u8::is_ascii_digit));
         seen.extend(found.map(|_| now));
     }
     Ok(seen)
 }
 
-/// Reads so many stamped answers at once for so long: milliseconds from each stamp to its reading.
-pub fn many(address: SocketAddr, streams: usize, time: Duration) -> Outcome<Vec<f64>> {
+/// Reads many stamped answers in parallel for some time. Returns the milliseconds from each stamp until it was read.
+pub fn read_many_answers(address: SocketAddr, streams: usize, time: Duration) -> Outcome<Vec<f64>> {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     const MARK: &[u8] = b"\"text\":\"";
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -103,11 +103,11 @@ pub fn many(address: SocketAddr, streams: usize, time: Duration) -> Outcome<Vec<
         let (mut buffer, mut seen) = ([0; 4 << 10], Vec::new());
         let until = tokio::time::Instant::now() + time;
         while let Ok(read) = tokio::time::timeout_at(until, socket.read(&mut buffer)).await {
-            let (read, now) = (read?, micros());
+            let (read, now) = (read?, now_micros());
             if read == 0 {
                 break;
             }
-            let marks = buffer[..read].windows(MARK.len() + STAMP).filter(|at| at.starts_with(MARK));
+            let marks = buffer[..read].windows(MARK.len() + STAMP_DIGITS).filter(|at| at.starts_with(MARK));
             for stamp in marks {
                 let sent = std::str::from_utf8(&stamp[MARK.len()..]).ok().and_then(|text| text.parse().ok());
                 seen.extend(sent.map(|sent: u64| now.saturating_sub(sent) as f64 / 1e3));
@@ -125,12 +125,12 @@ pub fn many(address: SocketAddr, streams: usize, time: Duration) -> Outcome<Vec<
     })
 }
 
-/// Writes the same lines to many sockets, each read by a thread: lines a second in all.
-pub fn fan_out(readers: usize, lines: usize, line_bytes: usize) -> Outcome<f64> {
-    const PIECE: usize = 64 << 10;
+/// Writes the same lines to many sockets, each read by a thread. Returns the lines per second of all together.
+pub fn fan_out_lines(readers: usize, lines: usize, line_bytes: usize) -> Outcome<f64> {
+    const PIECE_BYTES: usize = 64 << 10;
     let mut line = vec![b'x'; line_bytes.max(2) - 1];
     line.push(b'\n');
-    let per_piece = (PIECE / line.len()).max(1);
+    let per_piece = (PIECE_BYTES / line.len()).max(1);
     let piece = line.repeat(per_piece);
     let mut sockets = Vec::new();
     let mut reading = Vec::new();

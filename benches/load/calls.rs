@@ -1,5 +1,5 @@
-//! B8: a turn of a hundred commands that do nothing, at each level of the sandbox, held against a bare shell
-//! at the same level.
+//! B8: a turn with a hundred commands that do nothing, at each sandbox level, compared with a bare shell at the same
+//! level.
 
 use std::fs::{File, create_dir_all, write};
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use agentd::types::ids::{Mint, Seed};
 
 use super::Outcome;
 use super::bare;
-use super::daemon::Place;
+use super::daemon::DaemonSetup;
 use super::figures::{Figure, Sample, Target};
-use super::model::{Model, Script};
-use super::wire::{Chunks, answer, bash};
+use super::model::{ModelServer, Script};
+use super::wire::{Chunks, create_answer, create_bash_call};
 
 const CALLS: u32 = 100;
 const ROUNDS: usize = 15;
-/// Of each call: the model's message with the wish, the intent, the result.
-const SYNCS: f64 = 3.0;
-/// What a call may take beside the process and the syncs.
-const OURS_MS: f64 = 3.0;
+/// The syncs are of the model's message with the tool call, of the intent, and of the result.
+const SYNCS_PER_CALL: f64 = 3.0;
+/// Maximum time of a call in addition to its process and its syncs.
+const MAX_OVERHEAD_MS: f64 = 3.0;
 
 const LEVELS: [(&str, LevelSetting); 4] = [
     ("off", LevelSetting::Off),
@@ -32,7 +32,7 @@ const LEVELS: [(&str, LevelSetting); 4] = [
 
 pub fn run() -> Outcome<()> {
     for (name, level) in LEVELS {
-        // What this machine cannot hold is said and left out.
+        // A level that does not work on this machine is reported and left out.
         if let Err(error) = measure(name, level) {
             println!("# B8 {name}: not measured: {error}");
         }
@@ -40,20 +40,20 @@ pub fn run() -> Outcome<()> {
     Ok(())
 }
 
-/// The reference: a shell that is held as the daemon's would be, with nothing else of the daemon's beside it.
-/// What holds it is made before the clock starts.
-fn bare_shell(place: &Place, level: LevelSetting) -> Outcome<impl Fn() -> Outcome<Duration>> {
-    let home = place.home();
+/// The reference: a function that starts a shell in the same sandbox as the daemon's commands and returns the time. The
+/// sandbox is prepared before the clock starts.
+fn create_shell_spawner(setup: &DaemonSetup, level: LevelSetting) -> Outcome<impl Fn() -> Outcome<Duration>> {
+    let home = setup.home();
     let mut settings = Settings::new(home.clone());
     settings.sandbox.level = level;
-    settings.sandbox.hidden = place.hidden();
-    settings.sandbox.temp = place.path("temp");
+    settings.sandbox.hidden = setup.hidden_paths();
+    settings.sandbox.temp = setup.path("temp");
     let mut mint = Mint::new(0, Seed(1));
-    let scene = SessionContext {
+    let context = SessionContext {
         session_id: mint.session(),
-        workspace: place.workspace(),
+        workspace: setup.workspace(),
         additional: Vec::new(),
-        cwd: place.workspace(),
+        cwd: setup.workspace(),
         reads: Arc::default(),
         unattended: false,
         unreadable: Unreadable::default(),
@@ -68,15 +68,16 @@ fn bare_shell(place: &Place, level: LevelSetting) -> Outcome<impl Fn() -> Outcom
     };
     let tools = Toolbox::new(settings);
     Ok(move || match level {
-        // Nothing is to be done in the child, so it may be started as fast as can be.
-        LevelSetting::Off | LevelSetting::Rlimits => bare::shell(),
-        _ => Ok(tools.bare_shell(&scene)?),
+        // The child has nothing to set up, so the standard library can use its fastest way to start it.
+        LevelSetting::Off | LevelSetting::Rlimits => bare::spawn_shell(),
+        _ => Ok(tools.bare_shell(&context)?),
     })
 }
 
-/// As most workspaces are: what git obeys is guarded for each command, which costs something.
-fn repository(place: &Place) -> Outcome<()> {
-    let git = place.workspace().join(".git");
+/// Creates a repository, which most workspaces have. The sandbox protects git's configuration and hooks for each
+/// command, which takes time.
+fn create_repository(setup: &DaemonSetup) -> Outcome<()> {
+    let git = setup.workspace().join(".git");
     for folder in ["hooks", "objects", "refs/heads"] {
         create_dir_all(git.join(folder))?;
     }
@@ -85,41 +86,47 @@ fn repository(place: &Place) -> Outcome<()> {
 }
 
 fn measure(name: &str, level: LevelSetting) -> Outcome<()> {
-    let model = Model::start()?;
-    let place = Place::new(Some(model.address))?;
-    place.hold(name)?;
-    repository(&place)?;
-    let bare_shell = bare_shell(&place, level)?;
-    let mut file = File::create(place.path("synced"))?;
-    let daemon = place.start()?;
-    let mut client = daemon.client()?;
+    let model = ModelServer::start()?;
+    let setup = DaemonSetup::new(Some(model.address))?;
+    setup.set_sandbox_level(name)?;
+    create_repository(&setup)?;
+    let spawn_shell = create_shell_spawner(&setup, level)?;
+    let mut file = File::create(setup.path("synced"))?;
+    let daemon = setup.start_daemon()?;
+    let mut client = daemon.connect()?;
     let (mut calls, mut cpu) = (Sample::default(), Sample::default());
-    let (mut machine, mut ours) = (Sample::default(), Sample::default());
+    let (mut machine, mut overheads) = (Sample::default(), Sample::default());
     for _ in 0..ROUNDS {
-        // A new one each time: what a call takes beside the process grows with the conversation.
-        let session = client.session(&place.workspace())?;
-        client.turn(&session)?;
+        // Use a new session in each round, because the overhead of a call grows with the conversation.
+        let session = client.create_session(&setup.workspace())?;
+        client.run_turn(&session)?;
         let (mut spawns, mut syncs) = (Sample::default(), Sample::default());
         for _ in 0..CALLS / 5 {
-            spawns.push_ms(bare_shell()?);
-            syncs.push_ms(bare::append(&mut file)?);
+            spawns.push_ms(spawn_shell()?);
+            syncs.push_ms(bare::append_page(&mut file)?);
         }
-        machine.push(spawns.median() + SYNCS * syncs.median());
-        let left = Arc::new(AtomicU32::new(CALLS));
-        model.play(Script::Rounds { left, again: bash("true"), last: answer(1, Chunks::Large) });
-        let (before, began) = (daemon.cpu()?, Instant::now());
-        client.turn(&session)?;
+        machine.push(spawns.median() + SYNCS_PER_CALL * syncs.median());
+        let remaining = Arc::new(AtomicU32::new(CALLS));
+        model.set_script(Script::Repeated {
+            remaining,
+            answer: create_bash_call("true"),
+            last: create_answer(1, Chunks::Large),
+        });
+        let (before, began) = (daemon.cpu_time()?, Instant::now());
+        client.run_turn(&session)?;
         let call = began.elapsed().as_secs_f64() * 1e3 / f64::from(CALLS);
         calls.push(call);
-        // Against what the machine was like just before: its speed changes from second to second.
-        ours.push(call - (spawns.median() + SYNCS * syncs.median()));
-        cpu.push(daemon.cpu()?.saturating_sub(before).as_secs_f64() * 1e3 / f64::from(CALLS));
+        // Compare with the references of the same round, because the machine's speed changes from second to second.
+        overheads.push(call - (spawns.median() + SYNCS_PER_CALL * syncs.median()));
+        cpu.push(daemon.cpu_time()?.saturating_sub(before).as_secs_f64() * 1e3 / f64::from(CALLS));
     }
     daemon.stop()?;
     Figure::new(&format!("B8 a call, level {name}"), "ms", &calls)
         .with_reference("ms spawn + 3 fdatasyncs", machine.median())
         .print();
-    Figure::new(&format!("B8 ours in it, level {name}"), "ms", &ours).target(Target::AtMost(OURS_MS)).print();
+    Figure::new(&format!("B8 overhead of a call, level {name}"), "ms", &overheads)
+        .with_target(Target::AtMost(MAX_OVERHEAD_MS))
+        .print();
     Figure::new(&format!("B8 daemon CPU a call, level {name}"), "ms", &cpu).print();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The least client there can be: blocking, newline-delimited JSON, one session at a time.
+//! A minimal client: blocking, with newline-delimited JSON.
 
 use std::borrow::Cow;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Outcome;
-use super::wire::{STAMP, micros};
+use super::wire::{STAMP_DIGITS, now_micros};
 
-/// How long anybody waits for a line.
-const SOON: Duration = Duration::from_secs(60);
+/// Maximum wait for a line.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A connection to the daemon.
 pub struct Client {
@@ -26,7 +26,7 @@ pub struct Client {
     bytes: usize,
 }
 
-/// What a line of the daemon says, as far as it matters here.
+/// The fields of a line from the daemon that the bench reads.
 #[derive(Debug, Deserialize)]
 pub struct Line<'a> {
     id: Option<u64>,
@@ -49,13 +49,13 @@ struct Params<'a> {
 pub struct Event<'a> {
     #[serde(borrow, rename = "type")]
     pub kind: Cow<'a, str>,
-    /// Of a delta.
+    /// Text of a delta.
     #[serde(borrow, default)]
     pub text: Cow<'a, str>,
-    /// Of a session's status.
+    /// State in a `session.status`.
     #[serde(borrow, default)]
     pub state: Cow<'a, str>,
-    /// Of a completed turn.
+    /// Result of a completed turn.
     #[serde(borrow)]
     pub result: Option<&'a RawValue>,
 }
@@ -63,7 +63,7 @@ pub struct Event<'a> {
 impl Client {
     pub fn connect(socket: &Path) -> Outcome<Self> {
         let write = UnixStream::connect(socket)?;
-        write.set_read_timeout(Some(SOON))?;
+        write.set_read_timeout(Some(READ_TIMEOUT))?;
         let read = BufReader::with_capacity(256 << 10, write.try_clone()?);
         Ok(Self { write, read, line: Vec::new(), calls: 0, bytes: 0 })
     }
@@ -78,7 +78,7 @@ impl Client {
         Ok(self.calls)
     }
 
-    /// Calls and waits for the answer; events that come before it are lost.
+    /// Calls and waits for the answer. Events that arrive before it are lost.
     pub fn call(&mut self, method: &str, params: &Value) -> Outcome<Value> {
         let id = self.send(method, params)?;
         loop {
@@ -90,8 +90,8 @@ impl Client {
         }
     }
 
-    /// The next line's bytes.
-    pub fn raw(&mut self) -> Outcome<&[u8]> {
+    /// Reads the next line.
+    pub fn read_line(&mut self) -> Outcome<&[u8]> {
         self.line.clear();
         if self.read.read_until(b'\n', &mut self.line)? == 0 {
             return Err("the daemon closed the connection".into());
@@ -100,9 +100,9 @@ impl Client {
         Ok(&self.line)
     }
 
-    /// The next line; an error that the daemon answered is ours too.
+    /// Reads and parses the next line. An error that the daemon answered is returned as an error.
     fn next(&mut self) -> Outcome<Line<'_>> {
-        self.raw()?;
+        self.read_line()?;
         let line: Line<'_> = serde_json::from_slice(&self.line)?;
         if let Some(error) = line.error {
             return Err(format!("the daemon answered {}", error.get()).into());
@@ -110,12 +110,12 @@ impl Client {
         Ok(line)
     }
 
-    /// Hands every event to `each` until the turn is completed, and checks that it went well.
-    pub fn until_completed(&mut self, mut each: impl FnMut(&Event<'_>)) -> Outcome<()> {
+    /// Calls `on_event` with each event until the turn is completed. Fails if it did not succeed.
+    pub fn wait_for_turn_end(&mut self, mut on_event: impl FnMut(&Event<'_>)) -> Outcome<()> {
         loop {
             let line = self.next()?;
             let Some(Params { result: event }) = &line.params else { continue };
-            each(event);
+            on_event(event);
             if event.kind == "turn.completed" {
                 let result = event.result.map_or("", RawValue::get);
                 if !result.contains("\"subtype\":\"success\"") {
@@ -126,27 +126,27 @@ impl Client {
         }
     }
 
-    /// A new session in `folder` that this connection follows.
-    pub fn session(&mut self, folder: &Path) -> Outcome<String> {
-        self.session_with(folder, "model")
+    /// Creates a session in `folder` and subscribes to it.
+    pub fn create_session(&mut self, folder: &Path) -> Outcome<String> {
+        self.create_session_with_model(folder, "model")
     }
 
-    /// The same, with a model that has a script of its own.
-    pub fn session_with(&mut self, folder: &Path, model: &str) -> Outcome<String> {
+    /// The same with a model that has its own script.
+    pub fn create_session_with_model(&mut self, folder: &Path, model: &str) -> Outcome<String> {
         let params = json!({"cwd": folder, "model": format!("load/{model}")});
-        let made = self.call("session.create", &params)?;
-        let id = made["session"]["session_id"].as_str().ok_or("no session id")?.to_owned();
+        let created = self.call("session.create", &params)?;
+        let id = created["session"]["session_id"].as_str().ok_or("no session id")?.to_owned();
         self.call("session.subscribe", &json!({"session_id": id}))?;
         Ok(id)
     }
 
-    /// One turn from the prompt to its end.
-    pub fn turn(&mut self, session: &str) -> Outcome<()> {
+    /// Submits an input and waits for the end of the turn.
+    pub fn run_turn(&mut self, session: &str) -> Outcome<()> {
         self.send("session.submit", &json!({"session_id": session, "input": "go on"}))?;
-        self.until_completed(|_| {})
+        self.wait_for_turn_end(|_| {})
     }
 
-    /// Submits to each of these sessions, without waiting for anything.
+    /// Submits an input to each of these sessions, without waiting.
     pub fn submit_all(&mut self, sessions: &[String]) -> Outcome<()> {
         for session in sessions {
             self.send("session.submit", &json!({"session_id": session, "input": "go on"}))?;
@@ -154,16 +154,16 @@ impl Client {
         Ok(())
     }
 
-    /// Follows stamped answers until so many turns are completed.
-    pub fn watch(&mut self, turns: usize) -> Outcome<DeltaTimes> {
+    /// Collects the deltas of stamped answers until this number of turns is completed.
+    pub fn collect_deltas(&mut self, turns: usize) -> Outcome<DeltaTimes> {
         let mut seen = DeltaTimes::default();
-        while seen.completed < turns {
+        while seen.completed_turns < turns {
             let line = self.next()?;
-            let now = micros();
+            let now = now_micros();
             let Some(Params { result: event }) = &line.params else { continue };
             match &*event.kind {
                 "message.text_delta" => {
-                    for stamp in event.text.as_bytes().chunks_exact(STAMP) {
+                    for stamp in event.text.as_bytes().chunks_exact(STAMP_DIGITS) {
                         let sent = std::str::from_utf8(stamp)?.parse()?;
                         seen.deltas.push((sent, now.saturating_sub(sent)));
                     }
@@ -173,7 +173,7 @@ impl Client {
                     if !result.contains("\"subtype\":\"success\"") {
                         return Err(format!("a turn ended with {result:.400}").into());
                     }
-                    seen.completed += 1;
+                    seen.completed_turns += 1;
                 }
                 _ => {}
             }
@@ -182,13 +182,13 @@ impl Client {
     }
 
     /// Waits for the first event of any kind.
-    pub fn until_event(&mut self) -> Outcome<()> {
+    pub fn wait_for_any_event(&mut self) -> Outcome<()> {
         while self.next()?.params.is_none() {}
         Ok(())
     }
 
     /// Waits for an event of this kind.
-    pub fn until_kind(&mut self, kind: &str) -> Outcome<()> {
+    pub fn wait_for_event(&mut self, kind: &str) -> Outcome<()> {
         loop {
             if self.next()?.params.is_some_and(|params| params.result.kind == kind) {
                 return Ok(());
@@ -196,62 +196,62 @@ impl Client {
         }
     }
 
-    /// The same connection twice: closing the socket ends it for both.
-    pub fn shared(self) -> Outcome<(UnixStream, Self)> {
+    /// Returns the client with a second handle of its socket. Shutting down the socket ends both.
+    pub fn share_socket(self) -> Outcome<(UnixStream, Self)> {
         Ok((self.write.try_clone()?, self))
     }
 
-    /// Tells of every stamped delta: when it was sent and how long it took. Until the connection ends.
-    pub fn tell_stamps(&mut self, tell: &Sender<(u64, u64)>) {
+    /// Reports each stamped delta until the connection ends: when it was sent and how long it took, in microseconds.
+    pub fn report_deltas(&mut self, sender: &Sender<(u64, u64)>) {
         while let Ok(line) = self.next() {
-            let now = micros();
+            let now = now_micros();
             let Some(Params { result: event }) = &line.params else { continue };
             if event.kind != "message.text_delta" {
                 continue;
             }
-            for stamp in event.text.as_bytes().chunks_exact(STAMP) {
+            for stamp in event.text.as_bytes().chunks_exact(STAMP_DIGITS) {
                 let sent = std::str::from_utf8(stamp).ok().and_then(|text| text.parse().ok());
                 if let Some(sent) = sent {
-                    let _ = tell.send((sent, now.saturating_sub(sent)));
+                    let _ = sender.send((sent, now.saturating_sub(sent)));
                 }
             }
         }
     }
 
-    /// A client whose events are read by a thread, whatever the caller does meanwhile.
-    pub fn host(self) -> Outcome<Host> {
+    /// Starts a thread that reads the events all the time.
+    pub fn into_background(self) -> Outcome<BackgroundClient> {
         let calls = self.calls;
-        let (write, mut client) = self.shared()?;
-        let (tell, kinds) = channel();
+        let (write, mut client) = self.share_socket()?;
+        let (sender, kinds) = channel();
         std::thread::spawn(move || {
             while let Ok(line) = client.next() {
                 if let Some(Params { result: event }) = &line.params
-                    && tell.send(event.kind.to_string()).is_err()
+                    && sender.send(event.kind.to_string()).is_err()
                 {
                     return;
                 }
             }
         });
-        Ok(Host { write, kinds, calls })
+        Ok(BackgroundClient { write, kinds, calls })
     }
 
-    /// Leaves the socket to somebody who will not read from it.
+    /// Returns the socket, so that no events are read any more.
     pub fn into_socket(self) -> UnixStream {
         self.write
     }
 
     /// Bytes of lines read so far.
-    pub fn bytes(&self) -> usize {
+    pub fn bytes_read(&self) -> usize {
         self.bytes
     }
 
-    /// Counts lines until the session is idle again.
-    pub fn count_until_idle(&mut self) -> Outcome<usize> {
+    /// Counts lines until the session is idle.
+    pub fn count_lines_until_idle(&mut self) -> Outcome<usize> {
         let mut lines = 0;
         loop {
-            self.raw()?;
+            self.read_line()?;
             lines += 1;
-            // What ends the turn is the last for now: only such lines are worth a closer look.
+            // The event that ends the turn is the last one, so only parse a line if no other was received.
             if self.read.buffer().is_empty() {
                 let line: Line<'_> = serde_json::from_slice(&self.line)?;
                 let Some(Params { result: event }) = &line.params else { continue };
@@ -263,37 +263,38 @@ impl Client {
     }
 }
 
-/// A client that is read from all the time.
-pub struct Host {
+/// A client whose events a thread reads all the time.
+pub struct BackgroundClient {
     write: UnixStream,
     kinds: Receiver<String>,
     calls: u64,
 }
 
-impl Drop for Host {
+impl Drop for BackgroundClient {
     fn drop(&mut self) {
-        // Its reader has the same socket.
+        // The reading thread has the same socket.
         let _ = self.write.shutdown(std::net::Shutdown::Both);
     }
 }
 
-impl Host {
-    /// Sends a call; an answer that is an error ends the connection.
+impl BackgroundClient {
+    /// Sends a call. The thread stops reading if the answer is an error.
     pub fn send(&mut self, method: &str, params: &Value) -> Outcome<()> {
         self.calls += 1;
         let call = json!({"jsonrpc": "2.0", "id": self.calls, "method": method, "params": params});
         Ok(self.write.write_all(format!("{call}\n").as_bytes())?)
     }
 
-    /// Forgets the events so far.
-    pub fn forget(&self) {
+    /// Discards the events received so far.
+    pub fn discard_events(&self) {
         while self.kinds.try_recv().is_ok() {}
     }
 
     /// Waits for an event of this kind.
-    pub fn until(&self, kind: &str) -> Outcome<()> {
+    pub fn wait_for_event(&self, kind: &str) -> Outcome<()> {
         loop {
-            let next = self.kinds.recv_timeout(SOON).map_err(|error| format!("no {kind}: {error}"))?;
+            let next =
+                self.kinds.recv_timeout(READ_TIMEOUT).map_err(|error| format!("no {kind}: {error}"))?;
             if next == kind {
                 return Ok(());
             }
@@ -301,10 +302,10 @@ impl Host {
     }
 }
 
-/// What a client saw of stamped answers.
+/// The result of [`Client::collect_deltas`].
 #[derive(Debug, Default)]
 pub struct DeltaTimes {
     /// When each delta was sent and how long it took, in microseconds.
     pub deltas: Vec<(u64, u64)>,
-    pub completed: usize,
+    pub completed_turns: usize,
 }

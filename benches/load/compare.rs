@@ -1,29 +1,29 @@
-//! Whether one thing is slower than another, on a machine that is not equally fast all the time: short
-//! windows of each in turn, pooled, and how far the answer could be off.
+//! Compares latencies on a machine whose speed changes: short windows of each variant in turn, and an interval for the
+//! ratio of their quantiles.
 
-/// Cycles drawn anew, so many times, to see how far a ratio moves by chance.
-const DRAWS: usize = 1_000;
+/// Number of random selections of cycles from which the interval of a ratio is computed.
+const RESAMPLES: usize = 1_000;
 
 /// Latencies in milliseconds, one list for each cycle.
 #[derive(Clone, Debug, Default)]
 pub struct Pool(Vec<Vec<f64>>);
 
-/// One pool's quantile over another's, and where it lies with 95 % certainty.
+/// One pool's quantile over another's, with the interval of 95 %.
 #[derive(Clone, Copy, Debug)]
 pub struct Ratio {
     pub value: f64,
-    pub least: f64,
-    pub most: f64,
+    pub lower: f64,
+    pub upper: f64,
 }
 
 impl Pool {
-    /// Adds what one window of the next cycle gave.
+    /// Adds the window of the next cycle.
     pub fn push(&mut self, window: Vec<f64>) {
         self.0.push(window);
     }
 
-    /// Both of each cycle's windows as one.
-    pub fn with(&self, other: &Self) -> Self {
+    /// Joins the windows of each cycle.
+    pub fn merge(&self, other: &Self) -> Self {
         let both = |(a, b): (&Vec<f64>, &Vec<f64>)| a.iter().chain(b).copied().collect();
         Self(self.0.iter().zip(&other.0).map(both).collect())
     }
@@ -32,57 +32,57 @@ impl Pool {
         self.0.iter().map(Vec::len).sum()
     }
 
-    /// Of all windows together.
+    /// The quantile of all windows together.
     pub fn quantile(&self, share: f64) -> f64 {
         let all: Vec<usize> = (0..self.0.len()).collect();
-        self.quantile_of(&all, share)
+        self.quantile_of_cycles(&all, share)
     }
 
-    /// How much larger this pool's quantile is than the other's, all windows taken together: a few stalls of
-    /// the machine make it.
-    pub fn over(&self, other: &Self, share: f64) -> Ratio {
-        self.drawn(other, |cycles| self.quantile_of(cycles, share) / other.quantile_of(cycles, share))
-    }
-
-    /// How much larger this pool's quantile of a window is than the other's of the same cycle: the median of
-    /// all cycles. Every cycle is a run of its own beside its own reference.
-    pub fn typically_over(&self, other: &Self, share: f64) -> Ratio {
-        self.typically_between(other, other, share)
-    }
-
-    /// The same over two windows of each cycle, each by itself: a quantile of both together is not what one of
-    /// them has, since one stall of the machine makes it for both.
-    pub fn typically_between(&self, one: &Self, other: &Self, share: f64) -> Ratio {
-        let of = |cycle: usize| {
-            let [own, one, other] = [self, one, other].map(|pool| pool.quantile_of(&[cycle], share));
-            own / (one * other).sqrt()
-        };
-        let ratios: Vec<f64> = (0..self.cycles(other)).map(of).collect();
-        self.drawn(other, |cycles| {
-            let mut drawn: Vec<f64> = cycles.iter().map(|cycle| ratios[*cycle]).collect();
-            drawn.sort_by(f64::total_cmp);
-            drawn.get(drawn.len() / 2).copied().unwrap_or(f64::NAN)
+    /// This pool's quantile over the other's, each of all windows together. A few stalls of the machine change it.
+    pub fn pooled_ratio(&self, other: &Self, share: f64) -> Ratio {
+        self.bootstrap(other, |cycles| {
+            self.quantile_of_cycles(cycles, share) / other.quantile_of_cycles(cycles, share)
         })
     }
 
-    fn cycles(&self, other: &Self) -> usize {
+    /// The median of the ratios of all cycles. The ratio of a cycle is this pool's quantile over the other's.
+    pub fn median_ratio(&self, other: &Self, share: f64) -> Ratio {
+        self.median_ratio_between(other, other, share)
+    }
+
+    /// The same with two windows as reference: the geometric mean of their quantiles. One stall of the machine
+    /// would determine a quantile of both windows together.
+    pub fn median_ratio_between(&self, one: &Self, other: &Self, share: f64) -> Ratio {
+        let ratio = |cycle: usize| {
+            let [own, one, other] = [self, one, other].map(|pool| pool.quantile_of_cycles(&[cycle], share));
+            own / (one * other).sqrt()
+        };
+        let ratios: Vec<f64> = (0..self.common_cycles(other)).map(ratio).collect();
+        self.bootstrap(other, |cycles| {
+            let mut selected: Vec<f64> = cycles.iter().map(|cycle| ratios[*cycle]).collect();
+            selected.sort_by(f64::total_cmp);
+            selected.get(selected.len() / 2).copied().unwrap_or(f64::NAN)
+        })
+    }
+
+    fn common_cycles(&self, other: &Self) -> usize {
         self.0.len().min(other.0.len())
     }
 
-    /// A value of all cycles. The interval comes from drawing whole cycles: deltas of one window are no
-    /// independent measurements.
-    fn drawn(&self, other: &Self, value: impl Fn(&[usize]) -> f64) -> Ratio {
-        let cycles = self.cycles(other);
+    /// Computes a value of all cycles, and its interval from random selections of cycles (bootstrap). It selects whole
+    /// cycles, because the deltas of one window are not independent measurements.
+    fn bootstrap(&self, other: &Self, value: impl Fn(&[usize]) -> f64) -> Ratio {
+        let cycles = self.common_cycles(other);
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
-        let mut ratios: Vec<f64> = (0..DRAWS)
+        let mut ratios: Vec<f64> = (0..RESAMPLES)
             .map(|_| value(&(0..cycles).map(|_| random.below(cycles)).collect::<Vec<_>>()))
             .collect();
         ratios.sort_by(f64::total_cmp);
-        let at = |share: f64| ratios[(((DRAWS - 1) as f64) * share).round() as usize];
-        Ratio { value: value(&(0..cycles).collect::<Vec<_>>()), least: at(0.025), most: at(0.975) }
+        let at = |share: f64| ratios[(((RESAMPLES - 1) as f64) * share).round() as usize];
+        Ratio { value: value(&(0..cycles).collect::<Vec<_>>()), lower: at(0.025), upper: at(0.975) }
     }
 
-    fn quantile_of(&self, cycles: &[usize], share: f64) -> f64 {
+    fn quantile_of_cycles(&self, cycles: &[usize], share: f64) -> f64 {
         let mut all: Vec<f64> = cycles.iter().flat_map(|cycle| self.0[*cycle].iter().copied()).collect();
         let nth = (all.len().saturating_sub(1) as f64 * share).round() as usize;
         if all.is_empty() {
@@ -92,7 +92,7 @@ impl Pool {
     }
 }
 
-/// Good enough to draw lots (Marsaglia's xorshift), and the same every time.
+/// Pseudo-random numbers with a fixed seed (Marsaglia's xorshift).
 struct Random(u64);
 
 impl Random {

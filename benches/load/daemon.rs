@@ -1,4 +1,4 @@
-//! The real daemon in a folder of its own, and what the kernel says of it.
+//! The real daemon in its own folder, with its CPU time and its memory.
 
 use std::fs::Permissions;
 use std::net::SocketAddr;
@@ -16,41 +16,41 @@ use tempfile::TempDir;
 use super::Outcome;
 use super::client::Client;
 
-/// How long a start may take.
-const SOON: Duration = Duration::from_secs(10);
+/// Maximum time of a start.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Folders and configuration, kept over several starts.
-pub struct Place {
-    /// On a real disk.
+/// Folders and configuration of a daemon, for several starts.
+pub struct DaemonSetup {
+    /// Data and configuration, on a real disk.
     disk: TempDir,
-    /// Sockets have short paths.
+    /// Outside `disk`, because the path of a socket must be short.
     sockets: TempDir,
 }
 
-impl Place {
+impl DaemonSetup {
     pub fn new(model: Option<SocketAddr>) -> Outcome<Self> {
         let disk = tempfile::Builder::new().prefix("load").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
         let private = Permissions::from_mode(0o700);
-        // Where runtime folders are: the common one for temporary files changes all the time, and with it what
-        // is to be hidden in there.
+        // Runtime folders are in `/run`. The common folder for temporary files changes all the time, and with it
+        // the paths that must be hidden there.
         let folder = |within: &Path| {
             tempfile::Builder::new().prefix("load").permissions(private.clone()).tempdir_in(within)
         };
         let sockets = folder(Path::new("/run")).or_else(|_| folder(&std::env::temp_dir()))?;
-        let place = Self { disk, sockets };
-        std::fs::create_dir(place.workspace())?;
-        // Nobody listens on port 9 of this machine; without a model none is asked.
+        let setup = Self { disk, sockets };
+        std::fs::create_dir(setup.workspace())?;
+        // No process listens on port 9 of this machine. Without a model server the bench runs no turn.
         let port = model.map_or(9, |address| address.port());
         let config = format!(
             "[daemon]\ndata_dir = {:?}\nsocket = {:?}\n\
              [providers.load]\nkind = \"anthropic\"\nbase_url = \"http://127.0.0.1:{port}\"\n\
              [models]\nmain = \"load/model\"\n\
              [permissions]\nallow = [\"Bash(yes:*)\", \"Bash(sleep:*)\", \"Bash(true)\"]\n",
-            place.path("data"),
-            place.socket(),
+            setup.path("data"),
+            setup.socket(),
         );
-        std::fs::write(place.config(), config)?;
-        Ok(place)
+        std::fs::write(setup.config(), config)?;
+        Ok(setup)
     }
 
     /// `HOME` of the daemon.
@@ -58,8 +58,8 @@ impl Place {
         self.disk.path().to_owned()
     }
 
-    /// What the daemon hides from commands.
-    pub fn hidden(&self) -> Vec<PathBuf> {
+    /// The paths that the daemon hides from commands.
+    pub fn hidden_paths(&self) -> Vec<PathBuf> {
         vec![self.path(".config/agentd"), self.data(), self.config(), self.sockets.path().to_owned()]
     }
 
@@ -91,31 +91,31 @@ impl Place {
         self.sockets.path().join("a.sock")
     }
 
-    /// Has the daemon tell how far each stage of its start took it.
-    pub fn tell_stages(&self) -> Outcome<()> {
+    /// Makes the daemon log the time of each stage of its start.
+    pub fn enable_stage_log(&self) -> Outcome<()> {
         let config = std::fs::read_to_string(self.config())?;
         std::fs::write(self.config(), config.replacen("[daemon]\n", "[daemon]\nlog = \"debug\"\n", 1))?;
         Ok(())
     }
 
-    /// Holds commands at this level.
-    pub fn hold(&self, level: &str) -> Outcome<()> {
-        self.configure(&format!("[sandbox]\nlevel = {level:?}\n"))
+    /// Sets the sandbox level of commands.
+    pub fn set_sandbox_level(&self, level: &str) -> Outcome<()> {
+        self.append_config(&format!("[sandbox]\nlevel = {level:?}\n"))
     }
 
     /// Adds tables to the configuration.
-    pub fn configure(&self, tables: &str) -> Outcome<()> {
+    pub fn append_config(&self, tables: &str) -> Outcome<()> {
         let config = std::fs::read_to_string(self.config())?;
         std::fs::write(self.config(), config + tables)?;
         Ok(())
     }
 
-    /// Starts the daemon; back when it has answered `daemon.hello`.
-    pub fn start(&self) -> Outcome<Daemon> {
+    /// Starts the daemon and waits until it has answered `daemon.hello`.
+    pub fn start_daemon(&self) -> Outcome<Daemon> {
         let notify = self.sockets.path().join("notify");
         let _ = std::fs::remove_file(&notify);
         let ready = UnixDatagram::bind(&notify)?;
-        ready.set_read_timeout(Some(SOON))?;
+        ready.set_read_timeout(Some(START_TIMEOUT))?;
         let log = std::fs::File::create(self.log())?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_agentd"));
         command
@@ -128,21 +128,21 @@ impl Place {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        // To see what the number of workers or another way of keeping memory does.
-        // And, where there are crash points, to have something go wrong inside (the part `s13`).
+        // To measure with another number of workers or other settings of the allocator. In a build with crash points,
+        // to make a job panic (part `s13`).
         for name in ["TOKIO_WORKER_THREADS", "GLIBC_TUNABLES", "AGENTD_CRASH"] {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
         let began = Instant::now();
         let child = command.spawn()?;
-        let mut daemon = Daemon { child, socket: self.socket(), took: Duration::ZERO };
-        // It says so the moment it listens: nobody has to try and try again.
+        let mut daemon = Daemon { child, socket: self.socket(), start_duration: Duration::ZERO };
+        // The daemon sends a datagram when it listens, so no polling is needed.
         if let Err(error) = ready.recv(&mut [0; 64]) {
             let log = std::fs::read_to_string(self.log()).unwrap_or_default();
             return Err(format!("the daemon did not get ready ({error}): {log}").into());
         }
-        daemon.client()?.call("daemon.hello", &json!({}))?;
-        daemon.took = began.elapsed();
+        daemon.connect()?.call("daemon.hello", &json!({}))?;
+        daemon.start_duration = began.elapsed();
         Ok(daemon)
     }
 }
@@ -152,11 +152,11 @@ pub struct Daemon {
     child: Child,
     socket: PathBuf,
     /// From exec to the answer to `daemon.hello`.
-    pub took: Duration,
+    pub start_duration: Duration,
 }
 
 impl Daemon {
-    pub fn client(&self) -> Outcome<Client> {
+    pub fn connect(&self) -> Outcome<Client> {
         Client::connect(&self.socket)
     }
 
@@ -164,12 +164,12 @@ impl Daemon {
         &self.socket
     }
 
-    /// CPU time used so far, by all threads that live.
-    pub fn cpu(&self) -> Outcome<Duration> {
+    /// CPU time that the running threads have used.
+    pub fn cpu_time(&self) -> Outcome<Duration> {
         let tasks = format!("/proc/{}/task", self.child.id());
         let mut sum = 0;
         for task in std::fs::read_dir(tasks)? {
-            // A thread may have ended since.
+            // The thread may have ended.
             let Ok(text) = std::fs::read_to_string(task?.path().join("schedstat")) else { continue };
             sum += text.split_whitespace().next().unwrap_or_default().parse::<u64>()?;
         }
@@ -181,7 +181,7 @@ impl Daemon {
         self.memory_mb("VmRSS:")
     }
 
-    /// The part of it that is no page of a file, such as of the program itself.
+    /// Memory in RAM that is not a page of a file, for example of the program.
     pub fn private_mb(&self) -> Outcome<f64> {
         self.memory_mb("RssAnon:")
     }
@@ -193,14 +193,14 @@ impl Daemon {
         Ok(kib * 1024.0 / 1e6)
     }
 
-    /// Ends it on the spot, as a crash would.
+    /// Kills the daemon, as a crash would.
     pub fn kill(mut self) -> Outcome<()> {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// Stops it in good order.
+    /// Stops the daemon with SIGTERM.
     pub fn stop(mut self) -> Outcome<()> {
         kill(Pid::from_raw(i32::try_from(self.child.id())?), Signal::SIGTERM)?;
         let status = self.child.wait()?;
@@ -210,14 +210,14 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Already gone after `stop`.
+        // After `stop` there is no process.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The stages of the last start: name and microseconds since the process began to run.
-pub fn stages(log: &Path) -> Outcome<Vec<(String, f64)>> {
+/// Reads the stages of the last start: name and microseconds since the process began to run.
+pub fn read_stages(log: &Path) -> Outcome<Vec<(String, f64)>> {
     let text = std::fs::read_to_string(log)?;
     let mut stages = Vec::new();
     for line in text.lines().filter(|line| line.contains("start-up")) {

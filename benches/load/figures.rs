@@ -1,10 +1,10 @@
-//! Samples, their middle, and the lines of the table.
+//! Samples, their quantiles, and the rows of the result table.
 
 use std::time::Duration;
 
 use super::compare::Ratio;
 
-/// Measurements of one thing.
+/// Measurements of one value.
 #[derive(Clone, Debug, Default)]
 pub struct Sample(Vec<f64>);
 
@@ -25,7 +25,7 @@ impl Sample {
         self.0.len()
     }
 
-    /// The value below which this share of the measurements lies.
+    /// The value below which this share of the measurements is.
     pub fn quantile(&self, share: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -37,34 +37,34 @@ impl Sample {
         self.quantile(0.5)
     }
 
-    pub fn least(&self) -> f64 {
+    pub fn min(&self) -> f64 {
         self.quantile(0.0)
     }
 
-    pub fn most(&self) -> f64 {
+    pub fn max(&self) -> f64 {
         self.quantile(1.0)
     }
 }
 
-/// What is wanted of a figure.
+/// The limit of a figure.
 #[derive(Clone, Copy, Debug)]
 pub enum Target {
     AtMost(f64),
     AtLeast(f64),
-    /// At most this, whatever chance did: the whole interval counts.
-    SurelyAtMost(f64),
-    /// Shown for its own sake.
-    Open,
+    /// Like `AtMost` for the whole interval. Without a verdict if the limit is inside the interval.
+    IntervalAtMost(f64),
+    /// Printed without a verdict.
+    None,
 }
 
-/// One line of the table.
+/// One row of the table.
 #[derive(Debug)]
 pub struct Figure<'a> {
     pub name: &'a str,
     pub unit: &'a str,
-    /// Median, least, most.
+    /// Median, minimum, maximum; or value and bounds of an interval.
     pub values: (f64, f64, f64),
-    /// The reference of the same run, and its value in the same unit.
+    /// Unit and name of the reference from the same run, and its value.
     pub reference: Option<(&'a str, f64)>,
     pub target: Target,
 }
@@ -72,19 +72,19 @@ pub struct Figure<'a> {
 impl<'a> Figure<'a> {
     /// The median of a sample with its range.
     pub fn new(name: &'a str, unit: &'a str, sample: &Sample) -> Self {
-        let values = (sample.median(), sample.least(), sample.most());
-        Self { name, unit, values, reference: None, target: Target::Open }
+        let values = (sample.median(), sample.min(), sample.max());
+        Self { name, unit, values, reference: None, target: Target::None }
     }
 
     /// A ratio with its interval.
-    pub fn ranged(name: &'a str, unit: &'a str, ratio: Ratio) -> Self {
-        let values = (ratio.value, ratio.least, ratio.most);
-        Self { name, unit, values, reference: None, target: Target::Open }
+    pub fn from_ratio(name: &'a str, unit: &'a str, ratio: Ratio) -> Self {
+        let values = (ratio.value, ratio.lower, ratio.upper);
+        Self { name, unit, values, reference: None, target: Target::None }
     }
 
     /// A single number.
-    pub fn number(name: &'a str, unit: &'a str, value: f64) -> Self {
-        Self { name, unit, values: (value, value, value), reference: None, target: Target::Open }
+    pub fn from_number(name: &'a str, unit: &'a str, value: f64) -> Self {
+        Self { name, unit, values: (value, value, value), reference: None, target: Target::None }
     }
 
     pub fn with_reference(mut self, name: &'a str, value: f64) -> Self {
@@ -92,35 +92,37 @@ impl<'a> Figure<'a> {
         self
     }
 
-    pub fn target(mut self, target: Target) -> Self {
+    pub fn with_target(mut self, target: Target) -> Self {
         self.target = target;
         self
     }
 
     pub fn print(&self) {
-        let (median, least, most) = self.values;
+        let (median, min, max) = self.values;
         let (reference, ratio) = match self.reference {
-            Some((name, value)) => (format!("{} {name}", short(value)), format!("{:.2}", median / value)),
+            Some((name, value)) => {
+                (format!("{} {name}", format_value(value)), format!("{:.2}", median / value))
+            }
             None => ("-".into(), "-".into()),
         };
-        let (target, met) = match self.target {
-            Target::AtMost(most) => (format!("<= {}", short(most)), Some(median <= most)),
-            Target::AtLeast(least) => (format!(">= {}", short(least)), Some(median >= least)),
-            Target::SurelyAtMost(wanted) => {
-                let is_sure = most <= wanted || least > wanted;
-                (format!("<= {}", short(wanted)), is_sure.then_some(most <= wanted))
+        let (target, is_met) = match self.target {
+            Target::AtMost(limit) => (format!("<= {}", format_value(limit)), Some(median <= limit)),
+            Target::AtLeast(limit) => (format!(">= {}", format_value(limit)), Some(median >= limit)),
+            Target::IntervalAtMost(limit) => {
+                let is_certain = max <= limit || min > limit;
+                (format!("<= {}", format_value(limit)), is_certain.then_some(max <= limit))
             }
-            Target::Open => ("-".into(), None),
+            Target::None => ("-".into(), None),
         };
-        let unsure = if matches!(self.target, Target::SurelyAtMost(_)) { "not shown" } else { "-" };
-        let met = met.map_or(unsure, |met| if met { "met" } else { "MISSED" });
+        let uncertain = if matches!(self.target, Target::IntervalAtMost(_)) { "not shown" } else { "-" };
+        let verdict = is_met.map_or(uncertain, |is_met| if is_met { "met" } else { "MISSED" });
         println!(
-            "{:<46} | {:>9} {:<8} | {:>9} | {:>9} | {:<28} | {:>7} | {:>10} | {met}",
+            "{:<46} | {:>9} {:<8} | {:>9} | {:>9} | {:<28} | {:>7} | {:>10} | {verdict}",
             self.name,
-            short(median),
+            format_value(median),
             self.unit,
-            short(least),
-            short(most),
+            format_value(min),
+            format_value(max),
             reference,
             ratio,
             target,
@@ -128,12 +130,13 @@ impl<'a> Figure<'a> {
     }
 }
 
-/// What the figures were measured on, and the head of the table.
-pub fn heading() {
+/// Prints the machine and the build, and the head of the table.
+pub fn print_heading() {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split_whitespace().next().unwrap_or("?");
-    let build = if cfg!(debug_assertions) { "debug build: no figure counts" } else { "release build" };
+    let build =
+        if cfg!(debug_assertions) { "debug build: the figures are not valid" } else { "release build" };
     println!("# {build}, {cores} cores, load average at the start {load}");
     println!(
         "{:<46} | {:>18} | {:>9} | {:>9} | {:<28} | {:>7} | {:>10} | verdict",
@@ -141,8 +144,8 @@ pub fn heading() {
     );
 }
 
-/// Three digits that count; more for large numbers.
-fn short(value: f64) -> String {
+/// Three significant digits; more for large numbers.
+fn format_value(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),

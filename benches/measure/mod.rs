@@ -1,4 +1,4 @@
-//! What the benchmarks of the index share: clock, CPU time, memory, files of a folder, and one table of results.
+//! Shared by the benchmarks of the index: clock, CPU time, memory, files of a folder, and the table of results.
 #![allow(dead_code, reason = "each benchmark uses a part")]
 
 use std::ops::ControlFlow;
@@ -12,20 +12,20 @@ use agentd::knowledge::{FileEntry, FileRefusal, FileSource, FileVisit, JobEvent,
 use agentd::types::time::{Clock, Timestamp};
 
 /// Files of a folder, without the checks of the daemon.
-pub struct Folder {
+pub struct FolderSource {
     pub root: PathBuf,
-    /// Folders that are left out, such as the questions of a benchmark.
-    pub without: Vec<&'static str>,
+    /// Folders to leave out, for example the questions of a benchmark.
+    pub excluded: Vec<&'static str>,
 }
 
-impl Folder {
+impl FolderSource {
     /// Path and size of each file, sorted.
     pub fn files(&self) -> Vec<FileEntry> {
         let walk = ignore::WalkBuilder::new(&self.root).sort_by_file_name(std::ffi::OsStr::cmp).build();
         let entry = |entry: ignore::DirEntry| {
             let metadata = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
             let path = entry.path().strip_prefix(&self.root).ok()?;
-            if self.without.iter().any(|folder| path.starts_with(folder)) {
+            if self.excluded.iter().any(|folder| path.starts_with(folder)) {
                 return None;
             }
             let modified =
@@ -40,7 +40,7 @@ impl Folder {
     }
 }
 
-impl FileSource for Folder {
+impl FileSource for FolderSource {
     fn walk(&self, _: &[String], visit: &mut FileVisit<'_>) -> Result<(), KnowledgeError> {
         for file in self.files() {
             if let ControlFlow::Break(()) = visit(file) {
@@ -67,14 +67,14 @@ impl Clock for SystemClock {
 }
 
 /// Reports nothing.
-pub struct Silent;
+pub struct SilentSink;
 
-impl JobSink for Silent {
+impl JobSink for SilentSink {
     fn emit(&self, _: JobEvent) {}
 }
 
 /// An indexer without models.
-pub fn indexer(file: &Path, files: Folder) -> Indexer {
+pub fn new_indexer(file: &Path, files: FolderSource) -> Indexer {
     Indexer {
         store: KnowledgeStore::open(file).expect("an index"),
         files: Arc::new(files),
@@ -88,7 +88,7 @@ pub fn indexer(file: &Path, files: Folder) -> Indexer {
 }
 
 /// CPU time of this process so far.
-pub fn cpu() -> Duration {
+pub fn cpu_time() -> Duration {
     let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF).expect("usage");
     let time = |value: nix::sys::time::TimeVal| {
         Duration::new(value.tv_sec().unsigned_abs(), u32::try_from(value.tv_usec()).unwrap_or(0) * 1000)
@@ -96,12 +96,12 @@ pub fn cpu() -> Duration {
     time(usage.user_time()) + time(usage.system_time())
 }
 
-/// Milliseconds.
-pub fn ms(time: Duration) -> f64 {
+/// The time in milliseconds.
+pub fn to_ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// Most memory that the process had, in MiB.
+/// Peak memory of the process in MiB.
 pub fn peak_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
@@ -109,20 +109,20 @@ pub fn peak_mib() -> f64 {
 }
 
 /// A runtime with one worker.
-pub fn runtime() -> tokio::runtime::Runtime {
+pub fn new_runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime")
 }
 
-/// What a figure must be.
+/// The limit of a figure.
 #[derive(Clone, Copy)]
 pub enum Target {
     AtMost(f64),
     AtLeast(f64),
-    /// Shown without a verdict.
+    /// Printed without a verdict.
     None,
 }
 
-/// The results: one line each, with target and verdict.
+/// The table of results, with target and verdict in each row.
 #[derive(Default)]
 pub struct Table {
     has_head: bool,
@@ -131,8 +131,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Prints a line.
-    pub fn line(&mut self, what: &str, value: f64, unit: &str, target: Target) {
+    /// Prints a row.
+    pub fn print_row(&mut self, name: &str, value: f64, unit: &str, target: Target) {
         if !self.has_head {
             println!("{:<58} {:>12} {:>14}  verdict", "measured", "value", "target");
             self.has_head = true;
@@ -150,11 +150,11 @@ impl Table {
         };
         self.judged += usize::from(is_met.is_some());
         self.missed += usize::from(is_met == Some(false));
-        println!("{what:<58} {:>12} {shown:>14}  {verdict}", format!("{value:.digits$} {unit}").trim_end());
+        println!("{name:<58} {:>12} {shown:>14}  {verdict}", format!("{value:.digits$} {unit}").trim_end());
     }
 
     /// Prints how many targets were met.
-    pub fn end(&self) {
+    pub fn print_summary(&self) {
         println!("{} of {} targets met", self.judged - self.missed, self.judged);
     }
 }

@@ -1,8 +1,8 @@
-//! Verdicts over command lines: ordinary ones, and lines that were made to be dear.
+//! Verdicts over command lines: ordinary ones, and hostile ones that are expensive to judge.
 //!
-//! Counted is the time of day, medians of many runs: the kernel tells a thread's processor time in ticks of 4 ms.
-//! Beside ordinary lines stands what the grammar of bash alone takes to parse the same text, beside hostile ones
-//! what a SHA-256 of 64 KiB takes.
+//! Times are medians of many runs on the wall clock, because the kernel counts a thread's CPU time in ticks of 4 ms.
+//! Ordinary lines are compared with the time that the grammar of bash takes to parse the same text, hostile ones with
+//! the time of a SHA-256 of 64 KiB.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,8 +12,8 @@ use agentd::types::permission::Mode;
 use agentd::types::tool::Subject;
 use sha2::{Digest as _, Sha256};
 
-/// What people and models run all day.
-const ORDINARY: &[&str] = &[
+/// Commands that people and models run often.
+const ORDINARY_LINES: &[&str] = &[
     "ls -la",
     "git status",
     "git diff --stat HEAD~1",
@@ -41,7 +41,7 @@ const ORDINARY: &[&str] = &[
     "timeout 60 go test ./...",
 ];
 
-const RULES: &[&str] = &[
+const ALLOW_RULES: &[&str] = &[
     "Bash(git status:*)",
     "Bash(git diff:*)",
     "Bash(git log:*)",
@@ -53,13 +53,13 @@ const RULES: &[&str] = &[
     "Bash(make:*)",
     "Bash(go test:*)",
 ];
-const DENIES: &[&str] = &["Bash(sudo:*)", "Bash(git push:*)", "Bash(rm -rf:*)", "Bash(npm publish:*)"];
+const DENY_RULES: &[&str] = &["Bash(sudo:*)", "Bash(git push:*)", "Bash(rm -rf:*)", "Bash(npm publish:*)"];
 
-/// Rules for files, of which a command line may name any.
-const FILES: &[&str] = &["Read(.env)", "Read(private/**)", "Read(**/*.pem)", "Edit(secrets/**)"];
+/// Deny rules for files. A command line may name any of these files.
+const FILE_RULES: &[&str] = &["Read(.env)", "Read(private/**)", "Read(**/*.pem)", "Edit(secrets/**)"];
 
-/// Heads and units that fill a line of 64 KiB.
-const HOSTILE: &[(&str, &str)] = &[
+/// Head of a line, and the unit that fills the rest of its 64 KiB.
+const HOSTILE_LINES: &[(&str, &str)] = &[
     ("", "ls;"),
     ("", "ls|"),
     ("", ">a;"),
@@ -105,8 +105,8 @@ const HOSTILE: &[(&str, &str)] = &[
     ("cat {", "a/b,"),
 ];
 
-/// Heads, units, how often, and what fills the rest.
-const FILLED: &[(&str, &str, usize, &str)] = &[
+/// Head of a line, a unit, its number of repetitions, and the text that fills the rest.
+const PADDED_LINES: &[(&str, &str, usize, &str)] = &[
     ("mv ", "{,,,}{,,,}{,,} ", 2_150, "x/"),
     ("mv ", "{a,b,c}{a,b,c,d}{a,b,c,d,e} ", 1_000, "x/"),
     ("ln -s ", "{a,b}{a,b}{a,b}{a,b}{a,b} ", 800, "x/"),
@@ -116,17 +116,17 @@ const FILLED: &[(&str, &str, usize, &str)] = &[
     ("cd a && ", "cd b && ", 20, "tee {x,y} && "),
 ];
 
-fn time(work: impl FnOnce()) -> Duration {
+fn measure_time(work: impl FnOnce()) -> Duration {
     let began = Instant::now();
     work();
     began.elapsed()
 }
 
-fn rules(allow: &[String], deny: &[String]) -> Rules {
+fn parse_rules(allow: &[String], deny: &[String]) -> Rules {
     Rules::parse(allow, &[], deny).expect("rules")
 }
 
-fn verdict(rules: &Rules, mode: Mode, command: &str) {
+fn judge_line(rules: &Rules, mode: Mode, command: &str) {
     let policy = Policy {
         mode,
         rules,
@@ -143,78 +143,80 @@ fn verdict(rules: &Rules, mode: Mode, command: &str) {
     std::hint::black_box(judge(&policy, "Bash", &Subject::command(command)));
 }
 
-/// What the grammar alone takes.
-fn parse(command: &str) {
+/// Parses a command with the grammar alone.
+fn parse_line(command: &str) {
     let mut parser = tree_sitter::Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).expect("a grammar");
     std::hint::black_box(parser.parse(command, None));
 }
 
-/// Prints both tables.
-pub fn commands(median: impl Fn(Vec<Duration>) -> Duration) {
+/// Prints the figures of ordinary and of hostile lines.
+pub fn measure(median: impl Fn(Vec<Duration>) -> Duration) {
     const ROUNDS: usize = 400;
     let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-    let few = rules(&owned(RULES), &owned(DENIES));
+    let few_rules = parse_rules(&owned(ALLOW_RULES), &owned(DENY_RULES));
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
-        for line in ORDINARY {
-            // Ten at a time: the clock is read less often.
-            let own = time(|| (0..10).for_each(|_| verdict(&few, Mode::Default, line))) / 10;
-            let alone = time(|| (0..10).for_each(|_| parse(line))) / 10;
+        for line in ORDINARY_LINES {
+            // Ten at a time, so that reading the clock takes little of the time.
+            let own = measure_time(|| (0..10).for_each(|_| judge_line(&few_rules, Mode::Default, line))) / 10;
+            let alone = measure_time(|| (0..10).for_each(|_| parse_line(line))) / 10;
             if round > 0 {
                 ours.push(own);
                 theirs.push(alone);
             }
         }
     }
-    let most = ours.iter().max().copied().unwrap_or_default();
+    let max = ours.iter().max().copied().unwrap_or_default();
     let (ours, theirs) = (median(ours), median(theirs));
     println!(
         "  {} ordinary lines: median {:.1} µs, at most {:.1} µs; tree-sitter alone {:.1} µs, ratio {:.2}",
-        ORDINARY.len(),
+        ORDINARY_LINES.len(),
         ours.as_secs_f64() * 1e6,
-        most.as_secs_f64() * 1e6,
+        max.as_secs_f64() * 1e6,
         theirs.as_secs_f64() * 1e6,
         ours.as_secs_f64() / theirs.as_secs_f64()
     );
-    hostile(&few, &median);
+    measure_hostile_lines(&few_rules, &median);
 }
 
-fn hostile(few: &Rules, median: &impl Fn(Vec<Duration>) -> Duration) {
-    const SIZE: usize = 64 * 1024;
-    let mut allow: Vec<String> = RULES.iter().map(|text| (*text).to_owned()).collect();
-    let mut deny: Vec<String> = DENIES.iter().map(|text| (*text).to_owned()).collect();
+fn measure_hostile_lines(few_rules: &Rules, median: &impl Fn(Vec<Duration>) -> Duration) {
+    const LINE_BYTES: usize = 64 * 1024;
+    let mut allow: Vec<String> = ALLOW_RULES.iter().map(|text| (*text).to_owned()).collect();
+    let mut deny: Vec<String> = DENY_RULES.iter().map(|text| (*text).to_owned()).collect();
     for n in 0..1_500 {
         allow.extend([format!("Bash(ls {n}:*)"), format!("Bash(git a{n}:*)")]);
         deny.extend([format!("Bash(ls b{n}:*)"), format!("Bash(git b{n}:*)")]);
     }
-    let many = rules(&allow, &deny);
-    let deny: Vec<String> = DENIES.iter().chain(FILES).map(|text| (*text).to_owned()).collect();
-    let files = rules(&allow[..RULES.len()], &deny);
-    let bytes = vec![b'a'; SIZE];
-    let hash = median((0..50).map(|_| time(|| _ = std::hint::black_box(Sha256::digest(&bytes)))).collect());
+    let many_rules = parse_rules(&allow, &deny);
+    let deny: Vec<String> = DENY_RULES.iter().chain(FILE_RULES).map(|text| (*text).to_owned()).collect();
+    let file_rules = parse_rules(&allow[..ALLOW_RULES.len()], &deny);
+    let bytes = vec![b'a'; LINE_BYTES];
+    let hash =
+        median((0..50).map(|_| measure_time(|| _ = std::hint::black_box(Sha256::digest(&bytes)))).collect());
     let mut worst = (Duration::ZERO, String::new());
-    let full = |head: &str, unit: &str| format!("{head}{}", unit.repeat((SIZE - head.len()) / unit.len()));
-    let filled = FILLED.iter().map(|(head, unit, times, rest)| {
-        (*head, *unit, full(&format!("{head}{}", unit.repeat(*times)), rest))
+    let fill_line =
+        |head: &str, unit: &str| format!("{head}{}", unit.repeat((LINE_BYTES - head.len()) / unit.len()));
+    let padded = PADDED_LINES.iter().map(|(head, unit, times, rest)| {
+        (*head, *unit, fill_line(&format!("{head}{}", unit.repeat(*times)), rest))
     });
-    let plain = HOSTILE.iter().map(|(head, unit)| (*head, *unit, full(head, unit)));
-    for (head, unit, text) in plain.chain(filled) {
+    let plain = HOSTILE_LINES.iter().map(|(head, unit)| (*head, *unit, fill_line(head, unit)));
+    for (head, unit, text) in plain.chain(padded) {
         for (rules, mode, name) in [
-            (few, Mode::Default, "few rules"),
-            (&many, Mode::Default, "3,000 rules of each kind"),
-            (&files, Mode::Default, "rules for files"),
-            (few, Mode::Bypass, "bypass"),
+            (few_rules, Mode::Default, "few rules"),
+            (&many_rules, Mode::Default, "3,000 rules of each kind"),
+            (&file_rules, Mode::Default, "rules for files"),
+            (few_rules, Mode::Bypass, "bypass"),
         ] {
-            let took = median((0..5).map(|_| time(|| verdict(rules, mode, &text))).collect());
+            let took = median((0..5).map(|_| measure_time(|| judge_line(rules, mode, &text))).collect());
             if took > worst.0 {
                 worst = (took, format!("{head:.20}{unit:?}…, {name}"));
             }
         }
     }
     println!(
-        "  {} hostile lines of 64 KiB: at most {:.1} ms ({}); a SHA-256 of as much {:.2} ms, ratio {:.0}",
-        HOSTILE.len() + FILLED.len(),
+        "  {} hostile lines of 64 KiB: at most {:.1} ms ({}); a SHA-256 of 64 KiB {:.2} ms, ratio {:.0}",
+        HOSTILE_LINES.len() + PADDED_LINES.len(),
         worst.0.as_secs_f64() * 1e3,
         worst.1,
         hash.as_secs_f64() * 1e3,

@@ -1,5 +1,6 @@
 //! Words that readers would have to decode: the code names things with the terms of the glossary in
-//! ARCHITECTURE.md. The test reads identifiers, comments and texts of `src` and `tests`.
+//! ARCHITECTURE.md. The test reads identifiers, comments and texts of `src`, `tests`, `benches`, the fuzz targets and
+//! `build.rs`.
 
 use std::fs;
 use std::path::Path;
@@ -30,6 +31,12 @@ const REJECTED: &[(&str, &str)] = &[
     ("somebody", "a user, a client, a process"),
     ("whoever", "each client that"),
 ];
+
+/// The folders that the test reads, and the number of files that each has at least.
+const FOLDERS: &[(&str, usize)] = &[("src", 20), ("tests", 20), ("benches", 20), ("fuzz/targets", 10)];
+
+/// Single files that the test reads.
+const FILES: &[&str] = &["build.rs", "src/model/catalog/known.toml"];
 
 /// Lines that may contain a rejected word: a part of the line, and the word.
 const ALLOWED: &[(&str, &str)] = &[
@@ -81,10 +88,10 @@ fn words(line: &str) -> Vec<String> {
 fn source_contains_no_word_outside_the_glossary() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
-    for folder in ["src", "tests"] {
+    for (folder, min_files) in FOLDERS {
         let mut files = Vec::new();
         super::read(&root.join(folder), &root.join(folder), &mut files);
-        assert!(files.len() > 20, "{folder}: {} files were read", files.len());
+        assert!(files.len() >= *min_files, "{folder}: {} files were read", files.len());
         for (path, text) in files.iter().filter(|(path, _)| path != "layers/words.rs") {
             let in_file = rejected(text).into_iter();
             found.extend(
@@ -92,8 +99,11 @@ fn source_contains_no_word_outside_the_glossary() {
             );
         }
     }
-    let table = fs::read_to_string(root.join("src/model/catalog/known.toml")).expect("the table of models");
-    found.extend(rejected(&table).into_iter().map(|(line, word, _)| format!("known.toml:{line}: {word}")));
+    for file in FILES {
+        let text = fs::read_to_string(root.join(file)).expect("a file of the repository");
+        let in_file = rejected(&text).into_iter();
+        found.extend(in_file.map(|(line, word, better)| format!("{file}:{line}: {word}; write {better}")));
+    }
     assert!(found.is_empty(), "{} rejected words:\n{}", found.len(), found.join("\n"));
 }
 
