@@ -15,7 +15,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agentd::tools::{Access, Jail, SessionContext, Settings, Toolbox, Unreadable};
+use agentd::tools::{Access, Jail, SessionContext, Settings, Toolbox, UnreadablePaths};
 use agentd::types::ids::{Mint, Seed};
 use agentd::types::message::ToolCall;
 use agentd::types::tool::ToolOutcome;
@@ -51,7 +51,7 @@ impl Fixture {
             additional: Vec::new(),
             reads: Arc::new(HashMap::new()),
             unattended: false,
-            unreadable: Unreadable::new(|_, path| path.ends_with("secrets")),
+            unreadable: UnreadablePaths::new(|_, path| path.ends_with("secrets")),
             blobs: None,
             mode: Default::default(),
             project: None,

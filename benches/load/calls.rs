@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-use agentd::tools::{LevelSetting, SessionContext, Settings, Toolbox, Unreadable};
+use agentd::tools::{LevelSetting, SessionContext, Settings, Toolbox, UnreadablePaths};
 use agentd::types::ids::{Mint, Seed};
 
 use super::Outcome;
@@ -56,7 +56,7 @@ fn create_shell_spawner(setup: &DaemonSetup, level: LevelSetting) -> Outcome<imp
         cwd: setup.workspace(),
         reads: Arc::default(),
         unattended: false,
-        unreadable: Unreadable::default(),
+        unreadable: UnreadablePaths::default(),
         blobs: None,
         mode: Default::default(),
         project: None,

@@ -190,7 +190,7 @@ pub fn types_page() -> String {
                 Some(value) => {
                     let _ = writeln!(page, "- `{value}`: {about}");
                 }
-                None => variant(&mut page, choice, &about),
+                None => write_variant(&mut page, choice, &about),
             }
         }
     }
@@ -198,7 +198,7 @@ pub fn types_page() -> String {
 }
 
 /// One variant of a tagged union: the tag, then its other fields.
-fn variant(page: &mut String, choice: &Value, about: &str) {
+fn write_variant(page: &mut String, choice: &Value, about: &str) {
     let Some(properties) = choice["properties"].as_object() else { return };
     let tag = properties.iter().find_map(|(name, field)| Some((name, field["const"].as_str()?)));
     let Some((tag, value)) = tag else { return };

@@ -19,7 +19,7 @@ impl std::fmt::Display for NoHome {
 
 impl std::error::Error for NoHome {}
 
-fn set(env: Env<'_>, name: &str) -> Option<PathBuf> {
+fn read_path(env: Env<'_>, name: &str) -> Option<PathBuf> {
     env(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
@@ -28,17 +28,17 @@ fn set(env: Env<'_>, name: &str) -> Option<PathBuf> {
 /// # Errors
 /// `HOME` is not set.
 pub fn home(env: Env<'_>) -> Result<PathBuf, NoHome> {
-    set(env, "HOME").ok_or(NoHome)
+    read_path(env, "HOME").ok_or(NoHome)
 }
 
 /// The data folder: `AGENTD_DATA_DIR` overrides `configured` (`[daemon] data_dir`).
 ///
 /// # Errors `HOME` is needed and not set.
 pub fn data_dir(env: Env<'_>, configured: Option<PathBuf>) -> Result<PathBuf, NoHome> {
-    if let Some(dir) = set(env, "AGENTD_DATA_DIR").or(configured) {
+    if let Some(dir) = read_path(env, "AGENTD_DATA_DIR").or(configured) {
         return Ok(dir);
     }
-    if let Some(dir) = set(env, "XDG_DATA_HOME") {
+    if let Some(dir) = read_path(env, "XDG_DATA_HOME") {
         return Ok(dir.join("agentd"));
     }
     Ok(home(env)?.join(".local/share/agentd"))
@@ -55,10 +55,10 @@ pub fn socket(
     configured: Option<PathBuf>,
     data_dir: Option<PathBuf>,
 ) -> Result<PathBuf, NoHome> {
-    if let Some(path) = flag.or_else(|| set(env, "AGENTD_SOCKET")).or(configured) {
+    if let Some(path) = flag.or_else(|| read_path(env, "AGENTD_SOCKET")).or(configured) {
         return Ok(path);
     }
-    if let Some(dir) = set(env, "XDG_RUNTIME_DIR") {
+    if let Some(dir) = read_path(env, "XDG_RUNTIME_DIR") {
         return Ok(dir.join("agentd/agentd.sock"));
     }
     Ok(self::data_dir(env, data_dir)?.join("run/agentd.sock"))
@@ -71,10 +71,10 @@ pub const SYSTEM_CONFIG: &str = "/etc/agentd/config.toml";
 ///
 /// # Errors `HOME` is needed and not set.
 pub fn config_files(env: Env<'_>, flag: Option<PathBuf>) -> Result<Vec<(PathBuf, bool)>, NoHome> {
-    if let Some(file) = flag.or_else(|| set(env, "AGENTD_CONFIG")) {
+    if let Some(file) = flag.or_else(|| read_path(env, "AGENTD_CONFIG")) {
         return Ok(vec![(file, true)]);
     }
-    let user = match set(env, "XDG_CONFIG_HOME") {
+    let user = match read_path(env, "XDG_CONFIG_HOME") {
         Some(dir) => dir,
         None => home(env)?.join(".config"),
     };

@@ -92,6 +92,6 @@ pub(super) fn any_object(_: &mut SchemaGenerator) -> Value {
     json!({"type": "object"})
 }
 
-pub(super) fn truth(_: &mut SchemaGenerator) -> Value {
+pub(super) fn bool_schema(_: &mut SchemaGenerator) -> Value {
     json!({"type": "boolean"})
 }

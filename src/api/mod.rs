@@ -43,7 +43,7 @@ pub mod exit {
     /// An internal failure.
     pub const INTERNAL: u8 = 4;
     /// Another daemon runs already, or another program uses the socket.
-    pub const TAKEN: u8 = 75;
+    pub const ALREADY_RUNNING: u8 = 75;
     /// The configuration, a folder or a path is wrong: a restart does not help.
     pub const CONFIG: u8 = 78;
 }

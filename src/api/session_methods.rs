@@ -2,7 +2,7 @@
 
 use super::fault::Code;
 use super::field_names::field_names;
-use super::method::{MethodRow, schema, subscription_id, truth};
+use super::method::{MethodRow, bool_schema, schema, subscription_id};
 use super::params as p;
 use crate::types::context_view::ContextView;
 
@@ -291,7 +291,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
         waits: false,
         params: schema::<p::UnsubscribeParams>,
         names: field_names::<p::UnsubscribeParams>,
-        reply: truth,
+        reply: bool_schema,
     },
     MethodRow {
         name: "session.events",

@@ -30,7 +30,7 @@ struct Arguments {
 }
 
 /// What a thread may still do after the end: one that hangs in a file system must not hold us.
-const LAST: Duration = Duration::from_millis(200);
+const THREADS_TIMEOUT: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
     agentd::daemon::ignore_hangup();
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
                 }
                 print_text(&text)
             }
-            Err(error) => failed(&error),
+            Err(error) => report_failure(&error),
         };
     }
     if arguments.check_database {
@@ -80,14 +80,14 @@ fn main() -> ExitCode {
                 print_text(&problems.join("\n"));
                 ExitCode::from(agentd::daemon::exit::INTERNAL)
             }
-            Err(error) => failed(&error),
+            Err(error) => report_failure(&error),
         };
     }
     let ended = runtime.block_on(agentd::daemon::run(options));
-    runtime.shutdown_timeout(LAST);
+    runtime.shutdown_timeout(THREADS_TIMEOUT);
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&error),
+        Err(error) => report_failure(&error),
     }
 }
 
@@ -97,7 +97,7 @@ fn print_text(text: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn failed(error: &agentd::daemon::DaemonError) -> ExitCode {
+fn report_failure(error: &agentd::daemon::DaemonError) -> ExitCode {
     eprintln!("agentd: {error}");
     ExitCode::from(error.exit_code())
 }

@@ -15,7 +15,7 @@ use crate::api::params::{
 use crate::client::args::command;
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
-use crate::client::connection::paths::{self, Places};
+use crate::client::connection::paths::{self, ClientPaths};
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
 use crate::client::ui::session_state::state;
@@ -27,9 +27,9 @@ pub const VARIABLE: &str = "COMPLETE";
 /// How long a user may wait for completions.
 const TIMEOUT: Duration = Duration::from_millis(500);
 /// Entries per list.
-const LIMIT: u32 = 200;
+const LIST_ENTRIES: u32 = 200;
 /// Columns of a description.
-const HELP: usize = 60;
+const HELP_COLUMNS: usize = 60;
 
 /// Prints the completions that the script of a shell asks for. False if none does.
 ///
@@ -37,7 +37,7 @@ const HELP: usize = 60;
 /// The shell is not known, or the output is closed.
 pub fn complete(args: Vec<std::ffi::OsString>) -> Result<bool, clap::Error> {
     let folder = std::env::current_dir().ok();
-    CompleteEnv::with_factory(completable)
+    CompleteEnv::with_factory(completable_command)
         .var(VARIABLE)
         .bin("agentctl")
         .completer("agentctl")
@@ -57,7 +57,7 @@ pub fn script(shell: &str) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&script).into_owned())
 }
 
-fn completable() -> Command {
+fn completable_command() -> Command {
     with_candidates(command())
 }
 
@@ -68,24 +68,24 @@ fn with_candidates(command: Command) -> Command {
 /// Adds the source of an argument's values, by the argument's name.
 fn candidates(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
-        "session" | "sessions" => arg.add(ArgValueCandidates::new(|| ask(sessions))),
-        "names" => {
-            arg.add(ArgValueCandidates::new(|| ask(sessions).into_iter().chain(ask(requests)).collect()))
-        }
-        "requests" | "request" => arg.add(ArgValueCandidates::new(|| ask(requests))),
-        "agent" => arg.add(ArgValueCandidates::new(|| ask(agents))),
-        "model" | "fallback_model" => arg.add(ArgValueCandidates::new(|| ask(models))),
+        "session" | "sessions" => arg.add(ArgValueCandidates::new(|| query_daemon(sessions))),
+        "names" => arg.add(ArgValueCandidates::new(|| {
+            query_daemon(sessions).into_iter().chain(query_daemon(requests)).collect()
+        })),
+        "requests" | "request" => arg.add(ArgValueCandidates::new(|| query_daemon(requests))),
+        "agent" => arg.add(ArgValueCandidates::new(|| query_daemon(agents))),
+        "model" | "fallback_model" => arg.add(ArgValueCandidates::new(|| query_daemon(models))),
         _ => arg,
     }
 }
 
-fn ask<Asked>(source: fn(Client) -> Asked) -> Vec<CompletionCandidate>
+fn query_daemon<Asked>(source: fn(Client) -> Asked) -> Vec<CompletionCandidate>
 where
     Asked: Future<Output = Result<Vec<CompletionCandidate>, Failure>>,
 {
     let answer = async {
         let env = |name: &str| std::env::var(name).ok();
-        let places = Places::find(&env, None, None)?;
+        let places = ClientPaths::find(&env, None, None)?;
         let reach = Connector { places, may_start: false, role: ClientRole::Observer };
         source(reach.connect().await?).await
     };
@@ -97,11 +97,11 @@ where
 }
 
 fn candidate(value: impl Into<String>, help: &str) -> CompletionCandidate {
-    CompletionCandidate::new(value.into()).help(Some(StyledStr::from(one_line(help, HELP))))
+    CompletionCandidate::new(value.into()).help(Some(StyledStr::from(one_line(help, HELP_COLUMNS))))
 }
 
 async fn sessions(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
-    let filter = ListParams { limit: Some(LIMIT), ..ListParams::default() };
+    let filter = ListParams { limit: Some(LIST_ENTRIES), ..ListParams::default() };
     let reply: ListReply = client.call("session.list", &filter).await?;
     let mut found = vec![candidate(".", "the newest session of this folder")];
     for session in &reply.sessions {
@@ -118,7 +118,7 @@ async fn sessions(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
 }
 
 async fn requests(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
-    let params = PermissionListParams { limit: Some(LIMIT), ..PermissionListParams::default() };
+    let params = PermissionListParams { limit: Some(LIST_ENTRIES), ..PermissionListParams::default() };
     let reply: PermissionListReply = client.call("permission.list", &params).await?;
     let shown = reply.requests.iter().flat_map(|pending| {
         let help = format!("{} {}", pending.request.tool, pending.request.summary);
@@ -137,7 +137,7 @@ async fn agents(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
 }
 
 async fn models(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
-    let params = ModelListParams { limit: Some(LIMIT), ..ModelListParams::default() };
+    let params = ModelListParams { limit: Some(LIST_ENTRIES), ..ModelListParams::default() };
     let reply: ModelListReply = client.call("model.list", &params).await?;
     let model =
         |name: &str, pointers: &[String]| candidate(escape::line(name).into_owned(), &pointers.join(" "));
@@ -155,6 +155,6 @@ mod tests {
             assert!(script.contains("agentctl") && script.contains(VARIABLE), "{shell}: {script}");
         }
         assert!(script("nosuch").is_err());
-        completable().debug_assert();
+        completable_command().debug_assert();
     }
 }

@@ -17,10 +17,10 @@ use crate::client::commands::{
 };
 use crate::client::completions;
 use crate::client::connection::connector::Connector;
-use crate::client::connection::paths::Places;
-use crate::client::terminal::out::Out;
+use crate::client::connection::paths::ClientPaths;
+use crate::client::terminal::out::OutputStreams;
 use crate::client::ui::attach::{self, Options};
-use crate::client::ui::picker::{Picked, pick};
+use crate::client::ui::picker::{PickerChoice, pick};
 
 /// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the exit
 /// code. `--help` and `--version` write only to stdout.
@@ -71,7 +71,7 @@ where
 }
 
 async fn dispatch(cli: Cli) -> Result<(), Failure> {
-    let mut out = Out::standard();
+    let mut out = OutputStreams::standard();
     let out = &mut out;
     match &cli.command {
         Some(Command::Completions { shell }) => {
@@ -94,7 +94,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     // the kernel refuses, there is no alternative.
     let _ = nix::sys::prctl::set_dumpable(false);
     let is_config_named = cli.config.is_some();
-    let places = Places::find(&env, cli.socket, cli.config)?;
+    let places = ClientPaths::find(&env, cli.socket, cli.config)?;
     // The doctor reports it as a finding.
     if !matches!(cli.command, Some(Command::Doctor)) {
         places.check_named_config()?;
@@ -196,7 +196,7 @@ async fn conversation(
     is_continued: bool,
     is_chosen: bool,
     options: Options,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     // Thinking is one line that unfolds.
     let options = Options { thinking: Thinking::Show, ..options };
@@ -206,15 +206,15 @@ async fn conversation(
     if is_chosen {
         let client = reach.connect_or_start().await?;
         match pick(&client).await? {
-            Picked::Session(session) => {
+            PickerChoice::Session(session) => {
                 return attach::follow_session(reach, client, *session, options, out).await;
             }
-            Picked::Nothing => return Ok(()),
-            Picked::New => {}
+            PickerChoice::Nothing => return Ok(()),
+            PickerChoice::New => {}
         }
     }
-    let params = attach::here()?;
+    let params = attach::current_folder_params()?;
     let client = reach.connect_or_start().await?;
     trust::ask_once(reach, &client, &params.cwd, out).await?;
-    attach::converse(reach, params, options, out).await
+    attach::start_conversation(reach, params, options, out).await
 }

@@ -4,11 +4,11 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::client::connection::wire;
 use crate::client::terminal::escape;
-use crate::client::terminal::style::{Line, width};
+use crate::client::terminal::style::{StyledLine, width};
 use crate::client::ui::markdown::MarkdownStream;
 use crate::client::ui::prompt;
-use crate::client::ui::render::{Piece, Transcript};
-use crate::client::ui::request_list::{Look, RequestList};
+use crate::client::ui::render::{OutputPiece, Transcript};
+use crate::client::ui::request_list::{ListStyle, RequestList};
 use crate::types::event::Event;
 use crate::types::permission::Mode;
 
@@ -32,7 +32,7 @@ pub fn escape(data: &[u8]) {
         assert_eq!(name.width(), name.len(), "{name:?}");
     }
 
-    let exact = escape::exact(&raw);
+    let exact = escape::exact_lines(&raw);
     for shown in &exact {
         check(shown, &[]);
         assert!(!shown.ends_with(' '), "{shown:?} ends in a blank");
@@ -52,7 +52,7 @@ pub fn screen(data: &[u8]) {
     let columns = usize::from(*columns);
     let mut transcript = Transcript::with_input();
     let mut markdown = MarkdownStream::default();
-    let check_lines = |lines: &[Line]| lines.iter().for_each(|line| check(&line.plain(), &['\t']));
+    let check_lines = |lines: &[StyledLine]| lines.iter().for_each(|line| check(&line.plain(), &['\t']));
     for line in bytes.split(|byte| *byte == b'\n') {
         let framed = [&b"{\"method\":\"session.event\",\"params\":{\"result\":"[..], line, b"}}"].concat();
         let message = wire::parse(line).into_iter().chain(wire::parse(&framed));
@@ -65,7 +65,7 @@ pub fn screen(data: &[u8]) {
                 shown.for_each(|line| check_line(&line, columns));
                 let mut list = RequestList::default();
                 list.push(request.clone());
-                let look = Look {
+                let style = ListStyle {
                     columns,
                     rows: 20,
                     mode: Mode::Default,
@@ -73,7 +73,7 @@ pub fn screen(data: &[u8]) {
                     has_draft: false,
                     can_all: false,
                 };
-                for row in list.rows(look) {
+                for row in list.rows(style) {
                     check(&row.plain(), &[]);
                     assert!(row.width() <= columns.max(4), "{row:?} is wider than {columns}");
                 }
@@ -81,32 +81,32 @@ pub fn screen(data: &[u8]) {
                     assert!(width(&row.plain()) <= columns.max(2), "{row:?} is wider than {columns}");
                 }
             }
-            for piece in transcript.on(&received) {
+            for piece in transcript.render_event(&received) {
                 match piece {
-                    Piece::Text(text) => {
+                    OutputPiece::Text(text) => {
                         check(&text, &['\n', '\t']);
                         check_lines(&markdown.push(&text, columns));
                         check_lines(&markdown.tail(columns));
                     }
-                    Piece::Line(line) => check_line(&line, columns),
-                    Piece::Folded { shown, full } => {
+                    OutputPiece::Line(line) => check_line(&line, columns),
+                    OutputPiece::Folded { shown, full } => {
                         shown.iter().chain(&full).for_each(|line| check_line(line, columns));
                     }
-                    Piece::Break => check_lines(&markdown.finish(columns)),
+                    OutputPiece::Break => check_lines(&markdown.finish(columns)),
                 }
             }
         }
     }
 }
 
-fn check_line(line: &Line, columns: usize) {
+fn check_line(line: &StyledLine, columns: usize) {
     check(&line.plain(), &['\t']);
     let ink = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
     let rows = line.wrap(columns);
     for row in &rows {
         assert!(width(&row.plain()) <= columns.max(2), "{row:?} is wider than {columns}");
     }
-    let printed: String = rows.iter().map(Line::plain).collect();
+    let printed: String = rows.iter().map(StyledLine::plain).collect();
     assert_eq!(ink(&printed), ink(&line.plain()), "wrapping lost something");
 }
 

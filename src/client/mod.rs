@@ -3,7 +3,7 @@
 //!
 //! A program starts with [`Client::connect`]. Calls are [`Client::call`] with the `…Params` and
 //! `…Reply` of [`crate::api::params`]. Events come from [`Client::subscribe`], or through restarts of
-//! the daemon from [`Follow`].
+//! the daemon from [`SessionFollower`].
 
 mod args;
 mod commands;
@@ -20,14 +20,14 @@ mod terminal;
 mod ui;
 
 #[cfg(test)]
-mod fake;
+mod fake_daemon;
 
 pub use args::Cli;
 pub use connection::client::{CallError, Client};
 pub use connection::connector::Connector;
 pub use connection::events::Events;
-pub use connection::follow::{Follow, Step};
-pub use connection::paths::Places;
-pub use connection::wire::Received;
+pub use connection::follow::{FollowStep, SessionFollower};
+pub use connection::paths::ClientPaths;
+pub use connection::wire::ReceivedEvent;
 pub use dispatch::run;
 pub use failure::{Failure, code};

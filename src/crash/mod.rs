@@ -17,23 +17,23 @@ pub fn point(name: &str) {
 
     use nix::sys::signal::{Signal, raise};
 
-    static WANTED: OnceLock<Option<Wanted>> = OnceLock::new();
-    static PASSED: AtomicU32 = AtomicU32::new(0);
+    static SELECTED_CRASH: OnceLock<Option<CrashSelection>> = OnceLock::new();
+    static PASSED_POINTS: AtomicU32 = AtomicU32::new(0);
 
-    let wanted = WANTED.get_or_init(|| wanted(&std::env::var("AGENTD_CRASH").ok()?));
+    let wanted = SELECTED_CRASH.get_or_init(|| wanted(&std::env::var("AGENTD_CRASH").ok()?));
     let Some(wanted) = wanted else { return };
     if wanted.point != name {
         return;
     }
-    let time = PASSED.fetch_add(1, Ordering::SeqCst).saturating_add(1);
+    let time = PASSED_POINTS.fetch_add(1, Ordering::SeqCst).saturating_add(1);
     if wanted.time != 0 && time != wanted.time {
         return;
     }
     match wanted.end {
-        End::Abort => std::process::abort(),
+        CrashMode::Abort => std::process::abort(),
         // The signal goes to this thread, so that it stops immediately.
-        End::Stop => drop(raise(Signal::SIGSTOP)),
-        End::Panic => panic!("at the point {name}, as a test wants it"),
+        CrashMode::Stop => drop(raise(Signal::SIGSTOP)),
+        CrashMode::Panic => panic!("at the point {name}, as a test wants it"),
     }
 }
 
@@ -51,34 +51,34 @@ pub fn tool(_name: &str) {
 /// The selected crash point and the way to crash.
 #[cfg(any(test, feature = "failpoints"))]
 #[derive(Debug, PartialEq)]
-struct Wanted {
+struct CrashSelection {
     point: String,
     /// Counted from 1; 0 means each time.
     time: u32,
-    end: End,
+    end: CrashMode,
 }
 
 /// The way in which the process ends or stops.
 #[cfg(any(test, feature = "failpoints"))]
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum End {
+enum CrashMode {
     Abort,
     Stop,
     Panic,
 }
 
 #[cfg(any(test, feature = "failpoints"))]
-fn wanted(text: &str) -> Option<Wanted> {
+fn wanted(text: &str) -> Option<CrashSelection> {
     let mut parts = text.split(':');
     let point = parts.next().filter(|name| !name.is_empty())?.to_owned();
     let time = parts.next().map_or(Ok(1), str::parse).ok()?;
     let end = match parts.next() {
-        None => End::Abort,
-        Some("stop") => End::Stop,
-        Some("panic") => End::Panic,
+        None => CrashMode::Abort,
+        Some("stop") => CrashMode::Stop,
+        Some("panic") => CrashMode::Panic,
         Some(_) => return None,
     };
-    Some(Wanted { point, time, end })
+    Some(CrashSelection { point, time, end })
 }
 
 #[cfg(test)]
@@ -88,10 +88,10 @@ mod tests {
     #[test]
     fn crash_point_setting_parses_name_count_and_end() {
         let read = |text| wanted(text).map(|w| (w.point, w.time, w.end));
-        assert_eq!(read("C5"), Some(("C5".into(), 1, End::Abort)));
-        assert_eq!(read("C5.a:3"), Some(("C5.a".into(), 3, End::Abort)));
-        assert_eq!(read("C5:3:stop"), Some(("C5".into(), 3, End::Stop)));
-        assert_eq!(read("tool.Bash:0:panic"), Some(("tool.Bash".into(), 0, End::Panic)));
+        assert_eq!(read("C5"), Some(("C5".into(), 1, CrashMode::Abort)));
+        assert_eq!(read("C5.a:3"), Some(("C5.a".into(), 3, CrashMode::Abort)));
+        assert_eq!(read("C5:3:stop"), Some(("C5".into(), 3, CrashMode::Stop)));
+        assert_eq!(read("tool.Bash:0:panic"), Some(("tool.Bash".into(), 0, CrashMode::Panic)));
         for nonsense in ["", ":1", "C5:x", "C5:1:run"] {
             assert_eq!(read(nonsense), None, "{nonsense}");
         }

@@ -51,8 +51,8 @@ impl DaemonError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            DaemonError::Transport(error) => match error.word() {
-                "locked" | "in_use" => exit::TAKEN,
+            DaemonError::Transport(error) => match error.name() {
+                "locked" | "in_use" => exit::ALREADY_RUNNING,
                 "not_a_socket" | "bad_path" | "unsafe_folder" => exit::CONFIG,
                 _ => exit::INTERNAL,
             },

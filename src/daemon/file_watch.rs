@@ -3,24 +3,24 @@
 
 use std::collections::HashSet;
 
-use crate::session::{Registry, WatchedPlaces, Watcher};
+use crate::session::{ExtensionWatcher, Registry, WatchedPaths};
 
 /// Runs until it is dropped.
 pub(super) async fn run(registry: Registry) {
     let workspaces = registry.loaded_workspaces();
-    let mut watcher: Option<Watcher> = None;
+    let mut watcher: Option<ExtensionWatcher> = None;
     let mut has_failed = false;
     loop {
-        let places: HashSet<WatchedPlaces> = {
+        let places: HashSet<WatchedPaths> = {
             let settings = &registry.shared().components().settings;
             let (user_dir, home) = (&settings.user_dir, &settings.home);
-            let of = |cwd| WatchedPlaces { cwd, user_dir: user_dir.clone(), home: home.clone() };
+            let of = |cwd| WatchedPaths { cwd, user_dir: user_dir.clone(), home: home.clone() };
             workspaces.list().into_iter().map(of).collect()
         };
         if places.is_empty() {
             watcher = None;
         } else if watcher.is_none() && !has_failed {
-            watcher = match Watcher::new() {
+            watcher = match ExtensionWatcher::new() {
                 Ok(watcher) => Some(watcher),
                 Err(error) => {
                     has_failed = true;
@@ -31,12 +31,12 @@ pub(super) async fn run(registry: Registry) {
         }
         watcher = set_places(watcher, places).await;
         let Some(current) = &mut watcher else {
-            workspaces.changed().await;
+            workspaces.wait_changed().await;
             continue;
         };
         tokio::select! {
-            () = workspaces.changed() => {}
-            changed = current.changed() => {
+            () = workspaces.wait_changed() => {}
+            changed = current.next_changes() => {
                 for (places, kinds) in changed {
                     let kinds: Vec<String> = kinds.into_iter().map(str::to_owned).collect();
                     tracing::info!(cwd = %places.cwd.display(), ?kinds, "files of a workspace changed");
@@ -48,7 +48,10 @@ pub(super) async fn run(registry: Registry) {
 }
 
 /// Reads the disk on a blocking thread.
-async fn set_places(watcher: Option<Watcher>, places: HashSet<WatchedPlaces>) -> Option<Watcher> {
+async fn set_places(
+    watcher: Option<ExtensionWatcher>,
+    places: HashSet<WatchedPaths>,
+) -> Option<ExtensionWatcher> {
     let mut watcher = watcher?;
     let set = tokio::task::spawn_blocking(move || {
         watcher.set_places(&places);

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::knowledge::ErrorKind;
 use crate::knowledge::registry::Indexes;
-use crate::watch::{Change, FolderWatcher};
+use crate::watch::{FolderChange, FolderWatcher};
 
 /// Time between two jobs that changes of one workspace start.
 const MIN_PAUSE: Duration = Duration::from_secs(2);
@@ -17,14 +17,14 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A workspace whose files are watched.
 #[derive(Default)]
-struct Watched {
+struct WatchedWorkspace {
     folders: HashSet<PathBuf>,
     /// When its index is updated.
     due: Option<Instant>,
     updated_at: Option<Instant>,
 }
 
-impl Watched {
+impl WatchedWorkspace {
     fn note_change(&mut self, now: Instant) {
         let earliest = self.updated_at.map_or(now, |last| (last + MIN_PAUSE).max(now));
         self.due.get_or_insert(earliest);
@@ -35,7 +35,7 @@ impl Watched {
 pub(super) async fn run(indexes: Indexes) {
     let mut list_changes = indexes.watch_list_changes();
     let mut watcher: Option<FolderWatcher> = None;
-    let mut watched: HashMap<PathBuf, Watched> = HashMap::new();
+    let mut watched: HashMap<PathBuf, WatchedWorkspace> = HashMap::new();
     let mut has_failed = false;
     loop {
         let list: HashSet<PathBuf> = indexes.watch_list().into_iter().collect();
@@ -58,7 +58,7 @@ pub(super) async fn run(indexes: Indexes) {
         let due = watched.values().filter_map(|workspace| workspace.due).min();
         let changes = async {
             match &mut watcher {
-                Some(watcher) => watcher.changed().await,
+                Some(watcher) => watcher.next_changes().await,
                 None => std::future::pending().await,
             }
         };
@@ -74,7 +74,7 @@ pub(super) async fn run(indexes: Indexes) {
                 let now = Instant::now();
                 let mut touched = Vec::new();
                 for (workspace, state) in &mut watched {
-                    if changes.iter().any(|change| concerns(change, workspace)) {
+                    if changes.iter().any(|change| affects_workspace(change, workspace)) {
                         state.note_change(now);
                         touched.push(workspace.clone());
                     }
@@ -91,10 +91,10 @@ pub(super) async fn run(indexes: Indexes) {
     }
 }
 
-fn concerns(change: &Change, workspace: &Path) -> bool {
+fn affects_workspace(change: &FolderChange, workspace: &Path) -> bool {
     match change {
-        Change::Path(path) => path.starts_with(workspace),
-        Change::Anything => true,
+        FolderChange::Path(path) => path.starts_with(workspace),
+        FolderChange::Anything => true,
     }
 }
 
@@ -103,7 +103,7 @@ async fn follow_list(
     watcher: FolderWatcher,
     indexes: &Indexes,
     list: &HashSet<PathBuf>,
-    watched: &mut HashMap<PathBuf, Watched>,
+    watched: &mut HashMap<PathBuf, WatchedWorkspace>,
 ) -> Option<FolderWatcher> {
     let gone: Vec<PathBuf> = watched.keys().filter(|it| !list.contains(*it)).cloned().collect();
     let mut watcher = watcher;
@@ -113,7 +113,7 @@ async fn follow_list(
     }
     for workspace in list {
         if !watched.contains_key(workspace) {
-            watched.insert(workspace.clone(), Watched::default());
+            watched.insert(workspace.clone(), WatchedWorkspace::default());
             watcher = watch_folders(watcher, indexes, workspace, watched).await?;
             // Files may have changed while nothing watched them.
             if let Some(state) = watched.get_mut(workspace) {
@@ -129,7 +129,7 @@ async fn watch_folders(
     mut watcher: FolderWatcher,
     indexes: &Indexes,
     workspace: &Path,
-    watched: &mut HashMap<PathBuf, Watched>,
+    watched: &mut HashMap<PathBuf, WatchedWorkspace>,
 ) -> Option<FolderWatcher> {
     let before = watched.get(workspace).map(|state| state.folders.clone()).unwrap_or_default();
     let (indexes, folder) = (indexes.clone(), workspace.to_owned());
@@ -163,7 +163,7 @@ async fn watch_folders(
 }
 
 /// Updates the indexes whose time has come.
-async fn update_due(indexes: &Indexes, watched: &mut HashMap<PathBuf, Watched>) {
+async fn update_due(indexes: &Indexes, watched: &mut HashMap<PathBuf, WatchedWorkspace>) {
     for (workspace, state) in watched {
         let now = Instant::now();
         if state.due.is_none_or(|due| due > now) {

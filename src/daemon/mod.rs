@@ -28,15 +28,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use reload::Reloader;
-use shutdown::Wish;
+use shutdown::SignalRequest;
 use wiring::HostFacts;
 
 use crate::crash;
 use crate::knowledge::registry::Indexes;
 use crate::mcp::{Pool, PoolSettings};
 use crate::policy::Policies;
-use crate::rpc::{self, ConfigState, Info, RpcContext};
-use crate::session::{Registry, Shared, summarise};
+use crate::rpc::{self, ConfigState, DaemonInfo, RpcContext};
+use crate::session::{Registry, Shared, summary_of_events};
 use crate::store::{self, Store};
 use crate::tools;
 use crate::transport::{self, StateLock};
@@ -60,15 +60,15 @@ pub struct Options {
 
 /// Time for parking the sessions after a stop request. With the replies and the last journal writes, the
 /// shutdown takes less than 10 s.
-const PARK_WITHIN: Duration = Duration::from_secs(8);
+const PARK_TIMEOUT: Duration = Duration::from_secs(8);
 /// Time for sending pending replies.
-const REPLY_WITHIN: Duration = Duration::from_secs(1);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time for MCP servers to end, in addition to that of sessions.
-const SERVERS_WITHIN: Duration = Duration::from_millis(800);
+const SERVERS_TIMEOUT: Duration = Duration::from_millis(800);
 /// Time for the last writes of the journal.
-const CLOSE_WITHIN: Duration = Duration::from_millis(500);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Capacity of the queue of reload requests. When it is full, clients wait.
-const RELOADS: usize = 8;
+const RELOAD_CAPACITY: usize = 8;
 
 /// Checks the database that `options` and the environment select. Starts and changes nothing. Returns a
 /// description of each problem.
@@ -98,7 +98,7 @@ impl Clock for SystemClock {
 
 /// The result of a configuration check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
+pub struct ConfigCheck {
     /// The files that the configuration consists of.
     pub files: Vec<PathBuf>,
     /// Keys that are set and have no effect yet, in dotted form.
@@ -111,14 +111,14 @@ pub struct Checked {
 ///
 /// # Errors
 /// The error that a start would report.
-pub async fn check_config(options: Options) -> Result<Checked, DaemonError> {
+pub async fn check_config(options: Options) -> Result<ConfigCheck, DaemonError> {
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
     let places = paths::find(&env, options.socket, &config)?;
     wiring::components(&config, &places, &HostFacts::default().with_sandboxes(&config).await, None)?;
     #[cfg(feature = "otel")]
     wiring::telemetry(&config, &env)?;
-    Ok(Checked {
+    Ok(ConfigCheck {
         without_effect: config::without_effect(&config),
         not_in_build: config::not_in_build(&config),
         files: config.files,
@@ -157,7 +157,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         tracing::warn!(keys, "this build has no telemetry; build it with --features otel");
     }
     stage("loaded the configuration");
-    let inherited = systemd::inherited(&env)?;
+    let inherited = systemd::inherited_socket(&env)?;
     let is_socket_flag = options.socket.is_some();
     let mut places = paths::find(&env, options.socket, &config)?;
     let activated = inherited.as_ref().and_then(systemd::path);
@@ -183,11 +183,12 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let components = wiring::components(&config, &places, &found, Some(&indexes))?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (database, backups) = (places.data_dir.join("agentd.db"), places.data_dir.join("backups"));
-    let (store, store_owner) = Store::open_or_recover(&database, &backups, clock.now(), &summarise).await?;
+    let (store, store_owner) =
+        Store::open_or_recover(&database, &backups, clock.now(), &summary_of_events).await?;
     stage("database open");
 
     let copying = store.reader().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
-    let policies = Policies::at(places.data_dir.join("policy"));
+    let policies = Policies::in_folder(places.data_dir.join("policy"));
     let pool = Pool::at(&places.data_dir, PoolSettings::default());
     let shared = Shared::new(store, Arc::clone(&clock), components).with_policies(policies).with_mcp(pool);
     #[cfg(feature = "otel")]
@@ -195,7 +196,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         Some(settings) => {
             let started = crate::otel::Exporter::start(&settings, Arc::clone(&clock));
             let (watcher, exporter) = started.map_err(DaemonError::Bug)?;
-            (shared.with_observer(telemetry::Exported(watcher)), Some(exporter))
+            (shared.with_observer(telemetry::ExportObserver(watcher)), Some(exporter))
         }
         None => (shared, None),
     };
@@ -206,13 +207,13 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     // Write pending grants before any call is judged.
     registry.flush_grants().await;
     // Adopt orphans before any process can be started or requested.
-    let reaper = orphans::adopt()?;
+    let reaper = orphans::adopt_orphans()?;
     let leftovers = orphans::sweep(&registry).await;
     orphans::sweep_spools(&registry).await;
     stage("leftovers ended");
     let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
     let started_at = clock.now();
-    let info = Info {
+    let info = DaemonInfo {
         socket: places.socket.display().to_string(),
         data_dir: places.data_dir.display().to_string(),
         backups,
@@ -226,7 +227,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         values: reload::values(config.clone(), config.clone(), overrides.clone()),
         last_reload: None,
     });
-    let (reload, mut reloads) = mpsc::channel(RELOADS);
+    let (reload, mut reloads) = mpsc::channel(RELOAD_CAPACITY);
     let context = RpcContext {
         registry: registry.clone(),
         indexes: indexes.clone(),
@@ -244,7 +245,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         return Ok(());
     }
     let bound = match inherited {
-        Some(listener) => transport::Bound::adopt(listener)?,
+        Some(listener) => transport::BoundSocket::adopt(listener)?,
         None => transport::bind(&places.socket)?,
     };
     let counted = registry.clone();
@@ -252,11 +253,11 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         .with_mark(&format!("AGENTD_INSTANCE={}", found.instance))
         .with_metrics(move || rpc::metrics_text(&rpc::metrics(&counted, started_at)));
     let accepting = CancellationToken::new();
-    let serving = transport::serve(bound, methods, config.limits.of_transport(), accepting.clone());
+    let serving = transport::serve(bound, methods, config.limits.transport_limits(), accepting.clone());
     if let Some(path) = &listens_at {
         lock.note_socket(path);
     }
-    crate::daemon::systemd::ready();
+    crate::daemon::systemd::report_ready();
     stage("socket answers");
     tracing::info!(socket = %places.socket.display(), pid = std::process::id(), "ready");
 
@@ -267,13 +268,13 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
             Ok(count) => tracing::info!(count, "resumed unfinished sessions"),
             Err(error) => tracing::error!(%error, "could not list unfinished sessions"),
         }
-        leftovers.forget(&recovering).await;
+        leftovers.forget_processes(&recovering).await;
     });
     let warming = registry.clone();
     let warm = tokio::spawn(async move {
         let components = warming.shared().components();
         // Detect the sandboxes now, so that the first command does not wait for it.
-        tokio::join!(components.models.warm(), tools::Available::here());
+        tokio::join!(components.models.prepare_clients(), tools::AvailableLevels::probe_once());
     });
 
     let copying = tokio::spawn(copying);
@@ -304,21 +305,21 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         tokio::select! {
             () = stop.cancelled() => break,
             wish = signals.next() => match wish {
-                Wish::Stop => break,
+                SignalRequest::Stop => break,
                 // The reload has logged its error.
-                Wish::Reload => drop(reloader.reload(&serving).await),
+                SignalRequest::Reload => drop(reloader.reload(&serving).await),
             },
             Some(reply) = reloads.recv() => drop(reply.send(reloader.reload(&serving).await)),
         }
     }
     tracing::info!("stopping");
-    lock.leaving();
+    lock.note_stopping();
     // Drop the queue, so that waiting clients get an error.
     drop(reloads);
     crash::point("C23.told");
-    let park_by = Instant::now() + PARK_WITHIN;
+    let park_by = Instant::now() + PARK_TIMEOUT;
     serving.stop_accepting();
-    crate::daemon::systemd::stopping();
+    crate::daemon::systemd::report_stopping();
     warm.abort();
     copying.abort();
     tidying.abort();
@@ -335,22 +336,22 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     indexes.close().await;
     reloader.index_services.finish_bookings().await;
     shutdown::park(&registry, &mut signals, &hurry, park_by).await;
-    if tokio::time::timeout(SERVERS_WITHIN, registry.shared().mcp.close()).await.is_err() {
+    if tokio::time::timeout(SERVERS_TIMEOUT, registry.shared().mcp.close()).await.is_err() {
         tracing::warn!("MCP servers did not end in time; the next start ends them");
     }
     crash::point("C23.parked");
     accepting.cancel();
-    serving.finished(REPLY_WITHIN).await;
+    serving.wait_finished(REPLY_TIMEOUT).await;
     crash::point("C23.closing");
     reaper.abort();
-    if tokio::time::timeout(CLOSE_WITHIN, store_owner.close()).await.is_err() {
+    if tokio::time::timeout(CLOSE_TIMEOUT, store_owner.close()).await.is_err() {
         tracing::warn!("the journal did not close in time; no acknowledged event is lost");
     }
     crash::point("C23.closed");
     #[cfg(feature = "otel")]
     if let Some(exporter) = exporter {
         // Send the last spans. A receiver that is too slow loses them.
-        exporter.last(CLOSE_WITHIN).await;
+        exporter.finish_within(CLOSE_TIMEOUT).await;
     }
     tracing::info!("stopped");
     Ok(())

@@ -20,9 +20,9 @@ use crate::session::{PendingChange, Registry};
 /// Time limit of a command. After that it is killed.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum number of commands that run in parallel. Later notifications wait.
-const AT_ONCE: usize = 4;
+const MAX_COMMANDS: usize = 4;
 /// Maximum number of waiting notifications. Further ones are dropped, and the daemon logs that.
-const WAITING: usize = 256;
+const NOTIFICATION_CAPACITY: usize = 256;
 
 /// The configured notification channels.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +41,7 @@ impl NotifyChannels {
         let given = &config.permissions.unattended;
         let hook = match given.notify_url.as_deref().map(str::trim).filter(|url| !url.is_empty()) {
             Some(url) => Some(Webhook::parse(url).map_err(|why| {
-                config.wrong(
+                config.key_error(
                     &["permissions", "unattended", "notify_url"],
                     format!("permissions.unattended.notify_url: {why}"),
                 )
@@ -60,7 +60,7 @@ impl NotifyChannels {
 pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels>) {
     let poster = Poster::default();
     let mut bell = registry.shared().subscribe_pending();
-    let turns = Arc::new(Semaphore::new(AT_ONCE));
+    let turns = Arc::new(Semaphore::new(MAX_COMMANDS));
     let mut running = JoinSet::new();
     loop {
         tokio::select! {
@@ -70,7 +70,7 @@ pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels
                     if ways.is_none() || !pending_change.is_pending || !pending_change.background {
                         continue;
                     }
-                    if running.len() >= AT_ONCE + WAITING {
+                    if running.len() >= MAX_COMMANDS + NOTIFICATION_CAPACITY {
                         tracing::warn!(session = %pending_change.session_id, "dropped a notification: too many are queued");
                         continue;
                     }
@@ -79,7 +79,7 @@ pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels
                     running.spawn(async move {
                         let Ok(_turn) = turns.acquire_owned().await else { return };
                         let text = notification_text(&registry, &pending_change).await.to_string();
-                        tokio::join!(by_command(&ways, &pending_change, &text), by_hook(&ways, &poster, &pending_change, &text));
+                        tokio::join!(notify_by_command(&ways, &pending_change, &text), notify_by_hook(&ways, &poster, &pending_change, &text));
                     });
                 }
                 Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "some notifications were lost"),
@@ -90,17 +90,17 @@ pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels
     }
 }
 
-async fn by_command(ways: &NotifyChannels, pending_change: &PendingChange, text: &str) {
+async fn notify_by_command(ways: &NotifyChannels, pending_change: &PendingChange, text: &str) {
     let Some(program) = ways.command.first() else { return };
     if let Err(why) = send(&ways.command, text).await {
         tracing::warn!(session = %pending_change.session_id, program, why, "could not send the notification");
     }
 }
 
-async fn by_hook(ways: &NotifyChannels, poster: &Poster, pending_change: &PendingChange, text: &str) {
+async fn notify_by_hook(ways: &NotifyChannels, poster: &Poster, pending_change: &PendingChange, text: &str) {
     let Some(hook) = &ways.hook else { return };
-    if let Err(why) = poster.tell(hook, text).await {
-        let host = hook.shown();
+    if let Err(why) = poster.post_text(hook, text).await {
+        let host = hook.public_address();
         tracing::warn!(session = %pending_change.session_id, host, why, "could not send the notification");
     }
 }
@@ -139,7 +139,7 @@ async fn send(command: &[String], text: &str) -> Result<(), String> {
     start
         .args(args)
         .env_clear()
-        .envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_handed_on)))
+        .envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_inherited)))
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -169,7 +169,7 @@ async fn send(command: &[String], text: &str) -> Result<(), String> {
 }
 
 /// Environment variables that the command receives: enough to show a notification, and no keys.
-fn is_handed_on(name: &str) -> bool {
+fn is_inherited(name: &str) -> bool {
     const NAMES: [&str; 14] = [
         "PATH",
         "HOME",
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn notify_command_environment_contains_no_keys() {
-        assert!(is_handed_on("PATH") && is_handed_on("LC_ALL"));
-        assert!(!is_handed_on("ANTHROPIC_API_KEY") && !is_handed_on("AGENTD_CONFIG"));
+        assert!(is_inherited("PATH") && is_inherited("LC_ALL"));
+        assert!(!is_inherited("ANTHROPIC_API_KEY") && !is_inherited("AGENTD_CONFIG"));
     }
 }

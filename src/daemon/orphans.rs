@@ -50,7 +50,7 @@ pub(super) fn raise_open_files() -> Option<(u64, u64)> {
 ///
 /// # Errors
 /// The signal handler could not be installed.
-pub(super) fn adopt() -> io::Result<JoinHandle<()>> {
+pub(super) fn adopt_orphans() -> io::Result<JoinHandle<()>> {
     if let Err(error) = proc::adopt_orphans() {
         tracing::warn!(%error, "another process adopts the orphans of commands");
     }
@@ -79,7 +79,7 @@ pub(super) async fn sweep_spools(registry: &Registry) {
 }
 
 /// Temporary files of a session without activity are removed after this time.
-const TEMP_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
+const TEMP_FILE_TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Time between two such checks.
 const TEMP_SWEEP_INTERVAL: Duration = Duration::from_secs(6 * 3_600);
 
@@ -103,14 +103,14 @@ async fn sweep_temp_once(registry: &Registry) -> Result<usize, String> {
     if found.is_empty() {
         return Ok(0);
     }
-    let week = i64::try_from(TEMP_FOR.as_millis()).unwrap_or(i64::MAX);
+    let week = i64::try_from(TEMP_FILE_TTL.as_millis()).unwrap_or(i64::MAX);
     let since = Timestamp(shared.clock.now().0.saturating_sub(week));
     let kept = shared.store.in_use_since(since).await.map_err(|error| error.to_string())?;
     Ok(tools.sweep_temp(found, kept).await)
 }
 
 /// Kills the processes that an earlier daemon with the same state left. Call it before any process is started.
-/// The records stay until [`Leftovers::forget`], because they name the sessions to notify.
+/// The records stay until [`Leftovers::forget_processes`], because they name the sessions to notify.
 pub(super) async fn sweep(registry: &Registry) -> Leftovers {
     let shared = registry.shared();
     let records = shared.store.processes().await.unwrap_or_else(|error| {
@@ -142,7 +142,7 @@ pub(super) struct Leftovers {
 
 impl Leftovers {
     /// Removes the records of ended processes. Call it after their sessions were resumed.
-    pub(super) async fn forget(self, registry: &Registry) {
+    pub(super) async fn forget_processes(self, registry: &Registry) {
         if !self.ended.is_empty()
             && let Err(error) = registry.forget_processes(self.ended).await
         {

@@ -10,7 +10,7 @@ use crate::transport;
 
 /// Resolved paths.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
+pub(super) struct DaemonPaths {
     pub home: PathBuf,
     pub data_dir: PathBuf,
     pub socket: PathBuf,
@@ -18,7 +18,11 @@ pub(super) struct Places {
     pub config_dir: PathBuf,
 }
 
-pub(super) fn find(env: Env<'_>, socket: Option<PathBuf>, config: &Config) -> Result<Places, DaemonError> {
+pub(super) fn find(
+    env: Env<'_>,
+    socket: Option<PathBuf>,
+    config: &Config,
+) -> Result<DaemonPaths, DaemonError> {
     let is_set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
     let is_data_chosen = config.daemon.data_dir.is_some() || is_set("AGENTD_DATA_DIR");
     let is_socket_chosen = socket.is_some() || config.daemon.socket.is_some() || is_set("AGENTD_SOCKET");
@@ -41,7 +45,7 @@ pub(super) fn find(env: Env<'_>, socket: Option<PathBuf>, config: &Config) -> Re
     if let Some(folder) = socket.parent().filter(|_| !is_socket_chosen) {
         check_default(folder, "[daemon] socket or AGENTD_SOCKET")?;
     }
-    Ok(Places { home, data_dir, socket, config_dir })
+    Ok(DaemonPaths { home, data_dir, socket, config_dir })
 }
 
 /// The paths in force, with their origin if it is no file.
@@ -49,10 +53,10 @@ pub(super) fn overrides(
     env: Env<'_>,
     is_socket_flag: bool,
     is_activated: bool,
-    places: &Places,
+    places: &DaemonPaths,
 ) -> [Override; 2] {
     let by_variable =
-        |name: &str| env(name).filter(|value| !value.is_empty()).map(|_| config::from_variable(name));
+        |name: &str| env(name).filter(|value| !value.is_empty()).map(|_| config::variable_origin(name));
     let socket = match (is_activated, is_socket_flag) {
         (true, _) => Some("socket activation".to_owned()),
         (false, true) => Some("flag".to_owned()),

@@ -9,19 +9,19 @@ use super::config::{self, Changes, Config, ConfigError};
 use super::error::DaemonError;
 use super::wiring::HostFacts;
 use crate::api::params::{LastReload, ReloadReply};
-use crate::daemon::paths::Places;
+use crate::daemon::paths::DaemonPaths;
 use crate::daemon::{notifier, telemetry, wiring};
 use crate::knowledge::registry::Indexes;
-use crate::rpc::{ConfigState, ConfigValues, Refused};
+use crate::rpc::{ConfigRefusal, ConfigState, ConfigValues};
 use crate::session::Registry;
-use crate::transport::Serving;
+use crate::transport::RunningServer;
 use crate::types::time::Clock;
 
 /// The values of the start that a reload needs.
 pub(super) struct Reloader {
     /// The value of `--config`.
     pub flag: Option<PathBuf>,
-    pub places: Places,
+    pub places: DaemonPaths,
     pub found: HostFacts,
     pub registry: Registry,
     pub indexes: Indexes,
@@ -42,12 +42,12 @@ impl Reloader {
     ///
     /// # Errors
     /// The configuration is invalid and nothing has changed. The error is logged and shown by `daemon.status`.
-    pub async fn reload(&mut self, serving: &Serving) -> Result<ReloadReply, Refused> {
+    pub async fn reload(&mut self, serving: &RunningServer) -> Result<ReloadReply, ConfigRefusal> {
         let at_ms = self.clock.now();
         let (config, ways, reply) = match self.load_configuration().await {
             Ok(taken) => taken,
             Err(error) => {
-                let refused = refused(error);
+                let refused = config_refusal(error);
                 tracing::error!(error = %refused.message, "the new configuration is invalid; the current one stays in force");
                 self.state.send_modify(|state| {
                     let needs_restart =
@@ -58,7 +58,7 @@ impl Reloader {
                 return Err(refused);
             }
         };
-        serving.set_limits(config.limits.of_transport());
+        serving.set_limits(config.limits.transport_limits());
         telemetry::set_level(config.daemon.log);
         self.notifier.send_replace(ways);
         self.state.send_replace(ConfigState {
@@ -112,12 +112,12 @@ pub(super) fn values(
     Arc::new(ConfigValues::new(Box::new(list)))
 }
 
-fn refused(error: DaemonError) -> Refused {
+fn config_refusal(error: DaemonError) -> ConfigRefusal {
     let message = error.to_string();
     match error {
         DaemonError::Config(ConfigError { file, line, .. }) => {
-            Refused { file: file.map(|file| file.display().to_string()), line, message }
+            ConfigRefusal { file: file.map(|file| file.display().to_string()), line, message }
         }
-        _ => Refused { file: None, line: None, message },
+        _ => ConfigRefusal { file: None, line: None, message },
     }
 }

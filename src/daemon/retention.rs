@@ -8,7 +8,7 @@ use crate::types::origin::Origin;
 /// Shortest and longest time between two measurements.
 const CHECK_INTERVALS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// Sessions that one pass deletes. If more remain, the next pass follows immediately.
-const MANY: u32 = 100;
+const BATCH_SESSIONS: u32 = 100;
 
 /// Measures the journal, and deletes sessions that ended before the age `[limits] delete_ended_after`, if it is set.
 /// Runs at the start and at intervals, until it is dropped.
@@ -37,7 +37,7 @@ pub(super) async fn run(registry: Registry) {
 async fn remove(registry: &Registry, kept: Duration) -> Result<usize, String> {
     let shared = registry.shared();
     let before = shared.clock.now().before(u64::try_from(kept.as_millis()).unwrap_or(u64::MAX));
-    let old = shared.store.ended_before(before, MANY).await.map_err(|error| error.to_string())?;
+    let old = shared.store.ended_before(before, BATCH_SESSIONS).await.map_err(|error| error.to_string())?;
     let mut removed = 0;
     for id in &old {
         let origin =

@@ -9,14 +9,14 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Number of blocking threads that are created at the start, for checks of processes, clients, files and
 /// folders.
-const AT_HAND: usize = 4;
+const START_THREADS: usize = 4;
 
 /// Longer than any daemon runs. By default tokio ends a thread after ten idle seconds. If none can be created
 /// afterwards, the next `spawn_blocking` panics. With one thread left, tasks wait for it.
 const KEEP_ALIVE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// How long each of the first tasks waits for the others, so that each one gets a separate thread.
-const APART: Duration = Duration::from_secs(1);
+const START_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Creates the daemon's runtime with its blocking threads.
 ///
@@ -28,19 +28,19 @@ const APART: Duration = Duration::from_secs(1);
 pub fn runtime() -> io::Result<Runtime> {
     let runtime = Builder::new_multi_thread().enable_all().thread_keep_alive(KEEP_ALIVE).build()?;
     let met = Arc::new((Mutex::new(0), Condvar::new()));
-    for _ in 0..AT_HAND {
+    for _ in 0..START_THREADS {
         let met = Arc::clone(&met);
-        drop(runtime.spawn_blocking(move || meet(&met)));
+        drop(runtime.spawn_blocking(move || wait_for_all_threads(&met)));
     }
     Ok(runtime)
 }
 
 /// Waits until all of the first tasks have arrived.
-fn meet((count, came): &(Mutex<usize>, Condvar)) {
+fn wait_for_all_threads((count, came): &(Mutex<usize>, Condvar)) {
     let Ok(mut here) = count.lock() else { return };
     *here += 1;
     came.notify_all();
-    drop(came.wait_timeout_while(here, APART, |here| *here < AT_HAND));
+    drop(came.wait_timeout_while(here, START_TIMEOUT, |here| *here < START_THREADS));
 }
 
 #[cfg(test)]
@@ -52,18 +52,21 @@ mod tests {
 
     use crate::daemon::runtime::*;
 
-    const INSIDE: &str = "AGENTD_TEST_NO_MORE_THREADS";
+    const CHILD_VARIABLE: &str = "AGENTD_TEST_NO_MORE_THREADS";
 
     /// Runs in a separate process, because it changes limits permanently.
     #[test]
     fn tasks_run_without_permission_to_create_threads() {
-        if std::env::var_os(INSIDE).is_some() {
+        if std::env::var_os(CHILD_VARIABLE).is_some() {
             return without_more_threads();
         }
         let own = "daemon::runtime::tests::tasks_run_without_permission_to_create_threads";
         let program = std::env::current_exe().unwrap();
-        let output =
-            Command::new(program).args(["--exact", own, "--nocapture"]).env(INSIDE, "1").output().unwrap();
+        let output = Command::new(program)
+            .args(["--exact", own, "--nocapture"])
+            .env(CHILD_VARIABLE, "1")
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{output:?}");
     }
 
@@ -77,11 +80,11 @@ mod tests {
         assert!(std::thread::Builder::new().spawn(|| ()).is_err(), "no thread can be made");
         let done = runtime.block_on(async {
             let mut tasks = tokio::task::JoinSet::new();
-            for task in 0..4 * AT_HAND {
+            for task in 0..4 * START_THREADS {
                 tasks.spawn_blocking(move || task);
             }
             tasks.join_all().await.len()
         });
-        assert_eq!(done, 4 * AT_HAND);
+        assert_eq!(done, 4 * START_THREADS);
     }
 }

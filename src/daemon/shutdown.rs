@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::session::Registry;
 
 /// Time for running tools after a second stop signal. Their processes get 2 s of it after SIGTERM.
-const HURRIED: Duration = Duration::from_secs(4);
+const HURRIED_STOP_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The signals that the daemon handles.
 pub(super) struct Signals {
@@ -26,7 +26,7 @@ pub(super) struct Signals {
 
 /// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum SignalRequest {
     Stop,
     Reload,
 }
@@ -43,7 +43,7 @@ pub fn ignore_hangup() {
 }
 
 /// Whether a stop signal arrived.
-static EARLY: AtomicBool = AtomicBool::new(false);
+static STOP_SIGNALLED: AtomicBool = AtomicBool::new(false);
 
 /// Records stop signals from now on. Tokio installs its handler before it registers the listener, so a signal
 /// in between would be lost. This handler is installed before both and is kept in addition to tokio's.
@@ -51,7 +51,9 @@ static EARLY: AtomicBool = AtomicBool::new(false);
 fn note_early() -> std::io::Result<()> {
     for signal in [Hangup::SIGTERM, Hangup::SIGINT] {
         // SAFETY: storing into an atomic is allowed in a handler (signal-safety(7)).
-        unsafe { signal_hook_registry::register(signal as i32, || EARLY.store(true, Ordering::SeqCst)) }?;
+        unsafe {
+            signal_hook_registry::register(signal as i32, || STOP_SIGNALLED.store(true, Ordering::SeqCst))
+        }?;
     }
     Ok(())
 }
@@ -66,17 +68,17 @@ impl Signals {
             hangup: signal(SignalKind::hangup())?,
             early: false,
         };
-        signals.early = EARLY.load(Ordering::SeqCst);
+        signals.early = STOP_SIGNALLED.load(Ordering::SeqCst);
         Ok(signals)
     }
 
     /// The next signal. Cancel-safe.
-    pub async fn next(&mut self) -> Wish {
+    pub async fn next(&mut self) -> SignalRequest {
         tokio::select! {
             biased;
-            _ = self.terminate.recv() => Wish::Stop,
-            _ = self.interrupt.recv() => Wish::Stop,
-            _ = self.hangup.recv() => Wish::Reload,
+            _ = self.terminate.recv() => SignalRequest::Stop,
+            _ = self.interrupt.recv() => SignalRequest::Stop,
+            _ = self.hangup.recv() => SignalRequest::Reload,
         }
     }
 
@@ -103,7 +105,7 @@ pub(super) async fn park(registry: &Registry, signals: &mut Signals, hurry: &Can
         () = signals.stop() => tracing::warn!("second signal: not waiting for running tools"),
         parked = timeout_at(by, registry.park_all(true)) => return log_shutdown(parked.is_ok(), registry),
     }
-    let by = by.min(Instant::now() + HURRIED);
+    let by = by.min(Instant::now() + HURRIED_STOP_TIMEOUT);
     let parked = timeout_at(by, registry.park_all(false)).await;
     log_shutdown(parked.is_ok(), registry);
 }

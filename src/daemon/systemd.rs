@@ -17,33 +17,33 @@ use crate::api::endpoint::Env;
 use crate::daemon::error::DaemonError;
 
 /// The first passed descriptor.
-const FIRST: RawFd = 3;
+const FIRST_DESCRIPTOR: RawFd = 3;
 
 /// The descriptor may be used only once per process.
-static TAKEN: AtomicBool = AtomicBool::new(false);
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The socket that was passed to this process, if there is one.
 ///
 /// # Errors
 /// The descriptors are invalid: more than one, or not a listening Unix stream socket.
-pub(super) fn inherited(env: Env<'_>) -> Result<Option<UnixListener>, DaemonError> {
-    let Some(count) = handed(env, std::process::id()) else { return Ok(None) };
+pub(super) fn inherited_socket(env: Env<'_>) -> Result<Option<UnixListener>, DaemonError> {
+    let Some(count) = descriptor_count(env, std::process::id()) else { return Ok(None) };
     if count != "1" {
-        return Err(wrong(format!("LISTEN_FDS is {count:?}, and exactly one socket is wanted")));
+        return Err(activation_error(format!("LISTEN_FDS is {count:?}, and exactly one socket is wanted")));
     }
-    if TAKEN.swap(true, Ordering::Relaxed) {
+    if IS_TAKEN.swap(true, Ordering::Relaxed) {
         return Ok(None);
     }
     // A successful getsockname proves that the descriptor is open, without taking ownership of it.
-    getsockname::<SockaddrStorage>(FIRST)
-        .map_err(|error| wrong(format!("descriptor {FIRST} is no socket: {error}")))?;
+    getsockname::<SockaddrStorage>(FIRST_DESCRIPTOR)
+        .map_err(|error| activation_error(format!("descriptor {FIRST_DESCRIPTOR} is no socket: {error}")))?;
     #[expect(unsafe_code, reason = "a number from the environment; it was just seen to be open")]
-    let seen = unsafe { BorrowedFd::borrow_raw(FIRST) };
-    check(seen).map_err(wrong)?;
-    #[expect(unsafe_code, reason = "handed to this very process, and TAKEN lets one pass")]
-    let fd = unsafe { OwnedFd::from_raw_fd(FIRST) };
+    let seen = unsafe { BorrowedFd::borrow_raw(FIRST_DESCRIPTOR) };
+    check(seen).map_err(activation_error)?;
+    #[expect(unsafe_code, reason = "handed to this very process, and IS_TAKEN lets one pass")]
+    let fd = unsafe { OwnedFd::from_raw_fd(FIRST_DESCRIPTOR) };
     // Tools must not inherit it.
-    fcntl(&fd, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|error| wrong(error.to_string()))?;
+    fcntl(&fd, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|error| activation_error(error.to_string()))?;
     Ok(Some(UnixListener::from(fd)))
 }
 
@@ -53,14 +53,15 @@ pub(super) fn path(listener: &UnixListener) -> Option<PathBuf> {
 }
 
 /// The number of descriptors that the environment passes to the process `pid`.
-fn handed(env: Env<'_>, pid: u32) -> Option<String> {
+fn descriptor_count(env: Env<'_>, pid: u32) -> Option<String> {
     env("LISTEN_PID").filter(|given| given.parse() == Ok(pid))?;
     env("LISTEN_FDS").filter(|count| count != "0")
 }
 
 fn check(fd: BorrowedFd<'_>) -> Result<(), String> {
     use std::os::fd::AsRawFd as _;
-    let no = |what: &str| format!("descriptor {FIRST} is not a listening Unix stream socket ({what})");
+    let no =
+        |what: &str| format!("descriptor {FIRST_DESCRIPTOR} is not a listening Unix stream socket ({what})");
     let told = |error: nix::Error| no(error.desc());
     let address = getsockname::<SockaddrStorage>(fd.as_raw_fd()).map_err(told)?;
     if address.family() != Some(AddressFamily::Unix) {
@@ -75,21 +76,21 @@ fn check(fd: BorrowedFd<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn wrong(why: String) -> DaemonError {
+fn activation_error(why: String) -> DaemonError {
     DaemonError::Activation(why)
 }
 
 /// Reports that the daemon answers on its socket.
-pub(super) fn ready() {
-    tell("READY=1");
+pub(super) fn report_ready() {
+    send_state("READY=1");
 }
 
 /// Reports that the daemon is stopping.
-pub(super) fn stopping() {
-    tell("STOPPING=1");
+pub(super) fn report_stopping() {
+    send_state("STOPPING=1");
 }
 
-fn tell(text: &str) {
+fn send_state(text: &str) {
     let Ok(name) = std::env::var("NOTIFY_SOCKET") else { return };
     let address = match name.strip_prefix('@') {
         Some(name) => SocketAddr::from_abstract_name(name),
@@ -120,7 +121,7 @@ mod tests {
             (Some("7"), None, None),
         ] {
             let env = |name: &str| if name == "LISTEN_PID" { pid } else { fds }.map(String::from);
-            assert_eq!(handed(&env, 7).as_deref(), expected, "{pid:?} {fds:?}");
+            assert_eq!(descriptor_count(&env, 7).as_deref(), expected, "{pid:?} {fds:?}");
         }
     }
 

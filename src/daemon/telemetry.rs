@@ -33,12 +33,12 @@ pub(super) fn start(config: &Config) {
 
 /// Passes committed events to the exporter.
 #[cfg(feature = "otel")]
-pub(super) struct Exported(pub crate::otel::Watcher);
+pub(super) struct ExportObserver(pub crate::otel::EventReceiver);
 
 #[cfg(feature = "otel")]
-impl crate::session::Observer for Exported {
+impl crate::session::Observer for ExportObserver {
     fn on_commit(&self, fact: &crate::types::event::Envelope) {
-        self.0.saw(fact);
+        self.0.queue_event(fact);
     }
 }
 

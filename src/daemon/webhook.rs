@@ -10,11 +10,11 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, StatusCode, Url, redirect};
 use tokio::sync::OnceCell;
 
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit of one attempt.
 const REQUEST_TIMEOUT_LIMIT: Duration = Duration::from_secs(10);
 /// Waits between attempts. The last attempt follows the last wait.
-const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
+const RETRY_WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
 /// The address to post to.
 #[derive(Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) struct Webhook(Url);
 
 impl std::fmt::Debug for Webhook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.shown())
+        f.write_str(&self.public_address())
     }
 }
 
@@ -45,7 +45,7 @@ impl Webhook {
     }
 
     /// The part of the address that is not secret.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn public_address(&self) -> String {
         format!("{}://{}", self.0.scheme(), self.0.host_str().unwrap_or_default())
     }
 }
@@ -59,9 +59,9 @@ struct PostError {
 impl Poster {
     /// Posts the text and retries temporary failures. The error describes the last attempt. Takes 36 s at most.
     /// Cancel-safe: a post that was sent stays sent.
-    pub(super) async fn tell(&self, hook: &Webhook, text: &str) -> Result<(), String> {
+    pub(super) async fn post_text(&self, hook: &Webhook, text: &str) -> Result<(), String> {
         let client = self.0.get_or_try_init(build).await?;
-        let mut waits = WAITS.iter();
+        let mut waits = RETRY_WAITS.iter();
         loop {
             match post(client, hook, text).await {
                 Ok(()) => return Ok(()),
@@ -81,7 +81,7 @@ async fn build() -> Result<Client, String> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         Client::builder()
             .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT)
+            .connect_timeout(CONNECT_TIMEOUT)
             .timeout(REQUEST_TIMEOUT_LIMIT)
             // The text contains model output, so it may go to the configured address only.
             .redirect(redirect::Policy::none())
@@ -95,7 +95,7 @@ async fn build() -> Result<Client, String> {
 async fn post(client: &Client, hook: &Webhook, text: &str) -> Result<(), PostError> {
     let request = client.post(hook.0.clone()).header(CONTENT_TYPE, "application/json").body(text.to_owned());
     let sent = request.send().await;
-    let answer = sent.map_err(|error| PostError { why: deepest(error), is_passing: true })?;
+    let answer = sent.map_err(|error| PostError { why: innermost_cause(error), is_passing: true })?;
     let status = answer.status();
     if status.is_success() {
         return Ok(());
@@ -106,16 +106,16 @@ async fn post(client: &Client, hook: &Webhook, text: &str) -> Result<(), PostErr
 }
 
 /// The innermost cause of an error, without the address.
-fn deepest(error: reqwest::Error) -> String {
+fn innermost_cause(error: reqwest::Error) -> String {
     if error.is_timeout() {
         return "it did not answer in time".into();
     }
     let error = error.without_url();
-    let mut deepest: &dyn std::error::Error = &error;
-    while let Some(source) = deepest.source() {
-        deepest = source;
+    let mut innermost_cause: &dyn std::error::Error = &error;
+    while let Some(source) = innermost_cause.source() {
+        innermost_cause = source;
     }
-    deepest.to_string()
+    innermost_cause.to_string()
 }
 
 #[cfg(test)]
@@ -126,7 +126,7 @@ mod tests {
     fn webhook_url_is_parsed_and_shown_without_secret() {
         let hook =
             Webhook::parse(" https://u:geheim@hooks.example.org/services/T0/geheim?k=geheim ").expect("one");
-        for shown in [hook.shown(), format!("{hook:?}")] {
+        for shown in [hook.public_address(), format!("{hook:?}")] {
             assert_eq!(shown, "https://hooks.example.org");
         }
         for wrong in ["geheim", "ftp://geheim/x", "https://", "file:///geheim"] {

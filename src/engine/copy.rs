@@ -242,7 +242,7 @@ impl JournalCopier {
 
 /// What ends the copied part of a journal.
 #[derive(Clone, Debug)]
-pub struct Forked {
+pub struct CopyEnd {
     /// The source of the copy.
     pub forked_from: ForkedFrom,
     /// See [`JournalCopier::context_tokens`].

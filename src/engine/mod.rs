@@ -19,23 +19,23 @@ mod window;
 pub use request::build::normalize as normalized;
 
 pub use apply::{LATEST_ONLY_KINDS, TRANSIENT_KINDS};
-pub use copy::{CopyLimits, Forked, HistoryPoint, JournalCopier, UNCOPIED_KINDS};
+pub use copy::{CopyEnd, CopyLimits, HistoryPoint, JournalCopier, UNCOPIED_KINDS};
 pub use decide::slash_command::{
     BUILT_IN, BuiltInCommand, CLEARED, NOTE, TypedLine, find_built_in, is_command_name, typed_line,
 };
 pub use decide::structured_output::check_schema;
 pub use decide::usage_estimate::{estimate as estimate_usage, settle as settle_usage};
 pub use input::{
-    Answer, AnsweredCommand, Busy, EditedCall, Input, JudgedCall, Now, QueueEdit, Recovery, Refusal, Rewind,
-    Submit, Update,
+    AnsweredCommand, BusyPolicy, EditedCall, Input, JudgedCall, Now, QueueEdit, Recovery, Refusal,
+    RequestAnswer, Rewind, SessionUpdate, SubmitRequest,
 };
 pub use model_catalog::{FallbackModels, ModelCapabilities, ModelCatalog, TitleModel};
 pub use output::{Decision, Effect, ItemChange, Plan, PlannedEvent, Reply, RequestChange};
-pub use request::repair_history::{Repair, breach, repair};
+pub use request::repair_history::{RepairedHistory, find_breach, repair};
 pub use request::vision::needs_vision;
-pub use settings::{Compaction, OnRateLimit, Retry, Settings, Unattended};
+pub use settings::{CompactionSettings, OnRateLimit, RetrySettings, Settings, UnattendedSettings};
 pub use state::{Engine, SessionRules};
-pub use view::{Pending, Snapshot};
+pub use view::{PendingPermission, Snapshot};
 
 #[cfg(test)]
 pub(crate) mod properties;

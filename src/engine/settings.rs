@@ -14,7 +14,7 @@ pub(in crate::engine) const DEFAULT_OUTPUT_TOKENS: u32 = 32_000;
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How failed model calls are retried.
-    pub retry: Retry,
+    pub retry: RetrySettings,
     /// Models that replace the session's own after a failure.
     pub fallback_models: FallbackModels,
     /// The model that generates titles; `None` turns titles off.
@@ -44,17 +44,17 @@ pub struct Settings {
     /// The tool that brings definitions of deferred tools in.
     pub tool_search: Option<ToolDefinition>,
     /// Permission requests of unattended sessions.
-    pub unattended: Unattended,
+    pub unattended: UnattendedSettings,
     /// Whether commands that the sandbox blocked may be offered to run outside of it.
     pub offer_unsandboxed_retry: OfferUnsandboxedRetry,
     /// How the conversation is made to fit the model's context window.
-    pub compaction: Compaction,
+    pub compaction: CompactionSettings,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            retry: Retry::default(),
+            retry: RetrySettings::default(),
             fallback_models: FallbackModels::default(),
             quick: None,
             known: ModelCatalog::default(),
@@ -69,16 +69,16 @@ impl Default for Settings {
             subagents: 10,
             tools: Arc::from([]),
             tool_search: None,
-            unattended: Unattended::default(),
+            unattended: UnattendedSettings::default(),
             offer_unsandboxed_retry: OfferUnsandboxedRetry::default(),
-            compaction: Compaction::default(),
+            compaction: CompactionSettings::default(),
         }
     }
 }
 
 /// The stages of compaction and their limits (`[compaction]`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Compaction {
+pub struct CompactionSettings {
     /// A model summarises the conversation when the other stages do not suffice.
     pub auto: bool,
     /// Part of the usable window, in percent, from which on the conversation is compacted.
@@ -97,7 +97,7 @@ pub struct Compaction {
     pub max_failures: u32,
 }
 
-impl Default for Compaction {
+impl Default for CompactionSettings {
     fn default() -> Self {
         Self {
             auto: true,
@@ -114,14 +114,14 @@ impl Default for Compaction {
 
 /// Handling of requests of unattended sessions. Only the user's configuration sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unattended {
+pub struct UnattendedSettings {
     /// How long a request waits, in milliseconds; with `None` a call that needs a request is denied at once.
     pub deadline_ms: Option<u64>,
     /// The action when the time has passed.
     pub on_timeout: OnTimeout,
 }
 
-impl Default for Unattended {
+impl Default for UnattendedSettings {
     fn default() -> Self {
         Self { deadline_ms: Some(3_600_000), on_timeout: OnTimeout::Deny }
     }
@@ -129,7 +129,7 @@ impl Default for Unattended {
 
 /// How failed model calls are retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retry {
+pub struct RetrySettings {
     /// Attempts at one model call, including the first.
     pub attempts: u32,
     /// First wait, in milliseconds. Each further wait is twice as long.
@@ -147,7 +147,7 @@ pub struct Retry {
     pub on_rate_limit: OnRateLimit,
 }
 
-impl Default for Retry {
+impl Default for RetrySettings {
     fn default() -> Self {
         Self {
             attempts: 10,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::settings::Settings;
-use super::state::{Call, Engine, Hold, SessionRules, Stage, State};
+use super::state::{CallStage, CallState, Engine, Hold, SessionRules, State};
 use crate::engine::state::background_task::BackgroundTask;
 use crate::types::background::BackgroundCommand;
 use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
@@ -22,11 +22,11 @@ use crate::types::tool::{Confinement, PreparedCall, ReadRecord};
 use crate::types::usage::Usage;
 
 /// Maximum characters of a session's activity.
-const MAX_ACTIVITY: usize = 120;
+const MAX_ACTIVITY_CHARS: usize = 120;
 
 /// A pending request with the prepared call.
 #[derive(Clone, Debug)]
-pub struct Pending {
+pub struct PendingPermission {
     /// Id of the request.
     pub request_id: PermissionId,
     /// The call that waits for the answer.
@@ -136,7 +136,7 @@ impl Engine {
     /// Whether the system prompt is built and the workspace was checked for it.
     #[must_use]
     pub fn has_context(&self) -> bool {
-        self.state.system().is_some()
+        self.state.system_prompt().is_some()
     }
 
     /// The settings for the next system prompt: the session's, with the options of a turn that needs its own.
@@ -157,7 +157,7 @@ impl Engine {
 
     /// Whether the session offers this tool to its models.
     #[must_use]
-    pub fn offers(&self, tool: &str) -> bool {
+    pub fn offers_tool(&self, tool: &str) -> bool {
         let exists = self.settings.tools.iter().any(|card| card.name == tool);
         exists && self.state.spec.tools.offers(tool)
     }
@@ -178,17 +178,20 @@ impl Engine {
     #[must_use]
     pub fn confinement(&self, call_id: CallId) -> Option<Confinement> {
         match &self.state.call(call_id)?.stage {
-            Stage::Awaiting { prepared, .. }
-            | Stage::Ready { prepared, .. }
-            | Stage::Running { prepared, .. } => prepared.sandbox,
-            Stage::Requested | Stage::Unknown { .. } | Stage::Asking(_) | Stage::Done { .. } => None,
+            CallStage::Awaiting { prepared, .. }
+            | CallStage::Ready { prepared, .. }
+            | CallStage::Running { prepared, .. } => prepared.sandbox,
+            CallStage::Requested
+            | CallStage::Unknown { .. }
+            | CallStage::Asking(_)
+            | CallStage::Done { .. } => None,
         }
     }
 
     /// A call of the running turn, with a user's arguments if the user changed them.
     #[must_use]
     pub fn tool_call(&self, call_id: CallId) -> Option<Arc<ToolCall>> {
-        self.state.call(call_id).map(Call::effective)
+        self.state.call(call_id).map(CallState::effective_call)
     }
 
     /// Whether the session was killed.
@@ -249,8 +252,8 @@ impl Engine {
     /// restart does not change it.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        let due = |call: &Call| match &call.stage {
-            Stage::Awaiting { deadline: Some(deadline), expired: false, .. } => Some(deadline.at),
+        let due = |call: &CallState| match &call.stage {
+            CallStage::Awaiting { deadline: Some(deadline), expired: false, .. } => Some(deadline.at),
             _ => None,
         };
         if self.is_aborting() {
@@ -280,12 +283,12 @@ impl Engine {
 
     /// Pending permission requests with their prepared calls.
     #[must_use]
-    pub fn pending(&self) -> Vec<Pending> {
+    pub fn pending(&self) -> Vec<PendingPermission> {
         self.state
             .calls()
             .iter()
             .filter_map(|call| match &call.stage {
-                Stage::Awaiting { request_id, prepared, suggestions, .. } => Some(Pending {
+                CallStage::Awaiting { request_id, prepared, suggestions, .. } => Some(PendingPermission {
                     request_id: *request_id,
                     call: Arc::clone(&call.call),
                     prepared: Arc::clone(prepared),
@@ -303,20 +306,20 @@ impl Engine {
 
     /// The first call that waits for an answer, else the first that runs, and the number of the others.
     fn activity(&self) -> Option<String> {
-        let mut active: Vec<(bool, &Call, &str)> = Vec::new();
+        let mut active: Vec<(bool, &CallState, &str)> = Vec::new();
         for call in self.state.calls() {
             match &call.stage {
-                Stage::Awaiting { prepared, .. } => active.push((true, call, &prepared.summary)),
-                Stage::Running { prepared, .. } => active.push((false, call, &prepared.summary)),
-                Stage::Unknown { .. } | Stage::Asking { .. } => active.push((true, call, "")),
-                Stage::Requested | Stage::Ready { .. } | Stage::Done { .. } => {}
+                CallStage::Awaiting { prepared, .. } => active.push((true, call, &prepared.summary)),
+                CallStage::Running { prepared, .. } => active.push((false, call, &prepared.summary)),
+                CallStage::Unknown { .. } | CallStage::Asking { .. } => active.push((true, call, "")),
+                CallStage::Requested | CallStage::Ready { .. } | CallStage::Done { .. } => {}
             }
         }
         let (_, call, summary) = active.iter().find(|(waits, ..)| *waits).or(active.first())?;
         let line = summary.lines().next().unwrap_or_default();
         // The summary of a file tool begins with its name.
         let tool = if line.starts_with(&call.call.tool) { "" } else { &call.call.tool };
-        let text: String = format!("{tool} {line}").trim().chars().take(MAX_ACTIVITY).collect();
+        let text: String = format!("{tool} {line}").trim().chars().take(MAX_ACTIVITY_CHARS).collect();
         Some(match active.len() {
             1 => text,
             count => format!("{text} +{}", count - 1),
@@ -360,7 +363,7 @@ impl Engine {
     #[cfg(test)]
     #[must_use]
     pub fn user_questions(&self) -> Vec<(QuestionId, usize)> {
-        let open = self.state.calls().iter().filter_map(Call::open_question);
+        let open = self.state.calls().iter().filter_map(CallState::open_question);
         open.map(|open| (open.request_id, open.questions.len())).collect()
     }
 
@@ -373,7 +376,7 @@ impl Engine {
             _ => None,
         };
         let unknown = self.state.calls().iter().filter_map(|call| match call.stage {
-            Stage::Unknown { request_id, .. } => Some(request_id),
+            CallStage::Unknown { request_id, .. } => Some(request_id),
             _ => None,
         });
         held.into_iter().chain(unknown).collect()

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Deserializer};
 
 use super::front_matter;
-use super::{Diagnostic, MarkdownFile, Source};
+use super::{Diagnostic, ExtensionSource, MarkdownFile};
 use crate::types::subagent::AgentSource;
 
 /// The folders of a project with agents, the most specific first.
@@ -27,7 +27,7 @@ const READ_ONLY_TOOLS: [&str; 10] = [
     "ToolSearch",
 ];
 /// Maximum characters of a description in the prompt.
-const MAX_DESCRIPTION: usize = 1_000;
+const MAX_DESCRIPTION_CHARS: usize = 1_000;
 /// Maximum bytes of an agent's prompt.
 const MAX_PROMPT_BYTES: usize = 64 * 1024;
 
@@ -66,7 +66,7 @@ impl Agent {
 struct FrontMatter {
     name: Option<String>,
     description: Option<String>,
-    #[serde(deserialize_with = "tools")]
+    #[serde(deserialize_with = "deserialize_tools")]
     tools: Option<Vec<String>>,
     model_name: Option<String>,
     model: Option<String>,
@@ -74,7 +74,7 @@ struct FrontMatter {
 }
 
 /// The list of tools. A missing value and `*` are all tools, an empty list is none.
-fn tools<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+fn deserialize_tools<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     let list = front_matter::optional_list(deserializer)?;
     Ok(list.filter(|list| !list.iter().any(|tool| tool == "*")))
 }
@@ -88,7 +88,7 @@ pub fn user_folders(config_dir: Option<&Path>, home: &Path) -> Vec<PathBuf> {
 
 /// The agents that are always there.
 #[must_use]
-pub fn built_in() -> Vec<Agent> {
+pub fn built_in_agents() -> Vec<Agent> {
     let agent = |name: &str, description: &str, tools: Option<&[&str]>, prompt: &str| Agent {
         name: name.into(),
         description: description.into(),
@@ -119,7 +119,7 @@ pub fn built_in() -> Vec<Agent> {
 
 /// The agents of these files.
 #[must_use]
-pub fn parse(files: Vec<MarkdownFile>, source: Source) -> (Vec<Agent>, Vec<Diagnostic>) {
+pub fn parse(files: Vec<MarkdownFile>, source: ExtensionSource) -> (Vec<Agent>, Vec<Diagnostic>) {
     let (mut agents, mut diagnostics) = (Vec::new(), Vec::new());
     for file in files {
         match agent(&file, source) {
@@ -135,7 +135,7 @@ pub fn parse(files: Vec<MarkdownFile>, source: Source) -> (Vec<Agent>, Vec<Diagn
 }
 
 /// The agent of a file, and what is wrong with a part that is ignored.
-fn agent(file: &MarkdownFile, source: Source) -> Result<(Agent, Option<String>), String> {
+fn agent(file: &MarkdownFile, source: ExtensionSource) -> Result<(Agent, Option<String>), String> {
     let (front, body) = front_matter::read::<FrontMatter>(&file.text)?;
     let given = |text: Option<String>| text.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
     let name = given(front.name).or_else(|| file.name.last().cloned()).unwrap_or_default();
@@ -152,14 +152,14 @@ fn agent(file: &MarkdownFile, source: Source) -> Result<(Agent, Option<String>),
     }
     let agent = Agent {
         name,
-        description: description.replace("\\n", "\n").chars().take(MAX_DESCRIPTION).collect(),
+        description: description.replace("\\n", "\n").chars().take(MAX_DESCRIPTION_CHARS).collect(),
         tools: front.tools,
         model_name: given(front.model_name),
         color: given(front.color),
         prompt: body.trim().to_owned(),
         source: match source {
-            Source::User => AgentSource::User,
-            Source::Project => AgentSource::Project,
+            ExtensionSource::User => AgentSource::User,
+            ExtensionSource::Project => AgentSource::Project,
         },
         path: Some(file.path.clone()),
     };
@@ -176,7 +176,7 @@ mod tests {
     fn load(text: &str) -> Result<(Agent, Option<String>), String> {
         let file =
             MarkdownFile { path: "a/review.md".into(), name: vec!["review".into()], text: text.into() };
-        agent(&file, Source::Project)
+        agent(&file, ExtensionSource::Project)
     }
 
     #[test]

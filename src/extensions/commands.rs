@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::front_matter;
-use super::{Diagnostic, MarkdownFile, Source};
+use super::{Diagnostic, ExtensionSource, MarkdownFile};
 
 /// The folders of a project with commands, the most specific first.
 pub const PROJECT_FOLDERS: [&str; 3] = [".agentd/commands", ".claude/commands", ".kode/commands"];
 
 /// Characters of a description that is taken from the body.
-const MAX_DESCRIPTION: usize = 100;
+const MAX_DESCRIPTION_CHARS: usize = 100;
 /// Maximum bytes of a prompt after the arguments are filled in.
 const MAX_PROMPT_BYTES: usize = 1 << 20;
 
@@ -29,7 +29,7 @@ pub struct CustomCommand {
     /// The model of its turn.
     pub model: Option<String>,
     /// The owner of the file.
-    pub source: Source,
+    pub source: ExtensionSource,
     /// The file.
     pub path: PathBuf,
     /// Whether it is a skill.
@@ -58,7 +58,7 @@ pub fn user_folders(config_dir: Option<&Path>, home: &Path) -> Vec<PathBuf> {
 #[must_use]
 pub fn parse(
     files: Vec<MarkdownFile>,
-    source: Source,
+    source: ExtensionSource,
     is_name: fn(&str) -> bool,
 ) -> (Vec<CustomCommand>, Vec<Diagnostic>) {
     let (mut commands, mut diagnostics) = (Vec::new(), Vec::new());
@@ -79,7 +79,7 @@ pub fn parse(
     (commands, diagnostics)
 }
 
-fn command(name: String, text: &str, source: Source, path: &Path) -> Result<CustomCommand, String> {
+fn command(name: String, text: &str, source: ExtensionSource, path: &Path) -> Result<CustomCommand, String> {
     let (front, body) = front_matter::read::<FrontMatter>(text)?;
     if body.trim().is_empty() {
         return Err("the file has no text after its front matter".into());
@@ -87,7 +87,7 @@ fn command(name: String, text: &str, source: Source, path: &Path) -> Result<Cust
     let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let first = || {
         let line = body.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-        line.trim_start_matches('#').trim().chars().take(MAX_DESCRIPTION).collect()
+        line.trim_start_matches('#').trim().chars().take(MAX_DESCRIPTION_CHARS).collect()
     };
     Ok(CustomCommand {
         name,
@@ -108,7 +108,7 @@ impl CustomCommand {
     /// # Errors
     /// The prompt is too long.
     pub fn expand(&self, arguments: &str) -> Result<String, String> {
-        let words = words(arguments);
+        let words = split_words(arguments);
         let (mut prompt, mut rest, mut has_place) = (String::new(), self.body.as_str(), false);
         while let Some(at) = rest.find('$') {
             prompt.push_str(&rest[..at]);
@@ -116,7 +116,7 @@ impl CustomCommand {
             if let Some(after) = rest.strip_prefix("ARGUMENTS") {
                 prompt.push_str(arguments);
                 (rest, has_place) = (after, true);
-            } else if let Some(number) = place(rest) {
+            } else if let Some(number) = parse_argument_number(rest) {
                 prompt.push_str(words.get(number - 1).map_or("", String::as_str));
                 (rest, has_place) = (&rest[1..], true);
             } else {
@@ -136,7 +136,7 @@ impl CustomCommand {
 }
 
 /// The number of `1` to `9` at the beginning. A longer number, for example an amount of money, is text.
-fn place(rest: &str) -> Option<usize> {
+fn parse_argument_number(rest: &str) -> Option<usize> {
     let mut chars = rest.chars();
     let digit = chars.next()?.to_digit(10).filter(|digit| *digit > 0)?;
     let is_longer = chars.next().is_some_and(|next| next.is_ascii_digit());
@@ -144,7 +144,7 @@ fn place(rest: &str) -> Option<usize> {
 }
 
 /// The words of a text. Quotes keep spaces together.
-fn words(text: &str) -> Vec<String> {
+fn split_words(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in text.chars() {
         match (c, quote) {
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     fn load(text: &str) -> Result<CustomCommand, String> {
-        command("x".into(), text, Source::User, Path::new("x.md"))
+        command("x".into(), text, ExtensionSource::User, Path::new("x.md"))
     }
 
     #[test]
@@ -202,7 +202,8 @@ mod tests {
         let file =
             |name: &str| MarkdownFile { path: name.into(), name: vec![name.into()], text: "Do it.".into() };
         let is_name = |name: &str| name.chars().all(|c| c.is_ascii_lowercase());
-        let (commands, diagnostics) = parse(vec![file("good"), file("Not Good")], Source::Project, is_name);
+        let (commands, diagnostics) =
+            parse(vec![file("good"), file("Not Good")], ExtensionSource::Project, is_name);
         assert_eq!(commands.len(), 1);
         assert!(diagnostics[0].message.contains("Not Good"), "{diagnostics:?}");
     }

@@ -4,7 +4,7 @@ use serde::de::{DeserializeOwned, Deserializer};
 use serde::{Deserialize, de};
 
 /// Maximum bytes of the front matter of a file.
-const MAX_BYTES: usize = 16 * 1024;
+const MAX_FRONT_MATTER_BYTES: usize = 16 * 1024;
 /// Maximum levels of lists and maps in it.
 const MAX_DEPTH: usize = 8;
 /// Maximum number of values in it.
@@ -16,7 +16,7 @@ const MAX_NODES: usize = 2_000;
 /// The front matter does not end, is too large, or is no YAML of the expected form.
 pub(super) fn read<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &str), String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let Some(rest) = after_fence(text) else { return Ok((T::default(), text)) };
+    let Some(rest) = text_after_fence(text) else { return Ok((T::default(), text)) };
     let mut at = 0;
     let end = loop {
         let line =
@@ -31,8 +31,11 @@ pub(super) fn read<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &str
     if yaml.trim().is_empty() {
         return Ok((T::default(), body));
     }
-    if yaml.len() > MAX_BYTES {
-        return Err(format!("the front matter has {} bytes; at most {MAX_BYTES} are read", yaml.len()));
+    if yaml.len() > MAX_FRONT_MATTER_BYTES {
+        return Err(format!(
+            "the front matter has {} bytes; at most {MAX_FRONT_MATTER_BYTES} are read",
+            yaml.len()
+        ));
     }
     let budget = serde_saphyr::budget! {
         max_depth: MAX_DEPTH,
@@ -46,14 +49,14 @@ pub(super) fn read<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &str
     match serde_saphyr::from_str_with_options(yaml, options.clone()) {
         Ok(front_matter) => Ok((front_matter, body)),
         // Files of other programs are often no strict YAML: `argument-hint: [a] [b]`, `description: Use it: …`.
-        Err(error) => serde_saphyr::from_str_with_options(&with_quotes(yaml), options)
+        Err(error) => serde_saphyr::from_str_with_options(&quote_plain_values(yaml), options)
             .map(|front_matter| (front_matter, body))
             .map_err(|_| format!("the front matter is not understood: {error}")),
     }
 }
 
 /// The same lines with quotes around plain values, so that `:`, `#` and brackets in them are text.
-fn with_quotes(yaml: &str) -> String {
+fn quote_plain_values(yaml: &str) -> String {
     let quoted = |line: &str| {
         let (key, value) = line.split_once(':')?;
         let (is_key, value) =
@@ -69,7 +72,7 @@ fn with_quotes(yaml: &str) -> String {
 }
 
 /// The text after a first line `---`.
-fn after_fence(text: &str) -> Option<&str> {
+fn text_after_fence(text: &str) -> Option<&str> {
     let (first, rest) = text.split_once('\n')?;
     (first.trim_end() == "---").then_some(rest)
 }

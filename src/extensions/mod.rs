@@ -12,7 +12,7 @@ pub mod watch;
 
 use std::path::PathBuf;
 
-pub use scan::{MarkdownFile, from_contents, scan};
+pub use scan::{MarkdownFile, files_from_contents, scan};
 
 /// A file that cannot be used, or can be used only in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Diagnostic {
 
 /// The owner of an extension file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum ExtensionSource {
     /// The user: the file applies in every workspace.
     User,
     /// The project: the file applies in its trusted workspace.

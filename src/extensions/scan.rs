@@ -31,15 +31,15 @@ pub struct MarkdownFile {
 #[must_use]
 pub fn scan(folder: &Path) -> (Vec<MarkdownFile>, Vec<Diagnostic>) {
     let Ok(root) = folder.canonicalize() else { return (Vec::new(), Vec::new()) };
-    let mut walk = Walk { root, files: Vec::new(), diagnostics: Vec::new(), entries: 0, bytes: 0 };
-    walk.folder(folder, &mut Vec::new());
+    let mut walk = FileWalk { root, files: Vec::new(), diagnostics: Vec::new(), entries: 0, bytes: 0 };
+    walk.scan_folder(folder, &mut Vec::new());
     (walk.files, walk.diagnostics)
 }
 
 /// The Markdown files among contents that were read before. Each has its path below `folder`, and its content or
 /// the reason why it could not be read.
 #[must_use]
-pub fn from_contents(
+pub fn files_from_contents(
     folder: &Path,
     contents: Vec<(PathBuf, Result<Vec<u8>, String>)>,
 ) -> (Vec<MarkdownFile>, Vec<Diagnostic>) {
@@ -48,9 +48,9 @@ pub fn from_contents(
         let path = folder.join(&below);
         let parsed = content.and_then(|bytes| {
             if bytes.len() as u64 > MAX_FILE_BYTES {
-                return Err(too_long());
+                return Err(too_long_message());
             }
-            let name = names(&below).ok_or("the name is not UTF-8")?;
+            let name = name_parts(&below).ok_or("the name is not UTF-8")?;
             let text = String::from_utf8(bytes).map_err(|_| "the content is not UTF-8")?;
             Ok(MarkdownFile { path: path.clone(), name, text })
         });
@@ -62,15 +62,15 @@ pub fn from_contents(
     (files, diagnostics)
 }
 
-fn too_long() -> String {
+fn too_long_message() -> String {
     format!("the file is too long; at most {MAX_FILE_BYTES} bytes are read")
 }
 
-fn names(below: &Path) -> Option<Vec<String>> {
+fn name_parts(below: &Path) -> Option<Vec<String>> {
     below.with_extension("").iter().map(|part| part.to_str().map(str::to_owned)).collect()
 }
 
-struct Walk {
+struct FileWalk {
     /// The scanned folder without links.
     root: PathBuf,
     files: Vec<MarkdownFile>,
@@ -79,26 +79,26 @@ struct Walk {
     bytes: u64,
 }
 
-impl Walk {
-    fn problem(&mut self, path: &Path, message: impl Into<String>) {
+impl FileWalk {
+    fn report_problem(&mut self, path: &Path, message: impl Into<String>) {
         self.diagnostics.push(Diagnostic { path: path.to_owned(), message: message.into() });
     }
 
-    fn folder(&mut self, folder: &Path, above: &mut Vec<String>) {
+    fn scan_folder(&mut self, folder: &Path, above: &mut Vec<String>) {
         if above.len() > MAX_DEPTH {
-            self.problem(folder, format!("only {MAX_DEPTH} levels of folders are read"));
+            self.report_problem(folder, format!("only {MAX_DEPTH} levels of folders are read"));
             return;
         }
         let listed = match fs::read_dir(folder) {
             Ok(listed) => listed,
-            Err(error) => return self.problem(folder, format!("could not read the folder: {error}")),
+            Err(error) => return self.report_problem(folder, format!("could not read the folder: {error}")),
         };
         let left = MAX_ENTRIES - self.entries;
         let mut names: Vec<_> = listed.flatten().take(left + 1).map(|entry| entry.file_name()).collect();
         self.entries += names.len().min(left);
         if names.len() > left {
             names.truncate(left);
-            self.problem(folder, format!("only {MAX_ENTRIES} files and folders are read"));
+            self.report_problem(folder, format!("only {MAX_ENTRIES} files and folders are read"));
         }
         names.sort_unstable();
         for name in names {
@@ -106,15 +106,15 @@ impl Walk {
             let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
             let Ok(resolved) = path.canonicalize() else { continue };
             if !resolved.starts_with(&self.root) {
-                self.problem(&path, "the link leaves the folder and is not followed");
+                self.report_problem(&path, "the link leaves the folder and is not followed");
                 continue;
             }
             // A link to a folder could lead in a circle.
             if path.is_symlink() && resolved.is_dir() {
-                self.problem(&path, "a link to a folder is not followed");
+                self.report_problem(&path, "a link to a folder is not followed");
             } else if resolved.is_dir() {
                 above.push(name.to_owned());
-                self.folder(&path, above);
+                self.scan_folder(&path, above);
                 above.pop();
             } else if let Some(stem) = name.strip_suffix(".md") {
                 match self.read(&resolved) {
@@ -122,7 +122,7 @@ impl Walk {
                         let name = above.iter().cloned().chain([stem.to_owned()]).collect();
                         self.files.push(MarkdownFile { path, name, text });
                     }
-                    Err(message) => self.problem(&path, message),
+                    Err(message) => self.report_problem(&path, message),
                 }
             }
         }
@@ -139,7 +139,7 @@ impl Walk {
         let mut bytes = Vec::new();
         file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(could_not)?;
         if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(too_long());
+            return Err(too_long_message());
         }
         self.bytes += bytes.len() as u64;
         if self.bytes > MAX_ALL_BYTES {

@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::commands::CustomCommand;
-use super::{Diagnostic, MarkdownFile, Source, front_matter};
+use super::{Diagnostic, ExtensionSource, MarkdownFile, front_matter};
 
 /// The folders of a project with skills, the most specific first.
 pub const PROJECT_FOLDERS: [&str; 3] = [".agentd/skills", ".claude/skills", ".kode/skills"];
 
 /// The file that describes a skill.
-const FILE: &str = "SKILL.md";
+const SKILL_FILE: &str = "SKILL.md";
 /// Maximum bytes of that file.
 const MAX_FILE_BYTES: u64 = 128 * 1024;
 /// Maximum number of skills in one folder.
 const MAX_SKILLS: usize = 200;
 /// Maximum characters of a description in the prompt.
-const MAX_DESCRIPTION: usize = 400;
+const MAX_DESCRIPTION_CHARS: usize = 400;
 /// Maximum bytes of all names and descriptions in the prompt.
 const MAX_LIST_BYTES: usize = 8 * 1024;
 
@@ -71,7 +71,7 @@ pub fn scan(folder: &Path) -> (Vec<MarkdownFile>, Vec<Diagnostic>) {
     names.sort_unstable();
     for name in names {
         let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
-        let path = folder.join(name).join(FILE);
+        let path = folder.join(name).join(SKILL_FILE);
         match read(&path, &root) {
             Ok(Some(text)) => {
                 files.push(MarkdownFile { path, name: vec![name.to_owned(), "SKILL".into()], text });
@@ -109,7 +109,7 @@ fn read(path: &Path, root: &Path) -> Result<Option<String>, String> {
 pub fn is_description(below: &Path, is_readable: bool) -> bool {
     match below.components().count() {
         1 => !is_readable,
-        2 => below.file_name().is_some_and(|name| name == FILE),
+        2 => below.file_name().is_some_and(|name| name == SKILL_FILE),
         _ => false,
     }
 }
@@ -118,7 +118,7 @@ pub fn is_description(below: &Path, is_readable: bool) -> bool {
 #[must_use]
 pub fn parse(
     files: Vec<MarkdownFile>,
-    source: Source,
+    source: ExtensionSource,
     is_name: fn(&str) -> bool,
 ) -> (Vec<Skill>, Vec<Diagnostic>) {
     let (mut skills, mut diagnostics) = (Vec::new(), Vec::new());
@@ -135,7 +135,7 @@ pub fn parse(
 fn skill(
     of_folder: &str,
     text: &str,
-    source: Source,
+    source: ExtensionSource,
     path: &Path,
     is_name: fn(&str) -> bool,
 ) -> Result<Skill, String> {
@@ -159,7 +159,7 @@ fn skill(
     Ok(Skill {
         command: CustomCommand {
             name,
-            description: description.chars().take(MAX_DESCRIPTION).collect(),
+            description: description.chars().take(MAX_DESCRIPTION_CHARS).collect(),
             argument_hint: front.argument_hint.as_deref().map(one_line).filter(|hint| !hint.is_empty()),
             allowed_tools: front.allowed_tools,
             model: None,
@@ -221,7 +221,7 @@ mod tests {
         let root = dir.path().join("skills");
         let put = |name: &str, text: &[u8]| {
             fs::create_dir_all(root.join(name)).expect("made");
-            fs::write(root.join(name).join(FILE), text).expect("written");
+            fs::write(root.join(name).join(SKILL_FILE), text).expect("written");
         };
         put("pdf", b"---\nname: pdf\ndescription: Work with PDF files\n---\nUse tool.py.");
         put("plain", b"# Look closely\nat it");
@@ -231,14 +231,14 @@ mod tests {
         put("long", &vec![b'x'; 200_000]);
         put("bytes", &[0xff, 0xfe]);
         fs::create_dir_all(dir.path().join("outside")).expect("made");
-        fs::write(dir.path().join("outside").join(FILE), "secret").expect("written");
+        fs::write(dir.path().join("outside").join(SKILL_FILE), "secret").expect("written");
         symlink("../outside", root.join("leak")).expect("linked");
         fs::create_dir_all(root.join("leak2")).expect("made");
-        symlink("../../outside/SKILL.md", root.join("leak2").join(FILE)).expect("linked");
+        symlink("../../outside/SKILL.md", root.join("leak2").join(SKILL_FILE)).expect("linked");
         fs::write(root.join("readme.md"), "no skill").expect("written");
 
         let (files, mut diagnostics) = scan(&root);
-        let (skills, problems) = parse(files, Source::User, is_name);
+        let (skills, problems) = parse(files, ExtensionSource::User, is_name);
         diagnostics.extend(problems);
         let names: Vec<&str> = skills.iter().map(Skill::name).collect();
         assert_eq!(names, ["pdf", "plain"]);
@@ -265,7 +265,7 @@ mod tests {
             name: vec![format!("s{n}"), "SKILL".into()],
             text: text(n),
         });
-        let (skills, _) = parse(files.collect(), Source::User, is_name);
+        let (skills, _) = parse(files.collect(), ExtensionSource::User, is_name);
         let listed = list(&skills).expect("a list");
         assert!(listed.len() < MAX_LIST_BYTES + 100 && listed.contains("more, which"), "{}", listed.len());
         assert_eq!(list(&[]), None);

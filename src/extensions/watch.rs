@@ -7,23 +7,23 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::watch::{Change, FolderWatcher};
+use crate::watch::{FolderChange, FolderWatcher};
 
 /// Maximum number of watched folders of a workspace, and of levels below a folder of extensions.
 const MAX_FOLDERS: usize = 512;
 const MAX_DEPTH: usize = 5;
 
 /// The folders of extensions in a workspace and in the home folder.
-const PROGRAMS: [&str; 3] = [".agentd", ".claude", ".kode"];
+const PROGRAM_FOLDERS: [&str; 3] = [".agentd", ".claude", ".kode"];
 /// Their folders with Markdown files.
-const KINDS: [&str; 3] = ["commands", "skills", "agents"];
+const KIND_FOLDERS: [&str; 3] = ["commands", "skills", "agents"];
 /// Files with instructions.
-const INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+const INSTRUCTION_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 const INSTRUCTIONS_KIND: &str = "instructions";
 
 /// The places of one workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct WatchedPlaces {
+pub struct WatchedPaths {
     /// The folder of its sessions.
     pub cwd: PathBuf,
     /// The user's configuration folder.
@@ -35,10 +35,10 @@ pub struct WatchedPlaces {
 /// What changed in a workspace: `commands`, `skills`, `agents`, `instructions`.
 pub type ChangedKinds = BTreeSet<&'static str>;
 
-impl WatchedPlaces {
+impl WatchedPaths {
     /// The folders to watch that exist now. Blocking.
     #[must_use]
-    pub fn folders(&self) -> HashSet<PathBuf> {
+    pub fn existing_folders(&self) -> HashSet<PathBuf> {
         let mut found = HashSet::new();
         // Instructions are read from the repository's root down to the folder.
         let root = self.cwd.ancestors().find(|folder| folder.join(".git").exists());
@@ -47,12 +47,12 @@ impl WatchedPlaces {
             self.cwd.ancestors().take_while(|folder| folder.starts_with(root)).map(Path::to_path_buf),
         );
         let programs =
-            [&self.cwd, &self.home].into_iter().flat_map(|base| PROGRAMS.map(|name| base.join(name)));
+            [&self.cwd, &self.home].into_iter().flat_map(|base| PROGRAM_FOLDERS.map(|name| base.join(name)));
         found.insert(self.home.clone());
         for program in programs.chain(self.user_dir.clone()) {
             found.insert(program.clone());
-            for kind in KINDS {
-                add_below(&program.join(kind), 0, &mut found);
+            for kind in KIND_FOLDERS {
+                add_folders_below(&program.join(kind), 0, &mut found);
             }
         }
         found.retain(|folder| folder.is_dir());
@@ -60,18 +60,18 @@ impl WatchedPlaces {
     }
 
     /// What a change of this path means; `None` if it is of no interest.
-    fn kind(&self, path: &Path) -> Option<&'static str> {
+    fn change_kind(&self, path: &Path) -> Option<&'static str> {
         let name = path.file_name()?.to_str()?;
         let is_user_file = self.user_dir.as_deref().is_some_and(|dir| path.parent() == Some(dir));
-        if INSTRUCTIONS.contains(&name) && (is_user_file || self.cwd.starts_with(path.parent()?)) {
+        if INSTRUCTION_FILES.contains(&name) && (is_user_file || self.cwd.starts_with(path.parent()?)) {
             return Some(INSTRUCTIONS_KIND);
         }
         let programs =
-            [&self.cwd, &self.home].into_iter().flat_map(|base| PROGRAMS.map(|name| base.join(name)));
+            [&self.cwd, &self.home].into_iter().flat_map(|base| PROGRAM_FOLDERS.map(|name| base.join(name)));
         let below = programs.chain(self.user_dir.clone()).find_map(|program| {
             let below = path.strip_prefix(&program).ok()?;
             let kind = below.iter().next()?.to_str()?;
-            KINDS.into_iter().find(|known| *known == kind)
+            KIND_FOLDERS.into_iter().find(|known| *known == kind)
         })?;
         // A path without an ending may be a folder that appeared or vanished with its files.
         let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned());
@@ -79,7 +79,7 @@ impl WatchedPlaces {
     }
 }
 
-fn add_below(folder: &Path, depth: usize, found: &mut HashSet<PathBuf>) {
+fn add_folders_below(folder: &Path, depth: usize, found: &mut HashSet<PathBuf>) {
     if depth > MAX_DEPTH || found.len() >= MAX_FOLDERS || folder.is_symlink() || !folder.is_dir() {
         return;
     }
@@ -88,7 +88,7 @@ fn add_below(folder: &Path, depth: usize, found: &mut HashSet<PathBuf>) {
         let is_hidden =
             entry.file_name().to_string_lossy().starts_with('.') || entry.file_name() == "node_modules";
         if !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            add_below(&entry.path(), depth + 1, found);
+            add_folders_below(&entry.path(), depth + 1, found);
         }
     }
 }
@@ -100,13 +100,13 @@ fn has_markdown(folder: &Path) -> bool {
 }
 
 /// Watches the places of all workspaces with one handle of the system.
-pub struct Watcher {
+pub struct ExtensionWatcher {
     folders: FolderWatcher,
-    places: HashMap<WatchedPlaces, HashSet<PathBuf>>,
+    places: HashMap<WatchedPaths, HashSet<PathBuf>>,
     has_failed: bool,
 }
 
-impl Watcher {
+impl ExtensionWatcher {
     /// A watcher without folders.
     ///
     /// # Errors
@@ -116,9 +116,8 @@ impl Watcher {
     }
 
     /// Watches exactly these workspaces from now on. Blocking.
-    pub fn set_places(&mut self, wanted: &HashSet<WatchedPlaces>) {
-        let gone: Vec<WatchedPlaces> =
-            self.places.keys().filter(|it| !wanted.contains(it)).cloned().collect();
+    pub fn set_places(&mut self, wanted: &HashSet<WatchedPaths>) {
+        let gone: Vec<WatchedPaths> = self.places.keys().filter(|it| !wanted.contains(it)).cloned().collect();
         for places in gone {
             let folders = self.places.remove(&places).unwrap_or_default();
             folders.iter().for_each(|folder| self.folders.release(folder));
@@ -132,8 +131,8 @@ impl Watcher {
     }
 
     /// Watches folders that appeared, and forgets those that vanished. Returns the new ones. Blocking.
-    fn refresh(&mut self, places: &WatchedPlaces) -> Vec<PathBuf> {
-        let now = places.folders();
+    fn refresh(&mut self, places: &WatchedPaths) -> Vec<PathBuf> {
+        let now = places.existing_folders();
         let before = self.places.insert(places.clone(), now.clone()).unwrap_or_default();
         before.difference(&now).for_each(|folder| self.folders.release(folder));
         let new: Vec<PathBuf> = now.difference(&before).cloned().collect();
@@ -152,28 +151,28 @@ impl Watcher {
 
     /// Waits for changes until none comes for a moment, and returns them for each workspace. Cancel-safe until the
     /// first change; a change that is lost later is noticed at the next turn.
-    pub async fn changed(&mut self) -> Vec<(WatchedPlaces, ChangedKinds)> {
-        let changes = self.folders.changed().await;
-        self.found(&changes)
+    pub async fn next_changes(&mut self) -> Vec<(WatchedPaths, ChangedKinds)> {
+        let changes = self.folders.next_changes().await;
+        self.changes_by_workspace(&changes)
     }
 
-    fn found(&mut self, changes: &[Change]) -> Vec<(WatchedPlaces, ChangedKinds)> {
-        let all: Vec<WatchedPlaces> = self.places.keys().cloned().collect();
+    fn changes_by_workspace(&mut self, changes: &[FolderChange]) -> Vec<(WatchedPaths, ChangedKinds)> {
+        let all: Vec<WatchedPaths> = self.places.keys().cloned().collect();
         let mut found = Vec::new();
         for places in all {
             let mut kinds = ChangedKinds::new();
             for change in changes {
                 match change {
-                    Change::Path(path) => kinds.extend(places.kind(path)),
-                    Change::Anything => {
-                        kinds.extend(KINDS);
+                    FolderChange::Path(path) => kinds.extend(places.change_kind(path)),
+                    FolderChange::Anything => {
+                        kinds.extend(KIND_FOLDERS);
                         kinds.insert(INSTRUCTIONS_KIND);
                     }
                 }
             }
             let new = self.refresh(&places);
             let filled = new.iter().filter(|folder| has_markdown(folder));
-            kinds.extend(filled.filter_map(|folder| places.kind(&folder.join("any.md"))));
+            kinds.extend(filled.filter_map(|folder| places.change_kind(&folder.join("any.md"))));
             if !kinds.is_empty() {
                 found.push((places, kinds));
             }
@@ -188,8 +187,8 @@ mod tests {
 
     use super::*;
 
-    async fn next(watcher: &mut Watcher) -> Vec<&'static str> {
-        let changed = tokio::time::timeout(Duration::from_secs(20), watcher.changed()).await;
+    async fn next_kinds(watcher: &mut ExtensionWatcher) -> Vec<&'static str> {
+        let changed = tokio::time::timeout(Duration::from_secs(20), watcher.next_changes()).await;
         changed.expect("in time").into_iter().flat_map(|(_, kinds)| kinds).collect()
     }
 
@@ -201,25 +200,25 @@ mod tests {
         for folder in [&cwd, &home] {
             fs::create_dir(folder).expect("made");
         }
-        let places = WatchedPlaces { cwd: cwd.clone(), user_dir: Some(home.join("config")), home };
-        let mut watcher = Watcher::new().expect("a watcher");
+        let places = WatchedPaths { cwd: cwd.clone(), user_dir: Some(home.join("config")), home };
+        let mut watcher = ExtensionWatcher::new().expect("a watcher");
         watcher.set_places(&HashSet::from([places.clone()]));
         assert_eq!(fs::read_dir(&cwd).expect("there").count(), 0, "nothing is created");
         fs::create_dir_all(cwd.join(".agentd/commands/team")).expect("made");
         fs::write(cwd.join(".agentd/commands/team/a.md"), "x").expect("written");
-        assert_eq!(next(&mut watcher).await, ["commands"]);
+        assert_eq!(next_kinds(&mut watcher).await, ["commands"]);
         fs::write(cwd.join(".agentd/commands/team/b.md"), "x").expect("written");
         fs::write(cwd.join(".agentd/commands/team/b.txt"), "x").expect("written");
         fs::write(cwd.join("AGENTS.md"), "x").expect("written");
-        assert_eq!(next(&mut watcher).await, ["commands", "instructions"]);
+        assert_eq!(next_kinds(&mut watcher).await, ["commands", "instructions"]);
         fs::create_dir_all(cwd.join(".claude/skills/pdf")).expect("made");
-        assert!(next(&mut watcher).await.is_empty(), "a folder without files changes nothing");
+        assert!(next_kinds(&mut watcher).await.is_empty(), "a folder without files changes nothing");
         fs::write(cwd.join(".claude/skills/pdf/SKILL.md"), "x").expect("written");
-        assert_eq!(next(&mut watcher).await, ["skills"]);
+        assert_eq!(next_kinds(&mut watcher).await, ["skills"]);
         // What is of no interest is not reported, and without workspaces nothing is watched.
         fs::write(cwd.join("notes.md"), "x").expect("written");
         fs::write(cwd.join(".claude/settings.json"), "x").expect("written");
-        let quiet = tokio::time::timeout(Duration::from_secs(1), watcher.changed()).await;
+        let quiet = tokio::time::timeout(Duration::from_secs(1), watcher.next_changes()).await;
         assert!(quiet.is_err() || quiet.is_ok_and(|found| found.is_empty()));
         watcher.set_places(&HashSet::new());
         assert!(watcher.folders.is_empty());
@@ -232,7 +231,7 @@ mod tests {
         for n in 0..MAX_FOLDERS + 50 {
             fs::create_dir_all(cwd.join(format!(".claude/skills/s{n}"))).expect("made");
         }
-        let places = WatchedPlaces { home: cwd.join("none"), user_dir: None, cwd };
-        assert!(places.folders().len() <= MAX_FOLDERS + 1);
+        let places = WatchedPaths { home: cwd.join("none"), user_dir: None, cwd };
+        assert!(places.existing_folders().len() <= MAX_FOLDERS + 1);
     }
 }

@@ -11,7 +11,7 @@ use crate::types::ids::{Mint, Seed};
 use crate::types::message::{Block, Message, Role, ToolCall};
 
 /// The model of the request.
-const THINKER: Option<&str> = Some("p/m");
+const MODEL: Option<&str> = Some("p/m");
 
 /// Builds a damaged transcript from the bytes, repairs it as a session does when it is loaded, and builds the
 /// history of a request from it.
@@ -21,7 +21,12 @@ const THINKER: Option<&str> = Some("p/m");
 pub fn history(data: &[u8]) {
     let torn = transcript(data);
     let repaired = repair(&torn);
-    assert_eq!(repaired.is_none(), paired(&torn).is_ok(), "{torn:#?}: {:?} {repaired:#?}", paired(&torn));
+    assert_eq!(
+        repaired.is_none(),
+        check_pairs(&torn).is_ok(),
+        "{torn:#?}: {:?} {repaired:#?}",
+        check_pairs(&torn)
+    );
     let mended: Vec<Arc<Message>> = match repaired {
         None => torn,
         Some(repair) => {
@@ -29,18 +34,17 @@ pub fn history(data: &[u8]) {
             repair.messages.into_iter().map(Arc::new).collect()
         }
     };
-    assert_eq!(paired(&mended), Ok(()), "{mended:#?}");
+    assert_eq!(check_pairs(&mended), Ok(()), "{mended:#?}");
     assert_eq!(repair(&mended), None, "mending twice is not mending once");
 
-    let sent = normalized(&mended, THINKER);
-    assert_eq!(shape(&sent).and_then(|()| paired(&sent)), Ok(()), "{mended:#?} became {sent:#?}");
-    assert_eq!(normalized(&sent, THINKER), sent, "a second time is not the first");
+    let sent = normalized(&mended, MODEL);
+    assert_eq!(check_shape(&sent).and_then(|()| check_pairs(&sent)), Ok(()), "{mended:#?} became {sent:#?}");
+    assert_eq!(normalized(&sent, MODEL), sent, "a second time is not the first");
     // Only reasoning of other or unknown models is removed from a valid transcript.
     let is_thought = |block: &Block| matches!(block, Block::Thinking { .. } | Block::RedactedThinking { .. });
-    let is_foreign = |message: &Arc<Message>| {
-        message.model.as_deref() != THINKER && message.content.iter().any(is_thought)
-    };
-    if shape(&mended).is_ok() && !mended.iter().any(is_foreign) {
+    let is_foreign =
+        |message: &Arc<Message>| message.model.as_deref() != MODEL && message.content.iter().any(is_thought);
+    if check_shape(&mended).is_ok() && !mended.iter().any(is_foreign) {
         assert_eq!(sent, mended, "what was in order was changed");
     }
 }
@@ -97,7 +101,7 @@ fn transcript(data: &[u8]) -> Vec<Arc<Message>> {
 }
 
 /// Checks the form that every provider requires.
-fn shape(history: &[Arc<Message>]) -> Result<(), String> {
+fn check_shape(history: &[Arc<Message>]) -> Result<(), String> {
     if history.first().is_some_and(|first| first.role != Role::User) {
         return Err("the model begins".into());
     }
@@ -123,7 +127,7 @@ fn shape(history: &[Arc<Message>]) -> Result<(), String> {
 
 /// A conversation begins with a user message, each role has its own kinds of blocks, and each call has exactly
 /// one result, in call order, at the beginning of the next message.
-fn paired(history: &[Arc<Message>]) -> Result<(), String> {
+fn check_pairs(history: &[Arc<Message>]) -> Result<(), String> {
     if history.first().is_some_and(|first| first.role != Role::User) {
         return Err("the model begins".into());
     }

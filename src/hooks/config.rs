@@ -7,7 +7,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::types::config_values::Span;
+use crate::types::config_values::ConfigDuration;
 use crate::types::hook::HookEvent;
 
 /// Time limit of a hook that sets none.
@@ -88,7 +88,7 @@ impl Hook {
 struct OwnHook {
     matcher: Option<String>,
     command: String,
-    timeout: Option<Span>,
+    timeout: Option<ConfigDuration>,
 }
 
 /// The hooks of the tables `[[hooks.EVENT]]`.
@@ -178,16 +178,17 @@ fn check_number(hooks: Vec<Hook>) -> Result<Vec<Hook>, HookFileError> {
 mod tests {
     use super::*;
 
-    fn own(text: &str) -> Result<Vec<Hook>, HookFileError> {
+    fn parse_own_hooks(text: &str) -> Result<Vec<Hook>, HookFileError> {
         own_hooks(&toml::from_str(text).expect("TOML"))
     }
 
     #[test]
     fn own_tables_give_hooks_with_matcher_and_timeout() {
-        let hooks =
-            own("[[pre_tool_use]]\nmatcher = \"Edit|Write\"\ncommand = \"./check\"\ntimeout = \"5s\"\n\
-                         [[stop]]\ncommand = \"true\"")
-            .expect("right");
+        let hooks = parse_own_hooks(
+            "[[pre_tool_use]]\nmatcher = \"Edit|Write\"\ncommand = \"./check\"\ntimeout = \"5s\"\n\
+                         [[stop]]\ncommand = \"true\"",
+        )
+        .expect("right");
         assert_eq!(hooks.len(), 2);
         let of_tool = hooks.iter().find(|hook| hook.event == HookEvent::PreToolUse).expect("there");
         assert!(of_tool.is_for(HookEvent::PreToolUse, Some("Edit")));
@@ -204,7 +205,7 @@ mod tests {
             ("[[stop]]\ncommand = \"x\"\nfoo = 1", "unknown field"),
             ("[[pre_tool_use]]\ncommand = \"x\"\nmatcher = \"(\"", "matcher"),
         ] {
-            let error = own(text).expect_err(text);
+            let error = parse_own_hooks(text).expect_err(text);
             assert!(error.0.contains(part), "{text}: {}", error.0);
         }
     }

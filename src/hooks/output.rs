@@ -8,7 +8,7 @@ use crate::types::hook::{HookDecision, HookEvent, HookRun};
 /// Maximum characters of a reason, a context or an error.
 const MAX_TEXT_CHARS: usize = 10_000;
 /// The exit code that means "deny".
-const DENIES: i32 = 2;
+const DENY_EXIT_CODE: i32 = 2;
 
 /// The answer of one hook.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,13 +69,13 @@ impl HookAnswers {
 impl HookAnswer {
     /// The answer of a hook that could not be run or did not end in time. A hook of our own form that should judge a
     /// call leaves the decision to the user then; those of Claude Code do not block.
-    pub(super) fn failed(event: HookEvent, form: HookForm, error: String) -> Self {
+    pub(super) fn from_failure(event: HookEvent, form: HookForm, error: String) -> Self {
         let asks = event == HookEvent::PreToolUse && form == HookForm::Own;
         let reason = asks.then(|| format!("a hook failed: {error}"));
         Self {
             decision: asks.then_some(HookDecision::Ask),
             reason,
-            error: Some(cut(&error)),
+            error: Some(truncate_text(&error)),
             ..Self::default()
         }
     }
@@ -90,23 +90,23 @@ impl HookAnswer {
     ) -> Self {
         match exit_code {
             Some(0) => {}
-            Some(DENIES) => {
+            Some(DENY_EXIT_CODE) => {
                 let reason = stderr.trim();
                 let reason = if reason.is_empty() { "a hook denied it" } else { reason };
                 return Self {
                     decision: Some(HookDecision::Deny),
-                    reason: Some(cut(reason)),
+                    reason: Some(truncate_text(reason)),
                     ..Self::default()
                 };
             }
             Some(code) => {
-                return Self::failed(
+                return Self::from_failure(
                     event,
                     form,
                     format!("it ended with exit code {code}: {}", stderr.trim()),
                 );
             }
-            None => return Self::failed(event, form, "it was killed by a signal".into()),
+            None => return Self::from_failure(event, form, "it was killed by a signal".into()),
         }
         let text = stdout.trim();
         if text.is_empty() {
@@ -117,22 +117,22 @@ impl HookAnswer {
             // Claude Code adds plain text of these two to the context.
             _ if form == HookForm::Claude => {
                 let is_context = matches!(event, HookEvent::UserPromptSubmit | HookEvent::SessionStart);
-                return Self { context: is_context.then(|| cut(text)), ..Self::default() };
+                return Self { context: is_context.then(|| truncate_text(text)), ..Self::default() };
             }
-            _ => return Self::failed(event, form, "its output is not a JSON object".into()),
+            _ => return Self::from_failure(event, form, "its output is not a JSON object".into()),
         };
         match form {
-            HookForm::Own => own(event, &value),
-            HookForm::Claude => claude(event, &value),
+            HookForm::Own => parse_own_output(event, &value),
+            HookForm::Claude => parse_claude_output(event, &value),
         }
     }
 }
 
 fn text(value: &Value) -> Option<String> {
-    value.as_str().filter(|text| !text.is_empty()).map(cut)
+    value.as_str().filter(|text| !text.is_empty()).map(truncate_text)
 }
 
-fn own(event: HookEvent, value: &Value) -> HookAnswer {
+fn parse_own_output(event: HookEvent, value: &Value) -> HookAnswer {
     let decision = match value["decision"].as_str() {
         None => None,
         Some("allow") => Some(HookDecision::Allow),
@@ -140,7 +140,7 @@ fn own(event: HookEvent, value: &Value) -> HookAnswer {
         Some("deny") => Some(HookDecision::Deny),
         Some(other) => {
             let error = format!("it decided {other:?}; a decision is allow, ask or deny");
-            return HookAnswer::failed(event, HookForm::Own, error);
+            return HookAnswer::from_failure(event, HookForm::Own, error);
         }
     };
     HookAnswer {
@@ -152,7 +152,7 @@ fn own(event: HookEvent, value: &Value) -> HookAnswer {
     }
 }
 
-fn claude(event: HookEvent, value: &Value) -> HookAnswer {
+fn parse_claude_output(event: HookEvent, value: &Value) -> HookAnswer {
     let specific = &value["hookSpecificOutput"];
     let named = specific["permissionDecision"].as_str().or_else(|| value["decision"].as_str());
     let mut decision = match named {
@@ -175,7 +175,7 @@ fn claude(event: HookEvent, value: &Value) -> HookAnswer {
     }
 }
 
-fn cut(text: &str) -> String {
+fn truncate_text(text: &str) -> String {
     text.chars().take(MAX_TEXT_CHARS).collect()
 }
 

@@ -43,10 +43,10 @@ pub async fn run_hooks(hooks: &[Hook], input: &HookInput, environment: &HookEnvi
 async fn run_hook(hook: &Hook, input: &HookInput, environment: &HookEnvironment) -> (HookRun, HookAnswer) {
     let begun = Instant::now();
     let answer = match run_process(hook, input, environment).await {
-        Ok(Ended { exit_code, stdout, stderr }) => {
+        Ok(HookProcessOutput { exit_code, stdout, stderr }) => {
             HookAnswer::parse(hook.event, hook.form, exit_code, &stdout, &stderr)
         }
-        Err(error) => HookAnswer::failed(hook.event, hook.form, error),
+        Err(error) => HookAnswer::from_failure(hook.event, hook.form, error),
     };
     let run = HookRun {
         event: hook.event,
@@ -59,22 +59,26 @@ async fn run_hook(hook: &Hook, input: &HookInput, environment: &HookEnvironment)
     (run, answer)
 }
 
-struct Ended {
+struct HookProcessOutput {
     exit_code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
 /// Kills a process group when it is dropped.
-struct Group(Pid);
+struct ProcessGroupGuard(Pid);
 
-impl Drop for Group {
+impl Drop for ProcessGroupGuard {
     fn drop(&mut self) {
         let _ = killpg(self.0, Signal::SIGKILL);
     }
 }
 
-async fn run_process(hook: &Hook, input: &HookInput, environment: &HookEnvironment) -> Result<Ended, String> {
+async fn run_process(
+    hook: &Hook,
+    input: &HookInput,
+    environment: &HookEnvironment,
+) -> Result<HookProcessOutput, String> {
     let mut command = Command::new("/bin/sh");
     command
         .args(["-c", &hook.command])
@@ -94,7 +98,7 @@ async fn run_process(hook: &Hook, input: &HookInput, environment: &HookEnvironme
         .unwrap_or_else(|error| Err(std::io::Error::other(error)))
         .map_err(|error| format!("could not start it: {error}"))?;
     let id = child.id().and_then(|id| i32::try_from(id).ok()).ok_or("it has no process id")?;
-    let group = Group(Pid::from_raw(id));
+    let group = ProcessGroupGuard(Pid::from_raw(id));
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let json = input.to_json(hook.form).to_string();
     let work = async {
@@ -133,7 +137,7 @@ async fn run_process(hook: &Hook, input: &HookInput, environment: &HookEnvironme
     };
     let status = status.map_err(|error| format!("could not wait for it: {error}"))?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Ended { exit_code: status.code(), stdout: text(stdout), stderr: text(stderr) })
+    Ok(HookProcessOutput { exit_code: status.code(), stdout: text(stdout), stderr: text(stderr) })
 }
 
 /// Reads an output to its end; keeps its beginning.

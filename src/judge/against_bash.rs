@@ -18,7 +18,7 @@ use crate::types::tool::Subject;
 const GRANTED: &[&str] = &["ls", "cat", "wc"];
 
 /// Number of tested lines; `AGENTD_LINES` overrides it.
-const LINES: u32 = 4_000;
+const LINE_COUNT: u32 = 4_000;
 
 fn line() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
@@ -61,7 +61,7 @@ fn line_with_bodies() -> impl Strategy<Value = String> {
 }
 
 /// The names that bash looks up when it runs the line.
-fn looked_for(line: &str, folder: &Path) -> Vec<String> {
+fn searched_names(line: &str, folder: &Path) -> Vec<String> {
     let mut log = tempfile::tempfile().expect("a file");
     let out = log.try_clone().expect("a file");
     let mut child = Command::new("/bin/bash")
@@ -104,12 +104,12 @@ fn allowed_line_runs_only_granted_programs_in_bash() {
         eprintln!("SKIPPED: there is no /bin/bash to compare with");
         return;
     }
-    let lines = std::env::var("AGENTD_LINES").ok().and_then(|text| text.parse().ok()).unwrap_or(LINES);
+    let lines = std::env::var("AGENTD_LINES").ok().and_then(|text| text.parse().ok()).unwrap_or(LINE_COUNT);
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("a")).expect("a folder");
     let written: Vec<String> = GRANTED.iter().map(|name| format!("Bash({name}:*)")).collect();
     let rules = Rules::parse(&written, &[], &[]).expect("rules");
-    let policy = Policy { workspace: folder.path(), ..Policy::of_tests(&rules) };
+    let policy = Policy { workspace: folder.path(), ..Policy::for_tests(&rules) };
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let mut allowed = 0;
@@ -121,7 +121,7 @@ fn allowed_line_runs_only_granted_programs_in_bash() {
             continue;
         }
         allowed += 1;
-        for name in looked_for(&line, folder.path()) {
+        for name in searched_names(&line, folder.path()) {
             // Bash looks up transparent wrappers, and the wrappers would look up the rest.
             let fine = GRANTED.contains(&name.as_str())
                 || ["timeout", "nice", "nohup", "xargs"].contains(&name.as_str());

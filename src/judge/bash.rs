@@ -3,7 +3,7 @@
 use super::Policy;
 use super::glob::PathPattern;
 use super::rule::{Pattern, Rule, verdict};
-use super::shell::{Grant, Outcome, ParsedLine, PatternMatch};
+use super::shell::{Grant, ParsedLine, PartOutcome, PatternMatch};
 use crate::types::permission::{CommandPart, Mode, Verdict, VerdictKind};
 use VerdictKind::{Allow, Ask, Deny};
 
@@ -71,7 +71,7 @@ fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
     {
         let reason = format!(
             "plan mode runs only commands that read, until a plan is approved; not {}",
-            shown(&command)
+            text_start(&command)
         );
         return verdict(Deny, None, reason);
     }
@@ -112,7 +112,7 @@ fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
         && !is_exact
         && let Some(reason) = reading.caught_by_bypass_guard()
     {
-        return with_parts(policy.guarded(&reason), policy, reading, extra);
+        return with_parts(policy.guard_verdict(&reason), policy, reading, extra);
     }
     if let Some(rule) = granted {
         return match perhaps {
@@ -130,7 +130,7 @@ fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
     if let Some(part) = judged.parts.iter().find(|part| part.verdict != Allow) {
         judged.verdict = Ask;
         judged.reason = if judged.parts.len() > 1 {
-            format!("{}: {}", shown(&part.command), part.reason)
+            format!("{}: {}", text_start(&part.command), part.reason)
         } else {
             part.reason.clone()
         };
@@ -169,10 +169,10 @@ fn rule_for_named_file<'p>(policy: &Policy<'p>, reading: &ParsedLine<'_>) -> Opt
     if rules.is_empty() {
         return None;
     }
-    reading.names(rules.len(), &|path, writes| {
+    reading.find_named_file(rules.len(), &|path, writes| {
         let mut rules = rules.iter().filter(|(.., of_writing)| *of_writing == writes);
         rules
-            .find(|(_, pattern, _)| pattern.catches(path, policy.workspace, policy.home))
+            .find(|(_, pattern, _)| pattern.matches_any_spelling(path, policy.workspace, policy.home))
             .map(|(rule, ..)| *rule)
     })
 }
@@ -196,10 +196,10 @@ fn may_change(reading: &ParsedLine<'_>) -> Option<String> {
 /// Maximum bytes of a verdict's parts. A line without nesting stays below it: each of its bytes appears
 /// in one part, in the text and in a word. In nested substitutions every part contains all parts within
 /// it.
-const MOST_OF_PARTS: usize = 256 * 1024;
+const MAX_PARTS_BYTES: usize = 256 * 1024;
 
 /// The start of a long text.
-fn shown(text: &str) -> String {
+fn text_start(text: &str) -> String {
     let short: String = text.chars().take(80).collect();
     if short.len() < text.len() { format!("{short}…") } else { short }
 }
@@ -216,14 +216,16 @@ fn with_parts(
             _ => None,
         })
         .collect();
-    let mut left = MOST_OF_PARTS;
-    let parts =
-        reading.parts(&grants, policy.safe_commands).into_iter().map(|outcome| part(outcome, &mut left));
+    let mut left = MAX_PARTS_BYTES;
+    let parts = reading
+        .parts(&grants, policy.safe_commands)
+        .into_iter()
+        .map(|outcome| describe_part(outcome, &mut left));
     Verdict { parts: parts.collect(), ..verdict }
 }
 
 /// The description of a part. If no bytes are `left`, only its beginning.
-fn part(outcome: Outcome<'_, &Rule>, left: &mut usize) -> CommandPart {
+fn describe_part(outcome: PartOutcome<'_, &Rule>, left: &mut usize) -> CommandPart {
     let mut reason = match outcome.rule {
         Some(rule) => format!("allowed by the rule {rule}"),
         None => outcome.reason,
@@ -233,9 +235,9 @@ fn part(outcome: Outcome<'_, &Rule>, left: &mut usize) -> CommandPart {
     match left.checked_sub(size) {
         Some(rest) => *left = rest,
         None => {
-            (command, reason) = (shown(&command), shown(&reason));
+            (command, reason) = (text_start(&command), text_start(&reason));
             words.truncate(8);
-            words.iter_mut().for_each(|word| *word = shown(word));
+            words.iter_mut().for_each(|word| *word = text_start(word));
         }
     }
     CommandPart {
@@ -261,7 +263,7 @@ fn search<'r>(rules: &'r [Rule], reading: &ParsedLine<'_>) -> (Option<&'r Rule>,
     for rule in rules.iter().filter(|rule| is_command(rule)) {
         let found = match &rule.pattern {
             Pattern::All => PatternMatch::Yes,
-            Pattern::Command(pattern) => reading.finds(pattern),
+            Pattern::Command(pattern) => reading.find_command(pattern),
             _ => PatternMatch::No,
         };
         match found {

@@ -21,7 +21,7 @@ struct Case {
 fn verdict(grants: &[String], denies: &[String], command: &str, safe_commands: bool) -> Verdict {
     let written = |list: &[String]| list.iter().map(|text| format!("Bash({text})")).collect::<Vec<_>>();
     let rules = Rules::parse(&written(grants), &[], &written(denies)).expect("rules");
-    let policy = Policy { safe_commands, ..Policy::of_tests(&rules) };
+    let policy = Policy { safe_commands, ..Policy::for_tests(&rules) };
     judge(&policy, "Bash", &Subject::command(command))
 }
 
@@ -94,7 +94,7 @@ fn git_verdict_depends_on_found_repository() {
     use Repository::{Above, Content, Nowhere, Top};
     let verdict = |repository: Repository, command: &str| {
         let rules = Rules::default();
-        let policy = Policy { safe_commands: true, repository, ..Policy::of_tests(&rules) };
+        let policy = Policy { safe_commands: true, repository, ..Policy::for_tests(&rules) };
         judge(&policy, "Bash", &Subject::command(command)).verdict == VerdictKind::Allow
     };
     // Content above the workspace needs a permission request. Outside a repository, two folders are
@@ -136,7 +136,7 @@ fn verdict_from(
     let rules = Rules::parse(&written, &[], &[]).expect("rules");
     let additional: Vec<PathBuf> = additional.iter().map(PathBuf::from).collect();
     let policy =
-        Policy { workspace: Path::new(workspace), additional: &additional, ..Policy::of_tests(&rules) };
+        Policy { workspace: Path::new(workspace), additional: &additional, ..Policy::for_tests(&rules) };
     let cwd = (cwd != workspace).then(|| PathBuf::from(cwd));
     judge(&policy, "Bash", &Subject::Bash { command: command.into(), background: false, cwd }).verdict
 }
@@ -220,7 +220,7 @@ fn line_over_work_budget_is_never_allowed() {
         }
         // A rule for all commands does not help: a denied command may not have been found.
         let rules = Rules::parse(&["Bash"], &[], &["Bash(rm:*)"]).expect("rules");
-        let policy = Policy { safe_commands: true, ..Policy::of_tests(&rules) };
+        let policy = Policy { safe_commands: true, ..Policy::for_tests(&rules) };
         let denied = judge(&policy, "Bash", &Subject::command(format!("{}; rm x", &line[..2_000]))).verdict;
         assert_ne!(denied, VerdictKind::Allow, "{shown}");
     }
@@ -281,7 +281,7 @@ fn oversized_line_is_denied_or_asks_but_never_allowed() {
         assert_eq!(verdict(&grants, &denies, &line, true).verdict, expected, "…{tail}");
         // Also where everything is allowed: a protected path may not have been found.
         let rules = Rules::parse(&["Bash"], &[], &[]).expect("rules");
-        let policy = Policy { mode: Mode::Bypass, safe_commands: true, ..Policy::of_tests(&rules) };
+        let policy = Policy { mode: Mode::Bypass, safe_commands: true, ..Policy::for_tests(&rules) };
         let got = judge(&policy, "Bash", &Subject::command(line.clone())).verdict;
         assert_ne!(got, VerdictKind::Allow, "…{tail}");
     }

@@ -74,12 +74,12 @@ impl PathPattern {
         };
         let glob = compile(&pattern)?;
         // Case folding keeps the text a valid glob: the removed characters are not part of the syntax.
-        let folded: Vec<String> = pattern.split('/').map(names::fold).collect();
+        let folded: Vec<String> = pattern.split('/').map(names::fold_case).collect();
         let folded = compile(&folded.join("/")).unwrap_or_else(|_| glob.clone());
         Ok(Self { base, glob, folded, exact, floats, parts })
     }
 
-    fn relative<'p>(&self, path: &'p Path, workspace: &Path, home: &Path) -> Option<&'p Path> {
+    fn relative_path<'p>(&self, path: &'p Path, workspace: &Path, home: &Path) -> Option<&'p Path> {
         match self.base {
             Base::Root => path.strip_prefix("/").ok(),
             Base::Home => path.strip_prefix(home).ok(),
@@ -89,7 +89,7 @@ impl PathPattern {
 
     /// Whether `path` (absolute, resolved) or a folder above it matches.
     pub(super) fn matches(&self, path: &Path, workspace: &Path, home: &Path) -> bool {
-        self.relative(path, workspace, home).is_some_and(|relative| self.is_within(&self.glob, relative))
+        self.relative_path(path, workspace, home).is_some_and(|relative| self.is_within(&self.glob, relative))
     }
 
     /// Whether a path relative to the base, or a folder above it, matches.
@@ -102,7 +102,7 @@ impl PathPattern {
 
     /// The same pattern for the target of its literal beginning; `real` returns the target of a path
     /// that is a link. A rule that denies a path by the name of a link also denies the target.
-    pub(super) fn behind_links(
+    pub(super) fn with_resolved_links(
         &self,
         workspace: &Path,
         home: &Path,
@@ -124,28 +124,28 @@ impl PathPattern {
 
     /// As [`Self::matches`], but also matches if some file system would treat `path` as a matching one.
     /// For rules that deny or ask, which another spelling must not bypass.
-    pub(super) fn catches(&self, path: &Path, workspace: &Path, home: &Path) -> bool {
+    pub(super) fn matches_any_spelling(&self, path: &Path, workspace: &Path, home: &Path) -> bool {
         if self.matches(path, workspace, home) {
             return true;
         }
-        let fold = |folder: &Path| -> PathBuf {
+        let fold_case = |folder: &Path| -> PathBuf {
             folder
                 .iter()
-                .map(|part| if part == "/" { "/".into() } else { names::fold(&part.to_string_lossy()) })
+                .map(|part| if part == "/" { "/".into() } else { names::fold_case(&part.to_string_lossy()) })
                 .collect()
         };
         let base = match self.base {
             Base::Root => PathBuf::from("/"),
-            Base::Home => fold(home),
-            Base::Workspace => fold(workspace),
+            Base::Home => fold_case(home),
+            Base::Workspace => fold_case(workspace),
         };
-        fold(path).strip_prefix(base).is_ok_and(|relative| self.is_within(&self.folded, relative))
+        fold_case(path).strip_prefix(base).is_ok_and(|relative| self.is_within(&self.folded, relative))
     }
 
     /// Whether the pattern is exactly the name of this file, without a wildcard or a folder above it.
     pub(super) fn names_exactly(&self, path: &Path, workspace: &Path, home: &Path) -> bool {
         let Some(exact) = &self.exact else { return false };
-        self.relative(path, workspace, home).is_some_and(|relative| relative == Path::new(exact))
+        self.relative_path(path, workspace, home).is_some_and(|relative| relative == Path::new(exact))
     }
 }
 
@@ -231,7 +231,8 @@ mod tests {
             let under = |(link, to): &(&str, &str)| Some(Path::new(to).join(path.strip_prefix(link).ok()?));
             Some(links.iter().find_map(under).unwrap_or_else(|| path.to_owned()))
         };
-        let led = |pattern: &str| PathPattern::parse(pattern).unwrap().behind_links(workspace, home, &real);
+        let led =
+            |pattern: &str| PathPattern::parse(pattern).unwrap().with_resolved_links(workspace, home, &real);
         for (pattern, path, expected) in [
             ("l/**", "/w/proj/src/a", true),
             ("l", "/w/proj/src/a", true),
@@ -266,7 +267,8 @@ mod tests {
             ("/abs/\\[x\\]", "/abs/[X]", true),
         ] {
             let parsed = PathPattern::parse(pattern).unwrap();
-            let got = parsed.catches(Path::new(path), Path::new("/w/proj"), Path::new("/home/u"));
+            let got =
+                parsed.matches_any_spelling(Path::new(path), Path::new("/w/proj"), Path::new("/home/u"));
             assert_eq!(got, expected, "{pattern} on {path}");
         }
     }

@@ -54,7 +54,7 @@ pub struct Policy<'a> {
 
 impl Policy<'_> {
     /// The verdict over a call that the guard of `bypass` caught for `reason`.
-    pub(super) fn guarded(&self, reason: &str) -> Verdict {
+    pub(super) fn guard_verdict(&self, reason: &str) -> Verdict {
         match self.bypass_guard {
             BypassGuard::Deny => {
                 let why = "bypass does not allow this in an unattended session";
@@ -79,7 +79,7 @@ static TEST_KEY_FOLDERS: std::sync::LazyLock<Vec<PathBuf>> =
 #[cfg(test)]
 impl<'a> Policy<'a> {
     /// Defaults for tests.
-    pub(super) fn of_tests(rules: &'a Rules) -> Self {
+    pub(super) fn for_tests(rules: &'a Rules) -> Self {
         Self {
             mode: Mode::Default,
             rules,

@@ -20,7 +20,7 @@ fn mode() -> impl Strategy<Value = Mode> {
     ]
 }
 
-fn care() -> impl Strategy<Value = PathSensitivity> {
+fn path_sensitivity() -> impl Strategy<Value = PathSensitivity> {
     prop_oneof![
         4 => Just(PathSensitivity::Ordinary),
         1 => Just(PathSensitivity::Secret),
@@ -35,7 +35,7 @@ fn command() -> impl Strategy<Value = String> {
 }
 
 /// A read-only command that may pass without a rule, with words that its program may know.
-fn looking() -> impl Strategy<Value = String> {
+fn read_only_command() -> impl Strategy<Value = String> {
     const PROGRAMS: &[&str] = &[
         "ls",
         "cat",
@@ -75,12 +75,12 @@ fn looking() -> impl Strategy<Value = String> {
         .prop_map(|(program, words)| format!("{program} {}", words.join(" ")))
 }
 
-fn resolved() -> impl Strategy<Value = ResolvedPath> {
+fn resolved_path() -> impl Strategy<Value = ResolvedPath> {
     let part = "[a-z.!~*?\\[\\]{}\\\\() #,^-]{1,6}";
     (
         prop_oneof![Just(WORKSPACE), Just("/home/u"), Just("/opt")],
         proptest::collection::vec(part, 1..4),
-        care(),
+        path_sensitivity(),
     )
         .prop_filter_map("dots are resolved before", |(root, parts, sensitivity)| {
             let bad = parts.iter().any(|part| part == "." || part == "..");
@@ -97,8 +97,8 @@ fn resolved() -> impl Strategy<Value = ResolvedPath> {
 fn call() -> impl Strategy<Value = (&'static str, Subject)> {
     prop_oneof![
         command().prop_map(|command| ("Bash", Subject::command(command))),
-        resolved().prop_map(|path| ("Read", Subject::Read { path })),
-        resolved().prop_map(|path| ("Write", Subject::Edit { path })),
+        resolved_path().prop_map(|path| ("Read", Subject::Read { path })),
+        resolved_path().prop_map(|path| ("Write", Subject::Edit { path })),
         Just(("mcp__a__b", Subject::Tool { name: "mcp__a__b".into() })),
     ]
 }
@@ -121,7 +121,7 @@ fn rules() -> impl Strategy<Value = Vec<Rule>> {
 }
 
 fn policy<'a>(mode: Mode, rules: &'a Rules, grants: &'a [Rule]) -> Policy<'a> {
-    Policy { mode, grants, ..Policy::of_tests(rules) }
+    Policy { mode, grants, ..Policy::for_tests(rules) }
 }
 
 proptest! {
@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn unknown_option_is_never_allowed(line in looking(), option in "-(-[a-z]{2,3}-[a-z]{2}|[JKYé])") {
+    fn unknown_option_is_never_allowed(line in read_only_command(), option in "-(-[a-z]{2,3}-[a-z]{2}|[JKYé])") {
         let rules = Rules::default();
         let policy = Policy { safe_commands: true, ..policy(Mode::Default, &rules, &[]) };
         let verdict = |line: &str| judge(&policy, "Bash", &Subject::command(line.to_owned())).verdict;
@@ -152,7 +152,7 @@ proptest! {
 
     #[test]
     fn protected_path_write_is_denied_in_every_mode(
-        mode in mode(), allow in rules(), grants in rules(), mut path in resolved(),
+        mode in mode(), allow in rules(), grants in rules(), mut path in resolved_path(),
     ) {
         path.sensitivity = PathSensitivity::Protected;
         let own = format!("Edit({})", path.path.display()).parse::<Rule>();
@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn ordinary_call_that_asks_has_suggestion(path in resolved()) {
+    fn ordinary_call_that_asks_has_suggestion(path in resolved_path()) {
         prop_assume!(path.sensitivity != PathSensitivity::Protected);
         let rules = Rules::default();
         let got = judge(&policy(Mode::Default, &rules, &[]), "Edit", &Subject::Edit { path });

@@ -69,21 +69,21 @@ impl Domain {
     }
 
     /// The part of `host` (lower case) before the rule's name: empty for the host itself.
-    fn before<'h>(&self, host: &'h str) -> Option<&'h str> {
+    fn prefix_of_host<'h>(&self, host: &'h str) -> Option<&'h str> {
         let before = host.strip_suffix('.').unwrap_or(host).strip_suffix(&self.host)?;
         (before.is_empty() || before.ends_with('.')).then_some(before)
     }
 
     /// Whether an allow rule covers `host`. Without `*.` only the host itself, because its subdomains
     /// may belong to others (`*.github.io`); with `*.` only the subdomains.
-    pub(super) fn is(&self, host: &str) -> bool {
-        self.before(host).is_some_and(|before| before.is_empty() != self.sub_domains)
+    pub(super) fn covers_host(&self, host: &str) -> bool {
+        self.prefix_of_host(host).is_some_and(|before| before.is_empty() != self.sub_domains)
     }
 
     /// Whether an ask or deny rule covers `host`: the subdomains, and without `*.` also the host
     /// itself.
     pub(super) fn covers(&self, host: &str) -> bool {
-        self.before(host).is_some_and(|before| !(before.is_empty() && self.sub_domains))
+        self.prefix_of_host(host).is_some_and(|before| !(before.is_empty() && self.sub_domains))
     }
 }
 
@@ -134,20 +134,20 @@ impl Rule {
     /// The same rule for the target of its path, if the path is a link or lies below one; `real`
     /// returns the target.
     #[must_use]
-    fn behind_links(
+    fn with_resolved_links(
         &self,
         workspace: &Path,
         home: &Path,
         real: &dyn Fn(&Path) -> Option<PathBuf>,
     ) -> Option<Self> {
         let Pattern::Path(pattern) = &self.pattern else { return None };
-        let led = pattern.behind_links(workspace, home, real)?;
+        let led = pattern.with_resolved_links(workspace, home, real)?;
         Some(Self { pattern: Pattern::Path(led), ..self.clone() })
     }
 
     /// Whether this rule applies to calls of `tool` on `subject`, before its pattern is checked. `Read`
     /// and `Edit` cover every tool that reads or changes files.
-    pub(super) fn speaks_of(&self, tool: &str, subject: &Subject) -> bool {
+    pub(super) fn applies_to(&self, tool: &str, subject: &Subject) -> bool {
         match subject {
             Subject::Bash { .. } => self.tool == "Bash",
             Subject::Read { .. } => self.tool == "Read" || self.tool == tool,
@@ -170,11 +170,11 @@ impl Rule {
         }
     }
 
-    /// As [`Self::speaks_of`], for allow rules: only `Delete` itself grants deleting a file.
+    /// As [`Self::applies_to`], for allow rules: only `Delete` itself grants deleting a file.
     pub(super) fn may_grant(&self, tool: &str, subject: &Subject) -> bool {
         match subject {
             Subject::Delete { .. } => self.tool == "Delete",
-            _ => self.speaks_of(tool, subject),
+            _ => self.applies_to(tool, subject),
         }
     }
 }
@@ -303,14 +303,14 @@ impl Rules {
     /// Additional rules for links: an ask or deny rule that names a path through a link also covers the
     /// real path. `real` returns the target of an existing path. Empty if there are no links.
     #[must_use]
-    pub fn behind_links(
+    pub fn with_resolved_links(
         &self,
         workspace: &Path,
         home: &Path,
         real: &dyn Fn(&Path) -> Option<PathBuf>,
     ) -> Self {
         let led = |rules: &[Rule]| {
-            rules.iter().filter_map(|rule| rule.behind_links(workspace, home, real)).collect()
+            rules.iter().filter_map(|rule| rule.with_resolved_links(workspace, home, real)).collect()
         };
         Self { allow: Vec::new(), ask: led(&self.ask), deny: led(&self.deny) }
     }
@@ -407,7 +407,7 @@ mod tests {
         let rule: Rule = "Unsandboxed(make install)".parse().unwrap();
         assert!(rule.is_unsandboxed() && !"Bash(make install)".parse::<Rule>().unwrap().is_unsandboxed());
         let subject = Subject::command("make install");
-        assert!(!rule.may_grant("Bash", &subject) && !rule.speaks_of("Bash", &subject));
+        assert!(!rule.may_grant("Bash", &subject) && !rule.applies_to("Bash", &subject));
         assert_eq!(
             "Outside(make install)".parse::<Rule>().unwrap().to_string(),
             rule.to_string(),

@@ -9,7 +9,7 @@ use super::rule::Rule;
 use crate::types::tool::{PathSensitivity, Subject};
 
 /// Maximum bytes of a suggested exact rule: a user cannot review a longer one.
-const LONGEST_EXACT: usize = 500;
+const MAX_EXACT_BYTES: usize = 500;
 
 /// Programs whose first word says nothing about the effect. Never suggested as a prefix. They run their arguments
 /// or input, act as another user or on the machine, remove, move or unpack, or connect to the daemon.
@@ -193,7 +193,7 @@ pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Ve
 fn for_command(command: &str) -> Vec<String> {
     let command = command.trim();
     let mut texts = Vec::new();
-    if command.len() <= LONGEST_EXACT && !command.ends_with(":*") && command.chars().all(is_visible) {
+    if command.len() <= MAX_EXACT_BYTES && !command.ends_with(":*") && command.chars().all(is_visible) {
         texts.push(format!("Bash({command})"));
     }
     let words: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();

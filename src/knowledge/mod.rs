@@ -25,6 +25,6 @@ pub use traits::{
 };
 pub use types::{
     CacheKind, Chunk, ChunkId, DocId, Document, DocumentSource, DocumentStatus, Edge, Entity, ErrorKind,
-    FileRefusal, Hit, IndexCounts, JobEvent, JobOutcome, JobProgress, JobStage, KnowledgeError, Level,
-    ModelUsage, PairKey, Relation, VectorKind,
+    FileRefusal, IndexCounts, JobEvent, JobOutcome, JobProgress, JobStage, KnowledgeError, Level, ModelUsage,
+    PairKey, Relation, SearchHit, VectorKind,
 };

@@ -25,7 +25,7 @@ static TOKENS: LazyLock<Vec<u8>> = LazyLock::new(|| embedded::decompressed(COMPR
 
 /// The pieces into which o200k splits a text before it looks for tokens, and whether the last character of a match
 /// only looks ahead. These are part of the encoding's definition.
-const PIECES: [(&str, bool); 3] = [
+const PIECE_PATTERNS: [(&str, bool); 3] = [
     (
         concat!(
             r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
@@ -49,14 +49,14 @@ pub fn count(text: &str) -> usize {
 
 /// Whether a text has at most `limit` tokens. Cheaper than [`count`] for long texts.
 #[must_use]
-pub fn fits(text: &str, limit: usize) -> bool {
+pub fn fits_tokens(text: &str, limit: usize) -> bool {
     // A token has at least one byte.
     text.len() <= limit || table().count(text, limit) <= limit
 }
 
 /// The byte offsets after each token of a text, in order. The last one is the text's length.
 #[must_use]
-pub fn ends(text: &str) -> Vec<usize> {
+pub fn token_ends(text: &str) -> Vec<usize> {
     let table = table();
     let mut ends = Vec::with_capacity(text.len() / 3);
     table.split(text, |start, piece| {
@@ -68,7 +68,7 @@ pub fn ends(text: &str) -> Vec<usize> {
 
 /// Frees the table if it was not used for [`IDLE_TIMEOUT`]. Returns whether it is loaded afterwards.
 pub fn release_idle(now: Instant) -> bool {
-    let mut loaded = lock(&LOADED);
+    let mut loaded = lock(&LOADED_TABLE);
     if loaded.as_ref().is_some_and(|table| now.saturating_duration_since(table.used) >= IDLE_TIMEOUT) {
         *loaded = None;
     }
@@ -76,26 +76,26 @@ pub fn release_idle(now: Instant) -> bool {
 }
 
 /// The loaded table and the time of its last use.
-struct Loaded {
-    table: Arc<Table>,
+struct LoadedTable {
+    table: Arc<TokenTable>,
     used: Instant,
 }
 
-static LOADED: Mutex<Option<Loaded>> = Mutex::new(None);
+static LOADED_TABLE: Mutex<Option<LoadedTable>> = Mutex::new(None);
 
-fn table() -> Arc<Table> {
-    let mut loaded = lock(&LOADED);
+fn table() -> Arc<TokenTable> {
+    let mut loaded = lock(&LOADED_TABLE);
     let now = Instant::now();
     if let Some(loaded) = loaded.as_mut() {
         loaded.used = now;
         return loaded.table.clone();
     }
-    let table = Arc::new(Table::load());
-    *loaded = Some(Loaded { table: table.clone(), used: now });
+    let table = Arc::new(TokenTable::load());
+    *loaded = Some(LoadedTable { table: table.clone(), used: now });
     table
 }
 
-struct Table {
+struct TokenTable {
     /// The tokens are fixed, so no text can make this map slow.
     ranks: FxHashMap<&'static [u8], u32>,
     pieces: Regex,
@@ -104,7 +104,7 @@ struct Table {
     caches: Mutex<Vec<Cache>>,
 }
 
-impl Table {
+impl TokenTable {
     #[expect(
         clippy::expect_used,
         reason = "the patterns are constants; every test of this module compiles them"
@@ -119,7 +119,8 @@ impl Table {
             rank += 1;
             rest = after;
         }
-        let pieces = Regex::new_many(&PIECES.map(|(pattern, _)| pattern)).expect("the patterns are valid");
+        let pieces =
+            Regex::new_many(&PIECE_PATTERNS.map(|(pattern, _)| pattern)).expect("the patterns are valid");
         Self { ranks, pieces, caches: Mutex::default() }
     }
 
@@ -133,7 +134,7 @@ impl Table {
             // The patterns match any text.
             let Some(found) = self.pieces.search_half_with(&mut cache, &input) else { break };
             let mut end = start + found.offset();
-            if PIECES[found.pattern().as_usize()].1 {
+            if PIECE_PATTERNS[found.pattern().as_usize()].1 {
                 end -= text[..end].chars().next_back().map_or(0, char::len_utf8);
             }
             if !piece(start, &text.as_bytes()[start..end]) {
@@ -218,11 +219,11 @@ mod tests {
             &"aAbBxyz".repeat(300),
         ] {
             assert_eq!(count(text), library.count(text), "{text:?}");
-            assert_eq!(ends(text).len(), library.count(text), "{text:?}");
-            assert_eq!(ends(text).last().copied().unwrap_or(0), text.len());
-            assert!(fits(text, count(text)));
+            assert_eq!(token_ends(text).len(), library.count(text), "{text:?}");
+            assert_eq!(token_ends(text).last().copied().unwrap_or(0), text.len());
+            assert!(fits_tokens(text, count(text)));
         }
-        assert!(!fits("one two three four five six", 3));
+        assert!(!fits_tokens("one two three four five six", 3));
     }
 
     #[test]
@@ -244,7 +245,7 @@ mod tests {
                 .into_iter()
                 .scan(0, |at, token| { *at += library.bpe.token_len(token); Some(*at) })
                 .collect();
-            prop_assert_eq!(ends(&text), lengths);
+            prop_assert_eq!(token_ends(&text), lengths);
         }
     }
 }

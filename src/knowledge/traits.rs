@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::types::{
-    CacheKind, Chunk, ChunkId, Edge, Entity, FileRefusal, Hit, IndexCounts, JobEvent, KnowledgeError,
-    ModelUsage, PairKey, VectorKind,
+    CacheKind, Chunk, ChunkId, Edge, Entity, FileRefusal, IndexCounts, JobEvent, KnowledgeError, ModelUsage,
+    PairKey, SearchHit, VectorKind,
 };
 
 /// Who says a message.
@@ -179,13 +179,13 @@ pub trait IndexReader {
     fn counts(&self) -> Result<IndexCounts, KnowledgeError>;
 
     /// Full-text search over names and descriptions of entities. Best first.
-    fn search_entities(&self, text: &str, k: usize) -> Result<Vec<Hit<String>>, KnowledgeError>;
+    fn search_entities(&self, text: &str, k: usize) -> Result<Vec<SearchHit<String>>, KnowledgeError>;
 
     /// Full-text search over key words, ends and descriptions of relations. Best first.
-    fn search_relations(&self, text: &str, k: usize) -> Result<Vec<Hit<PairKey>>, KnowledgeError>;
+    fn search_relations(&self, text: &str, k: usize) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError>;
 
     /// Full-text search over path, symbol and text of chunks. Best first.
-    fn search_chunks(&self, text: &str, k: usize) -> Result<Vec<Hit<ChunkId>>, KnowledgeError>;
+    fn search_chunks(&self, text: &str, k: usize) -> Result<Vec<SearchHit<ChunkId>>, KnowledgeError>;
 
     /// The nearest entities by cosine similarity, at least `min_cosine`. Empty if there are no vectors of this model.
     fn nearest_entities(
@@ -193,7 +193,7 @@ pub trait IndexReader {
         query: &QueryVector,
         k: usize,
         min_cosine: f32,
-    ) -> Result<Vec<Hit<String>>, KnowledgeError>;
+    ) -> Result<Vec<SearchHit<String>>, KnowledgeError>;
 
     /// The same for relations.
     fn nearest_relations(
@@ -201,7 +201,7 @@ pub trait IndexReader {
         query: &QueryVector,
         k: usize,
         min_cosine: f32,
-    ) -> Result<Vec<Hit<PairKey>>, KnowledgeError>;
+    ) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError>;
 
     /// The same for chunks.
     fn nearest_chunks(
@@ -209,7 +209,7 @@ pub trait IndexReader {
         query: &QueryVector,
         k: usize,
         min_cosine: f32,
-    ) -> Result<Vec<Hit<ChunkId>>, KnowledgeError>;
+    ) -> Result<Vec<SearchHit<ChunkId>>, KnowledgeError>;
 
     /// Cosine similarity of these chunks; `None` for a chunk without a vector of this model. As long as `chunks`.
     fn similarities(

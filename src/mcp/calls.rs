@@ -17,18 +17,18 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::connection::{Connection, bounded, refusal, service_error};
-use crate::mcp::elicitation::{Asker, ServerQuestion};
-use crate::mcp::handler::{Askers, Handler, ProgressRoutes};
+use crate::mcp::connection::{Connection, bounded_text, refusal_text, service_error};
+use crate::mcp::elicitation::{QuestionSink, ServerQuestion};
+use crate::mcp::handler::{Handler, ProgressRoutes, QuestionSinks};
 use crate::mcp::tool_result::{self, ToolAnswer};
 use crate::sync::lock;
 
 /// How often a server may ask for input before it has a result.
 const MAX_ROUNDS: usize = 10;
 /// Limits of the pause between two looks at a task.
-const MIN_POLL: Duration = Duration::from_millis(100);
-const MAX_POLL: Duration = Duration::from_secs(30);
-const DEFAULT_POLL: Duration = Duration::from_secs(1);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(30);
+const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// A server that reads nothing must not hold up the caller.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -52,20 +52,20 @@ pub struct CallChannels {
 }
 
 /// What ends a call before its result.
-struct Limits<'a> {
+struct CallLimits<'a> {
     connection: &'a Connection,
     time: Pin<&'a mut (dyn Future<Output = ()> + Send)>,
     stop: &'a CancellationToken,
 }
 
-impl Limits<'_> {
+impl CallLimits<'_> {
     /// Waits for a part of the call.
     async fn wait<T>(&mut self, work: impl Future<Output = T>) -> Result<T, CallFailure> {
         tokio::select! {
             done = work => Ok(done),
             () = self.time.as_mut() => Err(CallFailure::TimedOut),
             () = self.stop.cancelled() => Err(CallFailure::Stopped),
-            () = self.connection.closed() => Err(CallFailure::Lost),
+            () = self.connection.wait_closed() => Err(CallFailure::Lost),
         }
     }
 }
@@ -81,11 +81,11 @@ impl Connection {
         stop: &CancellationToken,
     ) -> Result<ToolAnswer, CallFailure> {
         let CallChannels { progress, questions } = channels;
-        let asker = Asker::new(self.may_ask.then_some(questions), Arc::clone(&self.log));
+        let asker = QuestionSink::new(self.may_ask.then_some(questions), Arc::clone(&self.log));
         let time = asker.time_limit(timeout);
         tokio::pin!(time);
-        let mut limits = Limits { connection: self, time, stop };
-        let _known = KnownAsker::new(&self.askers, asker.clone());
+        let mut limits = CallLimits { connection: self, time, stop };
+        let _known = QuestionSinkGuard::new(&self.askers, asker.clone());
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         for _ in 0..MAX_ROUNDS {
             match self.send_call(params.clone(), &progress, &mut limits).await? {
@@ -102,7 +102,7 @@ impl Connection {
                         .map_err(CallFailure::Refused)?;
                     if is_later {
                         // The server only wants the call again later.
-                        limits.wait(tokio::time::sleep(DEFAULT_POLL)).await?;
+                        limits.wait(tokio::time::sleep(DEFAULT_POLL_INTERVAL)).await?;
                     }
                     (params.input_responses, params.request_state) =
                         (Some(responses), required.request_state);
@@ -119,7 +119,7 @@ impl Connection {
 
     async fn answer_requests(
         &self,
-        asker: &Asker,
+        asker: &QuestionSink,
         requests: InputRequests,
     ) -> Result<InputResponses, String> {
         let roots = serde_json::to_value(Handler::roots(&self.root)).unwrap_or_default();
@@ -131,19 +131,20 @@ impl Connection {
         &self,
         params: CallToolRequestParams,
         progress: &mpsc::Sender<String>,
-        limits: &mut Limits<'_>,
+        limits: &mut CallLimits<'_>,
     ) -> Result<ServerResult, CallFailure> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = self.service.peer().send_cancellable_request(request, PeerRequestOptions::no_options());
         let mut handle = limits.wait(sent).await?.map_err(|_| CallFailure::Lost)?;
-        let _route = Route::new(&self.routes, handle.progress_token.clone(), progress.clone());
+        let _route = ProgressRoute::new(&self.routes, handle.progress_token.clone(), progress.clone());
         let failure = match limits.wait(&mut handle.rx).await {
             Ok(Ok(Ok(result))) => return Ok(result),
             Ok(Ok(Err(error))) => return Err(failure(&error)),
             Ok(Err(_)) | Err(CallFailure::Lost) => return Err(CallFailure::Lost),
             Err(failure) => failure,
         };
-        let _ = tokio::time::timeout(CANCEL_TIMEOUT, handle.cancel(Some(reason(&failure).to_owned()))).await;
+        let _ = tokio::time::timeout(CANCEL_TIMEOUT, handle.cancel(Some(cancel_reason(&failure).to_owned())))
+            .await;
         Err(failure)
     }
 
@@ -152,8 +153,8 @@ impl Connection {
         &self,
         task: Task,
         progress: &mpsc::Sender<String>,
-        asker: &Asker,
-        limits: &mut Limits<'_>,
+        asker: &QuestionSink,
+        limits: &mut CallLimits<'_>,
     ) -> Result<ToolAnswer, CallFailure> {
         let id = task.task_id.clone();
         let ended = self.poll_task(task, progress, asker, limits).await;
@@ -170,13 +171,15 @@ impl Connection {
         &self,
         mut task: Task,
         progress: &mpsc::Sender<String>,
-        asker: &Asker,
-        limits: &mut Limits<'_>,
+        asker: &QuestionSink,
+        limits: &mut CallLimits<'_>,
     ) -> Result<ToolAnswer, CallFailure> {
         let mut answered: HashSet<String> = HashSet::new();
         loop {
-            let pause =
-                task.poll_interval_ms.map_or(DEFAULT_POLL, Duration::from_millis).clamp(MIN_POLL, MAX_POLL);
+            let pause = task
+                .poll_interval_ms
+                .map_or(DEFAULT_POLL_INTERVAL, Duration::from_millis)
+                .clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
             limits.wait(tokio::time::sleep(pause)).await?;
             let got = get_task(self.service.peer().clone(), task.task_id.clone());
             let got = limits.wait(got).await?.map_err(|error| failure(&error))?.task;
@@ -184,7 +187,7 @@ impl Connection {
                 got.task.status_message.as_ref().filter(|_| got.task.status_message != task.status_message)
             {
                 // Progress that the call cannot take is dropped.
-                let _ = progress.try_send(format!("{}\n", bounded(message)));
+                let _ = progress.try_send(format!("{}\n", bounded_text(message)));
             }
             task = got.task;
             match got.payload {
@@ -212,7 +215,7 @@ impl Connection {
                 }
                 TaskPayload::Failed { error } => {
                     let message = error.get("message").and_then(Value::as_str).unwrap_or("no reason given");
-                    return Err(CallFailure::Refused(format!("its task failed: {}", bounded(message))));
+                    return Err(CallFailure::Refused(format!("its task failed: {}", bounded_text(message))));
                 }
                 _ => return Err(CallFailure::Refused("the server cancelled its task".into())),
             }
@@ -237,7 +240,7 @@ fn update_task(
 }
 
 /// What the server is told about a call that ends early.
-const fn reason(failure: &CallFailure) -> &'static str {
+const fn cancel_reason(failure: &CallFailure) -> &'static str {
     match failure {
         CallFailure::TimedOut => "timeout",
         _ => "stopped by the user",
@@ -246,7 +249,7 @@ const fn reason(failure: &CallFailure) -> &'static str {
 
 fn failure(error: &ServiceError) -> CallFailure {
     match error {
-        ServiceError::McpError(data) => CallFailure::Refused(refusal(data)),
+        ServiceError::McpError(data) => CallFailure::Refused(refusal_text(data)),
         ServiceError::TransportSend(cause) if !is_sent(&*cause.error) => {
             CallFailure::Refused(format!("could not send the call: {}", service_error(error)))
         }
@@ -272,32 +275,32 @@ fn is_sent(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
 }
 
 /// Removes the route of a call's progress when the call ends.
-struct Route<'a> {
+struct ProgressRoute<'a> {
     routes: &'a ProgressRoutes,
     token: ProgressToken,
 }
 
-impl<'a> Route<'a> {
+impl<'a> ProgressRoute<'a> {
     fn new(routes: &'a ProgressRoutes, token: ProgressToken, progress: mpsc::Sender<String>) -> Self {
         lock(routes).insert(token.clone(), progress);
         Self { routes, token }
     }
 }
 
-impl Drop for Route<'_> {
+impl Drop for ProgressRoute<'_> {
     fn drop(&mut self) {
         lock(self.routes).remove(&self.token);
     }
 }
 
 /// Lets the server ask during a call.
-struct KnownAsker<'a> {
-    askers: &'a Askers,
+struct QuestionSinkGuard<'a> {
+    askers: &'a QuestionSinks,
     key: u64,
 }
 
-impl<'a> KnownAsker<'a> {
-    fn new(askers: &'a Askers, asker: Asker) -> Self {
+impl<'a> QuestionSinkGuard<'a> {
+    fn new(askers: &'a QuestionSinks, asker: QuestionSink) -> Self {
         let mut all = lock(askers);
         let key = all.keys().next_back().map_or(0, |last| last + 1);
         all.insert(key, asker);
@@ -305,7 +308,7 @@ impl<'a> KnownAsker<'a> {
     }
 }
 
-impl Drop for KnownAsker<'_> {
+impl Drop for QuestionSinkGuard<'_> {
     fn drop(&mut self) {
         lock(self.askers).remove(&self.key);
     }

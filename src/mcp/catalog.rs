@@ -21,7 +21,7 @@ const MAX_INSTRUCTIONS_BYTES: usize = 16 << 10;
 
 /// The offer of a ready server.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Offer {
+pub(super) struct ServerOffer {
     /// Its tools, sorted by name.
     pub tools: Vec<McpTool>,
     pub instructions: Option<String>,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::types::config_values::Span;
+use crate::types::config_values::ConfigDuration;
 use crate::types::typed_json;
 
 /// Maximum number of servers of one source.
@@ -69,7 +69,7 @@ pub struct ServerConfig {
     pub enabled: bool,
     /// Time limit of a call. The handshake takes at most this time and at most 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<Span>,
+    pub timeout: Option<ConfigDuration>,
     /// The only tools that are used; `*` at the end matches every rest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_tools: Option<Vec<String>>,
@@ -254,7 +254,7 @@ struct JsonEntry {
 #[serde(untagged)]
 enum Timeout {
     Milliseconds(u64),
-    Text(Span),
+    Text(ConfigDuration),
 }
 
 impl From<JsonEntry> for ServerConfig {
@@ -270,7 +270,7 @@ impl From<JsonEntry> for ServerConfig {
             transport: entry.kind,
             enabled: entry.enabled.unwrap_or(true) && !entry.disabled,
             timeout: entry.timeout.map(|timeout| match timeout {
-                Timeout::Milliseconds(ms) => Span(std::time::Duration::from_millis(ms)),
+                Timeout::Milliseconds(ms) => ConfigDuration(std::time::Duration::from_millis(ms)),
                 Timeout::Text(span) => span,
             }),
             allow_tools: entry.allow_tools,
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!((files.command.as_deref(), files.args.len()), (Some("npx"), 2));
         let web = config("web").expect("right");
         assert_eq!(web.transport(), Ok(TransportKind::Http));
-        assert_eq!(web.timeout.map(Span::millis), Some(1500));
+        assert_eq!(web.timeout.map(ConfigDuration::millis), Some(1500));
         assert!(!config("off").expect("right").enabled);
         assert!(config("old").expect_err("refused").contains("sse"));
         assert!(config("bad").expect_err("refused").contains("command"));

@@ -15,14 +15,14 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::handler::{Askers, Handler, ProgressRoutes};
+use crate::mcp::handler::{Handler, ProgressRoutes, QuestionSinks};
 use crate::mcp::http;
 use crate::mcp::http_client::{LimitedClient, StreamLimit};
 use crate::mcp::launch::{Launcher, ServerProcess};
 use crate::mcp::server_log::ServerLog;
 use crate::mcp::stdio::LimitedOutput;
 use crate::mcp::tool_result::ToolAnswer;
-use crate::mcp::variables::{Endpoint, Resolved};
+use crate::mcp::variables::{Endpoint, ResolvedConfig};
 use crate::types::server_program::ServerProgram;
 
 /// Time limit of `headers_command`.
@@ -37,7 +37,7 @@ pub(super) struct Connection {
     pub(super) service: RunningService<RoleClient, Handler>,
     pub(super) routes: Arc<ProgressRoutes>,
     /// Running calls that the server may ask about.
-    pub(super) askers: Arc<Askers>,
+    pub(super) askers: Arc<QuestionSinks>,
     /// Whether the server may ask users.
     pub(super) may_ask: bool,
     pub(super) log: Arc<ServerLog>,
@@ -56,7 +56,7 @@ pub(super) struct OwnedProcess(Option<Box<dyn ServerProcess>>);
 
 /// What a connection needs.
 pub(super) struct ConnectRequest {
-    pub resolved: Arc<Resolved>,
+    pub resolved: Arc<ResolvedConfig>,
     pub unattended: bool,
     pub launcher: Arc<dyn Launcher>,
     pub log: Arc<ServerLog>,
@@ -78,14 +78,14 @@ pub(super) fn connect(
     Box::pin(connect_once(request))
 }
 
-type Served = Result<RunningService<RoleClient, Handler>, ClientInitializeError>;
+type ServeResult = Result<RunningService<RoleClient, Handler>, ClientInitializeError>;
 
 fn serve_stdio(
     handler: Handler,
     output: LimitedOutput<Box<dyn AsyncRead + Send + Unpin>>,
     input: Box<dyn AsyncWrite + Send + Unpin>,
     lifecycle: ClientLifecycleMode,
-) -> BoxFuture<'static, Served> {
+) -> BoxFuture<'static, ServeResult> {
     Box::pin(rmcp::serve_client_with_lifecycle(handler, (output, input), lifecycle))
 }
 
@@ -93,7 +93,7 @@ fn serve_http(
     handler: Handler,
     transport: StreamableHttpClientTransport<LimitedClient>,
     lifecycle: ClientLifecycleMode,
-) -> BoxFuture<'static, Served> {
+) -> BoxFuture<'static, ServeResult> {
     Box::pin(rmcp::serve_client_with_lifecycle(handler, transport, lifecycle))
 }
 
@@ -102,7 +102,7 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
     let routes: Arc<ProgressRoutes> = Arc::default();
     let changed: Arc<Notify> = Arc::default();
     let breach: Arc<OnceLock<String>> = Arc::default();
-    let askers: Arc<Askers> = Arc::default();
+    let askers: Arc<QuestionSinks> = Arc::default();
     let root = Handler::root_of(&resolved.workspace);
     let may_ask = resolved.elicitation;
     let handler = Handler {
@@ -171,7 +171,7 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
     let info = service.peer_info();
     let version = info.as_ref().map(|info| info.protocol_version.clone());
     if version.as_ref().is_some_and(|version| !version.has_initialize()) {
-        tasks.push(tokio::spawn(listen(service.peer().clone(), Arc::clone(&changed))));
+        tasks.push(tokio::spawn(follow_list_changes(service.peer().clone(), Arc::clone(&changed))));
     }
     let protocol = version.map(|version| version.as_str().to_owned()).unwrap_or_default();
     let connection =
@@ -180,7 +180,7 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
 }
 
 /// Reports changed lists of a server that sends them only on request.
-async fn listen(peer: Peer<RoleClient>, changed: Arc<Notify>) {
+async fn follow_list_changes(peer: Peer<RoleClient>, changed: Arc<Notify>) {
     let mut filter = SubscriptionFilter::new();
     filter.tools_list_changed = Some(true);
     filter.prompts_list_changed = Some(true);
@@ -193,7 +193,7 @@ async fn listen(peer: Peer<RoleClient>, changed: Arc<Notify>) {
 
 /// Runs the command that prints headers.
 async fn run_headers_command(
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     command: &str,
     launcher: &dyn Launcher,
 ) -> Result<std::collections::BTreeMap<String, String>, String> {
@@ -226,9 +226,11 @@ fn describe(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::ConnectionClosed(_) => "it closed the connection during the handshake".into(),
         ClientInitializeError::TransportError { error, .. } => {
-            format!("could not reach it: {}", chain(&*error.error))
+            format!("could not reach it: {}", error_with_causes(&*error.error))
         }
-        ClientInitializeError::JsonRpcError(data) => format!("it refused the handshake: {}", refusal(data)),
+        ClientInitializeError::JsonRpcError(data) => {
+            format!("it refused the handshake: {}", refusal_text(data))
+        }
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
             let known: Vec<&str> = server_supported.iter().map(ProtocolVersion::as_str).collect();
             format!("it knows no common revision of the protocol, only {}", known.join(", "))
@@ -237,12 +239,12 @@ fn describe(error: &ClientInitializeError) -> String {
         ClientInitializeError::ExpectedInitResponse(_) | ClientInitializeError::ExpectedInitResult(_) => {
             "its answer to the handshake is not that of an MCP server".into()
         }
-        other => bounded(&other.to_string()),
+        other => bounded_text(&other.to_string()),
     }
 }
 
 /// An error with its causes, without addresses: `reqwest` names the URL, which may hold a secret.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+fn error_with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut at = Some(error);
     while let Some(error) = at {
@@ -253,14 +255,14 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         }
         at = error.source();
     }
-    bounded(&if parts.is_empty() { "no connection".to_owned() } else { parts.join(": ") })
+    bounded_text(&if parts.is_empty() { "no connection".to_owned() } else { parts.join(": ") })
 }
 
-pub(super) fn refusal(data: &ErrorData) -> String {
-    bounded(&format!("{} (code {})", data.message, data.code.0))
+pub(super) fn refusal_text(data: &ErrorData) -> String {
+    bounded_text(&format!("{} (code {})", data.message, data.code.0))
 }
 
-pub(super) fn bounded(text: &str) -> String {
+pub(super) fn bounded_text(text: &str) -> String {
     let cut = text.floor_char_boundary(600);
     if cut < text.len() { format!("{}…", &text[..cut]) } else { text.to_owned() }
 }
@@ -280,7 +282,7 @@ impl Connection {
     }
 
     /// Waits until the connection has ended.
-    pub async fn closed(&self) {
+    pub async fn wait_closed(&self) {
         // The library reports the end only to the owner of the service; its queue is the sign for others.
         while !self.service.is_closed() && !self.service.peer().is_transport_closed() {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -288,7 +290,7 @@ impl Connection {
     }
 
     /// Why the connection ended, if a limit was exceeded.
-    pub fn breach(&self) -> Option<String> {
+    pub fn exceeded_limit(&self) -> Option<String> {
         self.breach.get().cloned()
     }
 
@@ -300,16 +302,16 @@ impl Connection {
 
 pub(super) fn service_error(error: &ServiceError) -> String {
     match error {
-        ServiceError::McpError(data) => refusal(data),
-        ServiceError::TransportSend(error) => chain(&*error.error),
+        ServiceError::McpError(data) => refusal_text(data),
+        ServiceError::TransportSend(error) => error_with_causes(&*error.error),
         ServiceError::TransportClosed => "the connection ended".into(),
-        other => bounded(&other.to_string()),
+        other => bounded_text(&other.to_string()),
     }
 }
 
 impl OwnedProcess {
     /// Waits for the exit of the process; forever for a server without one.
-    pub async fn exited(&mut self) -> String {
+    pub async fn wait_exit(&mut self) -> String {
         match &mut self.0 {
             Some(process) => process.wait().await,
             None => std::future::pending().await,

@@ -33,14 +33,14 @@ impl ServerQuestion {
     }
 
     /// Resolves when the server no longer waits for an answer.
-    pub async fn withdrawn(&mut self) {
+    pub async fn wait_withdrawn(&mut self) {
         self.reply.closed().await;
     }
 }
 
 /// Where the questions of one call go.
 #[derive(Clone)]
-pub(super) struct Asker {
+pub(super) struct QuestionSink {
     /// Absent if the configuration does not let the server ask.
     questions: Option<mpsc::Sender<ServerQuestion>>,
     /// Number of open questions: the time limit of the call does not run meanwhile.
@@ -66,7 +66,7 @@ impl Drop for OpenQuestion {
     }
 }
 
-impl Asker {
+impl QuestionSink {
     pub fn new(questions: Option<mpsc::Sender<ServerQuestion>>, log: Arc<ServerLog>) -> Self {
         Self { questions, open: Arc::new(watch::Sender::new(0)), asked: Arc::default(), log }
     }
@@ -154,7 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn time_of_open_question_does_not_count() {
-        let asker = Asker::new(None, Arc::default());
+        let asker = QuestionSink::new(None, Arc::default());
         let open = OpenQuestion::new(&asker.open);
         let limit = asker.time_limit(Duration::from_millis(20));
         tokio::pin!(limit);
@@ -166,7 +166,7 @@ mod tests {
     #[tokio::test]
     async fn answer_of_caller_reaches_server() {
         let (send, mut questions) = mpsc::channel(1);
-        let asker = Asker::new(Some(send), Arc::default());
+        let asker = QuestionSink::new(Some(send), Arc::default());
         let schema = serde_json::json!({"type": "object", "properties": {}});
         let asked = asker.ask(request(schema));
         let answer = async {
@@ -180,7 +180,7 @@ mod tests {
     async fn questions_without_end_are_declined() {
         let (send, mut questions) = mpsc::channel(1);
         let log: Arc<ServerLog> = Arc::default();
-        let asker = Asker::new(Some(send), Arc::clone(&log));
+        let asker = QuestionSink::new(Some(send), Arc::clone(&log));
         let answers = tokio::spawn(async move {
             let mut count = 0;
             while let Some(question) = questions.recv().await {
@@ -202,7 +202,7 @@ mod tests {
     #[tokio::test]
     async fn question_is_declined_where_configuration_does_not_allow_it() {
         let log: Arc<ServerLog> = Arc::default();
-        let asker = Asker::new(None, Arc::clone(&log));
+        let asker = QuestionSink::new(None, Arc::clone(&log));
         let schema = serde_json::json!({"type": "object", "properties": {}});
         assert_eq!(asker.ask(request(schema)).await.action, ElicitationAction::Decline);
         assert!(log.lines()[0].contains("elicitation = true"));

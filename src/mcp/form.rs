@@ -82,7 +82,7 @@ impl Form {
                 None => title.to_owned(),
             };
             let default = property.get("default").filter(|default| !default.is_null());
-            question.extend(default.map(|default| format!(" (default: {})", cut(&plain(default), 100))));
+            question.extend(default.map(|default| format!(" (default: {})", cut(&value_text(default), 100))));
             let is_required = required.contains(&name.as_str());
             Ok(Field { name, question, is_required, kind })
         };
@@ -183,14 +183,14 @@ impl FieldKind {
         let list = |key: &str| property[key].as_array();
         let of_values = |values: &[Value], names: Option<&Vec<Value>>| {
             let label = |at: usize, value: &Value| {
-                names.and_then(|names| names.get(at)).map_or_else(|| plain(value), plain)
+                names.and_then(|names| names.get(at)).map_or_else(|| value_text(value), value_text)
             };
             values.iter().enumerate().map(|(at, value)| (label(at, value), value.clone())).collect()
         };
         let of_constants = |options: &[Value]| {
             let one = |option: &Value| {
                 let value = option["const"].clone();
-                (option["title"].as_str().map_or_else(|| plain(&value), str::to_owned), value)
+                (option["title"].as_str().map_or_else(|| value_text(&value), str::to_owned), value)
             };
             options.iter().map(one).collect()
         };
@@ -218,7 +218,7 @@ impl FieldKind {
         // Equal labels would make the options indistinguishable.
         let is_double = |at: usize| options[..at].iter().any(|(label, _)| *label == options[at].0);
         let options = match (0..options.len()).any(is_double) {
-            true => options.into_iter().map(|(_, value)| (plain(&value), value)).collect(),
+            true => options.into_iter().map(|(_, value)| (value_text(&value), value)).collect(),
             false => options,
         };
         let options =
@@ -262,7 +262,8 @@ impl FieldKind {
             },
             FieldKind::Choice { options, is_multiple } => {
                 let find = |word: &str| {
-                    let found = options.iter().find(|(label, value)| label == word || plain(value) == word);
+                    let found =
+                        options.iter().find(|(label, value)| label == word || value_text(value) == word);
                     found
                         .map(|(_, value)| value.clone())
                         .ok_or_else(|| format!("{word:?} is none of the options"))
@@ -277,7 +278,7 @@ impl FieldKind {
 }
 
 /// A value as users see it.
-fn plain(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -291,11 +292,11 @@ mod tests {
 
     use super::*;
 
-    fn chosen(label: &str) -> UserAnswer {
+    fn choice_answer(label: &str) -> UserAnswer {
         UserAnswer { choices: vec![label.into()], text: None }
     }
 
-    fn said(text: &str) -> UserAnswer {
+    fn text_answer(text: &str) -> UserAnswer {
         UserAnswer { choices: Vec::new(), text: Some(text.into()) }
     }
 
@@ -338,7 +339,7 @@ mod tests {
     #[test]
     fn answers_become_values_of_their_types() {
         let tags = UserAnswer { choices: vec!["a".into(), "b".into()], text: None };
-        let answers = [said("20"), chosen("Green"), said("-"), said("no"), tags];
+        let answers = [text_answer("20"), choice_answer("Green"), text_answer("-"), text_answer("no"), tags];
         let expected = json!({"age": 20, "color": "g", "sure": false, "tags": ["a", "b"]});
         let Ok(FormAnswer::Accepted(values)) = form().read(&answers) else { panic!("refused") };
         assert_eq!(Value::Object(values), expected);
@@ -347,17 +348,23 @@ mod tests {
     #[test]
     fn wrong_answer_is_named_and_declined_form_has_no_values() {
         let with = |first: UserAnswer| {
-            form().read(&[first, chosen("Red"), said("-"), chosen(LEAVE_OUT), chosen("a")])
+            form().read(&[
+                first,
+                choice_answer("Red"),
+                text_answer("-"),
+                choice_answer(LEAVE_OUT),
+                choice_answer("a"),
+            ])
         };
-        assert!(with(said("old")).expect_err("wrong").contains("age: \"old\" is not a whole number"));
-        assert!(with(said("3")).expect_err("too young").contains("age"));
-        assert_eq!(with(said("Decline")), Ok(FormAnswer::Declined));
-        let Ok(FormAnswer::Accepted(values)) = with(said("30")) else { panic!("refused") };
+        assert!(with(text_answer("old")).expect_err("wrong").contains("age: \"old\" is not a whole number"));
+        assert!(with(text_answer("3")).expect_err("too young").contains("age"));
+        assert_eq!(with(text_answer("Decline")), Ok(FormAnswer::Declined));
+        let Ok(FormAnswer::Accepted(values)) = with(text_answer("30")) else { panic!("refused") };
         assert!(!values.contains_key("mail") && !values.contains_key("sure"), "{values:?}");
         let bare = Form::parse("Go on?", json!({"type": "object", "properties": {}}), &[]).expect("a form");
-        assert_eq!(bare.read(&[chosen(DECLINE)]), Ok(FormAnswer::Declined));
-        assert_eq!(bare.read(&[chosen(CONFIRM)]), Ok(FormAnswer::Accepted(Map::new())));
-        assert!(bare.read(&[said("what?")]).is_err());
+        assert_eq!(bare.read(&[choice_answer(DECLINE)]), Ok(FormAnswer::Declined));
+        assert_eq!(bare.read(&[choice_answer(CONFIRM)]), Ok(FormAnswer::Accepted(Map::new())));
+        assert!(bare.read(&[text_answer("what?")]).is_err());
     }
 
     #[test]

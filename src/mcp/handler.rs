@@ -16,7 +16,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::{Notify, mpsc};
 
-use crate::mcp::elicitation::Asker;
+use crate::mcp::elicitation::QuestionSink;
 use crate::mcp::server_log::ServerLog;
 use crate::sync::lock;
 
@@ -27,12 +27,12 @@ const MAX_PROGRESS_BYTES: usize = 4 << 10;
 pub(super) type ProgressRoutes = Mutex<HashMap<ProgressToken, mpsc::Sender<String>>>;
 
 /// Where questions of the server go, by running call. A server does not say for which call it asks.
-pub(super) type Askers = Mutex<BTreeMap<u64, Asker>>;
+pub(super) type QuestionSinks = Mutex<BTreeMap<u64, QuestionSink>>;
 
 /// Receives a server's messages. Sampling is refused.
 pub(super) struct Handler {
     pub routes: Arc<ProgressRoutes>,
-    pub askers: Arc<Askers>,
+    pub askers: Arc<QuestionSinks>,
     /// Whether the server may ask users.
     pub may_ask: bool,
     pub changed: Arc<Notify>,
@@ -52,7 +52,7 @@ impl Handler {
     }
 
     /// The call that the server asks about.
-    fn asker(&self) -> Result<Asker, &'static str> {
+    fn question_sink(&self) -> Result<QuestionSink, &'static str> {
         let askers = lock(&self.askers);
         match askers.len() {
             0 => Err("no call of it is running"),
@@ -94,7 +94,7 @@ impl ClientHandler for Handler {
         request: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, rmcp::ErrorData> {
-        let asker = match self.asker() {
+        let asker = match self.question_sink() {
             Ok(asker) => asker,
             Err(why) => {
                 self.log.note(&format!("a question to the user was declined: {why}"));

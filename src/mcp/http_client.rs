@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::mcp::message_rate::MessageRate;
 use crate::sync::lock;
 
-type Events = BoxStream<'static, Result<Sse, SseError>>;
+type EventStream = BoxStream<'static, Result<Sse, SseError>>;
 type HttpError = StreamableHttpError<reqwest::Error>;
 
 /// Counts the messages in all streams of a connection, and ends it above the limit.
@@ -36,7 +36,7 @@ impl StreamLimit {
     }
 
     /// Counts an event; returns whether the stream goes on.
-    fn admit(&self, event: &Result<Sse, SseError>) -> bool {
+    fn count_event(&self, event: &Result<Sse, SseError>) -> bool {
         let bytes = event.as_ref().ok().and_then(|event| event.data.as_ref()).map_or(0, String::len);
         match lock(&self.rate).count(1, bytes, Instant::now()) {
             Ok(()) => true,
@@ -48,9 +48,9 @@ impl StreamLimit {
         }
     }
 
-    fn apply(self: &Arc<Self>, events: Events) -> Events {
+    fn limit_stream(self: &Arc<Self>, events: EventStream) -> EventStream {
         let limit = Arc::clone(self);
-        events.take_while(move |event| ready(limit.admit(event))).boxed()
+        events.take_while(move |event| ready(limit.count_event(event))).boxed()
     }
 }
 
@@ -96,7 +96,7 @@ impl StreamableHttpClient for LimitedClient {
         );
         Ok(match sent.await? {
             StreamableHttpPostResponse::Sse(events, session_id) => {
-                StreamableHttpPostResponse::Sse(self.limit.apply(events), session_id)
+                StreamableHttpPostResponse::Sse(self.limit.limit_stream(events), session_id)
             }
             other => other,
         })
@@ -119,7 +119,7 @@ impl StreamableHttpClient for LimitedClient {
         last_event_id: Option<String>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<Events, HttpError> {
+    ) -> Result<EventStream, HttpError> {
         let limits = StreamableHttpResponseLimits::default();
         self.get_stream_with_max_sse_event_size(
             uri,
@@ -140,7 +140,7 @@ impl StreamableHttpClient for LimitedClient {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
-    ) -> Result<Events, HttpError> {
+    ) -> Result<EventStream, HttpError> {
         let opened = self.client.get_stream_with_max_sse_event_size(
             uri,
             session_id,
@@ -149,6 +149,6 @@ impl StreamableHttpClient for LimitedClient {
             custom_headers,
             max_sse_event_size,
         );
-        Ok(self.limit.apply(opened.await?))
+        Ok(self.limit.limit_stream(opened.await?))
     }
 }

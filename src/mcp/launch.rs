@@ -7,7 +7,7 @@ use crate::mcp::config::ServerSource;
 use crate::types::server_program::ServerProgram;
 
 /// A started process with its streams.
-pub struct Launched {
+pub struct LaunchedProcess {
     /// Its standard input.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
     /// Its standard output.
@@ -34,5 +34,5 @@ pub trait Launcher: Send + Sync {
     fn variable(&self, name: &str, source: ServerSource) -> Result<Option<String>, String>;
 
     /// Starts a process. The error is for users.
-    fn launch(&self, program: ServerProgram) -> BoxFuture<'static, Result<Launched, String>>;
+    fn launch(&self, program: ServerProgram) -> BoxFuture<'static, Result<LaunchedProcess, String>>;
 }

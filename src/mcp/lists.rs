@@ -5,7 +5,7 @@ use rmcp::Peer;
 use rmcp::model::{PaginatedRequestParams, ReadResourceRequestParams};
 use rmcp::service::{RoleClient, ServiceError};
 
-use crate::mcp::catalog::{self, Offer, Prompt};
+use crate::mcp::catalog::{self, Prompt, ServerOffer};
 use crate::mcp::config::ServerConfig;
 use crate::mcp::connection::{Connection, service_error};
 use crate::mcp::resource::{Resource, ResourceList, ResourcePart, ResourceTemplate};
@@ -22,7 +22,7 @@ impl Connection {
         server: &str,
         part: &str,
         config: &ServerConfig,
-    ) -> BoxFuture<'static, Result<Offer, String>> {
+    ) -> BoxFuture<'static, Result<ServerOffer, String>> {
         let (server, part, config) = (server.to_owned(), part.to_owned(), config.clone());
         Box::pin(offer(self.service.peer().clone(), server, part, config))
     }
@@ -52,7 +52,7 @@ async fn offer(
     server: String,
     part: String,
     config: ServerConfig,
-) -> Result<Offer, String> {
+) -> Result<ServerOffer, String> {
     let info = peer.peer_info();
     let has_tools = info.as_ref().is_none_or(|info| info.capabilities.tools.is_some());
     let has_prompts = info.as_ref().is_some_and(|info| info.capabilities.prompts.is_some());
@@ -85,7 +85,7 @@ async fn offer(
     let (tools, left_out) = catalog::tools(&server, &part, listed, |tool| config.uses_tool(tool));
     problems.extend(left_out);
     let instructions = info.and_then(|info| info.instructions.clone()).filter(|text| !text.trim().is_empty());
-    Ok(Offer { tools, instructions, prompts, problems })
+    Ok(ServerOffer { tools, instructions, prompts, problems })
 }
 
 fn prompt(prompt: rmcp::model::Prompt) -> Prompt {

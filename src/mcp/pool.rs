@@ -21,7 +21,7 @@ use crate::mcp::server::{CallError, NewServer, Server, ServerView};
 use crate::mcp::server_log::ServerLog;
 use crate::mcp::settings::PoolSettings;
 use crate::mcp::tool_result::ToolAnswer;
-use crate::mcp::variables::{Resolved, resolve};
+use crate::mcp::variables::{ResolvedConfig, resolve};
 use crate::sync::lock;
 
 /// Maximum number of logs that are kept.
@@ -31,7 +31,7 @@ const MAX_LOGS: usize = 50;
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct ServerKey {
     name: String,
-    resolved: Resolved,
+    resolved: ResolvedConfig,
     tools: Vec<String>,
     unattended: bool,
 }
@@ -43,7 +43,7 @@ pub struct Pool {
     launcher: OnceLock<Arc<dyn Launcher>>,
     servers: Arc<Mutex<HashMap<ServerKey, Arc<Server>>>>,
     /// The newest logs by name and workspace, also of servers that have ended.
-    logs: Mutex<VecDeque<KeptLog>>,
+    logs: Mutex<VecDeque<ServerLogEntry>>,
     tasks: TaskTracker,
     stop: CancellationToken,
     /// Servers that were added over RPC.
@@ -55,7 +55,7 @@ pub struct Pool {
 }
 
 /// The log of a server.
-struct KeptLog {
+struct ServerLogEntry {
     name: String,
     workspace: PathBuf,
     log: Arc<ServerLog>,
@@ -63,7 +63,7 @@ struct KeptLog {
 
 /// How a server is used.
 #[derive(Clone, Copy, Debug)]
-pub struct Usage<'a> {
+pub struct ServerUse<'a> {
     /// Its name in the configuration.
     pub name: &'a str,
     /// Its configuration.
@@ -98,7 +98,7 @@ impl Pool {
     ///
     /// # Errors
     /// The configuration cannot be used; the text is for users.
-    pub fn acquire(&self, usage: &Usage<'_>) -> Result<Lease, String> {
+    pub fn acquire(&self, usage: &ServerUse<'_>) -> Result<Lease, String> {
         let part = server_part(usage.name).ok_or_else(|| {
             format!("could not use the MCP server {:?}: its name has no letters", usage.name)
         })?;
@@ -127,7 +127,7 @@ impl Pool {
         servers.insert(key.clone(), Arc::clone(&server));
         let (launcher, stop, all) = (Arc::clone(launcher), self.stop.clone(), Arc::clone(&self.servers));
         self.tasks.spawn(async move {
-            let owner = Forget { all, key, server: Arc::clone(&server) };
+            let owner = RemovalGuard { all, key, server: Arc::clone(&server) };
             server.run(launcher, stop).await;
             drop(owner);
         });
@@ -144,7 +144,7 @@ impl Pool {
     }
 
     /// The log of a server in a workspace.
-    fn log_of(&self, usage: &Usage<'_>) -> Arc<ServerLog> {
+    fn log_of(&self, usage: &ServerUse<'_>) -> Arc<ServerLog> {
         let mut logs = lock(&self.logs);
         let known = logs.iter().find(|kept| kept.name == usage.name && kept.workspace == usage.workspace);
         if let Some(known) = known {
@@ -152,7 +152,7 @@ impl Pool {
         }
         let log: Arc<ServerLog> = Arc::default();
         let workspace = usage.workspace.to_owned();
-        logs.push_back(KeptLog { name: usage.name.to_owned(), workspace, log: Arc::clone(&log) });
+        logs.push_back(ServerLogEntry { name: usage.name.to_owned(), workspace, log: Arc::clone(&log) });
         if logs.len() > MAX_LOGS {
             logs.pop_front();
         }
@@ -174,13 +174,13 @@ impl Pool {
 }
 
 /// Removes a server from the map when its task ends, also by a panic.
-struct Forget {
+struct RemovalGuard {
     all: Arc<Mutex<HashMap<ServerKey, Arc<Server>>>>,
     key: ServerKey,
     server: Arc<Server>,
 }
 
-impl Drop for Forget {
+impl Drop for RemovalGuard {
     fn drop(&mut self) {
         let mut all = lock(&self.all);
         if all.get(&self.key).is_some_and(|server| Arc::ptr_eq(server, &self.server)) {
@@ -225,8 +225,8 @@ impl Lease {
     }
 
     /// The state after the start, or after this time.
-    pub async fn settled(&self, within: Duration) -> ServerView {
-        self.server.settled(within).await
+    pub async fn wait_settled(&self, within: Duration) -> ServerView {
+        self.server.wait_settled(within).await
     }
 
     /// The longest start.
@@ -241,7 +241,7 @@ impl Lease {
     }
 
     /// Resolves at the next change of the state.
-    pub fn changed(&self) -> impl Future<Output = ()> + Send + 'static {
+    pub fn wait_changed(&self) -> impl Future<Output = ()> + Send + 'static {
         self.server.subscribe()
     }
 

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::mcp::calls::{CallChannels, CallFailure};
-use crate::mcp::catalog::{self, Offer, Prompt};
+use crate::mcp::catalog::{self, Prompt, ServerOffer};
 use crate::mcp::config::ServerConfig;
 use crate::mcp::connection::{self, ConnectRequest, Connection, OwnedProcess};
 use crate::mcp::launch::Launcher;
@@ -20,13 +20,13 @@ use crate::mcp::resource::{ResourceList, ResourcePart};
 use crate::mcp::server_log::ServerLog;
 use crate::mcp::settings::PoolSettings;
 use crate::mcp::tool_result::ToolAnswer;
-use crate::mcp::variables::Resolved;
+use crate::mcp::variables::ResolvedConfig;
 use crate::types::mcp::{McpInstructions, McpState, McpTool};
 
 /// Failures in a row after which the server rests for longer.
 const BREAKER_FAILURES: u32 = 5;
 /// A connection that lasted this long ends a row of failures.
-const STABLE: Duration = Duration::from_secs(60);
+const MIN_STABLE_TIME: Duration = Duration::from_secs(60);
 /// Time for a process to exit after it closed its output.
 const EXIT_PAUSE: Duration = Duration::from_millis(300);
 /// Time in which the reason of a lost connection is found.
@@ -84,7 +84,7 @@ impl ServerView {
 
 /// The state of a server for its users.
 #[derive(Clone)]
-struct Current {
+struct ServerState {
     view: ServerView,
     connection: Option<Arc<Connection>>,
 }
@@ -94,10 +94,10 @@ pub(super) struct Server {
     pub name: String,
     part: String,
     config: ServerConfig,
-    resolved: Arc<Resolved>,
+    resolved: Arc<ResolvedConfig>,
     unattended: bool,
     settings: PoolSettings,
-    current: watch::Sender<Current>,
+    current: watch::Sender<ServerState>,
     pub log: Arc<ServerLog>,
     /// Number of leases.
     users: AtomicUsize,
@@ -115,7 +115,7 @@ pub(super) struct NewServer {
     pub name: String,
     pub part: String,
     pub config: ServerConfig,
-    pub resolved: Resolved,
+    pub resolved: ResolvedConfig,
     pub unattended: bool,
     pub log: Arc<ServerLog>,
 }
@@ -131,7 +131,7 @@ impl Server {
             resolved: Arc::new(resolved),
             unattended,
             settings,
-            current: watch::Sender::new(Current { view, connection: None }),
+            current: watch::Sender::new(ServerState { view, connection: None }),
             log,
             users: AtomicUsize::new(0),
             unused: Notify::new(),
@@ -169,7 +169,7 @@ impl Server {
     }
 
     /// The first state that is not `starting`, or the state when the time is over. Cancel-safe.
-    pub async fn settled(&self, within: Duration) -> ServerView {
+    pub async fn wait_settled(&self, within: Duration) -> ServerView {
         let mut current = self.current.subscribe();
         let settled = current.wait_for(|current| current.view.state != McpState::Starting);
         match tokio::time::timeout(within, settled).await {
@@ -192,7 +192,7 @@ impl Server {
         let limit = self.handshake_limit() + Duration::from_secs(1);
         let view = tokio::select! {
             () = stop.cancelled() => return Err(CallError::Stopped),
-            view = self.settled(limit) => view,
+            view = self.wait_settled(limit) => view,
         };
         let connection = self.current.borrow().connection.clone();
         connection.ok_or_else(|| {
@@ -215,7 +215,7 @@ impl Server {
             CallFailure::Stopped => CallError::Stopped,
             CallFailure::TimedOut => CallError::TimedOut(timeout),
             CallFailure::Lost => {
-                CallError::Lost(connection.breach().unwrap_or_else(|| "the connection ended".into()))
+                CallError::Lost(connection.exceeded_limit().unwrap_or_else(|| "the connection ended".into()))
             }
             CallFailure::Refused(why) => CallError::Refused(why),
         })
@@ -234,21 +234,21 @@ impl Server {
         name: &str,
         arguments: std::collections::HashMap<String, String>,
     ) -> Result<String, String> {
-        self.ask(|connection| async move { connection.prompt(name, arguments).await }).await
+        self.send_request(|connection| async move { connection.prompt(name, arguments).await }).await
     }
 
     /// The resources that the server lists.
     pub async fn resources(&self) -> Result<ResourceList, String> {
-        self.ask(|connection| async move { connection.resources().await }).await
+        self.send_request(|connection| async move { connection.resources().await }).await
     }
 
     /// The content of a resource.
     pub async fn read_resource(&self, uri: &str) -> Result<Vec<ResourcePart>, String> {
-        self.ask(|connection| async move { connection.read_resource(uri.to_owned()).await }).await
+        self.send_request(|connection| async move { connection.read_resource(uri.to_owned()).await }).await
     }
 
     /// A short request that is no call. The error is for users.
-    async fn ask<T, Work: Future<Output = Result<T, String>>>(
+    async fn send_request<T, Work: Future<Output = Result<T, String>>>(
         &self,
         request: impl FnOnce(Arc<Connection>) -> Work,
     ) -> Result<T, String> {
@@ -272,7 +272,7 @@ impl Server {
             self.log.note(error);
         }
         tracing::debug!(server = self.name, state = view.state.name(), error = view.error, "MCP server");
-        self.current.send_replace(Current { view, connection });
+        self.current.send_replace(ServerState { view, connection });
     }
 
     /// Runs the server until it has no users or the daemon stops.
@@ -281,7 +281,7 @@ impl Server {
         loop {
             let began = Instant::now();
             let Some(error) = self.run_once(&launcher, &stop).await else { break };
-            failures = if began.elapsed() >= STABLE { 1 } else { failures + 1 };
+            failures = if began.elapsed() >= MIN_STABLE_TIME { 1 } else { failures + 1 };
             let is_resting = failures >= BREAKER_FAILURES;
             let pause = if is_resting { self.settings.breaker_pause } else { self.backoff(failures) };
             self.log.note(&format!("next try in {} s", pause.as_secs_f32().ceil()));
@@ -294,7 +294,7 @@ impl Server {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = self.retry.notified() => failures = 0,
-                () = self.without_users() => break,
+                () = self.wait_unused() => break,
                 () = stop.cancelled() => break,
             }
             self.set(ServerView::new(McpState::Starting, None), None);
@@ -309,7 +309,7 @@ impl Server {
     }
 
     /// Resolves when the server has had no users for a while.
-    fn without_users(&self) -> BoxFuture<'_, ()> {
+    fn wait_unused(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {
                 if self.has_users() {
@@ -333,20 +333,20 @@ impl Server {
                 Ok(Err(why)) => return Some(self.failure(&why)),
                 Err(_) => return Some(self.failure(&format!("no answer to the handshake within {} s", limit.as_secs_f32()))),
             },
-            () = self.without_users() => return None,
+            () = self.wait_unused() => return None,
             () = stop.cancelled() => return None,
         };
         let failure = loop {
             tokio::select! {
-                exit = process.exited() => {
+                exit = process.wait_exit() => {
                     // A breached limit ends the connection first; the process follows.
-                    break Some(connection.breach().unwrap_or_else(|| format!("it {exit}")));
+                    break Some(connection.exceeded_limit().unwrap_or_else(|| format!("it {exit}")));
                 }
-                () = connection.closed() => {
+                () = connection.wait_closed() => {
                     // The exit of the process says more than its closed output.
-                    let exit = tokio::time::timeout(EXIT_PAUSE, process.exited()).await;
+                    let exit = tokio::time::timeout(EXIT_PAUSE, process.wait_exit()).await;
                     let why = exit.map_or_else(|_| "it closed the connection".to_owned(), |exit| format!("it {exit}"));
-                    break Some(connection.breach().unwrap_or(why));
+                    break Some(connection.exceeded_limit().unwrap_or(why));
                 }
                 () = connection.changed.notified() => {
                     tokio::time::sleep(LIST_DEBOUNCE).await;
@@ -356,7 +356,7 @@ impl Server {
                         Err(_) => self.log.note("it did not list its tools again in time"),
                     }
                 }
-                () = self.without_users() => break None,
+                () = self.wait_unused() => break None,
                 () = stop.cancelled() => break None,
             }
         };
@@ -408,7 +408,7 @@ impl Server {
         let offer = match offer {
             Ok(offer) => offer,
             Err(why) => {
-                let why = connection.breach().unwrap_or(why);
+                let why = connection.exceeded_limit().unwrap_or(why);
                 drop(connection);
                 process.end().await;
                 return Err(why);
@@ -419,7 +419,7 @@ impl Server {
         Ok((connection, process))
     }
 
-    fn ready_view(&self, connection: &Connection, offer: Offer) -> ServerView {
+    fn ready_view(&self, connection: &Connection, offer: ServerOffer) -> ServerView {
         for problem in &offer.problems {
             self.log.note(problem);
         }

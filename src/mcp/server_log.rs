@@ -18,11 +18,11 @@ const MAX_TAIL_BYTES: usize = 400;
 /// A bounded log.
 #[derive(Default)]
 pub(super) struct ServerLog {
-    lines: Mutex<Lines>,
+    lines: Mutex<LogLines>,
 }
 
 #[derive(Default)]
-struct Lines {
+struct LogLines {
     lines: VecDeque<LogLine>,
     bytes: usize,
 }

@@ -11,7 +11,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use tokio::task::JoinHandle;
 
 use super::{
-    Launched, Launcher, Lease, Pool, PoolSettings, ServerConfig, ServerProcess, ServerSource, Usage,
+    LaunchedProcess, Launcher, Lease, Pool, PoolSettings, ServerConfig, ServerProcess, ServerSource,
+    ServerUse,
 };
 use crate::types::mcp::McpState;
 use crate::types::server_program::ServerProgram;
@@ -20,18 +21,18 @@ use crate::types::server_program::ServerProgram;
 const STATE_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
-struct Counts {
+struct ProcessCounts {
     starts: AtomicUsize,
     ends: AtomicUsize,
     /// The first starts that fail.
     failures: AtomicUsize,
 }
 
-struct FakeLauncher(Arc<Counts>);
+struct FakeLauncher(Arc<ProcessCounts>);
 
 struct FakeProcess {
     work: Option<JoinHandle<()>>,
-    counts: Arc<Counts>,
+    counts: Arc<ProcessCounts>,
 }
 
 impl ServerProcess for FakeProcess {
@@ -57,7 +58,7 @@ impl Launcher for FakeLauncher {
         Ok(None)
     }
 
-    fn launch(&self, _: ServerProgram) -> BoxFuture<'static, Result<Launched, String>> {
+    fn launch(&self, _: ServerProgram) -> BoxFuture<'static, Result<LaunchedProcess, String>> {
         let counts = Arc::clone(&self.0);
         counts.starts.fetch_add(1, Ordering::SeqCst);
         let fails = counts
@@ -67,7 +68,7 @@ impl Launcher for FakeLauncher {
         let ((stdin, input), (output, stdout)) = (tokio::io::duplex(1 << 16), tokio::io::duplex(1 << 16));
         let work = (!fails).then(|| tokio::spawn(serve(input, output)));
         Box::pin(async move {
-            Ok(Launched {
+            Ok(LaunchedProcess {
                 stdin: Box::new(stdin),
                 stdout: Box::new(stdout),
                 stderr: Box::new(tokio::io::empty()),
@@ -101,8 +102,8 @@ async fn serve(input: DuplexStream, mut output: DuplexStream) {
     }
 }
 
-fn pool(settings: PoolSettings) -> (Pool, Arc<Counts>, PathBuf) {
-    let counts: Arc<Counts> = Arc::default();
+fn pool(settings: PoolSettings) -> (Pool, Arc<ProcessCounts>, PathBuf) {
+    let counts: Arc<ProcessCounts> = Arc::default();
     let pool = Pool::at(Path::new("/nonexistent"), settings);
     pool.set_launcher(Arc::new(FakeLauncher(Arc::clone(&counts))));
     (pool, counts, PathBuf::from("/"))
@@ -111,12 +112,12 @@ fn pool(settings: PoolSettings) -> (Pool, Arc<Counts>, PathBuf) {
 fn acquire(pool: &Pool, workspace: &Path) -> Lease {
     let config = ServerConfig { command: Some("fake".into()), ..ServerConfig::default() };
     let usage =
-        Usage { name: "fake", config: &config, workspace, unattended: false, source: ServerSource::User };
+        ServerUse { name: "fake", config: &config, workspace, unattended: false, source: ServerSource::User };
     pool.acquire(&usage).expect("acquired")
 }
 
 /// Waits until a statement is true.
-async fn until(what: &str, is_true: impl Fn() -> bool) {
+async fn wait_until(what: &str, is_true: impl Fn() -> bool) {
     let wait = async {
         while !is_true() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -130,17 +131,17 @@ async fn server_ends_some_time_after_its_last_user() {
     let (pool, counts, workspace) =
         pool(PoolSettings { linger: Duration::from_millis(50), ..PoolSettings::default() });
     let (one, two) = (acquire(&pool, &workspace), acquire(&pool, &workspace));
-    assert_eq!(one.settled(STATE_TIMEOUT).await.state, McpState::Ready);
-    assert_eq!(two.settled(STATE_TIMEOUT).await.state, McpState::Ready);
+    assert_eq!(one.wait_settled(STATE_TIMEOUT).await.state, McpState::Ready);
+    assert_eq!(two.wait_settled(STATE_TIMEOUT).await.state, McpState::Ready);
     assert_eq!((pool.running(), counts.starts.load(Ordering::SeqCst)), (1, 1), "both use one server");
     drop(one);
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!((pool.running(), two.view().state), (1, McpState::Ready), "it has a user");
     drop(two);
-    until("the end of the server", || pool.running() == 0).await;
+    wait_until("the end of the server", || pool.running() == 0).await;
     assert_eq!(counts.ends.load(Ordering::SeqCst), 1);
     let later = acquire(&pool, &workspace);
-    assert_eq!(later.settled(STATE_TIMEOUT).await.state, McpState::Ready);
+    assert_eq!(later.wait_settled(STATE_TIMEOUT).await.state, McpState::Ready);
     assert_eq!(counts.starts.load(Ordering::SeqCst), 2, "a later user starts a new one");
     drop(later);
     pool.close().await;
@@ -151,10 +152,10 @@ async fn user_that_returns_in_time_keeps_server() {
     let (pool, counts, workspace) =
         pool(PoolSettings { linger: Duration::from_secs(600), ..PoolSettings::default() });
     let one = acquire(&pool, &workspace);
-    one.settled(STATE_TIMEOUT).await;
+    one.wait_settled(STATE_TIMEOUT).await;
     drop(one);
     let two = acquire(&pool, &workspace);
-    assert_eq!(two.settled(STATE_TIMEOUT).await.state, McpState::Ready);
+    assert_eq!(two.wait_settled(STATE_TIMEOUT).await.state, McpState::Ready);
     assert_eq!(counts.starts.load(Ordering::SeqCst), 1);
     pool.close().await;
     assert_eq!(counts.ends.load(Ordering::SeqCst), 1, "a stop of the daemon does not linger");
@@ -173,14 +174,14 @@ async fn failing_server_rests_after_several_failures_until_it_is_tried_again() {
     let lease = acquire(&pool, &workspace);
     let is_resting =
         || lease.view().error.is_some_and(|error| error.contains("failed several times in a row"));
-    until("the rest", is_resting).await;
+    wait_until("the rest", is_resting).await;
     assert_eq!(counts.starts.load(Ordering::SeqCst), 10, "five tries");
     let error = lease.view().error.unwrap_or_default();
     assert!(error.contains("exited with status 7") && !error.contains("[agentd]"), "{error}");
     let log = lease.log();
     assert_eq!(log.iter().filter(|line| line.contains("next try in")).count(), 5, "{log:?}");
     lease.retry_now();
-    until("the retry", || lease.view().state == McpState::Ready).await;
+    wait_until("the retry", || lease.view().state == McpState::Ready).await;
     assert_eq!(counts.starts.load(Ordering::SeqCst), 11);
     drop(lease);
     pool.close().await;

@@ -6,11 +6,11 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
 /// Maximum number of pictures of one result.
-const MAX_MEDIA: usize = 10;
+const MAX_MEDIA_PARTS: usize = 10;
 
 /// A picture of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Media {
+pub struct ResultMedia {
     /// Its media type as the server says.
     pub media_type: String,
     /// Its content. It is not checked.
@@ -27,7 +27,7 @@ pub struct ToolAnswer {
     /// The structured content, for clients.
     pub structured: Option<Value>,
     /// The pictures.
-    pub media: Vec<Media>,
+    pub media: Vec<ResultMedia>,
 }
 
 /// Converts a result.
@@ -95,12 +95,12 @@ impl ToolAnswer {
     }
 
     fn add_media(&mut self, media_type: &str, data: &str) {
-        if self.media.len() == MAX_MEDIA {
+        if self.media.len() == MAX_MEDIA_PARTS {
             self.add_text("[a further picture is left out]");
             return;
         }
         match STANDARD.decode(data.trim()) {
-            Ok(bytes) => self.media.push(Media { media_type: media_type.to_owned(), bytes }),
+            Ok(bytes) => self.media.push(ResultMedia { media_type: media_type.to_owned(), bytes }),
             Err(_) => self.add_text("[a picture that is not valid base64]"),
         }
     }
@@ -125,7 +125,7 @@ mod tests {
             {"type": "resource_link", "uri": "file:///y", "name": "y"}
         ]}));
         assert_eq!(result.text, "one\n[resource file:///x]\ntwo\n[resource file:///y (y)]");
-        assert_eq!(result.media, [Media { media_type: "image/png".into(), bytes: vec![0, 1, 2] }]);
+        assert_eq!(result.media, [ResultMedia { media_type: "image/png".into(), bytes: vec![0, 1, 2] }]);
         assert!(!result.is_error);
     }
 

@@ -11,7 +11,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A configuration without variables. It may hold secrets, so it has no `Debug`.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Resolved {
+pub(super) struct ResolvedConfig {
     pub endpoint: Endpoint,
     pub timeout: Duration,
     pub sandbox: bool,
@@ -27,14 +27,14 @@ pub(super) enum Endpoint {
 }
 
 /// Looks up variables of the daemon's environment. The error says why a variable may not be used.
-pub(super) type Lookup<'a> = dyn Fn(&str) -> Result<Option<String>, String> + 'a;
+pub(super) type VariableLookup<'a> = dyn Fn(&str) -> Result<Option<String>, String> + 'a;
 
 /// Replaces the variables of a configuration.
 pub(super) fn resolve(
     config: &ServerConfig,
     workspace: &Path,
-    lookup: &Lookup<'_>,
-) -> Result<Resolved, String> {
+    lookup: &VariableLookup<'_>,
+) -> Result<ResolvedConfig, String> {
     let text = |text: &String| substitute(text, lookup);
     let map = |map: &BTreeMap<String, String>| -> Result<BTreeMap<String, String>, String> {
         map.iter().map(|(name, value)| Ok((name.clone(), text(value)?))).collect()
@@ -64,7 +64,7 @@ pub(super) fn resolve(
             }
         }
     };
-    Ok(Resolved {
+    Ok(ResolvedConfig {
         endpoint,
         timeout: config.timeout.map_or(CALL_TIMEOUT, |span| span.0).max(Duration::from_millis(1)),
         sandbox: config.sandbox,
@@ -74,7 +74,7 @@ pub(super) fn resolve(
 }
 
 /// Replaces the variables of a text. `$` without `{` stays.
-fn substitute(text: &str, lookup: &Lookup<'_>) -> Result<String, String> {
+fn substitute(text: &str, lookup: &VariableLookup<'_>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {

@@ -37,7 +37,7 @@ impl Api {
             Api::OpenAiChat => openai_chat::body(request, settings, to.is_vendor),
             Api::OpenAiResponses => openai_responses::body(request, settings, to.store, to.previous),
         }
-        .map_err(|error| fault::garbage(format_args!("the request could not be written ({error})")))
+        .map_err(|error| fault::invalid_answer(format_args!("the request could not be written ({error})")))
     }
 
     /// The output limit that a request sends, in tokens.
@@ -51,7 +51,7 @@ impl Api {
 }
 
 /// Reads one answer of any API from its bytes.
-pub(super) struct Reader {
+pub(super) struct AnswerReader {
     parser: Parser,
     decoder: Box<dyn Decode>,
     /// At least one event arrived.
@@ -62,8 +62,8 @@ pub(super) struct Reader {
     head: Vec<u8>,
 }
 
-impl Reader {
-    const HEAD: usize = 512;
+impl AnswerReader {
+    const MAX_HEAD_BYTES: usize = 512;
 
     pub(super) fn new(api: Api, ids: CallIds) -> Self {
         let decoder: Box<dyn Decode> = match api {
@@ -77,7 +77,7 @@ impl Reader {
     /// Parses the next bytes of an event stream. Their deltas are put into `out` even if they end in a fault.
     pub(super) fn feed(&mut self, chunk: &[u8], out: &mut Vec<Delta>) -> Result<(), ModelFault> {
         if !self.has_events {
-            let room = Self::HEAD - self.head.len();
+            let room = Self::MAX_HEAD_BYTES - self.head.len();
             self.head.extend_from_slice(&chunk[..chunk.len().min(room)]);
         }
         let (decoder, has_events, has_begun) = (&mut self.decoder, &mut self.has_events, &mut self.has_begun);
@@ -123,16 +123,16 @@ impl Reader {
             self.has_events |= had_tail;
         }
         if self.decoder.may_end() && self.decoder.may_be_cut() {
-            return Err(fault::unexplained());
+            return Err(fault::missing_stop_reason());
         }
         if self.decoder.may_end() {
             return Ok(self.decoder.reply(out));
         }
         if self.has_events || looks_like_events(&self.head) {
-            return Err(fault::cut());
+            return Err(fault::interrupted_stream());
         }
         let got = fault::describe(&self.head);
-        Err(fault::garbage(format_args!(
+        Err(fault::invalid_answer(format_args!(
             "expected an event stream, got: {got}; check base_url of the provider"
         )))
     }

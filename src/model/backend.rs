@@ -7,7 +7,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::anthropic;
-use super::keys::{Key, Secret};
+use super::keys::{KeySource, Secret};
 use super::replay::Player;
 use super::settings::{ModelError, Provider, ProviderKind};
 use crate::model::replay::record::Recorder;
@@ -39,7 +39,7 @@ pub(super) struct Address {
     pub(super) is_vendor: bool,
     /// It stores the conversation.
     pub(super) store: bool,
-    pub(super) key: Key,
+    pub(super) key: KeySource,
     /// The last output of the key command, so that the command does not run for every call.
     pub(super) printed: Mutex<Option<Secret>>,
     pub(super) headers: HeaderMap,
@@ -122,22 +122,22 @@ impl Backend {
 impl Address {
     /// The current key. The output of a key command is kept until the provider refuses it.
     pub(super) async fn secret(&self, name: &str) -> Result<Option<Secret>, ModelFault> {
-        if let Some(printed) = self.printed().clone() {
+        if let Some(printed) = self.command_secret().clone() {
             return Ok(Some(printed));
         }
         let secret = self.key.read(name, self.api.key_variable()).await?;
-        if matches!(self.key, Key::Command(_)) {
-            self.printed().clone_from(&secret);
+        if matches!(self.key, KeySource::Command(_)) {
+            self.command_secret().clone_from(&secret);
         }
         Ok(secret)
     }
 
-    pub(super) fn printed(&self) -> MutexGuard<'_, Option<Secret>> {
+    pub(super) fn command_secret(&self) -> MutexGuard<'_, Option<Secret>> {
         lock(&self.printed)
     }
 
     pub(super) fn forget_key(&self) {
-        *self.printed() = None;
+        *self.command_secret() = None;
     }
 
     /// Whether the refusal may be caused by a changed key.
@@ -146,7 +146,7 @@ impl Address {
             FaultKind::Unauthorized => true,
             // The key is right, and its account is empty. Part of an answer may have been streamed.
             FaultKind::Forbidden if fault.word.as_deref() == Some(OUT_OF_QUOTA) => false,
-            FaultKind::Forbidden => matches!(self.key, Key::Command(_)),
+            FaultKind::Forbidden => matches!(self.key, KeySource::Command(_)),
             _ => false,
         }
     }

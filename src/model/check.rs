@@ -59,7 +59,9 @@ impl Models {
         let tried = tokio::time::timeout(CHECK_TIMEOUT, async {
             let first = self.try_key(name, address, &mut secrets).await;
             // A kept output of the key command may be out of date.
-            if first.as_ref().is_err_and(|fault| address.doubts_key(fault)) && address.printed().is_some() {
+            if first.as_ref().is_err_and(|fault| address.doubts_key(fault))
+                && address.command_secret().is_some()
+            {
                 address.forget_key();
                 return self.try_key(name, address, &mut secrets).await;
             }
@@ -84,17 +86,17 @@ impl Models {
         let exchange = async |url: Url, body: &str| -> Result<Exchange<'_>, ModelFault> {
             self.exchange(name, address, url, headers.clone(), body.into()).await
         };
-        let list = exchange(address.api.list_url(&address.url), "").await?.probe(Method::GET).await?;
+        let list = exchange(address.api.list_url(&address.url), "").await?.send_probe(Method::GET).await?;
         if list.status == 200 && !list.is_json {
             let text =
                 format!("{name} answers with a page and not with JSON: check base_url of [providers.{name}]");
             return Err(ModelFault::new(FaultKind::Unconfigured, text));
         }
         if !NO_LIST.contains(&list.status) {
-            let offered = offered(&list.body);
+            let offered = model_names(&list.body);
             return list.into_result(name).map(|()| offered);
         }
-        let empty = exchange(address.url.clone(), "{}").await?.probe(Method::POST).await?;
+        let empty = exchange(address.url.clone(), "{}").await?.send_probe(Method::POST).await?;
         if REFUSES_EMPTY.contains(&empty.status) {
             Ok(Vec::new())
         } else {
@@ -108,10 +110,10 @@ const MAX_LIST_BYTES: usize = 4 << 20;
 /// Maximum number of models of one provider.
 const MAX_MODELS: usize = 1_000;
 /// Maximum characters of a model's name.
-const MAX_NAME: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 
 /// The names in a list of models, sorted: `data[].id`, as Anthropic and OpenAI write it. Empty for anything else.
-fn offered(body: &[u8]) -> Vec<String> {
+fn model_names(body: &[u8]) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct List {
         data: Vec<Entry>,
@@ -123,7 +125,7 @@ fn offered(body: &[u8]) -> Vec<String> {
     let Ok(list) = serde_json::from_slice::<List>(body) else { return Vec::new() };
     let mut names: Vec<String> = list.data.into_iter().map(|entry| entry.id).collect();
     names.retain(|name| {
-        !name.is_empty() && name.chars().count() <= MAX_NAME && !name.contains(char::is_whitespace)
+        !name.is_empty() && name.chars().count() <= MAX_NAME_CHARS && !name.contains(char::is_whitespace)
     });
     names.sort_unstable();
     names.dedup();
@@ -157,7 +159,7 @@ impl Probe {
 
 impl Exchange<'_> {
     /// Sends the request and reads its status, and the body of a list or of an error.
-    async fn probe(mut self, method: Method) -> Result<Probe, ModelFault> {
+    async fn send_probe(mut self, method: Method) -> Result<Probe, ModelFault> {
         let mut request =
             self.client.request(method.clone(), self.url.clone()).headers(std::mem::take(&mut self.headers));
         if method == Method::POST {
@@ -203,7 +205,8 @@ mod tests {
 
     #[test]
     fn offered_models_are_read_from_list_in_order() {
-        let check = |body: &str, expected: &[&str]| assert_eq!(offered(body.as_bytes()), expected, "{body}");
+        let check =
+            |body: &str, expected: &[&str]| assert_eq!(model_names(body.as_bytes()), expected, "{body}");
         check(r#"{"data":[{"id":"b","object":"model"},{"id":"a"},{"id":"b"}]}"#, &["a", "b"]);
         check(r#"{"data":[{"id":""},{"id":"x y"}]}"#, &[]);
         check(r#"{"models":[]}"#, &[]);

@@ -2,7 +2,7 @@
 
 use super::settings::Api;
 use super::testing::{assert_deltas_tell_the_reply, read_pieces};
-use crate::model::stream::sse::{Event, Parser, TooLong};
+use crate::model::stream::sse::{Event, EventTooLong, Parser};
 
 /// Events as name and data, and whether the parser gave up after them.
 type ParsedEvents = (Vec<(Vec<u8>, Vec<u8>)>, bool);
@@ -14,7 +14,7 @@ type ParsedEvents = (Vec<(Vec<u8>, Vec<u8>)>, bool);
 pub fn sse(data: &[u8]) {
     let [limit, size, bytes @ ..] = data else { return };
     let limit = usize::from(*limit) + 1;
-    let expected = slow(bytes, limit);
+    let expected = reference_parse(bytes, limit);
     assert_eq!(parse_chunks(limit, [bytes]), expected, "in one piece");
     for size in [1, usize::from(*size) + 1] {
         assert_eq!(parse_chunks(limit, bytes.chunks(size)), expected, "cut into pieces of {size}");
@@ -26,13 +26,13 @@ fn parse_chunks<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) ->
     let mut seen = Vec::new();
     let mut keep = |event: Event<'_>| {
         seen.push((event.name.to_vec(), event.data.to_vec()));
-        Ok::<_, TooLong>(())
+        Ok::<_, EventTooLong>(())
     };
     for chunk in chunks {
         if parser.feed(chunk, &mut keep).is_err() {
             return (seen, true);
         }
-        assert!(parser.held() <= 3 * limit, "{} bytes are held", parser.held());
+        assert!(parser.held_bytes() <= 3 * limit, "{} bytes are held", parser.held_bytes());
     }
     let gave_up = parser.finish(&mut keep).is_err();
     (seen, gave_up)
@@ -40,7 +40,7 @@ fn parse_chunks<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) ->
 
 /// The standard (WHATWG HTML, 9.2.6 "Interpreting an event stream"), applied to the complete text. Two
 /// additions: the limit, and the end of the stream also ends an event.
-fn slow(bytes: &[u8], limit: usize) -> ParsedEvents {
+fn reference_parse(bytes: &[u8], limit: usize) -> ParsedEvents {
     let mut lines: Vec<Vec<u8>> = vec![Vec::new()];
     let mut before = 0;
     for byte in bytes.iter().chain(b"\n\n") {
@@ -115,7 +115,7 @@ pub fn count_events(chunks: &[&[u8]]) -> (usize, usize) {
     for chunk in chunks {
         let told = parser.feed(chunk, |event| {
             seen = (seen.0 + 1, seen.1 + event.data.len());
-            Ok::<_, TooLong>(())
+            Ok::<_, EventTooLong>(())
         });
         assert!(told.is_ok(), "a stream that is refused");
     }

@@ -14,12 +14,12 @@ use reqwest::{Client, Response, Url};
 use tokio::sync::{OnceCell, mpsc};
 
 use crate::crash;
-use crate::model::api::Reader;
-use crate::model::replay::record::Tape;
+use crate::model::api::AnswerReader;
+use crate::model::replay::record::OpenRecording;
 use crate::model::settings::Api;
 use crate::model::stream::fault;
-use crate::model::stream::fault::garbage;
-use crate::model::stream::timeouts::{Patience, Watchdog, send_batch};
+use crate::model::stream::fault::invalid_answer;
+use crate::model::stream::timeouts::{StreamTimeouts, Watchdog, send_batch};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply};
 use crate::types::usage::Usage;
 
@@ -30,13 +30,13 @@ const MAX_BODY_BYTES: usize = 32 << 20;
 /// Maximum bytes of one streamed answer: about ten times the longest answers of models.
 const MAX_STREAM_BYTES: usize = 128 << 20;
 /// Time limit for the body of an error: the status is known already.
-const ERROR_BODY_LIMIT: Duration = Duration::from_secs(5);
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time that a connection may take to end after the answer, so that it can be reused.
-const READ_OUT_LIMIT: Duration = Duration::from_millis(50);
+const READ_OUT_TIMEOUT: Duration = Duration::from_millis(50);
 /// Maximum bytes of one batch of a stream.
 const BATCH_BYTES: usize = 64 << 10;
 /// If the next chunk arrives within this time, the batch waits for more; a slower stream would only be delayed.
-const QUICK: Duration = Duration::from_micros(200);
+const NEXT_CHUNK_TIMEOUT: Duration = Duration::from_micros(200);
 /// Longest wait that a provider may request, in milliseconds.
 const MAX_RETRY_AFTER_MS: f64 = 86_400_000.0;
 
@@ -92,7 +92,7 @@ impl Clients {
             ModelFault::new(FaultKind::Unconfigured, text)
         };
         match tokio::task::spawn_blocking(build).await {
-            Ok(built) => built.map_err(|error| fault(deepest(&error))),
+            Ok(built) => built.map_err(|error| fault(innermost_cause(&error))),
             Err(error) => Err(fault(error.to_string())),
         }
     }
@@ -107,7 +107,7 @@ pub(in crate::model) struct Exchange<'a> {
     pub headers: HeaderMap,
     pub body: Vec<u8>,
     /// Time limits of the answer.
-    pub patience: Patience,
+    pub timeouts: StreamTimeouts,
     pub connect_timeout: Duration,
     /// Whether the request bypasses proxies.
     pub is_direct: bool,
@@ -122,9 +122,9 @@ impl Exchange<'_> {
     /// All bytes read go onto the `tape`, even if a fault follows.
     pub(in crate::model) async fn run(
         self,
-        reader: Reader,
+        reader: AnswerReader,
         out: &mpsc::Sender<Vec<Delta>>,
-        tape: &mut Option<Tape>,
+        tape: &mut Option<OpenRecording>,
     ) -> Result<ModelReply, ModelFault> {
         let mut reported = Usage::default();
         self.read(reader, out, tape, &mut reported).await.map_err(|fault| {
@@ -136,9 +136,9 @@ impl Exchange<'_> {
     /// Like [`Exchange::run`]; usage that the provider reported before a fault is left in `reported`.
     async fn read(
         mut self,
-        mut reader: Reader,
+        mut reader: AnswerReader,
         out: &mpsc::Sender<Vec<Delta>>,
-        tape: &mut Option<Tape>,
+        tape: &mut Option<OpenRecording>,
         reported: &mut Usage,
     ) -> Result<ModelReply, ModelFault> {
         let request = self
@@ -148,7 +148,7 @@ impl Exchange<'_> {
             .header(CONTENT_TYPE, "application/json")
             .body(std::mem::take(&mut self.body))
             .send();
-        let mut dog = Watchdog::new(self.patience.clone(), self.provider, out);
+        let mut dog = Watchdog::new(self.timeouts.clone(), self.provider, out);
         let mut response = dog.wait(request).await?.map_err(|error| self.send_fault(&error))?;
         crash::point("C4");
         let status = response.status().as_u16();
@@ -166,7 +166,7 @@ impl Exchange<'_> {
         if matches!(status, 204 | 205) {
             // Bytes that follow are no body of this answer (RFC 9110, 15.3.5).
             let text = "which is no answer; is the address right, and does it take requests to models?";
-            return Err(garbage(format_args!("{} sent status {status}, {text}", self.provider)));
+            return Err(invalid_answer(format_args!("{} sent status {status}, {text}", self.provider)));
         }
         if is_json(response.headers()) {
             let body = json_body(&mut response, &dog, tape).await?;
@@ -185,7 +185,7 @@ impl Exchange<'_> {
                 None => {
                     let asked = Instant::now();
                     let next = dog.wait(response.chunk()).await;
-                    is_quick = asked.elapsed() < QUICK;
+                    is_quick = asked.elapsed() < NEXT_CHUNK_TIMEOUT;
                     next
                 }
             };
@@ -194,7 +194,7 @@ impl Exchange<'_> {
                 Ok(Ok(None)) => break,
                 // Some servers never close the stream, or break it, after the complete answer.
                 Ok(Err(_)) | Err(ModelFault { kind: FaultKind::Idle, .. }) if reader.may_end() => break,
-                Ok(Err(error)) => return Err(broken(&error)),
+                Ok(Err(error)) => return Err(connection_fault(&error)),
                 Err(fault) => return Err(fault),
             };
             if let Some(tape) = tape {
@@ -203,12 +203,15 @@ impl Exchange<'_> {
             bytes += chunk.len();
             total += chunk.len();
             if total > MAX_STREAM_BYTES {
-                return Err(garbage(format_args!("an answer of more than {} MiB", MAX_STREAM_BYTES >> 20)));
+                return Err(invalid_answer(format_args!(
+                    "an answer of more than {} MiB",
+                    MAX_STREAM_BYTES >> 20
+                )));
             }
             let outcome = reader.feed(&chunk, &mut batch);
             *reported = reader.usage();
             if is_quick && outcome.is_ok() && !reader.is_done() && bytes < BATCH_BYTES {
-                ahead = at_hand(&mut response).await;
+                ahead = buffered_chunk(&mut response).await;
             }
             if reader.is_done() && outcome.is_ok() && bytes < BATCH_BYTES {
                 // The last deltas are part of the reply, so that one commit writes both.
@@ -218,7 +221,7 @@ impl Exchange<'_> {
             if !matches!(ahead, Some(Ok(Some(_)))) {
                 if !batch.is_empty() {
                     send_batch(std::mem::take(&mut batch), out).await?;
-                    dog.heard();
+                    dog.record_content();
                 }
                 bytes = 0;
             }
@@ -226,40 +229,41 @@ impl Exchange<'_> {
         }
         let is_done = reader.is_done();
         let mut outcome = reader.end(&mut batch);
-        let is_over = !is_done || matches!(at_hand(&mut response).await, Some(Ok(None)));
+        let is_over = !is_done || matches!(buffered_chunk(&mut response).await, Some(Ok(None)));
         match &mut outcome {
             Ok(reply) if is_over => reply.last = batch,
             // The receiver must not wait for bytes after the end of the answer.
             _ => send_batch(batch, out).await?,
         }
         if !is_over {
-            read_out(&mut response).await;
+            drain_body(&mut response).await;
         }
         outcome
     }
 
     pub(in crate::model) fn send_fault(&self, error: &reqwest::Error) -> ModelFault {
         if error.is_builder() {
-            let text = format!("the request to {} cannot be sent ({})", self.provider, deepest(error));
+            let text =
+                format!("the request to {} cannot be sent ({})", self.provider, innermost_cause(error));
             return ModelFault::new(FaultKind::Unconfigured, text);
         }
         if !error.is_connect() && !error.is_timeout() {
-            return broken(error);
+            return connection_fault(error);
         }
         let why = match io_kind(error) {
             Some(io::ErrorKind::ConnectionRefused) => "connection refused".into(),
             _ if error.is_timeout() => {
                 format!("no connection within {} s", self.connect_timeout.as_secs_f32())
             }
-            _ => deepest(error),
+            _ => innermost_cause(error),
         };
-        let check = self.advice(&why);
-        let text = format!("could not reach {} ({why}): {check}", shown(&self.url));
-        ModelFault { causes: causes(error), ..ModelFault::new(FaultKind::Unreachable, text) }
+        let check = self.connection_advice(&why);
+        let text = format!("could not reach {} ({why}): {check}", public_address(&self.url));
+        ModelFault { causes: error_causes(error), ..ModelFault::new(FaultKind::Unreachable, text) }
     }
 
     /// Advice for users if no connection was established.
-    fn advice(&self, why: &str) -> String {
+    fn connection_advice(&self, why: &str) -> String {
         let setting = format!("base_url of [providers.{}]", self.provider);
         let tells = |words: &[&str]| words.iter().any(|word| why.contains(word));
         let advice = if tells(&["certificate", "CertificateRequired", "UnknownCA"]) {
@@ -286,12 +290,12 @@ impl Exchange<'_> {
 async fn json_body(
     response: &mut Response,
     dog: &Watchdog<'_>,
-    tape: &mut Option<Tape>,
+    tape: &mut Option<OpenRecording>,
 ) -> Result<Vec<u8>, ModelFault> {
     let mut body = Vec::new();
-    while let Some(chunk) = dog.wait(response.chunk()).await?.map_err(|error| broken(&error))? {
+    while let Some(chunk) = dog.wait(response.chunk()).await?.map_err(|error| connection_fault(&error))? {
         if body.len() + chunk.len() > MAX_BODY_BYTES {
-            return Err(garbage(format_args!("a body of more than {} MiB", MAX_BODY_BYTES >> 20)));
+            return Err(invalid_answer(format_args!("a body of more than {} MiB", MAX_BODY_BYTES >> 20)));
         }
         if let Some(tape) = tape {
             tape.write(&chunk);
@@ -303,7 +307,7 @@ async fn json_body(
 
 /// The next chunk, if the connection has it already. Many servers send every event as its own chunk, and a
 /// batch costs far more than an event.
-async fn at_hand(response: &mut Response) -> Option<reqwest::Result<Option<Bytes>>> {
+async fn buffered_chunk(response: &mut Response) -> Option<reqwest::Result<Option<Bytes>>> {
     if let Some(next) = response.chunk().now_or_never() {
         return Some(next);
     }
@@ -314,28 +318,28 @@ async fn at_hand(response: &mut Response) -> Option<reqwest::Result<Option<Bytes
 
 /// Reads the end of the body, which often follows directly after the answer: only then can the connection be
 /// reused. The wait is short.
-async fn read_out(response: &mut Response) {
+async fn drain_body(response: &mut Response) {
     let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
-    let _ = tokio::time::timeout(READ_OUT_LIMIT, rest).await;
+    let _ = tokio::time::timeout(READ_OUT_TIMEOUT, rest).await;
 }
 
 /// Scheme, host and port of an address, which contain no secrets.
-pub(in crate::model) fn shown(url: &Url) -> String {
+pub(in crate::model) fn public_address(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-fn broken(error: &reqwest::Error) -> ModelFault {
-    let text = format!("the connection broke before the answer was complete ({})", deepest(error));
-    ModelFault { causes: causes(error), ..ModelFault::new(FaultKind::Interrupted, text) }
+fn connection_fault(error: &reqwest::Error) -> ModelFault {
+    let text = format!("the connection broke before the answer was complete ({})", innermost_cause(error));
+    ModelFault { causes: error_causes(error), ..ModelFault::new(FaultKind::Interrupted, text) }
 }
 
 /// Causes from the outermost to the innermost. The error itself is left out: it contains the URL, which may
 /// hold secrets.
-fn causes(error: &reqwest::Error) -> Box<[String]> {
+fn error_causes(error: &reqwest::Error) -> Box<[String]> {
     let mut causes = Vec::new();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        causes.push(fault::clean(&inner.to_string()));
+        causes.push(fault::clean_text(&inner.to_string()));
         cause = inner.source();
     }
     causes.dedup();
@@ -343,12 +347,12 @@ fn causes(error: &reqwest::Error) -> Box<[String]> {
 }
 
 /// The innermost cause, which is the most specific. The outer ones contain the URL.
-fn deepest(error: &reqwest::Error) -> String {
+fn innermost_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    if error.source().is_none() { "no further cause".into() } else { fault::clean(&cause.to_string()) }
+    if error.source().is_none() { "no further cause".into() } else { fault::clean_text(&cause.to_string()) }
 }
 
 fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
@@ -399,7 +403,7 @@ pub(in crate::model) async fn error_body(response: &mut Response) -> Vec<u8> {
         }
     };
     // On a timeout, use the part that arrived.
-    let _ = tokio::time::timeout(ERROR_BODY_LIMIT, read).await;
+    let _ = tokio::time::timeout(ERROR_BODY_TIMEOUT, read).await;
     body
 }
 
@@ -450,6 +454,6 @@ mod tests {
     #[test]
     fn shown_url_contains_no_password() {
         let url = Url::parse("http://me:hush@host:81/v1").unwrap();
-        assert_eq!(shown(&url), "http://host:81");
+        assert_eq!(public_address(&url), "http://host:81");
     }
 }

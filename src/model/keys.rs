@@ -17,7 +17,7 @@ use tokio::process::Command;
 use crate::types::model::{FaultKind, ModelFault};
 
 /// Time limit of a key command.
-const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 /// Variable with the folder in which systemd puts a service's credentials.
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 /// Maximum size of a key.
@@ -25,7 +25,7 @@ const MAX_KEY_BYTES: u64 = 64 << 10;
 
 /// The source of a provider's key.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Key {
+pub enum KeySource {
     /// The provider needs no key.
     None,
     /// An environment variable.
@@ -39,15 +39,15 @@ pub enum Key {
     Command(String),
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for KeySource {
     /// A command may contain a secret, so it is not shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Key::None => f.write_str("None"),
-            Key::Env(name) => f.debug_tuple("Env").field(name).finish(),
-            Key::File(path) => f.debug_tuple("File").field(path).finish(),
-            Key::Credential(name) => f.debug_tuple("Credential").field(name).finish(),
-            Key::Command(_) => f.write_str("Command(***)"),
+            KeySource::None => f.write_str("None"),
+            KeySource::Env(name) => f.debug_tuple("Env").field(name).finish(),
+            KeySource::File(path) => f.debug_tuple("File").field(path).finish(),
+            KeySource::Credential(name) => f.debug_tuple("Credential").field(name).finish(),
+            KeySource::Command(_) => f.write_str("Command(***)"),
         }
     }
 }
@@ -71,18 +71,18 @@ impl fmt::Debug for Secret {
 
 /// The name of an environment variable for error texts. Users write keys into `api_key_env` by mistake, so any other
 /// text is not shown.
-fn shown(name: &str) -> &str {
+fn shown_variable(name: &str) -> &str {
     let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     if name.bytes().all(is_name) { name } else { "the variable that api_key_env names" }
 }
 
-impl Key {
+impl KeySource {
     /// Reads the key; `Ok(None)` if the provider needs none. `variable` is the vendor's usual environment
     /// variable, for the error text. Cancel-safe: a running command is killed.
     pub(super) async fn read(&self, provider: &str, variable: &str) -> Result<Option<Secret>, ModelFault> {
         let missing = |why: String| {
             let set = match self {
-                Key::Env(name) => shown(name),
+                KeySource::Env(name) => shown_variable(name),
                 _ => variable,
             };
             ModelFault::new(
@@ -94,16 +94,16 @@ impl Key {
             )
         };
         let text = match self {
-            Key::None => return Ok(None),
-            Key::Env(name) => {
-                std::env::var(name).map_err(|_| missing(format!("{} is not set", shown(name))))?
+            KeySource::None => return Ok(None),
+            KeySource::Env(name) => {
+                std::env::var(name).map_err(|_| missing(format!("{} is not set", shown_variable(name))))?
             }
-            Key::File(path) => from_file(path, true).await.map_err(missing)?,
-            Key::Credential(name) => {
+            KeySource::File(path) => from_file(path, true).await.map_err(missing)?,
+            KeySource::Credential(name) => {
                 let folder = std::env::var_os(CREDENTIALS);
                 from_credentials(folder.map(PathBuf::from), name).await.map_err(missing)?
             }
-            Key::Command(command) => {
+            KeySource::Command(command) => {
                 run(command).await.map_err(|why| missing(format!("api_key_command {why}")))?
             }
         };
@@ -115,12 +115,12 @@ impl Key {
 
     /// The key if it can be had without running a command, also from a file that is open to others. For the removal
     /// of keys from texts.
-    pub(super) async fn present(&self) -> Option<String> {
+    pub(super) async fn read_present(&self) -> Option<String> {
         let text = match self {
-            Key::None | Key::Command(_) => return None,
-            Key::Env(name) => std::env::var(name).ok(),
-            Key::File(path) => from_file(path, false).await.ok(),
-            Key::Credential(name) => {
+            KeySource::None | KeySource::Command(_) => return None,
+            KeySource::Env(name) => std::env::var(name).ok(),
+            KeySource::File(path) => from_file(path, false).await.ok(),
+            KeySource::Credential(name) => {
                 from_credentials(std::env::var_os(CREDENTIALS).map(PathBuf::from), name).await.ok()
             }
         };
@@ -155,9 +155,9 @@ async fn from_credentials(folder: Option<PathBuf>, name: &str) -> Result<String,
 }
 
 /// Kills a command's process group when it is dropped.
-struct Group(Option<Pid>);
+struct ProcessGroup(Option<Pid>);
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(pid) = self.0 {
             // The group may have ended already; then the error is irrelevant.
@@ -179,7 +179,7 @@ async fn run(command: &str) -> Result<String, String> {
     let mut child =
         crate::proc::spawn(&mut program).map_err(|error| format!("could not be started ({error})"))?;
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-    let mut group = Group(pid);
+    let mut group = ProcessGroup(pid);
     let output = child.stdout.take();
     let work = async {
         let mut text = String::new();
@@ -195,9 +195,9 @@ async fn run(command: &str) -> Result<String, String> {
         group.0 = None;
         if status.success() { Ok(text) } else { Err(format!("failed ({status})")) }
     };
-    match tokio::time::timeout(COMMAND_LIMIT, work).await {
+    match tokio::time::timeout(COMMAND_TIMEOUT, work).await {
         Ok(done) => done,
-        Err(_) => Err(format!("took longer than {} s", COMMAND_LIMIT.as_secs())),
+        Err(_) => Err(format!("took longer than {} s", COMMAND_TIMEOUT.as_secs())),
     }
 }
 
@@ -205,7 +205,7 @@ async fn run(command: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    async fn check(key: Key, expected: Result<&str, &str>) {
+    async fn check(key: KeySource, expected: Result<&str, &str>) {
         match (key.read("acme", "ACME_API_KEY").await, expected) {
             (Ok(Some(secret)), Ok(text)) => assert_eq!(secret.reveal(), text),
             (Err(fault), Err(words)) => {
@@ -220,8 +220,9 @@ mod tests {
     #[tokio::test]
     async fn api_key_is_read_from_environment_file_or_command() {
         // Cargo sets this variable for every test: the environment must not be changed here.
-        check(Key::Env("CARGO_PKG_NAME".into()), Ok("agentd")).await;
-        check(Key::Env("AGENTD_NO_SUCH_KEY".into()), Err("set AGENTD_NO_SUCH_KEY, or api_key_env")).await;
+        check(KeySource::Env("CARGO_PKG_NAME".into()), Ok("agentd")).await;
+        check(KeySource::Env("AGENTD_NO_SUCH_KEY".into()), Err("set AGENTD_NO_SUCH_KEY, or api_key_env"))
+            .await;
 
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("key");
@@ -230,20 +231,20 @@ mod tests {
         for open in [0o644, 0o640, 0o604, 0o620, 0o601] {
             mode(open);
             let wanted = format!("chmod 600 {}", file.display());
-            check(Key::File(file.clone()), Err(&wanted)).await;
+            check(KeySource::File(file.clone()), Err(&wanted)).await;
         }
         mode(0o600);
-        check(Key::File(file.clone()), Ok("sk-file")).await;
+        check(KeySource::File(file.clone()), Ok("sk-file")).await;
         mode(0o400);
-        check(Key::File(file.clone()), Ok("sk-file")).await;
+        check(KeySource::File(file.clone()), Ok("sk-file")).await;
         mode(0o600);
         std::fs::write(&file, " \n").unwrap();
-        check(Key::File(file), Err("it is empty")).await;
-        check(Key::File(folder.path().join("absent")), Err("could not read")).await;
+        check(KeySource::File(file), Err("it is empty")).await;
+        check(KeySource::File(folder.path().join("absent")), Err("could not read")).await;
 
-        check(Key::Command("printf 'sk-%s\\n' command".into()), Ok("sk-command")).await;
-        check(Key::Command("echo sk-leak; exit 3".into()), Err("api_key_command failed")).await;
-        let fault = Key::Command("echo sk-leak; exit 3".into()).read("acme", "X").await.unwrap_err();
+        check(KeySource::Command("printf 'sk-%s\\n' command".into()), Ok("sk-command")).await;
+        check(KeySource::Command("echo sk-leak; exit 3".into()), Err("api_key_command failed")).await;
+        let fault = KeySource::Command("echo sk-leak; exit 3".into()).read("acme", "X").await.unwrap_err();
         assert!(!fault.message.contains("sk-leak"), "{}", fault.message);
     }
 
@@ -278,7 +279,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(COMMAND_LIMIT, gone).await.expect("the child was stopped");
+        tokio::time::timeout(COMMAND_TIMEOUT, gone).await.expect("the child was stopped");
     }
 
     #[tokio::test]
@@ -296,12 +297,12 @@ mod tests {
 
     #[tokio::test]
     async fn provider_without_key_is_allowed() {
-        assert_eq!(Key::None.read("acme", "X").await, Ok(None));
+        assert_eq!(KeySource::None.read("acme", "X").await, Ok(None));
     }
 
     #[test]
     fn api_key_debug_output_is_redacted() {
         assert_eq!(format!("{:?}", Secret("sk".into())), "***");
-        assert_eq!(format!("{:?}", Key::Command("echo sk".into())), "Command(***)");
+        assert_eq!(format!("{:?}", KeySource::Command("echo sk".into())), "Command(***)");
     }
 }

@@ -16,8 +16,10 @@ impl Models {
     pub fn list(&self, named: &[String]) -> Vec<ModelView> {
         let mut names: BTreeSet<String> = named.iter().cloned().collect();
         names.extend(self.configured());
-        for (provider, kind) in self.vendors() {
-            names.extend(builtin::of_vendor(kind).into_iter().map(|(name, ..)| format!("{provider}/{name}")));
+        for (provider, kind) in self.vendor_providers() {
+            names.extend(
+                builtin::vendor_models(kind).into_iter().map(|(name, ..)| format!("{provider}/{name}")),
+            );
         }
         names.iter().filter_map(|name| self.view(name)).collect()
     }
@@ -25,12 +27,12 @@ impl Models {
     fn view(&self, name: &str) -> Option<ModelView> {
         let model: ModelRef = name.parse().ok()?;
         let (facts, is_known) = self.look_up(&model);
-        let given = self.given(name).filter(|given| given.price.is_some());
+        let given = self.configured_facts(name).filter(|given| given.price.is_some());
         let (price_as_of, price_source) = match (given, facts.price) {
             (Some(given), _) => (given.as_of.clone(), Some(CONFIGURED.into())),
             (None, Some(_)) => {
                 let noted =
-                    self.kind(&model.provider).and_then(|kind| builtin::price_noted(kind, &model.model));
+                    self.kind(&model.provider).and_then(|kind| builtin::price_source(kind, &model.model));
                 noted.map_or((None, None), |(at, source)| (Some(at.into()), Some(source.into())))
             }
             (None, None) => (None, None),

@@ -34,7 +34,7 @@ mod stream;
 #[cfg(any(test, feature = "fuzzing"))]
 mod testing;
 
-pub use keys::Key;
+pub use keys::KeySource;
 pub use models::Models;
 pub use settings::{
     ModelError, ModelFacts, ModelSettings, Provider, ProviderKind, ReplayReasoning, Settings,

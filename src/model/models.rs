@@ -9,19 +9,19 @@ use reqwest::header::HeaderMap;
 use tokio::sync::mpsc;
 
 use super::anthropic;
-use super::api::{Reader, RequestTarget};
+use super::api::{AnswerReader, RequestTarget};
 use super::settings::{ModelError, ModelSettings, ProviderKind, Settings};
 use crate::model::backend::{Address, Backend};
 use crate::model::catalog::builtin::look_up;
 use crate::model::http::{Clients, Exchange};
-use crate::model::replay::record::Tape;
+use crate::model::replay::record::OpenRecording;
 use crate::model::request::request_cache::RequestCache;
-use crate::model::request::sampling::left_out;
-use crate::model::response_cache::{Cache, Key as CacheKey, deltas};
+use crate::model::request::sampling::omission_notice;
+use crate::model::response_cache::{ResponseCache, ResponseKey, deltas};
 use crate::model::settings::Api;
 use crate::model::settings::ModelFacts;
 use crate::model::stream::assembly::CallIds;
-use crate::model::stream::timeouts::Patience;
+use crate::model::stream::timeouts::StreamTimeouts;
 use crate::model::stream::timeouts::send_batch;
 use crate::sync::lock;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest, StopReason};
@@ -45,9 +45,9 @@ struct Inner {
     reported_unsampled: Mutex<BTreeSet<String>>,
     clients: Clients,
     request_cache: RequestCache,
-    cache: Option<Cache>,
+    cache: Option<ResponseCache>,
     connect_timeout: Duration,
-    patience: Patience,
+    timeouts: StreamTimeouts,
 }
 
 impl fmt::Debug for Models {
@@ -74,10 +74,10 @@ impl Models {
                 reported_unthinking: Mutex::default(),
                 reported_unsampled: Mutex::default(),
                 request_cache: RequestCache::default(),
-                cache: settings.cache.then(Cache::default),
+                cache: settings.cache.then(ResponseCache::default),
                 clients: Clients::new(settings.user_agent, settings.connect_timeout),
                 connect_timeout: settings.connect_timeout,
-                patience: Patience {
+                timeouts: StreamTimeouts {
                     warn: settings.idle_warn,
                     silence: settings.idle_timeout,
                     content: settings.content_timeout,
@@ -99,9 +99,9 @@ impl Models {
         let mut found = Vec::new();
         for backend in self.inner.backends.values() {
             let Backend::Http(address) = backend else { continue };
-            let printed = address.printed().as_ref().map(|secret| secret.reveal().to_owned());
+            let printed = address.command_secret().as_ref().map(|secret| secret.reveal().to_owned());
             found.extend(printed);
-            found.extend(address.key.present().await);
+            found.extend(address.key.read_present().await);
             found.extend(address.headers.values().filter_map(|value| value.to_str().ok()).map(str::to_owned));
         }
         found
@@ -133,7 +133,7 @@ impl Models {
     /// Whether the model receives pictures. Without a setting, the vendors' own models do; other models with
     /// Chat Completions do not.
     #[must_use]
-    pub fn sees(&self, model: &ModelRef) -> bool {
+    pub fn accepts_images(&self, model: &ModelRef) -> bool {
         let is_likely = match self.inner.backends.get(&model.provider) {
             Some(Backend::Http(address)) => address.is_vendor || address.api != Api::OpenAiChat,
             Some(Backend::Replay(_)) | None => true,
@@ -162,7 +162,7 @@ impl Models {
             url,
             headers,
             body,
-            patience: self.inner.patience.clone(),
+            timeouts: self.inner.timeouts.clone(),
             connect_timeout: self.inner.connect_timeout,
             is_direct: address.is_direct,
         })
@@ -174,7 +174,7 @@ impl Models {
     }
 
     /// The configured properties of a model.
-    pub(super) fn given(&self, name: &str) -> Option<&ModelFacts> {
+    pub(super) fn configured_facts(&self, name: &str) -> Option<&ModelFacts> {
         self.inner.models.get(name)
     }
 
@@ -187,7 +187,7 @@ impl Models {
     }
 
     /// Providers that are the vendors of their models.
-    pub(super) fn vendors(&self) -> Vec<(String, ProviderKind)> {
+    pub(super) fn vendor_providers(&self) -> Vec<(String, ProviderKind)> {
         let vendor = |(name, backend): (&String, &Backend)| match backend {
             Backend::Http(address) if address.is_vendor => Some((name.clone(), address.api.kind())),
             Backend::Http(_) | Backend::Replay(_) => None,
@@ -243,14 +243,14 @@ impl Models {
         settings: &ModelSettings,
     ) -> Option<String> {
         let thinks = api == Api::Anthropic && anthropic::asks_to_think(request, settings);
-        let text = left_out(api, thinks, request, settings)?;
+        let text = omission_notice(api, thinks, request, settings)?;
         let told = &self.inner.reported_unsampled;
         lock(told).insert(text.clone()).then_some(text)
     }
 
     /// Builds the HTTP clients that the providers will need, so that the first call is faster. The call itself
     /// reports problems.
-    pub async fn warm(&self) {
+    pub async fn prepare_clients(&self) {
         let mut wanted = [false, false];
         for backend in self.inner.backends.values() {
             if let Backend::Http(address) = backend {
@@ -280,7 +280,7 @@ impl Models {
     ) -> Result<ModelReply, ModelFault> {
         let name = &request.model.provider;
         match self.inner.backends.get(name) {
-            Some(Backend::Http(address)) => self.ask(name, address, request, out).await,
+            Some(Backend::Http(address)) => self.send_request(name, address, request, out).await,
             Some(Backend::Replay(player)) => player.play(name, request, out).await,
             None => {
                 let known = self.providers().join(", ");
@@ -294,7 +294,7 @@ impl Models {
         }
     }
 
-    async fn ask(
+    async fn send_request(
         &self,
         name: &str,
         address: &Address,
@@ -304,10 +304,10 @@ impl Models {
         let (settings, is_known) = self.look_up(&request.model);
         let mut secrets = address.secrets.clone();
         let mut secret = address.secret(name).await?;
-        let interleaves = address.api == Api::Anthropic && anthropic::interleaves(request, &settings);
+        let interleaves = address.api == Api::Anthropic && anthropic::sends_interleaved(request, &settings);
         let mut headers = address.headers(name, secret.as_ref(), interleaves, &mut secrets)?;
-        let patience = &self.inner.patience;
-        let patience = if settings.streaming { patience.clone() } else { patience.without_stream() };
+        let timeouts = &self.inner.timeouts;
+        let timeouts = if settings.streaming { timeouts.clone() } else { timeouts.without_stream() };
         let client = self.inner.clients.get(address.is_direct, request.fresh_connection).await?;
         let exchange = |headers: &HeaderMap, previous| -> Result<Exchange<'_>, ModelFault> {
             let to = RequestTarget { is_vendor: address.is_vendor, store: address.store, previous };
@@ -318,7 +318,7 @@ impl Models {
                 url: address.url.clone(),
                 headers: headers.clone(),
                 body: address.api.body(request, &settings, to, &self.inner.request_cache)?,
-                patience: patience.clone(),
+                timeouts: timeouts.clone(),
                 connect_timeout: self.inner.connect_timeout,
                 is_direct: address.is_direct,
             })
@@ -329,7 +329,7 @@ impl Models {
             Some(cache) if !address.store && !request.is_repeated => {
                 let to = RequestTarget { is_vendor: address.is_vendor, ..RequestTarget::default() };
                 let body = address.api.body(request, &settings, to, &self.inner.request_cache)?;
-                let key = CacheKey::from_request(name, &address.url, &headers, &body);
+                let key = ResponseKey::from_request(name, &address.url, &headers, &body);
                 if let Some(reply) = cache.get(key, Instant::now()) {
                     send_batch(deltas(&reply), out).await?;
                     return Ok(reply);
@@ -338,8 +338,8 @@ impl Models {
             }
             _ => None,
         };
-        let reader = || Reader::new(address.api, CallIds::fresh());
-        let tape = || address.recorder.is_some().then(|| Tape::new(request));
+        let reader = || AnswerReader::new(address.api, CallIds::unique());
+        let tape = || address.recorder.is_some().then(|| OpenRecording::new(request));
         let previous = request.previous_response_id.as_deref().filter(|_| address.store);
         let mut played = tape();
         let mut outcome = exchange(&headers, previous)?.run(reader(), out, &mut played).await;

@@ -18,17 +18,17 @@ use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
 use crate::types::usage::Usage;
 
 /// How long an answer is valid.
-const LIFE: Duration = Duration::from_secs(5 * 60);
+const ANSWER_TTL: Duration = Duration::from_secs(5 * 60);
 /// Maximum number of cached answers.
-const ENTRIES: usize = 100;
+const MAX_ENTRIES: usize = 100;
 /// Maximum total bytes of the cached answers.
-const BYTES: usize = 16 << 20;
+const MAX_CACHE_BYTES: usize = 16 << 20;
 
 /// Digest that identifies a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Key([u8; 32]);
+pub(super) struct ResponseKey([u8; 32]);
 
-impl Key {
+impl ResponseKey {
     /// The key of one request.
     pub(super) fn from_request(provider: &str, url: &Url, headers: &HeaderMap, body: &[u8]) -> Self {
         let mut digest = Sha256::new();
@@ -50,24 +50,24 @@ impl Key {
 
 /// Recent answers; the most recently used one is last.
 #[derive(Debug, Default)]
-pub(super) struct Cache {
+pub(super) struct ResponseCache {
     entries: Mutex<VecDeque<Entry>>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    key: Key,
+    key: ResponseKey,
     given_at: Instant,
     bytes: usize,
     reply: ModelReply,
 }
 
-impl Cache {
+impl ResponseCache {
     /// The answer to the same request, if it is at most five minutes old. It is marked as cached: it costs
     /// nothing.
-    pub(super) fn get(&self, key: Key, now: Instant) -> Option<ModelReply> {
+    pub(super) fn get(&self, key: ResponseKey, now: Instant) -> Option<ModelReply> {
         let mut entries = lock(&self.entries);
-        entries.retain(|entry| now.saturating_duration_since(entry.given_at) < LIFE);
+        entries.retain(|entry| now.saturating_duration_since(entry.given_at) < ANSWER_TTL);
         let at = entries.iter().position(|entry| entry.key == key)?;
         let entry = entries.remove(at)?;
         let reply = entry.reply.clone();
@@ -76,13 +76,13 @@ impl Cache {
     }
 
     /// Stores an answer, if it is complete.
-    pub(super) fn put(&self, key: Key, reply: &ModelReply, now: Instant) {
+    pub(super) fn put(&self, key: ResponseKey, reply: &ModelReply, now: Instant) {
         if !matches!(reply.stop_reason, StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence)
         {
             return;
         }
         let bytes = size(reply);
-        if bytes > BYTES / 4 {
+        if bytes > MAX_CACHE_BYTES / 4 {
             return;
         }
         let reply = ModelReply {
@@ -97,7 +97,9 @@ impl Cache {
         let mut entries = lock(&self.entries);
         entries.retain(|entry| entry.key != key);
         entries.push_back(Entry { key, given_at: now, bytes, reply });
-        while entries.len() > ENTRIES || entries.iter().map(|entry| entry.bytes).sum::<usize>() > BYTES {
+        while entries.len() > MAX_ENTRIES
+            || entries.iter().map(|entry| entry.bytes).sum::<usize>() > MAX_CACHE_BYTES
+        {
             entries.pop_front();
         }
     }
@@ -165,8 +167,8 @@ mod tests {
         }
     }
 
-    fn key(n: usize) -> Key {
-        Key::from_request(
+    fn key(n: usize) -> ResponseKey {
+        ResponseKey::from_request(
             "p",
             &Url::parse("http://host/v1").unwrap(),
             &HeaderMap::new(),
@@ -176,20 +178,20 @@ mod tests {
 
     #[test]
     fn cached_reply_lives_five_minutes_and_costs_nothing() {
-        let (cache, now) = (Cache::default(), Instant::now());
+        let (cache, now) = (ResponseCache::default(), Instant::now());
         cache.put(key(1), &reply("yes", StopReason::EndTurn), now);
-        let later = now + LIFE - Duration::from_secs(1);
+        let later = now + ANSWER_TTL - Duration::from_secs(1);
         let hit = cache.get(key(1), later).expect("it is there");
         assert_eq!((hit.cache_hit, hit.usage, hit.notices.len()), (true, Usage::default(), 0));
         assert_eq!(hit.content, [ReplyBlock::Text("yes".into())]);
         assert_eq!(cache.get(key(2), later), None);
         // A cache hit does not extend the lifetime.
-        assert_eq!(cache.get(key(1), now + LIFE), None);
+        assert_eq!(cache.get(key(1), now + ANSWER_TTL), None);
     }
 
     #[test]
     fn only_complete_replies_are_cached() {
-        let (cache, now) = (Cache::default(), Instant::now());
+        let (cache, now) = (ResponseCache::default(), Instant::now());
         for stop in [StopReason::MaxTokens, StopReason::Refusal, StopReason::Pause] {
             cache.put(key(1), &reply("half", stop), now);
             assert_eq!(cache.get(key(1), now), None, "{stop:?}");
@@ -202,23 +204,23 @@ mod tests {
 
     #[test]
     fn least_recently_used_reply_is_evicted_first() {
-        let (cache, now) = (Cache::default(), Instant::now());
-        for n in 0..ENTRIES {
+        let (cache, now) = (ResponseCache::default(), Instant::now());
+        for n in 0..MAX_ENTRIES {
             cache.put(key(n), &reply("yes", StopReason::EndTurn), now);
         }
         assert!(cache.get(key(0), now).is_some());
-        cache.put(key(ENTRIES), &reply("yes", StopReason::EndTurn), now);
+        cache.put(key(MAX_ENTRIES), &reply("yes", StopReason::EndTurn), now);
         assert!(cache.get(key(0), now).is_some(), "it was just used");
         assert!(cache.get(key(1), now).is_none());
 
-        let large = "x".repeat(BYTES / 5);
+        let large = "x".repeat(MAX_CACHE_BYTES / 5);
         for n in 0..10 {
             cache.put(key(n), &reply(&large, StopReason::EndTurn), now);
         }
         let kept: usize = cache.entries.lock().unwrap().iter().map(|entry| entry.bytes).sum();
-        assert!(kept <= BYTES, "{kept}");
+        assert!(kept <= MAX_CACHE_BYTES, "{kept}");
         assert!(cache.get(key(9), now).is_some() && cache.get(key(2), now).is_none());
-        cache.put(key(50), &reply(&"x".repeat(BYTES), StopReason::EndTurn), now);
+        cache.put(key(50), &reply(&"x".repeat(MAX_CACHE_BYTES), StopReason::EndTurn), now);
         assert!(cache.get(key(50), now).is_none(), "one answer is not worth all others");
     }
 
@@ -227,14 +229,14 @@ mod tests {
         let url = |text| Url::parse(text).unwrap();
         let headers =
             |key: &str| HeaderMap::from_iter([(reqwest::header::AUTHORIZATION, key.parse().unwrap())]);
-        let known = Key::from_request("p", &url("http://host/v1"), &headers("a"), b"body");
-        assert_eq!(known, Key::from_request("p", &url("http://host/v1"), &headers("a"), b"body"));
+        let known = ResponseKey::from_request("p", &url("http://host/v1"), &headers("a"), b"body");
+        assert_eq!(known, ResponseKey::from_request("p", &url("http://host/v1"), &headers("a"), b"body"));
         for other in [
-            Key::from_request("q", &url("http://host/v1"), &headers("a"), b"body"),
-            Key::from_request("p", &url("http://host/v2"), &headers("a"), b"body"),
-            Key::from_request("p", &url("http://host/v1"), &headers("b"), b"body"),
-            Key::from_request("p", &url("http://host/v1"), &HeaderMap::new(), b"body"),
-            Key::from_request("p", &url("http://host/v1"), &headers("a"), b"body "),
+            ResponseKey::from_request("q", &url("http://host/v1"), &headers("a"), b"body"),
+            ResponseKey::from_request("p", &url("http://host/v2"), &headers("a"), b"body"),
+            ResponseKey::from_request("p", &url("http://host/v1"), &headers("b"), b"body"),
+            ResponseKey::from_request("p", &url("http://host/v1"), &HeaderMap::new(), b"body"),
+            ResponseKey::from_request("p", &url("http://host/v1"), &headers("a"), b"body "),
         ] {
             assert_ne!(known, other);
         }

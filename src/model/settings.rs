@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::keys::Key;
+use super::keys::KeySource;
 use crate::model::stream::fault::is_secret_header;
 use crate::types::sampling::{Sampling, Temperature, TopP};
 use crate::types::usage::Price;
@@ -60,7 +60,7 @@ pub struct Provider {
     /// Base URL; absent for the vendor's own address.
     pub base_url: Option<String>,
     /// Source of its key.
-    pub key: Key,
+    pub key: KeySource,
     /// Additional headers of every request.
     pub headers: BTreeMap<String, String>,
     /// The cassette of a replay provider.
@@ -80,7 +80,7 @@ impl Provider {
         Self {
             kind,
             base_url: None,
-            key: Key::None,
+            key: KeySource::None,
             headers: BTreeMap::new(),
             cassette: None,
             record: None,
@@ -415,7 +415,7 @@ mod tests {
         let mut provider = Provider::new(ProviderKind::OpenAiChat);
         provider.headers.insert("X-Api-Key".into(), "hush-1".into());
         provider.headers.insert("X-Title".into(), "agentd".into());
-        provider.key = Key::Command("echo hush-2".into());
+        provider.key = KeySource::Command("echo hush-2".into());
         let shown = format!("{provider:?}");
         assert!(!shown.contains("hush"), "{shown}");
         assert!(shown.contains("agentd"), "{shown}");

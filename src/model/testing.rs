@@ -3,7 +3,7 @@
 #[cfg(test)]
 use proptest::prelude::*;
 
-use super::api::Reader;
+use super::api::AnswerReader;
 use crate::model::settings::Api;
 use crate::model::stream::assembly::CallIds;
 #[cfg(test)]
@@ -12,7 +12,7 @@ use crate::types::model::{Delta, ModelFault, ModelReply, ReplyBlock};
 
 /// Reads a stream that arrives in these pieces.
 pub(super) fn read_pieces(api: Api, pieces: &[&[u8]]) -> (Vec<Delta>, Result<ModelReply, ModelFault>) {
-    let mut reader = Reader::new(api, CallIds::replayed(0));
+    let mut reader = AnswerReader::new(api, CallIds::for_recording(0));
     let mut out = Vec::new();
     for piece in pieces {
         if let Err(fault) = reader.feed(piece, &mut out) {
@@ -33,7 +33,7 @@ pub(super) fn read(api: Api, stream: &str) -> (Vec<Delta>, Result<ModelReply, Mo
 #[cfg(test)]
 pub(super) fn read_whole(api: Api, body: &str) -> (Vec<Delta>, Result<ModelReply, ModelFault>) {
     let mut out = Vec::new();
-    let outcome = Reader::new(api, CallIds::replayed(0)).whole(body.as_bytes(), &mut out);
+    let outcome = AnswerReader::new(api, CallIds::for_recording(0)).whole(body.as_bytes(), &mut out);
     (out, outcome)
 }
 

@@ -1,4 +1,4 @@
-//! Collects and sends spans and metrics. The queue is bounded; marks that do not fit are dropped and counted.
+//! Collects and sends spans and metrics. The queue is bounded; events that do not fit are dropped and counted.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,16 +14,16 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::json;
-use super::spans::{Mark, Span, Spans};
+use super::spans::{Span, SpanEvent, Spans};
 use crate::types::event::Envelope;
 use crate::types::time::Clock;
 
-/// Capacity of the queue, in marks.
-const QUEUE: usize = 4_096;
+/// Capacity of the queue, in events.
+const QUEUE_CAPACITY: usize = 4_096;
 /// Spans per request. A full batch is sent at once.
-const BATCH: usize = 512;
+const BATCH_SPANS: usize = 512;
 /// Interval between requests.
-const EVERY: Duration = Duration::from_secs(5);
+const EXPORT_INTERVAL: Duration = Duration::from_secs(5);
 /// Time limit of a request.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -51,16 +51,16 @@ impl fmt::Debug for Settings {
 
 /// Receives committed events. Cheap to clone; never blocks.
 #[derive(Clone, Debug)]
-pub struct Watcher {
-    marks: mpsc::Sender<Mark>,
+pub struct EventReceiver {
+    events: mpsc::Sender<SpanEvent>,
     left_out: Arc<AtomicU64>,
 }
 
-impl Watcher {
+impl EventReceiver {
     /// Queues a committed event if it is relevant and the queue has space.
-    pub fn saw(&self, envelope: &Envelope) {
-        if let Some(mark) = Mark::from_envelope(envelope)
-            && self.marks.try_send(mark).is_err()
+    pub fn queue_event(&self, envelope: &Envelope) {
+        if let Some(event) = SpanEvent::from_envelope(envelope)
+            && self.events.try_send(event).is_err()
         {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
@@ -94,11 +94,11 @@ impl Exporter {
     ///
     /// # Errors
     /// As [`Exporter::check`].
-    pub fn start(settings: &Settings, clock: Arc<dyn Clock>) -> Result<(Watcher, Exporter), String> {
+    pub fn start(settings: &Settings, clock: Arc<dyn Clock>) -> Result<(EventReceiver, Exporter), String> {
         let (traces, metrics) = addresses(&settings.endpoint)?;
-        let (marks, inbox) = mpsc::channel(QUEUE);
+        let (events, inbox) = mpsc::channel(QUEUE_CAPACITY);
         let left_out = Arc::new(AtomicU64::new(0));
-        let work = Work {
+        let work = ExportTask {
             traces,
             metrics,
             headers: headers(&settings.headers)?,
@@ -110,17 +110,17 @@ impl Exporter {
         };
         let stop = CancellationToken::new();
         let task = tokio::spawn(work.run(inbox, stop.clone()));
-        Ok((Watcher { marks, left_out }, Exporter { task, stop }))
+        Ok((EventReceiver { events, left_out }, Exporter { task, stop }))
     }
 
     /// Sends the queued data, waiting at most `within`, and stops.
-    pub async fn last(mut self, within: Duration) {
+    pub async fn finish_within(mut self, within: Duration) {
         self.stop.cancel();
         let _ = tokio::time::timeout(within, &mut self.task).await;
     }
 
     /// Waits until all data is sent, once no watcher is left.
-    pub async fn finished(mut self) {
+    pub async fn wait_finished(mut self) {
         let _ = (&mut self.task).await;
     }
 }
@@ -148,7 +148,7 @@ fn headers(given: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
     Ok(headers)
 }
 
-struct Work {
+struct ExportTask {
     traces: Url,
     metrics: Url,
     headers: HeaderMap,
@@ -160,20 +160,20 @@ struct Work {
     clock: Arc<dyn Clock>,
 }
 
-impl Work {
-    async fn run(mut self, mut inbox: mpsc::Receiver<Mark>, stop: CancellationToken) {
+impl ExportTask {
+    async fn run(mut self, mut inbox: mpsc::Receiver<SpanEvent>, stop: CancellationToken) {
         let began = self.clock.now();
         let mut spans = Spans::new();
         let mut batch: Vec<Span> = Vec::new();
-        let mut tick = tokio::time::interval(EVERY);
+        let mut tick = tokio::time::interval(EXPORT_INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         tick.tick().await;
         loop {
             let is_over = tokio::select! {
-                mark = inbox.recv() => match mark {
-                    Some(mark) => {
-                        batch.extend(spans.handle_mark(mark));
-                        if batch.len() < BATCH {
+                event = inbox.recv() => match event {
+                    Some(event) => {
+                        batch.extend(spans.handle_event(event));
+                        if batch.len() < BATCH_SPANS {
                             continue;
                         }
                         false
@@ -182,8 +182,8 @@ impl Work {
                 },
                 _ = tick.tick() => false,
                 () = stop.cancelled() => {
-                    while let Ok(mark) = inbox.try_recv() {
-                        batch.extend(spans.handle_mark(mark));
+                    while let Ok(event) = inbox.try_recv() {
+                        batch.extend(spans.handle_event(event));
                     }
                     true
                 }

@@ -13,7 +13,7 @@ pub(super) enum Attribute {
 
 /// Maximal number of attribute sets; further ones count as `_OTHER`. Clients choose model names, so the number
 /// must be bounded.
-const SETS: usize = 200;
+const MAX_ATTRIBUTE_SETS: usize = 200;
 /// Replaces the text attributes of further sets.
 const OTHER: &str = "_OTHER";
 
@@ -70,7 +70,7 @@ impl Histogram {
     pub fn record(&mut self, attributes: Attributes, value: f64) {
         let mut attributes = attributes;
         let mut key = format!("{attributes:?}");
-        if !self.points.contains_key(&key) && self.points.len() >= SETS {
+        if !self.points.contains_key(&key) && self.points.len() >= MAX_ATTRIBUTE_SETS {
             for (name, attribute) in &mut attributes {
                 if *name == "gen_ai.request.model" {
                     *attribute = Attribute::Text(OTHER.into());

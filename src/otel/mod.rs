@@ -13,4 +13,4 @@ mod spans;
 #[cfg(test)]
 mod tests;
 
-pub use exporter::{Exporter, Settings, Watcher};
+pub use exporter::{EventReceiver, Exporter, Settings};

@@ -14,9 +14,9 @@ use crate::types::tool::ToolStatus;
 use crate::types::usage::Usage;
 
 /// Turns that are tracked at once. Model calls of further turns have no start time of their own.
-const OPEN: usize = 10_000;
+const MAX_OPEN_TURNS: usize = 10_000;
 /// Characters of a tool's name.
-const TOOL: usize = 80;
+const MAX_TOOL_CHARS: usize = 80;
 
 /// The span kind of OpenTelemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,16 +42,16 @@ pub(super) struct Span {
 
 /// The relevant data of an event: small, and without conversation text.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Mark {
+pub(super) struct SpanEvent {
     session_id: SessionId,
     turn_id: TurnId,
     seq: Seq,
     at: Timestamp,
-    what: What,
+    what: SpanEventKind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum What {
+enum SpanEventKind {
     TurnBegan {
         model: String,
     },
@@ -77,13 +77,13 @@ enum What {
         took_ms: u64,
     },
     TurnEnded {
-        result: Box<Ended>,
+        result: Box<TurnEnd>,
     },
 }
 
 /// The end of a turn, without its texts.
 #[derive(Clone, Debug, PartialEq)]
-struct Ended {
+struct TurnEnd {
     subtype: &'static str,
     is_error: bool,
     duration_ms: u64,
@@ -95,7 +95,7 @@ struct Ended {
     cost_usd_micros: Option<u64>,
 }
 
-impl Ended {
+impl TurnEnd {
     fn from_result(result: &TurnResult) -> Self {
         use crate::types::session::Subtype;
         Self {
@@ -115,14 +115,14 @@ impl Ended {
     }
 }
 
-impl Mark {
+impl SpanEvent {
     /// Extracts the relevant data of an event; `None` if there is none.
     pub fn from_envelope(envelope: &Envelope) -> Option<Self> {
         let what = match &envelope.event {
             Event::TurnStarted { options } => {
-                What::TurnBegan { model: options.model.clone().unwrap_or_default() }
+                SpanEventKind::TurnBegan { model: options.model.clone().unwrap_or_default() }
             }
-            Event::TurnPhase { phase: Phase::ModelCall, .. } => What::CallBegan,
+            Event::TurnPhase { phase: Phase::ModelCall, .. } => SpanEventKind::CallBegan,
             Event::MessageCompleted {
                 model,
                 usage: Some(usage),
@@ -131,7 +131,7 @@ impl Mark {
                 response_id,
                 cache_hit,
                 ..
-            } => What::Answered {
+            } => SpanEventKind::Answered {
                 cache_hit: *cache_hit,
                 model: model.clone().unwrap_or_default(),
                 usage: *usage,
@@ -139,18 +139,22 @@ impl Mark {
                 response: response_id.clone(),
                 took_ms: duration_ms.unwrap_or(0),
             },
-            Event::UsageBooked { model, usage, .. } => What::Lost { usage: Some((model.clone(), *usage)) },
-            Event::Retry { .. } => What::Lost { usage: None },
-            Event::ToolCompleted { call_id, tool, status, code, duration_ms, .. } => What::ToolEnded {
-                // The name as the model wrote it; it may be any text.
-                tool: tool.chars().take(TOOL).collect(),
-                call: call_id.to_string(),
-                status: *status,
-                code: code.clone(),
-                took_ms: *duration_ms,
-            },
+            Event::UsageBooked { model, usage, .. } => {
+                SpanEventKind::Lost { usage: Some((model.clone(), *usage)) }
+            }
+            Event::Retry { .. } => SpanEventKind::Lost { usage: None },
+            Event::ToolCompleted { call_id, tool, status, code, duration_ms, .. } => {
+                SpanEventKind::ToolEnded {
+                    // The name as the model wrote it; it may be any text.
+                    tool: tool.chars().take(MAX_TOOL_CHARS).collect(),
+                    call: call_id.to_string(),
+                    status: *status,
+                    code: code.clone(),
+                    took_ms: *duration_ms,
+                }
+            }
             Event::TurnCompleted { result } => {
-                What::TurnEnded { result: Box::new(Ended::from_result(result)) }
+                SpanEventKind::TurnEnded { result: Box::new(TurnEnd::from_result(result)) }
             }
             _ => return None,
         };
@@ -178,17 +182,17 @@ impl Spans {
         Self { open: HashMap::new(), tokens: Histogram::tokens(), durations: Histogram::durations() }
     }
 
-    /// Adds a mark and returns the span that it ends, if any.
-    pub fn handle_mark(&mut self, mark: Mark) -> Option<Span> {
-        let Mark { session_id, turn_id, seq, at, what } = mark;
-        let root = short(&format!("{turn_id}"));
+    /// Adds an event and returns the span that it ends, if any.
+    pub fn handle_event(&mut self, event: SpanEvent) -> Option<Span> {
+        let SpanEvent { session_id, turn_id, seq, at, what } = event;
+        let root = span_id(&format!("{turn_id}"));
         let span =
             |name: String, kind, took_ms: u64, mut attributes: Vec<(&'static str, Attribute)>, is_error| {
                 attributes.push(("gen_ai.conversation.id", text(&session_id.to_string())));
                 let start = Timestamp(at.0.saturating_sub(i64::try_from(took_ms).unwrap_or(0)));
-                let id = short(&format!("{turn_id}:{seq}"));
+                let id = span_id(&format!("{turn_id}:{seq}"));
                 Span {
-                    trace: long(turn_id),
+                    trace: trace_id(turn_id),
                     id,
                     parent: Some(root),
                     name,
@@ -200,19 +204,19 @@ impl Spans {
                 }
             };
         match what {
-            What::TurnBegan { model } => {
-                if self.open.len() < OPEN {
+            SpanEventKind::TurnBegan { model } => {
+                if self.open.len() < MAX_OPEN_TURNS {
                     self.open.insert(session_id, OpenTurn { model, called_at: None });
                 }
                 None
             }
-            What::CallBegan => {
+            SpanEventKind::CallBegan => {
                 if let Some(open) = self.open.get_mut(&session_id) {
                     open.called_at = Some(at);
                 }
                 None
             }
-            What::Answered { model, usage, stop, response, took_ms, cache_hit } => {
+            SpanEventKind::Answered { model, usage, stop, response, took_ms, cache_hit } => {
                 if let Some(open) = self.open.get_mut(&session_id) {
                     open.called_at = None;
                 }
@@ -226,9 +230,9 @@ impl Spans {
                 if let Some(stop) = stop {
                     attributes.push(("gen_ai.response.finish_reasons", Attribute::Texts(vec![reason(stop)])));
                 }
-                Some(span(format!("chat {}", bare(&model)), Kind::Client, took_ms, attributes, false))
+                Some(span(format!("chat {}", bare_model(&model)), Kind::Client, took_ms, attributes, false))
             }
-            What::Lost { usage } => {
+            SpanEventKind::Lost { usage } => {
                 // A retry after a usage record belongs to the same call.
                 let open = self.open.get_mut(&session_id)?;
                 let called_at = open.called_at.take()?;
@@ -236,9 +240,9 @@ impl Spans {
                     usage.map_or_else(|| (open.model.clone(), None), |(model, usage)| (model, Some(usage)));
                 let took_ms = at.since(called_at);
                 let attributes = self.call(&model, usage, took_ms, Some("lost_attempt"));
-                Some(span(format!("chat {}", bare(&model)), Kind::Client, took_ms, attributes, true))
+                Some(span(format!("chat {}", bare_model(&model)), Kind::Client, took_ms, attributes, true))
             }
-            What::ToolEnded { tool, call, status, code, took_ms } => {
+            SpanEventKind::ToolEnded { tool, call, status, code, took_ms } => {
                 let is_error = matches!(status, ToolStatus::Failed | ToolStatus::Unknown);
                 let mut attributes = vec![
                     ("gen_ai.operation.name", text("execute_tool")),
@@ -251,13 +255,13 @@ impl Spans {
                 }
                 Some(span(format!("execute_tool {tool}"), Kind::Internal, took_ms, attributes, is_error))
             }
-            What::TurnEnded { result } => {
+            SpanEventKind::TurnEnded { result } => {
                 let model = self.open.remove(&session_id).map(|open| open.model).unwrap_or_default();
                 let mut attributes = vec![
                     ("gen_ai.operation.name", text("invoke_agent")),
                     ("gen_ai.agent.name", text("agentd")),
                     ("gen_ai.provider.name", text(provider(&model))),
-                    ("gen_ai.request.model", text(bare(&model))),
+                    ("gen_ai.request.model", text(bare_model(&model))),
                     ("agentd.turn.id", text(&turn_id.to_string())),
                     ("agentd.turn.result", text(result.subtype)),
                     ("agentd.turn.model_calls", Attribute::Count(result.model_calls)),
@@ -296,7 +300,7 @@ impl Spans {
         let mut common = vec![
             ("gen_ai.operation.name", text("chat")),
             ("gen_ai.provider.name", text(provider(model))),
-            ("gen_ai.request.model", text(bare(model))),
+            ("gen_ai.request.model", text(bare_model(model))),
         ];
         if let Some(usage) = &usage {
             for (kind, count) in [("input", input(usage)), ("output", usage.output_tokens)] {
@@ -345,12 +349,12 @@ fn provider(model: &str) -> &str {
     model.split_once('/').map_or("", |(provider, _)| provider)
 }
 
-fn bare(model: &str) -> &str {
+fn bare_model(model: &str) -> &str {
     model.split_once('/').map_or(model, |(_, name)| name)
 }
 
 /// The id of a trace: the id of its turn, which has the same length.
-fn long(turn_id: TurnId) -> [u8; 16] {
+fn trace_id(turn_id: TurnId) -> [u8; 16] {
     let digest = Sha256::digest(turn_id.to_string());
     let name = turn_id.to_string();
     let hex: Vec<u8> = name.bytes().skip_while(|byte| *byte != b'_').filter(u8::is_ascii_hexdigit).collect();
@@ -363,7 +367,7 @@ fn long(turn_id: TurnId) -> [u8; 16] {
 }
 
 /// The id of a span; equal inputs give equal ids.
-fn short(of: &str) -> [u8; 8] {
+fn span_id(of: &str) -> [u8; 8] {
     let digest = Sha256::digest(of);
     let mut id = [0; 8];
     id.copy_from_slice(&digest[..8]);

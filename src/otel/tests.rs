@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use super::histogram::Attribute;
-use super::spans::{Mark, Spans};
+use super::spans::{SpanEvent, Spans};
 use super::{Exporter, Settings};
 use crate::types::event::Envelope;
 use crate::types::time::{Clock, Timestamp};
@@ -18,9 +18,9 @@ const SESSION: &str = "ses_0190f2a4-0000-7000-8000-000000000001";
 const TURN: &str = "turn_0190f2a4-0000-7000-8000-00000000abcd";
 const CALL: &str = "call_0190f2a4-0000-7000-8000-000000000003";
 
-struct Fixed;
+struct FixedClock;
 
-impl Clock for Fixed {
+impl Clock for FixedClock {
     fn now(&self) -> Timestamp {
         Timestamp(9_000)
     }
@@ -83,8 +83,11 @@ fn turn() -> Vec<Envelope> {
 #[test]
 fn every_call_creates_one_span_under_turn() {
     let mut spans = Spans::new();
-    let made: Vec<_> =
-        turn().iter().filter_map(Mark::from_envelope).filter_map(|mark| spans.handle_mark(mark)).collect();
+    let made: Vec<_> = turn()
+        .iter()
+        .filter_map(SpanEvent::from_envelope)
+        .filter_map(|event| spans.handle_event(event))
+        .collect();
     let names: Vec<_> =
         made.iter().map(|span| (span.name.as_str(), span.start.0, span.end.0, span.is_error)).collect();
     assert_eq!(
@@ -153,18 +156,18 @@ fn settings(endpoint: String) -> Settings {
     Settings { endpoint, headers, service_name: "mine".into() }
 }
 
-async fn soon<T>(work: impl Future<Output = T>) -> T {
+async fn with_deadline<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), work).await.expect("in time")
 }
 
 #[tokio::test]
 async fn exporter_sends_spans_and_metrics_as_otlp() {
     let (address, mut heard) = receiver(200).await;
-    let (watcher, exporter) = Exporter::start(&settings(address), Arc::new(Fixed)).expect("settings");
-    turn().iter().for_each(|envelope| watcher.saw(envelope));
+    let (watcher, exporter) = Exporter::start(&settings(address), Arc::new(FixedClock)).expect("settings");
+    turn().iter().for_each(|envelope| watcher.queue_event(envelope));
     drop(watcher);
-    soon(exporter.finished()).await;
-    let (head, body) = soon(heard.recv()).await.expect("traces");
+    with_deadline(exporter.wait_finished()).await;
+    let (head, body) = with_deadline(heard.recv()).await.expect("traces");
     assert!(head.starts_with("POST /v1/traces HTTP/1.1"), "{head}");
     assert!(head.to_ascii_lowercase().contains("authorization: bearer hush"), "{head}");
     let body: Value = serde_json::from_str(&body).expect("json");
@@ -176,7 +179,7 @@ async fn exporter_sends_spans_and_metrics_as_otlp() {
     assert_eq!(spans[1]["startTimeUnixNano"], "1500000000");
     assert_eq!(spans[1]["spanId"].as_str().map(str::len), Some(16));
 
-    let (head, body) = soon(heard.recv()).await.expect("metrics");
+    let (head, body) = with_deadline(heard.recv()).await.expect("metrics");
     assert!(head.starts_with("POST /v1/metrics HTTP/1.1"), "{head}");
     let body: Value = serde_json::from_str(&body).expect("json");
     let metrics = body["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().expect("metrics");
@@ -192,13 +195,14 @@ async fn exporter_sends_spans_and_metrics_as_otlp() {
 async fn failing_telemetry_receiver_blocks_nothing() {
     let (failing, _heard) = receiver(500).await;
     for endpoint in [failing, "http://127.0.0.1:1".to_owned()] {
-        let (watcher, exporter) = Exporter::start(&settings(endpoint), Arc::new(Fixed)).expect("settings");
+        let (watcher, exporter) =
+            Exporter::start(&settings(endpoint), Arc::new(FixedClock)).expect("settings");
         // Far more than the queue can hold: the watcher never blocks.
         for _ in 0..2_000 {
-            turn().iter().for_each(|envelope| watcher.saw(envelope));
+            turn().iter().for_each(|envelope| watcher.queue_event(envelope));
         }
         drop(watcher);
-        soon(exporter.finished()).await;
+        with_deadline(exporter.wait_finished()).await;
     }
 }
 

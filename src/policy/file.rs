@@ -15,7 +15,7 @@ const VERSION: u32 = 1;
 
 /// One rule with its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct PolicyEntry {
     /// Allow, ask or deny.
     pub kind: RuleKind,
     /// The rule as text, `Tool(pattern)`.
@@ -41,14 +41,14 @@ struct PolicyFile {
     /// The workspace's real path; absent in the file for all workspaces.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     workspace: Option<String>,
-    rules: Vec<Entry>,
+    rules: Vec<PolicyEntry>,
 }
 
 /// The content of a policy file.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// The rules in the order in which they were added.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<PolicyEntry>,
     /// The same rules, parsed for judging.
     pub rules: Rules,
 }
@@ -58,7 +58,7 @@ impl Policy {
     ///
     /// # Errors
     /// A rule is invalid.
-    pub(super) fn from_entries(entries: Vec<Entry>) -> Result<Self, String> {
+    pub(super) fn from_entries(entries: Vec<PolicyEntry>) -> Result<Self, String> {
         let mut rules = Rules::default();
         for entry in &entries {
             let rule: Rule = entry.rule.parse().map_err(|error| format!("{error}"))?;
@@ -103,7 +103,7 @@ impl Policy {
 
     /// Whether the policy contains this rule.
     #[must_use]
-    pub fn has(&self, kind: RuleKind, rule: &str) -> bool {
+    pub fn contains(&self, kind: RuleKind, rule: &str) -> bool {
         self.entries.iter().any(|entry| entry.kind == kind && entry.rule == rule)
     }
 }

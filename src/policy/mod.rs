@@ -8,5 +8,5 @@
 mod file;
 mod policies;
 
-pub use file::{Entry, Policy};
-pub use policies::{Place, Policies, PolicyError};
+pub use file::{Policy, PolicyEntry};
+pub use policies::{Policies, PolicyError, PolicyScope};

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use sha2::{Digest as _, Sha256};
 
-use super::file::{Entry, Policy};
+use super::file::{Policy, PolicyEntry};
 use crate::crash;
 use crate::sync::lock;
 use crate::types::hex;
@@ -21,7 +21,7 @@ const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// The scope of a policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place<'a> {
+pub enum PolicyScope<'a> {
     /// The user's rules for all workspaces.
     User,
     /// The rules of one workspace, named by its real path.
@@ -67,7 +67,7 @@ impl std::error::Error for PolicyError {}
 
 /// Metadata of a file when it was read. Different metadata means different content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+struct PolicyStamp {
     inode: u64,
     size: u64,
     mtime: (i64, i64),
@@ -75,7 +75,7 @@ struct Stamp {
     mode: u32,
 }
 
-impl Stamp {
+impl PolicyStamp {
     fn from_metadata(meta: &Metadata) -> Self {
         Self {
             inode: meta.ino(),
@@ -87,7 +87,7 @@ impl Stamp {
     }
 }
 
-type CachedPolicy = (Option<Stamp>, Result<Arc<Policy>, PolicyError>);
+type CachedPolicy = (Option<PolicyStamp>, Result<Arc<Policy>, PolicyError>);
 
 /// All policy files. The methods access the disk and block.
 #[derive(Debug, Default)]
@@ -103,17 +103,17 @@ impl Policies {
     /// Creates the policies of a folder, which is created with the first rule. Only one daemon may use it at a
     /// time.
     #[must_use]
-    pub fn at(dir: PathBuf) -> Self {
+    pub fn in_folder(dir: PathBuf) -> Self {
         Self { dir: Some(dir), ..Self::default() }
     }
 
     /// The path of a scope's file, which need not exist. Empty if rules are not stored.
     #[must_use]
-    pub fn file(&self, place: Place<'_>) -> PathBuf {
+    pub fn file(&self, place: PolicyScope<'_>) -> PathBuf {
         let Some(dir) = &self.dir else { return PathBuf::new() };
         match place {
-            Place::User => dir.join("user.json"),
-            Place::Workspace(path) => {
+            PolicyScope::User => dir.join("user.json"),
+            PolicyScope::Workspace(path) => {
                 let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
                 dir.join(format!("{}.json", hex::encode(&hash)))
             }
@@ -124,13 +124,13 @@ impl Policies {
     ///
     /// # Errors
     /// The file is invalid. It stays unchanged.
-    pub fn read(&self, place: Place<'_>) -> Result<Arc<Policy>, PolicyError> {
+    pub fn read(&self, place: PolicyScope<'_>) -> Result<Arc<Policy>, PolicyError> {
         if self.dir.is_none() {
             return Ok(Arc::default());
         }
         let file = self.file(place);
         let stamp = match fs::symlink_metadata(&file) {
-            Ok(meta) => Some(Stamp::from_metadata(&meta)),
+            Ok(meta) => Some(PolicyStamp::from_metadata(&meta)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(PolicyError::Unsound { file, why: error.to_string() }),
         };
@@ -155,10 +155,10 @@ impl Policies {
     ///
     /// # Errors
     /// The rule or the file is invalid, or the file could not be written. Nothing has changed.
-    pub fn add(&self, place: Place<'_>, entry: Entry) -> Result<bool, PolicyError> {
+    pub fn add(&self, place: PolicyScope<'_>, entry: PolicyEntry) -> Result<bool, PolicyError> {
         let _changing = lock(&self.changing);
         let before = self.read(place)?;
-        if before.has(entry.kind, &entry.rule) {
+        if before.contains(entry.kind, &entry.rule) {
             return Ok(false);
         }
         let mut entries = before.entries.clone();
@@ -171,55 +171,55 @@ impl Policies {
     ///
     /// # Errors
     /// The file is invalid or could not be written. Nothing has changed.
-    pub fn remove(&self, place: Place<'_>, kind: RuleKind, rule: &str) -> Result<bool, PolicyError> {
+    pub fn remove(&self, place: PolicyScope<'_>, kind: RuleKind, rule: &str) -> Result<bool, PolicyError> {
         let _changing = lock(&self.changing);
         let before = self.read(place)?;
-        if !before.has(kind, rule) {
+        if !before.contains(kind, rule) {
             return Ok(false);
         }
-        let stays = |entry: &&Entry| entry.kind != kind || entry.rule != rule;
+        let stays = |entry: &&PolicyEntry| entry.kind != kind || entry.rule != rule;
         self.replace(place, before.entries.iter().filter(stays).cloned().collect())?;
         Ok(true)
     }
 
-    fn replace(&self, place: Place<'_>, entries: Vec<Entry>) -> Result<(), PolicyError> {
+    fn replace(&self, place: PolicyScope<'_>, entries: Vec<PolicyEntry>) -> Result<(), PolicyError> {
         let policy = Policy::from_entries(entries).map_err(PolicyError::BadRule)?;
         let file = self.file(place);
-        let text = policy.text(path_of(place));
+        let text = policy.text(scope_path(place));
         write(&file, &text).map_err(|error| PolicyError::Unwritable { file, why: error.to_string() })
     }
 }
 
-fn path_of(place: Place<'_>) -> Option<&Path> {
+fn scope_path(place: PolicyScope<'_>) -> Option<&Path> {
     match place {
-        Place::User => None,
-        Place::Workspace(path) => Some(path),
+        PolicyScope::User => None,
+        PolicyScope::Workspace(path) => Some(path),
     }
 }
 
 /// Locks a mutex and ignores poisoning: no holder leaves a partial change.
 /// Reads a file through one descriptor, so that the checked file is the file that is read.
-fn read_policy(file: &Path, place: Place<'_>) -> io::Result<(Stamp, Result<Policy, String>)> {
+fn read_policy(file: &Path, place: PolicyScope<'_>) -> io::Result<(PolicyStamp, Result<Policy, String>)> {
     let handle = OpenOptions::new()
         .read(true)
         .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
         .open(file)?;
     let meta = handle.metadata()?;
-    let stamp = Stamp::from_metadata(&meta);
-    if let Some(why) = distrust(&meta) {
+    let stamp = PolicyStamp::from_metadata(&meta);
+    if let Some(why) = mode_problem(&meta) {
         return Ok((stamp, Err(why)));
     }
     let mut text = String::new();
     let read = Read::take(&handle, MAX_FILE_BYTES).read_to_string(&mut text);
     let policy = match read {
-        Ok(_) => Policy::read(&text, path_of(place)),
+        Ok(_) => Policy::read(&text, scope_path(place)),
         Err(error) => Err(error.to_string()),
     };
     Ok((stamp, policy))
 }
 
 /// Why the owner or mode of a file makes it invalid.
-fn distrust(meta: &Metadata) -> Option<String> {
+fn mode_problem(meta: &Metadata) -> Option<String> {
     let ours = nix::unistd::geteuid().as_raw();
     if !meta.is_file() {
         return Some("it is not a plain file".into());
@@ -257,12 +257,12 @@ mod tests {
     use crate::types::time::Timestamp;
     use std::os::unix::fs::PermissionsExt as _;
 
-    fn entry(kind: RuleKind, rule: &str) -> Entry {
+    fn entry(kind: RuleKind, rule: &str) -> PolicyEntry {
         let (by, session_id, request_id) = (None, None, None);
-        Entry { kind, rule: rule.into(), added_at_ms: Timestamp(1), by, session_id, request_id }
+        PolicyEntry { kind, rule: rule.into(), added_at_ms: Timestamp(1), by, session_id, request_id }
     }
 
-    fn rules(policies: &Policies, place: Place<'_>) -> Vec<String> {
+    fn rules_in(policies: &Policies, place: PolicyScope<'_>) -> Vec<String> {
         let policy = policies.read(place).expect("sound");
         policy.entries.iter().map(|entry| format!("{} {}", entry.kind.name(), entry.rule)).collect()
     }
@@ -271,21 +271,21 @@ mod tests {
     fn added_rules_apply_to_their_workspace_immediately() {
         let dir = tempfile::tempdir().expect("a folder");
         let (policies, other) =
-            (Policies::at(dir.path().join("policy")), Policies::at(dir.path().join("policy")));
-        let (a, b) = (Place::Workspace(Path::new("/w/a")), Place::Workspace(Path::new("/w/b")));
-        assert!(rules(&policies, a).is_empty());
+            (Policies::in_folder(dir.path().join("policy")), Policies::in_folder(dir.path().join("policy")));
+        let (a, b) = (PolicyScope::Workspace(Path::new("/w/a")), PolicyScope::Workspace(Path::new("/w/b")));
+        assert!(rules_in(&policies, a).is_empty());
         assert_eq!(policies.add(a, entry(RuleKind::Allow, "Bash(make:*)")), Ok(true));
         assert_eq!(policies.add(a, entry(RuleKind::Allow, "Bash(make:*)")), Ok(false));
         assert_eq!(policies.add(a, entry(RuleKind::Deny, "Read(x)")), Ok(true));
-        assert_eq!(policies.add(Place::User, entry(RuleKind::Ask, "Edit")), Ok(true));
+        assert_eq!(policies.add(PolicyScope::User, entry(RuleKind::Ask, "Edit")), Ok(true));
         for policies in [&policies, &other] {
-            assert_eq!(rules(policies, a), ["allow Bash(make:*)", "deny Read(x)"]);
-            assert!(rules(policies, b).is_empty());
-            assert_eq!(rules(policies, Place::User), ["ask Edit"]);
+            assert_eq!(rules_in(policies, a), ["allow Bash(make:*)", "deny Read(x)"]);
+            assert!(rules_in(policies, b).is_empty());
+            assert_eq!(rules_in(policies, PolicyScope::User), ["ask Edit"]);
         }
         assert_eq!(policies.remove(a, RuleKind::Ask, "Bash(make:*)"), Ok(false));
         assert_eq!(policies.remove(a, RuleKind::Allow, "Bash(make:*)"), Ok(true));
-        assert_eq!(rules(&other, a), ["deny Read(x)"]);
+        assert_eq!(rules_in(&other, a), ["deny Read(x)"]);
         let meta = fs::metadata(policies.file(a)).expect("there");
         assert_eq!(meta.mode() & 0o777, 0o600);
         let folder = fs::metadata(dir.path().join("policy")).expect("there");
@@ -295,17 +295,17 @@ mod tests {
     #[test]
     fn invalid_rule_is_refused_without_creating_file() {
         let dir = tempfile::tempdir().expect("a folder");
-        let policies = Policies::at(dir.path().into());
-        let bad = policies.add(Place::User, entry(RuleKind::Allow, "Bash("));
+        let policies = Policies::in_folder(dir.path().into());
+        let bad = policies.add(PolicyScope::User, entry(RuleKind::Allow, "Bash("));
         assert!(matches!(bad, Err(PolicyError::BadRule(_))), "{bad:?}");
-        assert!(!policies.file(Place::User).exists());
+        assert!(!policies.file(PolicyScope::User).exists());
     }
 
     #[test]
     fn invalid_policy_file_is_refused_and_unchanged() {
         let dir = tempfile::tempdir().expect("a folder");
-        let policies = Policies::at(dir.path().into());
-        let place = Place::Workspace(Path::new("/w"));
+        let policies = Policies::in_folder(dir.path().into());
+        let place = PolicyScope::Workspace(Path::new("/w"));
         policies.add(place, entry(RuleKind::Deny, "Bash(rm:*)")).expect("added");
         let file = policies.file(place);
         let sound = fs::read_to_string(&file).expect("text");
@@ -325,7 +325,7 @@ mod tests {
             assert_eq!(fs::read_to_string(&file).expect("there"), text, "it stays as it is");
         }
         fs::write(&file, &sound).expect("written");
-        assert_eq!(rules(&policies, place), ["deny Bash(rm:*)"], "mended, it counts again");
+        assert_eq!(rules_in(&policies, place), ["deny Bash(rm:*)"], "mended, it counts again");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).expect("changed");
         let error = policies.read(place).expect_err("others may write it").to_string();
         assert!(error.contains("others may write it"), "{error}");
@@ -337,9 +337,9 @@ mod tests {
     #[test]
     fn leftover_temporary_policy_file_is_ignored() {
         let dir = tempfile::tempdir().expect("a folder");
-        let policies = Policies::at(dir.path().into());
-        fs::write(policies.file(Place::User).with_extension("json.new"), "half").expect("written");
-        policies.add(Place::User, entry(RuleKind::Allow, "Read")).expect("added");
-        assert_eq!(rules(&policies, Place::User), ["allow Read"]);
+        let policies = Policies::in_folder(dir.path().into());
+        fs::write(policies.file(PolicyScope::User).with_extension("json.new"), "half").expect("written");
+        policies.add(PolicyScope::User, entry(RuleKind::Allow, "Read")).expect("added");
+        assert_eq!(rules_in(&policies, PolicyScope::User), ["allow Read"]);
     }
 }

@@ -31,13 +31,13 @@ impl Child {
     ///
     /// # Errors
     /// The start time cannot be read.
-    pub fn started(&self) -> io::Result<u64> {
+    pub fn start_time(&self) -> io::Result<u64> {
         let known = match self {
             Child::Usual(_) => None,
             Child::Inside(child) => child.started,
         };
         let gone = || io::Error::other("no process id");
-        known.map_or_else(|| Ok(stat::one(self.id().ok_or_else(gone)?)?.started), Ok)
+        known.map_or_else(|| Ok(stat::read_process(self.id().ok_or_else(gone)?)?.started), Ok)
     }
 
     /// Waits for its end. Cancel-safe; later calls return the same status.

@@ -18,4 +18,6 @@ pub use owned::{adopt_orphans, has_no_orphan, is_adopted, is_alone, reap, spawn,
 pub use release_free_memory::release_free_memory;
 pub use release_startup_pages::release_startup_pages;
 pub use spawn_in_cgroup::{CgroupChild, spawn_inside};
-pub use stat::{Process, all, boot_id, cgroup, environ, has_entry, is_there, one, resident_bytes};
+pub use stat::{
+    Process, boot_id, cgroup, environ, has_entry, is_there, list_processes, read_process, resident_bytes,
+};

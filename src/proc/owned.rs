@@ -22,17 +22,17 @@ use crate::proc::stat;
 use crate::sync::{lock, read};
 
 /// Process id and start time of children that were started here and are not known to be gone.
-static OWNED: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
+static OWNED_CHILDREN: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
 /// Shared while a child is started, so that one hanging start (its folder may be on a dead server) blocks no
 /// other. [`reap`] takes it exclusively, and only if it is free.
 static STARTING: RwLock<()> = RwLock::new(());
 /// Killed children for which no code waits any more.
-static LEFT: Mutex<Vec<i32>> = Mutex::new(Vec::new());
-static ADOPTS: AtomicBool = AtomicBool::new(false);
+static UNREAPED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+static IS_ADOPTING: AtomicBool = AtomicBool::new(false);
 
-fn owned() -> MutexGuard<'static, Vec<(i32, u64)>> {
+fn lock_owned() -> MutexGuard<'static, Vec<(i32, u64)>> {
     // A panic cannot leave the list inconsistent.
-    lock(&OWNED)
+    lock(&OWNED_CHILDREN)
 }
 
 /// Starts a child that the caller awaits through its [`Child`]; [`reap`] ignores it. A process that adopts
@@ -43,10 +43,10 @@ fn owned() -> MutexGuard<'static, Vec<(i32, u64)>> {
 pub fn spawn(command: &mut Command) -> io::Result<Child> {
     // Held until the child is recorded, so that `reap` never sees it ended before. No code waits for exclusive
     // access, so this waits only for a `reap` in progress.
-    let _starting = starting();
+    let _starting = lock_for_start();
     let child = command.spawn()?;
     if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
-        let _ = note(pid);
+        let _ = record_child(pid);
     }
     Ok(child)
 }
@@ -56,42 +56,42 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
 /// # Errors
 /// The child could not be started.
 pub fn spawn_plain(command: &mut std::process::Command) -> io::Result<std::process::Child> {
-    let _starting = starting();
+    let _starting = lock_for_start();
     let child = command.spawn()?;
     if let Ok(pid) = i32::try_from(child.id()) {
-        let _ = note(pid);
+        let _ = record_child(pid);
     }
     Ok(child)
 }
 
 /// Hold this from before the start of a child until the child is recorded.
-pub(super) fn starting() -> RwLockReadGuard<'static, ()> {
+pub(super) fn lock_for_start() -> RwLockReadGuard<'static, ()> {
     read(&STARTING)
 }
 
 /// Records a child that was just started and not awaited yet, so that its process id is in use. Returns its
 /// start time, if that can be read.
-pub(super) fn note(pid: i32) -> Option<u64> {
-    let started = stat::one(pid).ok().map(|process| process.started);
-    owned().push((pid, started.unwrap_or(UNKNOWN)));
+pub(super) fn record_child(pid: i32) -> Option<u64> {
+    let started = stat::read_process(pid).ok().map(|process| process.started);
+    lock_owned().push((pid, started.unwrap_or(UNKNOWN_START)));
     started
 }
 
 /// Registers a killed child for which no code waits any more. Its exit status is collected once it has ended.
 pub(super) fn reap_later(pid: i32) {
-    lock(&LEFT).push(pid);
+    lock(&UNREAPED).push(pid);
     reap_pending();
 }
 
 /// Collects the exit status of registered children that have ended.
 pub(super) fn reap_pending() {
-    let mut left = lock(&LEFT);
-    left.retain(|pid| matches!(taken(*pid, libc::WNOHANG), Ok(None)));
+    let mut left = lock(&UNREAPED);
+    left.retain(|pid| matches!(take_exit_status(*pid, libc::WNOHANG), Ok(None)));
 }
 
 /// Collects the exit status of a child if it has ended. The status may contain signal numbers that have no name
 /// here.
-pub(super) fn taken(pid: i32, options: libc::c_int) -> io::Result<Option<ExitStatus>> {
+pub(super) fn take_exit_status(pid: i32, options: libc::c_int) -> io::Result<Option<ExitStatus>> {
     let mut status = 0;
     loop {
         #[expect(unsafe_code, reason = "the library's wrapper fails for signals without a name")]
@@ -109,7 +109,7 @@ pub(super) fn taken(pid: i32, options: libc::c_int) -> io::Result<Option<ExitSta
 }
 
 /// The start time could not be read; only the id identifies the process.
-const UNKNOWN: u64 = u64::MAX;
+const UNKNOWN_START: u64 = u64::MAX;
 
 /// Makes this process the parent of its descendants' orphans.
 ///
@@ -117,7 +117,7 @@ const UNKNOWN: u64 = u64::MAX;
 /// The kernel refuses.
 pub fn adopt_orphans() -> io::Result<()> {
     nix::sys::prctl::set_child_subreaper(true)?;
-    ADOPTS.store(true, Ordering::Release);
+    IS_ADOPTING.store(true, Ordering::Release);
     Ok(())
 }
 
@@ -125,7 +125,7 @@ pub fn adopt_orphans() -> io::Result<()> {
 /// process that adopts none. `None`: a child is being started, and orphans cannot be told from it; try again
 /// later. Reads a few files of `/proc`.
 pub fn reap() -> Option<usize> {
-    if ADOPTS.load(Ordering::Acquire) { reap_all() } else { Some(0) }
+    if IS_ADOPTING.load(Ordering::Acquire) { reap_all() } else { Some(0) }
 }
 
 fn reap_all() -> Option<usize> {
@@ -135,20 +135,20 @@ fn reap_all() -> Option<usize> {
         Err(TryLockError::WouldBlock) => return None,
     };
     reap_pending();
-    let mut owned = owned();
+    let mut owned = lock_owned();
     if has_no_child() {
         owned.clear();
         return Some(0);
     }
-    owned.retain(|(pid, started)| match stat::one(*pid) {
-        Ok(process) => is_ours(&process) && (process.started == *started || *started == UNKNOWN),
+    owned.retain(|(pid, started)| match stat::read_process(*pid) {
+        Ok(process) => is_ours(&process) && (process.started == *started || *started == UNKNOWN_START),
         // A file that cannot be read, for example because no descriptor is free, may belong to a living
         // process.
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     });
     let mut reaped = 0;
-    for pid in children() {
-        let Ok(process) = stat::one(pid) else { continue };
+    for pid in child_pids() {
+        let Ok(process) = stat::read_process(pid) else { continue };
         if process.is_dead && is_ours(&process) && !owned.iter().any(|(known, _)| *known == pid) {
             reaped += usize::from(waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG)).is_ok());
         }
@@ -164,7 +164,7 @@ fn reap_all() -> Option<usize> {
 /// this process. `false` in a process that does not adopt orphans, where this does not hold.
 #[must_use]
 pub fn is_alone() -> bool {
-    ADOPTS.load(Ordering::Acquire) && has_no_child()
+    IS_ADOPTING.load(Ordering::Acquire) && has_no_child()
 }
 
 /// Whether all processes below this one belong to children that the daemon waits for, and none is an orphan.
@@ -175,15 +175,17 @@ pub fn has_no_orphan() -> bool {
         return true;
     }
     // A child that is being started is not recorded yet.
-    let (true, Ok(_alone)) = (ADOPTS.load(Ordering::Acquire), STARTING.try_write()) else { return false };
-    let owned = owned();
-    let is_owned = |pid: i32| match stat::one(pid) {
+    let (true, Ok(_alone)) = (IS_ADOPTING.load(Ordering::Acquire), STARTING.try_write()) else {
+        return false;
+    };
+    let owned = lock_owned();
+    let is_owned = |pid: i32| match stat::read_process(pid) {
         Ok(process) => process.is_dead || owned.contains(&(pid, process.started)),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     };
     // Check twice: a child that ends between the reads may leave its own children to a thread whose list was
     // read before.
-    let all_owned = || children().into_iter().all(is_owned);
+    let all_owned = || child_pids().into_iter().all(is_owned);
     all_owned() && all_owned()
 }
 
@@ -191,14 +193,14 @@ pub fn has_no_orphan() -> bool {
 /// being started; try again. Always `false` in a process that does not adopt orphans.
 #[must_use]
 pub fn is_adopted(process: &stat::Process) -> Option<bool> {
-    if !ADOPTS.load(Ordering::Acquire) || !is_ours(process) {
+    if !IS_ADOPTING.load(Ordering::Acquire) || !is_ours(process) {
         return Some(false);
     }
     let Ok(_alone) = STARTING.try_write() else { return None };
     let noted = |(pid, started): &(i32, u64)| {
-        *pid == process.pid && (*started == process.started || *started == UNKNOWN)
+        *pid == process.pid && (*started == process.started || *started == UNKNOWN_START)
     };
-    Some(!owned().iter().any(noted))
+    Some(!lock_owned().iter().any(noted))
 }
 
 /// Whether this process has no child, neither living nor ended. The kernel checks all children at one moment,
@@ -213,7 +215,7 @@ fn is_ours(process: &stat::Process) -> bool {
 }
 
 /// The children of this process; each is listed with one of its threads.
-fn children() -> Vec<i32> {
+fn child_pids() -> Vec<i32> {
     let Ok(threads) = fs::read_dir("/proc/self/task") else { return Vec::new() };
     let mut children = Vec::new();
     for thread in threads.flatten() {
@@ -222,7 +224,11 @@ fn children() -> Vec<i32> {
             // A thread that has just ended.
             Err(error) if error.kind() == io::ErrorKind::NotFound && thread.path().exists() => {
                 // A kernel without these lists.
-                return stat::all().into_iter().filter(is_ours).map(|process| process.pid).collect();
+                return stat::list_processes()
+                    .into_iter()
+                    .filter(is_ours)
+                    .map(|process| process.pid)
+                    .collect();
             }
             Err(_) => {}
         }

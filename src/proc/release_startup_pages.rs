@@ -22,7 +22,7 @@ fn unchanged_ranges(mappings: &str, program: &str) -> Vec<(usize, usize)> {
         if let Some(size) = line.strip_prefix("Anonymous:") {
             let range = current.take();
             ranges.extend(range.filter(|_| size.trim() == "0 kB"));
-        } else if let Some(range) = range_of(line, program) {
+        } else if let Some(range) = mapping_range(line, program) {
             current = Some(range);
         } else if !line.split_ascii_whitespace().next().is_some_and(|name| name.ends_with(':')) {
             // The first line of another mapping.
@@ -33,7 +33,7 @@ fn unchanged_ranges(mappings: &str, program: &str) -> Vec<(usize, usize)> {
 }
 
 /// The range of a mapping's first line if it is a private mapping of the program that is not writable.
-fn range_of(line: &str, program: &str) -> Option<(usize, usize)> {
+fn mapping_range(line: &str, program: &str) -> Option<(usize, usize)> {
     let mut fields = line.split_ascii_whitespace();
     let (from, to) = fields.next()?.split_once('-')?;
     let is_read_only = matches!(fields.next()?, "r-xp" | "r--p");

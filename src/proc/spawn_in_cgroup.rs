@@ -28,7 +28,7 @@ use crate::proc::owned;
 /// A child that was started by this file. It is killed if it is dropped before its end was awaited.
 #[derive(Debug)]
 pub struct CgroupChild {
-    life: Life,
+    life: ChildLife,
     /// Start time in clock ticks since boot, if it could be read.
     pub(super) started: Option<u64>,
     /// Readable once the child has ended, pidfd_open(2).
@@ -62,21 +62,21 @@ impl CgroupChild {
 
 /// A child whose exit status this file collects.
 #[derive(Debug)]
-struct Life {
+struct ChildLife {
     pid: i32,
     status: Option<ExitStatus>,
 }
 
-impl Life {
+impl ChildLife {
     fn poll_exit_status(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
-            self.status = owned::taken(self.pid, libc::WNOHANG)?;
+            self.status = owned::take_exit_status(self.pid, libc::WNOHANG)?;
         }
         Ok(self.status)
     }
 }
 
-impl Drop for Life {
+impl Drop for ChildLife {
     fn drop(&mut self) {
         if self.status.is_none() {
             // The process id cannot be reused until the status is collected.
@@ -105,18 +105,21 @@ pub unsafe fn spawn_inside(
     prepare: &mut dyn FnMut() -> io::Result<()>,
 ) -> io::Result<Option<CgroupChild>> {
     let command = command.as_std();
-    let Ok(program) = text(command.get_program()) else { return Ok(None) };
+    let Ok(program) = to_c_string(command.get_program()) else { return Ok(None) };
     if !program.as_bytes().starts_with(b"/") {
         return Ok(None);
     }
-    let args: Vec<CString> =
-        [command.get_program()].into_iter().chain(command.get_args()).map(text).collect::<Result<_, _>>()?;
+    let args: Vec<CString> = [command.get_program()]
+        .into_iter()
+        .chain(command.get_args())
+        .map(to_c_string)
+        .collect::<Result<_, _>>()?;
     let mut variables = Vec::new();
     for (name, value) in command.get_envs() {
         let Some(value) = value else { continue };
-        variables.push(text(&[name, OsStr::new("="), value].into_iter().collect::<OsString>())?);
+        variables.push(to_c_string(&[name, OsStr::new("="), value].into_iter().collect::<OsString>())?);
     }
-    let folder = command.get_current_dir().map(|folder| text(folder.as_os_str())).transpose()?;
+    let folder = command.get_current_dir().map(|folder| to_c_string(folder.as_os_str())).transpose()?;
     let [argv, envp] = [&args, &variables].map(|list| {
         list.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect::<Vec<*const libc::c_char>>()
     });
@@ -131,7 +134,7 @@ pub unsafe fn spawn_inside(
     }
 
     // Held until the child is recorded, as in `spawn`.
-    let _starting = owned::starting();
+    let _starting = owned::lock_for_start();
     let mut end: RawFd = -1;
     let mut how = CloneArgs {
         flags: CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
@@ -143,7 +146,7 @@ pub unsafe fn spawn_inside(
         how.flags |= CLONE_INTO_CGROUP;
         how.cgroup = u64::try_from(cgroup.as_raw_fd()).map_err(|_| io::ErrorKind::InvalidInput)?;
     }
-    let mut errand = Errand {
+    let mut setup = ChildSetup {
         program: &program,
         argv: &argv,
         envp: &envp,
@@ -153,17 +156,17 @@ pub unsafe fn spawn_inside(
         prepare,
     };
     // SAFETY: the arguments match the kernel's structure, whose size is passed. `end` lives until the call
-    // returns, and the errand until the child has executed the program or has ended.
-    let pid = unsafe { start(&mut how, &mut errand) };
+    // returns, and the setup until the child has executed the program or has ended.
+    let pid = unsafe { start(&mut how, &mut setup) };
     let Some(pid) = i32::try_from(pid).ok().filter(|pid| *pid > 0) else { return Ok(None) };
     // SAFETY: the call succeeded, so this is a new descriptor without another owner.
     let end = unsafe { OwnedFd::from_raw_fd(end) };
-    let started = owned::note(pid);
-    let mut life = Life { pid, status: None };
+    let started = owned::record_child(pid);
+    let mut life = ChildLife { pid, status: None };
     drop((failure, stdout, stderr));
     if let Err(error) = wait_for_exec(failed) {
         // The child is ending, and nothing can stop that.
-        life.status = owned::taken(pid, 0)?;
+        life.status = owned::take_exit_status(pid, 0)?;
         return Err(error);
     }
     // SAFETY: it owns its descriptor, and no other code closes or replaces that.
@@ -188,7 +191,7 @@ fn wait_for_exec(mut failed: PipeReader) -> io::Result<()> {
 }
 
 /// Data of the child, prepared before it starts.
-struct Errand<'a> {
+struct ChildSetup<'a> {
     program: &'a CStr,
     argv: &'a [*const libc::c_char],
     envp: &'a [*const libc::c_char],
@@ -200,7 +203,7 @@ struct Errand<'a> {
 
 /// Size of the child's stack in bytes: its calls are few and shallow.
 #[cfg(target_arch = "x86_64")]
-const STACK: usize = 128 << 10;
+const STACK_BYTES: usize = 128 << 10;
 
 /// Starts the child and returns its process id, or a negative error. Returns when the child has executed the
 /// program or has ended.
@@ -209,12 +212,12 @@ const STACK: usize = 128 << 10;
     unsafe_code,
     reason = "a child that uses our memory needs a stack of its own, which no library gives it"
 )]
-unsafe fn start(how: &mut CloneArgs, errand: &mut Errand<'_>) -> i64 {
+unsafe fn start(how: &mut CloneArgs, setup: &mut ChildSetup<'_>) -> i64 {
     // The kernel's ABI requires alignment for calls: u128 has 16 bytes.
-    let mut stack: Vec<u128> = Vec::with_capacity(STACK / size_of::<u128>());
+    let mut stack: Vec<u128> = Vec::with_capacity(STACK_BYTES / size_of::<u128>());
     how.flags |= CLONE_VM | CLONE_VFORK;
     how.stack = stack.as_mut_ptr() as u64;
-    how.stack_size = STACK as u64;
+    how.stack_size = STACK_BYTES as u64;
     let mut result: i64 = libc::SYS_clone3;
     // SAFETY: in this thread this is one system call, which returns when the child no longer uses the shared
     // memory (CLONE_VFORK). The child returns from it with zero on the new stack and calls `run`, which never
@@ -232,8 +235,8 @@ unsafe fn start(how: &mut CloneArgs, errand: &mut Errand<'_>) -> i64 {
             inlateout("rax") result,
             in("rdi") ptr::from_mut(how),
             in("rsi") size_of::<CloneArgs>(),
-            in("r12") run as extern "C" fn(*mut Errand<'static>) -> !,
-            in("r13") ptr::from_mut(errand),
+            in("r12") run as extern "C" fn(*mut ChildSetup<'static>) -> !,
+            in("r13") ptr::from_mut(setup),
             lateout("rcx") _,
             lateout("r11") _,
         );
@@ -245,33 +248,33 @@ unsafe fn start(how: &mut CloneArgs, errand: &mut Errand<'_>) -> i64 {
 /// As above, with a copy of this process.
 #[cfg(not(target_arch = "x86_64"))]
 #[expect(unsafe_code, reason = "no library has this call")]
-unsafe fn start(how: &mut CloneArgs, errand: &mut Errand<'_>) -> i64 {
+unsafe fn start(how: &mut CloneArgs, setup: &mut ChildSetup<'_>) -> i64 {
     // SAFETY: without CLONE_VM, the child has its own memory and stack, as after fork(2).
     let pid = unsafe { libc::syscall(libc::SYS_clone3, ptr::from_mut(how), size_of::<CloneArgs>()) };
     if pid == 0 {
-        run(ptr::from_mut(errand).cast());
+        run(ptr::from_mut(setup).cast());
     }
     pid
 }
 
 /// Runs in the child and never returns.
-extern "C" fn run(errand: *mut Errand<'static>) -> ! {
+extern "C" fn run(setup: *mut ChildSetup<'static>) -> ! {
     #[expect(unsafe_code, reason = "what a child does before it is another program")]
-    // SAFETY: this is the child, which has one thread. The errand outlives it, and the thread that lent it is
+    // SAFETY: this is the child, which has one thread. The setup outlives it, and the thread that lent it is
     // suspended. All data was prepared before, nothing is allocated or freed, every call is async-signal-safe,
     // and the function never returns.
     unsafe {
-        let errand = &mut *errand;
-        let error = become_it(errand);
-        let _ = libc::write(errand.failure, (&raw const error).cast(), size_of_val(&error));
+        let setup = &mut *setup;
+        let error = exec_program(setup);
+        let _ = libc::write(setup.failure, (&raw const error).cast(), size_of_val(&error));
         libc::_exit(1);
     }
 }
 
 /// Executes the program in the child. Returns the error number if that fails.
 #[expect(unsafe_code, reason = "the library's wrappers allocate")]
-unsafe fn become_it(errand: &mut Errand<'_>) -> i32 {
-    let Errand { program, argv, envp, folder, streams, prepare, .. } = errand;
+unsafe fn exec_program(setup: &mut ChildSetup<'_>) -> i32 {
+    let ChildSetup { program, argv, envp, folder, streams, prepare, .. } = setup;
     let last = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
     // SAFETY: descriptors are open, strings end with NUL and lists with a null pointer; all of them live in the
     // caller's frame. The signal set is initialised before its use.
@@ -299,7 +302,7 @@ unsafe fn become_it(errand: &mut Errand<'_>) -> i32 {
     last()
 }
 
-fn text(words: &OsStr) -> io::Result<CString> {
+fn to_c_string(words: &OsStr) -> io::Result<CString> {
     CString::new(words.as_bytes()).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a NUL within"))
 }
 
@@ -406,7 +409,7 @@ mod tests {
         let pid = child.id();
         drop(child);
         let gone = async {
-            while crate::proc::one(pid).is_ok() {
+            while crate::proc::read_process(pid).is_ok() {
                 owned::reap_pending();
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }

@@ -23,35 +23,37 @@ pub struct Process {
 
 /// All processes except kernel threads.
 #[must_use]
-pub fn all() -> Vec<Process> {
+pub fn list_processes() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid| one(pid).ok()).filter(|process| process.pid != 2 && process.parent != 2).collect()
+    pids.filter_map(|pid| read_process(pid).ok())
+        .filter(|process| process.pid != 2 && process.parent != 2)
+        .collect()
 }
 
 /// Reads one process.
 ///
 /// # Errors
 /// `NotFound` if there is none with this id; others if it could not be read.
-pub fn one(pid: i32) -> io::Result<Process> {
+pub fn read_process(pid: i32) -> io::Result<Process> {
     // One read returns the whole text or nothing: the kernel creates it at once, and it is far shorter.
     let mut stat = [0; 4096];
     let read = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut stat));
-    let read = read.map_err(gone)?;
+    let read = read.map_err(map_gone_error)?;
     parse(pid, &stat[..read]).ok_or_else(|| io::Error::other("a strange /proc/PID/stat"))
 }
 
 /// Whether the process with this start time runs. If this cannot be read, it counts as running.
 #[must_use]
 pub fn is_there(pid: i32, started: u64) -> bool {
-    match one(pid) {
+    match read_process(pid) {
         Ok(process) => process.started == started && !process.is_dead,
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     }
 }
 
 /// A process that ends during the read gives ESRCH.
-fn gone(error: io::Error) -> io::Error {
+fn map_gone_error(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(nix::libc::ESRCH) { io::ErrorKind::NotFound.into() } else { error }
 }
 
@@ -106,14 +108,14 @@ pub fn resident_bytes() -> u64 {
 /// kernel does not provide it.
 #[must_use]
 pub fn boot_id() -> String {
-    static KNOWN: OnceLock<String> = OnceLock::new();
-    if let Some(known) = KNOWN.get() {
+    static BOOT_ID: OnceLock<String> = OnceLock::new();
+    if let Some(known) = BOOT_ID.get() {
         return known.clone();
     }
     let read = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
     // Do not cache a failed read: the next one may succeed, for example if descriptors were exhausted.
     if !read.is_empty() {
-        let _ = KNOWN.set(read.clone());
+        let _ = BOOT_ID.set(read.clone());
     }
     read
 }
@@ -145,9 +147,9 @@ mod tests {
     #[test]
     fn own_process_is_found_and_missing_pid_fails() {
         let me = i32::try_from(std::process::id()).expect("an id");
-        assert!(all().iter().any(|process| process.pid == me));
-        assert_eq!(one(me).expect("it runs").pid, me);
-        assert_eq!(one(i32::MAX).expect_err("no such id").kind(), io::ErrorKind::NotFound);
+        assert!(list_processes().iter().any(|process| process.pid == me));
+        assert_eq!(read_process(me).expect("it runs").pid, me);
+        assert_eq!(read_process(i32::MAX).expect_err("no such id").kind(), io::ErrorKind::NotFound);
         assert_eq!(boot_id().len(), 36);
         let environ = environ(me).expect("our own");
         let first = environ.split(|byte| *byte == 0).next().expect("an entry");

@@ -14,7 +14,7 @@ pub(super) async fn abort(
     caller: Caller,
     mut p: AbortParams,
 ) -> Result<AbortReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let session = ctx.registry.open(p.session_id).await.map_err(convert::fault)?;
     let aborted =
         session.abort(p.turn_id, p.call_id, keyed, caller.origin()).await.map_err(convert::fault)?;
@@ -26,14 +26,14 @@ pub(super) async fn kill(
     caller: Caller,
     mut p: EndParams,
 ) -> Result<AbortReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let killed = ctx.registry.kill(p.session_id, keyed, caller.origin()).await;
     let aborted = killed.map_err(convert::fault)?;
     Ok(reply(aborted))
 }
 
 pub(super) async fn delete(ctx: Arc<RpcContext>, caller: Caller, mut p: EndParams) -> Result<Done, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     ctx.registry.delete(p.session_id, keyed, caller.origin()).await.map_err(convert::fault)?;
     Ok(Done {})
 }

@@ -22,15 +22,15 @@ pub(super) async fn answer(
         (Some(choice), None) => QuestionReply::Choice(parse_choice(choice)?),
         (None, Some(answers)) if answers.len() > MAX_ANSWERS => {
             let why = format!("expected at most {MAX_ANSWERS} answers, got {}", answers.len());
-            return Err(convert::wrong("answers", &why));
+            return Err(convert::invalid_param("answers", &why));
         }
         (None, Some(answers)) => QuestionReply::Answers(answers.clone()),
         (Some(_), Some(_)) => {
-            return Err(convert::wrong("answers", "give either choice or answers, not both"));
+            return Err(convert::invalid_param("answers", "give either choice or answers, not both"));
         }
-        (None, None) => return Err(convert::wrong("answers", "give either choice or answers")),
+        (None, None) => return Err(convert::invalid_param("answers", "give either choice or answers")),
     };
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let chosen = QuestionAnswer { request_id: p.request_id, reply, keyed, origin: caller.origin() };
     let (session_id, seq) = ctx.registry.answer_question(chosen).await.map_err(convert::fault)?;
     Ok(AnswerReply { session_id, seq })
@@ -54,7 +54,7 @@ pub(super) async fn feedback(
     caller: Caller,
     mut p: FeedbackParams,
 ) -> Result<AnswerReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let reply = QuestionReply::Answer(p.item_id);
     let chosen = QuestionAnswer { request_id: p.request_id, reply, keyed, origin: caller.origin() };
     let (session_id, seq) = ctx.registry.answer_question(chosen).await.map_err(convert::fault)?;

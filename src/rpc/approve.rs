@@ -20,15 +20,15 @@ pub(super) async fn approve(
 ) -> Result<ApproveReply, Fault> {
     let key = p.idempotency_key.take();
     let Some(answers) = p.answers.take() else {
-        let keyed = convert::keyed(key, &p);
-        return one(&ctx, caller.origin(), keyed, p).await.map(ApproveReply::One);
+        let keyed = convert::idempotency_key(key, &p);
+        return approve_one(&ctx, caller.origin(), keyed, p).await.map(ApproveReply::One);
     };
     let alone = p.request_id.is_none() && p.decision.is_none();
     if !alone {
-        return Err(convert::wrong("answers", "give one answer or a list of them, not both"));
+        return Err(convert::invalid_param("answers", "give one answer or a list of them, not both"));
     }
     if answers.is_empty() || answers.len() > MAX_ANSWERS {
-        return Err(convert::wrong(
+        return Err(convert::invalid_param(
             "answers",
             &format!("expected 1 to {MAX_ANSWERS} answers, got {}", answers.len()),
         ));
@@ -37,8 +37,8 @@ pub(super) async fn approve(
     for (at, answer) in answers.into_iter().enumerate() {
         let request_id = answer.request_id;
         // The key belongs to the whole call, so each answer's reply is stored under the key and its index.
-        let keyed = convert::keyed(key.as_ref().map(|key| format!("{key}#{at}")), &answer);
-        let taken = one(&ctx, caller.origin(), keyed, answer).await;
+        let keyed = convert::idempotency_key(key.as_ref().map(|key| format!("{key}#{at}")), &answer);
+        let taken = approve_one(&ctx, caller.origin(), keyed, answer).await;
         let (approved, error) = match taken {
             Ok(approved) => (Some(approved), None),
             Err(fault) => (None, Some(error(&fault))),
@@ -52,7 +52,7 @@ fn error(fault: &Fault) -> AnswerError {
     AnswerError { code: fault.code.number(), message: fault.message.clone(), data: fault.data() }
 }
 
-async fn one(
+async fn approve_one(
     ctx: &RpcContext,
     origin: Origin,
     keyed: Option<IdempotencyKey>,

@@ -13,7 +13,7 @@ pub(super) async fn archive(
     caller: Caller,
     mut p: ArchiveParams,
 ) -> Result<SessionReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let session = ctx.registry.open(p.session_id).await.map_err(convert::fault)?;
     session.archive(p.archived, keyed, caller.origin()).await.map_err(convert::fault)?;
     Ok(SessionReply { session: ctx.registry.view(p.session_id).await.map_err(convert::fault)? })

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::convert::wrong;
+use super::convert::invalid_param;
 use crate::api::Fault;
 use crate::api::methods::Method;
 
@@ -33,7 +33,7 @@ pub(super) fn rename<'r>(method: &Method, raw: Cow<'r, str>) -> Result<Cow<'r, s
     for (name, value) in &named {
         let known = match renamed(name) {
             Some(snake) if named.contains_key(&snake) => {
-                return Err(wrong(&snake, &format!("it is given twice, also as {name}")));
+                return Err(invalid_param(&snake, &format!("it is given twice, also as {name}")));
             }
             Some(snake) => snake,
             None => name.clone(),

@@ -6,7 +6,7 @@ use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{CommandListParams, CommandListReply, CommandSource, CommandView, FileDiagnostic};
 use crate::rpc::context::RpcContext;
-use crate::rpc::convert::{self, wrong};
+use crate::rpc::convert::{self, invalid_param};
 use crate::session::{CommandSource as Source, Diagnostic, ListedCommand, McpPlace};
 
 pub(super) async fn list(
@@ -15,7 +15,7 @@ pub(super) async fn list(
     p: CommandListParams,
 ) -> Result<CommandListReply, Fault> {
     if p.session_id.is_some() == p.cwd.is_some() {
-        return Err(wrong("session_id", "name a session_id or a cwd, and not both"));
+        return Err(invalid_param("session_id", "name a session_id or a cwd, and not both"));
     }
     let place = McpPlace { cwd: p.cwd, session_id: p.session_id };
     let found = ctx.registry.commands(&place).await.map_err(convert::fault)?;

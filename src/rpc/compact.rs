@@ -11,17 +11,17 @@ use crate::types::compaction::CompactRequest;
 use crate::types::context_view::ContextView;
 
 /// Maximum characters of the user's wishes for a summary.
-const MAX_INSTRUCTIONS: usize = 10_000;
+const MAX_INSTRUCTIONS_CHARS: usize = 10_000;
 
 pub(super) async fn compact(
     ctx: Arc<RpcContext>,
     caller: Caller,
     mut p: CompactParams,
 ) -> Result<CompactReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let instructions = p.instructions.filter(|text| !text.trim().is_empty());
-    if instructions.as_ref().is_some_and(|text| text.chars().count() > MAX_INSTRUCTIONS) {
-        let why = format!("instructions: at most {MAX_INSTRUCTIONS} characters");
+    if instructions.as_ref().is_some_and(|text| text.chars().count() > MAX_INSTRUCTIONS_CHARS) {
+        let why = format!("instructions: at most {MAX_INSTRUCTIONS_CHARS} characters");
         return Err(Fault::new(Code::InvalidParams, why).with("path", "instructions"));
     }
     let session = ctx.registry.open(p.session_id).await.map_err(convert::fault)?;

@@ -14,7 +14,7 @@ use crate::types::time::Timestamp;
 
 /// Facts about this daemon for `daemon.status`.
 #[derive(Clone, Debug)]
-pub struct Info {
+pub struct DaemonInfo {
     /// Path of the socket.
     pub socket: String,
     /// Path of the data folder.
@@ -47,7 +47,7 @@ pub struct ConfigState {
 
 /// A configuration that was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct ConfigRefusal {
     /// The file with the error, if the error is in a file.
     pub file: Option<String>,
     /// The line, from 1.
@@ -57,7 +57,7 @@ pub struct Refused {
 }
 
 /// Requests a reload of the configuration; the result is sent back.
-pub type ReloadRequest = oneshot::Sender<Result<ReloadReply, Refused>>;
+pub type ReloadRequest = oneshot::Sender<Result<ReloadReply, ConfigRefusal>>;
 
 /// The dependencies that every RPC method receives. Cheap to clone.
 #[derive(Clone)]
@@ -67,7 +67,7 @@ pub struct RpcContext {
     /// The indexes of workspaces.
     pub indexes: Indexes,
     /// Facts about this daemon.
-    pub info: Arc<Info>,
+    pub info: Arc<DaemonInfo>,
     /// The state of the configuration.
     pub config: watch::Receiver<ConfigState>,
     /// Requests a reload. Reloads run one at a time.

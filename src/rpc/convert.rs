@@ -68,12 +68,12 @@ pub(super) fn fault(error: SessionError) -> Fault {
              queued turns",
         )
         .with("turn_id", turn_id.to_string()),
-        SessionError::Refused(Refusal::WrongAnswer(answer)) => wrong(&answer.path, &answer.why),
+        SessionError::Refused(Refusal::WrongAnswer(answer)) => invalid_param(&answer.path, &answer.why),
         SessionError::Refused(Refusal::ModeOfOtherAnswer) => {
-            wrong("mode", "goes with decision allow of a request of kind plan only")
+            invalid_param("mode", "goes with decision allow of a request of kind plan only")
         }
         SessionError::Refused(Refusal::PlanNeedsOtherMode) => {
-            wrong("mode", "a plan is approved once, with a mode other than plan; deny it to stay in plan mode")
+            invalid_param("mode", "a plan is approved once, with a mode other than plan; deny it to stay in plan mode")
         }
         SessionError::Refused(Refusal::NoSuchAnswer) => Fault::new(
             Code::InvalidParams,
@@ -118,9 +118,9 @@ pub(super) fn fault(error: SessionError) -> Fault {
         )
         .with("path", "temperature"),
         SessionError::Refused(Refusal::CommandOfSteer) => {
-            wrong("input", "a slash command starts a turn of its own; let it wait (when_busy: queue)")
+            invalid_param("input", "a slash command starts a turn of its own; let it wait (when_busy: queue)")
         }
-        SessionError::Refused(Refusal::OptionOfSteer(name)) => wrong(
+        SessionError::Refused(Refusal::OptionOfSteer(name)) => invalid_param(
             name,
             "this input joins the running turn, which has its options; let it wait (when_busy: queue)",
         ),
@@ -133,7 +133,7 @@ pub(super) fn fault(error: SessionError) -> Fault {
         SessionError::Refused(Refusal::NoSuchRule) => {
             Fault::new(Code::NotFound, "there is no such rule there; permission.rules lists them")
         }
-        SessionError::Policy(error) => policy(&error),
+        SessionError::Policy(error) => policy_fault(&error),
         SessionError::NotFound => {
             Fault::new(Code::NotFound, "there is no such session; session.list names them")
         }
@@ -152,7 +152,7 @@ pub(super) fn fault(error: SessionError) -> Fault {
             Code::NotFound,
             "there is no such question; question.requested events of the session name them",
         ),
-        SessionError::Settled(event) => settled(&event),
+        SessionError::Settled(event) => already_answered(&event),
         SessionError::Conflict(what) => {
             Fault::new(Code::Conflict, format!("{what} was used before with other parameters"))
         }
@@ -193,11 +193,11 @@ pub(super) fn fault(error: SessionError) -> Fault {
         SessionError::JournalFull { held, most } => Fault::new(Code::StorageReadOnly, error.to_string())
             .with("held_bytes", held)
             .with("journal_size", most),
-        SessionError::Store(error) => storage(&error),
+        SessionError::Store(error) => storage_fault(&error),
     }
 }
 
-fn policy(error: &PolicyError) -> Fault {
+fn policy_fault(error: &PolicyError) -> Fault {
     match error {
         PolicyError::BadRule(why) => {
             Fault::new(Code::InvalidParams, format!("rule: {why}")).with("path", "rule")
@@ -209,7 +209,7 @@ fn policy(error: &PolicyError) -> Fault {
     }
 }
 
-pub(super) fn storage(error: &StoreError) -> Fault {
+pub(super) fn storage_fault(error: &StoreError) -> Fault {
     let text = format!("could not {error}");
     match error {
         StoreError::Unwritable(_) | StoreError::Unsynced(_) | StoreError::CommitUnknown(_) => {
@@ -227,7 +227,7 @@ pub(super) fn storage(error: &StoreError) -> Fault {
 }
 
 /// The request was answered already: names the client and the answer.
-fn settled(event: &str) -> Fault {
+fn already_answered(event: &str) -> Fault {
     let event: Value = serde_json::from_str(event).unwrap_or_default();
     let by = event["origin"]["client"].as_str().unwrap_or("the daemon").to_string();
     // A question has a choice where a permission request has a decision.
@@ -255,34 +255,37 @@ pub(super) fn permission_answer(
     origin: Origin,
 ) -> Result<PermissionAnswer, Fault> {
     if p.answers.is_some() {
-        return Err(wrong("answers", "an answer holds no further answers"));
+        return Err(invalid_param("answers", "an answer holds no further answers"));
     }
-    let request_id = p.request_id.ok_or_else(|| wrong("request_id", "missing field `request_id`"))?;
-    let decision = p.decision.ok_or_else(|| wrong("decision", "missing field `decision`"))?;
+    let request_id = p.request_id.ok_or_else(|| invalid_param("request_id", "missing field `request_id`"))?;
+    let decision = p.decision.ok_or_else(|| invalid_param("decision", "missing field `decision`"))?;
     let allows = decision == Decision::Allow;
     if p.grant.is_some() && !(allows && p.scope != Scope::Once) {
-        return Err(wrong("grant", "goes with decision allow and scope session or project only"));
+        return Err(invalid_param("grant", "goes with decision allow and scope session or project only"));
     }
     if !allows && p.scope != Scope::Once {
-        return Err(wrong("scope", "a denial is for this call only; leave scope out"));
+        return Err(invalid_param("scope", "a denial is for this call only; leave scope out"));
     }
     if p.stop && allows {
-        return Err(wrong("stop", "goes with decision deny only; session.abort stops a turn"));
+        return Err(invalid_param("stop", "goes with decision deny only; session.abort stops a turn"));
     }
     if p.no_approver && (allows || p.feedback.is_some()) {
-        return Err(wrong("no_approver", "goes with decision deny and without feedback only"));
+        return Err(invalid_param("no_approver", "goes with decision deny and without feedback only"));
     }
     if p.updated_input.is_some() && !(allows && p.scope == Scope::Once) {
-        return Err(wrong("updated_input", "goes with decision allow and scope once only"));
+        return Err(invalid_param("updated_input", "goes with decision allow and scope once only"));
     }
     if p.updated_input.as_ref().is_some_and(|input| !input.is_object()) {
-        return Err(wrong("updated_input", "expected an object, as the tool takes it"));
+        return Err(invalid_param("updated_input", "expected an object, as the tool takes it"));
     }
     if p.updated_input.as_ref().is_some_and(|input| !depth::is_readable(input)) {
-        return Err(wrong("updated_input", "it has too many levels of lists and objects (at most 96)"));
+        return Err(invalid_param(
+            "updated_input",
+            "it has too many levels of lists and objects (at most 96)",
+        ));
     }
     let grant = p.grant.map(|grant| grant.parse::<Rule>()).transpose();
-    let grant = grant.map_err(|error| wrong("grant", &error.to_string()))?;
+    let grant = grant.map_err(|error| invalid_param("grant", &error.to_string()))?;
     Ok(PermissionAnswer {
         request_id,
         decision,
@@ -301,12 +304,15 @@ pub(super) fn permission_answer(
 }
 
 /// The fault of a wrong parameter.
-pub(super) fn wrong(path: &str, why: &str) -> Fault {
+pub(super) fn invalid_param(path: &str, why: &str) -> Fault {
     Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
 }
 
 /// A caller's idempotency key with the digest of the parameters.
-pub(super) fn keyed<P: serde::Serialize>(key: Option<String>, params: &P) -> Option<IdempotencyKey> {
+pub(super) fn idempotency_key<P: serde::Serialize>(
+    key: Option<String>,
+    params: &P,
+) -> Option<IdempotencyKey> {
     let key = key?;
     // The parameters were parsed from JSON, so serialising them cannot fail.
     let text = serde_json::to_string(params).unwrap_or_default();

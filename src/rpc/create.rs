@@ -14,7 +14,7 @@ pub(super) async fn create(
     caller: Caller,
     mut p: CreateParams,
 ) -> Result<SessionReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let options = p.options();
     let given = p.initial_items.unwrap_or_default();
     let initial_items = given.into_iter().enumerate().map(message).collect::<Result<_, _>>()?;
@@ -55,7 +55,7 @@ fn message((index, item): (usize, InitialItem)) -> Result<InitialMessage, Fault>
         | SubmitBlock::ResourceLink(_) => {
             let path = format!("initial_items[{index}].content[{at}].type");
             let why = "only text blocks are possible here; session.submit takes images and files";
-            Err(convert::wrong(&path, why))
+            Err(convert::invalid_param(&path, why))
         }
     };
     Ok(InitialMessage { role, texts: blocks.map(text).collect::<Result<_, _>>()? })

@@ -18,7 +18,7 @@ use crate::types::event::EVENT_VERSION;
 use crate::types::tool::Confinement;
 
 /// Characters of a client's name that are kept.
-const NAME: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 pub(super) async fn discover(_: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<Value, Fault> {
     serde_json::from_slice(&openrpc()).map_err(|error| Fault::new(Code::Internal, error.to_string()))
@@ -40,7 +40,7 @@ pub(super) async fn hello(_: Arc<RpcContext>, caller: Caller, p: HelloParams) ->
     }
     let role = caller.role();
     if let Some(name) = p.name {
-        let name: String = name.chars().filter(|c| !c.is_control()).take(NAME).collect();
+        let name: String = name.chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect();
         if !name.trim().is_empty() {
             caller.connection.set_name(name);
         }
@@ -88,14 +88,14 @@ pub(super) async fn status(ctx: Arc<RpcContext>, _: Caller, _: NoParams) -> Resu
         sandbox: SandboxReply {
             attended: choice(sandbox.attended),
             unattended: choice(sandbox.unattended),
-            bubblewrap: works(sandbox.bubblewrap),
+            bubblewrap: describe_check(sandbox.bubblewrap),
             landlock: match (sandbox.landlock, sandbox.guards) {
                 (Ok(()), Err(why)) => {
                     format!(
                         "works, but .git/config, .git/hooks and .agentd can be written: no mounts here ({why})"
                     )
                 }
-                (tried, _) => works(tried),
+                (tried, _) => describe_check(tried),
             },
         },
         leftovers: ctx.info.leftovers.clone(),
@@ -112,7 +112,7 @@ fn choice(chosen: Result<(Confinement, &str), String>) -> SandboxChoice {
     }
 }
 
-fn works(tried: Result<(), String>) -> String {
+fn describe_check(tried: Result<(), String>) -> String {
     tried.err().unwrap_or_else(|| "works".to_owned())
 }
 
@@ -121,11 +121,11 @@ pub(super) async fn reload(
     _: Caller,
     mut p: ReloadParams,
 ) -> Result<ReloadReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
-    ctx.registry.once("daemon.reload", None, keyed, read_again(&ctx)).await
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
+    ctx.registry.once("daemon.reload", None, keyed, reload_config(&ctx)).await
 }
 
-async fn read_again(ctx: &RpcContext) -> Result<ReloadReply, Fault> {
+async fn reload_config(ctx: &RpcContext) -> Result<ReloadReply, Fault> {
     let stopping = |_| Fault::new(Code::ShuttingDown, "the daemon is stopping");
     let (reply, told) = oneshot::channel();
     ctx.reload.send(reply).await.map_err(|_| stopping(()))?;

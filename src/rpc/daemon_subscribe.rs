@@ -8,17 +8,17 @@ use crate::api::params::{DaemonEvent, DaemonEventKind, NoParams};
 use crate::api::{Code, DAEMON_EVENT, Fault};
 use crate::rpc::context::RpcContext;
 use crate::session::{ChangedSession, SessionChangeKind, SessionFollower};
-use crate::transport::{Overloaded, SubscriptionSink};
+use crate::transport::{SubscribeError, SubscriptionSink};
 
 /// Changes within this time are reported together: a running turn changes its session many times a second.
 const COALESCE: Duration = Duration::from_millis(100);
 /// Bytes to reserve in the send queue for one read.
-const ROOM: usize = 128 * 1024;
+const RESERVED_BYTES: usize = 128 * 1024;
 
 pub(super) async fn subscribe(ctx: Arc<RpcContext>, caller: Caller, _: NoParams) -> Result<String, Fault> {
     let follower = ctx.registry.follow_sessions();
     caller.connection.subscribe(move |sink| pump(follower, sink)).map_err(|why| match why {
-        Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
+        SubscribeError::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
         why => Fault::new(Code::Overloaded, why.to_string()),
     })
 }
@@ -27,12 +27,12 @@ pub(super) async fn subscribe(ctx: Arc<RpcContext>, caller: Caller, _: NoParams)
 async fn pump(mut follower: SessionFollower, sink: SubscriptionSink) {
     loop {
         tokio::select! {
-            is_ready = follower.ready() => if !is_ready { return },
-            () = sink.ended() => return,
+            is_ready = follower.wait_ready() => if !is_ready { return },
+            () = sink.wait_ended() => return,
         }
         let _ = tokio::time::timeout(COALESCE, follower.collect()).await;
         let room = tokio::select! {
-            room = sink.room(ROOM) => room,
+            room = sink.reserve(RESERVED_BYTES) => room,
             () = follower.collect() => return,
         };
         let Ok(room) = room else { return };

@@ -37,7 +37,7 @@ pub(super) async fn import(
     caller: Caller,
     mut p: ImportParams,
 ) -> Result<ImportReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p).filter(|_| p.last);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p).filter(|_| p.last);
     let imported = ctx.registry.import_part(p.import_id, p.data, p.last, keyed, caller.origin()).await;
     Ok(match imported.map_err(convert::fault)? {
         Ok(session) => ImportReply { import_id: None, session: Some(session) },

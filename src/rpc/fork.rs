@@ -14,7 +14,7 @@ pub(super) async fn fork(
     caller: Caller,
     mut p: ForkParams,
 ) -> Result<SessionReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let request = ForkRequest { item_id: p.item_id, title: p.title, keyed, origin: caller.origin() };
     let session = ctx.registry.fork(p.session_id, request).await.map_err(convert::fault)?;
     Ok(SessionReply { session })

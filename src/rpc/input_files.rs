@@ -8,14 +8,14 @@ use crate::api::params::{FileContent, ResourceLink, SubmitBlock, SubmitInput};
 use crate::api::{Code, Fault};
 use crate::rpc::context::RpcContext;
 use crate::rpc::convert;
-use crate::session::{GiftSource, IngestedFile, InputFile, SubmittedInput};
+use crate::session::{IngestedFile, InputFile, InputSource, SubmittedInput};
 use crate::types::ids::SessionId;
 use crate::types::message::InputBlock;
 
 /// Maximum number of images and files in one submit.
 const MAX_FILES: usize = 20;
 /// Maximum total bytes of their stored content.
-const MOST_BYTES: u64 = 20 << 20;
+const MAX_TOTAL_BYTES: u64 = 20 << 20;
 /// Maximum bytes of the URI of a resource.
 const MAX_URI_BYTES: usize = 2_000;
 /// Maximum bytes of the name of a resource.
@@ -45,14 +45,22 @@ pub(super) async fn ingest(
                 blocks.push(InputBlock::Text { text });
                 continue;
             }
-            SubmitBlock::Image(given) => input_file(ctx, session_id, index, given, true).await?.one(false),
-            SubmitBlock::File(given) => input_file(ctx, session_id, index, given, false).await?.one(false),
-            SubmitBlock::Document(given) => input_file(ctx, session_id, index, given, false).await?.one(true),
+            SubmitBlock::Image(given) => {
+                input_file(ctx, session_id, index, given, true).await?.into_block(false)
+            }
+            SubmitBlock::File(given) => {
+                input_file(ctx, session_id, index, given, false).await?.into_block(false)
+            }
+            SubmitBlock::Document(given) => {
+                input_file(ctx, session_id, index, given, false).await?.into_block(true)
+            }
             SubmitBlock::ResourceLink(ResourceLink { uri, name, server: Some(server) }) => {
-                of_server(ctx, session_id, index, (&server, &uri, name)).await?
+                read_server_resource(ctx, session_id, index, (&server, &uri, name)).await?
             }
             SubmitBlock::ResourceLink(link) => match resource(index, link)? {
-                Resource::File(given) => input_file(ctx, session_id, index, given, false).await?.one(false),
+                Resource::File(given) => {
+                    input_file(ctx, session_id, index, given, false).await?.into_block(false)
+                }
                 Resource::Reference(text) => {
                     blocks.push(InputBlock::Text { text });
                     continue;
@@ -61,7 +69,7 @@ pub(super) async fn ingest(
         };
         for file in files {
             // One after the other, so that memory holds only one file plus the stored content of the others.
-            let IngestedFile { block, blob } = tools.take_in(file).await.map_err(|refusal| {
+            let IngestedFile { block, blob } = tools.ingest_file(file).await.map_err(|refusal| {
                 Fault::new(Code::InvalidParams, format!("{field}: {}", refusal.text))
                     .with("path", field.as_str())
                     .with("code", refusal.code)
@@ -71,13 +79,13 @@ pub(super) async fn ingest(
                 return Err(Fault::new(Code::InvalidParams, why).with("path", field));
             }
             bytes += blob.len();
-            if bytes > MOST_BYTES {
-                let most = MOST_BYTES >> 20;
+            if bytes > MAX_TOTAL_BYTES {
+                let most = MAX_TOTAL_BYTES >> 20;
                 let why =
                     format!("{field}: with this one there are more than {most} MiB of images and files");
                 return Err(Fault::new(Code::InvalidParams, why)
                     .with("path", field)
-                    .with("most", MOST_BYTES));
+                    .with("most", MAX_TOTAL_BYTES));
             }
             blocks.push(block);
             blobs.push(blob);
@@ -93,13 +101,13 @@ type BlockFiles = (String, Vec<InputFile>, bool);
 struct NamedFile(String, InputFile);
 
 impl NamedFile {
-    fn one(self, is_document: bool) -> BlockFiles {
+    fn into_block(self, is_document: bool) -> BlockFiles {
         (self.0, vec![self.1], is_document)
     }
 }
 
 /// The content of a resource of an MCP server.
-async fn of_server(
+async fn read_server_resource(
     ctx: &RpcContext,
     session_id: SessionId,
     index: usize,
@@ -202,14 +210,14 @@ async fn input_file(
                 let view = ctx.registry.view(session_id).await.map_err(convert::fault)?;
                 file = std::path::Path::new(&view.cwd).join(file);
             }
-            let file = InputFile { source: GiftSource::File(file), name, picture };
+            let file = InputFile { source: InputSource::File(file), name, picture };
             Ok(NamedFile(format!("input[{index}].path"), file))
         }
         (None, Some(data)) => {
             let data: Vec<u8> = data.into_bytes().into_iter().filter(|b| !b.is_ascii_whitespace()).collect();
             let bytes =
                 STANDARD.decode(data).map_err(|error| bad(".data", &format!("no base64: {error}")))?;
-            let file = InputFile { source: GiftSource::Bytes(bytes), name, picture };
+            let file = InputFile { source: InputSource::Bytes(bytes), name, picture };
             Ok(NamedFile(format!("input[{index}].data"), file))
         }
         (Some(_), Some(_)) => Err(bad("", "give path or data, not both")),

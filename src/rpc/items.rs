@@ -63,11 +63,11 @@ pub(super) fn item(stored: &StoredItem) -> Option<Item> {
             kind: ItemKind::Error,
             status: ItemStatus::Completed,
             text: Some(message),
-            truncated_fields: moved(first.truncated_fields, "/message", "/text"),
+            truncated_fields: move_pointers(first.truncated_fields, "/message", "/text"),
             ..running
         }),
         (_, Event::MessageCompleted { item, .. }) => {
-            Some(Item { truncated_fields: moved(last.truncated_fields, "/item", ""), ..item })
+            Some(Item { truncated_fields: move_pointers(last.truncated_fields, "/item", ""), ..item })
         }
         (Event::CompactStarted { stage, .. }, last_event) => {
             let kind = ItemKind::Compaction;
@@ -83,11 +83,11 @@ pub(super) fn item(stored: &StoredItem) -> Option<Item> {
         }
         (Event::MessageStarted { .. }, _) => Some(Item { role: Some(Role::Assistant), ..running }),
         (Event::ToolRequested { call_id, tool, input, .. }, last_event) => {
-            let mut truncated_fields = moved(first.truncated_fields, "/input", "/call/input");
+            let mut truncated_fields = move_pointers(first.truncated_fields, "/input", "/call/input");
             let (mut output_blob, mut shown) = (None, Vec::new());
             let (status, text) = match last_event {
                 Event::ToolCompleted { status, output, output_blob: whole, attachments, .. } => {
-                    truncated_fields.extend(moved(last.truncated_fields, "/output", "/text"));
+                    truncated_fields.extend(move_pointers(last.truncated_fields, "/output", "/text"));
                     (output_blob, shown) = (whole, attachments);
                     (status.into(), Some(output))
                 }
@@ -126,7 +126,7 @@ fn reasoning(answer: Item, item_id: ItemId, cut: Vec<TruncatedField>, running: I
     });
     let thoughts: Vec<(usize, &str)> = thoughts.collect();
     let truncated_fields = match thoughts.as_slice() {
-        [(at, _)] => moved(cut, &format!("/item/content/{at}/text"), "/text"),
+        [(at, _)] => move_pointers(cut, &format!("/item/content/{at}/text"), "/text"),
         _ => Vec::new(),
     };
     Item {
@@ -141,7 +141,7 @@ fn reasoning(answer: Item, item_id: ItemId, cut: Vec<TruncatedField>, running: I
 }
 
 /// Moves the truncated fields at or below `from` to the same position below `to`.
-fn moved(fields: Vec<TruncatedField>, from: &str, to: &str) -> Vec<TruncatedField> {
+fn move_pointers(fields: Vec<TruncatedField>, from: &str, to: &str) -> Vec<TruncatedField> {
     let moved = fields.into_iter().filter_map(|field| {
         let rest =
             field.pointer.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;

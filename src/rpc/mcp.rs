@@ -10,12 +10,12 @@ use crate::api::params::{
     McpTestParams, McpTestReply, McpToolView, McpToolsReply,
 };
 use crate::rpc::context::RpcContext;
-use crate::rpc::convert::{self, wrong};
+use crate::rpc::convert::{self, invalid_param};
 use crate::session::McpPlace;
 use crate::types::ids::SessionId;
 
 pub(super) async fn list(ctx: Arc<RpcContext>, _: Caller, p: McpListParams) -> Result<McpListReply, Fault> {
-    let found = ctx.registry.mcp_servers(&place(p.cwd, p.session_id)).await.map_err(convert::fault)?;
+    let found = ctx.registry.mcp_servers(&mcp_place(p.cwd, p.session_id)).await.map_err(convert::fault)?;
     let servers = found.into_iter().map(|server| McpServerView {
         name: server.name,
         state: server.state,
@@ -33,7 +33,8 @@ pub(super) async fn tools(
     _: Caller,
     p: McpServerParams,
 ) -> Result<McpToolsReply, Fault> {
-    let tools = ctx.registry.mcp_tools(&p.name, &place(p.cwd, p.session_id)).await.map_err(convert::fault)?;
+    let tools =
+        ctx.registry.mcp_tools(&p.name, &mcp_place(p.cwd, p.session_id)).await.map_err(convert::fault)?;
     let tools = tools.into_iter().map(|tool| McpToolView {
         name: tool.name,
         tool: tool.tool,
@@ -48,7 +49,7 @@ pub(super) async fn resources(
     _: Caller,
     p: McpServerParams,
 ) -> Result<McpResourcesReply, Fault> {
-    let list = ctx.registry.mcp_resources(&p.name, &place(p.cwd, p.session_id)).await;
+    let list = ctx.registry.mcp_resources(&p.name, &mcp_place(p.cwd, p.session_id)).await;
     let list = list.map_err(convert::fault)?;
     let resources = list.resources.into_iter().map(|it| McpResourceView {
         uri: it.uri,
@@ -69,12 +70,12 @@ pub(super) async fn resources(
     })
 }
 
-fn place(cwd: Option<String>, session_id: Option<SessionId>) -> McpPlace {
+fn mcp_place(cwd: Option<String>, session_id: Option<SessionId>) -> McpPlace {
     McpPlace { cwd, session_id }
 }
 
 pub(super) async fn test(ctx: Arc<RpcContext>, _: Caller, p: McpTestParams) -> Result<McpTestReply, Fault> {
-    let tested = ctx.registry.mcp_test(p.name.as_deref(), p.config, &place(p.cwd, p.session_id)).await;
+    let tested = ctx.registry.mcp_test(p.name.as_deref(), p.config, &mcp_place(p.cwd, p.session_id)).await;
     let tested = tested.map_err(convert::fault)?;
     Ok(McpTestReply {
         state: tested.state,
@@ -87,7 +88,8 @@ pub(super) async fn test(ctx: Arc<RpcContext>, _: Caller, p: McpTestParams) -> R
 }
 
 pub(super) async fn logs(ctx: Arc<RpcContext>, _: Caller, p: McpServerParams) -> Result<McpLogsReply, Fault> {
-    let lines = ctx.registry.mcp_logs(&p.name, &place(p.cwd, p.session_id)).await.map_err(convert::fault)?;
+    let lines =
+        ctx.registry.mcp_logs(&p.name, &mcp_place(p.cwd, p.session_id)).await.map_err(convert::fault)?;
     Ok(McpLogsReply { lines })
 }
 
@@ -96,9 +98,9 @@ pub(super) async fn add(
     _: Caller,
     mut p: McpAddParams,
 ) -> Result<McpChangeReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let McpAddParams { name, config, scope, cwd, .. } = p;
-    let project = project(scope, cwd)?;
+    let project = project_folder(scope, cwd)?;
     let add = async {
         ctx.registry.mcp_add(&name, config, project.as_deref()).await.map_err(convert::fault)?;
         Ok(McpChangeReply { name: name.clone() })
@@ -111,9 +113,9 @@ pub(super) async fn remove(
     _: Caller,
     mut p: McpRemoveParams,
 ) -> Result<McpChangeReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let McpRemoveParams { name, scope, cwd, .. } = p;
-    let project = project(scope, cwd)?;
+    let project = project_folder(scope, cwd)?;
     let remove = async {
         ctx.registry.mcp_remove(&name, project.as_deref()).await.map_err(convert::fault)?;
         Ok(McpChangeReply { name: name.clone() })
@@ -122,10 +124,10 @@ pub(super) async fn remove(
 }
 
 /// The project's folder that a scope means.
-fn project(scope: McpScope, cwd: Option<String>) -> Result<Option<String>, Fault> {
+fn project_folder(scope: McpScope, cwd: Option<String>) -> Result<Option<String>, Fault> {
     match (scope, cwd) {
         (McpScope::User, _) => Ok(None),
         (McpScope::Project, Some(cwd)) => Ok(Some(cwd)),
-        (McpScope::Project, None) => Err(wrong("cwd", "name the project's folder")),
+        (McpScope::Project, None) => Err(invalid_param("cwd", "name the project's folder")),
     }
 }

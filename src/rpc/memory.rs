@@ -24,7 +24,7 @@ pub(super) async fn set(
     caller: Caller,
     mut p: MemorySetParams,
 ) -> Result<MemorySetReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let set = async {
         let note = ctx.registry.write_note(&p.cwd, &p.name, &p.text, caller.origin()).await;
         note.map(|note| MemorySetReply { note }).map_err(convert::fault)
@@ -37,7 +37,7 @@ pub(super) async fn remove(
     caller: Caller,
     mut p: MemoryRemoveParams,
 ) -> Result<MemoryRemoveReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let remove = async {
         let removed = ctx.registry.remove_note(&p.cwd, &p.name, caller.origin()).await;
         removed.map(|()| MemoryRemoveReply { name: p.name.clone() }).map_err(convert::fault)

@@ -26,7 +26,7 @@ pub fn now(registry: &Registry, started_at: Timestamp) -> Metrics {
 /// Prometheus conventions (<https://prometheus.io/docs/practices/naming/>).
 #[must_use]
 pub fn text(metrics: &Metrics) -> String {
-    let mut page = Text::default();
+    let mut page = MetricsText::default();
     let usage = &metrics.usage;
     page.gauge("uptime_seconds", "How long the daemon runs.", seconds(metrics.uptime_ms));
     page.gauge("sessions_loaded", "Sessions in memory.", metrics.sessions_loaded);
@@ -100,9 +100,9 @@ fn seconds(ms: u64) -> String {
 }
 
 #[derive(Default)]
-struct Text(String);
+struct MetricsText(String);
 
-impl Text {
+impl MetricsText {
     fn gauge(&mut self, name: &str, help: &str, value: impl ToString) {
         self.family(name, help, "gauge", [(String::new(), value.to_string())]);
     }

@@ -46,7 +46,7 @@ mod workspace;
 
 use jsonrpsee::{Methods, RpcModule};
 
-pub use context::{ConfigState, ConfigValues, Info, Refused, ReloadRequest, RpcContext};
+pub use context::{ConfigRefusal, ConfigState, ConfigValues, DaemonInfo, ReloadRequest, RpcContext};
 pub use metrics::{now as metrics, text as metrics_text};
 pub use refusals::Refusals;
 

@@ -22,7 +22,7 @@ pub(super) async fn resolve<'r>(
 ) -> Result<Option<Cow<'r, str>>, Fault> {
     let Some(text) = raw else { return Ok(None) };
     if text.trim_start().starts_with('[') {
-        return in_list(ctx, method, text).await.map(Some);
+        return resolve_list(ctx, method, text).await.map(Some);
     }
     if !may_hold_number(text) {
         return Ok(Some(Cow::Borrowed(text)));
@@ -34,8 +34,8 @@ pub(super) async fn resolve<'r>(
     let mut members = Vec::with_capacity(named.len());
     for (name, value) in named {
         let value = match name.as_str() {
-            "session_id" | "request_id" => id_of(ctx, &name, value.get()).await?,
-            "answers" => in_answers(ctx, value.get()).await?,
+            "session_id" | "request_id" => find_id(ctx, &name, value.get()).await?,
+            "answers" => resolve_answers(ctx, value.get()).await?,
             _ => None,
         }
         .map_or(Cow::Borrowed(value.get()), Cow::Owned);
@@ -55,14 +55,14 @@ fn may_hold_number(text: &str) -> bool {
     })
 }
 
-async fn in_list<'r>(ctx: &RpcContext, method: &Method, text: &'r str) -> Result<Cow<'r, str>, Fault> {
+async fn resolve_list<'r>(ctx: &RpcContext, method: &Method, text: &'r str) -> Result<Cow<'r, str>, Fault> {
     let Ok(values) = serde_json::from_str::<Vec<&RawValue>>(text) else { return Ok(Cow::Borrowed(text)) };
     let mut is_changed = false;
     let mut list = Vec::with_capacity(values.len());
     for (at, value) in values.into_iter().enumerate() {
         let name = method.param_names().get(at).copied().filter(|name| NAMES.contains(name));
         let id = match name {
-            Some(name) => id_of(ctx, name, value.get()).await?,
+            Some(name) => find_id(ctx, name, value.get()).await?,
             None => None,
         };
         is_changed |= id.is_some();
@@ -71,11 +71,11 @@ async fn in_list<'r>(ctx: &RpcContext, method: &Method, text: &'r str) -> Result
     Ok(if is_changed { Cow::Owned(format!("[{}]", list.join(","))) } else { Cow::Borrowed(text) })
 }
 
-async fn in_answers(ctx: &RpcContext, text: &str) -> Result<Option<String>, Fault> {
+async fn resolve_answers(ctx: &RpcContext, text: &str) -> Result<Option<String>, Fault> {
     let Ok(Value::Array(mut answers)) = serde_json::from_str(text) else { return Ok(None) };
     for answer in &mut answers {
         let Some(given) = answer.get_mut("request_id") else { continue };
-        if let Some(id) = id_of(ctx, "request_id", &given.to_string()).await? {
+        if let Some(id) = find_id(ctx, "request_id", &given.to_string()).await? {
             *given = serde_json::from_str(&id).unwrap_or_default();
         }
     }
@@ -83,7 +83,7 @@ async fn in_answers(ctx: &RpcContext, text: &str) -> Result<Option<String>, Faul
 }
 
 /// The id as JSON, if the value is a number.
-async fn id_of(ctx: &RpcContext, name: &str, value: &str) -> Result<Option<String>, Fault> {
+async fn find_id(ctx: &RpcContext, name: &str, value: &str) -> Result<Option<String>, Fault> {
     let number = |text: &str| text.parse::<u64>().ok().filter(|_| !text.starts_with('+'));
     let text = value.trim().trim_matches('"');
     let id = if name == "session_id" {

@@ -21,7 +21,7 @@ use crate::types::event::Origin;
 
 /// After this time, a running call lets the next call of its connection start. Otherwise a hanging session
 /// would block all other calls.
-const ORDER_WITHIN: Duration = Duration::from_secs(1);
+const ORDER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The connection that sent the call.
 pub(super) struct Caller {
@@ -47,10 +47,11 @@ impl Caller {
 }
 
 /// A call that has its parameters and waits for its turn.
-type Ready = BoxFuture<'static, Result<Box<RawValue>, Fault>>;
+type ParsedCall = BoxFuture<'static, Result<Box<RawValue>, Fault>>;
 
 /// A method without its types: what comes before and after is compiled once, and not for each method.
-type ErasedHandler = Arc<dyn Fn(Arc<RpcContext>, Caller, Option<&str>) -> Result<Ready, Fault> + Send + Sync>;
+type ErasedHandler =
+    Arc<dyn Fn(Arc<RpcContext>, Caller, Option<&str>) -> Result<ParsedCall, Fault> + Send + Sync>;
 
 /// Registers one method of the API.
 pub(super) fn serve<P, R, F, Fut>(
@@ -65,7 +66,7 @@ where
     Fut: Future<Output = Result<R, Fault>> + Send,
 {
     let method = methods::find(name).ok_or_else(|| format!("{name} is not in the table of methods"))?;
-    let erased = move |ctx, caller, raw: Option<&str>| -> Result<Ready, Fault> {
+    let erased = move |ctx, caller, raw: Option<&str>| -> Result<ParsedCall, Fault> {
         let params = parse::<P>(method, raw)?;
         let handler = handler.clone();
         Ok(Box::pin(async move {
@@ -85,38 +86,38 @@ fn register(
     let call = move |params: Params<'static>, ctx: Arc<RpcContext>, extensions: Extensions| {
         let handler = Arc::clone(&handler);
         async move {
-            let (caller, raw) = admit(&ctx, &extensions, method, params.as_str()).await?;
+            let (caller, raw) = admit_call(&ctx, &extensions, method, params.as_str()).await?;
             let connection = caller.connection.clone();
-            let ready = handler(ctx, caller, raw.as_deref()).map_err(wire)?;
-            in_order(&connection, method).await;
-            ready.await.map_err(wire)
+            let ready = handler(ctx, caller, raw.as_deref()).map_err(to_wire_error)?;
+            wait_turn(&connection, method).await;
+            ready.await.map_err(to_wire_error)
         }
     };
     module.register_async_method(method.name, call).map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// Checks that the caller may call the method, and gives the parameters their standard names.
-async fn admit<'p>(
+async fn admit_call<'p>(
     ctx: &RpcContext,
     extensions: &Extensions,
     method: &methods::Method,
     raw: Option<&'p str>,
 ) -> Result<(Caller, Option<Cow<'p, str>>), ErrorObjectOwned> {
     let Some(connection) = extensions.get::<Connection>().cloned() else {
-        return Err(wire(Fault::new(Code::Internal, "the call has no connection")));
+        return Err(to_wire_error(Fault::new(Code::Internal, "the call has no connection")));
     };
     let caller = Caller { connection };
     if !method.is_for(caller.role()) {
-        return Err(wire(refuse(ctx, &caller, method).await));
+        return Err(to_wire_error(refuse(ctx, &caller, method).await));
     }
-    let raw = numbers::resolve(ctx, method, raw).await.map_err(wire)?;
-    let raw = raw.map(|raw| camel_case::rename(method, raw)).transpose().map_err(wire)?;
+    let raw = numbers::resolve(ctx, method, raw).await.map_err(to_wire_error)?;
+    let raw = raw.map(|raw| camel_case::rename(method, raw)).transpose().map_err(to_wire_error)?;
     Ok((caller, raw))
 }
 
 /// Waits for its turn: calls that a client sends without waiting for replies take effect in their order.
-async fn in_order(connection: &Connection, method: &methods::Method) {
-    let _ = tokio::time::timeout(ORDER_WITHIN, connection.turn()).await;
+async fn wait_turn(connection: &Connection, method: &methods::Method) {
+    let _ = tokio::time::timeout(ORDER_TIMEOUT, connection.wait_turn()).await;
     if method.waits {
         connection.let_pass();
     }
@@ -135,7 +136,7 @@ async fn refuse(ctx: &RpcContext, caller: &Caller, method: &methods::Method) -> 
 }
 
 /// Converts a fault to jsonrpsee's error object.
-fn wire(fault: Fault) -> ErrorObjectOwned {
+fn to_wire_error(fault: Fault) -> ErrorObjectOwned {
     if fault.code == Code::Internal {
         tracing::error!(message = %fault.message, "a tool call failed inside the daemon");
     }

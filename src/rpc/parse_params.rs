@@ -12,16 +12,16 @@ use crate::types::typed_json::{self, WrongJson};
 use crate::types::unique_json;
 
 /// Bytes of a name of a field that an error shows.
-const MAX_SHOWN_NAME: usize = 64;
+const MAX_SHOWN_NAME_BYTES: usize = 64;
 /// Bytes of an idempotency key.
-const MAX_KEY: usize = 256;
+const MAX_KEY_BYTES: usize = 256;
 
 /// Parameters by name, each as it came: large ones are read once.
-type Named<'r> = BTreeMap<String, &'r RawValue>;
+type NamedParams<'r> = BTreeMap<String, &'r RawValue>;
 
 /// Parses parameters given by name, by position in their declared order, or not at all (absent, null, empty list).
 pub(super) fn parse<P: DeserializeOwned>(method: &Method, raw: Option<&str>) -> Result<P, Fault> {
-    typed(method, &object(method, raw)?)
+    parse_typed(method, &object(method, raw)?)
 }
 
 /// The parameters as an object with known names.
@@ -29,7 +29,7 @@ fn object<'r>(method: &Method, raw: Option<&'r str>) -> Result<Cow<'r, str>, Fau
     let raw = raw.map(str::trim).filter(|raw| !matches!(*raw, "" | "null")).unwrap_or("{}");
     let invalid = |error: serde_json::Error| Fault::new(Code::InvalidParams, error.to_string());
     if raw.starts_with('[') {
-        let named = by_position(method, serde_json::from_str(raw).map_err(invalid)?)?;
+        let named = name_by_position(method, serde_json::from_str(raw).map_err(invalid)?)?;
         refuse_unknown(method, &named)?;
         let members = named.iter().map(|(name, value)| format!("\"{name}\":{value}"));
         return Ok(format!("{{{}}}", members.collect::<Vec<_>>().join(",")).into());
@@ -41,7 +41,7 @@ fn object<'r>(method: &Method, raw: Option<&'r str>) -> Result<Cow<'r, str>, Fau
     Ok(raw.into())
 }
 
-fn by_position<'r>(method: &Method, values: Vec<&'r RawValue>) -> Result<Named<'r>, Fault> {
+fn name_by_position<'r>(method: &Method, values: Vec<&'r RawValue>) -> Result<NamedParams<'r>, Fault> {
     let names = method.param_names();
     if values.len() > names.len() {
         let why = match names {
@@ -61,20 +61,20 @@ fn by_position<'r>(method: &Method, values: Vec<&'r RawValue>) -> Result<Named<'
     Ok(given.map(|(name, value)| ((*name).to_owned(), value)).collect())
 }
 
-fn refuse_unknown(method: &Method, named: &Named<'_>) -> Result<(), Fault> {
+fn refuse_unknown(method: &Method, named: &NamedParams<'_>) -> Result<(), Fault> {
     let is_given = |name: &&&str| named.get(**name).is_some_and(|value| value.get() != "null");
     if let Some(name) = method.unbuilt.iter().find(is_given) {
         return Err(unsupported(name, &format!("{name} is not built yet; leave it out")));
     }
-    if named.get("idempotency_key").is_some_and(|key| key.get().len() > MAX_KEY + 2) {
-        let why = format!("idempotency_key: expected at most {MAX_KEY} bytes");
+    if named.get("idempotency_key").is_some_and(|key| key.get().len() > MAX_KEY_BYTES + 2) {
+        let why = format!("idempotency_key: expected at most {MAX_KEY_BYTES} bytes");
         return Err(Fault::new(Code::InvalidParams, why).with("path", "idempotency_key"));
     }
     let names = method.param_names();
     let is_known = |name: &str| names.contains(&name) || method.unbuilt.contains(&name);
     match named.keys().find(|name| !is_known(name)) {
         Some(name) => {
-            let shown = shown(name);
+            let shown = shorten_name(name);
             Err(unknown(&shown, &format!("{} has no parameter `{shown}`", method.name), names))
         }
         None => Ok(()),
@@ -82,21 +82,21 @@ fn refuse_unknown(method: &Method, named: &Named<'_>) -> Result<(), Fault> {
 }
 
 /// A name of a field for an error: a long one is cut.
-fn shown(name: &str) -> String {
-    match name.len() > MAX_SHOWN_NAME {
-        true => format!("{}…", &name[..name.floor_char_boundary(MAX_SHOWN_NAME)]),
+fn shorten_name(name: &str) -> String {
+    match name.len() > MAX_SHOWN_NAME_BYTES {
+        true => format!("{}…", &name[..name.floor_char_boundary(MAX_SHOWN_NAME_BYTES)]),
         false => name.to_owned(),
     }
 }
 
-fn typed<P: DeserializeOwned>(method: &Method, text: &str) -> Result<P, Fault> {
+fn parse_typed<P: DeserializeOwned>(method: &Method, text: &str) -> Result<P, Fault> {
     let value = unique_json::parse_unique(text)
         .map_err(|error| Fault::new(Code::InvalidParams, error.to_string()))?;
     let (parsed, unknown_paths) = typed_json::from_value_with_unknown(value).map_err(wrong_value)?;
     // A parameter that is not built may be null.
     match unknown_paths.iter().find(|path| !method.unbuilt.contains(&path.as_str())) {
         Some(path) => {
-            let path = shown(path);
+            let path = shorten_name(path);
             Err(unknown(&path, &format!("unknown field `{path}`"), &[]))
         }
         None => Ok(parsed),
@@ -123,7 +123,7 @@ fn wrong_value(wrong: WrongJson) -> Fault {
 /// A field that nothing here knows, with the known name that is most like it.
 fn unknown(path: &str, why: &str, names: &[&str]) -> Fault {
     // Comparing takes time that grows with the square of the length.
-    let names = if path.len() > MAX_SHOWN_NAME { &[] } else { names };
+    let names = if path.len() > MAX_SHOWN_NAME_BYTES { &[] } else { names };
     let likeness = |name: &&&str| (strsim::jaro_winkler(path, name) * 1000.0) as u32;
     let nearest = names.iter().max_by_key(likeness).filter(|name| likeness(name) > 800);
     let hint = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();

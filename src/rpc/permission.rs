@@ -11,8 +11,8 @@ use crate::api::params::{
 };
 use crate::api::{Code, Fault, PERMISSION_EVENT};
 use crate::rpc::context::RpcContext;
-use crate::session::{self, KnownRule, Pending, PendingFollower, RuleChange};
-use crate::transport::{Overloaded, SubscriptionSink};
+use crate::session::{self, KnownRule, PendingFollower, PendingRequestView, RuleChange};
+use crate::transport::{SubscribeError, SubscriptionSink};
 use crate::types::permission::RuleScope;
 
 pub(super) async fn list(
@@ -25,7 +25,7 @@ pub(super) async fn list(
     let (requests, next) = ctx.registry.pending(p.session_id, after, limit).await.map_err(convert::fault)?;
     let requests = requests
         .into_iter()
-        .map(|it: Pending| PendingRequest {
+        .map(|it: PendingRequestView| PendingRequest {
             session_id: it.session_id,
             number: it.number,
             at_ms: it.at_ms,
@@ -42,21 +42,21 @@ pub(super) async fn list(
 pub(super) async fn subscribe(ctx: Arc<RpcContext>, caller: Caller, _: NoParams) -> Result<String, Fault> {
     let follower = ctx.registry.follow_pending();
     caller.connection.subscribe(move |sink| pump(follower, sink)).map_err(|why| match why {
-        Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
+        SubscribeError::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
         why => Fault::new(Code::Overloaded, why.to_string()),
     })
 }
 
 /// Bytes that a notification adds to an event, as an upper estimate.
-const FRAME: usize = 256;
+const FRAME_BYTES: usize = 256;
 
 /// Reads further events only when the client has received the earlier ones.
 async fn pump(mut follower: PendingFollower, sink: SubscriptionSink) {
     loop {
         match follower.next().await {
             Ok(Some(events)) => {
-                let bytes = events.iter().map(|event| event.len() + FRAME).sum();
-                let Ok(room) = sink.room(bytes).await else { return };
+                let bytes = events.iter().map(|event| event.len() + FRAME_BYTES).sum();
+                let Ok(room) = sink.reserve(bytes).await else { return };
                 if room.publish(PERMISSION_EVENT, events).is_err() {
                     return;
                 }
@@ -113,7 +113,7 @@ async fn change_rule(
     mut p: RuleParams,
     method: &'static str,
 ) -> Result<RuleReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let session = p.session_id.filter(|_| p.scope == RuleScope::Session);
     let change = change(caller, p);
     let work = async {
@@ -143,7 +143,7 @@ pub(super) async fn explain(
     p: ExplainParams,
 ) -> Result<ExplainReply, Fault> {
     let home = p.home.unwrap_or_else(|| ctx.registry.shared().components().settings.home.clone());
-    let question = session::Question {
+    let question = session::ExplainRequest {
         workspace: p.workspace,
         home,
         mode: p.mode.unwrap_or_default(),

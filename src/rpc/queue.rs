@@ -22,7 +22,10 @@ pub(super) async fn list(ctx: Arc<RpcContext>, _: Caller, p: QueueListParams) ->
         None => 0,
         Some(after) => {
             queue.iter().position(|queued| queued.turn_id == after).map(|at| at + 1).ok_or_else(|| {
-                convert::wrong("cursor", "that turn is not queued any more; begin again without a cursor")
+                convert::invalid_param(
+                    "cursor",
+                    "that turn is not queued any more; begin again without a cursor",
+                )
             })?
         }
     };
@@ -34,7 +37,7 @@ pub(super) async fn clear(
     caller: Caller,
     mut p: QueueClearParams,
 ) -> Result<QueueReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     edit(&ctx, caller, p.session_id, QueueEdit::Clear, keyed).await
 }
 
@@ -43,7 +46,7 @@ pub(super) async fn remove(
     caller: Caller,
     mut p: QueueRemoveParams,
 ) -> Result<QueueReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     edit(&ctx, caller, p.session_id, QueueEdit::Remove { turn_id: p.turn_id }, keyed).await
 }
 
@@ -52,7 +55,7 @@ pub(super) async fn update(
     caller: Caller,
     mut p: QueueUpdateParams,
 ) -> Result<QueueReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let input = input_files::ingest(&ctx, p.session_id, p.input).await?;
     let change = QueueEdit::Update { turn_id: p.turn_id, input: input.blocks, blobs: input.blobs };
     edit(&ctx, caller, p.session_id, change, keyed).await
@@ -63,7 +66,7 @@ pub(super) async fn move_turn(
     caller: Caller,
     mut p: QueueMoveParams,
 ) -> Result<QueueReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     edit(&ctx, caller, p.session_id, QueueEdit::Move { turn_id: p.turn_id, before: p.before }, keyed).await
 }
 

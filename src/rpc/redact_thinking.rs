@@ -14,7 +14,7 @@ use crate::types::history::RewoundHistory;
 use crate::types::message::Block;
 
 /// Characters of a block that a summary shows.
-const HEAD: usize = 200;
+const SUMMARY_CHARS: usize = 200;
 
 /// The event as this subscriber may see it; `None` if nothing of it remains.
 pub(super) fn redact(body: Arc<str>, include: Include) -> Option<Arc<str>> {
@@ -24,7 +24,7 @@ pub(super) fn redact(body: Arc<str>, include: Include) -> Option<Arc<str>> {
     match kind(&body) {
         Some("message.thinking_delta") => None,
         Some("message.completed" | "history.repaired" | "session.rewound") => {
-            Some(cut(&body, include.thinking).unwrap_or(body))
+            Some(redact_body(&body, include.thinking).unwrap_or(body))
         }
         _ => Some(body),
     }
@@ -45,26 +45,26 @@ fn may_hold_thinking(body: &str) -> bool {
 
 fn kind(body: &str) -> Option<&str> {
     #[derive(Deserialize)]
-    struct Head<'a> {
+    struct EventHead<'a> {
         #[serde(rename = "type")]
         kind: &'a str,
     }
-    serde_json::from_str::<Head<'_>>(body).ok().map(|head| head.kind)
+    serde_json::from_str::<EventHead<'_>>(body).ok().map(|head| head.kind)
 }
 
 /// The event with shortened thinking. Entries of truncated fields that would reveal more are removed. This
 /// includes a truncated list of blocks, because its blob contains them completely.
-fn cut(body: &str, shown: ThinkingShown) -> Option<Arc<str>> {
+fn redact_body(body: &str, shown: ThinkingShown) -> Option<Arc<str>> {
     let mut envelope: Envelope = serde_json::from_str(body).ok()?;
     let mut hidden = vec![String::from("/item"), "/item/content".into(), "/messages".into()];
     match &mut envelope.event {
         Event::MessageCompleted { item, .. } => {
-            blocks(&mut item.content, "/item/content", shown, &mut hidden)
+            redact_blocks(&mut item.content, "/item/content", shown, &mut hidden)
         }
         Event::HistoryRepaired { messages, .. } | Event::SessionRewound(RewoundHistory { messages, .. }) => {
             for (at, message) in messages.iter_mut().enumerate() {
                 let place = format!("/messages/{at}/content");
-                blocks(&mut message.content, &place, shown, &mut hidden);
+                redact_blocks(&mut message.content, &place, shown, &mut hidden);
                 hidden.push(place);
                 hidden.push(format!("/messages/{at}"));
             }
@@ -80,7 +80,7 @@ fn cut(body: &str, shown: ThinkingShown) -> Option<Arc<str>> {
 }
 
 /// Shortens the thinking in these blocks, and lists the fields that must not be expanded.
-fn blocks(blocks: &mut [Block], place: &str, shown: ThinkingShown, hidden: &mut Vec<String>) {
+fn redact_blocks(blocks: &mut [Block], place: &str, shown: ThinkingShown, hidden: &mut Vec<String>) {
     for (at, block) in blocks.iter_mut().enumerate() {
         let secret = match block {
             Block::Thinking { text, signature } => {
@@ -107,7 +107,7 @@ fn blocks(blocks: &mut [Block], place: &str, shown: ThinkingShown, hidden: &mut 
 fn head(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let is_all = line.len() == text.trim().len();
-    match line.char_indices().nth(HEAD) {
+    match line.char_indices().nth(SUMMARY_CHARS) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
         None if is_all => line.to_owned(),
         None => format!("{line} …"),
@@ -126,7 +126,7 @@ mod tests {
         Arc::from(format!("{{\"seq\":7,{IDS},{rest}}}"))
     }
 
-    fn shown(body: &Arc<str>, thinking: ThinkingShown) -> Option<Value> {
+    fn redact_event(body: &Arc<str>, thinking: ThinkingShown) -> Option<Value> {
         let redacted = redact(Arc::clone(body), Include { thinking })?;
         Some(serde_json::from_str(&redacted).expect("an event"))
     }
@@ -149,7 +149,7 @@ mod tests {
         for (mode, is_shown) in
             [(ThinkingShown::Full, true), (ThinkingShown::Summary, false), (ThinkingShown::None, false)]
         {
-            assert_eq!(shown(&thought, mode).is_some(), is_shown, "{mode:?}");
+            assert_eq!(redact_event(&thought, mode).is_some(), is_shown, "{mode:?}");
             for other in [&said, &call] {
                 let redacted = redact(Arc::clone(other), Include { thinking: mode }).expect("it is shown");
                 assert!(Arc::ptr_eq(other, &redacted), "{mode:?}: {redacted}");
@@ -170,10 +170,10 @@ mod tests {
             {"pointer":"/item/text","blob_id":"blob_00000000000000000000000000000002","bytes":9,"media_type":"text/plain"},
         ]);
         let body = message(&content, &cuts);
-        let Some(whole) = shown(&body, ThinkingShown::Full) else { panic!("it is shown") };
+        let Some(whole) = redact_event(&body, ThinkingShown::Full) else { panic!("it is shown") };
         assert_eq!(whole["item"]["content"], content);
         for (mode, text) in [(ThinkingShown::Summary, "First this. …"), (ThinkingShown::None, "")] {
-            let redacted = shown(&body, mode).expect("it is shown");
+            let redacted = redact_event(&body, mode).expect("it is shown");
             assert_eq!(redacted["seq"], 7);
             let expected = json!([
                 {"type":"thinking","text":text},
@@ -196,12 +196,12 @@ mod tests {
 
     #[test]
     fn thinking_summary_is_beginning_of_text() {
-        let long = "é".repeat(HEAD + 1);
+        let long = "é".repeat(SUMMARY_CHARS + 1);
         for (text, expected) in [
             ("", String::new()),
             ("  \n one line \n", "one line".into()),
             ("one\ntwo", "one …".into()),
-            (long.as_str(), format!("{}…", "é".repeat(HEAD))),
+            (long.as_str(), format!("{}…", "é".repeat(SUMMARY_CHARS))),
         ] {
             assert_eq!(head(text), expected, "{text:.20}");
         }

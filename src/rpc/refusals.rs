@@ -9,7 +9,7 @@ use crate::types::audit::{AuditKind, AuditNote};
 use crate::types::event::Origin;
 
 /// Maximum rows per minute. The next row contains the number of omitted ones.
-const ROWS: u32 = 120;
+const MAX_ROWS_PER_MINUTE: u32 = 120;
 const MINUTE_MS: i64 = 60_000;
 
 /// Counts refused calls.
@@ -30,7 +30,7 @@ impl Window {
         if !(0..MINUTE_MS).contains(&(now_ms - self.since_ms)) {
             (self.since_ms, self.rows) = (now_ms, 0);
         }
-        if self.rows >= ROWS {
+        if self.rows >= MAX_ROWS_PER_MINUTE {
             self.left_out += 1;
             return None;
         }
@@ -51,7 +51,7 @@ impl Refusals {
         if left_out > 0 {
             reason.push_str(&format!("; {left_out} more were refused before this one and not written down"));
         }
-        let note = AuditNote::new(now, AuditKind::Refused, "refused", reason).by(Some(&origin));
+        let note = AuditNote::new(now, AuditKind::Refused, "refused", reason).with_origin(Some(&origin));
         // The call is refused even if the row cannot be written.
         if let Err(error) = registry.note(AuditNote { tool: Some(method.into()), ..note }).await {
             tracing::error!(%error, "could not write a refusal to the audit log");
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn refusal_flood_is_counted_in_next_audit_row() {
         let mut window = Window::default();
-        for _ in 0..ROWS {
+        for _ in 0..MAX_ROWS_PER_MINUTE {
             assert_eq!(window.should_record(1_000_000), Some(0));
         }
         assert_eq!((window.should_record(1_000_001), window.should_record(1_059_999)), (None, None));

@@ -15,7 +15,7 @@ pub(super) async fn rewind(
     caller: Caller,
     mut p: RewindParams,
 ) -> Result<RewindReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let (item_id, files, dry_run) = (p.item_id, p.files, p.dry_run);
     let request = RewindRequest { item_id, files, dry_run, keyed, origin: caller.origin() };
     let session = ctx.registry.open(p.session_id).await.map_err(convert::fault)?;

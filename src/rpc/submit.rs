@@ -7,22 +7,22 @@ use crate::api::Fault;
 use crate::api::params::{SubmitParams, SubmitReply, SubmitState, WhenBusy};
 use crate::rpc::context::RpcContext;
 use crate::rpc::{convert, input_files};
-use crate::session::{Busy, Submission};
-use crate::types::outcome::{SubmitOutcome, SubmittedAs};
+use crate::session::{BusyPolicy, Submission};
+use crate::types::outcome::{AcceptedState, SubmitOutcome};
 
 pub(super) async fn submit(
     ctx: Arc<RpcContext>,
     caller: Caller,
     mut p: SubmitParams,
 ) -> Result<SubmitReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let submission = Submission {
         when_busy: match p.when_busy {
-            None => Busy::Unspecified,
-            Some(WhenBusy::Queue) => Busy::Queue,
-            Some(WhenBusy::Steer) => Busy::Steer,
-            Some(WhenBusy::Interrupt) => Busy::Interrupt,
-            Some(WhenBusy::Reject) => Busy::Reject,
+            None => BusyPolicy::Unspecified,
+            Some(WhenBusy::Queue) => BusyPolicy::Queue,
+            Some(WhenBusy::Steer) => BusyPolicy::Steer,
+            Some(WhenBusy::Interrupt) => BusyPolicy::Interrupt,
+            Some(WhenBusy::Reject) => BusyPolicy::Reject,
         },
         expected_turn: p.expected_turn_id,
         options: p.options(),
@@ -39,10 +39,10 @@ fn reply(submitted: SubmitOutcome) -> SubmitReply {
     SubmitReply {
         turn_id: submitted.turn_id,
         state: match submitted.state {
-            SubmittedAs::Running => SubmitState::Running,
-            SubmittedAs::Queued => SubmitState::Queued,
-            SubmittedAs::Steered => SubmitState::Steered,
-            SubmittedAs::Completed => SubmitState::Completed,
+            AcceptedState::Running => SubmitState::Running,
+            AcceptedState::Queued => SubmitState::Queued,
+            AcceptedState::Steered => SubmitState::Steered,
+            AcceptedState::Completed => SubmitState::Completed,
         },
         seq: submitted.seq,
         text: submitted.text,

@@ -10,7 +10,7 @@ use crate::crash;
 use crate::rpc::context::RpcContext;
 use crate::rpc::redact_thinking::redact;
 use crate::session::{AttachReply, Follower};
-use crate::transport::{Overloaded, SubscriptionSink};
+use crate::transport::{SubscribeError, SubscriptionSink};
 
 pub(super) async fn subscribe(
     ctx: Arc<RpcContext>,
@@ -25,7 +25,7 @@ pub(super) async fn subscribe(
     caller.connection.subscribe(move |sink| pump(follower, attached, include, sink)).map_err(|why| {
         match why {
             // The daemon is stopping, but the client can still read this error.
-            Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
+            SubscribeError::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
             why => Fault::new(Code::Overloaded, why.to_string()),
         }
     })
@@ -40,17 +40,17 @@ pub(super) async fn unsubscribe(
 }
 
 /// Bytes of events per read.
-const READ: usize = 96 * 1024;
-/// Bytes to reserve in the send queue for one read. The last event may exceed `READ`, and each event is wrapped
+const READ_BYTES: usize = 96 * 1024;
+/// Bytes to reserve in the send queue for one read. The last event may exceed `READ_BYTES`, and each event is wrapped
 /// in a notification.
-const ROOM: usize = 256 * 1024;
+const RESERVED_BYTES: usize = 256 * 1024;
 
 /// Reads further events only after it has reserved space in the client's send queue. The client is detached
 /// when this future ends, for whatever reason.
 async fn pump(mut follower: Follower, _attached: AttachReply, include: Include, sink: SubscriptionSink) {
-    while follower.ready().await {
-        let Ok(room) = sink.room(ROOM).await else { return };
-        match follower.next_events(READ).await {
+    while follower.wait_ready().await {
+        let Ok(room) = sink.reserve(RESERVED_BYTES).await else { return };
+        match follower.next_events(READ_BYTES).await {
             Ok(mut events) => {
                 if !include.is_all() {
                     events = events.into_iter().filter_map(|event| redact(event, include)).collect();

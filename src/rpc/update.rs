@@ -7,15 +7,15 @@ use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{SessionReply, UpdateParams};
 use crate::rpc::context::RpcContext;
-use crate::session::Changes;
+use crate::session::SettingsUpdate;
 
 pub(super) async fn update(
     ctx: Arc<RpcContext>,
     caller: Caller,
     mut p: UpdateParams,
 ) -> Result<SessionReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
-    let changes = Changes { options: p.options(), title: p.title, keyed, origin: caller.origin() };
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
+    let changes = SettingsUpdate { options: p.options(), title: p.title, keyed, origin: caller.origin() };
     let session = ctx.registry.update(p.session_id, changes).await.map_err(convert::fault)?;
     Ok(SessionReply { session })
 }

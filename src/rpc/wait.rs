@@ -20,10 +20,10 @@ const MAX_TIMEOUT_MS: u64 = 30 * 24 * 3_600 * 1_000;
 pub(super) async fn wait(ctx: Arc<RpcContext>, _: Caller, p: WaitParams) -> Result<WaitReply, Fault> {
     let until = p.until.unwrap_or_else(|| DEFAULT_STATES.to_vec());
     if until.is_empty() {
-        return Err(convert::wrong("until", "name at least one state, or leave it out"));
+        return Err(convert::invalid_param("until", "name at least one state, or leave it out"));
     }
     if p.timeout_ms.is_some_and(|ms| ms > MAX_TIMEOUT_MS) {
-        return Err(convert::wrong("timeout_ms", &format!("at most {MAX_TIMEOUT_MS} (30 days)")));
+        return Err(convert::invalid_param("timeout_ms", &format!("at most {MAX_TIMEOUT_MS} (30 days)")));
     }
     let timeout = async {
         match p.timeout_ms {

@@ -27,7 +27,7 @@ pub(super) async fn trust(
     caller: Caller,
     mut p: TrustParams,
 ) -> Result<WorkspaceReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let trust = async {
         let trusted = ctx.registry.trust(&p.cwd, p.digest.as_deref(), caller.origin()).await;
         trusted.map(reply).map_err(convert::fault)
@@ -40,7 +40,7 @@ pub(super) async fn untrust(
     caller: Caller,
     mut p: UntrustParams,
 ) -> Result<WorkspaceReply, Fault> {
-    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let untrust =
         async { ctx.registry.untrust(&p.cwd, caller.origin()).await.map(reply).map_err(convert::fault) };
     ctx.registry.once("workspace.untrust", None, keyed, untrust).await

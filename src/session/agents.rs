@@ -79,6 +79,6 @@ pub(super) async fn load(shared: &Shared, cwd: &Path) -> Result<AgentList, Store
         list.diagnostics.extend(problems);
         list.add(agents);
     }
-    list.add(agents::built_in());
+    list.add(agents::built_in_agents());
     Ok(list)
 }

@@ -37,7 +37,7 @@ impl AttachedClients {
     }
 
     /// All clients, in the order in which they attached.
-    pub fn list(&self) -> Vec<AttachedClient> {
+    pub fn list_clients(&self) -> Vec<AttachedClient> {
         read(&self.0).clone()
     }
 }
@@ -59,10 +59,10 @@ pub struct AttachGuard {
 
 /// An attached client, now or when the session is loaded. Dropping it detaches the client.
 #[expect(dead_code, reason = "kept for what dropping it does")]
-pub struct AttachReply(pub(super) Stay);
+pub struct AttachReply(pub(super) AttachState);
 
 #[expect(dead_code, reason = "kept for what dropping it does")]
-pub(super) enum Stay {
+pub(super) enum AttachState {
     Counted(AttachGuard),
     /// The session returns the guard once it has counted the client. If the receiver is gone, the guard is
     /// dropped then.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::engine::{Engine, SessionRules};
-use crate::tools::{BackgroundTaskView, McpContext, ProjectData, SessionContext, Unreadable};
+use crate::tools::{BackgroundTaskView, McpContext, ProjectData, SessionContext, UnreadablePaths};
 use crate::types::ids::SessionId;
 use crate::types::permission::Mode;
 
@@ -33,7 +33,7 @@ impl CallContext {
             reads: engine.reads(),
             unattended: spec.background,
             bash_timeout_ms: spec.project_settings.bash_timeout_ms,
-            unreadable: Unreadable::default(),
+            unreadable: UnreadablePaths::default(),
             blobs: None,
             mode: engine.mode(),
             project: Some(project),

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use crate::judge::{self, BypassGuard, Policy, Repository, Rule, Rules, is_unreadable, judge};
-use crate::policy::Place;
+use crate::policy::PolicyScope;
 use crate::session::call_context::CallContext;
 use crate::session::shared::{Settings, Shared};
 use crate::session::trust;
-use crate::tools::{Blobs, SessionContext, Unreadable};
+use crate::tools::{Blobs, SessionContext, UnreadablePaths};
 use crate::types::permission::{Mode, Verdict, VerdictKind, unsandboxed_grant};
 use crate::types::tool::{Confinement, PreparedCall, Subject};
 use crate::workspace;
@@ -69,7 +69,7 @@ impl EffectiveRules {
         };
         let repository = workspace::repository(workspace);
         Self {
-            rules: with_links(rules, workspace, &settings.home),
+            rules: resolve_linked_rules(rules, workspace, &settings.home),
             problem,
             repository,
             key_folders: key_folders_and_links(&settings.home),
@@ -85,13 +85,13 @@ impl EffectiveRules {
     }
 
     /// The same and one grant more.
-    pub fn with_grant(&self, grant: &Rule) -> Self {
+    pub fn with_added_grant(&self, grant: &Rule) -> Self {
         let mut rules = (*self.rules).clone();
         rules.allow.push(grant.clone());
         Self { rules: Arc::new(rules), ..self.clone() }
     }
 
-    /// The scene of a call, with what the rules of this moment keep from being read.
+    /// The session context of a call, with what the rules of this moment keep from being read.
     pub fn session_context(
         &self,
         settings: &Settings,
@@ -101,7 +101,7 @@ impl EffectiveRules {
         let (rules, home) = (Arc::clone(&self.rules), settings.home.clone());
         let (workspace, mode) = (call_context.session_context.workspace.clone(), call_context.mode);
         let safe_mode = call_context.safe_mode;
-        let unreadable = Unreadable::new(move |tool, path| {
+        let unreadable = UnreadablePaths::new(move |tool, path| {
             let (rules, workspace, home) = (&*rules, workspace.as_path(), home.as_path());
             let policy = Policy {
                 mode,
@@ -166,8 +166,8 @@ impl EffectiveRules {
 }
 
 /// The rules, and what those that deny or ask mean through links that there are now. Looks at the disk.
-pub(super) fn with_links(rules: Arc<Rules>, workspace: &Path, home: &Path) -> Arc<Rules> {
-    let led = rules.behind_links(workspace, home, &resolve_existing);
+pub(super) fn resolve_linked_rules(rules: Arc<Rules>, workspace: &Path, home: &Path) -> Arc<Rules> {
+    let led = rules.with_resolved_links(workspace, home, &resolve_existing);
     if led == Rules::default() {
         return rules;
     }
@@ -193,7 +193,7 @@ fn resolve_existing(path: &Path) -> Option<PathBuf> {
 /// The rules of the user's files, and what is wrong with one of them, if so.
 fn read_rule_files(shared: &Shared, workspace: &Path) -> (Rules, Option<String>) {
     let (mut rules, mut problem) = (Rules::default(), None);
-    for place in [Place::User, Place::Workspace(workspace)] {
+    for place in [PolicyScope::User, PolicyScope::Workspace(workspace)] {
         match shared.policies.read(place) {
             Ok(policy) => append_rules(&mut rules, &policy.rules),
             Err(error) => problem = Some(error.to_string()),
@@ -213,7 +213,7 @@ pub(super) fn judge_call(
 ) -> (PreparedCall, Verdict) {
     let held = prepared.sandbox.is_some_and(|held| held.level >= 2);
     let may_leave =
-        held && settings.engine.offer_unsandboxed_retry.holds(call_context.session_context.unattended);
+        held && settings.engine.offer_unsandboxed_retry.applies_to(call_context.session_context.unattended);
     let grant = effective.unsandboxed_grant(call_context, &prepared).filter(|_| may_leave);
     if grant.is_some() {
         prepared.sandbox = Some(Confinement::UNSANDBOXED);

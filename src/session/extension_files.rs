@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::extensions::{self, Diagnostic, MarkdownFile, Source};
+use crate::extensions::{self, Diagnostic, ExtensionSource, MarkdownFile};
 use crate::session::shared::Shared;
 use crate::session::trust;
 use crate::store::StoreError;
@@ -12,7 +12,7 @@ use crate::store::StoreError;
 #[derive(Debug, Default)]
 pub(super) struct ExtensionFiles {
     /// The files of each folder, the folder with priority first.
-    pub folders: Vec<(Source, Vec<MarkdownFile>)>,
+    pub folders: Vec<(ExtensionSource, Vec<MarkdownFile>)>,
     /// Files and folders that cannot be used.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -45,14 +45,14 @@ pub(super) async fn load(
                 found.diagnostics.push(Diagnostic { path: place, message });
                 continue;
             }
-            let (files, problems) = extensions::from_contents(&place, own);
+            let (files, problems) = extensions::files_from_contents(&place, own);
             found.diagnostics.extend(problems);
-            found.folders.push((Source::Project, files));
+            found.folders.push((ExtensionSource::Project, files));
         }
         for folder in user_folders {
             let (files, problems) = extensions::scan(&folder);
             found.diagnostics.extend(problems);
-            found.folders.push((Source::User, files));
+            found.folders.push((ExtensionSource::User, files));
         }
         found
     });

@@ -32,13 +32,13 @@ struct ChangedFile {
 }
 
 /// Plans the rewind of all files that the session changed after an item.
-pub(in crate::session) async fn plan(
+pub(in crate::session) async fn plan_rewind(
     shared: &Shared,
     key: SessionKey,
     point: HistoryPoint,
     context: &SessionContext,
 ) -> Result<FilePlan, SessionError> {
-    let changed = changed_after(shared, key, point).await?;
+    let changed = files_changed_after(shared, key, point).await?;
     let mut plan = FilePlan::default();
     let mut paths: Vec<PathBuf> = Vec::new();
     for (path, ChangedFile { then, .. }) in &changed {
@@ -107,7 +107,7 @@ async fn content(
 }
 
 /// The files that the session changed after an item, by path.
-async fn changed_after(
+async fn files_changed_after(
     shared: &Shared,
     key: SessionKey,
     point: HistoryPoint,
@@ -120,8 +120,10 @@ async fn changed_after(
         let Some(last) = rows.last() else { return Ok(changed) };
         cursor = last.seq;
         for row in rows {
-            let Some(envelope) = shared.store.whole(key, row.seq, &row.body).await? else { continue };
-            if is_kept(shared, key, point, &envelope, &mut kept_items).await? {
+            let Some(envelope) = shared.store.restored_event(key, row.seq, &row.body).await? else {
+                continue;
+            };
+            if is_item_kept(shared, key, point, &envelope, &mut kept_items).await? {
                 continue;
             }
             match envelope.event {
@@ -151,7 +153,7 @@ async fn changed_after(
 }
 
 /// Whether an event belongs to an item that stays: a call of the same message may end after the item began.
-async fn is_kept(
+async fn is_item_kept(
     shared: &Shared,
     key: SessionKey,
     point: HistoryPoint,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::crash;
-use crate::policy::{Entry, Place, PolicyError};
+use crate::policy::{PolicyEntry, PolicyError, PolicyScope};
 use crate::session::error::SessionError;
 use crate::session::shared::Shared;
 use crate::store::PendingGrant;
@@ -13,7 +13,7 @@ use crate::types::ids::{PermissionId, SessionId};
 use crate::types::permission::RuleKind;
 
 /// The pending grant of an answer. It is written in the answer's transaction.
-pub(super) fn pending_grant(workspace: &str, request_id: PermissionId, entry: &Entry) -> PendingGrant {
+pub(super) fn pending_grant(workspace: &str, request_id: PermissionId, entry: &PolicyEntry) -> PendingGrant {
     PendingGrant {
         request_id: request_id.to_string(),
         workspace: workspace.into(),
@@ -28,9 +28,9 @@ pub(super) async fn write_grant(shared: &Arc<Shared>, grant: PendingGrant) -> Re
     let PendingGrant { request_id, workspace, entry } = grant;
     crash::point("C24.grant_owed");
     let written = tokio::task::spawn_blocking(move || {
-        let entry: Entry =
+        let entry: PolicyEntry =
             serde_json::from_str(&entry).map_err(|error| PolicyError::BadRule(error.to_string()))?;
-        policies.add(Place::Workspace(Path::new(&workspace)), entry)
+        policies.add(PolicyScope::Workspace(Path::new(&workspace)), entry)
     });
     written.await.map_err(|_| SessionError::Crashed)?.map_err(SessionError::Policy)?;
     crash::point("C24.grant_written");
@@ -38,14 +38,14 @@ pub(super) async fn write_grant(shared: &Arc<Shared>, grant: PendingGrant) -> Re
 }
 
 /// The policy file entry of a grant that a user gave with an answer.
-pub(super) fn entry(
+pub(super) fn policy_entry(
     shared: &Shared,
     rule: String,
     by: Option<crate::types::event::Origin>,
     session_id: SessionId,
     request_id: PermissionId,
-) -> Entry {
-    Entry {
+) -> PolicyEntry {
+    PolicyEntry {
         kind: RuleKind::Allow,
         rule,
         added_at_ms: shared.clock.now(),

@@ -9,12 +9,12 @@ use tokio::time::timeout;
 use super::error::SessionError;
 use crate::engine::{Refusal, SessionRules};
 use crate::session::actor::command::{ReplyTo, SessionCommand};
-use crate::session::attach::{AttachGuard, AttachReply, AttachedClients, Stay};
+use crate::session::attach::{AttachGuard, AttachReply, AttachState, AttachedClients};
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::lease::{Lease, LeaseCount};
 use crate::session::requests::{
-    AbortOutcome, Changes, CommandSubmission, IndexUsage, PermissionAnswer, QuestionAnswer, QueueChange,
-    RewindOutcome, RewindRequest, SessionFacts, Submission, SubmittedInput,
+    AbortOutcome, CommandSubmission, IndexUsage, PermissionAnswer, QuestionAnswer, QueueChange,
+    RewindOutcome, RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
 };
 use crate::session::stream::feed::Feed;
 use crate::session::stream::follow::Follower;
@@ -63,7 +63,7 @@ pub(super) struct LoadedSession {
 
 impl LoadedSession {
     /// Acquires a handle; `None` if the session is being unloaded. `tick` rises with each lease.
-    pub fn enter(&self, tick: u64) -> Option<SessionHandle> {
+    pub fn acquire(&self, tick: u64) -> Option<SessionHandle> {
         let lease = self.leases.acquire(tick)?;
         Some(SessionHandle { at: self.clone(), lease })
     }
@@ -130,7 +130,7 @@ impl SessionHandle {
         submission: Submission,
         input: SubmittedInput,
     ) -> Result<SubmitOutcome, SessionError> {
-        self.ask(|reply| SessionCommand::Submit(Box::new(submission), input, reply)).await
+        self.send_command(|reply| SessionCommand::Submit(Box::new(submission), input, reply)).await
     }
 
     /// Adds a turn that compacts the conversation. It is on disk when this returns.
@@ -143,7 +143,7 @@ impl SessionHandle {
         keyed: Option<IdempotencyKey>,
         origin: Origin,
     ) -> Result<SubmitOutcome, SessionError> {
-        self.ask(|reply| SessionCommand::Compact(Box::new(request), keyed, origin, reply)).await
+        self.send_command(|reply| SessionCommand::Compact(Box::new(request), keyed, origin, reply)).await
     }
 
     /// What fills the context window.
@@ -151,7 +151,7 @@ impl SessionHandle {
     /// # Errors
     /// The session could not be loaded.
     pub async fn context(&self) -> Result<ContextView, SessionError> {
-        self.ask(SessionCommand::Context).await
+        self.send_command(SessionCommand::Context).await
     }
 
     /// Records a command whose answer is known, with the changes that it requests.
@@ -159,22 +159,22 @@ impl SessionHandle {
         &self,
         command: CommandSubmission,
     ) -> Result<SubmitOutcome, SessionError> {
-        self.ask(|reply| SessionCommand::Command(Box::new(command), reply)).await
+        self.send_command(|reply| SessionCommand::Command(Box::new(command), reply)).await
     }
 
     /// Records the usage of a model call about the index of the workspace.
     pub(super) async fn book_usage(&self, usage: IndexUsage) -> Result<(), SessionError> {
-        self.ask(|reply| SessionCommand::BookUsage(Box::new(usage), reply)).await
+        self.send_command(|reply| SessionCommand::BookUsage(Box::new(usage), reply)).await
     }
 
     /// Records runs of hooks that belong to no call.
     pub(super) async fn record_hooks(&self, runs: Vec<HookRun>) -> Result<(), SessionError> {
-        self.ask(|reply| SessionCommand::HooksRan(runs, reply)).await
+        self.send_command(|reply| SessionCommand::HooksRan(runs, reply)).await
     }
 
     /// What the session's task knows and the summary does not show.
     pub(super) async fn facts(&self) -> Result<SessionFacts, SessionError> {
-        self.ask(SessionCommand::Facts).await
+        self.send_command(SessionCommand::Facts).await
     }
 
     /// Answers a permission request. The answer is on disk when this returns.
@@ -183,18 +183,18 @@ impl SessionHandle {
     /// The request is not pending, or the store failed.
     pub(super) async fn answer(&self, mut answer: PermissionAnswer) -> Result<AnswerOutcome, SessionError> {
         if let Some(input) = answer.updated_input.clone() {
-            match self.ask(|reply| SessionCommand::EditContext(answer.request_id, reply)).await {
+            match self.send_command(|reply| SessionCommand::EditContext(answer.request_id, reply)).await {
                 Ok(context) => answer.edited = Some(context.prepare(input).await?),
                 // The call may have been answered before with this idempotency key.
                 Err(SessionError::Refused(Refusal::NotPending)) => {}
                 Err(error) => return Err(error),
             }
         }
-        self.ask(|reply| SessionCommand::Answer(Box::new(answer), reply)).await
+        self.send_command(|reply| SessionCommand::Answer(Box::new(answer), reply)).await
     }
 
-    pub(super) async fn update(&self, changes: Changes) -> Result<(), SessionError> {
-        self.ask(|reply| SessionCommand::Update(Box::new(changes), reply)).await
+    pub(super) async fn update(&self, changes: SettingsUpdate) -> Result<(), SessionError> {
+        self.send_command(|reply| SessionCommand::Update(Box::new(changes), reply)).await
     }
 
     pub(super) async fn change_rule(
@@ -204,12 +204,12 @@ impl SessionHandle {
         rule: String,
         origin: Origin,
     ) -> Result<(), SessionError> {
-        self.ask(|reply| SessionCommand::Rule { add, kind, rule, origin, reply }).await
+        self.send_command(|reply| SessionCommand::Rule { add, kind, rule, origin, reply }).await
     }
 
     /// The rules and grants of this session only.
     pub(super) async fn rules(&self) -> Result<Arc<SessionRules>, SessionError> {
-        self.ask(SessionCommand::Rules).await
+        self.send_command(SessionCommand::Rules).await
     }
 
     /// The queued turns in the order of their start.
@@ -217,7 +217,7 @@ impl SessionHandle {
     /// # Errors
     /// The session's task has ended.
     pub async fn queue(&self) -> Result<Vec<QueuedTurn>, SessionError> {
-        self.ask(SessionCommand::Queue).await
+        self.send_command(SessionCommand::Queue).await
     }
 
     /// Changes the queue. The change is on disk when this returns. Returns the queued turns.
@@ -225,7 +225,7 @@ impl SessionHandle {
     /// # Errors
     /// The turn is not queued, or the store failed. Nothing was changed.
     pub async fn edit_queue(&self, change: QueueChange) -> Result<Vec<QueuedTurn>, SessionError> {
-        self.ask(|reply| SessionCommand::EditQueue(Box::new(change), reply)).await
+        self.send_command(|reply| SessionCommand::EditQueue(Box::new(change), reply)).await
     }
 
     /// Rewinds the conversation, and the files if requested.
@@ -233,7 +233,7 @@ impl SessionHandle {
     /// # Errors
     /// The item does not exist, a turn runs, or the store failed.
     pub async fn rewind(&self, request: RewindRequest) -> Result<RewindOutcome, SessionError> {
-        self.ask(|reply| SessionCommand::Rewind(Box::new(request), reply)).await
+        self.send_command(|reply| SessionCommand::Rewind(Box::new(request), reply)).await
     }
 
     /// Archives the session or restores it.
@@ -246,7 +246,7 @@ impl SessionHandle {
         keyed: Option<IdempotencyKey>,
         origin: Origin,
     ) -> Result<(), SessionError> {
-        self.ask(|reply| SessionCommand::Archive { archived, keyed, origin, reply }).await
+        self.send_command(|reply| SessionCommand::Archive { archived, keyed, origin, reply }).await
     }
 
     /// Answers a question. The answer is on disk when this returns. Returns the seq of its event.
@@ -254,7 +254,7 @@ impl SessionHandle {
     /// # Errors
     /// The question is not pending, or the store failed.
     pub async fn answer_question(&self, chosen: QuestionAnswer) -> Result<Seq, SessionError> {
-        self.ask(|reply| SessionCommand::AnswerQuestion(Box::new(chosen), reply)).await
+        self.send_command(|reply| SessionCommand::AnswerQuestion(Box::new(chosen), reply)).await
     }
 
     /// Aborts the turn or one call. Returns when the work has stopped.
@@ -268,7 +268,7 @@ impl SessionHandle {
         keyed: Option<IdempotencyKey>,
         origin: Origin,
     ) -> Result<AbortOutcome, SessionError> {
-        self.ask(|reply| SessionCommand::Abort { turn_id, call_id, keyed, origin, reply }).await
+        self.send_command(|reply| SessionCommand::Abort { turn_id, call_id, keyed, origin, reply }).await
     }
 
     /// Stops the turn and ends the session.
@@ -280,7 +280,7 @@ impl SessionHandle {
         keyed: Option<IdempotencyKey>,
         origin: Origin,
     ) -> Result<AbortOutcome, SessionError> {
-        self.ask(|reply| SessionCommand::Kill { keyed, origin, reply }).await
+        self.send_command(|reply| SessionCommand::Kill { keyed, origin, reply }).await
     }
 
     /// Attaches a client and follows the journal from `after_seq`. A long journal is read from the store while
@@ -301,10 +301,10 @@ impl SessionHandle {
         let command = Box::new(SessionCommand::Attach(attachment, reply));
         self.at.mailbox.send(command).await.map_err(|_| self.gone())?;
         if timeout(LOAD_TIMEOUT, self.at.loaded.wait()).await.is_err() {
-            return Ok((follower, AttachReply(Stay::Coming(answer))));
+            return Ok((follower, AttachReply(AttachState::Coming(answer))));
         }
         let attachment = (&mut answer).await.map_err(|_| self.gone())??;
-        Ok((follower, AttachReply(Stay::Counted(attachment))))
+        Ok((follower, AttachReply(AttachState::Counted(attachment))))
     }
 
     /// Follows the journal from `after_seq` for the daemon itself: it does not count as a client.
@@ -317,7 +317,7 @@ impl SessionHandle {
     }
 
     /// Whether this is a handle on `loaded`, and not on a later load of the same session.
-    pub(super) fn is_of(&self, loaded: &LoadedSession) -> bool {
+    pub(super) fn is_handle_on(&self, loaded: &LoadedSession) -> bool {
         Arc::ptr_eq(&loaded.leases, &self.at.leases)
     }
 
@@ -346,7 +346,10 @@ impl SessionHandle {
         }
     }
 
-    async fn ask<T>(&self, make: impl FnOnce(ReplyTo<T>) -> SessionCommand) -> Result<T, SessionError> {
+    async fn send_command<T>(
+        &self,
+        make: impl FnOnce(ReplyTo<T>) -> SessionCommand,
+    ) -> Result<T, SessionError> {
         let (reply, answer) = oneshot::channel();
         self.at.mailbox.send(Box::new(make(reply))).await.map_err(|_| self.gone())?;
         answer.await.map_err(|_| self.gone())?

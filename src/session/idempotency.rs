@@ -51,7 +51,7 @@ impl IdempotencyKey {
         reply: &T,
     ) -> Option<Idempotency> {
         let reply = serde_json::to_string(reply).ok()?;
-        Some(Idempotency { method, key: scoped(id, &self.key), digest: self.digest, reply })
+        Some(Idempotency { method, key: scoped_key(id, &self.key), digest: self.digest, reply })
     }
 }
 
@@ -62,7 +62,7 @@ pub(in crate::session) async fn remembered<T: serde::de::DeserializeOwned>(
     id: SessionId,
     keyed: &IdempotencyKey,
 ) -> Result<Option<T>, SessionError> {
-    let Some(known) = store.remembered(method, &scoped(id, &keyed.key)).await? else { return Ok(None) };
+    let Some(known) = store.stored_reply(method, &scoped_key(id, &keyed.key)).await? else { return Ok(None) };
     if known.digest != keyed.digest {
         return Err(SessionError::Conflict("idempotency_key"));
     }
@@ -70,6 +70,6 @@ pub(in crate::session) async fn remembered<T: serde::de::DeserializeOwned>(
 }
 
 /// Prefixes the key with the session id, because two sessions may use the same key.
-pub(in crate::session) fn scoped(id: SessionId, key: &str) -> String {
+pub(in crate::session) fn scoped_key(id: SessionId, key: &str) -> String {
     format!("{id}:{key}")
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::engine::{CopyLimits, Decision, Engine, Forked, HistoryPoint, Input, JournalCopier, Now};
+use crate::engine::{CopyEnd, CopyLimits, Decision, Engine, HistoryPoint, Input, JournalCopier, Now};
 use crate::session::error::SessionError;
 use crate::session::shared::Shared;
 use crate::store::{Page, SessionKey};
@@ -13,7 +13,7 @@ use crate::types::ids::{BlobId, ItemId, Seed, Seq, SessionId};
 use crate::types::session::SessionSpec;
 
 /// Rows per read.
-const PAGE: u32 = 1_000;
+const PAGE_ROWS: u32 = 1_000;
 /// Bytes per read.
 const PAGE_BYTES: usize = 4 << 20;
 
@@ -62,7 +62,7 @@ pub(in crate::session) async fn copy_journal(
     let (mut events, mut blobs, mut change) = (Vec::new(), BTreeSet::new(), Some(change));
     let mut cursor: Seq = 0;
     loop {
-        let Page { rows, is_last } = shared.store.events_after(key, cursor, PAGE, PAGE_BYTES).await?;
+        let Page { rows, is_last } = shared.store.events_after(key, cursor, PAGE_ROWS, PAGE_BYTES).await?;
         cursor = rows.last().map_or(cursor, |row| row.seq);
         for row in rows.iter().filter(|row| row.seq <= point.last_seq) {
             if crate::engine::UNCOPIED_KINDS.contains(&row.kind.as_str()) {
@@ -79,7 +79,7 @@ pub(in crate::session) async fn copy_journal(
             }
             if is_whole {
                 engine.apply(&stored);
-            } else if let Some(whole) = shared.store.whole(key, row.seq, &row.body).await? {
+            } else if let Some(whole) = shared.store.restored_event(key, row.seq, &row.body).await? {
                 let mut once = JournalCopier::new(HistoryPoint::END, to, limits.clone());
                 once.copy(whole).iter().for_each(|whole| engine.apply(whole));
             }
@@ -95,7 +95,7 @@ pub(in crate::session) async fn copy_journal(
         return Err(SessionError::NotFound);
     }
     let forked_from = ForkedFrom { session_id: id, item_id };
-    let forked = Forked { forked_from, context_tokens: copier.context_tokens() };
+    let forked = CopyEnd { forked_from, context_tokens: copier.context_tokens() };
     let now = Now { at: shared.clock.now(), seed: Seed::random() };
     let ending = Box::new(engine.decide(Input::Forked(Box::new(forked)), now)?);
     Ok(JournalCopy { events, blobs, ending })
@@ -103,8 +103,8 @@ pub(in crate::session) async fn copy_journal(
 
 /// Adds the blobs that the text of an event names: each id is a whole JSON string.
 pub(in crate::session) fn blobs_in(body: &str, found: &mut BTreeSet<BlobId>) {
-    const START: &str = "\"blob_";
-    for (at, _) in body.match_indices(START) {
+    const BLOB_PREFIX: &str = "\"blob_";
+    for (at, _) in body.match_indices(BLOB_PREFIX) {
         let text = &body[at + 1..];
         let id: Option<BlobId> = text.find('"').and_then(|end| text[..end].parse().ok());
         found.extend(id);

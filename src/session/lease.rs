@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Value of the lease count after it was closed.
-const CLOSED: u32 = u32::MAX;
+const CLOSED_COUNT: u32 = u32::MAX;
 
 /// The lease count of one loaded session.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ impl LeaseCount {
 
     /// Acquires a lease; `None` if the session is being unloaded. `tick` rises with each lease.
     pub fn acquire(self: &Arc<Self>, tick: u64) -> Option<Lease> {
-        let step = |visits| (visits < CLOSED - 1).then(|| visits + 1);
+        let step = |visits| (visits < CLOSED_COUNT - 1).then(|| visits + 1);
         self.leases.fetch_update(Ordering::AcqRel, Ordering::Acquire, step).ok()?;
         self.used.fetch_max(tick, Ordering::Relaxed);
         Some(Lease(Arc::clone(self)))
@@ -35,12 +35,12 @@ impl LeaseCount {
 
     /// Closes the count permanently if there are no leases. Only the session's task calls it.
     pub fn try_close(&self) -> bool {
-        self.leases.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.leases.compare_exchange(0, CLOSED_COUNT, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     #[cfg(test)]
     pub fn is_closed(&self) -> bool {
-        self.leases.load(Ordering::Acquire) == CLOSED
+        self.leases.load(Ordering::Acquire) == CLOSED_COUNT
     }
 
     /// Records whether the session has no work. Only the session's task calls it.

@@ -18,7 +18,7 @@ pub struct LoadedWorkspaces {
 
 impl LoadedWorkspaces {
     /// Counts a session until the guard is dropped.
-    pub(super) fn enter(self: &Arc<Self>, cwd: &Path, session_id: SessionId) -> WorkspaceGuard {
+    pub(super) fn register_session(self: &Arc<Self>, cwd: &Path, session_id: SessionId) -> WorkspaceGuard {
         lock(&self.sessions).entry(cwd.to_owned()).or_default().insert(session_id);
         self.changed.notify_one();
         WorkspaceGuard { all: Arc::clone(self), cwd: cwd.to_owned(), session_id }
@@ -31,7 +31,7 @@ impl LoadedWorkspaces {
     }
 
     /// Waits until the list may have changed. Cancel-safe.
-    pub async fn changed(&self) {
+    pub async fn wait_changed(&self) {
         self.changed.notified().await;
     }
 

@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 
 use crate::engine::Input;
 use crate::mcp::{
-    Approvals, Lease, Pool, ProjectFile, ScopedServer, ServerConfig, ServerSource, ServerView, Usage, merge,
-    parse_file, server_part,
+    Approvals, Lease, Pool, ProjectFile, ScopedServer, ServerConfig, ServerSource, ServerUse, ServerView,
+    merge, parse_file, server_part,
 };
 use crate::session::shared::Shared;
 use crate::session::trust;
@@ -44,11 +44,11 @@ impl ConfiguredServers {
     pub async fn load(shared: &Shared, workspace: Option<&Path>, owner: Option<SessionId>) -> Self {
         let (pool, folder) = (Arc::clone(&shared.mcp), workspace.map(Path::to_owned));
         let files = tokio::task::spawn_blocking(move || ServerFiles::read(&pool, folder.as_deref(), owner));
-        Self::of_files(shared, workspace, files.await.unwrap_or_default()).await
+        Self::from_files(shared, workspace, files.await.unwrap_or_default()).await
     }
 
     /// The servers of all sources, with files that were read before.
-    async fn of_files(shared: &Shared, workspace: Option<&Path>, files: ServerFiles) -> Self {
+    async fn from_files(shared: &Shared, workspace: Option<&Path>, files: ServerFiles) -> Self {
         let ServerFiles { added, of_session, has_project } = files;
         let mut all: Vec<ScopedServer> = shared.components().settings.mcp.to_vec();
         let mut found = Self::default();
@@ -80,7 +80,7 @@ impl ConfiguredServers {
     }
 
     /// Why a server is not started: its state and the error.
-    fn hindrance<'s>(
+    fn start_problem<'s>(
         &self,
         server: &'s ScopedServer,
     ) -> Result<&'s ServerConfig, (McpState, Option<String>)> {
@@ -143,7 +143,7 @@ pub(super) async fn start_all(
 ) -> Vec<ListedServer> {
     let mut parts: HashMap<String, String> = HashMap::new();
     let starts = configured.servers.values().map(|server| {
-        let usable = configured.hindrance(server).and_then(|config| {
+        let usable = configured.start_problem(server).and_then(|config| {
             let part = server_part(&server.name).unwrap_or_default();
             if let Some(other) = parts.insert(part, server.name.clone()) {
                 let why = format!("its tools would have the names of those of {other:?}; rename one of them");
@@ -152,7 +152,8 @@ pub(super) async fn start_all(
                     Some(format!("the MCP server {} failed: {why}", server.name)),
                 ));
             }
-            let usage = Usage { name: &server.name, config, workspace, unattended, source: server.source };
+            let usage =
+                ServerUse { name: &server.name, config, workspace, unattended, source: server.source };
             shared.mcp.acquire(&usage).map_err(|why| (McpState::Failed, Some(why)))
         });
         async move {
@@ -166,7 +167,7 @@ pub(super) async fn start_all(
                 },
                 Ok(lease) => {
                     let limit = lease.start_limit();
-                    let view = lease.settled(wait.map_or(limit, |wait| wait.min(limit))).await;
+                    let view = lease.wait_settled(wait.map_or(limit, |wait| wait.min(limit))).await;
                     let status = status(view.state, view.error.clone());
                     ListedServer {
                         server: server.clone(),
@@ -203,18 +204,18 @@ pub(super) struct SessionServers {
     /// The session that was given servers of its own: for a sub-agent the one at the root of its tree.
     owner: SessionId,
     report: mpsc::Sender<Box<Input>>,
-    asking: Asking,
-    used: Mutex<Used>,
+    asking: WaitingAnswers,
+    used: Mutex<UsedServers>,
     /// Reports changes between turns.
-    watcher: OnceLock<Watcher>,
+    watcher: OnceLock<WatcherTask>,
 }
 
 /// Running calls that wait for the user's answers.
-type Asking = Mutex<HashMap<CallId, oneshot::Sender<Option<Vec<UserAnswer>>>>>;
+type WaitingAnswers = Mutex<HashMap<CallId, oneshot::Sender<Option<Vec<UserAnswer>>>>>;
 
 /// Forgets a call when it no longer waits.
 struct WaitingCall<'a> {
-    asking: &'a Asking,
+    asking: &'a WaitingAnswers,
     call_id: CallId,
 }
 
@@ -225,16 +226,16 @@ impl Drop for WaitingCall<'_> {
 }
 
 #[derive(Default)]
-struct Used {
+struct UsedServers {
     leases: HashMap<String, Arc<Lease>>,
     /// The states that were reported to the session.
     told: HashMap<String, McpStatus>,
 }
 
 /// A task that ends with its session.
-struct Watcher(JoinHandle<()>);
+struct WatcherTask(JoinHandle<()>);
 
-impl Drop for Watcher {
+impl Drop for WatcherTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -286,7 +287,7 @@ impl SessionServers {
         files: oneshot::Receiver<ServerFiles>,
     ) -> Option<Input> {
         let files = files.await.unwrap_or_default();
-        let configured = ConfiguredServers::of_files(&self.shared, Some(&self.workspace), files).await;
+        let configured = ConfiguredServers::from_files(&self.shared, Some(&self.workspace), files).await;
         if configured.servers.is_empty() && configured.problems.is_empty() && !had_any {
             return None;
         }
@@ -305,13 +306,13 @@ impl SessionServers {
             used.leases =
                 listed.into_iter().filter_map(|listed| Some((listed.server.name, listed.lease?))).collect();
         }
-        let statuses = self.new_statuses(statuses);
-        self.watch();
+        let statuses = self.changed_statuses(statuses);
+        self.watch_statuses();
         Some(Input::Mcp { statuses, catalog: Some(catalog) })
     }
 
     /// The states that differ from those that were reported.
-    fn new_statuses(&self, statuses: Vec<McpStatus>) -> Vec<McpStatus> {
+    fn changed_statuses(&self, statuses: Vec<McpStatus>) -> Vec<McpStatus> {
         let mut used = lock(&self.used);
         let told = &mut used.told;
         statuses
@@ -321,7 +322,7 @@ impl SessionServers {
     }
 
     /// Reports changes of used servers while no turn asks for them.
-    fn watch(self: &Arc<Self>) {
+    fn watch_statuses(self: &Arc<Self>) {
         if lock(&self.used).leases.is_empty() || self.watcher.get().is_some() {
             return;
         }
@@ -330,14 +331,14 @@ impl SessionServers {
             loop {
                 let Some(strong) = servers.upgrade() else { return };
                 let leases: Vec<Arc<Lease>> = lock(&strong.used).leases.values().cloned().collect();
-                let changes: Vec<_> = leases.iter().map(|lease| Box::pin(lease.changed())).collect();
+                let changes: Vec<_> = leases.iter().map(|lease| Box::pin(lease.wait_changed())).collect();
                 let now = |lease: &Arc<Lease>| {
                     let view = lease.view();
                     McpStatus { server: lease.name().to_owned(), state: view.state, error: view.error }
                 };
                 // A restart is reported by its result.
                 let settled = leases.iter().map(now).filter(|status| status.state != McpState::Starting);
-                let statuses = strong.new_statuses(settled.collect());
+                let statuses = strong.changed_statuses(settled.collect());
                 drop((strong, leases));
                 if !statuses.is_empty()
                     && report.send(Box::new(Input::Mcp { statuses, catalog: None })).await.is_err()
@@ -357,7 +358,7 @@ impl SessionServers {
             }
         });
         // A second watcher is aborted when it is dropped here.
-        let _ = self.watcher.set(Watcher(watcher));
+        let _ = self.watcher.set(WatcherTask(watcher));
     }
 }
 
@@ -374,10 +375,10 @@ impl McpServers for SessionServers {
             let Some(scoped) = configured.servers.get(&server) else {
                 return Err(format!("the MCP server {server} is not configured any more"));
             };
-            let config = configured.hindrance(scoped).map_err(|(state, error)| {
+            let config = configured.start_problem(scoped).map_err(|(state, error)| {
                 error.unwrap_or_else(|| format!("the MCP server {server} is {}", state.name()))
             })?;
-            let usage = Usage {
+            let usage = ServerUse {
                 name: &server,
                 config,
                 workspace: &self.workspace,

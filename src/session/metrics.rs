@@ -14,7 +14,7 @@ use crate::types::usage::Usage;
 const SLOW_MS: u64 = 30_000;
 
 /// All end states of a turn. A test checks that none is missing, because it would not be counted.
-const ENDS: [Subtype; 11] = [
+const TURN_ENDS: [Subtype; 11] = [
     Subtype::Success,
     Subtype::ErrorDuringExecution,
     Subtype::ErrorMaxTurns,
@@ -29,7 +29,7 @@ const ENDS: [Subtype; 11] = [
 ];
 
 /// All end states of a tool call.
-const STATUSES: [(ToolStatus, &str); 5] = [
+const TOOL_STATUSES: [(ToolStatus, &str); 5] = [
     (ToolStatus::Completed, "completed"),
     (ToolStatus::Failed, "failed"),
     (ToolStatus::Denied, "denied"),
@@ -39,9 +39,9 @@ const STATUSES: [(ToolStatus, &str); 5] = [
 
 /// A number that only grows.
 #[derive(Debug, Default)]
-struct Count(AtomicU64);
+struct Counter(AtomicU64);
 
-impl Count {
+impl Counter {
     fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
@@ -52,48 +52,48 @@ impl Count {
 
 /// The counters of all sessions. Adding to them never blocks.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
-    turns_started: Count,
-    ends: [Count; ENDS.len()],
-    slow_turns: Count,
-    turn_ms: Count,
-    model_ms: Count,
-    tools_ms: Count,
-    permission_ms: Count,
-    model_calls: Count,
-    lost_attempts: Count,
-    response_cache_hits: Count,
-    prompt_cache_hits: Count,
-    retries: Count,
-    input_tokens: Count,
-    output_tokens: Count,
-    cache_read_tokens: Count,
-    cache_write_tokens: Count,
-    cache_write_1h_tokens: Count,
-    reasoning_tokens: Count,
-    web_search_requests: Count,
-    cost_usd_micros: Count,
-    unpriced_calls: Count,
-    tool_calls: [Count; STATUSES.len()],
-    permission_requests: Count,
-    errors: Count,
+pub(super) struct MetricCounters {
+    turns_started: Counter,
+    ends: [Counter; TURN_ENDS.len()],
+    slow_turns: Counter,
+    turn_ms: Counter,
+    model_ms: Counter,
+    tools_ms: Counter,
+    permission_ms: Counter,
+    model_calls: Counter,
+    lost_attempts: Counter,
+    response_cache_hits: Counter,
+    prompt_cache_hits: Counter,
+    retries: Counter,
+    input_tokens: Counter,
+    output_tokens: Counter,
+    cache_read_tokens: Counter,
+    cache_write_tokens: Counter,
+    cache_write_1h_tokens: Counter,
+    reasoning_tokens: Counter,
+    web_search_requests: Counter,
+    cost_usd_micros: Counter,
+    unpriced_calls: Counter,
+    tool_calls: [Counter; TOOL_STATUSES.len()],
+    permission_requests: Counter,
+    errors: Counter,
 }
 
-impl Counts {
+impl MetricCounters {
     /// Counts a committed event.
-    pub fn saw(&self, envelope: &Envelope) {
+    pub fn count_event(&self, envelope: &Envelope) {
         if let Some(booking) = UsageRecord::from_envelope(envelope) {
-            self.booked(&booking);
+            self.count_usage(&booking);
         }
         match &envelope.event {
             Event::TurnStarted { .. } => self.turns_started.add(1),
-            Event::TurnCompleted { result } => self.ended(envelope, result),
+            Event::TurnCompleted { result } => self.count_turn_end(envelope, result),
             Event::MessageCompleted { cache_hit: true, .. } => self.response_cache_hits.add(1),
             Event::Retry { .. } => self.retries.add(1),
             Event::PermissionRequested { .. } => self.permission_requests.add(1),
             Event::Error { .. } => self.errors.add(1),
             Event::ToolCompleted { status, .. } => {
-                if let Some(at) = STATUSES.iter().position(|(known, _)| known == status) {
+                if let Some(at) = TOOL_STATUSES.iter().position(|(known, _)| known == status) {
                     self.tool_calls[at].add(1);
                 }
             }
@@ -101,7 +101,7 @@ impl Counts {
         }
     }
 
-    fn booked(&self, booking: &UsageRecord) {
+    fn count_usage(&self, booking: &UsageRecord) {
         self.model_calls.add(1);
         self.lost_attempts.add(u64::from(booking.is_lost));
         match booking.cost_usd_micros {
@@ -119,8 +119,8 @@ impl Counts {
         self.web_search_requests.add(usage.web_search_requests);
     }
 
-    fn ended(&self, envelope: &Envelope, result: &TurnResult) {
-        if let Some(at) = ENDS.iter().position(|known| *known == result.subtype) {
+    fn count_turn_end(&self, envelope: &Envelope, result: &TurnResult) {
+        if let Some(at) = TURN_ENDS.iter().position(|known| *known == result.subtype) {
             self.ends[at].add(1);
         }
         self.turn_ms.add(result.duration_ms);
@@ -144,13 +144,13 @@ impl Counts {
     }
 
     /// The current values. Values that other parts of the daemon own are 0.
-    pub fn now(&self) -> Metrics {
-        let by = |pairs: Vec<(&str, &Count)>| -> BTreeMap<String, u64> {
+    pub fn snapshot(&self) -> Metrics {
+        let by = |pairs: Vec<(&str, &Counter)>| -> BTreeMap<String, u64> {
             pairs.into_iter().map(|(name, count)| (name.to_owned(), count.get())).collect()
         };
         Metrics {
             turns_started: self.turns_started.get(),
-            turns_completed: by(ENDS.iter().map(|end| end.name()).zip(&self.ends).collect()),
+            turns_completed: by(TURN_ENDS.iter().map(|end| end.name()).zip(&self.ends).collect()),
             slow_turns: self.slow_turns.get(),
             turn_ms: self.turn_ms.get(),
             model_ms: self.model_ms.get(),
@@ -172,7 +172,7 @@ impl Counts {
             },
             cost_usd_micros: self.cost_usd_micros.get(),
             unpriced_calls: self.unpriced_calls.get(),
-            tool_calls: by(STATUSES.iter().map(|(_, name)| *name).zip(&self.tool_calls).collect()),
+            tool_calls: by(TOOL_STATUSES.iter().map(|(_, name)| *name).zip(&self.tool_calls).collect()),
             permission_requests: self.permission_requests.get(),
             errors: self.errors.get(),
             ..Metrics::default()
@@ -215,9 +215,9 @@ mod tests {
             .iter()
             .filter_map(|variant| variant["const"].as_str())
             .collect();
-        assert_eq!(names.len(), ENDS.len(), "{names:?}");
+        assert_eq!(names.len(), TURN_ENDS.len(), "{names:?}");
         for name in names {
-            assert!(ENDS.iter().any(|end| end.name() == name), "{name}");
+            assert!(TURN_ENDS.iter().any(|end| end.name() == name), "{name}");
         }
     }
 }

@@ -33,7 +33,7 @@ mod stream;
 mod trust;
 mod trusted_programs;
 
-pub use actor::journal::summarise;
+pub use actor::journal::summary_of_events;
 pub use agents::AgentList;
 pub use attach::AttachReply;
 pub use changes::cumulative_diff as changes_of;
@@ -44,7 +44,7 @@ pub use idempotency::IdempotencyKey;
 pub use loaded_workspaces::LoadedWorkspaces;
 pub use registry::Registry;
 pub use registry::create::NewSessionRequest;
-pub use registry::explain::{Question, explain};
+pub use registry::explain::{ExplainRequest, explain};
 pub use registry::initial_items::InitialMessage;
 pub use registry::mcp::{McpPlace, McpServerFacts, McpTest};
 pub use registry::pending::PendingFollower;
@@ -52,24 +52,25 @@ pub use registry::project::{ProjectConfig, ProjectValue};
 pub use registry::rules::{KnownRule, RuleChange};
 pub use registry::session_changes::{ChangedSession, SessionFollower};
 pub use registry::trust::TrustStatus;
-pub use registry::views::Pending;
+pub use registry::views::PendingRequestView;
 pub use requests::{
-    AbortOutcome, Changes, IndexUsage, PermissionAnswer, QuestionAnswer, QuestionReply, QueueChange,
-    RewindOutcome, RewindRequest, Submission, SubmittedInput,
+    AbortOutcome, IndexUsage, PermissionAnswer, QuestionAnswer, QuestionReply, QueueChange, RewindOutcome,
+    RewindRequest, SettingsUpdate, Submission, SubmittedInput,
 };
 pub use shared::{Components, ConfiguredRule, Observer, PendingChange, SessionChangeKind, Settings, Shared};
 pub use slash_commands::{CommandList, CommandSource, ListedCommand};
 pub use stream::follow::Follower;
 
 // Types of lower layers that belong to this layer's interface.
-pub use crate::engine::{Busy, QueueEdit, Refusal};
+pub use crate::engine::{BusyPolicy, QueueEdit, Refusal};
 pub use crate::extensions::Diagnostic;
 pub use crate::extensions::agents::Agent;
-pub use crate::extensions::watch::{WatchedPlaces, Watcher};
+pub use crate::extensions::watch::{ExtensionWatcher, WatchedPaths};
 pub use crate::judge::Rule;
 pub use crate::policy::PolicyError;
 pub use crate::store::{
-    AuditCheck, AuditQuery, ItemQuery, LedgerQuery, Page, SessionQuery, StoreError, StoredItem, Sync, backups,
+    AuditCheck, AuditQuery, Durability, ItemQuery, LedgerQuery, Page, SessionQuery, StoreError, StoredItem,
+    backups,
 };
-pub use crate::tools::{IngestedFile, InputFile, Source as GiftSource};
+pub use crate::tools::{IngestedFile, InputFile, InputSource};
 pub use crate::workspace::changed_files;

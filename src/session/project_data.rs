@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 
 use crate::engine::is_command_name;
 use crate::extensions::skills::{self, PROJECT_FOLDERS, Skill};
-use crate::extensions::{self, Diagnostic, Source};
+use crate::extensions::{self, Diagnostic, ExtensionSource};
 use crate::session::shared::Shared;
 use crate::session::trust;
 use crate::tools::{DataError, ProjectData};
@@ -45,16 +45,16 @@ impl SkillFiles {
                 found.diagnostics.push(Diagnostic { path: place, message: message.into() });
                 continue;
             }
-            let (own, problems) = extensions::from_contents(&place, own);
+            let (own, problems) = extensions::files_from_contents(&place, own);
             found.diagnostics.extend(problems);
-            let (own, problems) = skills::parse(own, Source::Project, is_command_name);
+            let (own, problems) = skills::parse(own, ExtensionSource::Project, is_command_name);
             found.add(own, problems);
         }
         let settings = &shared.components().settings;
         for folder in skills::user_folders(settings.user_dir.as_deref(), &settings.home) {
             let (own, problems) = skills::scan(&folder);
             found.diagnostics.extend(problems);
-            let (own, problems) = skills::parse(own, Source::User, is_command_name);
+            let (own, problems) = skills::parse(own, ExtensionSource::User, is_command_name);
             found.add(own, problems);
         }
         found
@@ -155,7 +155,7 @@ impl std::fmt::Debug for SessionProjectData {
     }
 }
 
-fn failed(error: MemoryError) -> DataError {
+fn memory_data_error(error: MemoryError) -> DataError {
     DataError { code: error.code(), text: error.to_string() }
 }
 
@@ -174,18 +174,18 @@ impl ProjectData for SessionProjectData {
     }
 
     fn notes(&self) -> Result<Vec<MemoryNote>, DataError> {
-        self.memory().list().map_err(failed)
+        self.memory().list().map_err(memory_data_error)
     }
 
-    fn note(&self, name: &str) -> Result<MemoryNote, DataError> {
-        self.memory().read(name).map_err(failed)
+    fn read_note(&self, name: &str) -> Result<MemoryNote, DataError> {
+        self.memory().read(name).map_err(memory_data_error)
     }
 
     fn write_note(&self, name: &str, text: &str) -> Result<(), DataError> {
-        self.memory().write(name, text).map(|_| ()).map_err(failed)
+        self.memory().write(name, text).map(|_| ()).map_err(memory_data_error)
     }
 
     fn remove_note(&self, name: &str) -> Result<(), DataError> {
-        self.memory().remove(name).map_err(failed)
+        self.memory().remove(name).map_err(memory_data_error)
     }
 }

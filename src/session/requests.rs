@@ -1,6 +1,6 @@
 //! What callers ask of a session, and what an abort replies.
 
-use crate::engine::{Busy, EditedCall, QueueEdit};
+use crate::engine::{BusyPolicy, EditedCall, QueueEdit};
 use crate::judge::Rule;
 use crate::session::idempotency::IdempotencyKey;
 use crate::types::blob::Blob;
@@ -20,7 +20,7 @@ use crate::workspace::{Memory, NoteFile};
 #[derive(Clone, Debug)]
 pub struct Submission {
     /// Policy for a session whose turn is running.
-    pub when_busy: Busy,
+    pub when_busy: BusyPolicy,
     /// Refuse the input unless this is the current turn.
     pub expected_turn: Option<TurnId>,
     /// Options of the turn.
@@ -132,7 +132,7 @@ pub struct PermissionAnswer {
 
 /// Changes of a session. Absent values stay unchanged.
 #[derive(Clone, Debug)]
-pub struct Changes {
+pub struct SettingsUpdate {
     /// Short title.
     pub title: Option<String>,
     /// Options of later turns. Mode, safe mode and folders apply immediately.

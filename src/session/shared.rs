@@ -16,7 +16,7 @@ use crate::model::Models;
 use crate::policy::Policies;
 use crate::session::error::SessionError;
 use crate::session::loaded_workspaces::LoadedWorkspaces;
-use crate::session::metrics::Counts;
+use crate::session::metrics::MetricCounters;
 use crate::session::stream::feed::FeedPool;
 use crate::store::{Store, StoreError, StoreReader};
 use crate::sync::{read, write};
@@ -205,7 +205,7 @@ pub struct Shared {
     /// Memory for the newest events of all sessions.
     pub(super) feed_pool: Arc<FeedPool>,
     /// Counters since the start.
-    pub(super) counts: Counts,
+    pub(super) counts: MetricCounters,
     /// Receives every committed event, in addition to the followers of a session.
     observer: Option<Box<dyn Observer>>,
     /// Sends each change of a pending request.
@@ -244,7 +244,7 @@ impl Shared {
             workspaces: Arc::default(),
             git_facts: GitFacts::default(),
             feed_pool: Arc::default(),
-            counts: Counts::default(),
+            counts: MetricCounters::default(),
             observer: None,
             pending_tx,
             status_tx: broadcast::channel(STATUS_CAPACITY).0,
@@ -295,7 +295,7 @@ impl Shared {
 
     /// Counts a committed event and passes it to the observer.
     pub(super) fn on_commit(&self, envelope: &Envelope) {
-        self.counts.saw(envelope);
+        self.counts.count_event(envelope);
         if let Some(observer) = &self.observer {
             observer.on_commit(envelope);
         }

@@ -16,9 +16,9 @@ const PART_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Imports without their last part.
 #[derive(Default)]
-pub(in crate::session) struct StagedImports(Mutex<HashMap<String, Staged>>);
+pub(in crate::session) struct StagedImports(Mutex<HashMap<String, StagedImport>>);
 
-struct Staged {
+struct StagedImport {
     data: String,
     touched: Instant,
 }
@@ -48,7 +48,7 @@ impl StagedImports {
         }
         // An abandoned import must not keep others away.
         let held =
-            |all: &HashMap<String, Staged>| all.values().map(|staged| staged.data.len()).sum::<usize>();
+            |all: &HashMap<String, StagedImport>| all.values().map(|staged| staged.data.len()).sum::<usize>();
         while held(&all) + size > MAX_IMPORT_BYTES || (!is_last && all.len() >= MAX_IMPORTS) {
             let oldest = all.iter().min_by_key(|(_, staged)| staged.touched).map(|(id, _)| id.clone());
             let Some(oldest) = oldest else { break };
@@ -58,7 +58,7 @@ impl StagedImports {
         if is_last {
             return Ok((id, Some(data)));
         }
-        all.insert(id.clone(), Staged { data, touched: Instant::now() });
+        all.insert(id.clone(), StagedImport { data, touched: Instant::now() });
         Ok((id, None))
     }
 }

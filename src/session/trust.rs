@@ -13,7 +13,7 @@ use std::path::Path;
 use crate::judge::Rules;
 use crate::session::shared::Shared;
 use crate::store::StoreError;
-use crate::types::session::Untrusted;
+use crate::types::session::UntrustedParts;
 use crate::workspace::{self, ScannedFile, TrustInventory};
 
 /// Scans a folder and checks whether it is trusted in this state.
@@ -64,11 +64,11 @@ pub(super) async fn rules(shared: &Shared, cwd: &Path, ground: TrustInventory) -
 }
 
 /// The parts of a folder that wait for trust; `None` if there are none.
-pub(super) async fn waiting(shared: &Shared, cwd: &Path) -> Option<Untrusted> {
+pub(super) async fn find_untrusted(shared: &Shared, cwd: &Path) -> Option<UntrustedParts> {
     let ground = scan(cwd).await;
     // A folder outside git may have no such parts; then trust makes no difference.
     if ground.parts.is_empty() || is_trusted(shared, cwd, &ground.digest).await.ok()? {
         return None;
     }
-    Some(Untrusted { digest: ground.digest, parts: ground.parts })
+    Some(UntrustedParts { digest: ground.digest, parts: ground.parts })
 }

@@ -7,12 +7,12 @@ use crate::session::hooks;
 use crate::workspace::ScannedFile;
 
 /// The files that name programs.
-pub(super) const FILES: [&str; 5] =
+pub(super) const PROGRAM_FILES: [&str; 5] =
     [hooks::OWN_FILE, ".claude/settings.json", ".claude/settings.local.json", ".mcprc", ".mcp.json"];
 /// Maximum number of programs that are listed.
 const MAX_PROGRAMS: usize = 50;
 /// Maximum characters of one program with its arguments.
-const MAX_CHARS: usize = 300;
+const MAX_PROGRAM_CHARS: usize = 300;
 
 /// What the hooks and MCP servers of these files run or reach, one text each. Unreadable files name none: sessions
 /// report them.
@@ -23,7 +23,7 @@ pub(super) fn programs(files: &[ScannedFile]) -> Vec<String> {
         if hooks::PROJECT_FILES.iter().any(|file| path == Path::new(file)) {
             let hooks = hooks::parse(path, bytes).unwrap_or_default();
             let runs = |hook: crate::hooks::Hook| {
-                format!("{name}: {} runs {}", hook.event.name(), shortened(&hook.command))
+                format!("{name}: {} runs {}", hook.event.name(), shorten_program(&hook.command))
             };
             found.extend(hooks.into_iter().map(runs));
         } else {
@@ -48,15 +48,15 @@ fn server_programs(config: &ServerConfig) -> impl Iterator<Item = String> {
     let started = config.command.iter().map(|command| {
         let words: Vec<&str> =
             std::iter::once(command.as_str()).chain(config.args.iter().map(String::as_str)).collect();
-        format!("starts {}", shortened(&words.join(" ")))
+        format!("starts {}", shorten_program(&words.join(" ")))
     });
-    let reached = config.url.iter().map(|url| format!("is at {}", shortened(url)));
-    let headers = config.headers_command.iter().map(|command| format!("runs {}", shortened(command)));
+    let reached = config.url.iter().map(|url| format!("is at {}", shorten_program(url)));
+    let headers = config.headers_command.iter().map(|command| format!("runs {}", shorten_program(command)));
     started.chain(reached).chain(headers)
 }
 
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MAX_CHARS) {
+fn shorten_program(text: &str) -> String {
+    match text.char_indices().nth(MAX_PROGRAM_CHARS) {
         Some((end, _)) => format!("{}… ({} bytes in all)", &text[..end], text.len()),
         None => text.to_owned(),
     }
@@ -66,19 +66,19 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn file(path: &str, text: &str) -> ScannedFile {
+    fn scanned_file(path: &str, text: &str) -> ScannedFile {
         (path.into(), Ok(text.as_bytes().to_vec()))
     }
 
     #[test]
     fn programs_of_hooks_and_servers_are_listed_with_their_file() {
         let files = [
-            file(".agentd/hooks/hooks.toml", "[[pre_tool_use]]\ncommand = 'sh check.sh'\n"),
-            file(
+            scanned_file(".agentd/hooks/hooks.toml", "[[pre_tool_use]]\ncommand = 'sh check.sh'\n"),
+            scanned_file(
                 ".claude/settings.json",
                 r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "date"}]}]}}"#,
             ),
-            file(
+            scanned_file(
                 ".mcp.json",
                 r#"{"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"]},
                     "web": {"url": "http://h/mcp", "headers_command": "token"}}}"#,
@@ -97,11 +97,11 @@ mod tests {
     #[test]
     fn long_and_many_programs_are_cut() {
         let hooks = "[[stop]]\ncommand = '".to_owned() + &"ü".repeat(400) + "'\n";
-        let listed = programs(&[file(".agentd/hooks/hooks.toml", &hooks.repeat(60))]);
+        let listed = programs(&[scanned_file(".agentd/hooks/hooks.toml", &hooks.repeat(60))]);
         assert_eq!(listed.len(), MAX_PROGRAMS + 1);
         assert!(listed[0].ends_with("… (800 bytes in all)"), "{}", listed[0]);
         assert_eq!(listed[MAX_PROGRAMS], "and 10 more");
-        assert!(programs(&[file(".mcp.json", "{")]).is_empty());
+        assert!(programs(&[scanned_file(".mcp.json", "{")]).is_empty());
         assert!(programs(&[(".mcp.json".into(), Err("too large".into()))]).is_empty());
     }
 }

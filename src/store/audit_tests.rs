@@ -8,26 +8,26 @@ use super::*;
 use crate::types::audit::{AuditHead, AuditKind, AuditNote};
 use crate::types::time::Timestamp;
 
-struct Place {
+struct StoreFixture {
     folder: tempfile::TempDir,
     store: Store,
     owner: StoreOwner,
 }
 
-impl Place {
+impl StoreFixture {
     async fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (store, owner) = Store::open(&folder.path().join("j.db")).await.expect("a new database");
         Self { folder, store, owner }
     }
 
-    async fn ids(&self) -> Vec<u64> {
+    async fn newest_ids(&self) -> Vec<u64> {
         let query = AuditQuery { limit: 1_000, ..AuditQuery::default() };
         self.store.audit(query).await.expect("rows").iter().map(|entry| entry.id).collect()
     }
 
     /// Closes the store, runs `sql` without the guard triggers, opens the store again and checks the log.
-    async fn after(self, sql: &'static str) -> AuditCheck {
+    async fn check_after(self, sql: &'static str) -> AuditCheck {
         let path = self.folder.path().join("j.db");
         self.owner.close().await;
         let mut other = SqliteConnectOptions::new().filename(&path).connect().await.expect("opened");
@@ -42,54 +42,55 @@ impl Place {
     }
 }
 
-fn note(number: i64) -> AuditNote {
+fn audit_note(number: i64) -> AuditNote {
     let note = AuditNote::new(Timestamp(number), AuditKind::Rule, "allow", format!("reason {number}"));
     AuditNote { session_id: Some(id(u128::try_from(number).expect("positive") % 2)), ..note }
 }
 
-async fn full() -> Place {
-    let place = Place::new().await;
+async fn full_log() -> StoreFixture {
+    let place = StoreFixture::new().await;
     for number in 1..=6 {
-        place.store.record(vec![note(number)], Sync::Normal).await.expect("written");
+        place.store.record(vec![audit_note(number)], Durability::Normal).await.expect("written");
     }
     place
 }
 
 #[tokio::test]
 async fn audit_rows_are_written_atomically_with_events() {
-    let place = Place::new().await;
+    let place = StoreFixture::new().await;
     let key = place.store.create(new_session(1, None)).await.expect("a session");
-    let good = Append { audit: vec![note(1), note(2)], ..append(key, vec![row(2, None)]) };
+    let good = Append { audit: vec![audit_note(1), audit_note(2)], ..append(key, vec![row(2, None)]) };
     place.store.append(good).await.expect("written");
     // The seq is used already, so nothing of this append may be written.
-    let bad = Append { audit: vec![note(3)], ..append(key, vec![row(5, None), row(2, None)]) };
+    let bad = Append { audit: vec![audit_note(3)], ..append(key, vec![row(5, None), row(2, None)]) };
     assert_eq!(place.store.append(bad).await, Err(StoreError::Taken));
-    assert_eq!(place.ids().await, [1, 2]);
+    assert_eq!(place.newest_ids().await, [1, 2]);
     // The next append succeeds as if nothing had failed.
-    let next = Append { audit: vec![note(4)], ..append(key, vec![row(3, None)]) };
+    let next = Append { audit: vec![audit_note(4)], ..append(key, vec![row(3, None)]) };
     place.store.append(next).await.expect("written");
-    assert_eq!(place.ids().await, [1, 2, 3]);
+    assert_eq!(place.newest_ids().await, [1, 2, 3]);
     assert_eq!(place.store.check_audit(None).await.expect("read").faults, Vec::<String>::new());
     // This deletes the session, but not the audit rows of its decisions.
     place.store.delete(key, None, Timestamp(9)).await.expect("deleted");
-    assert_eq!(place.ids().await, [1, 2, 3]);
+    assert_eq!(place.newest_ids().await, [1, 2, 3]);
 }
 
 #[tokio::test]
 async fn concurrent_audit_records_form_one_chain() {
-    let place = Place::new().await;
-    let all = (1..=50).map(|number| place.store.record(vec![note(number), note(number)], Sync::Normal));
+    let place = StoreFixture::new().await;
+    let all = (1..=50)
+        .map(|number| place.store.record(vec![audit_note(number), audit_note(number)], Durability::Normal));
     for result in futures_util::future::join_all(all).await {
         result.expect("written");
     }
-    assert_eq!(place.ids().await, (1..=100).collect::<Vec<_>>());
+    assert_eq!(place.newest_ids().await, (1..=100).collect::<Vec<_>>());
     let check = place.store.check_audit(None).await.expect("read");
     assert_eq!((check.rows, check.faults), (100, Vec::new()));
 }
 
 #[tokio::test]
 async fn audit_rows_are_filtered_by_session_time_and_cursor() {
-    let place = full().await;
+    let place = full_log().await;
     let ask = async |query: AuditQuery| {
         let rows = place.store.audit(AuditQuery { limit: 9, ..query }).await.expect("rows");
         rows.iter().map(|entry| entry.id).collect::<Vec<_>>()
@@ -98,25 +99,25 @@ async fn audit_rows_are_filtered_by_session_time_and_cursor() {
     assert_eq!(ask(AuditQuery { since: Some(Timestamp(4)), ..AuditQuery::default() }).await, [4, 5, 6]);
     assert_eq!(ask(AuditQuery { after: 4, ..AuditQuery::default() }).await, [5, 6]);
     let first = &place.store.audit(AuditQuery { limit: 1, ..AuditQuery::default() }).await.expect("rows")[0];
-    assert_eq!((&first.note, first.prev.as_str()), (&note(1), ""));
+    assert_eq!((&first.note, first.prev.as_str()), (&audit_note(1), ""));
 }
 
 #[tokio::test]
 async fn audit_row_update_and_delete_are_refused_by_database() {
-    let place = full().await;
+    let place = full_log().await;
     let path = place.folder.path().join("j.db");
     let mut other = SqliteConnectOptions::new().filename(&path).connect().await.expect("opened");
     for sql in ["update audit set verdict = 'deny'", "delete from audit where id = 6", "delete from audit"] {
         let refused = sqlx::query(sql).execute(&mut other).await.expect_err(sql).to_string();
         assert!(refused.contains("only added to"), "{sql}: {refused}");
     }
-    assert_eq!(place.ids().await.len(), 6);
+    assert_eq!(place.newest_ids().await.len(), 6);
 }
 
 #[tokio::test]
 async fn changed_audit_row_is_found_by_check() {
     let check = async |sql: &'static str, expected: &str| {
-        let found = full().await.after(sql).await;
+        let found = full_log().await.check_after(sql).await;
         assert!(found.faults.iter().any(|fault| fault.contains(expected)), "{sql}: {found:?}");
     };
     check("update audit set verdict = 'deny' where id = 3", "row 3: it was changed").await;
@@ -135,13 +136,13 @@ async fn changed_audit_row_is_found_by_check() {
     let forged = "insert into audit (id, at_ms, kind, verdict, reason, sandbox, prev, hash) \
                   values (7, 7, 'rule', 'allow', 'r', 'unknown', 'p', 'h')";
     check(forged, "row 7: it does not follow the row before it").await;
-    let whole = full().await.after("select 1").await;
+    let whole = full_log().await.check_after("select 1").await;
     assert_eq!((whole.rows, whole.faults), (6, Vec::new()));
 }
 
 #[tokio::test]
 async fn saved_audit_head_reveals_rewritten_log() {
-    let place = full().await;
+    let place = full_log().await;
     let head = place.store.check_audit(None).await.expect("read").head.expect("rows");
     assert_eq!(place.store.check_audit(Some(head.clone())).await.expect("read").faults, Vec::<String>::new());
     let other = AuditHead { id: head.id, hash: "0".repeat(64) };
@@ -157,7 +158,7 @@ async fn saved_audit_head_reveals_rewritten_log() {
 
 #[tokio::test]
 async fn newer_audit_head_file_is_not_overwritten() {
-    let place = full().await;
+    let place = full_log().await;
     let folder = place.folder;
     place.owner.close().await;
     let noted = std::fs::read_to_string(folder.path().join("audit.head")).expect("noted at the end");
@@ -170,7 +171,10 @@ async fn newer_audit_head_file_is_not_overwritten() {
     other.close().await.expect("closed");
     // Later decisions use these row ids again. The head file still proves the loss.
     let (store, owner) = Store::open(&folder.path().join("j.db")).await.expect("opened");
-    store.record(vec![note(8), note(9), note(10)], Sync::Normal).await.expect("written");
+    store
+        .record(vec![audit_note(8), audit_note(9), audit_note(10)], Durability::Normal)
+        .await
+        .expect("written");
     owner.close().await;
     let (store, _owner) = Store::open(&folder.path().join("j.db")).await.expect("opened");
     let check = store.check_audit(None).await.expect("read");

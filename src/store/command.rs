@@ -4,12 +4,12 @@ use tokio::sync::oneshot;
 
 use crate::store::error::StoreError;
 use crate::store::rows::TrustChange;
-use crate::store::rows::{Append, Idempotency, NewSession, SessionKey, Sync};
+use crate::store::rows::{Append, Durability, Idempotency, NewSession, SessionKey};
 use crate::types::audit::AuditNote;
 use crate::types::ids::CallId;
 use crate::types::time::Timestamp;
 
-pub(in crate::store) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+pub(in crate::store) type ReplyTo<T> = oneshot::Sender<Result<T, StoreError>>;
 
 /// Removes a session and stores the reply of the call that requested it.
 pub(in crate::store) struct Deletion {
@@ -27,16 +27,16 @@ pub(in crate::store) struct KeptReply {
 
 /// A command to the writer thread.
 pub(in crate::store) enum WriterCommand {
-    Append(Box<Append>, Answer<()>),
-    Create(Box<NewSession>, Answer<SessionKey>),
-    Delete(Box<Deletion>, Answer<()>),
-    KeepReply(Box<KeptReply>, Answer<()>),
+    Append(Box<Append>, ReplyTo<()>),
+    Create(Box<NewSession>, ReplyTo<SessionKey>),
+    Delete(Box<Deletion>, ReplyTo<()>),
+    KeepReply(Box<KeptReply>, ReplyTo<()>),
     /// Commits a write that changes nothing, to test the disk.
-    Try(Answer<()>),
-    Forget(Vec<CallId>, Answer<()>),
-    Trust(Box<TrustChange>, Answer<()>),
-    Paid(Vec<String>, Answer<()>),
+    Try(ReplyTo<()>),
+    Forget(Vec<CallId>, ReplyTo<()>),
+    Trust(Box<TrustChange>, ReplyTo<()>),
+    Paid(Vec<String>, ReplyTo<()>),
     /// Writes audit rows that belong to no journal.
-    Record(Vec<AuditNote>, Sync, Answer<()>),
+    Record(Vec<AuditNote>, Durability, ReplyTo<()>),
     Close,
 }

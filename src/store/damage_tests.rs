@@ -4,21 +4,21 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::tests::{append, id, new_session, remembered, soon, summary};
+use super::tests::{append, id, idempotency, new_session, summary, with_timeout};
 use super::*;
 use crate::types::event::{Envelope, Event, HISTORY_LOST};
 use crate::types::ids::{Seq, SessionId};
 use crate::types::time::{Clock, Timestamp};
 
-const PAGE: usize = 4_096;
-const SESSIONS: u128 = 3;
-const EVENTS: u64 = 60;
+const PAGE_BYTES: usize = 4_096;
+const SESSION_COUNT: u128 = 3;
+const EVENT_COUNT: u64 = 60;
 /// A time on 2026-11-21.
 const NOW: Timestamp = Timestamp(1_795_219_200_000 + 3_723_000);
 
-struct Fixed(Timestamp);
+struct FixedClock(Timestamp);
 
-impl Clock for Fixed {
+impl Clock for FixedClock {
     fn now(&self) -> Timestamp {
         self.0
     }
@@ -41,29 +41,29 @@ fn event(session: SessionId, seq: Seq, event: Event) -> Row {
     Row { seq, at: envelope.at_ms, kind: envelope.event.kind(), delta_of: None, body: body.into() }
 }
 
-fn notice(session: SessionId, seq: Seq) -> Row {
+fn notice_row(session: SessionId, seq: Seq) -> Row {
     event(session, seq, Event::Notice { kind: "test".into(), text: "word ".repeat(100) })
 }
 
 /// Creates sessions whose journals go from seq 1 to `events`.
-async fn fill(store: &Store, events: u64) {
-    for number in 0..SESSIONS {
-        let mut new = new_session(number, Some(remembered("session.create", &number.to_string())));
+async fn create_sessions(store: &Store, events: u64) {
+    for number in 0..SESSION_COUNT {
+        let mut new = new_session(number, Some(idempotency("session.create", &number.to_string())));
         new.rows = vec![event(id(number), 1, Event::SessionCreated(Box::new(new.spec.clone())))];
         let key = store.create(new).await.expect("made");
-        lengthen(store, key, number, 2, events).await;
+        append_events(store, key, number, 2, events).await;
     }
 }
 
-async fn lengthen(store: &Store, key: SessionKey, number: u128, from: u64, to: u64) {
-    let rows = (from..=to).map(|seq| notice(id(number), seq)).collect();
+async fn append_events(store: &Store, key: SessionKey, number: u128, from: u64, to: u64) {
+    let rows = (from..=to).map(|seq| notice_row(id(number), seq)).collect();
     let told = Summary { state: crate::types::session::SessionState::Idle, ..summary("told") };
     store.append(Append { summary: Some(told), ..append(key, rows) }).await.expect("written");
 }
 
-struct Place(TempDir);
+struct DatabaseFolder(TempDir);
 
-impl Place {
+impl DatabaseFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().expect("a folder"))
     }
@@ -80,7 +80,7 @@ impl Place {
         let opened = Store::open_or_recover(&self.db(), &self.backups(), NOW, &saved).await;
         opened.expect("whatever the damage, something opens")
     }
-    fn aside(&self, end: &str) -> PathBuf {
+    fn moved_aside(&self, end: &str) -> PathBuf {
         self.0.path().join(format!("agentd.db.corrupt-20261121-010203{end}"))
     }
 }
@@ -88,7 +88,7 @@ impl Place {
 /// The readable part of the journals: the seqs, and whether the last event reports a loss.
 async fn journals(store: &Store) -> Result<Vec<(Vec<Seq>, bool)>, StoreError> {
     let mut all = Vec::new();
-    for number in 0..SESSIONS {
+    for number in 0..SESSION_COUNT {
         let Some(key) = store.find(id(number)).await? else {
             all.push((Vec::new(), true));
             continue;
@@ -107,14 +107,14 @@ async fn journals(store: &Store) -> Result<Vec<(Vec<Seq>, bool)>, StoreError> {
 }
 
 /// Opens the store. If a session cannot be read or the check finds a problem, the next start must repair it.
-async fn open_until_it_reads(place: &Place, why: &str) -> Vec<(Vec<Seq>, bool)> {
+async fn open_until_it_reads(place: &DatabaseFolder, why: &str) -> Vec<(Vec<Seq>, bool)> {
     let (store, owner) = place.open().await;
     let read = journals(&store).await;
     // Damage can also hide rows without an error. The full check must find that.
     let found = store.problems().await.expect("it can be looked at");
     match read {
         Ok(read) if found.is_empty() => {
-            soon(owner.close()).await;
+            with_timeout(owner.close()).await;
             return read;
         }
         read => {
@@ -122,37 +122,37 @@ async fn open_until_it_reads(place: &Place, why: &str) -> Vec<(Vec<Seq>, bool)> 
             assert!(matches!(told, Err(StoreError::Corrupt(_))), "{why}: {told:?}, {read:?}");
         }
     }
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
     let (store, owner) = place.open().await;
     let read = journals(&store).await.unwrap_or_else(|error| panic!("{why}: {error}"));
     assert_eq!(store.problems().await, Ok(Vec::new()), "{why}");
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
     read
 }
 
 #[tokio::test]
 async fn salvage_of_any_damaged_page_has_no_gap() {
-    let origin = Place::new();
+    let origin = DatabaseFolder::new();
     let (store, owner) = origin.open().await;
-    fill(&store, EVENTS).await;
-    soon(owner.close()).await;
+    create_sessions(&store, EVENT_COUNT).await;
+    with_timeout(owner.close()).await;
     let bytes = std::fs::read(origin.db()).unwrap();
     let (mut rescued, mut untouched, mut whole) = (0, 0, 0);
-    for page in 0..bytes.len() / PAGE {
-        for (kind, from, filler) in [("garbage", 0, 0xA5), ("zeros", 0, 0), ("half", PAGE / 2, 0x5A)] {
-            let why = format!("page {} of {}, {kind}", page + 1, bytes.len() / PAGE);
-            let place = Place::new();
+    for page in 0..bytes.len() / PAGE_BYTES {
+        for (kind, from, filler) in [("garbage", 0, 0xA5), ("zeros", 0, 0), ("half", PAGE_BYTES / 2, 0x5A)] {
+            let why = format!("page {} of {}, {kind}", page + 1, bytes.len() / PAGE_BYTES);
+            let place = DatabaseFolder::new();
             let mut damaged = bytes.clone();
-            damaged[page * PAGE + from..(page + 1) * PAGE].fill(filler);
+            damaged[page * PAGE_BYTES + from..(page + 1) * PAGE_BYTES].fill(filler);
             std::fs::write(place.db(), &damaged).unwrap();
             let read = open_until_it_reads(&place, &why).await;
             for (seqs, is_cut) in &read {
                 let expected: Vec<Seq> = (1..=seqs.len() as u64).collect();
                 assert_eq!(*seqs, expected, "{why}: a hole");
-                assert!(*is_cut || seqs.len() as u64 == EVENTS, "{why}: lost in silence: {read:?}");
+                assert!(*is_cut || seqs.len() as u64 == EVENT_COUNT, "{why}: lost in silence: {read:?}");
             }
             whole += read.iter().filter(|(_, is_cut)| !is_cut).count();
-            match std::fs::read(place.aside("")) {
+            match std::fs::read(place.moved_aside("")) {
                 Ok(kept) => {
                     assert_eq!(kept.len(), damaged.len(), "{why}");
                     assert_eq!(notices(&place.db()).len(), 1, "{why}");
@@ -167,18 +167,18 @@ async fn salvage_of_any_damaged_page_has_no_gap() {
 }
 
 /// Changes a byte of a text in the closed database.
-fn flip(place: &Place, sql: &str) {
+fn change_byte(place: &DatabaseFolder, sql: &str) {
     let database = rusqlite::Connection::open(place.db()).expect("it opens");
     assert_eq!(database.execute(sql, []).expect("changed"), 1, "{sql}");
 }
 
 #[tokio::test]
 async fn damaged_settings_of_a_session_are_reported_as_damage() {
-    let place = Place::new();
+    let place = DatabaseFolder::new();
     let (store, owner) = place.open().await;
-    fill(&store, EVENTS).await;
-    soon(owner.close()).await;
-    flip(
+    create_sessions(&store, EVENT_COUNT).await;
+    with_timeout(owner.close()).await;
+    change_byte(
         &place,
         "update event set body = 'z' || substr(body, 2) where session = 2 and kind = 'session.created'",
     );
@@ -186,7 +186,7 @@ async fn damaged_settings_of_a_session_are_reported_as_damage() {
     let key = store.find(id(1)).await.expect("read").expect("there");
     let read = store.spec(key).await;
     assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
 }
 
 #[tokio::test]
@@ -197,65 +197,65 @@ async fn changed_byte_in_row_is_repaired_at_next_start() {
         "update event set body = replace(body, '\"type\"', '\"uype\"') where session = 2 and seq = 40",
         "update event set body = cast(x'7bff7d' as text) where session = 2 and seq = 40",
     ] {
-        let place = Place::new();
+        let place = DatabaseFolder::new();
         let (store, owner) = place.open().await;
-        fill(&store, EVENTS).await;
-        soon(owner.close()).await;
-        flip(&place, sql);
+        create_sessions(&store, EVENT_COUNT).await;
+        with_timeout(owner.close()).await;
+        change_byte(&place, sql);
 
         let (store, owner) = place.open().await;
         let key = store.find(id(1)).await.expect("read").expect("there");
         assert_eq!(key, SessionKey(2), "the second session");
         let met = match store.events_after(key, 39, 1, usize::MAX).await {
             Err(error) => Err(error),
-            Ok(page) => store.whole(key, 40, &page.rows[0].body).await,
+            Ok(page) => store.restored_event(key, 40, &page.rows[0].body).await,
         };
         assert!(matches!(met, Err(StoreError::Corrupt(_))), "{sql}: {met:?}");
         assert!(matches!(store.check().await, Err(StoreError::Corrupt(_))), "{sql}");
-        soon(owner.close()).await;
+        with_timeout(owner.close()).await;
 
         let (store, owner) = place.open().await;
         let read = journals(&store).await.expect("read");
         let lengths: Vec<(usize, bool)> = read.iter().map(|(seqs, is_cut)| (seqs.len(), *is_cut)).collect();
         assert_eq!(lengths, [(60, false), (39, true), (60, false)], "{sql}");
         assert_eq!(notices(&place.db()).len(), 1);
-        soon(owner.close()).await;
+        with_timeout(owner.close()).await;
     }
 }
 
 #[tokio::test]
 async fn invalid_title_and_migration_checksum_are_repaired() {
-    let place = Place::new();
+    let place = DatabaseFolder::new();
     let (store, owner) = place.open().await;
-    fill(&store, EVENTS).await;
-    soon(owner.close()).await;
-    flip(&place, "update session set title = cast(x'ff' as text) where id = 1");
+    create_sessions(&store, EVENT_COUNT).await;
+    with_timeout(owner.close()).await;
+    change_byte(&place, "update session set title = cast(x'ff' as text) where id = 1");
     std::fs::write(place.0.path().join("agentd.db.suspect"), "as who lists sessions notes it").unwrap();
     for sql in ["", "update _sqlx_migrations set checksum = x'00' where version = 3"] {
         if !sql.is_empty() {
-            flip(&place, sql);
+            change_byte(&place, sql);
         }
         let (store, owner) = place.open().await;
         let read = journals(&store).await.expect("read");
         assert!(read.iter().all(|(seqs, is_cut)| seqs.len() == 60 && !is_cut), "{sql}: {read:?}");
         assert_eq!(notices(&place.db()).len(), 1, "{sql}");
-        soon(owner.close()).await;
+        with_timeout(owner.close()).await;
     }
 }
 
 #[tokio::test]
 async fn missing_sessions_are_restored_from_newest_valid_backup() {
-    let place = Place::new();
+    let place = DatabaseFolder::new();
     let (store, owner) = place.open().await;
-    fill(&store, 20).await;
-    let made = store.backup_of_the_day(&place.backups(), 3, &Fixed(NOW)).await.unwrap();
+    create_sessions(&store, 20).await;
+    let made = store.backup_of_the_day(&place.backups(), 3, &FixedClock(NOW)).await.unwrap();
     let made = made.expect("the first of the day");
-    assert_eq!(store.backup_of_the_day(&place.backups(), 3, &Fixed(NOW)).await, Ok(None));
-    for number in 0..SESSIONS {
+    assert_eq!(store.backup_of_the_day(&place.backups(), 3, &FixedClock(NOW)).await, Ok(None));
+    for number in 0..SESSION_COUNT {
         let key = store.find(id(number)).await.unwrap().expect("there");
-        lengthen(&store, key, number, 21, EVENTS).await;
+        append_events(&store, key, number, 21, EVENT_COUNT).await;
     }
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
     // A newer backup that is damaged itself is skipped.
     std::fs::write(place.backups().join("agentd-20991231.db"), "nothing").unwrap();
     let damaged = "not a database at all ".repeat(4_000);
@@ -266,27 +266,27 @@ async fn missing_sessions_are_restored_from_newest_valid_backup() {
     for (seqs, is_cut) in journals(&store).await.unwrap() {
         assert_eq!((seqs, is_cut), (expected.clone(), true));
     }
-    let reply = store.remembered("session.create", "1").await.unwrap();
+    let reply = store.stored_reply("session.create", "1").await.unwrap();
     assert!(reply.is_some(), "replies are remembered");
-    soon(owner.close()).await;
-    assert_eq!(std::fs::read_to_string(place.aside("")).unwrap(), damaged, "set aside, not deleted");
+    with_timeout(owner.close()).await;
+    assert_eq!(std::fs::read_to_string(place.moved_aside("")).unwrap(), damaged, "set aside, not deleted");
     let told = notices(&place.db());
     assert!(told[0].contains(made.to_str().unwrap()) && told[0].contains("3 are cut short"), "{told:?}");
 
     // The next start finds no problem.
     let (store, owner) = place.open().await;
     assert_eq!(store.counts().await, Ok((3, 0)));
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
     assert_eq!(notices(&place.db()).len(), 1);
 }
 
 #[tokio::test]
 async fn empty_database_is_set_aside_and_replaced_by_backup() {
-    let place = Place::new();
+    let place = DatabaseFolder::new();
     let (store, owner) = place.open().await;
-    fill(&store, 20).await;
-    store.backup_of_the_day(&place.backups(), 3, &Fixed(NOW)).await.unwrap();
-    soon(owner.close()).await;
+    create_sessions(&store, 20).await;
+    store.backup_of_the_day(&place.backups(), 3, &FixedClock(NOW)).await.unwrap();
+    with_timeout(owner.close()).await;
     std::fs::write(place.db(), "").unwrap();
     std::fs::write(place.0.path().join("agentd.db-wal"), "what was written last").unwrap();
 
@@ -295,9 +295,9 @@ async fn empty_database_is_set_aside_and_replaced_by_backup() {
     for (seqs, is_cut) in journals(&store).await.unwrap() {
         assert_eq!((seqs, is_cut), (expected.clone(), true));
     }
-    soon(owner.close()).await;
-    assert_eq!(std::fs::read_to_string(place.aside("")).unwrap(), "");
-    assert_eq!(std::fs::read_to_string(place.aside("-wal")).unwrap(), "what was written last");
+    with_timeout(owner.close()).await;
+    assert_eq!(std::fs::read_to_string(place.moved_aside("")).unwrap(), "");
+    assert_eq!(std::fs::read_to_string(place.moved_aside("-wal")).unwrap(), "what was written last");
     let told = notices(&place.db());
     assert!(told.len() == 1 && told[0].contains("agentd-20261121.db"), "{told:?}");
     let of_rescue = |name: &std::ffi::OsString| name.to_string_lossy().contains(".rescue");
@@ -308,17 +308,17 @@ async fn empty_database_is_set_aside_and_replaced_by_backup() {
 
 #[tokio::test]
 async fn missing_database_with_backups_is_reported_at_every_start() {
-    let place = Place::new();
+    let place = DatabaseFolder::new();
     let (store, owner) = place.open().await;
-    fill(&store, 3).await;
-    let made = store.backup_of_the_day(&place.backups(), 3, &Fixed(NOW)).await.unwrap().unwrap();
-    soon(owner.close()).await;
+    create_sessions(&store, 3).await;
+    let made = store.backup_of_the_day(&place.backups(), 3, &FixedClock(NOW)).await.unwrap().unwrap();
+    with_timeout(owner.close()).await;
     assert_eq!(notices(&place.db()), Vec::<String>::new());
     std::fs::remove_file(place.db()).unwrap();
     for _ in 0..2 {
         let (store, owner) = place.open().await;
         assert_eq!(store.counts().await, Ok((0, 0)));
-        soon(owner.close()).await;
+        with_timeout(owner.close()).await;
         let told = notices(&place.db());
         assert!(told.len() == 1 && told[0].contains(made.to_str().unwrap()), "{told:?}");
     }
@@ -326,10 +326,10 @@ async fn missing_database_with_backups_is_reported_at_every_start() {
 
 #[tokio::test]
 async fn interrupted_recovery_is_completed_at_next_start() {
-    let place = Place::new();
+    let place = DatabaseFolder::new();
     let (store, owner) = place.open().await;
-    fill(&store, 20).await;
-    soon(owner.close()).await;
+    create_sessions(&store, 20).await;
+    with_timeout(owner.close()).await;
     // The state after a crash before the last step: the recovered database is complete, the damaged one still
     // in place.
     std::fs::rename(place.db(), place.0.path().join("agentd.db.salvaged")).unwrap();
@@ -340,15 +340,15 @@ async fn interrupted_recovery_is_completed_at_next_start() {
     let (store, owner) = place.open().await;
     assert_eq!(store.counts().await, Ok((3, 0)));
     assert!(journals(&store).await.unwrap().iter().all(|(seqs, is_cut)| seqs.len() == 20 && !is_cut));
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
 }
 
 #[tokio::test]
 async fn backup_is_private_complete_and_never_overwrites() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::new();
+    let place = DatabaseFolder::new();
     let (store, owner) = place.open().await;
-    fill(&store, 20).await;
+    create_sessions(&store, 20).await;
     let to = place.0.path().join("copy.db");
     let bytes = store.backup(&to).await.unwrap();
     let meta = std::fs::metadata(&to).unwrap();
@@ -369,11 +369,11 @@ async fn backup_is_private_complete_and_never_overwrites() {
     let nowhere = store.backup(&place.0.path().join("no/where.db")).await;
     assert!(matches!(nowhere, Err(StoreError::Target(_))), "{nowhere:?}");
     assert_eq!(store.check().await, Ok(()), "a copy that fails says nothing of the database");
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
 
     let (copy, owner) = Store::open(&to).await.unwrap();
     assert_eq!(journals(&copy).await.unwrap().len(), 3);
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
     let left: Vec<_> = std::fs::read_dir(place.0.path()).unwrap().flatten().map(|e| e.file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().ends_with(".part")), "{left:?}");
 }
@@ -381,14 +381,14 @@ async fn backup_is_private_complete_and_never_overwrites() {
 #[tokio::test]
 async fn daily_backups_keep_newest_and_skip_damaged_database() {
     const DAY: i64 = 86_400_000;
-    let place = Place::new();
+    let place = DatabaseFolder::new();
     let (store, owner) = place.open().await;
-    fill(&store, 3).await;
+    create_sessions(&store, 3).await;
     std::fs::create_dir(place.backups()).unwrap();
     let left = place.backups().join(".agentd-backup-1-1.part");
     std::fs::write(&left, "of a daemon that was killed").unwrap();
     for day in 0..5 {
-        let clock = Fixed(Timestamp(NOW.0 + day * DAY));
+        let clock = FixedClock(Timestamp(NOW.0 + day * DAY));
         assert!(store.backup_of_the_day(&place.backups(), 3, &clock).await.unwrap().is_some());
     }
     let names = |folder: &Path| -> Vec<String> {
@@ -397,10 +397,10 @@ async fn daily_backups_keep_newest_and_skip_damaged_database() {
     let expected = ["agentd-20261125.db", "agentd-20261124.db", "agentd-20261123.db"];
     assert_eq!(names(&place.backups()), expected);
     assert!(!left.exists());
-    let _ = store.noted::<()>(Err(StoreError::Corrupt("seen by a read".into())));
-    let clock = Fixed(Timestamp(NOW.0 + 9 * DAY));
+    let _ = store.report_damage::<()>(Err(StoreError::Corrupt("seen by a read".into())));
+    let clock = FixedClock(Timestamp(NOW.0 + 9 * DAY));
     let refused = store.backup_of_the_day(&place.backups(), 3, &clock).await;
     assert!(matches!(refused, Err(StoreError::Corrupt(_))), "{refused:?}");
     assert_eq!(names(&place.backups()), expected);
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
 }

@@ -12,9 +12,9 @@ use crate::store::error::StoreError;
 use crate::store::wal;
 
 /// How long a connection waits for a lock of another connection.
-const BUSY: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Capacity of the writer's statement cache, larger than the number of statements.
-const STATEMENTS: usize = 64;
+const STATEMENT_CAPACITY: usize = 64;
 /// The path and identity of one database file.
 #[derive(Clone, Debug)]
 pub(super) struct DatabaseFile {
@@ -26,21 +26,21 @@ pub(super) struct DatabaseFile {
 
 impl DatabaseFile {
     /// Creates the file with mode 0600 if it is missing. SQLite gives its companion files the same mode.
-    pub fn make(path: &Path) -> Result<Self, StoreError> {
+    pub fn create(path: &Path) -> Result<Self, StoreError> {
         make_private(path)?;
         let options = SqliteConnectOptions::new()
             .filename(path)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
-            .busy_timeout(BUSY)
+            .busy_timeout(BUSY_TIMEOUT)
             .disable_statement_logging();
         Ok(Self { path: path.to_path_buf(), options, file: identity(path)? })
     }
 
     /// Opens a synced read-write connection for migrations and maintenance.
     pub async fn connect(&self) -> Result<SqliteConnection, StoreError> {
-        self.is_ours()?;
+        self.check_identity()?;
         Ok(self.options.clone().pragma("temp_store", "memory").connect().await?)
     }
 
@@ -50,10 +50,10 @@ impl DatabaseFile {
     /// # Errors
     /// The database could not be opened.
     pub fn open_to_write(&self) -> Result<rusqlite::Connection, StoreError> {
-        self.is_ours()?;
+        self.check_identity()?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = rusqlite::Connection::open_with_flags(&self.path, flags)?;
-        connection.busy_timeout(BUSY)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         // The page cache fits the pages that a thousand sessions write to at once; its memory grows with use.
         // Statement journals stay in memory, because SQLite would create and remove a file for each one.
         // Readers read single pages, so the log restarts about every 1000 pages (`checkpoint`). Only a copy of
@@ -66,12 +66,12 @@ impl DatabaseFile {
              pragma journal_size_limit = 16777216;",
         )?;
         wal::count_pages(&connection);
-        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.set_prepared_statement_cache_capacity(STATEMENT_CAPACITY);
         Ok(connection)
     }
 
     /// Connection options of the readers.
-    pub fn reading(&self) -> SqliteConnectOptions {
+    pub fn reader_options(&self) -> SqliteConnectOptions {
         self.options.clone().read_only(true).pragma("query_only", "1").pragma("cache_size", "-2000")
     }
 
@@ -80,7 +80,7 @@ impl DatabaseFile {
     ///
     /// # Errors
     /// The path names another file or none.
-    pub fn is_ours(&self) -> Result<(), StoreError> {
+    pub fn check_identity(&self) -> Result<(), StoreError> {
         match identity(&self.path) {
             Ok(file) if file == self.file => Ok(()),
             Ok(_) => Err(StoreError::Unwritable(format!(

@@ -64,7 +64,7 @@ impl From<sqlx::Error> for StoreError {
         match &error {
             sqlx::Error::Database(inner) => {
                 let code = inner.code().and_then(|code| code.parse().ok()).unwrap_or(0);
-                StoreError::of_code(code, inner.message().to_string())
+                StoreError::from_code(code, inner.message().to_string())
             }
             // Each connection has a thread, and EAGAIN means that no further thread can be created
             // (pthread_create(3)).
@@ -87,7 +87,7 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         match error {
             rusqlite::Error::SqliteFailure(inner, text) => {
-                StoreError::of_code(inner.extended_code, text.unwrap_or_else(|| inner.to_string()))
+                StoreError::from_code(inner.extended_code, text.unwrap_or_else(|| inner.to_string()))
             }
             // The daemon wrote the right type, so another program must have changed this column.
             rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::InvalidColumnType(..) => {
@@ -100,12 +100,12 @@ impl From<rusqlite::Error> for StoreError {
 
 impl StoreError {
     /// Whether the disk is full, read-only or failing.
-    pub(super) fn is_of_the_disk(&self) -> bool {
+    pub(super) fn is_disk_error(&self) -> bool {
         matches!(self, StoreError::Unwritable(_) | StoreError::Unsynced(_) | StoreError::CommitUnknown(_))
     }
 
     /// Maps an extended result code of <https://sqlite.org/rescode.html>. Its low byte is the primary code.
-    fn of_code(code: i32, text: String) -> Self {
+    fn from_code(code: i32, text: String) -> Self {
         match (code, code & 0xff) {
             // CONSTRAINT_PRIMARYKEY, CONSTRAINT_UNIQUE
             (1555 | 2067, _) => StoreError::Taken,

@@ -43,7 +43,7 @@ impl Faults {
     }
 
     /// Returns the result to report for a sync of the database.
-    pub fn synced(&self, result: std::io::Result<()>) -> std::io::Result<()> {
+    pub fn sync_result(&self, result: std::io::Result<()>) -> std::io::Result<()> {
         if self.unsynced.is_some_and(|unsynced| unsynced.load(std::sync::atomic::Ordering::SeqCst)) {
             return Err(std::io::Error::other("a lie told by a test"));
         }
@@ -51,7 +51,7 @@ impl Faults {
     }
 
     /// Whether the next check for rows fails. Returns true once.
-    pub fn blinds(&mut self) -> bool {
+    pub fn blinds_next_check(&mut self) -> bool {
         self.commits == 0 && std::mem::take(&mut self.blind)
     }
 }
@@ -69,11 +69,11 @@ impl Faults {
         result
     }
 
-    pub fn synced(&self, result: std::io::Result<()>) -> std::io::Result<()> {
+    pub fn sync_result(&self, result: std::io::Result<()>) -> std::io::Result<()> {
         result
     }
 
-    pub fn blinds(&mut self) -> bool {
+    pub fn blinds_next_check(&mut self) -> bool {
         false
     }
 }

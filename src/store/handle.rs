@@ -169,11 +169,11 @@ impl Store {
     /// # Errors
     /// The current trouble.
     pub async fn check(&self) -> Result<(), StoreError> {
-        self.database_file.is_ours()?;
+        self.database_file.check_identity()?;
         if self.health.cannot_write() {
             self.ask(WriterCommand::Try).await?;
         }
-        self.health.trouble().map_or(Ok(()), Err)
+        self.health.newest_trouble().map_or(Ok(()), Err)
     }
 
     pub(super) async fn ask<T>(

@@ -11,10 +11,10 @@ use crate::sync::lock;
 
 /// The newest trouble. Cheap to clone; all clones share one state.
 #[derive(Clone, Debug, Default)]
-pub(in crate::store) struct Health(Arc<Shared>);
+pub(in crate::store) struct Health(Arc<HealthState>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct HealthState {
     troubles: Mutex<Troubles>,
     /// Number of transactions that succeeded and that failed.
     written: AtomicU64,
@@ -37,11 +37,11 @@ impl Health {
     pub fn from_path(path: &Path) -> Self {
         let suspicion = Some(sibling_path(path, ".suspect"));
         let troubles = Mutex::new(Troubles { suspicion, ..Troubles::default() });
-        Self(Arc::new(Shared { troubles, ..Shared::default() }))
+        Self(Arc::new(HealthState { troubles, ..HealthState::default() }))
     }
 
     /// The current trouble; damage has priority over a failed write.
-    pub fn trouble(&self) -> Option<StoreError> {
+    pub fn newest_trouble(&self) -> Option<StoreError> {
         let troubles = lock(&self.0.troubles);
         troubles.damage.clone().or_else(|| troubles.write.clone())
     }
@@ -57,34 +57,34 @@ impl Health {
     }
 
     /// Records the result of a write and logs a change between success and failure.
-    pub fn wrote<T>(&self, result: &Result<T, StoreError>) {
+    pub fn record_write<T>(&self, result: &Result<T, StoreError>) {
         let count = if result.is_ok() { &self.0.written } else { &self.0.failed };
         count.fetch_add(1, Ordering::Relaxed);
         match result {
             Ok(_) if lock(&self.0.troubles).write.take().is_some() => {
                 tracing::info!("the journal is writable again")
             }
-            Err(error) if error.is_of_the_disk() => {
+            Err(error) if error.is_disk_error() => {
                 let before = lock(&self.0.troubles).write.replace(error.clone());
                 if before.is_none() {
                     tracing::error!(%error, "could not write the journal; no new work starts until it is writable");
                 }
             }
             Err(error @ StoreError::Corrupt(_)) => {
-                self.damaged(error);
+                self.record_damage(error);
             }
             Ok(_) | Err(_) => {}
         }
     }
 
     /// Records the result of a read.
-    pub fn read<T>(&self, result: &Result<T, StoreError>) {
+    pub fn record_read<T>(&self, result: &Result<T, StoreError>) {
         if let Err(error @ StoreError::Corrupt(_)) = result {
-            self.damaged(error);
+            self.record_damage(error);
         }
     }
 
-    fn damaged(&self, error: &StoreError) {
+    fn record_damage(&self, error: &StoreError) {
         let mut troubles = lock(&self.0.troubles);
         if troubles.damage.is_some() {
             return;

@@ -13,12 +13,12 @@ fn row(seq: Seq, kind: &'static str, length: usize) -> Row {
     Row { seq, at: Timestamp(1), kind, delta_of: None, body: Arc::from("x".repeat(length)) }
 }
 
-async fn read(store: &Store, key: SessionKey, limit: u32, bytes: usize) -> Vec<Seq> {
-    let settled = store.settled(key, &["turn.phase", "notice"], &["session.status"]).await.unwrap();
+async fn read_lasting(store: &Store, key: SessionKey, limit: u32, bytes: usize) -> Vec<Seq> {
+    let settled = store.settled_turns(key, &["turn.phase", "notice"], &["session.status"]).await.unwrap();
     let mut seqs = Vec::new();
     loop {
         let after = seqs.last().copied().unwrap_or(0);
-        let page = store.lasting_after(key, after, &settled, limit, bytes).await.unwrap();
+        let page = store.lasting_events_after(key, after, &settled, limit, bytes).await.unwrap();
         seqs.extend(page.rows.iter().map(|row| row.seq));
         if page.is_last {
             return seqs;
@@ -43,23 +43,23 @@ async fn transient_events_are_skipped_until_last_completed_turn() {
         "notice",
     ];
     // The first row is a notice as well.
-    let before_any = read(&store, key, 10, 1_000).await;
+    let before_any = read_lasting(&store, key, 10, 1_000).await;
     assert_eq!(before_any, [1], "without a completed turn all is read");
     let rows = kinds.iter().zip(2..).map(|(kind, seq)| row(seq, kind, 100)).collect();
     store.append(append(key, rows)).await.unwrap();
     for (limit, bytes) in [(100, 10_000), (2, 10_000), (100, 150), (3, 1)] {
-        assert_eq!(read(&store, key, limit, bytes).await, [4, 5, 7, 8, 9, 10], "{limit} {bytes}");
+        assert_eq!(read_lasting(&store, key, limit, bytes).await, [4, 5, 7, 8, 9, 10], "{limit} {bytes}");
     }
     owner.close().await;
 }
 
 #[tokio::test]
 async fn concurrent_session_writes_lose_no_row() {
-    const SESSIONS: u128 = 90;
+    const SESSION_COUNT: u128 = 90;
     let folder = tempfile::tempdir().unwrap();
     let (store, owner) = Store::open(&folder.path().join("a.db")).await.unwrap();
     let mut keys = Vec::new();
-    for number in 0..SESSIONS {
+    for number in 0..SESSION_COUNT {
         keys.push(store.create(new_session(number, None)).await.unwrap());
     }
     for round in 0..5 {

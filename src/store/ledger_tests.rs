@@ -3,7 +3,7 @@
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use super::tests::{append, id, new_session, row, soon};
+use super::tests::{append, id, new_session, row, with_timeout};
 use super::*;
 use crate::types::ids::Seq;
 use crate::types::ledger::UsageRecord;
@@ -28,7 +28,9 @@ fn booking(number: u128, seq: Seq, model: &str, cost_usd_micros: Option<u64>) ->
     }
 }
 
-async fn place(bookings: Vec<Vec<UsageRecord>>) -> (tempfile::TempDir, Store, StoreOwner, Vec<SessionKey>) {
+async fn ledger_fixture(
+    bookings: Vec<Vec<UsageRecord>>,
+) -> (tempfile::TempDir, Store, StoreOwner, Vec<SessionKey>) {
     let folder = tempfile::tempdir().expect("a folder");
     let (store, owner) = Store::open(&folder.path().join("journal.db")).await.expect("a new database");
     let mut keys = Vec::new();
@@ -46,7 +48,7 @@ async fn ledger_pages_match_totals_with_deleted_session() {
         vec![booking(1, 3, "p/a", Some(5)), booking(1, 4, "p/b", Some(7)), booking(1, 5, "p/a", Some(1))],
         vec![booking(2, 3, "p/a", None)],
     ];
-    let (_folder, store, owner, keys) = place(calls).await;
+    let (_folder, store, owner, keys) = ledger_fixture(calls).await;
     let every = LedgerQuery::default();
     let mut after = None;
     let mut seen = Vec::new();
@@ -75,7 +77,7 @@ async fn ledger_pages_match_totals_with_deleted_session() {
     assert_eq!(store.ledger_total(every).await.expect("a total"), total, "what was spent was spent");
     let rows = store.ledger(LedgerQuery { session_id: Some(id(1)), ..every }, None, 9).await.expect("rows");
     assert!(rows.len() == 2 && rows.iter().all(|row| row.title.is_none()), "{rows:?}");
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
 }
 
 #[tokio::test]
@@ -83,10 +85,10 @@ async fn ledger_total_saturates_with_huge_numbers() {
     let mut absurd = booking(1, 3, "p/a", Some(u64::MAX));
     absurd.usage.input_tokens = u64::MAX;
     let (_folder, store, owner, _) =
-        place(vec![vec![absurd.clone(), UsageRecord { seq: 4, ..absurd }]]).await;
+        ledger_fixture(vec![vec![absurd.clone(), UsageRecord { seq: 4, ..absurd }]]).await;
     let total = store.ledger_total(LedgerQuery::default()).await.expect("a total");
     assert!(total.usage.input_tokens > 1 << 62 && total.cost_at_least_usd_micros > 1 << 62, "{total:?}");
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
 }
 
 #[tokio::test]
@@ -131,5 +133,5 @@ async fn migration_fills_ledger_from_journals() {
     assert_eq!((spent.cost_usd_micros, spent.cost_at_least_usd_micros), (None, 9));
     let view = store.view(id(1)).await.expect("read").expect("the session");
     assert_eq!(view.cost_at_least_usd_micros, 10);
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
 }

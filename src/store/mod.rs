@@ -39,15 +39,15 @@ mod trip_tests;
 
 pub use error::StoreError;
 pub use handle::{JournalWriter, Store, StoreOwner, StoreReader};
-pub use read::events::{FoundItem, ItemQuery, Settled, StoredItem};
+pub use read::events::{ItemHead, ItemQuery, SettledTurns, StoredItem};
 pub use read::requests::{IdempotentReply, SettledRequest, StoredRequest};
 pub use read::sessions::SessionQuery;
 pub use recovery::backup::problems;
 pub use recovery::daily_backups::backups;
-pub use recovery::recover_damaged::{Summarise, notices};
+pub use recovery::recover_damaged::{SummaryFn, notices};
 pub use rows::{
-    Append, Idempotency, InitialHistory, ItemRow, JournalRow, MessageText, NewSession, Page, PendingGrant,
-    ProcessRow, RequestRow, Row, SessionKey, Summary, Sync, TrustChange,
+    Append, Durability, Idempotency, InitialHistory, ItemRow, JournalRow, MessageText, NewSession, Page,
+    PendingGrant, ProcessRow, RequestRow, Row, SessionKey, Summary, TrustChange,
 };
 pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;

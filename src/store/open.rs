@@ -16,7 +16,7 @@ use crate::store::readers::Readers;
 use crate::store::tables::blobs::renew_outdated_events;
 
 /// Capacity of the queue to the writer. When it is full, senders wait.
-const QUEUE: usize = 1024;
+const QUEUE_CAPACITY: usize = 1024;
 
 impl Store {
     /// Opens the database at `path`, creates it if necessary and migrates its schema.
@@ -24,13 +24,16 @@ impl Store {
     /// # Errors
     /// The file cannot be opened or migrated, or a newer version wrote it.
     pub async fn open(path: &Path) -> Result<(Self, StoreOwner), StoreError> {
-        Self::open_over(path, Faults::from_environment()).await
+        Self::open_with_faults(path, Faults::from_environment()).await
     }
 
     /// [`Store::open`] with injected disk faults.
-    pub(super) async fn open_over(path: &Path, faults: Faults) -> Result<(Self, StoreOwner), StoreError> {
+    pub(super) async fn open_with_faults(
+        path: &Path,
+        faults: Faults,
+    ) -> Result<(Self, StoreOwner), StoreError> {
         let log = std::fs::metadata(sibling_path(path, "-wal"));
-        let database_file = DatabaseFile::make(path)?;
+        let database_file = DatabaseFile::create(path)?;
         let migrations = sqlx::migrate!();
         let current =
             database_file.open_to_write().ok().filter(|connection| is_current(connection, &migrations));
@@ -39,7 +42,7 @@ impl Store {
             None => bring_up_to_date(&database_file, &migrations).await?,
         };
 
-        let (commands, inbox) = mpsc::channel(QUEUE);
+        let (commands, inbox) = mpsc::channel(QUEUE_CAPACITY);
         let health = Health::from_path(path);
         let readers = Readers::new(&database_file);
         let writer = Writer::new(connection, database_file.clone(), health.clone(), faults, readers.clone())?;
@@ -83,8 +86,8 @@ async fn bring_up_to_date(
 ) -> Result<rusqlite::Connection, StoreError> {
     let mut connection = database_file.connect().await?;
     #[cfg(feature = "failpoints")]
-    crash_anywhere(&mut connection).await?;
-    keep_a_copy(&mut connection, migrations, &database_file.path).await?;
+    crash_in_migration(&mut connection).await?;
+    copy_before_migration(&mut connection, migrations, &database_file.path).await?;
     migrations.run(&mut connection).await?;
     renew_outdated_events(&mut connection).await?;
     #[cfg(feature = "failpoints")]
@@ -98,7 +101,7 @@ async fn bring_up_to_date(
 /// While the schema is migrated, every step of SQLite's virtual machine is a crash point. Each statement has
 /// several of them, including the copy before and the bookkeeping after it.
 #[cfg(feature = "failpoints")]
-async fn crash_anywhere(connection: &mut sqlx::SqliteConnection) -> Result<(), StoreError> {
+async fn crash_in_migration(connection: &mut sqlx::SqliteConnection) -> Result<(), StoreError> {
     connection.lock_handle().await?.set_progress_handler(1, || {
         crate::crash::point("C20");
         true
@@ -108,7 +111,7 @@ async fn crash_anywhere(connection: &mut sqlx::SqliteConnection) -> Result<(), S
 
 /// Before an older database is migrated, it is copied to `agentd.db.before-N` in the same folder, where `N` is
 /// the new schema version.
-async fn keep_a_copy(
+async fn copy_before_migration(
     connection: &mut sqlx::SqliteConnection,
     migrations: &Migrator,
     path: &Path,

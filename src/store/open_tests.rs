@@ -7,12 +7,12 @@ use futures_util::future::join_all;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use super::tests::{Place, append, counts, id, new_session, row, soon, summary};
+use super::tests::{TestStore, append, counts, id, new_session, row, summary, with_timeout};
 use super::*;
 
 #[tokio::test]
 async fn acknowledged_append_survives_kill() {
-    let place = Place::new().await;
+    let place = TestStore::new().await;
     let key = place.session(1).await;
     place.store.append(append(key, vec![row(2, None), row(3, Some(2))])).await.unwrap();
 
@@ -27,38 +27,38 @@ async fn acknowledged_append_survives_kill() {
     assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!(rows[2].body, "{\"n\":3}");
     store.append(append(key, vec![row(4, None)])).await.unwrap();
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
 }
 
 #[tokio::test]
 async fn dropped_store_reopens_with_all_events() {
-    let Place { folder, store, owner } = Place::new().await;
+    let TestStore { folder, store, owner } = TestStore::new().await;
     let path = folder.path().join("journal.db");
     let key = store.create(new_session(1, None)).await.unwrap();
     store.append(append(key, vec![row(2, None)])).await.unwrap();
     drop((store, owner));
     let (store, owner) = Store::open(&path).await.unwrap();
     assert_eq!(store.events_after(key, 1, 10, usize::MAX).await.unwrap().rows.len(), 1);
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
     assert_eq!(store.append(append(key, vec![row(3, None)])).await, Err(StoreError::Closed));
 }
 
 #[tokio::test]
 async fn close_writes_all_pending_appends() {
-    let Place { folder, store, owner } = Place::new().await;
+    let TestStore { folder, store, owner } = TestStore::new().await;
     let key = store.create(new_session(1, None)).await.unwrap();
     let writes = join_all((2..50).map(|seq| store.append(append(key, vec![row(seq, None)]))));
-    let (results, ()) = soon(async { tokio::join!(writes, owner.close()) }).await;
+    let (results, ()) = with_timeout(async { tokio::join!(writes, owner.close()) }).await;
     assert!(results.iter().all(Result::is_ok), "{results:?}");
     assert!(!folder.path().join("journal.db-wal").exists(), "a clean end leaves one file");
 }
 
 #[tokio::test]
 async fn store_refuses_newer_database_and_leaves_it_unchanged() {
-    let Place { folder, store, owner } = Place::new().await;
+    let TestStore { folder, store, owner } = TestStore::new().await;
     let path = folder.path().join("journal.db");
     store.create(new_session(1, None)).await.unwrap();
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
     let mut other = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
     let newer = "insert into _sqlx_migrations (version, description, success, checksum, execution_time) \
                  values (99999999, 'later', 1, x'00', 0)";
@@ -105,16 +105,16 @@ async fn older_database_is_backed_up_before_migration() {
 
     let (store, owner) = Store::open(&path).await.unwrap();
     assert_eq!(store.counts().await, Ok((1, 0)));
-    soon(owner.close()).await;
+    with_timeout(owner.close()).await;
     let all: Vec<i64> = ours.iter().map(|migration| migration.version).collect();
-    assert_eq!(versions(&path).await, all);
+    assert_eq!(applied_migrations(&path).await, all);
     let copy = folder.path().join(format!("journal.db.before-{newest}"));
     assert_eq!(counts(&copy).await, [1, 0, 0, 0, 0]);
-    assert_eq!(versions(&copy).await, [1], "the copy is the old one");
+    assert_eq!(applied_migrations(&copy).await, [1], "the copy is the old one");
 }
 
 /// The migrations that a database has run.
-async fn versions(path: &Path) -> Vec<i64> {
+async fn applied_migrations(path: &Path) -> Vec<i64> {
     let mut connection = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
     let query = "select version from _sqlx_migrations order by version";
     let versions = sqlx::query_scalar(query).fetch_all(&mut connection).await.unwrap();
@@ -123,17 +123,17 @@ async fn versions(path: &Path) -> Vec<i64> {
 }
 
 /// A store that reports its `commits`th commit as failed although it succeeded.
-async fn over_lies(commits: u32, blind: bool) -> Place {
+async fn store_with_false_error(commits: u32, blind: bool) -> TestStore {
     let folder = tempfile::tempdir().expect("a folder");
     let faults = crate::store::fault_injection::Faults { commits, blind, unsynced: None };
     let path = folder.path().join("journal.db");
-    let (store, owner) = Store::open_over(&path, faults).await.expect("a new database");
-    Place { folder, store, owner }
+    let (store, owner) = Store::open_with_faults(&path, faults).await.expect("a new database");
+    TestStore { folder, store, owner }
 }
 
 #[tokio::test]
 async fn commit_reported_as_failed_is_found_committed() {
-    let place = over_lies(1, false).await;
+    let place = store_with_false_error(1, false).await;
     let key = place.session(1).await;
     // The append prunes its own last row, so the row before it must prove the commit.
     let both = Append {
@@ -148,7 +148,7 @@ async fn commit_reported_as_failed_is_found_committed() {
 
 #[tokio::test]
 async fn unknown_commit_is_reported_and_found_by_retry() {
-    let place = over_lies(1, true).await;
+    let place = store_with_false_error(1, true).await;
     let key = place.session(1).await;
     let rows = append(key, vec![row(2, None), row(3, None)]);
     let doubtful = place.store.append(rows.clone()).await;
@@ -163,7 +163,7 @@ async fn unknown_commit_is_reported_and_found_by_retry() {
 
 #[tokio::test]
 async fn replaced_database_file_is_not_written() {
-    let place = Place::new().await;
+    let place = TestStore::new().await;
     assert_eq!(place.store.check().await, Ok(()));
     std::fs::rename(place.path(), place.folder.path().join("elsewhere.db")).unwrap();
     assert!(matches!(place.store.check().await, Err(StoreError::Unwritable(_))));

@@ -11,13 +11,13 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
 use sqlx::{ConnectOptions as _, Connection as _};
 use tempfile::TempDir;
 
-use super::tests::{append, id, item, new_session, row, soon, summary};
+use super::tests::{append, id, item, new_session, row, summary, with_timeout};
 use super::*;
 
 /// Size in bytes of a page and of the headers in the log (<https://sqlite.org/fileformat2.html>).
-const PAGE: usize = 4_096;
-const HEADER: usize = 32;
-const FRAME: usize = 24 + PAGE;
+const PAGE_BYTES: usize = 4_096;
+const HEADER_BYTES: usize = 32;
+const FRAME_BYTES: usize = 24 + PAGE_BYTES;
 
 /// Files of a database after a power loss.
 struct CopiedFiles(TempDir);
@@ -37,7 +37,7 @@ impl CopiedFiles {
 }
 
 /// The bodies in the journal, after an integrity check.
-async fn sound_bodies(connection: &mut SqliteConnection, why: &str) -> Vec<String> {
+async fn checked_bodies(connection: &mut SqliteConnection, why: &str) -> Vec<String> {
     let check: String =
         sqlx::query_scalar("pragma integrity_check").fetch_one(&mut *connection).await.unwrap();
     assert_eq!(check, "ok", "{why}");
@@ -53,7 +53,7 @@ fn rows(session: u64, seqs: impl Iterator<Item = u64>, delta_of: Option<u64>) ->
     seqs.map(|seq| Row { body: body(seq).into(), ..row(seq, delta_of) }).collect()
 }
 
-fn length(path: &Path) -> usize {
+fn file_length(path: &Path) -> usize {
     usize::try_from(std::fs::metadata(path).expect("there").len()).expect("small")
 }
 
@@ -82,21 +82,21 @@ async fn synced_commits_survive_power_loss() {
             prune_deltas_of: vec![one],
             items: vec![item(one + 3, one + 4)],
             summary: Some(summary("t")),
-            sync: Sync::Full,
+            sync: Durability::Full,
             ..append(keys[session as usize], Vec::new())
         };
         store.append(whole).await.unwrap();
-        synced.push((length(&log), facts.clone()));
+        synced.push((file_length(&log), facts.clone()));
         // Unsynced commits follow and must not change the result.
         let after = rows(session, one + 5..one + 7, Some(one + 5));
         store.append(append(keys[session as usize], after)).await.unwrap();
         one += 7;
     }
     let (database, bytes) = (std::fs::read(&path).unwrap(), std::fs::read(&log).unwrap());
-    assert_eq!((bytes.len() - HEADER) % FRAME, 0, "the log is as it is described");
+    assert_eq!((bytes.len() - HEADER_BYTES) % FRAME_BYTES, 0, "the log is as it is described");
 
     let mut cuts: Vec<usize> = Vec::new();
-    for border in (HEADER..=bytes.len()).step_by(FRAME) {
+    for border in (HEADER_BYTES..=bytes.len()).step_by(FRAME_BYTES) {
         cuts.extend([border - 1, border, border + 1, border + 25]);
     }
     cuts.extend((0..bytes.len()).step_by(9_973));
@@ -117,7 +117,7 @@ async fn synced_commits_survive_power_loss() {
             let why = format!("the log is cut at {cut} of {}, followed by {kind}", bytes.len());
             let left = CopiedFiles::from_files(&database, &log);
             let mut connection = left.open().await;
-            let there = sound_bodies(&mut connection, &why).await;
+            let there = checked_bodies(&mut connection, &why).await;
             let lost: Vec<&String> = expected.iter().filter(|body| !there.contains(body)).collect();
             assert!(lost.is_empty(), "{why}: {lost:?}");
             connection.close().await.unwrap();
@@ -131,26 +131,26 @@ async fn kill_during_checkpoint_loses_no_event() {
     let path = folder.path().join("a.db");
     let (store, owner) = Store::open(&path).await.unwrap();
     let key = store.create(new_session(1, None)).await.unwrap();
-    store.append(Append { sync: Sync::Full, ..append(key, rows(1, 2..40, None)) }).await.unwrap();
+    store.append(Append { sync: Durability::Full, ..append(key, rows(1, 2..40, None)) }).await.unwrap();
     let mut other = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
     sqlx::query("pragma wal_checkpoint(truncate)").execute(&mut other).await.unwrap();
-    store.append(Append { sync: Sync::Full, ..append(key, rows(1, 40..90, None)) }).await.unwrap();
+    store.append(Append { sync: Durability::Full, ..append(key, rows(1, 40..90, None)) }).await.unwrap();
     let before = std::fs::read(&path).unwrap();
     let log = std::fs::read(folder.path().join("a.db-wal")).unwrap();
     sqlx::query("pragma wal_checkpoint(passive)").execute(&mut other).await.unwrap();
     let after = std::fs::read(&path).unwrap();
     other.close().await.unwrap();
-    soon(owner.close()).await;
-    assert!(after.len() > before.len() + 4 * PAGE, "there are pages to checkpoint");
+    with_timeout(owner.close()).await;
+    assert!(after.len() > before.len() + 4 * PAGE_BYTES, "there are pages to checkpoint");
 
     // Pages are written one by one: any number of them may be complete, and the last one partial.
-    for done in (0..=after.len()).step_by(PAGE / 2 + 1) {
+    for done in (0..=after.len()).step_by(PAGE_BYTES / 2 + 1) {
         let mut database = after[..done].to_vec();
         database.extend_from_slice(before.get(done..).unwrap_or_default());
         let left = CopiedFiles::from_files(&database, &log);
         let mut connection = left.open().await;
         let why = format!("{done} of {} bytes were checkpointed", after.len());
-        assert_eq!(sound_bodies(&mut connection, &why).await.len(), 89, "{why}");
+        assert_eq!(checked_bodies(&mut connection, &why).await.len(), 89, "{why}");
         connection.close().await.unwrap();
     }
 }
@@ -202,7 +202,7 @@ async fn migration_interrupted_at_any_statement_is_completed() {
             });
             let key = store.create(new_session(1, None)).await.unwrap();
             assert_eq!(store.find(id(1)).await, Ok(Some(key)));
-            soon(owner.close()).await;
+            with_timeout(owner.close()).await;
             let mut whole = left.open().await;
             let have: i64 = sqlx::query_scalar("select max(version) from _sqlx_migrations where success")
                 .fetch_one(&mut whole)

@@ -12,7 +12,7 @@ use crate::store::database_file::DatabaseFile;
 use crate::store::error::StoreError;
 
 /// Number of parallel readers.
-const READERS: u32 = 3;
+const MAX_READERS: u32 = 3;
 /// How long the writer waits for readers to finish.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -38,7 +38,7 @@ impl Readers {
     }
 
     /// The current pool. While it is closed, this waits until it opens again. Cancel-safe.
-    pub async fn now(&self) -> SqlitePool {
+    pub async fn current_pool(&self) -> SqlitePool {
         self.pool.read().await.clone()
     }
 
@@ -47,7 +47,7 @@ impl Readers {
     ///
     /// # Errors
     /// The store is closed.
-    pub async fn turn(&self) -> Result<OwnedSemaphorePermit, StoreError> {
+    pub async fn acquire_turn(&self) -> Result<OwnedSemaphorePermit, StoreError> {
         Arc::clone(&self.chores).acquire_owned().await.map_err(|_| StoreError::Closed)
     }
 
@@ -56,11 +56,11 @@ impl Readers {
     ///
     /// # Errors
     /// A reader did not finish in time.
-    pub fn close_for_now(&self) -> Result<Closed<'_>, StoreError> {
+    pub fn close_for_now(&self) -> Result<ReadBlock<'_>, StoreError> {
         let still = || StoreError::Unwritable("a reader still uses the database".into());
         let turn = Arc::clone(&self.chores).try_acquire_owned().map_err(|_| still())?;
         let closed =
-            Closed { pool: self.pool.blocking_write(), database_file: &self.database_file, _turn: turn };
+            ReadBlock { pool: self.pool.blocking_write(), database_file: &self.database_file, _turn: turn };
         let pool = closed.pool.clone();
         let (over, is_over) = std::sync::mpsc::sync_channel(1);
         self.handle.spawn(async move {
@@ -73,18 +73,18 @@ impl Readers {
 
     /// Closes the pool permanently.
     pub async fn close(&self) {
-        self.now().await.close().await;
+        self.current_pool().await.close().await;
     }
 }
 
 /// Prevents reads while it exists.
-pub(in crate::store) struct Closed<'a> {
+pub(in crate::store) struct ReadBlock<'a> {
     pool: RwLockWriteGuard<'a, SqlitePool>,
     database_file: &'a DatabaseFile,
     _turn: OwnedSemaphorePermit,
 }
 
-impl Drop for Closed<'_> {
+impl Drop for ReadBlock<'_> {
     fn drop(&mut self) {
         *self.pool = pool(self.database_file);
     }
@@ -92,9 +92,9 @@ impl Drop for Closed<'_> {
 
 fn pool(database_file: &DatabaseFile) -> SqlitePool {
     SqlitePoolOptions::new()
-        .max_connections(READERS)
+        .max_connections(MAX_READERS)
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
-        .connect_lazy_with(database_file.reading())
+        .connect_lazy_with(database_file.reader_options())
 }

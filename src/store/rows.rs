@@ -19,7 +19,7 @@ pub struct SessionKey(pub(super) i64);
 
 /// Durability of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Sync {
+pub enum Durability {
     /// Survives a kill of the daemon, but perhaps not a power loss.
     Normal,
     /// Survives a power loss.
@@ -169,7 +169,7 @@ pub struct Append {
     /// For a rewind: items and texts that began after this seq are removed.
     pub rewound_to: Option<Seq>,
     /// Durability of the commit.
-    pub sync: Sync,
+    pub sync: Durability,
 }
 
 /// The text of a message, for search.
@@ -200,7 +200,7 @@ impl MessageText {
 
     /// The texts of a whole journal, without those that were rewound.
     #[must_use]
-    pub fn of_journal<'e>(events: impl IntoIterator<Item = &'e Envelope>) -> Vec<Self> {
+    pub fn from_journal<'e>(events: impl IntoIterator<Item = &'e Envelope>) -> Vec<Self> {
         let mut texts: Vec<Self> = Vec::new();
         for envelope in events {
             if let Event::SessionRewound(rewound) = &envelope.event {
@@ -303,7 +303,7 @@ pub(super) struct EventHead {
 
 impl EventHead {
     /// Whether a body has the fields of every event. No version of the daemon wrote a body without them.
-    pub(super) fn is_of(body: &str) -> bool {
+    pub(super) fn has_event_fields(body: &str) -> bool {
         serde_json::from_str::<Self>(body).is_ok()
     }
 }

@@ -17,13 +17,13 @@ use crate::types::time::Timestamp;
 use crate::types::usage::{Budgets, Usage};
 
 /// A store in a temporary folder.
-pub(super) struct Place {
+pub(super) struct TestStore {
     pub folder: TempDir,
     pub store: Store,
     pub owner: StoreOwner,
 }
 
-impl Place {
+impl TestStore {
     pub async fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (store, owner) = Store::open(&folder.path().join("journal.db")).await.expect("a new database");
@@ -114,11 +114,11 @@ pub(super) fn append(key: SessionKey, rows: Vec<Row>) -> Append {
         audit: Vec::new(),
         texts: Vec::new(),
         rewound_to: None,
-        sync: Sync::Normal,
+        sync: Durability::Normal,
     }
 }
 
-pub(super) fn remembered(method: &'static str, key: &str) -> Idempotency {
+pub(super) fn idempotency(method: &'static str, key: &str) -> Idempotency {
     Idempotency { method, key: key.into(), digest: "d".into(), reply: "{}".into() }
 }
 
@@ -148,13 +148,13 @@ pub(super) fn summary(title: &str) -> Summary {
 }
 
 /// Limits the waiting time of each test step.
-pub(super) async fn soon<T>(future: impl Future<Output = T>) -> T {
+pub(super) async fn with_timeout<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
 }
 
 #[tokio::test]
 async fn failed_append_is_rolled_back_without_affecting_group() {
-    let place = Place::new().await;
+    let place = TestStore::new().await;
     let keys = [place.session(1).await, place.session(2).await, place.session(3).await];
     place.store.append(append(keys[1], vec![row(2, None), row(3, Some(2)), row(4, None)])).await.unwrap();
 
@@ -165,12 +165,12 @@ async fn failed_append_is_rolled_back_without_affecting_group() {
         items: vec![item(5, 5)],
         requests: vec![RequestRow::Raised { request_id: RequestId::Permission(request(9)), seq: 5 }],
         summary: Some(summary("changed")),
-        idempotency: Some(remembered("session.submit", "k")),
+        idempotency: Some(idempotency("session.submit", "k")),
         ..append(keys[1], Vec::new())
     };
     let good = |key| Append { summary: Some(summary("good")), ..append(key, vec![row(2, None)]) };
     // All appends wait for the writer together, and it first tries them as one group.
-    let results = soon(join_all([
+    let results = with_timeout(join_all([
         place.store.append(good(keys[0])),
         place.store.append(bad),
         place.store.append(good(keys[2])),
@@ -181,7 +181,7 @@ async fn failed_append_is_rolled_back_without_affecting_group() {
     assert_eq!(place.seqs(keys[1]).await, [1, 2, 3, 4]);
     assert_eq!(place.store.items_after(keys[1], 0, 9, usize::MAX).await.unwrap().rows, []);
     assert_eq!(place.store.request(RequestId::Permission(request(9))).await.unwrap(), None);
-    assert_eq!(place.store.remembered("session.submit", "k").await.unwrap(), None);
+    assert_eq!(place.store.stored_reply("session.submit", "k").await.unwrap(), None);
     assert_eq!(place.store.view(id(2)).await.unwrap().unwrap().title, "a title");
     for (key, number) in [(keys[0], 1), (keys[2], 3)] {
         assert_eq!(place.seqs(key).await, [1, 2]);
@@ -195,16 +195,18 @@ async fn failed_append_is_rolled_back_without_affecting_group() {
 
 #[tokio::test]
 async fn sqlite_failure_of_one_append_spares_other_appends() {
-    let place = Place::new().await;
+    let place = TestStore::new().await;
     let keys = [place.session(1).await, place.session(2).await];
     let mut other = SqliteConnectOptions::new().filename(place.path()).connect().await.unwrap();
     let trigger = "create trigger boom before insert on item begin select raise(abort, 'boom'); end";
     sqlx::query(trigger).execute(&mut other).await.unwrap();
 
     let bad = Append { items: vec![item(2, 2)], ..append(keys[0], vec![row(2, None)]) };
-    let results =
-        soon(join_all([place.store.append(bad), place.store.append(append(keys[1], vec![row(2, None)]))]))
-            .await;
+    let results = with_timeout(join_all([
+        place.store.append(bad),
+        place.store.append(append(keys[1], vec![row(2, None)])),
+    ]))
+    .await;
     assert!(matches!(&results[0], Err(StoreError::Sql(why)) if why.contains("boom")), "{results:?}");
     assert_eq!(results[1], Ok(()));
     assert_eq!(place.seqs(keys[0]).await, [1]);
@@ -213,11 +215,11 @@ async fn sqlite_failure_of_one_append_spares_other_appends() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn grouped_commits_keep_order_of_each_session() {
-    const SESSIONS: u128 = 8;
-    const MESSAGES: u64 = 40;
-    let place = Place::new().await;
+    const SESSION_COUNT: u128 = 8;
+    const MESSAGE_COUNT: u64 = 40;
+    let place = TestStore::new().await;
     let mut keys = Vec::new();
-    for number in 0..SESSIONS {
+    for number in 0..SESSION_COUNT {
         keys.push(place.session(number).await);
     }
     let writers = keys.iter().map(|key| {
@@ -225,14 +227,14 @@ async fn grouped_commits_keep_order_of_each_session() {
         tokio::spawn(async move {
             // All appends of a session are sent at once. The last append of each message prunes the rows of the
             // one before. In the wrong order, rows would remain.
-            let appends = (0..MESSAGES).flat_map(|message| {
+            let appends = (0..MESSAGE_COUNT).flat_map(|message| {
                 let at = 2 + message * 4;
                 let opens = append(key, vec![row(at, None), row(at + 1, Some(at))]);
                 let ends = Append {
                     rows: vec![row(at + 2, Some(at)), row(at + 3, None)],
                     prune_deltas_of: vec![at],
                     items: vec![item(at, at + 3)],
-                    sync: if message % 2 == 0 { Sync::Full } else { Sync::Normal },
+                    sync: if message % 2 == 0 { Durability::Full } else { Durability::Normal },
                     ..append(key, Vec::new())
                 };
                 [opens, ends]
@@ -242,11 +244,11 @@ async fn grouped_commits_keep_order_of_each_session() {
             }
         })
     });
-    for writer in soon(join_all(writers)).await {
+    for writer in with_timeout(join_all(writers)).await {
         writer.expect("a writer");
     }
     let expected: Vec<Seq> = std::iter::once(1)
-        .chain((0..MESSAGES).flat_map(|message| [2 + message * 4, 5 + message * 4]))
+        .chain((0..MESSAGE_COUNT).flat_map(|message| [2 + message * 4, 5 + message * 4]))
         .collect();
     for key in keys {
         assert_eq!(place.seqs(key).await, expected);
@@ -258,7 +260,7 @@ async fn grouped_commits_keep_order_of_each_session() {
 
 #[tokio::test]
 async fn pruning_removes_deltas_of_one_item_only() {
-    let place = Place::new().await;
+    let place = TestStore::new().await;
     let (one, two) = (place.session(1).await, place.session(2).await);
     let rows =
         || vec![row(2, None), row(3, Some(2)), row(4, None), row(5, Some(4)), row(6, Some(2)), row(7, None)];
@@ -278,7 +280,7 @@ async fn pruning_removes_deltas_of_one_item_only() {
 
 #[tokio::test]
 async fn last_seq_counts_pruned_rows() {
-    let place = Place::new().await;
+    let place = TestStore::new().await;
     let key = place.session(1).await;
     assert_eq!(place.store.last_seq(key).await, Ok(1));
     // Only deltas: the summary is not written, so the rows themselves count.
@@ -299,10 +301,10 @@ async fn last_seq_counts_pruned_rows() {
 
 #[tokio::test]
 async fn idempotency_key_is_unique_per_method() {
-    let place = Place::new().await;
+    let place = TestStore::new().await;
     let key = place.session(1).await;
     let keyed = |method, seq| Append {
-        idempotency: Some(remembered(method, "k")),
+        idempotency: Some(idempotency(method, "k")),
         ..append(key, vec![row(seq, None)])
     };
     place.store.append(keyed("session.submit", 2)).await.unwrap();
@@ -310,19 +312,19 @@ async fn idempotency_key_is_unique_per_method() {
     assert_eq!(place.seqs(key).await, [1, 2], "a refused append writes nothing");
     place.store.append(keyed("session.approve", 3)).await.unwrap();
 
-    let created = new_session(2, Some(remembered("session.create", "k")));
+    let created = new_session(2, Some(idempotency("session.create", "k")));
     place.store.create(created).await.unwrap();
-    let other = new_session(3, Some(remembered("session.create", "k")));
+    let other = new_session(3, Some(idempotency("session.create", "k")));
     assert_eq!(place.store.create(other).await, Err(StoreError::Taken));
     assert_eq!(place.store.find(id(3)).await, Ok(None), "a refused session is not there");
     assert_eq!(place.store.create(new_session(2, None)).await, Err(StoreError::Taken));
-    let reply = place.store.remembered("session.create", "k").await.unwrap();
+    let reply = place.store.stored_reply("session.create", "k").await.unwrap();
     assert_eq!(reply, Some(IdempotentReply { digest: "d".into(), reply: "{}".into() }));
 }
 
 #[tokio::test]
 async fn deleted_session_leaves_no_rows_and_others_stay() {
-    let place = Place::new().await;
+    let place = TestStore::new().await;
     let full = |key, number| Append {
         rows: vec![row(2, None), row(3, None)],
         items: vec![item(2, 3)],
@@ -330,7 +332,7 @@ async fn deleted_session_leaves_no_rows_and_others_stay() {
             RequestRow::Raised { request_id: RequestId::Permission(request(number)), seq: 2 },
             RequestRow::Settled { request_id: RequestId::Permission(request(number)), seq: 3 },
         ],
-        idempotency: Some(remembered("session.submit", if number == 1 { "one" } else { "two" })),
+        idempotency: Some(idempotency("session.submit", if number == 1 { "one" } else { "two" })),
         ..append(key, Vec::new())
     };
     let (one, two) = (place.session(1).await, place.session(2).await);
@@ -344,8 +346,8 @@ async fn deleted_session_leaves_no_rows_and_others_stay() {
     assert_eq!(place.store.request(RequestId::Permission(request(2))).await, Ok(None));
     let settled = place.store.request(RequestId::Permission(request(1))).await.unwrap().unwrap();
     assert_eq!(settled, SettledRequest { session_id: id(1), settled: Some("{\"n\":3}".into()) });
-    assert_eq!(place.store.remembered("session.submit", "two").await, Ok(None));
-    assert!(place.store.remembered("session.submit", "one").await.unwrap().is_some());
+    assert_eq!(place.store.stored_reply("session.submit", "two").await, Ok(None));
+    assert!(place.store.stored_reply("session.submit", "one").await.unwrap().is_some());
     assert_eq!(place.seqs(one).await, [1, 2, 3]);
     assert_eq!(counts(&place.path()).await, [1, 3, 1, 1, 1], "session, event, item, permission, idempotency");
 
@@ -367,7 +369,7 @@ pub(super) async fn counts(path: &Path) -> Vec<i64> {
 
 #[tokio::test]
 async fn permission_requests_are_pending_until_settled() {
-    let place = Place::new().await;
+    let place = TestStore::new().await;
     let (one, two) = (place.session(1).await, place.session(2).await);
     let raised = |number, seq| RequestRow::Raised { request_id: RequestId::Permission(request(number)), seq };
     let mut ids = [request(1), request(2), request(3)];
@@ -396,7 +398,7 @@ async fn permission_requests_are_pending_until_settled() {
 
 #[tokio::test]
 async fn question_is_found_before_and_after_settlement() {
-    let place = Place::new().await;
+    let place = TestStore::new().await;
     let one = place.session(1).await;
     let asked = QuestionId::from_uuid(uuid::Uuid::now_v7());
     let request_id = RequestId::Question(asked);
@@ -424,7 +426,7 @@ async fn question_is_found_before_and_after_settlement() {
 
 #[tokio::test]
 async fn store_lists_sessions_by_state_folder_and_text() {
-    let place = Place::new().await;
+    let place = TestStore::new().await;
     let busy = place.session(1).await;
     place.session(2).await;
     place.session(3).await;
@@ -451,7 +453,7 @@ async fn store_lists_sessions_by_state_folder_and_text() {
 
 #[tokio::test]
 async fn event_page_is_bounded_in_bytes_and_never_empty() {
-    let place = Place::new().await;
+    let place = TestStore::new().await;
     let key = place.session(1).await;
     let long = |seq, bytes: usize| Row { body: "é".repeat(bytes / 2).into(), ..row(seq, None) };
     let rows = vec![long(10, 100), long(11, 100), long(12, 100), long(13, 5_000), long(14, 2)];

@@ -7,7 +7,9 @@ use uuid::Uuid;
 
 use super::error::StoreError;
 use super::handle::{Store, StoreOwner};
-use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
+use super::rows::{
+    Append, Durability, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary,
+};
 use crate::types::ids::{PermissionId, RequestId, Seq, SessionId};
 use crate::types::permission::Mode;
 use crate::types::session::{ItemKind, ItemStatus, SessionSpec, SessionState};
@@ -15,7 +17,7 @@ use crate::types::time::Timestamp;
 use crate::types::usage::{Budgets, Usage};
 
 /// Limit for waiting for the store.
-const SOON: Duration = Duration::from_secs(20);
+const STORE_TIMEOUT: Duration = Duration::from_secs(20);
 
 struct StoreFixture {
     store: Store,
@@ -31,7 +33,7 @@ impl StoreFixture {
     }
 
     async fn append(&self, append: Append) -> Result<(), StoreError> {
-        tokio::time::timeout(SOON, self.store.append(append)).await.expect("in time")
+        tokio::time::timeout(STORE_TIMEOUT, self.store.append(append)).await.expect("in time")
     }
 
     /// Creates a session and the seqs and texts of its rows.
@@ -68,7 +70,7 @@ fn spec() -> SessionSpec {
 }
 
 fn new(session_id: SessionId, key: &str) -> NewSession {
-    let idempotency = Some(remembered(&format!("{key}-{session_id}"), &session_id.to_string()));
+    let idempotency = Some(idempotency(&format!("{key}-{session_id}"), &session_id.to_string()));
     NewSession {
         session_id,
         spec: spec(),
@@ -82,7 +84,7 @@ fn new(session_id: SessionId, key: &str) -> NewSession {
     }
 }
 
-fn remembered(key: &str, reply: &str) -> Idempotency {
+fn idempotency(key: &str, reply: &str) -> Idempotency {
     Idempotency { method: "m", key: key.into(), digest: "d".into(), reply: reply.into() }
 }
 
@@ -106,7 +108,7 @@ fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
         audit: Vec::new(),
         texts: Vec::new(),
         rewound_to: None,
-        sync: Sync::Normal,
+        sync: Durability::Normal,
     }
 }
 
@@ -126,7 +128,7 @@ async fn created_session_is_found_with_its_summary() {
     assert_eq!((view.title.as_str(), view.cwd.as_str(), view.model.as_str()), ("a title", "/w", "p/m"));
     assert_eq!((view.state, view.background, view.last_seq), (SessionState::Idle, true, 1));
     assert_eq!((view.created_at_ms, view.cost_usd_micros), (Timestamp(5), Some(0)));
-    let reply = fixture.store.remembered("m", &format!("key-of-create-{second_id}")).await.expect("read");
+    let reply = fixture.store.stored_reply("m", &format!("key-of-create-{second_id}")).await.expect("read");
     assert_eq!(reply.map(|reply| reply.reply), Some(second_id.to_string()));
     // A second create with the same id is refused and changes nothing. The writer continues.
     assert_eq!(fixture.store.create(new(first_id, "other")).await, Err(StoreError::Taken));
@@ -164,8 +166,8 @@ async fn check_everything(count: Seq) {
         activity: Some("Bash make".into()),
         context_tokens: Some(7),
     });
-    whole.idempotency = Some(remembered("k", "r"));
-    whole.sync = Sync::Full;
+    whole.idempotency = Some(idempotency("k", "r"));
+    whole.sync = Durability::Full;
     assert_eq!(fixture.append(whole).await, Ok(()), "{count} rows");
 
     assert_eq!(fixture.rows(key).await, expected(1..=last), "{count} rows");
@@ -183,7 +185,7 @@ async fn check_everything(count: Seq) {
     let pending = fixture.store.pending_requests(Some(key), None, 10).await.expect("read");
     assert_eq!(pending.len(), 1);
     assert_eq!(pending[0].request_id, request_id.to_string());
-    let reply = fixture.store.remembered("m", "k").await.expect("read").expect("there");
+    let reply = fixture.store.stored_reply("m", "k").await.expect("read").expect("there");
     assert_eq!((reply.digest.as_str(), reply.reply.as_str()), ("d", "r"));
 
     // Then the request is settled and the rows of opener 2 are pruned.
@@ -210,7 +212,7 @@ async fn check_failure(count: Seq) {
     let (_, key) = fixture.create().await;
     for round in 0..3 {
         let mut bad = append(key, 2..2 + count);
-        bad.idempotency = Some(remembered("taken", "x"));
+        bad.idempotency = Some(idempotency("taken", "x"));
         if round == 0 {
             let mut first = append(key, [900]);
             first.idempotency.clone_from(&bad.idempotency);

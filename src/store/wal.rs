@@ -8,13 +8,13 @@ use rusqlite::config::DbConfig;
 
 thread_local! {
     /// Log pages after the newest commit of this thread.
-    static PAGES: Cell<u32> = const { Cell::new(0) };
+    static LOG_PAGES: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Disables automatic checkpoints of a connection. Its commits only count the pages of the log.
 pub(super) fn count_pages(connection: &Connection) {
     connection.wal_hook(Some(|_, pages| {
-        PAGES.set(u32::try_from(pages).unwrap_or(0));
+        LOG_PAGES.set(u32::try_from(pages).unwrap_or(0));
         Ok(())
     }));
 }
@@ -28,5 +28,5 @@ pub(super) fn keep_log(connection: &Connection) {
 
 /// Log pages after the newest commit of this thread.
 pub(super) fn pages() -> u32 {
-    PAGES.get()
+    LOG_PAGES.get()
 }

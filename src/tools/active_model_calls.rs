@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-static PRESENT: AtomicUsize = AtomicUsize::new(0);
+static ACTIVE_CALLS: AtomicUsize = AtomicUsize::new(0);
 
 /// A session waits for a model as long as this value lives.
 #[derive(Debug)]
@@ -15,20 +15,20 @@ impl ActiveModelCall {
     /// Adds one to the counter.
     #[must_use]
     pub fn new() -> Self {
-        PRESENT.fetch_add(1, Ordering::Relaxed);
+        ACTIVE_CALLS.fetch_add(1, Ordering::Relaxed);
         Self(())
     }
 
     /// Whether another model call is active in addition to the caller's own.
     #[must_use]
     pub fn are_others() -> bool {
-        PRESENT.load(Ordering::Relaxed) > 1
+        ACTIVE_CALLS.load(Ordering::Relaxed) > 1
     }
 
     /// Whether any model call is active.
     #[must_use]
     pub fn is_any() -> bool {
-        PRESENT.load(Ordering::Relaxed) > 0
+        ACTIVE_CALLS.load(Ordering::Relaxed) > 0
     }
 }
 
@@ -40,6 +40,6 @@ impl Default for ActiveModelCall {
 
 impl Drop for ActiveModelCall {
     fn drop(&mut self) {
-        PRESENT.fetch_sub(1, Ordering::Relaxed);
+        ACTIVE_CALLS.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -63,26 +63,26 @@ fn covers_v6(net: Ipv6Addr, bits: u32, address: Ipv6Addr) -> bool {
 
 /// Non-public addresses that WebFetch may reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ranges(Vec<(IpAddr, u32)>);
+pub struct AddressRanges(Vec<(IpAddr, u32)>);
 
 /// The text is not an address or range.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WrongRange(String);
+pub struct InvalidRange(String);
 
-impl fmt::Display for WrongRange {
+impl fmt::Display for InvalidRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} is not an address or range; write it like 127.0.0.1 or 10.0.0.0/8", self.0)
     }
 }
 
-impl std::error::Error for WrongRange {}
+impl std::error::Error for InvalidRange {}
 
-impl Ranges {
+impl AddressRanges {
     /// Parses addresses (`::1`) and ranges (`10.0.0.0/8`).
     ///
     /// # Errors
     /// The first text that is neither.
-    pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Self, WrongRange> {
+    pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Self, InvalidRange> {
         let one = |text: &str| {
             let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
             let address = IpAddr::from_str(address).ok()?;
@@ -92,7 +92,7 @@ impl Ranges {
         };
         let ranges = texts
             .iter()
-            .map(|text| one(text.as_ref().trim()).ok_or_else(|| WrongRange(text.as_ref().to_owned())));
+            .map(|text| one(text.as_ref().trim()).ok_or_else(|| InvalidRange(text.as_ref().to_owned())));
         Ok(Self(ranges.collect::<Result<_, _>>()?))
     }
 

@@ -9,11 +9,11 @@ use crate::types::tool::{PreparedCall, Subject};
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(internal()))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(internal_error()))
 }
 
 /// The error for a bug of the daemon. The log contains the panic.
-pub(super) fn internal() -> ToolError {
+pub(super) fn internal_error() -> ToolError {
     ToolError::new("internal", "the tool failed by an error of its own; try another way")
 }
 

@@ -4,15 +4,15 @@
 use std::collections::VecDeque;
 
 /// Bytes kept of the head, and of the tail: more than the model receives. The spool has the full output.
-const HALF: usize = 128 << 10;
+const CAPTURE_END_BYTES: usize = 128 << 10;
 
 /// Decodes bytes that arrive in pieces. An incomplete character is kept for the next piece.
 #[derive(Default)]
-pub(in crate::tools) struct Utf8 {
+pub(in crate::tools) struct Utf8Decoder {
     held: Vec<u8>,
 }
 
-impl Utf8 {
+impl Utf8Decoder {
     /// Returns the text of all bytes that were not returned before.
     pub(in crate::tools) fn push(&mut self, bytes: &[u8]) -> String {
         self.held.extend_from_slice(bytes);
@@ -50,7 +50,7 @@ fn incomplete_tail(bytes: &[u8]) -> usize {
 
 /// A part of an output, possibly with a gap.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::tools) struct Piece {
+pub(in crate::tools) struct OutputPart {
     pub(in crate::tools) before: String,
     /// Bytes missing in the gap.
     pub(in crate::tools) gone: u64,
@@ -68,8 +68,8 @@ pub(in crate::tools) struct Capture {
 
 impl Capture {
     pub(in crate::tools) fn push(&mut self, mut text: &str) {
-        if self.tail.is_empty() && self.head.len() < HALF {
-            let mut fits = text.len().min(HALF - self.head.len());
+        if self.tail.is_empty() && self.head.len() < CAPTURE_END_BYTES {
+            let mut fits = text.len().min(CAPTURE_END_BYTES - self.head.len());
             while !text.is_char_boundary(fits) {
                 fits -= 1;
             }
@@ -77,8 +77,8 @@ impl Capture {
             text = &text[fits..];
         }
         self.tail.extend(text.as_bytes());
-        if self.tail.len() > HALF {
-            let excess = self.tail.len() - HALF;
+        if self.tail.len() > CAPTURE_END_BYTES {
+            let excess = self.tail.len() - CAPTURE_END_BYTES;
             self.tail.drain(..excess);
             self.dropped += excess as u64;
         }
@@ -91,7 +91,7 @@ impl Capture {
 
     /// The kept output after the first `from` bytes, with the number of missing bytes and the start of the part
     /// after the gap.
-    pub(in crate::tools) fn since(&self, from: u64) -> Piece {
+    pub(in crate::tools) fn output_since(&self, from: u64) -> OutputPart {
         let (head_end, tail_start) = (self.head.len() as u64, self.head.len() as u64 + self.dropped);
         let at = usize::try_from(from.min(head_end)).unwrap_or(0);
         let mut before = self.head.get(at..).unwrap_or_default().to_owned();
@@ -103,9 +103,9 @@ impl Capture {
         let gone = tail_start.saturating_sub(from.max(head_end));
         if gone == 0 {
             before.push_str(&rest);
-            return Piece { before, gone, rest: String::new() };
+            return OutputPart { before, gone, rest: String::new() };
         }
-        Piece { before, gone, rest: rest.into_owned() }
+        OutputPart { before, gone, rest: rest.into_owned() }
     }
 
     /// The text for the model: at most `cap` characters of output. The flag says whether output was left out.
@@ -168,7 +168,7 @@ mod tests {
         huge.push("BEGIN");
         for _ in 0..200 {
             huge.push(&"é".repeat(10_000));
-            assert!(huge.head.len() + huge.tail.len() <= 2 * HALF);
+            assert!(huge.head.len() + huge.tail.len() <= 2 * CAPTURE_END_BYTES);
         }
         huge.push("END");
         let (text, cut) = huge.render(100);
@@ -181,8 +181,8 @@ mod tests {
         let mut small = Capture::default();
         small.push("aé\nb");
         for (from, expected) in [(0, "aé\nb"), (3, "\nb"), (5, ""), (9, "")] {
-            let piece = Piece { before: expected.into(), gone: 0, rest: String::new() };
-            assert_eq!(small.since(from), piece, "{from}");
+            let piece = OutputPart { before: expected.into(), gone: 0, rest: String::new() };
+            assert_eq!(small.output_since(from), piece, "{from}");
         }
         let mut flood = Capture::default();
         for _ in 0..100_000 {
@@ -190,12 +190,18 @@ mod tests {
         }
         flood.push("end");
         assert_eq!(flood.bytes(), 1_000_003);
-        let (half, all) = (HALF as u64, flood.bytes());
-        let whole = flood.since(0);
-        assert_eq!((whole.before.len(), whole.gone, whole.rest.len()), (HALF, all - 2 * half, HALF));
-        let later = flood.since(500_000);
+        let (half, all) = (CAPTURE_END_BYTES as u64, flood.bytes());
+        let whole = flood.output_since(0);
+        assert_eq!(
+            (whole.before.len(), whole.gone, whole.rest.len()),
+            (CAPTURE_END_BYTES, all - 2 * half, CAPTURE_END_BYTES)
+        );
+        let later = flood.output_since(500_000);
         assert_eq!((later.before.as_str(), later.gone), ("", all - half - 500_000));
-        assert_eq!(flood.since(all - 5), Piece { before: "9\nend".into(), gone: 0, rest: String::new() });
+        assert_eq!(
+            flood.output_since(all - 5),
+            OutputPart { before: "9\nend".into(), gone: 0, rest: String::new() }
+        );
     }
 
     proptest::proptest! {
@@ -203,7 +209,7 @@ mod tests {
         fn utf8_decoding_is_independent_of_chunks(
             text in "[aé€😀\n]{0,30}", cuts in proptest::collection::vec(0usize..8, 0..20),
         ) {
-            let mut utf8 = Utf8::default();
+            let mut utf8 = Utf8Decoder::default();
             let mut rest = text.as_bytes();
             let mut out = String::new();
             for cut in cuts {
@@ -223,7 +229,7 @@ mod tests {
         fn utf8_decoding_keeps_all_valid_text(
             bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40),
         ) {
-            let mut utf8 = Utf8::default();
+            let mut utf8 = Utf8Decoder::default();
             let mut out = String::new();
             for byte in &bytes {
                 out.push_str(&utf8.push(&[*byte]));

@@ -37,7 +37,7 @@ pub struct SessionContext {
     /// Time limit of a command that sets none, in milliseconds; absent for that of the settings.
     pub bash_timeout_ms: Option<u64>,
     /// Files that rules deny for reading, for calls that read more than the path in their arguments.
-    pub unreadable: Unreadable,
+    pub unreadable: UnreadablePaths,
     /// The session's own blobs.
     pub blobs: Option<Arc<dyn Blobs>>,
     /// The approval mode of the session.
@@ -116,7 +116,7 @@ pub trait ProjectData: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// There is no such note.
-    fn note(&self, name: &str) -> Result<MemoryNote, DataError>;
+    fn read_note(&self, name: &str) -> Result<MemoryNote, DataError>;
 
     /// Writes a note, or replaces it.
     ///
@@ -134,25 +134,25 @@ pub trait ProjectData: Send + Sync + std::fmt::Debug {
 /// Decides for a tool and a resolved path whether a rule denies reading or requires a permission request. The
 /// default denies nothing.
 #[derive(Clone, Default)]
-pub struct Unreadable(Option<Arc<Covers>>);
+pub struct UnreadablePaths(Option<Arc<UnreadableCheck>>);
 
-type Covers = dyn Fn(&str, &Path) -> bool + Send + Sync;
+type UnreadableCheck = dyn Fn(&str, &Path) -> bool + Send + Sync;
 
-impl Unreadable {
+impl UnreadablePaths {
     /// Creates the check from a function of the tool's name and the path.
     #[must_use]
     pub fn new(covers: impl Fn(&str, &Path) -> bool + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(covers)))
     }
 
-    pub(super) fn covers(&self, tool: &str, path: &Path) -> bool {
+    pub(super) fn is_unreadable(&self, tool: &str, path: &Path) -> bool {
         self.0.as_ref().is_some_and(|covers| covers(tool, path))
     }
 }
 
-impl std::fmt::Debug for Unreadable {
+impl std::fmt::Debug for UnreadablePaths {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "Unreadable(by rules)" } else { "Unreadable(nothing)" })
+        f.write_str(if self.0.is_some() { "UnreadablePaths(by rules)" } else { "UnreadablePaths(nothing)" })
     }
 }
 
@@ -174,13 +174,13 @@ impl ToolContext {
 
     /// Resolves, judges and pins a path. Blocks on the disk.
     pub(super) fn resolve(&self, text: &str, access: Access) -> Result<PinnedPath, ToolError> {
-        let hidden = |path: &Path| self.session_context.unreadable.covers("Read", path);
+        let hidden = |path: &Path| self.session_context.unreadable.is_unreadable("Read", path);
         self.jail().decide_with(text, &self.session_context.cwd, access, &hidden)
     }
 
     /// Pins a path that was resolved before.
     pub(super) fn hold(&self, path: &Path, access: Access) -> Result<PinnedPath, ToolError> {
-        let hidden = |path: &Path| self.session_context.unreadable.covers("Read", path);
+        let hidden = |path: &Path| self.session_context.unreadable.is_unreadable("Read", path);
         self.jail().decide_resolved(path.to_path_buf(), access, &hidden)
     }
 
@@ -191,7 +191,7 @@ impl ToolContext {
             Ok(below) if !below.as_os_str().is_empty() => below.to_string_lossy(),
             _ => path.to_string_lossy(),
         };
-        spelled_out(&shown)
+        escape_name(&shown)
     }
 
     /// The part of a file that the model has read, if any.
@@ -201,7 +201,7 @@ impl ToolContext {
 }
 
 /// Escapes a name, so that it cannot look like two names or like another name.
-pub(super) fn spelled_out(name: &str) -> String {
+pub(super) fn escape_name(name: &str) -> String {
     if !name.chars().any(is_invisible) {
         return name.to_owned();
     }

@@ -18,12 +18,12 @@ use crate::types::hex;
 
 /// Metadata that cheaply distinguishes one version of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tools) struct Stamp {
+pub(in crate::tools) struct FileStamp {
     pub(in crate::tools) mtime_ns: i64,
     pub(in crate::tools) size: u64,
 }
 
-impl Stamp {
+impl FileStamp {
     pub(in crate::tools) fn from_metadata(meta: &Metadata) -> Self {
         Self {
             mtime_ns: meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()),
@@ -34,12 +34,12 @@ impl Stamp {
 
 /// Identity of a file system object, unique while a handle to it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::tools) struct Identity {
+pub(in crate::tools) struct FileIdentity {
     pub(in crate::tools) device: u64,
     pub(in crate::tools) inode: u64,
 }
 
-impl Identity {
+impl FileIdentity {
     pub(in crate::tools) fn from_metadata(meta: &Metadata) -> Self {
         Self { device: meta.dev(), inode: meta.ino() }
     }
@@ -138,7 +138,7 @@ pub(in crate::tools) fn open_root() -> Result<File, Errno> {
 }
 
 /// Opens a handle of a folder below another one, without read access.
-pub(in crate::tools) fn hold_folder(folder: BorrowedFd<'_>, path: &Path) -> Result<File, Errno> {
+pub(in crate::tools) fn open_folder_handle(folder: BorrowedFd<'_>, path: &Path) -> Result<File, Errno> {
     open_below(folder, path, OFlag::O_PATH | OFlag::O_DIRECTORY, Mode::empty()).map(File::from)
 }
 
@@ -150,14 +150,14 @@ pub(in crate::tools) fn is_of_processes(object: &File) -> bool {
 
 pub(in crate::tools) fn refused(path: &Path, errno: Errno) -> ToolError {
     match errno {
-        Errno::ELOOP | Errno::EXDEV => changed_underway(path),
-        Errno::ENXIO => not_regular(path, "a socket or a pipe"),
+        Errno::ELOOP | Errno::EXDEV => changed_path_error(path),
+        Errno::ENXIO => not_regular_error(path, "a socket or a pipe"),
         errno => ToolError::io(path, &errno.into()),
     }
 }
 
 /// The path no longer leads to the object that was judged.
-pub(in crate::tools) fn changed_underway(path: &Path) -> ToolError {
+pub(in crate::tools) fn changed_path_error(path: &Path) -> ToolError {
     ToolError::new(
         "target_changed",
         format!("{} became something else after the call was judged; look again and retry", path.display()),
@@ -166,7 +166,7 @@ pub(in crate::tools) fn changed_underway(path: &Path) -> ToolError {
 }
 
 /// The content differs from the content that the model knows.
-pub(in crate::tools) fn changed_content(path: &Path) -> ToolError {
+pub(in crate::tools) fn changed_content_error(path: &Path) -> ToolError {
     ToolError::new(
         "file_changed",
         format!("{} changed since it was read; read it again before changing it", path.display()),
@@ -174,7 +174,7 @@ pub(in crate::tools) fn changed_content(path: &Path) -> ToolError {
     .with(json!({ "path": path.to_string_lossy() }))
 }
 
-fn not_regular(path: &Path, what: &str) -> ToolError {
+fn not_regular_error(path: &Path, what: &str) -> ToolError {
     ToolError::new("not_a_regular_file", format!("{} is {what}, not a regular file", path.display()))
         .with(json!({ "path": path.to_string_lossy() }))
 }
@@ -184,13 +184,13 @@ pub(in crate::tools) fn refuse_special(path: &Path, kind: fs::FileType) -> Resul
     if kind.is_file() || kind.is_dir() {
         Ok(())
     } else if kind.is_symlink() {
-        Err(changed_underway(path))
+        Err(changed_path_error(path))
     } else if kind.is_fifo() {
-        Err(not_regular(path, "a named pipe"))
+        Err(not_regular_error(path, "a named pipe"))
     } else if kind.is_socket() {
-        Err(not_regular(path, "a socket"))
+        Err(not_regular_error(path, "a socket"))
     } else {
-        Err(not_regular(path, "a device"))
+        Err(not_regular_error(path, "a device"))
     }
 }
 

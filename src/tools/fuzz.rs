@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
 use crate::sync::lock;
-use crate::tools::files::did_you_mean::nearest;
+use crate::tools::files::did_you_mean::find_nearest;
 use crate::tools::files::read;
 use crate::tools::fs::jail::Jail;
 use crate::tools::fs::text;
-use crate::tools::fs::text::{Endings, Shown};
+use crate::tools::fs::text::{LineEndings, ShownText};
 use crate::tools::sensitivity::{Access, SensitivePaths, sensitivity};
 use crate::types::invisible_chars::is_invisible;
 use crate::types::names;
@@ -35,14 +35,14 @@ pub fn edit(data: &[u8]) {
     let Some(original) = charset.decode(file) else { return };
     assert_eq!(charset.encode(&original).as_deref(), Some(file), "{} does not come back", charset.name());
 
-    let view = Shown::new(&original);
-    let is_cr = Endings::detect(&original) == Endings::Cr;
+    let view = ShownText::new(&original);
+    let is_cr = LineEndings::detect(&original) == LineEndings::Cr;
     let shown = original.replace("\r\n", "\n");
     assert_eq!(view.text, if is_cr { shown.replace('\r', "\n") } else { shown });
     let (old, new) = (view.unify(&old), view.unify(&new));
     let places: Vec<_> = view.text.match_indices(&old).map(|(at, found)| at..at + found.len()).collect();
     if old.is_empty() || places.is_empty() {
-        if let Some(near) = nearest(&view.text, &old) {
+        if let Some(near) = find_nearest(&view.text, &old) {
             let lines: Vec<&str> = view.text.lines().skip(near.line - 1).collect();
             assert!(lines.join("\n").starts_with(&near.text), "{near:?} is not in the file");
         }
@@ -60,9 +60,9 @@ pub fn edit(data: &[u8]) {
     }
     assert_eq!(edited.replace("\r\n", "\n"), view.text.replace(&old, &new));
     // If all line endings are of one kind, they stay of that kind.
-    let (before, after) = (Endings::detect(&original), Endings::detect(&edited));
-    if matches!(before, Endings::Lf | Endings::CrLf) {
-        assert!(after == before || after == Endings::None, "{before:?} became {after:?}");
+    let (before, after) = (LineEndings::detect(&original), LineEndings::detect(&edited));
+    if matches!(before, LineEndings::Lf | LineEndings::CrLf) {
+        assert!(after == before || after == LineEndings::None, "{before:?} became {after:?}");
     }
 }
 
@@ -74,7 +74,7 @@ pub fn edit(data: &[u8]) {
 /// If a property does not hold.
 pub fn encoding(data: &[u8]) {
     use encoding_rs as e;
-    const KNOWN: [&encoding_rs::Encoding; 14] = [
+    const ENCODINGS: [&encoding_rs::Encoding; 14] = [
         e::UTF_8,
         e::UTF_16LE,
         e::UTF_16BE,
@@ -93,7 +93,7 @@ pub fn encoding(data: &[u8]) {
     let [which, cut, first, limit, file @ ..] = data else { return };
     let (first, limit) = (u64::from(*first).max(1), u64::from(*limit).max(1));
 
-    let show = |size: usize| read::shown(file, &mut file.chunks(size.max(1)), first, limit);
+    let show = |size: usize| read::shown_text(file, &mut file.chunks(size.max(1)), first, limit);
     let whole = show(file.len());
     assert_eq!(show(usize::from(*cut)), whole, "cut at {cut}");
     let (charset, text) = text::text_of(file);
@@ -116,7 +116,9 @@ pub fn encoding(data: &[u8]) {
         }
     }
 
-    for charset in [charset, text::Charset { encoding: KNOWN[usize::from(*which) % KNOWN.len()], bom: 0 }] {
+    for charset in
+        [charset, text::Charset { encoding: ENCODINGS[usize::from(*which) % ENCODINGS.len()], bom: 0 }]
+    {
         if let Some(text) = charset.decode(file) {
             assert_eq!(charset.encode(&text).as_deref(), Some(file), "{} does not come back", charset.name());
         }
@@ -197,12 +199,12 @@ pub fn path(data: &[u8]) {
         if let Ok((_, meta)) = held.open() {
             let now = fs::symlink_metadata(path).expect("it was just opened");
             assert_eq!(
-                crate::tools::disk::Identity::from_metadata(&meta),
-                crate::tools::disk::Identity::from_metadata(&now),
+                crate::tools::disk::FileIdentity::from_metadata(&meta),
+                crate::tools::disk::FileIdentity::from_metadata(&now),
                 "{path:?}"
             );
         }
-        let folded: PathBuf = path.iter().map(|part| fold(Path::new(part))).collect();
+        let folded: PathBuf = path.iter().map(|part| fold_case(Path::new(part))).collect();
         let (plain, folded) = (sensitivity(path, access, &places), sensitivity(&folded, access, &places));
         assert_eq!(plain, folded, "{path:?}");
         assert!(
@@ -212,8 +214,8 @@ pub fn path(data: &[u8]) {
     }
 }
 
-fn fold(part: &Path) -> String {
-    if part == Path::new("/") { "/".into() } else { names::fold(&part.to_string_lossy()) }
+fn fold_case(part: &Path) -> String {
+    if part == Path::new("/") { "/".into() } else { names::fold_case(&part.to_string_lossy()) }
 }
 
 fn path_shared() -> std::io::Result<tempfile::TempDir> {

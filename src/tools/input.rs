@@ -34,12 +34,12 @@ pub(super) fn schema<T: JsonSchema>() -> Value {
         settings.meta_schema = None;
     });
     let mut schema = settings.for_deserialize().into_generator().into_root_schema_for::<T>().to_value();
-    tidy(&mut schema);
+    simplify_schema(&mut schema);
     schema
 }
 
 /// Removes titles, number formats and the `null` of optional fields.
-fn tidy(value: &mut Value) {
+fn simplify_schema(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.remove("title");
@@ -61,12 +61,14 @@ fn tidy(value: &mut Value) {
             for (key, value) in map.iter_mut() {
                 // Keys under `properties` are field names, not schema keywords.
                 match value {
-                    Value::Object(fields) if key == "properties" => fields.values_mut().for_each(tidy),
-                    value => tidy(value),
+                    Value::Object(fields) if key == "properties" => {
+                        fields.values_mut().for_each(simplify_schema)
+                    }
+                    value => simplify_schema(value),
                 }
             }
         }
-        Value::Array(values) => values.iter_mut().for_each(tidy),
+        Value::Array(values) => values.iter_mut().for_each(simplify_schema),
         _ => {}
     }
 }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::knowledge::query::{QueryParams, tool_params};
 use crate::knowledge::registry::Indexes;
 use crate::knowledge::{ErrorKind, KnowledgeError};
-use crate::tools::call::internal;
+use crate::tools::call::internal_error;
 use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::types::knowledge::QueryMode;
@@ -53,18 +53,18 @@ impl Input {
     fn params(&self) -> Result<QueryParams, ToolError> {
         let mode = match self.mode.as_deref() {
             None | Some("") => QueryMode::Mix,
-            Some(name) => name.parse().map_err(|why| invalid("mode", why))?,
+            Some(name) => name.parse().map_err(|why| invalid_input("mode", why))?,
         };
         let tokens = self.max_tokens.unwrap_or(DEFAULT_TOKENS).clamp(MIN_TOKENS, MAX_TOKENS);
         let top_k = self.top_k.map(|top_k| top_k.clamp(1, MAX_TOP_K));
         let keywords = self.keywords.iter().filter(|word| !word.trim().is_empty()).cloned().collect();
         let params = tool_params(self.query.clone(), mode, keywords, top_k, tokens);
-        params.check().map_err(|bad| invalid(&bad.path, bad.why))?;
+        params.check().map_err(|bad| invalid_input(&bad.path, bad.why))?;
         Ok(params)
     }
 }
 
-fn invalid(field: &str, why: String) -> ToolError {
+fn invalid_input(field: &str, why: String) -> ToolError {
     ToolError::new("invalid_input", format!("the arguments of {NAME} are wrong at `{field}`: {why}"))
 }
 
@@ -86,15 +86,15 @@ pub(super) async fn run(
     input: &Input,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
-    let indexes: &Indexes = context.settings.knowledge.as_ref().ok_or_else(internal)?;
+    let indexes: &Indexes = context.settings.knowledge.as_ref().ok_or_else(internal_error)?;
     let params = input.params()?;
     let workspace = context.session_context.workspace.clone();
     // What a rule keeps from Read is kept from this tool too.
     let (unreadable, root) = (context.session_context.unreadable.clone(), workspace.clone());
-    let is_allowed = move |path: &str| !unreadable.covers("Read", &root.join(path));
+    let is_allowed = move |path: &str| !unreadable.is_unreadable("Read", &root.join(path));
     let search = indexes.search_for_tool(&workspace, params, is_allowed);
     let found = tokio::select! {
-        found = search => found.map_err(failed)?,
+        found = search => found.map_err(search_error)?,
         () = stop.cancelled() => return Ok(cancelled()),
     };
     let text =
@@ -102,7 +102,7 @@ pub(super) async fn run(
     Ok(ToolOutcome::completed(text))
 }
 
-fn failed(error: KnowledgeError) -> ToolError {
+fn search_error(error: KnowledgeError) -> ToolError {
     let code = match error.kind {
         ErrorKind::NotFound => "no_index",
         _ => "index_failed",

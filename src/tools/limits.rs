@@ -5,7 +5,7 @@ use crate::tools::web::{FETCH_TIMEOUT, MAX_TEXT_CHARS};
 use crate::types::tool::{PermissionNeed, ToolLimits};
 
 /// The limits of a tool with these settings. An unknown tool is treated like one that may change anything.
-pub(super) fn of_tool(tool: &str, settings: &Settings) -> ToolLimits {
+pub(super) fn tool_limits(tool: &str, settings: &Settings) -> ToolLimits {
     let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let permission = match tool {
         "BashOutput" | "KillBash" | "TodoWrite" | "TodoRead" | "AskUser" | "Skill" | "Task"

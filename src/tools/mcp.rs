@@ -4,17 +4,17 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::{CallChannels, CallError, FormAnswer, Media, ServerQuestion, ToolAnswer};
-use crate::tools::context::{SessionContext, ToolContext, spelled_out};
+use crate::mcp::{CallChannels, CallError, FormAnswer, ResultMedia, ServerQuestion, ToolAnswer};
+use crate::tools::context::{SessionContext, ToolContext, escape_name};
 use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::input_files::{self, IngestedFile, InputFile, Source};
+use crate::tools::files::input_files::{self, IngestedFile, InputFile, InputSource};
 use crate::tools::mcp_context::McpServers;
 use crate::types::blob::{Attachment, AttachmentKind};
 use crate::types::ids::CallId;
 use crate::types::mcp::{MCP_PREFIX, McpTool};
 use crate::types::message::{InputBlock, ToolCall};
 use crate::types::permission::Mode;
-use crate::types::tool::{PreparedCall, Progress, Subject, ToolOutcome};
+use crate::types::tool::{PreparedCall, Subject, ToolOutcome, ToolProgress};
 
 /// Maximum characters of a call's summary.
 const MAX_SUMMARY_CHARS: usize = 160;
@@ -90,7 +90,7 @@ pub(super) fn prepare(context: &ToolContext, call: &McpCall) -> PreparedCall {
     let is_changed = session_context.mcp.servers.as_ref().is_some_and(|servers| {
         servers.approvals().has_changed(&session_context.workspace, &tool.name, &tool.digest)
     });
-    let shown = spelled_out(&format!("{}:{} {}", tool.server, tool.tool, Value::Object(arguments.clone())));
+    let shown = escape_name(&format!("{}:{} {}", tool.server, tool.tool, Value::Object(arguments.clone())));
     let short: String = shown.chars().take(MAX_SUMMARY_CHARS).collect();
     PreparedCall {
         subject: subject(tool, is_changed),
@@ -116,7 +116,7 @@ pub(super) async fn run(
     context: &ToolContext,
     call: McpCall,
     prepared: &PreparedCall,
-    progress: mpsc::Sender<Progress>,
+    progress: mpsc::Sender<ToolProgress>,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
     let McpCall { call_id, tool, arguments } = call;
@@ -140,7 +140,7 @@ pub(super) async fn run(
         lease = servers.lease(&tool.server) => lease.map_err(&unavailable)?,
     };
     // Only a tool that an up-to-date server still has is called: its definition is what was approved.
-    let view = lease.settled(lease.start_limit()).await;
+    let view = lease.wait_settled(lease.start_limit()).await;
     let now = view.tools.iter().find(|other| other.name == tool.name);
     if now.is_some_and(|now| now.digest != tool.digest) {
         let text = "the server changed the definition of this tool during the turn; the call was not sent. The next \
@@ -149,7 +149,7 @@ pub(super) async fn run(
             ToolError::new("tool_changed", text).with(json!({ "server": tool.server, "tool": tool.tool }))
         );
     }
-    record(context, &tool, prepared).await;
+    record_definition(context, &tool, prepared).await;
     let (messages, mut told) = mpsc::channel(PROGRESS_CAPACITY);
     let (questions, mut asked) = mpsc::channel(1);
     let work = lease.call(&tool.tool, arguments, CallChannels { progress: messages, questions }, stop);
@@ -168,12 +168,12 @@ pub(super) async fn run(
             () = &mut ask => {}
             Some(text) = told.recv() => {
                 // Progress that the session cannot take is dropped.
-                let _ = progress.try_send(Progress { stream: "stdout", text });
+                let _ = progress.try_send(ToolProgress { stream: "stdout", text });
             }
         }
     };
     match result {
-        Ok(answer) => Ok(outcome(context, &tool, answer).await),
+        Ok(answer) => Ok(build_outcome(context, &tool, answer).await),
         Err(CallError::Stopped) => Ok(cancelled()),
         Err(CallError::Unavailable(why)) => Err(unavailable(why)),
         Err(CallError::Refused(why)) => {
@@ -207,7 +207,7 @@ async fn ask_user(servers: &dyn McpServers, call_id: CallId, server: &str, mut q
         let questions = question.form.questions(server, mistake.as_deref());
         let answers = tokio::select! {
             answers = servers.ask(call_id, questions) => answers,
-            () = question.withdrawn() => return servers.withdraw(call_id).await,
+            () = question.wait_withdrawn() => return servers.withdraw(call_id).await,
         };
         let Some(answers) = answers else { return question.answer(FormAnswer::Declined) };
         match question.form.read(&answers) {
@@ -219,7 +219,7 @@ async fn ask_user(servers: &dyn McpServers, call_id: CallId, server: &str, mut q
 
 /// Records the definition that runs. A changed one that no user was asked about stays unrecorded, so that the next
 /// call in a mode with requests asks.
-async fn record(context: &ToolContext, tool: &McpTool, prepared: &PreparedCall) {
+async fn record_definition(context: &ToolContext, tool: &McpTool, prepared: &PreparedCall) {
     let is_unasked = matches!(prepared.subject, Subject::Mcp { is_changed: true, .. })
         && context.session_context.mode == Mode::Bypass;
     let Some(servers) = context.session_context.mcp.servers.clone().filter(|_| !is_unasked) else { return };
@@ -233,11 +233,11 @@ async fn record(context: &ToolContext, tool: &McpTool, prepared: &PreparedCall) 
 }
 
 /// The outcome of a call with its pictures.
-async fn outcome(context: &ToolContext, tool: &McpTool, answer: ToolAnswer) -> ToolOutcome {
+async fn build_outcome(context: &ToolContext, tool: &McpTool, answer: ToolAnswer) -> ToolOutcome {
     let mut text = answer.text;
     let (mut attachments, mut blobs) = (Vec::new(), Vec::new());
     for (number, media) in answer.media.into_iter().enumerate() {
-        match picture(context, media, number + 1).await {
+        match load_picture(context, media, number + 1).await {
             Ok(IngestedFile { block: InputBlock::Image(picture), blob }) => {
                 attachments.push(Attachment {
                     kind: AttachmentKind::Image,
@@ -263,8 +263,12 @@ async fn outcome(context: &ToolContext, tool: &McpTool, answer: ToolAnswer) -> T
     ToolOutcome { detail: Some(detail), attachments, blobs, ..outcome }
 }
 
-async fn picture(context: &ToolContext, media: Media, number: usize) -> Result<IngestedFile, ToolError> {
+async fn load_picture(
+    context: &ToolContext,
+    media: ResultMedia,
+    number: usize,
+) -> Result<IngestedFile, ToolError> {
     let name = Some(format!("picture {number}"));
-    let file = InputFile { source: Source::Bytes(media.bytes), name, picture: true };
+    let file = InputFile { source: InputSource::Bytes(media.bytes), name, picture: true };
     input_files::ingest(&context.settings, file).await
 }

@@ -46,13 +46,13 @@ mod web;
 mod tests;
 
 pub use active_model_calls::ActiveModelCall;
-pub use address::{Ranges, WrongRange};
-pub use background_task::{BackgroundTaskView, Live};
-pub use context::{Blobs, DataError, ProjectData, SessionContext, Unreadable};
+pub use address::{AddressRanges, InvalidRange};
+pub use background_task::{BackgroundTaskHandle, BackgroundTaskView};
+pub use context::{Blobs, DataError, ProjectData, SessionContext, UnreadablePaths};
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use error::ToolError;
 pub use files::checkpoint::{FileState, FileVersion, RestoreStep};
-pub use files::input_files::{IngestedFile, InputFile, Source};
+pub use files::input_files::{IngestedFile, InputFile, InputSource};
 pub use files::workspace_files::WorkspaceFiles;
 pub use fs::diff::lines as changed_lines;
 pub use fs::jail::Jail;
@@ -63,5 +63,7 @@ pub use sensitivity::Access;
 pub use settings::{
     CgroupSetting, LevelSetting, Limits, NetworkSetting, SandboxSettings, Settings, SpoolSettings,
 };
-pub use shell::{Available, ProcessStarted, Running, RunningServer, ServerLaunch, ServerStreams, Swept};
+pub use shell::{
+    AvailableLevels, ProcessStarted, RunningServer, RunningTask, ServerLaunch, ServerStreams, SweepResult,
+};
 pub use toolbox::{CallPreparer, SandboxReport, Toolbox};

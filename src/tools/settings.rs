@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::knowledge::registry::Indexes;
-use crate::tools::address::Ranges;
+use crate::tools::address::AddressRanges;
 use crate::types::tool::OfferUnsandboxedRetry;
 
 /// Settings of the tools, filled by the daemon.
@@ -46,7 +46,7 @@ pub struct Settings {
     /// tests with trusted documents.
     pub converter: Option<PathBuf>,
     /// Non-public addresses that WebFetch may reach.
-    pub web_allowed_private: Ranges,
+    pub web_allowed_private: AddressRanges,
     /// The proxy of WebFetch. Proxy variables of the environment are ignored.
     pub web_proxy: Option<String>,
     /// Settings of the sandbox.
@@ -78,7 +78,7 @@ impl Settings {
             limits: Limits::default(),
             cgroup: CgroupSetting::Off,
             converter: None,
-            web_allowed_private: Ranges::default(),
+            web_allowed_private: AddressRanges::default(),
             web_proxy: None,
             // The folder for temporary files and the hidden paths are not known yet.
             sandbox: SandboxSettings { level: LevelSetting::Off, ..SandboxSettings::default() },

@@ -12,12 +12,12 @@ use crate::sync::lock;
 /// The queue of one connection.
 #[derive(Debug)]
 pub(super) struct CallOrder {
-    line: Mutex<Line>,
+    state: Mutex<TicketState>,
     passed: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct TicketState {
     given: u64,
     /// Every ticket below this number has passed.
     passed: u64,
@@ -28,53 +28,53 @@ struct Line {
 /// One call's position in the queue; dropping it lets the next call pass.
 #[derive(Debug)]
 pub(super) struct Ticket {
-    turns: Arc<CallOrder>,
+    order: Arc<CallOrder>,
     number: u64,
 }
 
 impl CallOrder {
     pub fn new() -> Arc<Self> {
-        Arc::new(Self { line: Mutex::default(), passed: watch::Sender::new(0) })
+        Arc::new(Self { state: Mutex::default(), passed: watch::Sender::new(0) })
     }
 
     /// Issues the next ticket. Must be called in the order in which the calls arrived.
     pub fn ticket(self: &Arc<Self>) -> Ticket {
-        let mut line = lock(&self.line);
-        let number = line.given;
-        line.given += 1;
-        Ticket { turns: Arc::clone(self), number }
+        let mut state = lock(&self.state);
+        let number = state.given;
+        state.given += 1;
+        Ticket { order: Arc::clone(self), number }
     }
 }
 
 impl Ticket {
     /// Resolves when every earlier call has passed. Cancel-safe.
-    pub async fn turn(&self) {
-        let mut passed = self.turns.passed.subscribe();
+    pub async fn wait_turn(&self) {
+        let mut passed = self.order.passed.subscribe();
         // The sender lives as long as the ticket, so this cannot fail.
         let _ = passed.wait_for(|passed| *passed >= self.number).await;
     }
 
     /// Lets the next call pass. Calling it twice has no further effect.
-    pub fn pass(&self) {
-        let mut line = lock(&self.turns.line);
-        if self.number < line.passed {
+    pub fn let_pass(&self) {
+        let mut state = lock(&self.order.state);
+        if self.number < state.passed {
             return;
         }
-        line.early.insert(self.number);
-        let before = line.passed;
-        while let Some(first) = line.early.first().copied().filter(|first| *first == line.passed) {
-            line.early.remove(&first);
-            line.passed += 1;
+        state.early.insert(self.number);
+        let before = state.passed;
+        while let Some(first) = state.early.first().copied().filter(|first| *first == state.passed) {
+            state.early.remove(&first);
+            state.passed += 1;
         }
-        if line.passed > before {
-            self.turns.passed.send_replace(line.passed);
+        if state.passed > before {
+            self.order.passed.send_replace(state.passed);
         }
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.pass();
+        self.let_pass();
     }
 }
 
@@ -86,15 +86,15 @@ mod tests {
 
     #[test]
     fn call_order_admits_ticket_after_all_earlier() {
-        let turns = CallOrder::new();
-        let (first, second, third) = (turns.ticket(), turns.ticket(), turns.ticket());
-        assert!(first.turn().now_or_never().is_some());
-        assert!(third.turn().now_or_never().is_none());
-        second.pass();
-        assert!(third.turn().now_or_never().is_none());
+        let order = CallOrder::new();
+        let (first, second, third) = (order.ticket(), order.ticket(), order.ticket());
+        assert!(first.wait_turn().now_or_never().is_some());
+        assert!(third.wait_turn().now_or_never().is_none());
+        second.let_pass();
+        assert!(third.wait_turn().now_or_never().is_none());
         drop(first);
-        assert!(third.turn().now_or_never().is_some());
-        second.pass();
-        assert!(third.turn().now_or_never().is_some());
+        assert!(third.wait_turn().now_or_never().is_some());
+        second.let_pass();
+        assert!(third.wait_turn().now_or_never().is_some());
     }
 }

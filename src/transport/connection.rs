@@ -23,13 +23,13 @@ use crate::transport::subscription_sink::SubscriptionSink;
 /// may keep it for any time.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionState>,
     call: Arc<CallScope>,
 }
 
 /// Why a subscription was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overloaded {
+pub enum SubscribeError {
     /// The connection has the maximum number of subscriptions.
     TooMany {
         /// The maximum number of subscriptions of one connection.
@@ -42,7 +42,7 @@ pub enum Overloaded {
     Closed,
 }
 
-impl fmt::Display for Overloaded {
+impl fmt::Display for SubscribeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooMany { limit } => {
@@ -57,7 +57,7 @@ impl fmt::Display for Overloaded {
     }
 }
 
-impl std::error::Error for Overloaded {}
+impl std::error::Error for SubscribeError {}
 
 impl Connection {
     /// Number of the connection, unique while the daemon runs.
@@ -77,14 +77,14 @@ impl Connection {
 
     /// The program that the peer ran when it connected, if the kernel reports it. For display only.
     pub fn exe(&self) -> Option<&Path> {
-        self.shared.peer.descent.exe.as_deref()
+        self.shared.peer.origin.exe.as_deref()
     }
 
     /// Why the peer counts as a process that a tool has started; `None` if it does not. Determined
     /// once, when the peer connected. Methods must not let such a peer answer permission requests or
     /// questions.
     pub fn tool(&self) -> Option<&str> {
-        self.shared.peer.descent.tool.as_deref()
+        self.shared.peer.origin.tool.as_deref()
     }
 
     /// Name of the peer: `client-N` until it is given a name.
@@ -125,19 +125,20 @@ impl Connection {
     /// await.
     ///
     /// # Errors
-    /// [`Overloaded`] says why there can be no further subscription.
-    pub fn subscribe<P, F>(&self, pump: P) -> Result<String, Overloaded>
+    /// [`SubscribeError`] says why there can be no further subscription.
+    pub fn subscribe<P, F>(&self, pump: P) -> Result<String, SubscribeError>
     where
         P: FnOnce(SubscriptionSink) -> F + Send + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
         if !self.call.may_subscribe {
             self.call.refused.store(true, Ordering::Relaxed);
-            return Err(Overloaded::NoWayBack);
+            return Err(SubscribeError::NoWayBack);
         }
         let id = format!("sub_{}", uuid::Uuid::now_v7().simple());
         let ended = self.shared.register(&id)?;
-        let staged = Staged { id: id.as_str().into(), ended, pump: Box::new(|sink| pump(sink).boxed()) };
+        let staged =
+            PendingSubscription { id: id.as_str().into(), ended, pump: Box::new(|sink| pump(sink).boxed()) };
         let start_now = {
             let mut state = lock(&self.call.state);
             match &mut *state {
@@ -154,7 +155,7 @@ impl Connection {
             Some(Some(staged)) => self.shared.start(staged),
             Some(None) => {
                 self.shared.unregister(&id);
-                return Err(Overloaded::Closed);
+                return Err(SubscribeError::Closed);
             }
         }
         Ok(id)
@@ -167,21 +168,21 @@ impl Connection {
 
     /// Resolves when every earlier call of this connection is answered or has let this one pass.
     /// Cancel-safe. Use a timeout, because an earlier call may take long.
-    pub async fn turn(&self) {
-        self.call.ticket.turn().await;
+    pub async fn wait_turn(&self) {
+        self.call.ticket.wait_turn().await;
     }
 
     /// Lets later calls pass before this one is answered.
     pub fn let_pass(&self) {
-        self.call.ticket.pass();
+        self.call.ticket.let_pass();
     }
 
     /// The view of one call.
-    pub(super) fn for_call(shared: &Arc<Shared>, may_subscribe: bool) -> Self {
+    pub(super) fn for_call(shared: &Arc<ConnectionState>, may_subscribe: bool) -> Self {
         let call = CallScope {
             may_subscribe,
             refused: AtomicBool::new(false),
-            ticket: shared.turns.ticket(),
+            ticket: shared.call_order.ticket(),
             state: Mutex::new(CallState::Running(Vec::new())),
         };
         Self { shared: Arc::clone(shared), call: Arc::new(call) }
@@ -189,7 +190,7 @@ impl Connection {
 
     /// Called when the call's reply is queued: starts its subscriptions, or discards them if the call
     /// failed.
-    pub(super) fn answered(&self, succeeded: bool) {
+    pub(super) fn finish_call(&self, succeeded: bool) {
         self.let_pass();
         let next = if succeeded { CallState::Answered } else { CallState::Failed };
         let before = std::mem::replace(&mut *lock(&self.call.state), next);
@@ -224,13 +225,13 @@ impl fmt::Debug for CallScope {
 }
 
 enum CallState {
-    Running(Vec<Staged>),
+    Running(Vec<PendingSubscription>),
     Answered,
     Failed,
 }
 
 /// A subscription that waits for its call's reply.
-struct Staged {
+struct PendingSubscription {
     id: Arc<str>,
     ended: CancellationToken,
     pump: Box<dyn FnOnce(SubscriptionSink) -> BoxFuture<'static, ()> + Send>,
@@ -242,21 +243,21 @@ pub(super) struct Peer {
     pub id: u64,
     pub uid: u32,
     pub pid: Option<i32>,
-    pub descent: PeerOrigin,
+    pub origin: PeerOrigin,
 }
 
 /// State that all tasks of one connection share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct ConnectionState {
     pub peer: Peer,
     pub outbox: Arc<Outbox>,
     /// Cancelled when the peer has disconnected.
     pub closed: CancellationToken,
     /// Notified when a subscription ends.
-    pub fewer: Notify,
+    pub subscription_ended: Notify,
     name: Mutex<String>,
     read_only: AtomicBool,
-    turns: Arc<CallOrder>,
+    call_order: Arc<CallOrder>,
     subscriptions: Mutex<Subscriptions>,
     /// Has its own lock: spawning can drop a task immediately (when the runtime stops), and a dropped
     /// task removes itself from `subscriptions`.
@@ -268,20 +269,20 @@ pub(super) struct Shared {
 struct Subscriptions {
     live: HashMap<Arc<str>, CancellationToken>,
     /// The connection is ending: no further subscriptions.
-    over: bool,
+    is_ending: bool,
 }
 
-impl Shared {
+impl ConnectionState {
     pub(super) fn new(peer: Peer, outbox_bytes: usize, max_subscriptions: usize) -> Self {
         let name = format!("client-{}", peer.id);
         Self {
             peer,
             outbox: Arc::new(Outbox::new(outbox_bytes)),
             closed: CancellationToken::new(),
-            fewer: Notify::new(),
+            subscription_ended: Notify::new(),
             name: Mutex::new(name),
             read_only: AtomicBool::new(false),
-            turns: CallOrder::new(),
+            call_order: CallOrder::new(),
             subscriptions: Mutex::default(),
             pumps: Mutex::default(),
             max_subscriptions,
@@ -295,13 +296,13 @@ impl Shared {
     /// Ends all subscriptions and refuses further ones.
     pub(super) fn end_subscriptions(&self) {
         let mut all = lock(&self.subscriptions);
-        all.over = true;
+        all.is_ending = true;
         let live = std::mem::take(&mut all.live);
         drop(all);
         for ended in live.into_values() {
             ended.cancel();
         }
-        self.fewer.notify_one();
+        self.subscription_ended.notify_one();
     }
 
     /// The peer has disconnected: stops writing, ends the subscriptions and wakes every task that waits
@@ -312,13 +313,13 @@ impl Shared {
         self.end_subscriptions();
     }
 
-    fn register(&self, id: &str) -> Result<CancellationToken, Overloaded> {
+    fn register(&self, id: &str) -> Result<CancellationToken, SubscribeError> {
         let mut all = lock(&self.subscriptions);
-        if all.over {
-            return Err(Overloaded::Closed);
+        if all.is_ending {
+            return Err(SubscribeError::Closed);
         }
         if all.live.len() >= self.max_subscriptions {
-            return Err(Overloaded::TooMany { limit: self.max_subscriptions });
+            return Err(SubscribeError::TooMany { limit: self.max_subscriptions });
         }
         let ended = self.closed.child_token();
         all.live.insert(id.into(), ended.clone());
@@ -329,20 +330,20 @@ impl Shared {
         let ended = lock(&self.subscriptions).live.remove(id);
         if let Some(ended) = &ended {
             ended.cancel();
-            self.fewer.notify_one();
+            self.subscription_ended.notify_one();
         }
         ended.is_some()
     }
 
-    fn start(self: &Arc<Self>, staged: Staged) {
-        let Staged { id, ended, pump } = staged;
+    fn start(self: &Arc<Self>, staged: PendingSubscription) {
+        let PendingSubscription { id, ended, pump } = staged;
         // A subscription that was ended in the meantime has a cancelled token: its pump never runs.
         if ended.is_cancelled() {
             return;
         }
         let sink =
             SubscriptionSink { outbox: Arc::clone(&self.outbox), id: Arc::clone(&id), ended: ended.clone() };
-        let registered = Registered { shared: Arc::clone(self), id };
+        let registered = RegistrationGuard { shared: Arc::clone(self), id };
         let mut pumps = lock(&self.pumps);
         while pumps.try_join_next().is_some() {}
         pumps.spawn(async move {
@@ -353,12 +354,12 @@ impl Shared {
 }
 
 /// Removes a subscription from the register when its task ends, also after a panic.
-struct Registered {
-    shared: Arc<Shared>,
+struct RegistrationGuard {
+    shared: Arc<ConnectionState>,
     id: Arc<str>,
 }
 
-impl Drop for Registered {
+impl Drop for RegistrationGuard {
     fn drop(&mut self) {
         self.shared.unregister(&self.id);
     }

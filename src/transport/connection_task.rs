@@ -20,21 +20,21 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::transport::connection::{Peer, Shared};
-use crate::transport::dispatch::Caller;
+use crate::transport::connection::{ConnectionState, Peer};
+use crate::transport::dispatch::CallDispatcher;
 use crate::transport::envelope::NO_ID;
 use crate::transport::framing;
 use crate::transport::framing::{Decoder, Frame, Framing, Opening, content_length, http, ndjson, websocket};
 use crate::transport::peer_origin;
-use crate::transport::reply::{Fault, Kind, too_long};
+use crate::transport::reply::{Fault, Kind, message_too_long};
 use crate::transport::server_state::ServerState;
-use crate::transport::socket::Page;
+use crate::transport::socket::PageSource;
 use crate::transport::writer::write_out;
 
 /// Minimum free bytes for one read, and the maximum buffer of an idle connection.
-const READ: usize = 8 << 10;
+const MIN_READ_BYTES: usize = 8 << 10;
 /// Maximum bytes of one read.
-const LARGEST_READ: usize = 256 << 10;
+const MAX_READ_BYTES: usize = 256 << 10;
 
 /// Serves one peer. Returns when the peer has disconnected and its calls have ended. Dropping the
 /// future ends the connection and its calls at once.
@@ -45,32 +45,32 @@ pub(super) async fn serve_connection(socket: UnixStream, id: u64, server: Arc<Se
         return;
     }
     let open = server.count();
-    let descent = peer_origin::of_peer(&socket, who.pid(), server.mark.clone()).await;
+    let origin = peer_origin::inspect_peer(&socket, who.pid(), server.mark.clone()).await;
     let (mut read, mut write) = socket.into_split();
     let mut buffer = BytesMut::new();
-    let Some(way) = detect_framing(&mut read, &mut write, &mut buffer, &server, descent.tool.is_none()).await
+    let Some(way) = detect_framing(&mut read, &mut write, &mut buffer, &server, origin.tool.is_none()).await
     else {
         return;
     };
 
-    let peer = Peer { id, uid: who.uid(), pid: who.pid(), descent };
+    let peer = Peer { id, uid: who.uid(), pid: who.pid(), origin };
     let limits = &server.limits;
-    let shared = Arc::new(Shared::new(peer, limits.outbox_bytes, limits.max_subscriptions));
-    let ending = Ending(Arc::clone(&shared));
+    let shared = Arc::new(ConnectionState::new(peer, limits.outbox_bytes, limits.max_subscriptions));
+    let ending = CloseGuard(Arc::clone(&shared));
     let framing = way.framing();
     let mut writer = JoinSet::new();
     writer.spawn(write_out(Arc::clone(&shared), write, framing));
-    let caller = Caller::new(Arc::clone(&server), Arc::clone(&shared), framing != Framing::Http);
-    let mut exchange = Exchange { server, shared, read, buffer, caller, framing };
-    exchange.run(way).await;
+    let dispatcher = CallDispatcher::new(Arc::clone(&server), Arc::clone(&shared), framing != Framing::Http);
+    let mut reader = ConnectionReader { server, shared, read, buffer, dispatcher, framing };
+    reader.run(way).await;
 
-    exchange.shared.outbox.end();
+    reader.shared.outbox.end();
     writer.join_next().await;
     drop(ending);
     drop(open);
     // Running calls are completed; only then is the peer's slot free.
-    while exchange.caller.is_busy() {
-        exchange.caller.one_done().await;
+    while reader.dispatcher.is_busy() {
+        reader.dispatcher.wait_next_end().await;
     }
 }
 
@@ -80,9 +80,9 @@ fn admits(us: u32, them: u32, allow_root: bool) -> bool {
 }
 
 /// Closes the connection, however its task ends.
-struct Ending(Arc<Shared>);
+struct CloseGuard(Arc<ConnectionState>);
 
-impl Drop for Ending {
+impl Drop for CloseGuard {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -111,11 +111,11 @@ async fn detect_framing(
     server: &ServerState,
     may_look: bool,
 ) -> Option<Protocol> {
-    let longest = server.limits.max_message_bytes;
+    let max_bytes = server.limits.max_message_bytes;
     let mut deadline = Instant::now() + server.limits.first_byte_timeout;
     let mut ended = false;
     loop {
-        let opening = match framing::recognise(buffer) {
+        let opening = match framing::detect_opening(buffer) {
             // Nothing, or an incomplete first message.
             Opening::Unclear if ended && buffer.is_empty() => return None,
             Opening::Unclear if ended => Opening::Ndjson,
@@ -123,22 +123,22 @@ async fn detect_framing(
         };
         match opening {
             Opening::Ndjson => {
-                let lines = ndjson::Lines::new(longest);
+                let lines = ndjson::LineDecoder::new(max_bytes);
                 return Some(Protocol::Open(Decoder::Ndjson(lines), Framing::Ndjson));
             }
             Opening::ContentLength => {
-                let blocks = content_length::Blocks::new(longest);
+                let blocks = content_length::BlockDecoder::new(max_bytes);
                 return Some(Protocol::Open(Decoder::ContentLength(blocks), Framing::ContentLength));
             }
             Opening::Http => return handle_http(read, write, buffer, server, may_look).await,
             Opening::Unclear => {}
         }
         let first = buffer.is_empty();
-        match fill(read, buffer, server, deadline).await {
-            Fill::More if first => deadline = Instant::now() + server.limits.half_frame_timeout,
-            Fill::More => {}
-            Fill::End => ended = true,
-            Fill::Late | Fill::Stop | Fill::Gone => return None,
+        match read_available(read, buffer, server, deadline).await {
+            ReadOutcome::More if first => deadline = Instant::now() + server.limits.half_frame_timeout,
+            ReadOutcome::More => {}
+            ReadOutcome::End => ended = true,
+            ReadOutcome::Late | ReadOutcome::Stop | ReadOutcome::Gone => return None,
         }
     }
 }
@@ -151,45 +151,45 @@ async fn handle_http(
     server: &ServerState,
     may_look: bool,
 ) -> Option<Protocol> {
-    let longest = server.limits.max_message_bytes;
+    let max_bytes = server.limits.max_message_bytes;
     let deadline = Instant::now() + server.limits.half_frame_timeout;
     let request = loop {
-        if let Some(request) = http::head(buffer, longest) {
+        if let Some(request) = http::head(buffer, max_bytes) {
             break request;
         }
-        match fill(read, buffer, server, deadline).await {
-            Fill::More => {}
-            Fill::Late => break http::Request::Answer(http::timed_out()),
-            Fill::End | Fill::Stop | Fill::Gone => return None,
+        match read_available(read, buffer, server, deadline).await {
+            ReadOutcome::More => {}
+            ReadOutcome::Late => break http::HttpRequest::Answer(http::timed_out()),
+            ReadOutcome::End | ReadOutcome::Stop | ReadOutcome::Gone => return None,
         }
     };
     match request {
-        http::Request::Answer(answer) => {
-            say(write, &answer, server).await;
+        http::HttpRequest::Answer(answer) => {
+            write_answer(write, &answer, server).await;
             None
         }
-        http::Request::Metrics => {
-            let text = server.page.as_ref().filter(|_| may_look).map(Page::text);
-            say(write, &http::metrics(text.as_deref()), server).await;
+        http::HttpRequest::Metrics => {
+            let text = server.page.as_ref().filter(|_| may_look).map(PageSource::text);
+            write_answer(write, &http::metrics(text.as_deref()), server).await;
             None
         }
-        http::Request::WebSocket(accepted) => {
-            say(write, &accepted, server).await;
-            let frames = websocket::Frames::new(longest);
+        http::HttpRequest::WebSocket(accepted) => {
+            write_answer(write, &accepted, server).await;
+            let frames = websocket::FrameDecoder::new(max_bytes);
             Some(Protocol::Open(Decoder::WebSocket(frames), Framing::WebSocket))
         }
-        http::Request::Post { length, wait } => {
+        http::HttpRequest::Post { length, wait } => {
             if wait && buffer.len() < length {
-                say(write, http::CONTINUE, server).await;
+                write_answer(write, http::CONTINUE, server).await;
             }
             while buffer.len() < length {
-                match fill(read, buffer, server, deadline).await {
-                    Fill::More => {}
-                    Fill::Late => {
-                        say(write, &http::timed_out(), server).await;
+                match read_available(read, buffer, server, deadline).await {
+                    ReadOutcome::More => {}
+                    ReadOutcome::Late => {
+                        write_answer(write, &http::timed_out(), server).await;
                         return None;
                     }
-                    Fill::End | Fill::Stop | Fill::Gone => return None,
+                    ReadOutcome::End | ReadOutcome::Stop | ReadOutcome::Gone => return None,
                 }
             }
             Some(Protocol::Post(buffer.split_to(length).freeze()))
@@ -198,12 +198,12 @@ async fn handle_http(
 }
 
 /// Writes a short answer before the writer exists. A peer that does not read it gets no answer.
-async fn say(write: &mut OwnedWriteHalf, answer: &[u8], server: &ServerState) {
+async fn write_answer(write: &mut OwnedWriteHalf, answer: &[u8], server: &ServerState) {
     let _ = tokio::time::timeout(server.limits.half_frame_timeout, write.write_all(answer)).await;
 }
 
 /// Result of a read.
-enum Fill {
+enum ReadOutcome {
     More,
     /// The peer will send nothing more.
     End,
@@ -214,31 +214,31 @@ enum Fill {
 }
 
 /// Reads the available bytes; waits at most until `deadline`. Cancel-safe.
-async fn fill(
+async fn read_available(
     read: &mut OwnedReadHalf,
     buffer: &mut BytesMut,
     server: &ServerState,
     deadline: Instant,
-) -> Fill {
-    buffer.reserve(buffer.len().clamp(READ, LARGEST_READ));
+) -> ReadOutcome {
+    buffer.reserve(buffer.len().clamp(MIN_READ_BYTES, MAX_READ_BYTES));
     tokio::select! {
         biased;
-        result = read.read_buf(buffer) => filled(&result),
-        () = server.stop.cancelled() => Fill::Stop,
-        () = sleep_until(deadline) => Fill::Late,
+        result = read.read_buf(buffer) => read_outcome(&result),
+        () = server.stop.cancelled() => ReadOutcome::Stop,
+        () = sleep_until(deadline) => ReadOutcome::Late,
     }
 }
 
-fn filled(result: &io::Result<usize>) -> Fill {
+fn read_outcome(result: &io::Result<usize>) -> ReadOutcome {
     match result {
-        Ok(0) => Fill::End,
-        Ok(_) => Fill::More,
-        Err(_) => Fill::Gone,
+        Ok(0) => ReadOutcome::End,
+        Ok(_) => ReadOutcome::More,
+        Err(_) => ReadOutcome::Gone,
     }
 }
 
 /// Why reading ended.
-enum End {
+enum EndReason {
     /// The peer sends nothing more, but may still read.
     Finished,
     /// The framing cannot be followed; the peer has received an error.
@@ -249,43 +249,43 @@ enum End {
     Gone,
 }
 
-struct Exchange {
+struct ConnectionReader {
     server: Arc<ServerState>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionState>,
     read: OwnedReadHalf,
     buffer: BytesMut,
-    caller: Caller,
+    dispatcher: CallDispatcher,
     framing: Framing,
 }
 
-impl Exchange {
+impl ConnectionReader {
     async fn run(&mut self, way: Protocol) {
         let end = match way {
-            Protocol::Open(mut decoder, _) => self.listen(&mut decoder).await,
-            Protocol::Post(body) => self.take_in(body).await.unwrap_or(End::Finished),
+            Protocol::Open(mut decoder, _) => self.read_messages(&mut decoder).await,
+            Protocol::Post(body) => self.accept_message(body).await.unwrap_or(EndReason::Finished),
         };
         match end {
-            End::Finished => {
+            EndReason::Finished => {
                 // `echo … | nc` waits for its replies, and for the daemon to close the connection.
                 self.serve_on().await;
                 if self.framing == Framing::Http && !self.shared.outbox.was_used() {
-                    self.shared.outbox.raw(http::no_content());
+                    self.shared.outbox.queue_raw(http::no_content());
                 }
             }
-            End::Broken | End::Stop => {
+            EndReason::Broken | EndReason::Stop => {
                 self.shared.end_subscriptions();
                 self.serve_on().await;
                 if self.framing == Framing::WebSocket {
-                    self.shared.outbox.raw(websocket::going_away());
+                    self.shared.outbox.queue_raw(websocket::going_away());
                 }
             }
-            End::Goodbye => self.shared.end_subscriptions(),
-            End::Gone => self.shared.close(),
+            EndReason::Goodbye => self.shared.end_subscriptions(),
+            EndReason::Gone => self.shared.close(),
         }
     }
 
     /// Reads, decodes and accepts messages until there is a reason to stop.
-    async fn listen(&mut self, decoder: &mut Decoder) -> End {
+    async fn read_messages(&mut self, decoder: &mut Decoder) -> EndReason {
         let mut began: Option<Instant> = None;
         loop {
             loop {
@@ -299,39 +299,39 @@ impl Exchange {
                     return end;
                 }
                 if self.server.stop.is_cancelled() {
-                    return End::Stop;
+                    return EndReason::Stop;
                 }
             }
             if self.buffer.is_empty() {
                 began = None;
                 // After a long message, or while its calls still run: a quiet connection holds little
                 // memory.
-                if self.buffer.capacity() > LARGEST_READ {
+                if self.buffer.capacity() > MAX_READ_BYTES {
                     self.buffer = BytesMut::new();
                 }
             } else {
                 began.get_or_insert_with(Instant::now);
             }
             let deadline = began.map(|began| began + self.server.limits.half_frame_timeout);
-            match self.more(deadline).await {
-                Fill::More => {}
-                Fill::End => {
+            match self.read_more(deadline).await {
+                ReadOutcome::More => {}
+                ReadOutcome::End => {
                     return match decoder.last(&mut self.buffer) {
-                        Some(frame) => self.handle_frame(frame).await.unwrap_or(End::Finished),
-                        None => End::Finished,
+                        Some(frame) => self.handle_frame(frame).await.unwrap_or(EndReason::Finished),
+                        None => EndReason::Finished,
                     };
                 }
-                Fill::Late => {
+                ReadOutcome::Late => {
                     return self.protocol_error("a message was begun and not finished in time");
                 }
-                Fill::Stop => return End::Stop,
-                Fill::Gone => return End::Gone,
+                ReadOutcome::Stop => return EndReason::Stop,
+                ReadOutcome::Gone => return EndReason::Gone,
             }
         }
     }
 
-    async fn more(&mut self, deadline: Option<Instant>) -> Fill {
-        self.buffer.reserve(self.buffer.len().clamp(READ, LARGEST_READ));
+    async fn read_more(&mut self, deadline: Option<Instant>) -> ReadOutcome {
+        self.buffer.reserve(self.buffer.len().clamp(MIN_READ_BYTES, MAX_READ_BYTES));
         let late = async {
             match deadline {
                 Some(deadline) => sleep_until(deadline).await,
@@ -340,32 +340,34 @@ impl Exchange {
         };
         tokio::select! {
             biased;
-            result = self.read.read_buf(&mut self.buffer) => filled(&result),
-            () = self.server.stop.cancelled() => Fill::Stop,
-            () = self.shared.closed.cancelled() => Fill::Gone,
-            () = late => Fill::Late,
+            result = self.read.read_buf(&mut self.buffer) => read_outcome(&result),
+            () = self.server.stop.cancelled() => ReadOutcome::Stop,
+            () = self.shared.closed.cancelled() => ReadOutcome::Gone,
+            () = late => ReadOutcome::Late,
         }
     }
 
     /// Handles one frame. Returns a reason to stop, if there is one.
-    async fn handle_frame(&mut self, frame: Frame) -> Option<End> {
+    async fn handle_frame(&mut self, frame: Frame) -> Option<EndReason> {
         match frame {
-            Frame::Message(message) => return self.take_in(message).await,
+            Frame::Message(message) => return self.accept_message(message).await,
             Frame::TooLong => {
-                if let Some(end) = self.room_for_replies().await {
+                if let Some(end) = self.wait_reply_space().await {
                     return Some(end);
                 }
-                self.shared.outbox.reply(too_long(self.server.limits.max_message_bytes).reply(NO_ID));
+                self.shared
+                    .outbox
+                    .queue_reply(message_too_long(self.server.limits.max_message_bytes).reply(NO_ID));
             }
             Frame::Answer(bytes) => {
-                if let Some(end) = self.room_for_replies().await {
+                if let Some(end) = self.wait_reply_space().await {
                     return Some(end);
                 }
-                self.shared.outbox.raw(bytes);
+                self.shared.outbox.queue_raw(bytes);
             }
             Frame::Goodbye(bytes) => {
-                self.shared.outbox.raw(bytes);
-                return Some(End::Goodbye);
+                self.shared.outbox.queue_raw(bytes);
+                return Some(EndReason::Goodbye);
             }
         }
         None
@@ -373,48 +375,48 @@ impl Exchange {
 
     /// Accepts a message once its calls and their replies are within the limits. Returns a reason to
     /// stop if one comes up meanwhile; then none of the message's calls has started.
-    async fn take_in(&mut self, message: Bytes) -> Option<End> {
+    async fn accept_message(&mut self, message: Bytes) -> Option<EndReason> {
         tokio::select! {
             biased;
             () = async {
-                self.shared.outbox.room_for_replies().await;
-                let slot = self.caller.room(message.len()).await;
-                self.caller.take_in(&message, slot).await;
+                self.shared.outbox.wait_reply_space().await;
+                let slot = self.dispatcher.reserve_slot(message.len()).await;
+                self.dispatcher.accept_message(&message, slot).await;
             } => None,
-            () = self.server.stop.cancelled() => Some(End::Stop),
-            () = gone(&self.read, &self.shared) => Some(End::Gone),
+            () = self.server.stop.cancelled() => Some(EndReason::Stop),
+            () = wait_disconnected(&self.read, &self.shared) => Some(EndReason::Gone),
         }
     }
 
-    async fn room_for_replies(&self) -> Option<End> {
+    async fn wait_reply_space(&self) -> Option<EndReason> {
         tokio::select! {
             biased;
-            () = self.shared.outbox.room_for_replies() => None,
-            () = self.server.stop.cancelled() => Some(End::Stop),
-            () = gone(&self.read, &self.shared) => Some(End::Gone),
+            () = self.shared.outbox.wait_reply_space() => None,
+            () = self.server.stop.cancelled() => Some(EndReason::Stop),
+            () = wait_disconnected(&self.read, &self.shared) => Some(EndReason::Gone),
         }
     }
 
     /// Sends an error in the peer's own framing.
-    fn protocol_error(&self, why: &str) -> End {
+    fn protocol_error(&self, why: &str) -> EndReason {
         if self.framing == Framing::WebSocket {
-            self.shared.outbox.raw(websocket::protocol_error());
-            return End::Goodbye;
+            self.shared.outbox.queue_raw(websocket::protocol_error());
+            return EndReason::Goodbye;
         }
-        self.shared.outbox.reply(Fault::new(Kind::ParseError, why).reply(NO_ID));
-        End::Broken
+        self.shared.outbox.queue_reply(Fault::new(Kind::ParseError, why).reply(NO_ID));
+        EndReason::Broken
     }
 
     /// Stops reading, but answers running calls and serves subscriptions until both have ended.
     async fn serve_on(&mut self) {
-        while self.caller.is_busy() || self.shared.has_subscriptions() {
+        while self.dispatcher.is_busy() || self.shared.has_subscriptions() {
             tokio::select! {
-                () = self.caller.one_done(), if self.caller.is_busy() => {}
-                () = self.shared.fewer.notified() => {}
+                () = self.dispatcher.wait_next_end(), if self.dispatcher.is_busy() => {}
+                () = self.shared.subscription_ended.notified() => {}
                 () = self.server.stop.cancelled(), if self.shared.has_subscriptions() => {
                     self.shared.end_subscriptions();
                 }
-                () = gone(&self.read, &self.shared) => return self.shared.close(),
+                () = wait_disconnected(&self.read, &self.shared) => return self.shared.close(),
             }
         }
     }
@@ -422,15 +424,15 @@ impl Exchange {
 
 /// Waits until the peer has disconnected: the writer finds it, or the kernel reports both directions as
 /// closed. Needed wherever the task does not read, because then nothing else reports it.
-async fn gone(read: &OwnedReadHalf, shared: &Shared) {
+async fn wait_disconnected(read: &OwnedReadHalf, shared: &ConnectionState) {
     tokio::select! {
         () = shared.closed.cancelled() => {}
-        () = hung_up(read.as_ref()) => {}
+        () = wait_hangup(read.as_ref()) => {}
     }
 }
 
-async fn hung_up(socket: &UnixStream) {
-    const AGAIN: Duration = Duration::from_secs(1);
+async fn wait_hangup(socket: &UnixStream) {
+    const POLL_INTERVAL: Duration = Duration::from_secs(1);
     loop {
         let copy = socket.as_fd().try_clone_to_owned().map(StdStream::from).and_then(UnixStream::from_std);
         if let Ok(copy) = copy {
@@ -446,7 +448,7 @@ async fn hung_up(socket: &UnixStream) {
             }
         }
         // No descriptor is free at the moment.
-        sleep(AGAIN).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -15,8 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Connection, Overloaded, Shared};
-use super::envelope::{self, Call, Element, Message, Refused};
+use super::connection::{Connection, ConnectionState, SubscribeError};
+use super::envelope::{self, Call, Element, InvalidCall, Message};
 use super::reply::{self, Fault, Kind};
 use super::server_state::ServerState;
 use crate::sync::lock;
@@ -36,9 +36,9 @@ struct CancelParams<'a> {
 const WEIGHT_UNIT: usize = 1 << 10;
 
 /// The calls of one connection.
-pub(super) struct Caller {
+pub(super) struct CallDispatcher {
     server: Arc<ServerState>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionState>,
     /// Whether notifications can reach the peer.
     may_subscribe: bool,
     running: JoinSet<()>,
@@ -50,14 +50,14 @@ pub(super) struct Caller {
 }
 
 /// The right to run one message's calls.
-pub(super) struct Slot {
+pub(super) struct CallSlot {
     _weight: OwnedSemaphorePermit,
     _slots: OwnedSemaphorePermit,
     _more: Option<OwnedSemaphorePermit>,
 }
 
 /// Result of a call.
-struct Answer {
+struct CallAnswer {
     /// `None` for a notification, which is never answered.
     reply: Option<(Box<str>, Vec<u8>)>,
     /// The call's own view of the connection, if a method ran.
@@ -65,20 +65,20 @@ struct Answer {
     succeeded: bool,
 }
 
-impl Answer {
+impl CallAnswer {
     fn refusal(id: Option<&str>, fault: &Fault) -> Self {
         let reply = id.map(|id| (id.into(), fault.reply(id)));
         Self { reply, connection: None, succeeded: false }
     }
 }
 
-enum Begun {
-    Answered(Answer),
-    Running(BoxFuture<'static, Answer>),
+enum StartedCall {
+    Answered(CallAnswer),
+    Running(BoxFuture<'static, CallAnswer>),
 }
 
-impl Caller {
-    pub(super) fn new(server: Arc<ServerState>, shared: Arc<Shared>, may_subscribe: bool) -> Self {
+impl CallDispatcher {
+    pub(super) fn new(server: Arc<ServerState>, shared: Arc<ConnectionState>, may_subscribe: bool) -> Self {
         let units = server.limits.max_in_flight_bytes.div_ceil(WEIGHT_UNIT);
         let heaviest = units.clamp(1, (u32::MAX >> 3) as usize) as u32;
         let slots = server.limits.max_in_flight.clamp(1, Semaphore::MAX_PERMITS);
@@ -95,12 +95,12 @@ impl Caller {
     }
 
     /// Waits until a message of `bytes` may be accepted. Cancel-safe.
-    pub(super) async fn room(&self, bytes: usize) -> Slot {
+    pub(super) async fn reserve_slot(&self, bytes: usize) -> CallSlot {
         let units = u32::try_from(bytes / WEIGHT_UNIT + 1).unwrap_or(u32::MAX).min(self.heaviest);
         let slots = Arc::clone(&self.slots).acquire_owned().await;
         let weight = Arc::clone(&self.weight).acquire_many_owned(units).await;
         match (slots, weight) {
-            (Ok(slots), Ok(weight)) => Slot { _weight: weight, _slots: slots, _more: None },
+            (Ok(slots), Ok(weight)) => CallSlot { _weight: weight, _slots: slots, _more: None },
             // These semaphores are never closed. If one were, no further call may run.
             _ => std::future::pending().await,
         }
@@ -108,7 +108,7 @@ impl Caller {
 
     /// Accepts a message: starts its calls and queues their replies. If the future is dropped while it
     /// waits, no call has started.
-    pub(super) async fn take_in(&mut self, message: &[u8], mut slot: Slot) {
+    pub(super) async fn accept_message(&mut self, message: &[u8], mut slot: CallSlot) {
         while self.running.try_join_next().is_some() {}
         let limits = &self.server.limits;
         match envelope::read(message, limits.max_batch, limits.max_depth) {
@@ -116,8 +116,8 @@ impl Caller {
             Message::One(element) => {
                 let id: Option<Box<str>> = element.as_ref().ok().and_then(|call| call.id).map(Into::into);
                 match self.begin(element) {
-                    Begun::Answered(answer) => settle(&self.shared, answer),
-                    Begun::Running(call) => {
+                    StartedCall::Answered(answer) => queue_answer(&self.shared, answer),
+                    StartedCall::Running(call) => {
                         let shared = Arc::clone(&self.shared);
                         let cancels = Arc::clone(&self.cancels);
                         let token = CancellationToken::new();
@@ -128,7 +128,7 @@ impl Caller {
                         self.running.spawn(async move {
                             match id {
                                 Some(id) => run_cancellable(&shared, &cancels, (id, token), call).await,
-                                None => settle(&shared, call.await),
+                                None => queue_answer(&shared, call.await),
                             }
                             drop(slot);
                         });
@@ -147,7 +147,7 @@ impl Caller {
                     self.begin(if at < most {
                         element
                     } else {
-                        element.and_then(|call| overflow(call, most))
+                        element.and_then(|call| refuse_excess(call, most))
                     })
                 });
                 self.batch(begun.collect(), slot);
@@ -170,9 +170,9 @@ impl Caller {
         };
         // It is a notification; a client that expects a reply gets one.
         if let Some(id) = call.id {
-            self.shared.outbox.reply(match fault {
+            self.shared.outbox.queue_reply(match fault {
                 Some(fault) => fault.reply(id),
-                None => reply::done(id),
+                None => reply::null_reply(id),
             });
         }
     }
@@ -183,40 +183,43 @@ impl Caller {
     }
 
     /// Waits for the next call to end. Cancel-safe.
-    pub(super) async fn one_done(&mut self) {
+    pub(super) async fn wait_next_end(&mut self) {
         self.running.join_next().await;
     }
 
-    fn batch(&mut self, begun: Vec<Begun>, slot: Slot) {
+    fn batch(&mut self, begun: Vec<StartedCall>, slot: CallSlot) {
         let shared = Arc::clone(&self.shared);
         let max_response = self.server.limits.max_response_bytes;
-        if begun.iter().all(|one| matches!(one, Begun::Answered(_))) {
+        if begun.iter().all(|one| matches!(one, StartedCall::Answered(_))) {
             let answers = begun.into_iter().filter_map(|one| match one {
-                Begun::Answered(answer) => Some(answer),
-                Begun::Running(_) => None,
+                StartedCall::Answered(answer) => Some(answer),
+                StartedCall::Running(_) => None,
             });
-            settle_batch(&shared, answers.collect(), max_response);
+            queue_batch_answer(&shared, answers.collect(), max_response);
             return;
         }
         self.running.spawn(async move {
             let calls = begun.into_iter().map(|one| async {
                 match one {
-                    Begun::Answered(answer) => answer,
-                    Begun::Running(call) => call.await,
+                    StartedCall::Answered(answer) => answer,
+                    StartedCall::Running(call) => call.await,
                 }
             });
-            settle_batch(&shared, join_all(calls).await, max_response);
+            queue_batch_answer(&shared, join_all(calls).await, max_response);
             drop(slot);
         });
     }
 
     /// Runs a synchronous method immediately; returns a future for any other.
-    fn begin(&self, element: Element<'_>) -> Begun {
+    fn begin(&self, element: Element<'_>) -> StartedCall {
         let call = match element {
             Ok(call) => call,
-            Err(Refused { id, fault }) => return Begun::Answered(Answer::refusal(Some(id), &fault)),
+            Err(InvalidCall { id, fault }) => {
+                return StartedCall::Answered(CallAnswer::refusal(Some(id), &fault));
+            }
         };
-        let refuse = |kind, text: String| Begun::Answered(Answer::refusal(call.id, &Fault::new(kind, text)));
+        let refuse =
+            |kind, text: String| StartedCall::Answered(CallAnswer::refusal(call.id, &Fault::new(kind, text)));
         let max_response = self.server.limits.max_response_bytes;
         let connection = Connection::for_call(&self.shared, self.may_subscribe && call.id.is_some());
         let mut extensions = Extensions::new();
@@ -227,13 +230,13 @@ impl Caller {
                 let params = Params::new(call.params);
                 let run = || method(Id::Null, params, max_response, extensions);
                 let response = catch_unwind(AssertUnwindSafe(run)).ok();
-                Begun::Answered(finish(id, response, connection, max_response))
+                StartedCall::Answered(finish(id, response, connection, max_response))
             }
             Some(MethodCallback::Async(method)) => {
                 let method = Arc::clone(method);
                 let params = Params::new(call.params).into_owned();
                 let number = ConnectionId(usize::try_from(self.shared.peer.id).unwrap_or(usize::MAX));
-                Begun::Running(Box::pin(async move {
+                StartedCall::Running(Box::pin(async move {
                     let run = async { method(Id::Null, params, number, max_response, extensions).await };
                     let response = AssertUnwindSafe(run).catch_unwind().await.ok();
                     finish(id, response, connection, max_response)
@@ -241,36 +244,41 @@ impl Caller {
             }
             Some(MethodCallback::Subscription(_) | MethodCallback::Unsubscription(_)) => refuse(
                 Kind::Internal,
-                format!("{} is registered in a way that this daemon does not serve", shown(&call.method)),
+                format!(
+                    "{} is registered in a way that this daemon does not serve",
+                    shorten_name(&call.method)
+                ),
             ),
-            None => refuse(Kind::MethodNotFound, format!("there is no method {}", shown(&call.method))),
+            None => {
+                refuse(Kind::MethodNotFound, format!("there is no method {}", shorten_name(&call.method)))
+            }
         }
     }
 }
 
 /// Runs a call. If the peer cancels it first, it is answered as cancelled, and its own reply is discarded.
 async fn run_cancellable(
-    shared: &Shared,
+    shared: &ConnectionState,
     cancels: &Mutex<HashMap<Box<str>, CancellationToken>>,
     (id, token): (Box<str>, CancellationToken),
-    mut call: BoxFuture<'static, Answer>,
+    mut call: BoxFuture<'static, CallAnswer>,
 ) {
     let answer = tokio::select! {
         answer = &mut call => answer,
         () = token.cancelled() => {
             let fault = Fault::new(Kind::Cancelled, "the client cancelled this call; it may have taken effect");
-            shared.outbox.reply(fault.reply(&id));
-            Answer { reply: None, ..call.await }
+            shared.outbox.queue_reply(fault.reply(&id));
+            CallAnswer { reply: None, ..call.await }
         }
     };
     lock(cancels).remove(&id);
-    settle(shared, answer);
+    queue_answer(shared, answer);
 }
 
 /// A batch may have more calls than may run at once; the excess calls get an error.
-fn overflow<'a>(call: Call<'a>, most: usize) -> Element<'a> {
+fn refuse_excess<'a>(call: Call<'a>, most: usize) -> Element<'a> {
     match call.id {
-        Some(id) => Err(Refused {
+        Some(id) => Err(InvalidCall {
             id,
             fault: Fault::new(
                 Kind::Overloaded,
@@ -286,14 +294,14 @@ fn finish(
     response: Option<MethodResponse>,
     connection: Connection,
     max_response: usize,
-) -> Answer {
+) -> CallAnswer {
     let succeeded = response.as_ref().is_some_and(MethodResponse::is_success);
     let reply = id.map(|id| {
         let reply = match &response {
             Some(_) if connection.was_refused_a_subscription() => {
-                Fault::new(Kind::InvalidRequest, Overloaded::NoWayBack.to_string()).reply(&id)
+                Fault::new(Kind::InvalidRequest, SubscribeError::NoWayBack.to_string()).reply(&id)
             }
-            Some(response) => reply::of_method(&id, response, max_response),
+            Some(response) => reply::from_method(&id, response, max_response),
             None => Fault::new(Kind::Internal, "the method failed unexpectedly").reply(&id),
         };
         (id, reply)
@@ -301,33 +309,33 @@ fn finish(
     if let Some((_, Some(told), _)) = response.map(MethodResponse::into_parts) {
         told.notify(succeeded);
     }
-    Answer { reply, connection: Some(connection), succeeded }
+    CallAnswer { reply, connection: Some(connection), succeeded }
 }
 
 /// Queues a reply; only then may the call's subscriptions start.
-fn settle(shared: &Shared, answer: Answer) {
+fn queue_answer(shared: &ConnectionState, answer: CallAnswer) {
     if let Some((_, reply)) = answer.reply {
-        shared.outbox.reply(reply);
+        shared.outbox.queue_reply(reply);
     }
     if let Some(connection) = answer.connection {
-        connection.answered(answer.succeeded);
+        connection.finish_call(answer.succeeded);
     }
 }
 
-fn settle_batch(shared: &Shared, mut answers: Vec<Answer>, max_response: usize) {
+fn queue_batch_answer(shared: &ConnectionState, mut answers: Vec<CallAnswer>, max_response: usize) {
     let replies = answers.iter_mut().filter_map(|answer| answer.reply.take());
     if let Some(reply) = reply::batch(replies, max_response) {
-        shared.outbox.reply(reply);
+        shared.outbox.queue_reply(reply);
     }
     for answer in answers {
-        settle(shared, answer);
+        queue_answer(shared, answer);
     }
 }
 
 /// A name from outside, shortened for an error text.
-fn shown(name: &str) -> String {
-    const MAX_ENTRIES: usize = 100;
-    match name.char_indices().nth(MAX_ENTRIES) {
+fn shorten_name(name: &str) -> String {
+    const MAX_NAME_CHARS: usize = 100;
+    match name.char_indices().nth(MAX_NAME_CHARS) {
         Some((end, _)) => format!("{:?}…", &name[..end]),
         None => format!("{name:?}"),
     }

@@ -27,13 +27,13 @@ pub(super) struct Call<'a> {
 
 /// An invalid call, with the id for the error reply.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refused<'a> {
+pub(super) struct InvalidCall<'a> {
     pub id: &'a str,
     pub fault: Fault,
 }
 
 /// One element of a message.
-pub(super) type Element<'a> = Result<Call<'a>, Refused<'a>>;
+pub(super) type Element<'a> = Result<Call<'a>, InvalidCall<'a>>;
 
 /// A whole message.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +44,8 @@ pub(super) enum Message<'a> {
 
 /// Parses a message. Never fails: an invalid part is returned as the error to reply with.
 pub(super) fn read(bytes: &[u8], max_batch: usize, max_depth: usize) -> Message<'_> {
-    let refuse = |kind, text: String| Message::One(Err(Refused { id: NO_ID, fault: Fault::new(kind, text) }));
+    let refuse =
+        |kind, text: String| Message::One(Err(InvalidCall { id: NO_ID, fault: Fault::new(kind, text) }));
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(e) => return refuse(Kind::ParseError, format!("not UTF-8 at byte {}", e.valid_up_to())),
@@ -57,7 +58,7 @@ pub(super) fn read(bytes: &[u8], max_batch: usize, max_depth: usize) -> Message<
         },
         Some(b'[') => {
             let mut json = serde_json::Deserializer::from_str(text);
-            let batch = match (Counted { most: max_batch }).deserialize(&mut json) {
+            let batch = match (BatchSeed { max_items: max_batch }).deserialize(&mut json) {
                 Ok(batch) => batch,
                 Err(e) => return unreadable(e),
             };
@@ -82,7 +83,7 @@ pub(super) fn read(bytes: &[u8], max_batch: usize, max_depth: usize) -> Message<
 
 /// One element of a batch that is valid JSON.
 fn element(item: &RawValue, max_depth: usize) -> Element<'_> {
-    let refuse = |text: &str| Err(Refused { id: NO_ID, fault: Fault::new(Kind::InvalidRequest, text) });
+    let refuse = |text: &str| Err(InvalidCall { id: NO_ID, fault: Fault::new(Kind::InvalidRequest, text) });
     if !item.get().starts_with('{') {
         return refuse("an element of a batch must be an object");
     }
@@ -145,7 +146,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
 impl<'a> Fields<'a> {
     fn check(self, max_depth: usize) -> Element<'a> {
         let invalid = |id: Option<&'a str>, text: String| {
-            Err(Refused { id: id.unwrap_or(NO_ID), fault: Fault::new(Kind::InvalidRequest, text) })
+            Err(InvalidCall { id: id.unwrap_or(NO_ID), fault: Fault::new(Kind::InvalidRequest, text) })
         };
         let id = self.id.map(RawValue::get);
         if let Some(id) = id
@@ -181,8 +182,8 @@ fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<String>(raw.get()).ok().map(Cow::Owned)
 }
 
-/// Whether valid JSON is nested deeper than `most`.
-fn is_deeper(json: &str, most: usize) -> bool {
+/// Whether valid JSON is nested deeper than `max_depth`.
+fn is_deeper(json: &str, max_depth: usize) -> bool {
     let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
     for byte in json.bytes() {
         if quoted {
@@ -198,7 +199,7 @@ fn is_deeper(json: &str, most: usize) -> bool {
             b'"' => quoted = true,
             b'{' | b'[' => {
                 depth += 1;
-                if depth > most {
+                if depth > max_depth {
                     return true;
                 }
             }
@@ -211,8 +212,8 @@ fn is_deeper(json: &str, most: usize) -> bool {
 
 /// Parses an array and counts all its elements, but keeps only the allowed number. Otherwise a message
 /// of commas and digits would grow into a vector of many times its size.
-struct Counted {
-    most: usize,
+struct BatchSeed {
+    max_items: usize,
 }
 
 struct Batch<'a> {
@@ -220,7 +221,7 @@ struct Batch<'a> {
     length: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Counted {
+impl<'de> DeserializeSeed<'de> for BatchSeed {
     type Value = Batch<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Batch<'de>, D::Error> {
@@ -228,7 +229,7 @@ impl<'de> DeserializeSeed<'de> for Counted {
     }
 }
 
-impl<'de> Visitor<'de> for Counted {
+impl<'de> Visitor<'de> for BatchSeed {
     type Value = Batch<'de>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -237,7 +238,7 @@ impl<'de> Visitor<'de> for Counted {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Batch<'de>, A::Error> {
         let mut items = Vec::new();
-        while items.len() < self.most {
+        while items.len() < self.max_items {
             let Some(item) = seq.next_element()? else {
                 return Ok(Batch { length: items.len(), items });
             };
@@ -256,13 +257,13 @@ mod tests {
     use super::*;
 
     /// `id method params` of a call, `id !kind` of a refusal; a batch in brackets.
-    fn shown(text: &[u8]) -> String {
+    fn describe_message(text: &[u8]) -> String {
         fn element(element: &Element<'_>) -> String {
             match element {
                 Ok(call) => {
                     format!("{} {} {}", call.id.unwrap_or("-"), call.method, call.params.unwrap_or("-"))
                 }
-                Err(refused) => format!("{} !{}", refused.id, refused.fault.kind.word()),
+                Err(refused) => format!("{} !{}", refused.id, refused.fault.kind.name()),
             }
         }
         match read(text, 3, 4) {
@@ -272,7 +273,7 @@ mod tests {
     }
 
     fn check(text: &str, expected: &str) {
-        assert_eq!(shown(text.as_bytes()), expected, "{text}");
+        assert_eq!(describe_message(text.as_bytes()), expected, "{text}");
     }
 
     #[test]
@@ -346,8 +347,11 @@ mod tests {
         ] {
             check(text, "null !parse_error");
         }
-        assert_eq!(shown(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}"), "null !parse_error");
-        assert_eq!(shown(b"\0\x01\x02"), "null !parse_error");
+        assert_eq!(
+            describe_message(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}"),
+            "null !parse_error"
+        );
+        assert_eq!(describe_message(b"\0\x01\x02"), "null !parse_error");
     }
 
     #[test]

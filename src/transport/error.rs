@@ -53,7 +53,7 @@ pub enum TransportError {
 
 impl TransportError {
     /// A stable identifier for programs.
-    pub fn word(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Locked { .. } => "locked",
             Self::InUse { .. } => "in_use",

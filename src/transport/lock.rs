@@ -13,16 +13,16 @@ use nix::fcntl::OFlag;
 use super::error::TransportError;
 
 /// The line behind the number of a holder that is being stopped.
-const LEAVING: &str = "stopping";
+const STOPPING_LINE: &str = "stopping";
 
 /// Before the path of the holder's socket, on a line behind its number.
-const SOCKET: &str = "socket ";
+const SOCKET_PREFIX: &str = "socket ";
 
 /// Longer than every lock file that a daemon writes: a number, the path of a socket and a word.
 const MAX_NOTE_BYTES: u64 = 8 << 10;
 
 /// How long a dead holder's children may keep the lock, and how often that is looked at.
-const LAST_CHILDREN: Duration = Duration::from_secs(2);
+const CHILDREN_TIMEOUT: Duration = Duration::from_secs(2);
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The lock on a state folder. Held until dropped or until the process ends; children do not
@@ -56,7 +56,7 @@ impl StateLock {
             .custom_flags(OFlag::O_NOFOLLOW.bits())
             .open(path)
             .map_err(|e| TransportError::io("open the lock", path, e))?;
-        let until = Instant::now() + LAST_CHILDREN;
+        let until = Instant::now() + CHILDREN_TIMEOUT;
         loop {
             match file.try_lock() {
                 Ok(()) => break,
@@ -83,8 +83,8 @@ impl StateLock {
 impl StateLock {
     /// Notes behind the number that its holder ends on request, for clients that lose it and
     /// would start another. To be called before anybody can notice; a file that cannot be written says less.
-    pub fn leaving(&self) {
-        let _ = (&self.file).write_all(format!("{LEAVING}\n").as_bytes());
+    pub fn note_stopping(&self) {
+        let _ = (&self.file).write_all(format!("{STOPPING_LINE}\n").as_bytes());
     }
 
     /// Writes the path of the holder's socket into the file, so that clients with other settings find the daemon.
@@ -92,7 +92,7 @@ impl StateLock {
     /// A path that does not fit on one line of text is left out.
     pub fn note_socket(&self, path: &Path) {
         if let Some(path) = path.to_str().filter(|path| !path.contains('\n')) {
-            let _ = (&self.file).write_all(format!("{SOCKET}{path}\n").as_bytes());
+            let _ = (&self.file).write_all(format!("{SOCKET_PREFIX}{path}\n").as_bytes());
         }
     }
 }
@@ -125,10 +125,10 @@ impl LockNote {
         let pid = lines.next().and_then(|line| line.trim().parse().ok());
         let mut note = Self { pid, ..Self::default() };
         for line in lines {
-            match line.strip_prefix(SOCKET) {
+            match line.strip_prefix(SOCKET_PREFIX) {
                 // A relative path says nothing: the client may run in another folder than the daemon.
                 Some(path) => note.socket = Some(PathBuf::from(path)).filter(|path| path.is_absolute()),
-                None => note.is_stopping |= line == LEAVING,
+                None => note.is_stopping |= line == STOPPING_LINE,
             }
         }
         note
@@ -164,9 +164,9 @@ mod tests {
         let path = folder.path().join("data/agentd.lock");
         let first = StateLock::try_lock(&path).unwrap();
         let error = StateLock::try_lock(&path).unwrap_err();
-        assert_eq!(error.word(), "locked");
+        assert_eq!(error.name(), "locked");
         assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
-        first.leaving();
+        first.note_stopping();
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}\nstopping\n", std::process::id()));
         let error = StateLock::try_lock(&path).unwrap_err();
         assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
@@ -246,6 +246,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agentd.lock");
         std::os::unix::fs::symlink(folder.path().join("elsewhere"), &path).unwrap();
-        assert_eq!(StateLock::try_lock(&path).unwrap_err().word(), "io");
+        assert_eq!(StateLock::try_lock(&path).unwrap_err().name(), "io");
     }
 }

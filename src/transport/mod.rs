@@ -1,7 +1,7 @@
 //! Bytes in, JSON-RPC calls out: a private Unix socket, three framings and one dispatcher.
 //!
 //! ```text
-//!  bind ─► Bound ─► serve ─► one task per connection
+//!  bind ─► BoundSocket ─► serve ─► one task per connection
 //!                              framing    bytes ↔ messages (NDJSON, Content-Length, WebSocket, HTTP)
 //!                              envelope   message → calls, ids kept as they came
 //!                              dispatch   calls → the methods of an `RpcModule`, run concurrently
@@ -36,14 +36,14 @@ pub mod fuzz;
 #[cfg(test)]
 mod tests;
 
-pub use connection::{Connection, Overloaded};
+pub use connection::{Connection, SubscribeError};
 pub use error::TransportError;
 pub use framing::ndjson;
 pub use limits::Limits;
 pub use lock::{LockNote, StateLock};
-pub use outbox::Text;
+pub use outbox::MessageText;
 pub use peer_origin::set_process_name;
 pub use private_dir::{check_folder, is_in_shared_place, private_folder};
-pub use serve::{Serving, serve};
-pub use socket::{Bound, bind};
-pub use subscription_sink::{Closed, SendPermit, SubscriptionSink};
+pub use serve::{RunningServer, serve};
+pub use socket::{BoundSocket, bind};
+pub use subscription_sink::{SendPermit, SinkClosed, SubscriptionSink};

@@ -15,14 +15,14 @@ use crate::sync::lock;
 
 /// One serialised JSON text, without a newline; shared or not.
 #[derive(Clone, Debug)]
-pub enum Text {
+pub enum MessageText {
     /// Bytes that may be a slice of a larger buffer.
     Bytes(Bytes),
-    /// Text that many subscriptions send.
+    /// A text that many subscriptions send.
     Shared(Arc<str>),
 }
 
-impl Text {
+impl MessageText {
     /// The bytes to write.
     pub fn as_bytes(&self) -> &[u8] {
         match self {
@@ -32,25 +32,25 @@ impl Text {
     }
 }
 
-impl From<Bytes> for Text {
+impl From<Bytes> for MessageText {
     fn from(bytes: Bytes) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl From<String> for Text {
+impl From<String> for MessageText {
     fn from(text: String) -> Self {
         Self::Bytes(text.into())
     }
 }
 
-impl From<Vec<u8>> for Text {
+impl From<Vec<u8>> for MessageText {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Bytes(bytes.into())
     }
 }
 
-impl From<Arc<str>> for Text {
+impl From<Arc<str>> for MessageText {
     fn from(text: Arc<str>) -> Self {
         Self::Shared(text)
     }
@@ -58,13 +58,13 @@ impl From<Arc<str>> for Text {
 
 /// One thing to write.
 #[derive(Debug)]
-pub(super) enum Out {
+pub(super) enum OutboxItem {
     /// A reply that still needs its frame.
     Reply(Vec<u8>),
     /// Notifications of one subscription that still need their frames, and their credit in bytes.
-    Notifications { messages: Vec<Text>, credit: usize },
+    Notifications { messages: Vec<MessageText>, credit: usize },
     /// Event texts, each to be put between `start` and `end`, and their credit in bytes.
-    Events { start: std::sync::Arc<str>, end: &'static str, events: Vec<Text>, credit: usize },
+    Events { start: std::sync::Arc<str>, end: &'static str, events: Vec<MessageText>, credit: usize },
     /// Bytes to write unchanged: control frames, HTTP answers.
     Raw(Bytes),
 }
@@ -91,7 +91,7 @@ pub(super) struct Credit<'a> {
 impl Credit<'_> {
     /// Queues the result of `make` with as much of the credit as `bytes` need, and releases the rest.
     /// Returns false if the queue accepts nothing any more.
-    pub(super) fn spend(mut self, bytes: usize, make: impl FnOnce(usize) -> Out) -> bool {
+    pub(super) fn spend(mut self, bytes: usize, make: impl FnOnce(usize) -> OutboxItem) -> bool {
         let spent = bytes.clamp(1, self.permit.num_permits());
         let Some(spent) = self.permit.split(spent) else { return false };
         let queued = self.outbox.push(make(spent.num_permits()), 0);
@@ -104,7 +104,7 @@ impl Credit<'_> {
 
 #[derive(Debug, Default)]
 struct Queue {
-    items: Vec<Out>,
+    items: Vec<OutboxItem>,
     reply_bytes: usize,
     ended: bool,
     used: bool,
@@ -123,18 +123,18 @@ impl Outbox {
     }
 
     /// Queues a reply. Returns false if the queue accepts nothing any more.
-    pub(super) fn reply(&self, reply: Vec<u8>) -> bool {
+    pub(super) fn queue_reply(&self, reply: Vec<u8>) -> bool {
         let bytes = reply.len();
-        self.push(Out::Reply(reply), bytes)
+        self.push(OutboxItem::Reply(reply), bytes)
     }
 
     /// Queues bytes to write unchanged. Returns false if the queue accepts nothing any more.
-    pub(super) fn raw(&self, bytes: Bytes) -> bool {
+    pub(super) fn queue_raw(&self, bytes: Bytes) -> bool {
         let length = bytes.len();
-        self.push(Out::Raw(bytes), length)
+        self.push(OutboxItem::Raw(bytes), length)
     }
 
-    fn push(&self, out: Out, reply_bytes: usize) -> bool {
+    fn push(&self, out: OutboxItem, reply_bytes: usize) -> bool {
         let mut queue = lock(&self.queue);
         if queue.ended {
             return false;
@@ -149,7 +149,7 @@ impl Outbox {
 
     /// Waits for credit for `bytes` and queues the result of `make` for the acquired credit. Returns
     /// false if the queue accepts nothing any more. Cancel-safe: either all is queued or nothing.
-    pub(super) async fn with_credit(&self, bytes: usize, make: impl FnOnce(usize) -> Out) -> bool {
+    pub(super) async fn with_credit(&self, bytes: usize, make: impl FnOnce(usize) -> OutboxItem) -> bool {
         let Some(credit) = self.credit(bytes).await else { return false };
         credit.spend(bytes, make)
     }
@@ -165,7 +165,7 @@ impl Outbox {
     }
 
     /// Waits until replies may be queued again.
-    pub(super) async fn room_for_replies(&self) {
+    pub(super) async fn wait_reply_space(&self) {
         while lock(&self.queue).reply_bytes > self.capacity {
             // Only the reader waits here; a notification that comes in between is kept for it.
             self.written.notified().await;
@@ -179,7 +179,7 @@ impl Outbox {
 
     /// For the writer: waits for work and moves all of it into `batch`, which must be empty. Returns
     /// false when everything was taken and nothing more will come.
-    pub(super) async fn next_batch(&self, batch: &mut Vec<Out>) -> bool {
+    pub(super) async fn next_batch(&self, batch: &mut Vec<OutboxItem>) -> bool {
         loop {
             {
                 let mut queue = lock(&self.queue);
@@ -196,7 +196,7 @@ impl Outbox {
     }
 
     /// For the writer: this many bytes were written.
-    pub(super) fn written(&self, reply_bytes: usize, credit: usize) {
+    pub(super) fn record_written(&self, reply_bytes: usize, credit: usize) {
         if reply_bytes > 0 {
             let mut queue = lock(&self.queue);
             // Closing resets the counters to zero.
@@ -237,10 +237,10 @@ mod tests {
     use std::time::Duration;
     use tokio::time::timeout;
 
-    const SOON: Duration = Duration::from_secs(5);
+    const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
     async fn notify(outbox: &Outbox, bytes: usize) -> bool {
-        outbox.with_credit(bytes, |credit| Out::Notifications { messages: vec![], credit }).await
+        outbox.with_credit(bytes, |credit| OutboxItem::Notifications { messages: vec![], credit }).await
     }
 
     #[tokio::test]
@@ -249,15 +249,15 @@ mod tests {
         assert!(notify(&outbox, 100).await);
         let mut waiting = Box::pin(notify(&outbox, 1));
         assert!(waiting.as_mut().now_or_never().is_none());
-        assert!(outbox.reply(vec![0; 50]));
-        outbox.written(0, 100);
-        assert!(timeout(SOON, waiting).await.unwrap());
+        assert!(outbox.queue_reply(vec![0; 50]));
+        outbox.record_written(0, 100);
+        assert!(timeout(WAIT_TIMEOUT, waiting).await.unwrap());
     }
 
     #[tokio::test]
     async fn message_larger_than_outbox_is_sent_alone() {
         let outbox = Outbox::new(100);
-        assert!(timeout(SOON, notify(&outbox, 5_000_000_000)).await.unwrap());
+        assert!(timeout(WAIT_TIMEOUT, notify(&outbox, 5_000_000_000)).await.unwrap());
         let mut waiting = Box::pin(notify(&outbox, 1));
         assert!(waiting.as_mut().now_or_never().is_none());
     }
@@ -269,7 +269,7 @@ mod tests {
         let mut dropped = Box::pin(notify(&outbox, 60));
         assert!(dropped.as_mut().now_or_never().is_none());
         drop(dropped);
-        assert!(timeout(SOON, notify(&outbox, 40)).await.unwrap());
+        assert!(timeout(WAIT_TIMEOUT, notify(&outbox, 40)).await.unwrap());
         let mut batch = vec![];
         assert!(outbox.next_batch(&mut batch).await);
         assert_eq!(batch.len(), 2);
@@ -280,7 +280,7 @@ mod tests {
         let outbox = Outbox::new(100);
         let credit = outbox.credit(80).await.unwrap();
         assert!(outbox.credit(80).now_or_never().is_none());
-        assert!(credit.spend(30, |credit| Out::Notifications { messages: vec![], credit }));
+        assert!(credit.spend(30, |credit| OutboxItem::Notifications { messages: vec![], credit }));
         let Some(Some(unspent)) = outbox.credit(70).now_or_never() else { panic!("50 of the 80 are back") };
         drop(unspent);
         assert!(outbox.credit(70).now_or_never().is_some());
@@ -290,27 +290,27 @@ mod tests {
     #[tokio::test]
     async fn reader_waits_while_replies_exceed_capacity() {
         let outbox = Outbox::new(100);
-        outbox.room_for_replies().await;
-        outbox.reply(vec![0; 101]);
-        let mut waiting = Box::pin(outbox.room_for_replies());
+        outbox.wait_reply_space().await;
+        outbox.queue_reply(vec![0; 101]);
+        let mut waiting = Box::pin(outbox.wait_reply_space());
         assert!(waiting.as_mut().now_or_never().is_none());
-        outbox.written(101, 0);
-        timeout(SOON, waiting).await.unwrap();
+        outbox.record_written(101, 0);
+        timeout(WAIT_TIMEOUT, waiting).await.unwrap();
     }
 
     #[tokio::test]
     async fn ended_outbox_drains_and_closed_outbox_discards() {
         let mut batch = vec![];
         let outbox = Outbox::new(100);
-        outbox.reply(vec![1]);
+        outbox.queue_reply(vec![1]);
         outbox.end();
-        assert!(!outbox.reply(vec![2]) && !notify(&outbox, 1).await);
+        assert!(!outbox.queue_reply(vec![2]) && !notify(&outbox, 1).await);
         assert!(outbox.next_batch(&mut batch).await);
         batch.clear();
         assert!(!outbox.next_batch(&mut batch).await);
 
         let outbox = Outbox::new(100);
-        outbox.reply(vec![1]);
+        outbox.queue_reply(vec![1]);
         outbox.close();
         assert!(!outbox.next_batch(&mut batch).await);
     }

@@ -28,11 +28,11 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of concurrent inspections; each takes two descriptors, which may be scarce.
 const MAX_LOOKUPS: usize = 4;
 /// Wait between two attempts when no descriptor was free.
-const AGAIN: Duration = Duration::from_millis(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// Maximum number of parents that are followed.
 const MAX_ANCESTORS: usize = 128;
 /// Maximum number of walks that restart because a process in the chain ended.
-const WALKS: usize = 16;
+const MAX_WALKS: usize = 16;
 
 static LOOKUPS: Semaphore = Semaphore::const_new(MAX_LOOKUPS);
 
@@ -46,20 +46,20 @@ pub(super) struct PeerOrigin {
 }
 
 impl PeerOrigin {
-    fn tool(why: impl Into<String>) -> Self {
+    fn from_tool(why: impl Into<String>) -> Self {
         Self { exe: None, tool: Some(why.into()) }
     }
 }
 
 /// Inspects the process on the other side of `socket`. `pid` comes from `SO_PEERCRED`; `mark` is the
 /// `NAME=VALUE` in the environment of this daemon's tool processes.
-pub(super) async fn of_peer(
+pub(super) async fn inspect_peer(
     socket: &tokio::net::UnixStream,
     pid: Option<i32>,
     mark: Option<Arc<[u8]>>,
 ) -> PeerOrigin {
     let Some(pid) = pid.filter(|pid| *pid > 0) else {
-        return PeerOrigin::tool("its process is not in the daemon's namespace");
+        return PeerOrigin::from_tool("its process is not in the daemon's namespace");
     };
     if u32::try_from(pid) == Ok(std::process::id()) {
         return PeerOrigin { exe: std::env::current_exe().ok(), tool: None };
@@ -70,7 +70,7 @@ pub(super) async fn of_peer(
             let handle = match peer_handle(socket.as_fd()) {
                 Err(error) if is_shortage(&error) => {
                     drop(permit);
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(RETRY_INTERVAL).await;
                     continue;
                 }
                 handle => handle,
@@ -80,18 +80,18 @@ pub(super) async fn of_peer(
                 let _permit = permit;
                 match handle {
                     Ok(handle) => read_origin(pid, handle.as_ref(), mark.as_deref()),
-                    Err(_) => Some(PeerOrigin::tool(ENDED)),
+                    Err(_) => Some(PeerOrigin::from_tool(ENDED)),
                 }
             });
             match look.await.ok()? {
-                Some(descent) => return Some(descent),
-                None => tokio::time::sleep(AGAIN).await,
+                Some(origin) => return Some(origin),
+                None => tokio::time::sleep(RETRY_INTERVAL).await,
             }
         }
     };
     match tokio::time::timeout(LOOKUP_TIMEOUT, look).await {
-        Ok(Some(descent)) => descent,
-        Ok(None) | Err(_) => PeerOrigin::tool("could not read its process in time"),
+        Ok(Some(origin)) => origin,
+        Ok(None) | Err(_) => PeerOrigin::from_tool("could not read its process in time"),
     }
 }
 
@@ -132,7 +132,7 @@ fn peer_handle(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
 
 /// Whether the process behind a handle still has this pid and runs. Without a handle only the pid is
 /// checked. `None`: no descriptor was free.
-fn lives(pid: i32, handle: Option<&OwnedFd>) -> Option<bool> {
+fn is_alive(pid: i32, handle: Option<&OwnedFd>) -> Option<bool> {
     if let Some(handle) = handle {
         // -1 once its parent has collected the exit status; only then can another process get the pid.
         let is_it = |line: &str| line.strip_prefix("Pid:").is_some_and(|id| id.trim() == pid.to_string());
@@ -142,7 +142,7 @@ fn lives(pid: i32, handle: Option<&OwnedFd>) -> Option<bool> {
             Ok(_) | Err(_) => return Some(false),
         }
     }
-    match proc::one(pid) {
+    match proc::read_process(pid) {
         Ok(process) => Some(!process.is_dead),
         Err(error) if is_shortage(&error) => None,
         Err(_) => Some(false),
@@ -151,24 +151,24 @@ fn lives(pid: i32, handle: Option<&OwnedFd>) -> Option<bool> {
 
 /// `None`: no descriptor was free.
 fn read_origin(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<PeerOrigin> {
-    if !lives(pid, handle)? {
-        return Some(PeerOrigin::tool(ENDED));
+    if !is_alive(pid, handle)? {
+        return Some(PeerOrigin::from_tool(ENDED));
     }
     let own = i32::try_from(std::process::id()).unwrap_or(-1);
-    let chain = match steady(|| walk(pid, own)) {
+    let chain = match read_steady_chain(|| read_chain(pid, own)) {
         Ok(chain) => chain,
-        Err(Broken::Short) => return None,
-        Err(Broken::Unreadable(why)) => return Some(PeerOrigin::tool(why)),
-        Err(Broken::Changed) => {
+        Err(ChainError::Short) => return None,
+        Err(ChainError::Unreadable(why)) => return Some(PeerOrigin::from_tool(why)),
+        Err(ChainError::Changed) => {
             let why = "its parents cannot be read: they end too fast, or /proc hides them (hidepid)";
-            return Some(PeerOrigin::tool(why));
+            return Some(PeerOrigin::from_tool(why));
         }
     };
     // A process that is not dumpable shows only its name to other processes of its user.
     let name = || std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
     let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let exe = exe.or_else(|| name().map(|name| PathBuf::from(format!("[{}]", name.trim()))));
-    let others = Others::excluding(own);
+    let others = OtherDaemons::without_parents(own);
     let carries = |entry: &dyn Fn(&[u8]) -> bool| {
         let has = |environ: Vec<u8>| environ.split(|byte| *byte == 0).any(entry);
         chain.links.iter().any(|link| proc::environ(link.pid).is_ok_and(has))
@@ -184,7 +184,7 @@ fn read_origin(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Optio
         Some("it, or a process above it, carries the mark of this daemon's tools".to_owned())
     } else if carries(&|entry| others.is_mark(entry)) {
         Some("it, or a process above it, carries the mark of another agentd's tools".to_owned())
-    } else if !lives(pid, handle)? {
+    } else if !is_alive(pid, handle)? {
         Some("its process ended while it was looked at".to_owned())
     } else {
         None
@@ -207,15 +207,15 @@ pub fn set_process_name() {
 
 /// Other daemons, except the parents of this one: a client inside a tool of a parent daemon is an
 /// ordinary client here.
-struct Others {
+struct OtherDaemons {
     lineage: Vec<Link>,
     inherited: Option<Vec<u8>>,
 }
 
-impl Others {
-    fn excluding(own: i32) -> Self {
+impl OtherDaemons {
+    fn without_parents(own: i32) -> Self {
         // A process that ends meanwhile is not a parent of the peer.
-        let lineage = walk(own, -1).map(|chain| chain.links).unwrap_or_default();
+        let lineage = read_chain(own, -1).map(|chain| chain.links).unwrap_or_default();
         // The daemon is not dumpable, so it cannot read its own environment through `/proc` either.
         let inherited = std::env::var_os("AGENTD_INSTANCE").map(|value| [MARK, value.as_bytes()].concat());
         Self { lineage, inherited }
@@ -240,7 +240,7 @@ struct Link {
 
 /// A process, its parent, its parent's parent …
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Chain {
+struct ParentChain {
     links: Vec<Link>,
     /// The chain ends at this daemon, not at the first process.
     ends_here: bool,
@@ -248,7 +248,7 @@ struct Chain {
 
 /// Why a chain could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Broken {
+enum ChainError {
     /// A process in the chain ended meanwhile, so its children have another parent now.
     Changed,
     /// No descriptor was free.
@@ -258,51 +258,55 @@ enum Broken {
 }
 
 /// Two consecutive walks with the same result: no process changed its parent meanwhile.
-fn steady(walk: impl Fn() -> Result<Chain, Broken>) -> Result<Chain, Broken> {
-    let mut last: Option<Chain> = None;
-    for _ in 0..WALKS {
-        match walk() {
+fn read_steady_chain(read: impl Fn() -> Result<ParentChain, ChainError>) -> Result<ParentChain, ChainError> {
+    let mut last: Option<ParentChain> = None;
+    for _ in 0..MAX_WALKS {
+        match read() {
             // A process whose parents once lead here descends from this daemon, whatever happens later.
             Ok(chain) if chain.ends_here => return Ok(chain),
             Ok(chain) if last.as_ref() == Some(&chain) => return Ok(chain),
             Ok(chain) => last = Some(chain),
-            Err(Broken::Changed) => last = None,
+            Err(ChainError::Changed) => last = None,
             Err(other) => return Err(other),
         }
     }
-    Err(Broken::Changed)
+    Err(ChainError::Changed)
 }
 
-fn walk(pid: i32, own: i32) -> Result<Chain, Broken> {
-    climb(pid, own, |pid| match proc::one(pid) {
+fn read_chain(pid: i32, own: i32) -> Result<ParentChain, ChainError> {
+    climb_parents(pid, own, |pid| match proc::read_process(pid) {
         Ok(process) => Ok((process.parent, process.started)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Broken::Changed),
-        Err(error) if is_shortage(&error) => Err(Broken::Short),
-        Err(_) => Err(Broken::Unreadable("its parents could not be read")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(ChainError::Changed),
+        Err(error) if is_shortage(&error) => Err(ChainError::Short),
+        Err(_) => Err(ChainError::Unreadable("its parents could not be read")),
     })
 }
 
 /// Walks up from `pid`. `read` returns a process's parent and its start time.
-fn climb(pid: i32, own: i32, read: impl Fn(i32) -> Result<(i32, u64), Broken>) -> Result<Chain, Broken> {
+fn climb_parents(
+    pid: i32,
+    own: i32,
+    read: impl Fn(i32) -> Result<(i32, u64), ChainError>,
+) -> Result<ParentChain, ChainError> {
     let mut links: Vec<Link> = Vec::new();
     let mut at = pid;
     while links.len() < MAX_ANCESTORS {
         if at == own {
-            return Ok(Chain { links, ends_here: true });
+            return Ok(ParentChain { links, ends_here: true });
         }
         let (parent, started) = read(at)?;
         // A process that is younger than its child is not its parent: it has only reused the pid.
         if links.last().is_some_and(|child| child.started < started) {
-            return Err(Broken::Changed);
+            return Err(ChainError::Changed);
         }
         links.push(Link { pid: at, started });
         // The first process, or one whose parent is outside of this namespace: not below this daemon.
         if at == 1 || parent == 0 {
-            return Ok(Chain { links, ends_here: false });
+            return Ok(ParentChain { links, ends_here: false });
         }
         at = parent;
     }
-    Err(Broken::Unreadable("it has too many parents"))
+    Err(ChainError::Unreadable("it has too many parents"))
 }
 
 #[cfg(test)]
@@ -311,51 +315,54 @@ mod tests {
     use std::cell::Cell;
     use std::collections::HashMap;
 
-    const OWN: i32 = 10;
+    const OWN_PID: i32 = 10;
 
-    fn climbed(processes: &[(i32, i32, u64)], pid: i32) -> Result<(Vec<i32>, bool), Broken> {
+    fn climb_table(processes: &[(i32, i32, u64)], pid: i32) -> Result<(Vec<i32>, bool), ChainError> {
         let known: HashMap<i32, (i32, u64)> =
             processes.iter().map(|(pid, parent, started)| (*pid, (*parent, *started))).collect();
-        let chain = climb(pid, OWN, |pid| known.get(&pid).copied().ok_or(Broken::Changed))?;
+        let chain = climb_parents(pid, OWN_PID, |pid| known.get(&pid).copied().ok_or(ChainError::Changed))?;
         Ok((chain.links.iter().map(|link| link.pid).collect(), chain.ends_here))
     }
 
     #[test]
     fn parent_chain_ends_at_daemon_or_init() {
         let server = [(1, 0, 0), (5, 1, 3), (10, 5, 4), (20, 10, 7), (21, 20, 7), (30, 5, 9), (40, 0, 9)];
-        assert_eq!(climbed(&server, 21), Ok((vec![21, 20], true)));
-        assert_eq!(climbed(&server, 20), Ok((vec![20], true)));
-        assert_eq!(climbed(&server, 30), Ok((vec![30, 5, 1], false)));
-        assert_eq!(climbed(&server, 40), Ok((vec![40], false)), "its parent is outside of the namespace");
-        assert_eq!(climbed(&server, 99), Err(Broken::Changed));
+        assert_eq!(climb_table(&server, 21), Ok((vec![21, 20], true)));
+        assert_eq!(climb_table(&server, 20), Ok((vec![20], true)));
+        assert_eq!(climb_table(&server, 30), Ok((vec![30, 5, 1], false)));
+        assert_eq!(climb_table(&server, 40), Ok((vec![40], false)), "its parent is outside of the namespace");
+        assert_eq!(climb_table(&server, 99), Err(ChainError::Changed));
     }
 
     #[test]
     fn parent_younger_than_child_has_reused_pid() {
-        assert_eq!(climbed(&[(1, 0, 0), (5, 1, 8), (30, 5, 7)], 30), Err(Broken::Changed));
+        assert_eq!(climb_table(&[(1, 0, 0), (5, 1, 8), (30, 5, 7)], 30), Err(ChainError::Changed));
     }
 
     #[test]
     fn cyclic_parent_chain_is_refused() {
-        assert!(matches!(climbed(&[(30, 31, 7), (31, 30, 7)], 30), Err(Broken::Unreadable(_))));
+        assert!(matches!(climb_table(&[(30, 31, 7), (31, 30, 7)], 30), Err(ChainError::Unreadable(_))));
     }
 
     #[test]
     fn parent_chain_is_accepted_when_read_twice_equal() {
-        let chain = |pid: i32| Chain { links: vec![Link { pid, started: 1 }], ends_here: false };
+        let chain = |pid: i32| ParentChain { links: vec![Link { pid, started: 1 }], ends_here: false };
         let turns = Cell::new(0);
-        let next = |answers: Vec<Result<Chain, Broken>>| {
+        let next = |answers: Vec<Result<ParentChain, ChainError>>| {
             turns.set(0);
-            steady(|| {
+            read_steady_chain(|| {
                 turns.set(turns.get() + 1);
-                answers.get(turns.get() - 1).cloned().unwrap_or(Err(Broken::Changed))
+                answers.get(turns.get() - 1).cloned().unwrap_or(Err(ChainError::Changed))
             })
         };
         assert_eq!(next(vec![Ok(chain(1)), Ok(chain(2)), Ok(chain(2))]), Ok(chain(2)));
-        assert_eq!(next(vec![Ok(chain(1)), Err(Broken::Changed), Ok(chain(1)), Ok(chain(1))]), Ok(chain(1)));
+        assert_eq!(
+            next(vec![Ok(chain(1)), Err(ChainError::Changed), Ok(chain(1)), Ok(chain(1))]),
+            Ok(chain(1))
+        );
         assert_eq!(turns.get(), 4);
         assert!(next(vec![Ok(chain(1))]).is_err(), "they change too fast");
-        let ours = Chain { ends_here: true, ..chain(3) };
+        let ours = ParentChain { ends_here: true, ..chain(3) };
         assert_eq!(next(vec![Ok(chain(1)), Ok(ours.clone())]), Ok(ours));
     }
 
@@ -368,9 +375,9 @@ mod tests {
         let _own = tokio::net::UnixStream::connect(&path).await.expect("connected");
         let (socket, _) = listener.accept().await.expect("accepted");
         let pid = socket.peer_cred().expect("credentials").pid();
-        assert_eq!(of_peer(&socket, pid, None).await.tool, None);
-        assert!(of_peer(&socket, Some(0), None).await.tool.is_some());
-        assert!(of_peer(&socket, None, None).await.tool.is_some());
+        assert_eq!(inspect_peer(&socket, pid, None).await.tool, None);
+        assert!(inspect_peer(&socket, Some(0), None).await.tool.is_some());
+        assert!(inspect_peer(&socket, None, None).await.tool.is_some());
 
         // A client that connects and exits at once, before the inspection.
         let script = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])";
@@ -381,7 +388,7 @@ mod tests {
         }
         let (socket, _) = listener.accept().await.expect("accepted");
         let pid = socket.peer_cred().expect("credentials").pid();
-        let why = of_peer(&socket, pid, None).await.tool.expect("gone");
+        let why = inspect_peer(&socket, pid, None).await.tool.expect("gone");
         assert!(why.contains("ended"), "{why}");
 
         // A client that stays and is a child of this process, as a tool's command is.
@@ -393,7 +400,7 @@ mod tests {
             .expect("started");
         let (socket, _) = listener.accept().await.expect("accepted");
         let pid = socket.peer_cred().expect("credentials").pid();
-        let found = of_peer(&socket, pid, None).await;
+        let found = inspect_peer(&socket, pid, None).await;
         assert!(found.tool.expect("a child").contains("descends"));
         assert!(found.exe.is_some_and(|exe| exe.to_string_lossy().contains("python")));
         child.kill().await.expect("killed");

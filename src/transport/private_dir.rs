@@ -115,9 +115,9 @@ mod tests {
         fs::symlink_metadata(path).unwrap().mode() & 0o7777
     }
 
-    fn refused(path: &Path, says: &str) {
+    fn assert_refused(path: &Path, says: &str) {
         let error = private_folder(path).unwrap_err();
-        assert_eq!(error.word(), "unsafe_folder", "{error}");
+        assert_eq!(error.name(), "unsafe_folder", "{error}");
         assert!(error.to_string().contains(says), "{error}");
     }
 
@@ -134,7 +134,7 @@ mod tests {
                 assert_eq!(mode(&folder), 0o700);
                 fs::remove_dir(&folder).unwrap();
             } else {
-                refused(&folder, "chmod o-w");
+                assert_refused(&folder, "chmod o-w");
                 assert!(!folder.exists(), "{open:o}");
             }
             assert_eq!(is_in_shared_place(&folder), open & 0o1002 != 0, "{open:o}");
@@ -152,7 +152,7 @@ mod tests {
         fs::create_dir(&theirs).unwrap();
         fs::set_permissions(&theirs, Permissions::from_mode(0o700)).unwrap();
         std::os::unix::fs::chown(&theirs, Some(65_534), None).unwrap();
-        refused(&theirs, "belongs to user 65534");
+        assert_refused(&theirs, "belongs to user 65534");
         assert_eq!(fs::metadata(&theirs).unwrap().uid(), 65_534, "left as it is");
     }
 }

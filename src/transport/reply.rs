@@ -35,7 +35,7 @@ impl Kind {
         Self::Cancelled,
     ];
 
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::ParseError => "parse_error",
             Self::InvalidRequest => "invalid_request",
@@ -82,7 +82,7 @@ impl Fault {
 
     /// The whole reply.
     pub(super) fn reply(&self, id: &str) -> Vec<u8> {
-        let (code, kind, retryable) = (self.kind.code(), self.kind.word(), self.kind.retryable());
+        let (code, kind, retryable) = (self.kind.code(), self.kind.name(), self.kind.retryable());
         let text = Value::from(self.text.as_str());
         let later = if self.kind == Kind::Overloaded { r#","retry_after_ms":250"# } else { "" };
         let data = format!(r#"{{"kind":"{kind}","retryable":{retryable}{later}}}"#);
@@ -91,12 +91,12 @@ impl Fault {
 }
 
 /// The reply without content.
-pub(super) fn done(id: &str) -> Vec<u8> {
+pub(super) fn null_reply(id: &str) -> Vec<u8> {
     frame(id, "result", "null")
 }
 
 /// The error for a message over the limit of `limit` bytes.
-pub(super) fn too_long(limit: usize) -> Fault {
+pub(super) fn message_too_long(limit: usize) -> Fault {
     Fault::new(
         Kind::InvalidRequest,
         format!("a message may have at most {limit} bytes; this one was skipped"),
@@ -104,12 +104,12 @@ pub(super) fn too_long(limit: usize) -> Fault {
 }
 
 /// The error that replaces a reply over the limit of `limit` bytes.
-pub(super) fn too_big_a_reply(limit: usize) -> Fault {
+pub(super) fn reply_too_big(limit: usize) -> Fault {
     Fault::new(Kind::Internal, format!("the reply would have more than {limit} bytes; ask for less at once"))
 }
 
 /// The reply with a method's response for this id.
-pub(super) fn of_method(id: &str, response: &MethodResponse, max_response: usize) -> Vec<u8> {
+pub(super) fn from_method(id: &str, response: &MethodResponse, max_response: usize) -> Vec<u8> {
     let text = response.as_ref();
     // Fast path of nearly every reply: no parsing, one copy.
     if let Some(rest) = text.strip_prefix(PLACEHOLDER)
@@ -118,14 +118,14 @@ pub(super) fn of_method(id: &str, response: &MethodResponse, max_response: usize
         return frame(id, "result", result);
     }
     match serde_json::from_str(text) {
-        Ok(Answer { result: Some(result), error: None }) => frame(id, "result", result.get()),
-        Ok(Answer { error: Some(error), .. }) => of_error(id, &error, max_response),
+        Ok(MethodReply { result: Some(result), error: None }) => frame(id, "result", result.get()),
+        Ok(MethodReply { error: Some(error), .. }) => from_error(id, &error, max_response),
         _ => Fault::new(Kind::Internal, "the method gave an answer that cannot be read").reply(id),
     }
 }
 
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct MethodReply<'a> {
     #[serde(borrow)]
     result: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -140,9 +140,9 @@ struct MethodError<'a> {
     data: Option<&'a RawValue>,
 }
 
-fn of_error(id: &str, error: &MethodError<'_>, max_response: usize) -> Vec<u8> {
+fn from_error(id: &str, error: &MethodError<'_>, max_response: usize) -> Vec<u8> {
     if error.code == OVERSIZED {
-        return too_big_a_reply(max_response).reply(id);
+        return reply_too_big(max_response).reply(id);
     }
     let data = with_kind(error.code, error.data);
     let message = Value::from(error.message.as_str());
@@ -152,14 +152,14 @@ fn of_error(id: &str, error: &MethodError<'_>, max_response: usize) -> Vec<u8> {
 /// An error's `data`, completed so that `kind` and `retryable` are present.
 fn with_kind(code: i64, data: Option<&RawValue>) -> String {
     #[derive(Deserialize)]
-    struct Complete {
+    struct CompleteData {
         #[serde(rename = "kind")]
         _kind: String,
         #[serde(rename = "retryable")]
         _retryable: bool,
     }
     if let Some(data) = data
-        && serde_json::from_str::<Complete>(data.get()).is_ok()
+        && serde_json::from_str::<CompleteData>(data.get()).is_ok()
     {
         return data.get().to_owned();
     }
@@ -171,7 +171,7 @@ fn with_kind(code: i64, data: Option<&RawValue>) -> String {
         Some(Err(_)) => Map::new(),
     };
     let kind = Kind::from_code(code);
-    members.entry("kind").or_insert_with(|| kind.word().into());
+    members.entry("kind").or_insert_with(|| kind.name().into());
     members.entry("retryable").or_insert_with(|| kind.retryable().into());
     Value::Object(members).to_string()
 }
@@ -196,7 +196,7 @@ pub(super) fn batch(
         if out.len() + reply.len() < max_response {
             out.extend_from_slice(&reply);
         } else {
-            out.extend_from_slice(&too_big_a_reply(max_response).reply(&id));
+            out.extend_from_slice(&reply_too_big(max_response).reply(&id));
         }
     }
     if out.is_empty() {
@@ -215,7 +215,7 @@ mod tests {
 
     fn check(payload: ResponsePayload<'static, Value>, expected: Value) {
         let response = MethodResponse::response(Id::Null, payload, 60);
-        let reply: Value = serde_json::from_slice(&of_method("-1.50", &response, 60)).unwrap();
+        let reply: Value = serde_json::from_slice(&from_method("-1.50", &response, 60)).unwrap();
         assert_eq!(reply["jsonrpc"], "2.0");
         assert_eq!(reply["id"], json!(-1.5));
         assert_eq!(reply.get("result").or(reply.get("error")).unwrap(), &expected);
@@ -233,7 +233,7 @@ mod tests {
         check(ResponsePayload::success(Value::Null), Value::Null);
         let big = "x".repeat(100);
         let response = MethodResponse::response(Id::Null, ResponsePayload::success(big), 60);
-        let reply: Value = serde_json::from_slice(&of_method("1", &response, 60)).unwrap();
+        let reply: Value = serde_json::from_slice(&from_method("1", &response, 60)).unwrap();
         assert_eq!(reply["error"]["code"], -32603);
         assert_eq!(reply["error"]["data"], json!({"kind": "internal", "retryable": false}));
     }
@@ -242,7 +242,7 @@ mod tests {
     fn error_data_is_completed_but_never_replaced() {
         let check = |code, data: Option<Value>, expected: Value| {
             let response = MethodResponse::response(Id::Null, error(code, data), usize::MAX);
-            let reply: Value = serde_json::from_slice(&of_method("1", &response, 60)).unwrap();
+            let reply: Value = serde_json::from_slice(&from_method("1", &response, 60)).unwrap();
             assert_eq!(reply["error"], json!({"code": code, "message": "told \"so\"", "data": expected}));
         };
         check(-32602, None, json!({"kind": "invalid_params", "retryable": false}));

@@ -17,32 +17,32 @@ use tokio_util::sync::CancellationToken;
 use super::envelope::NO_ID;
 use super::limits::Limits;
 use super::reply::{Fault, Kind};
-use super::socket::{Bound, SocketFile};
+use super::socket::{BoundSocket, SocketFile};
 use crate::sync::{read, write};
 use crate::transport::connection_task::serve_connection;
 use crate::transport::server_state::ServerState;
 
 /// Waits after the system had no descriptor or memory for a further connection.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const MIN_ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+const MAX_ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Minimum number of descriptors that are not used for connections.
 const SPARE_DESCRIPTORS: usize = 46;
 
 /// The state for new connections. It is replaced when the limits change.
 #[derive(Clone)]
-struct Current(Arc<RwLock<Arc<ServerState>>>);
+struct CurrentState(Arc<RwLock<Arc<ServerState>>>);
 
-impl Current {
+impl CurrentState {
     fn get(&self) -> Arc<ServerState> {
         Arc::clone(&read(&self.0))
     }
 }
 
-/// A socket being served. Dropping it ends everything at once; [`Serving::finished`] ends it in an
+/// A socket being served. Dropping it ends everything at once; [`RunningServer::wait_finished`] ends it in an
 /// orderly way.
-pub struct Serving {
-    current: Current,
+pub struct RunningServer {
+    current: CurrentState,
     accepting: CancellationToken,
     /// One task, which owns all the others.
     task: JoinSet<()>,
@@ -50,9 +50,9 @@ pub struct Serving {
     path: Option<PathBuf>,
 }
 
-impl std::fmt::Debug for Serving {
+impl std::fmt::Debug for RunningServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Serving").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("RunningServer").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -66,7 +66,12 @@ impl std::fmt::Debug for Serving {
 /// method of jsonrpsee replies with an error.
 ///
 /// Connections never use all descriptors of the process, because their calls need some as well.
-pub fn serve(bound: Bound, methods: impl Into<Methods>, limits: Limits, stop: CancellationToken) -> Serving {
+pub fn serve(
+    bound: BoundSocket,
+    methods: impl Into<Methods>,
+    limits: Limits,
+    stop: CancellationToken,
+) -> RunningServer {
     let methods = methods.into();
     for name in methods.method_names() {
         if let Some(MethodCallback::Subscription(_) | MethodCallback::Unsubscription(_)) =
@@ -79,15 +84,15 @@ pub fn serve(bound: Bound, methods: impl Into<Methods>, limits: Limits, stop: Ca
     let (listener, file, (mark, page)) = bound.into_parts();
     let accepting = stop.child_token();
     let uid = nix::unistd::geteuid().as_raw();
-    let limits = within_descriptors(limits);
+    let limits = limit_to_descriptors(limits);
     let server = Arc::new(ServerState { methods, limits, stop, uid, mark, page, open: Arc::default() });
-    let current = Current(Arc::new(RwLock::new(server)));
+    let current = CurrentState(Arc::new(RwLock::new(server)));
     let mut task = JoinSet::new();
     task.spawn(accept_all(listener, current.clone(), accepting.clone()));
-    Serving { current, accepting, task, file, path }
+    RunningServer { current, accepting, task, file, path }
 }
 
-impl Serving {
+impl RunningServer {
     /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.current.get().open.load(Ordering::Relaxed)
@@ -100,7 +105,7 @@ impl Serving {
 
     /// Sets the limits for new connections; open connections keep theirs.
     pub fn set_limits(&self, limits: Limits) {
-        let limits = within_descriptors(limits);
+        let limits = limit_to_descriptors(limits);
         let mut current = write(&self.current.0);
         let old = &**current;
         let (methods, stop, open) = (old.methods.clone(), old.stop.clone(), Arc::clone(&old.open));
@@ -115,7 +120,7 @@ impl Serving {
 
     /// Waits for `stop`, then at most `grace` until every connection has ended. Then it closes the
     /// remaining ones and removes the socket. Returns true if no connection had to be closed.
-    pub async fn finished(mut self, grace: Duration) -> bool {
+    pub async fn wait_finished(mut self, grace: Duration) -> bool {
         self.current.get().stop.cancelled().await;
         let in_time = tokio::time::timeout(grace, self.task.join_next()).await.is_ok();
         self.task.shutdown().await;
@@ -124,16 +129,16 @@ impl Serving {
     }
 }
 
-async fn accept_all(listener: UnixListener, current: Current, accepting: CancellationToken) {
+async fn accept_all(listener: UnixListener, current: CurrentState, accepting: CancellationToken) {
     let mut connections = JoinSet::new();
-    let mut pause = SHORTEST_PAUSE;
+    let mut pause = MIN_ACCEPT_PAUSE;
     let mut number = 0u64;
     loop {
         let accepted = tokio::select! {
             biased;
             () = accepting.cancelled() => break,
             Some(ended) = connections.join_next() => {
-                report(ended);
+                log_panic(ended);
                 continue;
             }
             accepted = listener.accept() => accepted,
@@ -141,39 +146,39 @@ async fn accept_all(listener: UnixListener, current: Current, accepting: Cancell
         let server = current.get();
         match accepted {
             Ok((socket, _)) if connections.len() >= server.limits.max_connections => {
-                turn_away(&socket, server.limits.max_connections);
+                refuse_connection(&socket, server.limits.max_connections);
             }
             Ok((socket, _)) => {
-                pause = SHORTEST_PAUSE;
+                pause = MIN_ACCEPT_PAUSE;
                 number += 1;
                 connections.spawn(serve_connection(socket, number, server));
             }
             Err(e) if is_shortage(&e) => {
-                if pause == SHORTEST_PAUSE {
+                if pause == MIN_ACCEPT_PAUSE {
                     tracing::warn!(error = %e, open = connections.len(), "could not accept connections; trying again");
                 }
                 tokio::select! {
                     () = accepting.cancelled() => break,
                     () = sleep(pause) => {}
-                    Some(ended) = connections.join_next() => report(ended),
+                    Some(ended) = connections.join_next() => log_panic(ended),
                 }
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause = (pause * 2).min(MAX_ACCEPT_PAUSE);
             }
             // This peer has disconnected; accept the next one.
             Err(e) => {
                 tracing::debug!(error = %e, "could not accept a connection");
-                sleep(SHORTEST_PAUSE).await;
+                sleep(MIN_ACCEPT_PAUSE).await;
             }
         }
     }
     drop(listener);
     while let Some(ended) = connections.join_next().await {
-        report(ended);
+        log_panic(ended);
     }
 }
 
 /// Reserves descriptors for the database, models and tools: many connections must not stop the work.
-fn within_descriptors(mut limits: Limits) -> Limits {
+fn limit_to_descriptors(mut limits: Limits) -> Limits {
     let Ok((soft, _)) = getrlimit(Resource::RLIMIT_NOFILE) else { return limits };
     let soft = usize::try_from(soft).unwrap_or(usize::MAX);
     let most = soft.saturating_sub((soft / 8).max(SPARE_DESCRIPTORS)).max(1);
@@ -197,14 +202,14 @@ fn is_shortage(e: &io::Error) -> bool {
 
 /// Sends the reason without waiting and closes the connection. The peer's framing is not known yet, but
 /// a line of JSON is readable in any case.
-fn turn_away(socket: &UnixStream, most: usize) {
+fn refuse_connection(socket: &UnixStream, most: usize) {
     let fault = Fault::new(Kind::Overloaded, format!("there are already {most} connections; try again"));
     let mut line = fault.reply(NO_ID);
     line.push(b'\n');
     let _ = socket.try_write(&line);
 }
 
-fn report(ended: Result<(), tokio::task::JoinError>) {
+fn log_panic(ended: Result<(), tokio::task::JoinError>) {
     if let Err(e) = ended
         && e.is_panic()
     {

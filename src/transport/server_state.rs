@@ -7,7 +7,7 @@ use jsonrpsee::Methods;
 use tokio_util::sync::CancellationToken;
 
 use super::limits::Limits;
-use super::socket::Page;
+use super::socket::PageSource;
 
 /// State that all connections share.
 pub(super) struct ServerState {
@@ -19,7 +19,7 @@ pub(super) struct ServerState {
     /// Marker in the environment of this daemon's tool processes.
     pub mark: Option<Arc<[u8]>>,
     /// The metrics page as text.
-    pub page: Option<Page>,
+    pub page: Option<PageSource>,
     /// Number of open connections.
     pub open: Arc<AtomicUsize>,
 }
@@ -27,7 +27,7 @@ pub(super) struct ServerState {
 impl ServerState {
     /// A state without a socket.
     #[cfg(any(test, feature = "fuzzing"))]
-    pub(super) fn alone(methods: Methods, limits: Limits) -> Self {
+    pub(super) fn without_socket(methods: Methods, limits: Limits) -> Self {
         Self {
             methods,
             limits,

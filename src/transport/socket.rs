@@ -25,36 +25,36 @@ use super::error::TransportError;
 use crate::transport::private_dir::{open_folder, private_folder};
 
 /// Maximum bytes of a Unix socket path: 108 bytes with the closing zero.
-const LONGEST_PATH: usize = 107;
+const MAX_PATH_BYTES: usize = 107;
 
 /// A text that is generated at each request.
 #[derive(Clone)]
-pub(super) struct Page(Arc<dyn Fn() -> String + Send + Sync>);
+pub(super) struct PageSource(Arc<dyn Fn() -> String + Send + Sync>);
 
-impl Page {
+impl PageSource {
     /// The current text.
     pub fn text(&self) -> String {
         (self.0)()
     }
 }
 
-impl fmt::Debug for Page {
+impl fmt::Debug for PageSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Page")
+        f.write_str("PageSource")
     }
 }
 
 /// A listening socket. Dropping it stops listening and removes the path, if it still belongs to this
 /// socket.
 #[derive(Debug)]
-pub struct Bound {
+pub struct BoundSocket {
     listener: UnixListener,
     file: Option<SocketFile>,
     mark: Option<Arc<[u8]>>,
-    page: Option<Page>,
+    page: Option<PageSource>,
 }
 
-impl Bound {
+impl BoundSocket {
     /// Adopts a listener that another program has bound (socket activation). Its path belongs to that
     /// program. Must be called inside a tokio runtime.
     ///
@@ -87,7 +87,7 @@ impl Bound {
     /// Processes of tools do not get it.
     #[must_use]
     pub fn with_metrics(self, page: impl Fn() -> String + Send + Sync + 'static) -> Self {
-        Self { page: Some(Page(Arc::new(page))), ..self }
+        Self { page: Some(PageSource(Arc::new(page))), ..self }
     }
 
     pub(super) fn into_parts(self) -> (UnixListener, Option<SocketFile>, ServerInfo) {
@@ -96,7 +96,7 @@ impl Bound {
 }
 
 /// The marker of this daemon's processes, and the response to `GET /metrics`.
-pub(super) type ServerInfo = (Option<Arc<[u8]>>, Option<Page>);
+pub(super) type ServerInfo = (Option<Arc<[u8]>>, Option<PageSource>);
 
 /// The path of a bound socket; removed on drop.
 #[derive(Debug)]
@@ -125,12 +125,12 @@ impl Drop for SocketFile {
 ///
 /// # Errors
 /// `BadPath`, `UnsafeFolder`, `NotASocket`, `InUse` say what to change; `Io` is the system's error.
-pub fn bind(path: &Path) -> Result<Bound, TransportError> {
+pub fn bind(path: &Path) -> Result<BoundSocket, TransportError> {
     let folder = check_path(path)?;
     let turn = private_folder(folder)?;
     turn.lock().map_err(|e| TransportError::io("take turns in", folder, e))?;
 
-    clear_the_way(path)?;
+    remove_dead_socket(path)?;
     let address = UnixAddr::new(path).map_err(|e| TransportError::io("name the socket", path, e))?;
     let fd = new_socket().map_err(|e| TransportError::io("make the socket", path, e))?;
     socket::bind(fd.as_raw_fd(), &address).map_err(|e| TransportError::io("bind", path, e))?;
@@ -147,16 +147,16 @@ pub fn bind(path: &Path) -> Result<Bound, TransportError> {
     let listener =
         UnixListener::from_std(StdListener::from(fd)).map_err(|e| TransportError::io("watch", path, e))?;
     drop(turn);
-    Ok(Bound { listener, file: Some(file), mark: None, page: None })
+    Ok(BoundSocket { listener, file: Some(file), mark: None, page: None })
 }
 
 /// Refuses paths that can never be a socket's path; returns the folder.
 fn check_path(path: &Path) -> Result<&Path, TransportError> {
     let bad = |why: String| TransportError::BadPath { path: path.to_owned(), why };
     let length = path.as_os_str().len();
-    if length > LONGEST_PATH {
+    if length > MAX_PATH_BYTES {
         return Err(bad(format!(
-            "the path has {length} bytes and the system allows {LONGEST_PATH}; choose a shorter one"
+            "the path has {length} bytes and the system allows {MAX_PATH_BYTES}; choose a shorter one"
         )));
     }
     if !path.is_absolute() {
@@ -169,7 +169,7 @@ fn check_path(path: &Path) -> Result<&Path, TransportError> {
 }
 
 /// Removes a dead socket; refuses everything else at `path`.
-fn clear_the_way(path: &Path) -> Result<(), TransportError> {
+fn remove_dead_socket(path: &Path) -> Result<(), TransportError> {
     let meta = match fs::symlink_metadata(path) {
         Ok(meta) => meta,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -182,32 +182,32 @@ fn clear_the_way(path: &Path) -> Result<(), TransportError> {
         // No process listens: the owner is dead, and the folder's lock excludes a starting one. Or no
         // process will ever answer: the listener is dead, and a child that it was starting still holds
         // the socket.
-        Err(Errno::ECONNREFUSED) | Ok(Listener::Dead) => {
+        Err(Errno::ECONNREFUSED) | Ok(ListenerState::Dead) => {
             fs::remove_file(path).map_err(|e| TransportError::io("remove the dead socket", path, e))
         }
         Err(Errno::ENOENT) => Ok(()),
         // Connected, or its queue is full: a living process listens there.
-        Ok(Listener::Alive) | Err(Errno::EAGAIN) => Err(TransportError::InUse { path: path.to_owned() }),
+        Ok(ListenerState::Alive) | Err(Errno::EAGAIN) => Err(TransportError::InUse { path: path.to_owned() }),
         Err(e) => Err(TransportError::io("see who listens on", path, e)),
     }
 }
 
 /// The process that called `listen` on a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Listener {
+enum ListenerState {
     Alive,
     Dead,
 }
 
 /// Connects and disconnects. Never waits: a full queue answers at once.
-fn probe(path: &Path) -> Result<Listener, Errno> {
+fn probe(path: &Path) -> Result<ListenerState, Errno> {
     let fd = new_socket()?;
     socket::connect(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
     // On this side SO_PEERCRED is the process that called listen(2) (unix(7)); 0 is an invisible
     // process.
     let pid = socket::getsockopt(&fd, socket::sockopt::PeerCredentials)?.pid();
     let is_gone = pid > 0 && kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
-    Ok(if is_gone { Listener::Dead } else { Listener::Alive })
+    Ok(if is_gone { ListenerState::Dead } else { ListenerState::Alive })
 }
 
 fn new_socket() -> Result<OwnedFd, Errno> {
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    fn scratch() -> tempfile::TempDir {
+    fn temp_folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         folder
@@ -237,7 +237,7 @@ mod tests {
 
     #[tokio::test]
     async fn socket_and_its_folder_are_private() {
-        let scratch = scratch();
+        let scratch = temp_folder();
         let path = scratch.path().join("deep/run/agentd.sock");
         let bound = bind(&path).unwrap();
         assert_eq!(bound.path(), Some(path.as_path()));
@@ -250,16 +250,16 @@ mod tests {
 
     #[tokio::test]
     async fn live_socket_is_never_replaced() {
-        let scratch = scratch();
+        let scratch = temp_folder();
         let path = scratch.path().join("run/agentd.sock");
         let _first = bind(&path).unwrap();
-        assert_eq!(bind(&path).unwrap_err().word(), "in_use");
+        assert_eq!(bind(&path).unwrap_err().name(), "in_use");
         UnixStream::connect(&path).unwrap();
     }
 
     #[tokio::test]
     async fn stale_socket_is_replaced_by_bind() {
-        let scratch = scratch();
+        let scratch = temp_folder();
         let path = scratch.path().join("run/agentd.sock");
         drop(bind(&path).unwrap());
         // The standard listener leaves its file behind, as a killed daemon does.
@@ -271,7 +271,7 @@ mod tests {
 
     #[tokio::test]
     async fn socket_of_other_daemon_is_not_removed() {
-        let scratch = scratch();
+        let scratch = temp_folder();
         let path = scratch.path().join("run/agentd.sock");
         let bound = bind(&path).unwrap();
         // The listener keeps the old inode alive, so the new file cannot get the same number.
@@ -284,7 +284,7 @@ mod tests {
 
     #[tokio::test]
     async fn unsafe_socket_paths_are_refused_with_reason() {
-        let scratch = scratch();
+        let scratch = temp_folder();
         let at = |name: &str| scratch.path().join(name);
         for (name, mode) in [("wide", 0o755), ("group", 0o750), ("sticky", 0o1777), ("closed", 0o600)] {
             fs::create_dir(at(name)).unwrap();
@@ -298,7 +298,7 @@ mod tests {
         let long = format!("private/{}", "x".repeat(108));
         let check = |path: &Path, word: &str, says: &str| {
             let error = bind(path).unwrap_err();
-            assert_eq!(error.word(), word, "{}: {error}", path.display());
+            assert_eq!(error.name(), word, "{}: {error}", path.display());
             assert!(error.to_string().contains(says), "{error}");
         };
         check(&at("wide/s"), "unsafe_folder", "0755");
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn concurrent_binds_succeed_exactly_once() {
-        let scratch = scratch();
+        let scratch = temp_folder();
         let path = scratch.path().join("run/agentd.sock");
         fs::create_dir(scratch.path().join("run")).unwrap();
         fs::set_permissions(scratch.path().join("run"), Permissions::from_mode(0o700)).unwrap();
@@ -337,7 +337,7 @@ mod tests {
         });
         assert_eq!(results.iter().filter(|r| r.is_ok()).count(), 1);
         for lost in results.iter().filter_map(|r| r.as_ref().err()) {
-            assert_eq!(lost.word(), "in_use");
+            assert_eq!(lost.name(), "in_use");
         }
         UnixStream::connect(&path).unwrap();
     }

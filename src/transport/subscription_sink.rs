@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::transport::outbox::{Credit, Out, Outbox, Text};
+use crate::transport::outbox::{Credit, MessageText, Outbox, OutboxItem};
 
 /// The connection is closed or the subscription was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Closed;
+pub struct SinkClosed;
 
-impl fmt::Display for Closed {
+impl fmt::Display for SinkClosed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the subscription has ended")
     }
 }
 
-impl std::error::Error for Closed {}
+impl std::error::Error for SinkClosed {}
 
 /// The sink of one subscription. Waiting in it is the back-pressure: it continues when the peer has
 /// read.
@@ -39,50 +39,50 @@ impl SubscriptionSink {
     /// this connection's peer. Cancel-safe: either all is queued or nothing.
     ///
     /// # Errors
-    /// [`Closed`] when the connection is closed or the subscription was ended; nothing was queued then.
-    pub async fn send<M: Into<Text>>(&self, messages: Vec<M>) -> Result<(), Closed> {
-        let messages: Vec<Text> = messages.into_iter().map(Into::into).collect();
+    /// [`SinkClosed`] when the connection is closed or the subscription was ended; nothing was queued then.
+    pub async fn send<M: Into<MessageText>>(&self, messages: Vec<M>) -> Result<(), SinkClosed> {
+        let messages: Vec<MessageText> = messages.into_iter().map(Into::into).collect();
         let bytes = messages.iter().map(|message| message.as_bytes().len()).sum();
         if messages.is_empty() {
-            return self.open();
+            return self.check_open();
         }
-        self.queue(bytes, |credit| Out::Notifications { messages, credit }).await
+        self.queue(bytes, |credit| OutboxItem::Notifications { messages, credit }).await
     }
 
     /// Waits until `bytes` may be queued, before the caller reads them: a subscription whose peer does
     /// not read holds no data while it waits. Cancel-safe.
     ///
     /// # Errors
-    /// [`Closed`] when the connection is closed or the subscription was ended.
-    pub async fn room(&self, bytes: usize) -> Result<SendPermit<'_>, Closed> {
-        self.open()?;
+    /// [`SinkClosed`] when the connection is closed or the subscription was ended.
+    pub async fn reserve(&self, bytes: usize) -> Result<SendPermit<'_>, SinkClosed> {
+        self.check_open()?;
         tokio::select! {
             biased;
             credit = self.outbox.credit(bytes) => {
-                credit.map(|credit| SendPermit { sink: self, credit }).ok_or(Closed)
+                credit.map(|credit| SendPermit { sink: self, credit }).ok_or(SinkClosed)
             }
-            () = self.ended.cancelled() => Err(Closed),
+            () = self.ended.cancelled() => Err(SinkClosed),
         }
     }
 
     /// Waits until the subscription has ended.
-    pub async fn ended(&self) {
+    pub async fn wait_ended(&self) {
         self.ended.cancelled().await;
     }
 
     /// Returns an error if the subscription has ended.
-    fn open(&self) -> Result<(), Closed> {
-        if self.ended.is_cancelled() { Err(Closed) } else { Ok(()) }
+    fn check_open(&self) -> Result<(), SinkClosed> {
+        if self.ended.is_cancelled() { Err(SinkClosed) } else { Ok(()) }
     }
 
-    async fn queue(&self, bytes: usize, make: impl FnOnce(usize) -> Out) -> Result<(), Closed> {
-        self.open()?;
+    async fn queue(&self, bytes: usize, make: impl FnOnce(usize) -> OutboxItem) -> Result<(), SinkClosed> {
+        self.check_open()?;
         tokio::select! {
             biased;
             queued = self.outbox.with_credit(bytes, make) => {
-                if queued { Ok(()) } else { Err(Closed) }
+                if queued { Ok(()) } else { Err(SinkClosed) }
             }
-            () = self.ended.cancelled() => Err(Closed),
+            () = self.ended.cancelled() => Err(SinkClosed),
         }
     }
 }
@@ -100,10 +100,10 @@ impl SendPermit<'_> {
     /// buffer. Events larger than the reserved bytes pass as well.
     ///
     /// # Errors
-    /// [`Closed`] when the connection is closed or the subscription was ended; nothing was queued then.
-    pub fn publish<M: Into<Text>>(self, method: &str, events: Vec<M>) -> Result<(), Closed> {
-        self.sink.open()?;
-        let events: Vec<Text> = events.into_iter().map(Into::into).collect();
+    /// [`SinkClosed`] when the connection is closed or the subscription was ended; nothing was queued then.
+    pub fn publish<M: Into<MessageText>>(self, method: &str, events: Vec<M>) -> Result<(), SinkClosed> {
+        self.sink.check_open()?;
+        let events: Vec<MessageText> = events.into_iter().map(Into::into).collect();
         if events.is_empty() {
             return Ok(());
         }
@@ -113,7 +113,7 @@ impl SendPermit<'_> {
         let end = "}}";
         let wrapping = start.len() + end.len();
         let bytes = events.iter().map(|event| event.as_bytes().len() + wrapping).sum();
-        let queued = self.credit.spend(bytes, |credit| Out::Events { start, end, events, credit });
-        if queued { Ok(()) } else { Err(Closed) }
+        let queued = self.credit.spend(bytes, |credit| OutboxItem::Events { start, end, events, credit });
+        if queued { Ok(()) } else { Err(SinkClosed) }
     }
 }

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
 
-use super::connection::Shared;
+use super::connection::ConnectionState;
 use super::framing::Framing;
-use super::outbox::Out;
+use super::outbox::OutboxItem;
 
 /// Bytes gathered before a write; a message of at least this size is written without copying.
-const PIECE: usize = 64 << 10;
+const WRITE_BATCH_BYTES: usize = 64 << 10;
 
 /// Writes until the outbox has ended and is empty, then closes the writing side. If the peer is gone
 /// the connection is closed.
-pub(super) async fn write_out(shared: Arc<Shared>, mut socket: OwnedWriteHalf, framing: Framing) {
+pub(super) async fn write_out(shared: Arc<ConnectionState>, mut socket: OwnedWriteHalf, framing: Framing) {
     let mut writer =
-        Writer { shared: &shared, socket: &mut socket, framing, piece: Vec::new(), done: (0, 0) };
+        Writer { shared: &shared, socket: &mut socket, framing, gathered: Vec::new(), done: (0, 0) };
     let result = writer.run().await;
     if result.is_err() {
         shared.close();
@@ -27,11 +27,11 @@ pub(super) async fn write_out(shared: Arc<Shared>, mut socket: OwnedWriteHalf, f
 }
 
 struct Writer<'a> {
-    shared: &'a Shared,
+    shared: &'a ConnectionState,
     socket: &'a mut OwnedWriteHalf,
     framing: Framing,
-    piece: Vec<u8>,
-    /// Reply bytes and credit in `piece`, which count as written once it is written.
+    gathered: Vec<u8>,
+    /// Reply bytes and credit in `gathered`, which count as written once it is written.
     done: (usize, usize),
 }
 
@@ -40,12 +40,12 @@ impl Writer<'_> {
         let mut batch = Vec::new();
         while self.shared.outbox.next_batch(&mut batch).await {
             for out in batch.drain(..) {
-                self.put(out).await?;
+                self.write_item(out).await?;
             }
             self.flush().await?;
             // An idle connection holds no memory.
-            if self.piece.capacity() > PIECE {
-                self.piece = Vec::new();
+            if self.gathered.capacity() > WRITE_BATCH_BYTES {
+                self.gathered = Vec::new();
             }
             if batch.capacity() > 1024 {
                 batch = Vec::new();
@@ -54,26 +54,26 @@ impl Writer<'_> {
         Ok(())
     }
 
-    async fn put(&mut self, out: Out) -> io::Result<()> {
+    async fn write_item(&mut self, out: OutboxItem) -> io::Result<()> {
         match out {
-            Out::Reply(reply) => {
+            OutboxItem::Reply(reply) => {
                 self.message(&[&one_line(&reply)]).await?;
                 self.done.0 += reply.len();
             }
-            Out::Notifications { messages, credit } => {
+            OutboxItem::Notifications { messages, credit } => {
                 for message in &messages {
                     self.message(&[&one_line(message.as_bytes())]).await?;
                 }
                 self.done.1 += credit;
             }
-            Out::Events { start, end, events, credit } => {
+            OutboxItem::Events { start, end, events, credit } => {
                 for event in &events {
                     self.message(&[start.as_bytes(), &one_line(event.as_bytes()), end.as_bytes()]).await?;
                 }
                 self.done.1 += credit;
             }
-            Out::Raw(bytes) => {
-                self.piece.extend_from_slice(&bytes);
+            OutboxItem::Raw(bytes) => {
+                self.gathered.extend_from_slice(&bytes);
                 self.done.0 += bytes.len();
             }
         }
@@ -83,24 +83,24 @@ impl Writer<'_> {
     /// One message, given in parts.
     async fn message(&mut self, parts: &[&[u8]]) -> io::Result<()> {
         let length = parts.iter().map(|part| part.len()).sum();
-        self.framing.head(length, &mut self.piece);
+        self.framing.write_head(length, &mut self.gathered);
         for part in parts {
-            if part.len() < PIECE {
-                self.piece.extend_from_slice(part);
+            if part.len() < WRITE_BATCH_BYTES {
+                self.gathered.extend_from_slice(part);
             } else {
                 self.flush().await?;
                 self.socket.write_all(part).await?;
             }
         }
-        self.framing.tail(&mut self.piece);
-        if self.piece.len() >= PIECE { self.flush().await } else { Ok(()) }
+        self.framing.write_tail(&mut self.gathered);
+        if self.gathered.len() >= WRITE_BATCH_BYTES { self.flush().await } else { Ok(()) }
     }
 
     async fn flush(&mut self) -> io::Result<()> {
-        self.socket.write_all(&self.piece).await?;
-        self.piece.clear();
+        self.socket.write_all(&self.gathered).await?;
+        self.gathered.clear();
         let (replies, credit) = std::mem::take(&mut self.done);
-        self.shared.outbox.written(replies, credit);
+        self.shared.outbox.record_written(replies, credit);
         Ok(())
     }
 }

@@ -146,7 +146,7 @@ impl AuditNote {
 
     /// Adds the client that decided.
     #[must_use]
-    pub fn by(mut self, origin: Option<&Origin>) -> Self {
+    pub fn with_origin(mut self, origin: Option<&Origin>) -> Self {
         if let Some(origin) = origin {
             self.client = Some(origin.client.clone());
             self.uid = Some(origin.uid);

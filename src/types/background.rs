@@ -151,7 +151,7 @@ pub struct BackgroundEnd {
 
 /// An ended command that the journal does not record yet.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Over {
+pub struct UnrecordedEnd {
     /// Its final state, never `running`.
     pub state: BackgroundState,
     /// How it ended.

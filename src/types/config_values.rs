@@ -6,13 +6,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A duration with its unit: `"500ms"`, `"30s"`, `"10m"`, `"2h"`, `"1d"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span(pub Duration);
+pub struct ConfigDuration(pub Duration);
 
 /// Units of a duration in milliseconds, longest first.
 const UNITS_MS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-impl Span {
+impl ConfigDuration {
     /// The duration in milliseconds.
     #[must_use]
     pub fn millis(self) -> u64 {
@@ -20,7 +20,7 @@ impl Span {
     }
 }
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for ConfigDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -30,11 +30,11 @@ impl<'de> Deserialize<'de> for Span {
             return Err(de::Error::custom(format!("{wanted}, got {text:?}")));
         };
         let number: u64 = number.parse().map_err(de::Error::custom)?;
-        Ok(Span(Duration::from_millis(number.saturating_mul(*unit_ms))))
+        Ok(ConfigDuration(Duration::from_millis(number.saturating_mul(*unit_ms))))
     }
 }
 
-impl Serialize for Span {
+impl Serialize for ConfigDuration {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ms = self.millis();
         let whole = |(_, unit_ms): &&(&str, u64)| ms >= *unit_ms && ms.is_multiple_of(*unit_ms);
@@ -47,9 +47,9 @@ impl Serialize for Span {
 
 /// A number of bytes, with or without a unit: `4096`, `"512MiB"`, `"4GiB"`, `"2GB"`; never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size(pub u64);
+pub struct ConfigSize(pub u64);
 
-impl<'de> Deserialize<'de> for Size {
+impl<'de> Deserialize<'de> for ConfigSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for Size {
             ByteValue::Bytes(bytes) => (bytes.to_string(), u64::try_from(bytes).ok()),
             ByteValue::Text(text) => (format!("{text:?}"), bytes(&text)),
         };
-        bytes.filter(|bytes| *bytes > 0).map(Size).ok_or_else(|| {
+        bytes.filter(|bytes| *bytes > 0).map(ConfigSize).ok_or_else(|| {
             de::Error::custom(format!(
                 "expected a size of at least one byte, like \"512MiB\" or \"4GiB\", got {shown}"
             ))
@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-impl Serialize for Size {
+impl Serialize for ConfigSize {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
         match units.iter().find(|(_, bits)| self.0.is_multiple_of(1 << bits)) {
@@ -137,7 +137,7 @@ mod tests {
     fn size_accepts_number_with_optional_unit() {
         #[derive(Deserialize)]
         struct Sized {
-            size: Size,
+            size: ConfigSize,
         }
         for (value, expected) in [
             ("4096", Some(4096)),
@@ -167,16 +167,16 @@ mod tests {
             (1_800_000, "30m"),
             (86_400_000, "1d"),
         ] {
-            let span = Span(Duration::from_millis(ms));
+            let span = ConfigDuration(Duration::from_millis(ms));
             let text = serde_json::to_string(&span).expect("a text");
             assert_eq!(text, format!("{expected:?}"));
-            assert_eq!(serde_json::from_str::<Span>(&text).expect("a duration"), span);
+            assert_eq!(serde_json::from_str::<ConfigDuration>(&text).expect("a duration"), span);
         }
         for (bytes, expected) in [(1, "1"), (1_000, "1000"), (128 << 10, "\"128KiB\""), (8 << 30, "\"8GiB\"")]
         {
-            let text = serde_json::to_string(&Size(bytes)).expect("a size");
+            let text = serde_json::to_string(&ConfigSize(bytes)).expect("a size");
             assert_eq!(text, expected);
-            assert_eq!(serde_json::from_str::<Size>(&text).expect("a size"), Size(bytes));
+            assert_eq!(serde_json::from_str::<ConfigSize>(&text).expect("a size"), ConfigSize(bytes));
         }
     }
 }

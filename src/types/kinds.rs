@@ -131,7 +131,7 @@ impl Event {
 
     /// The event of a request or question as the sessions above the sub-agent `child` show it.
     #[must_use]
-    pub fn shown_for(mut self, child: SessionId) -> Self {
+    pub fn for_child_session(mut self, child: SessionId) -> Self {
         match &mut self {
             Event::PermissionRequested { request, .. } => request.child_session_id = Some(child),
             Event::QuestionRequested { question } => question.child_session_id = Some(child),

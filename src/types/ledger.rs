@@ -91,10 +91,10 @@ mod tests {
     fn cost_sum_with_unknown_part_keeps_known_minimum() {
         let mut sum = ModelUsage::default();
         assert_eq!(sum.cost_usd_micros, Some(0));
-        sum.book(&booking(Some(7)));
+        sum.add_record(&booking(Some(7)));
         assert_eq!((sum.cost_usd_micros, sum.unpriced_calls), (Some(7), 0));
-        sum.book(&booking(None));
-        sum.book(&booking(Some(5)));
+        sum.add_record(&booking(None));
+        sum.add_record(&booking(Some(5)));
         assert_eq!((sum.cost_usd_micros, sum.cost_at_least_usd_micros), (None, 12));
         assert_eq!((sum.calls, sum.unpriced_calls, sum.usage.input_tokens), (3, 1, 6));
         let wire = serde_json::to_value(&sum).expect("json");
@@ -113,7 +113,7 @@ mod tests {
         fn usage_sum_is_independent_of_grouping(costs in proptest::collection::vec(proptest::option::of(0..1_000u64), 0..20), cut in 0..20usize) {
             let sum = |part: &[Option<u64>]| {
                 let mut sum = ModelUsage::default();
-                part.iter().for_each(|cost| sum.book(&booking(*cost)));
+                part.iter().for_each(|cost| sum.add_record(&booking(*cost)));
                 sum
             };
             let (one, other) = costs.split_at(cut.min(costs.len()));

@@ -63,7 +63,7 @@ pub enum Block {
 
 impl Block {
     /// The pictures and PDFs in the message, in order, which the model must receive in addition to the text.
-    pub fn shown(&self) -> impl Iterator<Item = (AttachmentKind, &BlobRef)> {
+    pub fn media_refs(&self) -> impl Iterator<Item = (AttachmentKind, &BlobRef)> {
         let (own, attached): (_, &[Attachment]) = match self {
             Block::Image(picture) => (Some((AttachmentKind::Image, &picture.blob)), &[]),
             Block::Document(document) if document.blob.media_type == blob::PDF => {

@@ -234,7 +234,7 @@ pub struct ModelView {
     /// It can return its reasoning.
     pub thinking: bool,
     /// It accepts a temperature and `top_p`.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub sampling: bool,
     /// It accepts images; `null` if unknown.
     pub vision: Option<bool>,
@@ -251,7 +251,7 @@ pub struct ModelView {
     pub price_source: Option<String>,
 }
 
-const fn yes() -> bool {
+const fn default_true() -> bool {
     true
 }
 

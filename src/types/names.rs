@@ -9,17 +9,18 @@ use super::invisible_chars::{EMOJI_SELECTOR, is_invisible};
 /// The name as the most tolerant file system would compare it. It ignores case, combining marks, ignorable
 /// characters, full width, trailing dots and blanks, and streams.
 #[must_use]
-pub fn fold(name: &str) -> String {
-    let folded = end(if name.is_ascii() { name.to_ascii_lowercase() } else { plain(name) });
+pub fn fold_case(name: &str) -> String {
+    let folded =
+        without_ignored_end(if name.is_ascii() { name.to_ascii_lowercase() } else { ascii_plain(name) });
     // A result that is not a valid file name is no other spelling of one: a name of combining marks alone is
     // not the folder that contains it.
     if matches!(folded.as_str(), "" | "." | "..") { name.to_owned() } else { folded }
 }
 
 /// Lower-case ASCII where such letters exist, without ignorable characters.
-fn plain(name: &str) -> String {
+fn ascii_plain(name: &str) -> String {
     let mut plain = String::with_capacity(name.len());
-    for c in name.chars().map(narrow).flat_map(char::to_lowercase).filter(|c| !is_ignored(*c)) {
+    for c in name.chars().map(narrow_letter).flat_map(char::to_lowercase).filter(|c| !is_ignored(*c)) {
         match ascii_spelling(c) {
             Some(letters) => plain.push_str(letters),
             None => plain.push(c),
@@ -46,7 +47,7 @@ fn ascii_spelling(c: char) -> Option<&'static str> {
 }
 
 /// Removes the end of a name that Windows ignores. Compares bytes: each part of each path comes here.
-fn end(mut name: String) -> String {
+fn without_ignored_end(mut name: String) -> String {
     if let Some(stream) = name.bytes().position(|byte| byte == b':').filter(|at| *at > 0) {
         name.truncate(stream);
     }
@@ -58,7 +59,7 @@ fn end(mut name: String) -> String {
 }
 
 /// Maps full-width letters to ASCII.
-fn narrow(c: char) -> char {
+fn narrow_letter(c: char) -> char {
     match c {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
         c => c,
@@ -103,8 +104,8 @@ mod tests {
             ("..\u{301}", "..\u{301}"),
             (".:x", ".:x"),
         ] {
-            assert_eq!(fold(name), expected, "{name:?}");
+            assert_eq!(fold_case(name), expected, "{name:?}");
         }
-        assert_eq!(fold("e\u{301}"), "e");
+        assert_eq!(fold_case("e\u{301}"), "e");
     }
 }

@@ -11,7 +11,7 @@ pub struct SubmitOutcome {
     /// The turn that answers the input.
     pub turn_id: TurnId,
     /// Whether the input runs, is queued or steers.
-    pub state: SubmittedAs,
+    pub state: AcceptedState,
     /// Seq of the event that recorded the input.
     pub seq: Seq,
     /// The answer of a command that needed no model.
@@ -21,7 +21,7 @@ pub struct SubmitOutcome {
 
 /// How a submit was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum SubmittedAs {
+pub enum AcceptedState {
     /// Its turn is running.
     Running,
     /// The input is queued.

@@ -74,7 +74,7 @@ pub enum OfferUnsandboxedRetry {
 impl OfferUnsandboxedRetry {
     /// Whether a command of such a session may be offered.
     #[must_use]
-    pub const fn holds(self, unattended: bool) -> bool {
+    pub const fn applies_to(self, unattended: bool) -> bool {
         match self {
             OfferUnsandboxedRetry::Never => false,
             OfferUnsandboxedRetry::Attended => !unattended,

@@ -311,7 +311,7 @@ pub struct AttachedClient {
 
 /// The parts of a folder that need the user's trust.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Untrusted {
+pub struct UntrustedParts {
     /// Digest of all parts: trust is bound to exactly this content.
     pub digest: String,
     /// The parts that are not used without trust, as text for users.

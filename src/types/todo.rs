@@ -52,7 +52,7 @@ impl TodoStatus {
 impl Todo {
     /// The text for users: the form of work in progress, if there is one.
     #[must_use]
-    pub fn shown(&self) -> &str {
+    pub fn display_text(&self) -> &str {
         let active = self.active_form.as_deref().filter(|_| self.status == TodoStatus::InProgress);
         active.unwrap_or(&self.content)
     }

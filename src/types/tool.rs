@@ -246,12 +246,12 @@ pub struct ReadRecord {
 }
 
 /// Maximum number of ranges that are remembered per file.
-const MOST_RUNS: usize = 64;
+const MAX_RANGES: usize = 64;
 
 impl ReadRecord {
     /// Adds the ranges that were seen before of the same content: parts may add up to the whole file.
     #[must_use]
-    pub fn and_before(&self, known: Option<&Self>) -> Self {
+    pub fn merged_with(&self, known: Option<&Self>) -> Self {
         let mut record = self.clone();
         let is_same = |known: &&Self| !self.sha256.is_empty() && known.sha256 == self.sha256;
         let Some(known) = known.filter(is_same).filter(|_| !self.whole) else { return record };
@@ -264,7 +264,7 @@ impl ReadRecord {
                 _ => record.lines.push((first, last)),
             }
         }
-        record.lines.truncate(MOST_RUNS);
+        record.lines.truncate(MAX_RANGES);
         record.total_lines = self.total_lines.or(known.total_lines);
         let all = record.total_lines.map(|total| vec![(1, total)]);
         record.whole = known.whole || all.is_some_and(|all| record.lines == all);
@@ -277,7 +277,7 @@ impl ReadRecord {
 
 /// A piece of output while a tool runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct ToolProgress {
     /// `stdout` or `stderr`.
     pub stream: &'static str,
     /// Text, already made valid UTF-8.
@@ -318,7 +318,7 @@ mod tests {
             parts
                 .iter()
                 .fold(first, |known, (first, last, sha256)| {
-                    Some(part(*first, *last, sha256).and_before(known.as_ref()))
+                    Some(part(*first, *last, sha256).merged_with(known.as_ref()))
                 })
                 .unwrap()
         };

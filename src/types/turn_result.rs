@@ -174,7 +174,7 @@ pub struct LastTurn {
 }
 
 /// Maximum characters of [`LastTurn::message`].
-const LAST_TURN_MESSAGE: usize = 200;
+const MAX_MESSAGE_CHARS: usize = 200;
 
 impl LastTurn {
     /// The end of a turn with this result.
@@ -184,7 +184,7 @@ impl LastTurn {
         Self {
             subtype: result.subtype,
             kind: error.map(|error| error.kind.clone()),
-            message: error.map(|error| error.message.chars().take(LAST_TURN_MESSAGE).collect()),
+            message: error.map(|error| error.message.chars().take(MAX_MESSAGE_CHARS).collect()),
             ended_at_ms,
             duration_ms: result.duration_ms,
             permission_ms: result.permission_ms,

@@ -43,8 +43,8 @@ pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, WrongJson> {
 /// # Errors
 /// A part of the value is wrong; the first one.
 pub fn from_value_with_unknown<T: DeserializeOwned>(value: Value) -> Result<(T, Vec<String>), WrongJson> {
-    let track = Track::default();
-    match T::deserialize(Tracked { value, track: &track }) {
+    let track = PathTracker::default();
+    match T::deserialize(TrackedValue { value, track: &track }) {
         Ok(read) => Ok((read, track.unknown.into_inner())),
         Err(error) => {
             let path = track.failed.into_inner().unwrap_or_else(|| ".".to_owned());
@@ -68,15 +68,15 @@ pub(super) fn index_path(above: &str, index: usize) -> String {
 
 /// Where the reading is, and what it has found.
 #[derive(Default)]
-struct Track {
+struct PathTracker {
     path: RefCell<String>,
     failed: RefCell<Option<String>>,
     unknown: RefCell<Vec<String>>,
 }
 
-impl Track {
+impl PathTracker {
     /// Runs a step below this part of the path.
-    fn within<T>(&self, part: Part<'_>, step: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    fn within<T>(&self, part: PathPart<'_>, step: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let before = self.path.borrow().len();
         self.enter(part);
         let result = step();
@@ -88,28 +88,28 @@ impl Track {
         result
     }
 
-    fn enter(&self, part: Part<'_>) {
+    fn enter(&self, part: PathPart<'_>) {
         let mut path = self.path.borrow_mut();
         *path = match part {
-            Part::Index(index) => index_path(&path, index),
-            Part::Name(name) => name_path(&path, name),
+            PathPart::Index(index) => index_path(&path, index),
+            PathPart::Name(name) => name_path(&path, name),
         };
     }
 }
 
 /// A part of a path.
-enum Part<'n> {
+enum PathPart<'n> {
     Name(&'n str),
     Index(usize),
 }
 
 /// A value and where it is.
-struct Tracked<'t> {
+struct TrackedValue<'t> {
     value: Value,
-    track: &'t Track,
+    track: &'t PathTracker,
 }
 
-impl Tracked<'_> {
+impl TrackedValue<'_> {
     fn unexpected(value: &Value) -> Unexpected<'_> {
         match value {
             Value::Null => Unexpected::Unit,
@@ -126,7 +126,7 @@ impl Tracked<'_> {
     }
 }
 
-impl<'de> Deserializer<'de> for Tracked<'_> {
+impl<'de> Deserializer<'de> for TrackedValue<'_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -207,7 +207,7 @@ impl<'de> Deserializer<'de> for Tracked<'_> {
 struct Items<'t> {
     values: std::vec::IntoIter<Value>,
     next: usize,
-    track: &'t Track,
+    track: &'t PathTracker,
 }
 
 impl<'de> SeqAccess<'de> for &mut Items<'_> {
@@ -217,7 +217,7 @@ impl<'de> SeqAccess<'de> for &mut Items<'_> {
         let Some(value) = self.values.next() else { return Ok(None) };
         let (index, track) = (self.next, self.track);
         self.next += 1;
-        track.within(Part::Index(index), || seed.deserialize(Tracked { value, track })).map(Some)
+        track.within(PathPart::Index(index), || seed.deserialize(TrackedValue { value, track })).map(Some)
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -230,7 +230,7 @@ struct Fields<'t> {
     fields: <Map<String, Value> as IntoIterator>::IntoIter,
     /// The name and value of the field whose name was read.
     value: Option<(String, Value)>,
-    track: &'t Track,
+    track: &'t PathTracker,
 }
 
 impl<'de> MapAccess<'de> for Fields<'_> {
@@ -240,7 +240,7 @@ impl<'de> MapAccess<'de> for Fields<'_> {
         let Some((name, value)) = self.fields.next() else { return Ok(None) };
         self.value = Some((name.clone(), value));
         let at = name.clone();
-        self.track.within(Part::Name(&at), || seed.deserialize(Name(name))).map(Some)
+        self.track.within(PathPart::Name(&at), || seed.deserialize(Name(name))).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
@@ -248,7 +248,7 @@ impl<'de> MapAccess<'de> for Fields<'_> {
             return Err(Error::custom("a value without a name"));
         };
         let track = self.track;
-        track.within(Part::Name(&name), || seed.deserialize(Tracked { value, track }))
+        track.within(PathPart::Name(&name), || seed.deserialize(TrackedValue { value, track }))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -298,7 +298,7 @@ impl<'de> Deserializer<'de> for Name {
 struct Variant<'t> {
     variant: String,
     content: Option<Value>,
-    track: &'t Track,
+    track: &'t PathTracker,
 }
 
 impl<'de, 't> EnumAccess<'de> for Variant<'t> {
@@ -315,15 +315,15 @@ impl<'de, 't> EnumAccess<'de> for Variant<'t> {
 struct Content<'t> {
     variant: String,
     content: Option<Value>,
-    track: &'t Track,
+    track: &'t PathTracker,
 }
 
 impl<'t> Content<'t> {
-    fn read<T>(self, step: impl FnOnce(Tracked<'t>) -> Result<T, Error>) -> Result<T, Error> {
+    fn read<T>(self, step: impl FnOnce(TrackedValue<'t>) -> Result<T, Error>) -> Result<T, Error> {
         let Some(value) = self.content else {
             return Err(Error::invalid_type(Unexpected::UnitVariant, &"a variant with content"));
         };
-        self.track.within(Part::Name(&self.variant), || step(Tracked { value, track: self.track }))
+        self.track.within(PathPart::Name(&self.variant), || step(TrackedValue { value, track: self.track }))
     }
 }
 
@@ -333,7 +333,7 @@ impl<'de> VariantAccess<'de> for Content<'_> {
     fn unit_variant(self) -> Result<(), Error> {
         match self.content {
             None | Some(Value::Null) => Ok(()),
-            Some(other) => Err(Error::invalid_type(Tracked::unexpected(&other), &"unit variant")),
+            Some(other) => Err(Error::invalid_type(TrackedValue::unexpected(&other), &"unit variant")),
         }
     }
 

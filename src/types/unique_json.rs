@@ -10,15 +10,15 @@ use serde_json::{Error, Map, Value};
 /// # Errors
 /// The text is not JSON, or a field is there twice.
 pub fn parse_unique(text: &str) -> Result<Value, Error> {
-    serde_json::from_str(text).map(|Unique(value)| value)
+    serde_json::from_str(text).map(|UniqueValue(value)| value)
 }
 
 /// A value without repeated fields.
-struct Unique(Value);
+struct UniqueValue(Value);
 
-impl<'de> Deserialize<'de> for Unique {
+impl<'de> Deserialize<'de> for UniqueValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UniqueVisitor).map(Unique)
+        deserializer.deserialize_any(UniqueVisitor).map(UniqueValue)
     }
 }
 
@@ -61,7 +61,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(Unique(item)) = items.next_element()? {
+        while let Some(UniqueValue(item)) = items.next_element()? {
             list.push(item);
         }
         Ok(list.into())
@@ -73,7 +73,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
             if object.contains_key(&name) {
                 return Err(serde::de::Error::custom(format!("duplicate field `{name}`")));
             }
-            let Unique(value) = fields.next_value()?;
+            let UniqueValue(value) = fields.next_value()?;
             object.insert(name, value);
         }
         Ok(object.into())

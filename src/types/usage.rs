@@ -55,45 +55,47 @@ impl Usage {
 #[serde(default, deny_unknown_fields)]
 pub struct Price {
     /// Fresh input.
-    #[serde(deserialize_with = "dollars")]
+    #[serde(deserialize_with = "dollars_from_number")]
     #[schemars(with = "f64")]
     pub input: f64,
     /// Output.
-    #[serde(deserialize_with = "dollars")]
+    #[serde(deserialize_with = "dollars_from_number")]
     #[schemars(with = "f64")]
     pub output: f64,
     /// Input read from a cache.
-    #[serde(deserialize_with = "dollars")]
+    #[serde(deserialize_with = "dollars_from_number")]
     #[schemars(with = "f64")]
     pub cache_read: f64,
     /// Input written to a cache.
-    #[serde(deserialize_with = "dollars")]
+    #[serde(deserialize_with = "dollars_from_number")]
     #[schemars(with = "f64")]
     pub cache_write: f64,
     /// Input written to a cache for an hour, if it has a different price.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "perhaps_dollars")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_dollars")]
     #[schemars(with = "Option<f64>")]
     pub cache_write_1h: Option<f64>,
     /// A thousand web searches.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "perhaps_dollars")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_dollars")]
     #[schemars(with = "Option<f64>")]
     pub web_search: Option<f64>,
 }
 
 /// Upper limit of a price, so that sums stay finite.
-const MOST_DOLLARS: f64 = 1e6;
+const MAX_PRICE_DOLLARS: f64 = 1e6;
 
-fn dollars<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+fn dollars_from_number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     let price = f64::deserialize(from)?;
-    if (0.0..=MOST_DOLLARS).contains(&price) {
+    if (0.0..=MAX_PRICE_DOLLARS).contains(&price) {
         return Ok(price);
     }
-    Err(D::Error::custom(format_args!("expected a price from 0 to {MOST_DOLLARS} US dollars, got {price}")))
+    Err(D::Error::custom(format_args!(
+        "expected a price from 0 to {MAX_PRICE_DOLLARS} US dollars, got {price}"
+    )))
 }
 
-fn perhaps_dollars<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+fn optional_dollars<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     #[derive(Deserialize)]
-    struct Dollars(#[serde(deserialize_with = "dollars")] f64);
+    struct Dollars(#[serde(deserialize_with = "dollars_from_number")] f64);
     Ok(Option::<Dollars>::deserialize(from)?.map(|Dollars(price)| price))
 }
 
@@ -191,7 +193,7 @@ impl Budgets {
     }
 
     /// Takes what was used from the limits of a turn.
-    pub fn take(&mut self, used: &ModelUsage) {
+    pub fn subtract(&mut self, used: &ModelUsage) {
         let less = |limit: &mut Option<u64>, used: u64| {
             if let Some(limit) = limit {
                 *limit = limit.saturating_sub(used);
@@ -351,7 +353,7 @@ impl Default for ModelUsage {
 
 impl ModelUsage {
     /// Adds one call. Sums stop at the largest number.
-    pub fn book(&mut self, booking: &UsageRecord) {
+    pub fn add_record(&mut self, booking: &UsageRecord) {
         let one = |is: bool| u64::from(is);
         self.add(&Self {
             usage: booking.usage,

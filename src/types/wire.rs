@@ -16,16 +16,16 @@ use super::event::Envelope;
 use super::ids::BlobId;
 
 /// Maximum bytes of an event on the wire. The rest of the 64 KiB is for the enclosing message.
-pub const WIRE_BYTES: usize = 64 * 1024 - 512;
+pub const MAX_WIRE_BYTES: usize = 64 * 1024 - 512;
 /// Bytes that an entry of a list must get; else the list is cut.
-const ENTRY: usize = 1024;
+const MIN_ENTRY_BYTES: usize = 1024;
 /// Objects with at most this many fields keep all of them.
-const FIELDS: usize = 24;
+const MAX_WHOLE_FIELDS: usize = 24;
 /// Levels below which no kind of event has fields of its own.
-const DEEP: usize = 8;
+const MAX_FIELD_DEPTH: usize = 8;
 /// Bytes of the kept part, and the minimum share of a list or an object whose entries are cut one by one. The
-/// first pair with a result of at most [`WIRE_BYTES`] is used.
-const TRIES: [(usize, usize); 5] =
+/// first pair with a result of at most [`MAX_WIRE_BYTES`] is used.
+const CUT_SIZES: [(usize, usize); 5] =
     [(60 * 1024, 64), (48 * 1024, 512), (32 * 1024, 4096), (16 * 1024, 8192), (8 * 1024, 8192)];
 
 /// The wire form of an event, and the blobs that were cut from it.
@@ -33,7 +33,7 @@ const TRIES: [(usize, usize); 5] =
 pub fn wire(envelope: &Envelope) -> (String, Vec<Blob>) {
     // Events are plain data with string keys: writing them to memory cannot fail.
     let text = serde_json::to_string(envelope).unwrap_or_default();
-    if text.len() <= WIRE_BYTES {
+    if text.len() <= MAX_WIRE_BYTES {
         return (text, Vec::new());
     }
     cut(&text).unwrap_or((text, Vec::new()))
@@ -56,12 +56,12 @@ pub fn renew(text: &str) -> Option<(String, Vec<Blob>)> {
 #[must_use]
 pub fn cut(text: &str) -> Option<(String, Vec<Blob>)> {
     let whole: Value = serde_json::from_str(text).ok()?;
-    TRIES.iter().find_map(|&(room, least)| {
-        let mut knife = Knife { least, taken: Vec::new() };
-        let mut kept = knife.shrink(&whole, &mut String::new(), room, 0, false);
+    CUT_SIZES.iter().find_map(|&(max_bytes, min_bytes)| {
+        let mut truncator = Truncator { min_bytes, cut_values: Vec::new() };
+        let mut kept = truncator.shrink(&whole, &mut String::new(), max_bytes, 0, false);
         let mut blobs: Vec<Blob> = Vec::new();
-        let cuts: Vec<TruncatedField> = knife
-            .taken
+        let cuts: Vec<TruncatedField> = truncator
+            .cut_values
             .into_iter()
             .map(|(pointer, value)| {
                 let blob = match value {
@@ -82,7 +82,7 @@ pub fn cut(text: &str) -> Option<(String, Vec<Blob>)> {
             .collect();
         kept.as_object_mut()?.insert("truncated_fields".into(), serde_json::to_value(cuts).ok()?);
         let text = kept.to_string();
-        (text.len() <= WIRE_BYTES).then_some((text, blobs))
+        (text.len() <= MAX_WIRE_BYTES).then_some((text, blobs))
     })
 }
 
@@ -129,68 +129,87 @@ pub fn fill(
 }
 
 /// Cuts a tree of values to a size.
-struct Knife<'a> {
+struct Truncator<'a> {
     /// Minimum bytes of a list or an object whose entries are cut one by one.
-    least: usize,
+    min_bytes: usize,
     /// Locations that were cut, and their complete values.
-    taken: Vec<(String, &'a Value)>,
+    cut_values: Vec<(String, &'a Value)>,
 }
 
-impl<'a> Knife<'a> {
-    /// `value` in about `room` bytes. `free`: whether objects may lose fields.
-    fn shrink(&mut self, value: &'a Value, at: &mut String, room: usize, depth: usize, free: bool) -> Value {
-        if weigh(value, room) <= room {
+impl<'a> Truncator<'a> {
+    /// `value` in about `max_bytes` bytes. `may_drop_fields`: whether objects may lose fields.
+    fn shrink(
+        &mut self,
+        value: &'a Value,
+        at: &mut String,
+        max_bytes: usize,
+        depth: usize,
+        may_drop_fields: bool,
+    ) -> Value {
+        if json_bytes(value, max_bytes) <= max_bytes {
             return value.clone();
         }
-        let free = free || depth > DEEP;
+        let may_drop_fields = may_drop_fields || depth > MAX_FIELD_DEPTH;
         match value {
             Value::String(text) => {
-                self.taken.push((at.clone(), value));
-                Value::String(head(text, room).to_owned())
+                self.cut_values.push((at.clone(), value));
+                Value::String(head(text, max_bytes).to_owned())
             }
-            Value::Array(entries) if room >= self.least && entries.len() * ENTRY <= room => {
-                let weights = entries.iter().map(|entry| weigh(entry, room) + 1).collect();
-                let rooms = share(weights, room - 2);
+            Value::Array(entries)
+                if max_bytes >= self.min_bytes && entries.len() * MIN_ENTRY_BYTES <= max_bytes =>
+            {
+                let sizes = entries.iter().map(|entry| json_bytes(entry, max_bytes) + 1).collect();
+                let limits = share_bytes(sizes, max_bytes - 2);
                 let mut kept = Vec::with_capacity(entries.len());
-                for (number, (entry, room)) in entries.iter().zip(rooms).enumerate() {
+                for (number, (entry, max_bytes)) in entries.iter().zip(limits).enumerate() {
                     let here = at.len();
                     at.push_str(&format!("/{number}"));
-                    kept.push(self.shrink(entry, at, room.saturating_sub(1), depth + 1, free));
+                    kept.push(self.shrink(
+                        entry,
+                        at,
+                        max_bytes.saturating_sub(1),
+                        depth + 1,
+                        may_drop_fields,
+                    ));
                     at.truncate(here);
                 }
                 Value::Array(kept)
             }
             Value::Array(entries) => {
-                self.taken.push((at.clone(), value));
-                let mut left = room.saturating_sub(2);
-                let fits = |entry: &&Value| subtract_bytes(&mut left, weigh(entry, room) + 1);
+                self.cut_values.push((at.clone(), value));
+                let mut left = max_bytes.saturating_sub(2);
+                let fits = |entry: &&Value| subtract_bytes(&mut left, json_bytes(entry, max_bytes) + 1);
                 Value::Array(entries.iter().take_while(fits).cloned().collect())
             }
             Value::Object(fields)
-                if !free
-                    || room >= self.least
-                        && fields.len() <= FIELDS
+                if !may_drop_fields
+                    || max_bytes >= self.min_bytes
+                        && fields.len() <= MAX_WHOLE_FIELDS
                         && fields.keys().all(|key| key.len() <= 256) =>
             {
-                let names: usize = fields.keys().map(|key| escaped(key, usize::MAX) + 4).sum();
-                let weights = fields.values().map(|field| weigh(field, room)).collect();
-                let rooms = share(weights, room.saturating_sub(2 + names));
+                let names: usize = fields.keys().map(|key| escaped_bytes(key, usize::MAX) + 4).sum();
+                let sizes = fields.values().map(|field| json_bytes(field, max_bytes)).collect();
+                let limits = share_bytes(sizes, max_bytes.saturating_sub(2 + names));
                 let mut kept = Map::new();
-                for ((key, field), room) in fields.iter().zip(rooms) {
+                for ((key, field), max_bytes) in fields.iter().zip(limits) {
                     let here = at.len();
                     at.push('/');
                     at.push_str(&key.replace('~', "~0").replace('/', "~1"));
-                    let free = free || (matches!(&**key, "input" | "detail") && field.is_object());
-                    kept.insert(key.clone(), self.shrink(field, at, room, depth + 1, free));
+                    let may_drop_fields =
+                        may_drop_fields || (matches!(&**key, "input" | "detail") && field.is_object());
+                    kept.insert(key.clone(), self.shrink(field, at, max_bytes, depth + 1, may_drop_fields));
                     at.truncate(here);
                 }
                 Value::Object(kept)
             }
             Value::Object(fields) => {
-                self.taken.push((at.clone(), value));
-                let mut left = room.saturating_sub(2);
+                self.cut_values.push((at.clone(), value));
+                let mut left = max_bytes.saturating_sub(2);
                 let fits = |(key, field): &(&String, &Value)| {
-                    subtract_bytes(&mut left, escaped(key, room) + 2 + weigh(field, room))
+                    subtract_bytes(
+                        &mut left,
+                        escaped_bytes(key, max_bytes) + 2 + json_bytes(field, max_bytes),
+                    )
                 };
                 Value::Object(
                     fields.iter().take_while(fits).map(|(key, field)| (key.clone(), field.clone())).collect(),
@@ -209,55 +228,59 @@ fn subtract_bytes(left: &mut usize, bytes: usize) -> bool {
 }
 
 /// Distributes bytes: small values get what they need, the others equal shares of the rest.
-fn share(weights: Vec<usize>, room: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..weights.len()).collect();
-    order.sort_by_key(|&at| weights[at]);
-    let mut rooms = vec![0; weights.len()];
-    let mut left = room;
+fn share_bytes(sizes: Vec<usize>, max_bytes: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by_key(|&at| sizes[at]);
+    let mut limits = vec![0; sizes.len()];
+    let mut left = max_bytes;
     for (done, &at) in order.iter().enumerate() {
-        rooms[at] = weights[at].min(left / (weights.len() - done));
-        left -= rooms[at];
+        limits[at] = sizes[at].min(left / (sizes.len() - done));
+        left -= limits[at];
     }
-    rooms
+    limits
 }
 
-/// Bytes of a value as JSON; any number above `most` if it is larger.
-fn weigh(value: &Value, most: usize) -> usize {
+/// Bytes of a value as JSON; any number above `max_bytes` if it is larger.
+fn json_bytes(value: &Value, max_bytes: usize) -> usize {
     match value {
         Value::Null | Value::Bool(true) => 4,
         Value::Bool(false) => 5,
         Value::Number(number) => number.to_string().len(),
-        Value::String(text) => escaped(text, most),
+        Value::String(text) => escaped_bytes(text, max_bytes),
         Value::Array(entries) => {
             let mut sum = 2;
             for entry in entries {
-                if sum > most {
+                if sum > max_bytes {
                     break;
                 }
-                sum += weigh(entry, most) + 1;
+                sum += json_bytes(entry, max_bytes) + 1;
             }
             sum
         }
         Value::Object(fields) => {
             let mut sum = 2;
             for (key, field) in fields {
-                if sum > most {
+                if sum > max_bytes {
                     break;
                 }
-                sum += escaped(key, most) + weigh(field, most) + 2;
+                sum += escaped_bytes(key, max_bytes) + json_bytes(field, max_bytes) + 2;
             }
             sum
         }
     }
 }
 
-/// Bytes of a text as JSON; any number above `most` if it is larger.
-fn escaped(text: &str, most: usize) -> usize {
-    if text.len() > most { text.len() + 2 } else { text.bytes().map(escape).sum::<usize>() + 2 }
+/// Bytes of a text as JSON; any number above `max_bytes` if it is larger.
+fn escaped_bytes(text: &str, max_bytes: usize) -> usize {
+    if text.len() > max_bytes {
+        text.len() + 2
+    } else {
+        text.bytes().map(escaped_byte_len).sum::<usize>() + 2
+    }
 }
 
 /// Bytes of one byte in a JSON text.
-const fn escape(byte: u8) -> usize {
+const fn escaped_byte_len(byte: u8) -> usize {
     match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
         0..32 => 6,
@@ -265,10 +288,13 @@ const fn escape(byte: u8) -> usize {
     }
 }
 
-/// The longest beginning of a text that needs at most `room` bytes as JSON.
+/// The longest beginning of a text that needs at most `max_bytes` bytes as JSON.
 #[must_use]
-pub fn head(text: &str, room: usize) -> &str {
-    let mut left = room.saturating_sub(2);
-    let end = text.bytes().position(|byte| !subtract_bytes(&mut left, escape(byte))).unwrap_or(text.len());
+pub fn head(text: &str, max_bytes: usize) -> &str {
+    let mut left = max_bytes.saturating_sub(2);
+    let end = text
+        .bytes()
+        .position(|byte| !subtract_bytes(&mut left, escaped_byte_len(byte)))
+        .unwrap_or(text.len());
     &text[..text.floor_char_boundary(end)]
 }

@@ -16,11 +16,11 @@ const QUIET_TIME: Duration = Duration::from_millis(300);
 /// A change is reported after this time, whatever follows.
 const MAX_DELAY: Duration = Duration::from_secs(2);
 /// Changes that may wait. Of more, only the fact is kept.
-const CAPACITY: usize = 1_024;
+const CHANGE_CAPACITY: usize = 1_024;
 
 /// Something happened in a watched folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum FolderChange {
     /// To this path.
     Path(PathBuf),
     /// Changes were lost.
@@ -30,7 +30,7 @@ pub enum Change {
 /// Watches folders, not what is below them, with one handle of the system.
 pub struct FolderWatcher {
     system: RecommendedWatcher,
-    changes: mpsc::Receiver<Change>,
+    changes: mpsc::Receiver<FolderChange>,
     /// The watched folders with the number of their users.
     folders: HashMap<PathBuf, usize>,
 }
@@ -41,15 +41,15 @@ impl FolderWatcher {
     /// # Errors
     /// The system gives no handle; the reason, for users.
     pub fn new() -> Result<Self, String> {
-        let (report, changes) = mpsc::channel(CAPACITY);
+        let (report, changes) = mpsc::channel(CHANGE_CAPACITY);
         let system = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // A full queue holds enough to start a check of everything.
             let send = |change| drop(report.try_send(change));
             match event {
-                Ok(event) if event.need_rescan() => send(Change::Anything),
+                Ok(event) if event.need_rescan() => send(FolderChange::Anything),
                 Ok(event) if matches!(event.kind, EventKind::Access(_)) => {}
-                Ok(event) => event.paths.into_iter().map(Change::Path).for_each(send),
-                Err(_) => send(Change::Anything),
+                Ok(event) => event.paths.into_iter().map(FolderChange::Path).for_each(send),
+                Err(_) => send(FolderChange::Anything),
             }
         });
         let system = system.map_err(|error| error.to_string())?;
@@ -87,13 +87,13 @@ impl FolderWatcher {
     }
 
     /// Waits for changes until none comes for a moment. Cancel-safe until the first change.
-    pub async fn changed(&mut self) -> Vec<Change> {
+    pub async fn next_changes(&mut self) -> Vec<FolderChange> {
         let Some(first) = self.changes.recv().await else { return std::future::pending().await };
         let (mut changes, end) = (vec![first], Instant::now() + MAX_DELAY);
         while let Ok(Some(change)) =
             timeout_at(end.min(Instant::now() + QUIET_TIME), self.changes.recv()).await
         {
-            if changes.len() < CAPACITY {
+            if changes.len() < CHANGE_CAPACITY {
                 changes.push(change);
             }
         }

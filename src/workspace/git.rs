@@ -12,14 +12,14 @@ use tokio::process::Command;
 use crate::proc;
 
 /// Limit of the whole text, in characters.
-const MAX_CHARS: usize = 2_000;
+const MAX_TEXT_CHARS: usize = 2_000;
 /// Bytes read of one answer.
-const ANSWER: u64 = 16 << 10;
+const MAX_ANSWER_BYTES: u64 = 16 << 10;
 /// Time limit of git. In a large repository, a slow part is omitted.
 const GIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Options before every command. <https://git-scm.com/docs/git-config>
-const CAREFUL: [&str; 26] = [
+const SAFE_OPTIONS: [&str; 26] = [
     "--no-optional-locks",
     "--no-pager",
     "-c",
@@ -52,11 +52,14 @@ const CAREFUL: [&str; 26] = [
 /// commands.
 pub(super) async fn facts(cwd: &Path) -> Option<String> {
     let (branch, default, status, log, user) = tokio::join!(
-        ask(cwd, &["symbolic-ref", "--short", "-q", "HEAD"]),
-        ask(cwd, &["symbolic-ref", "--short", "-q", "refs/remotes/origin/HEAD"]),
-        ask(cwd, &["status", "--short", "--ignore-submodules=all"]),
-        ask(cwd, &["log", "-5", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--format=%h %s"]),
-        ask(cwd, &["config", "--get", "user.name"]),
+        run_git(cwd, &["symbolic-ref", "--short", "-q", "HEAD"]),
+        run_git(cwd, &["symbolic-ref", "--short", "-q", "refs/remotes/origin/HEAD"]),
+        run_git(cwd, &["status", "--short", "--ignore-submodules=all"]),
+        run_git(
+            cwd,
+            &["log", "-5", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--format=%h %s"]
+        ),
+        run_git(cwd, &["config", "--get", "user.name"]),
     );
     // Without a status, git is missing or fails here.
     status.as_ref()?;
@@ -78,27 +81,27 @@ pub(super) async fn facts(cwd: &Path) -> Option<String> {
     // The log comes first, because a long status may be truncated.
     let rest = several("Last commits", log) + &several("Status", status);
     text.push_str(&rest);
-    Some(cut(text))
+    Some(truncate_text(text))
 }
 
 /// Number of files that git lists as changed, or as new and not ignored; `None` without a repository. Very many files
 /// are counted in part. Only for trusted folders.
 pub async fn changed_files(cwd: &Path) -> Option<u64> {
-    let status = ask(cwd, &["status", "--porcelain", "--ignore-submodules=all"]).await?;
+    let status = run_git(cwd, &["status", "--porcelain", "--ignore-submodules=all"]).await?;
     Some(status.lines().count() as u64)
 }
 
-fn cut(text: String) -> String {
-    match text.char_indices().nth(MAX_CHARS) {
+fn truncate_text(text: String) -> String {
+    match text.char_indices().nth(MAX_TEXT_CHARS) {
         Some((end, _)) => format!("{}\n[cut: there is more; ask git]", &text[..end]),
         None => text,
     }
 }
 
 /// Git's output without its last newline; `None` if it fails or takes too long.
-async fn ask(cwd: &Path, what: &[&str]) -> Option<String> {
+async fn run_git(cwd: &Path, what: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
-    command.args(CAREFUL).arg("-C").arg(cwd).args(what);
+    command.args(SAFE_OPTIONS).arg("-C").arg(cwd).args(what);
     command.env_clear();
     for name in ["PATH", "HOME", "XDG_CONFIG_HOME"] {
         if let Some(value) = std::env::var_os(name) {
@@ -122,8 +125,8 @@ async fn ask(cwd: &Path, what: &[&str]) -> Option<String> {
     let out = child.stdout.take()?;
     let answer = async {
         let mut bytes = Vec::new();
-        out.take(ANSWER).read_to_end(&mut bytes).await.ok()?;
-        if bytes.len() as u64 == ANSWER {
+        out.take(MAX_ANSWER_BYTES).read_to_end(&mut bytes).await.ok()?;
+        if bytes.len() as u64 == MAX_ANSWER_BYTES {
             // The rest would be truncated anyway.
             child.start_kill().ok()?;
             child.wait().await.ok()?;
@@ -193,7 +196,7 @@ mod tests {
             std::fs::write(path.join(format!("a-file-with-a-long-name-{n}")), "").expect("written");
         }
         let facts = facts(&path).await.expect("facts");
-        assert!(facts.chars().count() < MAX_CHARS + 60 && facts.contains("[cut"), "{}", facts.len());
+        assert!(facts.chars().count() < MAX_TEXT_CHARS + 60 && facts.contains("[cut"), "{}", facts.len());
     }
 
     #[tokio::test]

@@ -17,11 +17,11 @@ const MAX_WORKSPACES: usize = 64;
 /// Facts of this age are gathered again when a session begins: the user may have worked in the folder.
 const PREFETCH_AGE: Duration = Duration::from_secs(2);
 /// Facts of this age are not used for a prompt.
-const MAX_AGE: Duration = Duration::from_secs(600);
+const MAX_FACT_AGE: Duration = Duration::from_secs(600);
 
 /// The facts of one workspace, or the work to gather them.
 #[derive(Clone)]
-struct Entry {
+struct FactsEntry {
     /// Digest of the workspace when they were gathered: trust is bound to it.
     digest: String,
     begun: Instant,
@@ -31,7 +31,7 @@ struct Entry {
 /// The git facts of recently used workspaces. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct GitFacts {
-    entries: Arc<Mutex<HashMap<PathBuf, Entry>>>,
+    entries: Arc<Mutex<HashMap<PathBuf, FactsEntry>>>,
 }
 
 impl GitFacts {
@@ -46,7 +46,7 @@ impl GitFacts {
 
     /// The facts of a folder whose content was just found to be trusted with this digest. Cancel-safe.
     pub(super) async fn get(&self, cwd: &Path, digest: &str) -> Option<String> {
-        self.entry(cwd, digest, MAX_AGE).text.get_or_init(|| git::facts(cwd)).await.clone()
+        self.entry(cwd, digest, MAX_FACT_AGE).text.get_or_init(|| git::facts(cwd)).await.clone()
     }
 
     /// Drops the facts of a folder, of those above and of those below: they may show the same repository.
@@ -54,7 +54,7 @@ impl GitFacts {
         lock(&self.entries).retain(|path, _| !path.starts_with(cwd) && !cwd.starts_with(path));
     }
 
-    fn entry(&self, cwd: &Path, digest: &str, max_age: Duration) -> Entry {
+    fn entry(&self, cwd: &Path, digest: &str, max_age: Duration) -> FactsEntry {
         let mut entries = lock(&self.entries);
         if let Some(known) = entries.get(cwd)
             && known.digest == digest
@@ -66,7 +66,7 @@ impl GitFacts {
             let oldest = entries.iter().min_by_key(|(_, entry)| entry.begun).map(|(path, _)| path.clone());
             oldest.map(|path| entries.remove(&path));
         }
-        let entry = Entry { digest: digest.to_owned(), begun: Instant::now(), text: Arc::default() };
+        let entry = FactsEntry { digest: digest.to_owned(), begun: Instant::now(), text: Arc::default() };
         entries.insert(cwd.to_owned(), entry.clone());
         entry
     }
@@ -99,7 +99,7 @@ mod tests {
         facts.invalidate(&path.join("below"));
         assert!(facts.get(&path, &digest).await.expect("facts").contains("new.txt"));
         for n in 0..MAX_WORKSPACES + 5 {
-            facts.entry(Path::new(&format!("/w{n}")), "d", MAX_AGE);
+            facts.entry(Path::new(&format!("/w{n}")), "d", MAX_FACT_AGE);
         }
         assert_eq!(lock(&facts.entries).len(), MAX_WORKSPACES);
     }

@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 use crate::workspace::plain_file::{open_plain, read_up_to};
 
 /// Bytes of git's own configuration.
-const GIT_CONFIG: u64 = 256 << 10;
+const MAX_CONFIG_BYTES: u64 = 256 << 10;
 /// Sections of git's configuration that change in daily work and name no program that git would run for
 /// `workspace::git`. All other sections are bound by trust.
-const DAILY: [&str; 4] = ["branch", "remote", "user", "submodule"];
+const UNBOUND_SECTIONS: [&str; 4] = ["branch", "remote", "user", "submodule"];
 
 /// The part of a repository's own configuration that decides which programs git runs.
 pub(super) fn git_settings(root: &Path) -> Result<String, String> {
     let (own, shared) = git_folders(root)?;
-    let mut kept = what_counts(&shared.join("config"))?;
+    let mut kept = bound_settings(&shared.join("config"))?;
     // The configuration of this work tree, if the main one enables it (git-worktree(1)).
     let of_tree = own.join("config.worktree");
     if fs::symlink_metadata(&of_tree).is_ok() {
-        kept.push_str(&what_counts(&of_tree)?);
+        kept.push_str(&bound_settings(&of_tree)?);
     }
     Ok(kept)
 }
 
-fn what_counts(path: &Path) -> Result<String, String> {
+fn bound_settings(path: &Path) -> Result<String, String> {
     let file = open_plain(path).map_err(|error| format!("its configuration: {error}"))?;
-    let text = read_up_to(file, GIT_CONFIG).map_err(|error| format!("its configuration: {error}"))?;
+    let text = read_up_to(file, MAX_CONFIG_BYTES).map_err(|error| format!("its configuration: {error}"))?;
     let text = text.ok_or("its configuration is too large")?;
     let text = String::from_utf8_lossy(&text);
     let mut kept = String::new();
@@ -37,7 +37,7 @@ fn what_counts(path: &Path) -> Result<String, String> {
                 section.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
             // Text after a section's head on the same line belongs to the section.
             let is_alone = section.trim_end().ends_with(']');
-            is_daily = is_alone && DAILY.contains(&name.to_ascii_lowercase().as_str());
+            is_daily = is_alone && UNBOUND_SECTIONS.contains(&name.to_ascii_lowercase().as_str());
             if name.to_ascii_lowercase().starts_with("include") {
                 return Err("its configuration includes other files".into());
             }

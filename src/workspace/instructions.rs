@@ -11,17 +11,17 @@ use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use super::repository_root;
 
 /// Bytes of one file that are read.
-const FILE_BYTES: u64 = 64 * 1024;
+const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// Bytes of all files.
-const ALL_BYTES: usize = 192 * 1024;
+const MAX_TOTAL_BYTES: usize = 192 * 1024;
 /// Depth of nested includes.
-const DEPTH: usize = 4;
+const MAX_DEPTH: usize = 4;
 /// Number of skipped includes that are described; further ones are counted.
 const MAX_SKIPPED: usize = 10;
 /// Characters of a name in a description. The name comes from the folder and may be of any length.
-const NAME_CHARS: usize = 120;
+const MAX_NAME_CHARS: usize = 120;
 
-const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+const FILE_NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 /// Endings of texts. Any other `@path` that is no file is more likely a package, a folder or a decorator than an
 /// include.
 const TEXT_ENDINGS: [&str; 4] = ["md", "mdc", "markdown", "txt"];
@@ -35,7 +35,7 @@ pub(super) struct Instruction {
 
 /// The files of instructions, and what was left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Collected {
+pub(super) struct InstructionFiles {
     pub files: Vec<Instruction>,
     /// For users: each include or file that is missing in whole or in part, with the reason.
     pub skipped: Vec<String>,
@@ -43,8 +43,8 @@ pub(super) struct Collected {
 
 /// The user's own file first, then the root's and those of each folder down to this one; then the same for each
 /// additional folder.
-pub(super) fn collect(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path>) -> Collected {
-    let mut reader = Reader {
+pub(super) fn collect(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path>) -> InstructionFiles {
+    let mut reader = InstructionReader {
         seen: HashSet::new(),
         including: Vec::new(),
         bytes: 0,
@@ -52,30 +52,30 @@ pub(super) fn collect(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path
         skipped: Vec::new(),
     };
     if let Some(dir) = user_dir.and_then(|dir| dir.canonicalize().ok()) {
-        reader.read_own(&dir.join(NAMES[0]), &dir);
+        reader.read_top_level(&dir.join(FILE_NAMES[0]), &dir);
     }
     for folder in std::iter::once(cwd).chain(additional.iter().map(PathBuf::as_path)) {
-        reader.read_down(folder);
+        reader.read_from_root(folder);
     }
-    let Reader { files, seen, skipped, .. } = reader;
+    let InstructionReader { files, seen, skipped, .. } = reader;
     // Another file may include it less deep.
     let is_missing =
-        |skip: &Skip| !(skip.is_too_deep && skip.path.as_ref().is_some_and(|it| seen.contains(it)));
+        |skip: &SkippedInclude| !(skip.is_too_deep && skip.path.as_ref().is_some_and(|it| seen.contains(it)));
     let missing: Vec<String> = skipped.into_iter().filter(is_missing).map(|skip| skip.text).collect();
     let more = missing.len().saturating_sub(MAX_SKIPPED);
     let further = (more > 0).then(|| format!("and {more} more"));
-    Collected { files, skipped: missing.into_iter().take(MAX_SKIPPED).chain(further).collect() }
+    InstructionFiles { files, skipped: missing.into_iter().take(MAX_SKIPPED).chain(further).collect() }
 }
 
 /// An include or file that is missing in whole or in part.
-struct Skip {
+struct SkippedInclude {
     path: Option<PathBuf>,
     is_too_deep: bool,
     text: String,
 }
 
 /// The folders from the repository's root down to this one.
-fn way_down(cwd: &Path) -> (PathBuf, Vec<PathBuf>) {
+fn folders_from_root(cwd: &Path) -> (PathBuf, Vec<PathBuf>) {
     let root = repository_root(cwd).unwrap_or_else(|| cwd.to_path_buf());
     let mut folders: Vec<PathBuf> =
         cwd.ancestors().take_while(|folder| folder.starts_with(&root)).map(Path::to_path_buf).collect();
@@ -83,30 +83,30 @@ fn way_down(cwd: &Path) -> (PathBuf, Vec<PathBuf>) {
     (root, folders)
 }
 
-struct Reader {
+struct InstructionReader {
     seen: HashSet<PathBuf>,
     /// The file that is being read and the files that include it, outermost first.
     including: Vec<PathBuf>,
     bytes: usize,
     files: Vec<Instruction>,
-    skipped: Vec<Skip>,
+    skipped: Vec<SkippedInclude>,
 }
 
-impl Reader {
-    fn read_down(&mut self, cwd: &Path) {
-        let (root, folders) = way_down(cwd);
+impl InstructionReader {
+    fn read_from_root(&mut self, cwd: &Path) {
+        let (root, folders) = folders_from_root(cwd);
         for folder in folders {
-            for name in NAMES {
-                self.read_own(&folder.join(name), &root);
+            for name in FILE_NAMES {
+                self.read_top_level(&folder.join(name), &root);
             }
         }
     }
 
     /// Reads a file that no other file includes, if it exists.
-    fn read_own(&mut self, path: &Path, root: &Path) {
+    fn read_top_level(&mut self, path: &Path, root: &Path) {
         if path.symlink_metadata().is_ok() {
             let read = self.read(path, root);
-            self.note(read, path, || shorten(&path.to_string_lossy()));
+            self.record_skip(read, path, || shorten(&path.to_string_lossy()));
         }
     }
 
@@ -127,7 +127,7 @@ impl Reader {
         if self.seen.contains(&resolved) {
             return Ok(());
         }
-        if self.including.len() > DEPTH {
+        if self.including.len() > MAX_DEPTH {
             return Err(TOO_DEEP.into());
         }
         self.seen.insert(resolved.clone());
@@ -137,8 +137,11 @@ impl Reader {
         }
         // The path is a heading in the prompt.
         let bytes = text.len() + resolved.as_os_str().len();
-        if self.bytes + bytes > ALL_BYTES {
-            return Err(format!("does not fit: all instructions have at most {} KiB", ALL_BYTES / 1024));
+        if self.bytes + bytes > MAX_TOTAL_BYTES {
+            return Err(format!(
+                "does not fit: all instructions have at most {} KiB",
+                MAX_TOTAL_BYTES / 1024
+            ));
         }
         self.bytes += bytes;
         let includes = includes(&text);
@@ -152,21 +155,21 @@ impl Reader {
             if is_no_file && !is_text(&include) {
                 continue;
             }
-            self.note(read, &path, || {
+            self.record_skip(read, &path, || {
                 format!("@{} in {}", shorten(&include), shorten(&resolved.to_string_lossy()))
             });
         }
         self.including.pop();
         if is_cut {
-            return Err(format!("is cut after {} KiB", FILE_BYTES / 1024));
+            return Err(format!("is cut after {} KiB", MAX_FILE_BYTES / 1024));
         }
         Ok(())
     }
 
-    fn note(&mut self, read: Result<(), String>, path: &Path, name: impl FnOnce() -> String) {
+    fn record_skip(&mut self, read: Result<(), String>, path: &Path, name: impl FnOnce() -> String) {
         if let Err(why) = read {
             let (path, is_too_deep) = (path.canonicalize().ok(), why == TOO_DEEP);
-            self.skipped.push(Skip { path, is_too_deep, text: format!("{} {why}", name()) });
+            self.skipped.push(SkippedInclude { path, is_too_deep, text: format!("{} {why}", name()) });
         }
     }
 }
@@ -191,14 +194,14 @@ fn read_text(resolved: &Path) -> Result<(String, bool), String> {
         return Err(NOT_A_FILE.into());
     }
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
-    let is_cut = bytes.len() as u64 > FILE_BYTES;
-    bytes.truncate(FILE_BYTES as usize);
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+    let is_cut = bytes.len() as u64 > MAX_FILE_BYTES;
+    bytes.truncate(MAX_FILE_BYTES as usize);
     Ok((String::from_utf8_lossy(&bytes).into_owned(), is_cut))
 }
 
 fn shorten(name: &str) -> String {
-    match name.char_indices().nth(NAME_CHARS) {
+    match name.char_indices().nth(MAX_NAME_CHARS) {
         Some((at, _)) => format!("{}…", &name[..at]),
         None => name.to_owned(),
     }
@@ -266,7 +269,7 @@ mod tests {
         std::fs::write(ws.join("AGENTS.md"), list.join(" ")).expect("written");
         let collected = collect(&ws, &[], None);
         let bytes: usize = collected.files.iter().map(|file| file.path.as_os_str().len()).sum();
-        assert!(bytes <= ALL_BYTES && collected.skipped[0].contains("does not fit"), "{bytes}");
+        assert!(bytes <= MAX_TOTAL_BYTES && collected.skipped[0].contains("does not fit"), "{bytes}");
     }
 
     #[test]
@@ -285,7 +288,7 @@ mod tests {
         for (name, next) in [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "e")] {
             write(&format!("{name}.md"), &format!("@{next}.md"));
         }
-        write("long.txt", &"x".repeat(FILE_BYTES as usize + 1));
+        write("long.txt", &"x".repeat(MAX_FILE_BYTES as usize + 1));
         let skipped = collect(&ws, &[], None).skipped;
         let at = |name: &str, of: &str, why: &str| format!("@{name} in {}/{of} {why}", ws.display());
         assert_eq!(

@@ -21,9 +21,9 @@ const MAX_NOTE_BYTES: usize = 16 * 1024;
 const MAX_NAME_BYTES: usize = 64;
 /// Maximum bytes of the index in the prompt, and characters of a description in it.
 const MAX_INDEX_BYTES: usize = 4 * 1024;
-const MAX_DESCRIPTION: usize = 160;
+const MAX_DESCRIPTION_CHARS: usize = 160;
 /// The ending of the files.
-const ENDING: &str = "md";
+const FILE_ENDING: &str = "md";
 
 /// Why a note was not read or written. `Display` completes "could not …".
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,12 +99,12 @@ impl Memory {
         let listed = match fs::read_dir(&self.folder) {
             Ok(listed) => listed,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(io_error(error)),
         };
         let mut notes = Vec::new();
         for path in listed.flatten().map(|entry| entry.path()).take(4 * MAX_NOTES) {
             let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-            if path.extension().is_some_and(|ending| ending == ENDING) && is_name(name) {
+            if path.extension().is_some_and(|ending| ending == FILE_ENDING) && is_name(name) {
                 notes.extend(self.load(name)?.map(|note| MemoryNote { text: None, ..note }));
             }
         }
@@ -120,7 +120,7 @@ impl Memory {
         check_name(name)?;
         match self.load(name)? {
             Some(note) => Ok(note),
-            None => Err(self.missing(name)),
+            None => Err(self.missing_note_error(name)),
         }
     }
 
@@ -144,7 +144,7 @@ impl Memory {
         if !is_known && self.list()?.len() >= MAX_NOTES {
             return Err(MemoryError::Full);
         }
-        self.replace(name, text).map_err(failed)?;
+        self.replace(name, text).map_err(io_error)?;
         self.read(name)
     }
 
@@ -156,8 +156,8 @@ impl Memory {
         check_name(name)?;
         match fs::remove_file(self.path(name)) {
             Ok(()) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(name)),
-            Err(error) => Err(failed(error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing_note_error(name)),
+            Err(error) => Err(io_error(error)),
         }
     }
 
@@ -200,13 +200,13 @@ impl Memory {
         (!text.is_empty()).then_some(text)
     }
 
-    fn missing(&self, name: &str) -> MemoryError {
+    fn missing_note_error(&self, name: &str) -> MemoryError {
         let known = self.list().unwrap_or_default().into_iter().map(|note| note.name).collect();
         MemoryError::Missing(name.into(), known)
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(name).with_extension(ENDING)
+        self.folder.join(name).with_extension(FILE_ENDING)
     }
 
     fn load(&self, name: &str) -> Result<Option<MemoryNote>, MemoryError> {
@@ -214,17 +214,17 @@ impl Memory {
         let file = match File::options().read(true).custom_flags(flags).open(self.path(name)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(io_error(error)),
         };
-        let meta = file.metadata().map_err(failed)?;
+        let meta = file.metadata().map_err(io_error)?;
         let mut bytes = Vec::new();
-        file.take(MAX_NOTE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+        file.take(MAX_NOTE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(io_error)?;
         let text = String::from_utf8_lossy(&bytes).trim_end().to_owned();
         let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         let written = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let updated_at_ms =
             Timestamp(written.map_or(0, |at| i64::try_from(at.as_millis()).unwrap_or(i64::MAX)));
-        let description = first.trim_start_matches('#').trim().chars().take(MAX_DESCRIPTION).collect();
+        let description = first.trim_start_matches('#').trim().chars().take(MAX_DESCRIPTION_CHARS).collect();
         let bytes = text.len() as u64;
         Ok(Some(MemoryNote { name: name.into(), description, bytes, updated_at_ms, text: Some(text) }))
     }
@@ -250,7 +250,7 @@ fn tempfile_in(folder: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     Ok((path, file))
 }
 
-fn failed(error: io::Error) -> MemoryError {
+fn io_error(error: io::Error) -> MemoryError {
     MemoryError::Io(error.to_string())
 }
 

@@ -20,7 +20,7 @@ pub use git_facts::GitFacts;
 pub use memory::{Memory, MemoryError};
 pub use notes::{NoteError, NoteFile};
 pub use project::{KeyUse, PROJECT_KEYS, Precedence, Project, ProjectValues, SetKey, key_use};
-pub use prompt::{Gathered, Request, gather, instruction_versions};
+pub use prompt::{GatheredPrompt, PromptRequest, gather, instruction_versions};
 pub use repository::repository;
 pub use trust_inventory::{ScannedFile, TrustInventory, scan, scan_with_files};
 

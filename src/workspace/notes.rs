@@ -13,7 +13,7 @@ use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 const AGENTS: &str = "AGENTS.md";
 const CLAUDE: &str = "CLAUDE.md";
 /// Largest file that a note is added to, in bytes.
-const MAX_BYTES: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Why a note was not written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,11 +89,11 @@ impl NoteFile {
             let old = openat2(&folder, Path::new(name), how(OFlag::O_RDONLY | OFlag::O_NONBLOCK))
                 .map(File::from)?;
             let meta = old.metadata()?;
-            if !meta.is_file() || meta.len() > MAX_BYTES {
-                return Err(io::Error::other(format!("it is no file of at most {MAX_BYTES} bytes")));
+            if !meta.is_file() || meta.len() > MAX_FILE_BYTES {
+                return Err(io::Error::other(format!("it is no file of at most {MAX_FILE_BYTES} bytes")));
             }
             mode = meta.permissions().mode() & 0o777;
-            old.take(MAX_BYTES).read_to_end(&mut text)?;
+            old.take(MAX_FILE_BYTES).read_to_end(&mut text)?;
         }
         if !text.is_empty() && !text.ends_with(b"\n") {
             text.push(b'\n');
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn note(folder: &Path, text: &str) -> Result<PathBuf, NoteError> {
+    fn add_note(folder: &Path, text: &str) -> Result<PathBuf, NoteError> {
         let file = NoteFile::find(folder)?;
         file.append(text)?;
         Ok(file.path)
@@ -140,10 +140,10 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let folder = dir.path().canonicalize().expect("resolved");
         fs::write(folder.join("CLAUDE.md"), "Be brief.").expect("written");
-        assert_eq!(note(&folder, "use tabs"), Ok(folder.join("CLAUDE.md")));
+        assert_eq!(add_note(&folder, "use tabs"), Ok(folder.join("CLAUDE.md")));
         assert_eq!(fs::read_to_string(folder.join("CLAUDE.md")).unwrap(), "Be brief.\n- use tabs\n");
         fs::write(folder.join("AGENTS.md"), "").expect("written");
-        assert_eq!(note(&folder, "use spaces"), Ok(folder.join("AGENTS.md")));
+        assert_eq!(add_note(&folder, "use spaces"), Ok(folder.join("AGENTS.md")));
         assert_eq!(fs::read_to_string(folder.join("AGENTS.md")).unwrap(), "- use spaces\n");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "no temporary file is left");
     }
@@ -156,12 +156,12 @@ mod tests {
         fs::create_dir_all(folder.join("docs")).expect("made");
         fs::write(base.join("outside.md"), "outside").expect("written");
         symlink("../outside.md", folder.join("AGENTS.md")).expect("linked");
-        assert!(matches!(note(&folder, "x"), Err(NoteError::NotPlain(..))));
+        assert!(matches!(add_note(&folder, "x"), Err(NoteError::NotPlain(..))));
         assert_eq!(fs::read_to_string(base.join("outside.md")).unwrap(), "outside");
         fs::remove_file(folder.join("AGENTS.md")).expect("removed");
         fs::write(folder.join("docs/a.md"), "in\n").expect("written");
         symlink("docs/a.md", folder.join("AGENTS.md")).expect("linked");
-        assert_eq!(note(&folder, "x"), Ok(folder.join("docs/a.md")));
+        assert_eq!(add_note(&folder, "x"), Ok(folder.join("docs/a.md")));
         assert!(folder.join("AGENTS.md").is_symlink());
         assert_eq!(fs::read_to_string(folder.join("AGENTS.md")).unwrap(), "in\n- x\n");
     }

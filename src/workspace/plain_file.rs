@@ -11,10 +11,10 @@ use nix::sys::stat::Mode;
 /// Opens a regular file without blocking and without following a final link.
 pub(super) fn open_plain(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    plain(nix::fcntl::open(path, flags, Mode::empty()).map_err(io::Error::from)?)
+    require_plain_file(nix::fcntl::open(path, flags, Mode::empty()).map_err(io::Error::from)?)
 }
 
-fn plain(fd: OwnedFd) -> io::Result<File> {
+fn require_plain_file(fd: OwnedFd) -> io::Result<File> {
     let file = File::from(fd);
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
 }

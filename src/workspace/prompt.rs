@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::git_facts::GitFacts;
-use super::instructions::{self, Collected, Instruction};
+use super::instructions::{self, Instruction, InstructionFiles};
 use crate::types::context_view::{INSTRUCTIONS_HEADING, SURROUNDINGS_HEADING};
 use crate::types::hex;
 use crate::types::reminder::FileVersion;
-use crate::types::session::Untrusted;
+use crate::types::session::UntrustedParts;
 use crate::workspace::trust_inventory::scan;
 
 /// Inputs of the prompt.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct PromptRequest {
     /// The session's folder, absolute and free of links.
     pub cwd: PathBuf,
     /// Additional folders of the workspace.
@@ -42,7 +42,7 @@ pub struct Request {
 
 /// The prompt and its sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gathered {
+pub struct GatheredPrompt {
     /// The system prompt.
     pub system: String,
     /// The files that were used, as text for users.
@@ -52,10 +52,10 @@ pub struct Gathered {
     /// For users: instructions that were left out, each with the reason.
     pub skipped_instructions: Vec<String>,
     /// Files of the folder that need trust, if there are any.
-    pub untrusted: Option<Untrusted>,
+    pub untrusted: Option<UntrustedParts>,
 }
 
-const DEFAULT: &str = "\
+const DEFAULT_PROMPT: &str = "\
 You are a coding agent. You work in the user's folder with the tools you are given, on their behalf.
 
 - Do what is asked, and no more. Look before you change: read a file before you edit it.
@@ -69,7 +69,7 @@ You are a coding agent. You work in the user's folder with the tools you are giv
 
 /// Reads the folder and builds the prompt. Runs no program except git in a folder whose current content is
 /// trusted. Cancel-safe.
-pub async fn gather(request: Request, git_facts: &GitFacts) -> Option<Gathered> {
+pub async fn gather(request: PromptRequest, git_facts: &GitFacts) -> Option<GatheredPrompt> {
     let cwd = request.cwd.clone();
     let ground = tokio::task::spawn_blocking(move || scan(&cwd)).await.ok()?;
     let trusted = request.trusted.as_ref() == Some(&ground.digest);
@@ -78,15 +78,15 @@ pub async fn gather(request: Request, git_facts: &GitFacts) -> Option<Gathered> 
         false => None,
     };
     let waits = !trusted && !ground.parts.is_empty();
-    let untrusted = waits.then_some(Untrusted { digest: ground.digest, parts: ground.parts });
+    let untrusted = waits.then_some(UntrustedParts { digest: ground.digest, parts: ground.parts });
     tokio::task::spawn_blocking(move || compose(&request, facts.as_deref(), untrusted)).await.ok()
 }
 
 /// The same inputs give the same bytes. Blocking.
-fn compose(request: &Request, git: Option<&str>, untrusted: Option<Untrusted>) -> Gathered {
-    let Collected { files: found, skipped } =
+fn compose(request: &PromptRequest, git: Option<&str>, untrusted: Option<UntrustedParts>) -> GatheredPrompt {
+    let InstructionFiles { files: found, skipped } =
         instructions::collect(&request.cwd, &request.additional, request.user_dir.as_deref());
-    let mut system = request.custom.clone().unwrap_or_else(|| DEFAULT.to_string());
+    let mut system = request.custom.clone().unwrap_or_else(|| DEFAULT_PROMPT.to_string());
     if !found.is_empty() {
         system.push_str(INSTRUCTIONS_HEADING);
         system.push_str("Written by the project's authors; follow them where they fit what the user asks.");
@@ -116,7 +116,13 @@ fn compose(request: &Request, git: Option<&str>, untrusted: Option<Untrusted>) -
         system.push_str(part);
     }
     let sources = found.iter().map(|instruction| instruction.path.display().to_string()).collect();
-    Gathered { system, sources, instructions: versions(&found), skipped_instructions: skipped, untrusted }
+    GatheredPrompt {
+        system,
+        sources,
+        instructions: versions(&found),
+        skipped_instructions: skipped,
+        untrusted,
+    }
 }
 
 /// The files with project instructions as they are now. Blocking.
@@ -137,8 +143,8 @@ fn versions(found: &[Instruction]) -> Vec<FileVersion> {
 mod tests {
     use super::*;
 
-    fn request(cwd: &std::path::Path) -> Request {
-        Request {
+    fn request(cwd: &std::path::Path) -> PromptRequest {
+        PromptRequest {
             cwd: cwd.to_path_buf(),
             additional: Vec::new(),
             model: "p/m".into(),
@@ -162,8 +168,11 @@ mod tests {
             std::fs::write(base.join(name).join("AGENTS.md"), text).expect("written");
         }
         let more = base.join("more");
-        let made =
-            compose(&Request { additional: vec![more.clone()], ..request(&base.join("own")) }, None, None);
+        let made = compose(
+            &PromptRequest { additional: vec![more.clone()], ..request(&base.join("own")) },
+            None,
+            None,
+        );
         let at = |text: &str| made.system.find(text).unwrap_or_else(|| panic!("{text}: {}", made.system));
         assert!(at("Use tabs.") < at("Use spaces."));
         assert_eq!(made.system.matches("Use tabs.").count(), 1, "a file stands there once");

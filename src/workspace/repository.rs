@@ -17,7 +17,8 @@ pub fn repository(workspace: &Path) -> Repository {
         if kind.is_ok_and(|kind| !kind.is_dir()) {
             // A link or a file may also lead to cloned content, unless the target lies in a repository's own
             // folder.
-            let is_sound = leads(folder, &own).is_some_and(|led| led.iter().any(|part| part == ".git"));
+            let is_sound =
+                gitfile_target(folder, &own).is_some_and(|led| led.iter().any(|part| part == ".git"));
             let found = if at == 0 { Repository::Top } else { Repository::Above };
             return if is_sound { found } else { Repository::Content };
         }
@@ -40,7 +41,7 @@ pub fn repository(workspace: &Path) -> Repository {
 }
 
 /// The target of a `.git` that is not a folder (gitrepository-layout(5), "gitfile").
-fn leads(folder: &Path, own: &Path) -> Option<PathBuf> {
+fn gitfile_target(folder: &Path, own: &Path) -> Option<PathBuf> {
     let real = own.canonicalize().ok()?;
     if real.is_dir() {
         return Some(real);

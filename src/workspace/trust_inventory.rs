@@ -22,23 +22,23 @@ use crate::workspace::project;
 use crate::workspace::project::Project;
 
 /// Bytes of one file whose content is used. Larger ones, such as programs of hooks, are part of the digest.
-const FILE: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Bytes of all files.
-const ALL: u64 = 16 << 20;
+const MAX_TOTAL_BYTES: u64 = 16 << 20;
 /// Number of files and folders.
-const ENTRIES: usize = 2_000;
+const MAX_ENTRIES: usize = 2_000;
 /// Depth of nested folders.
-const DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 /// Number of parts that are listed by name.
-const PARTS: usize = 100;
+const MAX_PARTS: usize = 100;
 
 /// Part of every digest: a changed scan gives another digest, so that the user is asked again.
 const VERSION: &str = "agentd workspace 1";
 
 /// Path of the project's own settings.
-const SETTINGS: &str = ".agentd/config.toml";
+const SETTINGS_FILE: &str = ".agentd/config.toml";
 /// Files in a workspace that are bound by trust, and what is used of them in this version.
-const BOUND: [(&str, &str); 8] = [
+const BOUND_FILES: [(&str, &str); 8] = [
     (".agentd/hooks", "hooks: commands that run here"),
     (".agentd/agents", "agents"),
     (".agentd/commands", "slash commands"),
@@ -82,7 +82,7 @@ pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<Sca
     let mut digest = Sha256::new();
     digest.update(VERSION);
     let folders: Vec<PathBuf> = folders.iter().map(|folder| cwd.join(folder)).collect();
-    let mut walk = Walk {
+    let mut walk = InventoryWalk {
         digest: &mut digest,
         entries: 0,
         bytes: 0,
@@ -90,22 +90,22 @@ pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<Sca
         folders: &folders,
         files: Vec::new(),
     };
-    let settings = read_below(cwd, Path::new(SETTINGS), FILE);
-    walk.note(SETTINGS.as_bytes(), b"settings");
+    let settings = read_below(cwd, Path::new(SETTINGS_FILE), MAX_FILE_BYTES);
+    walk.add_to_digest(SETTINGS_FILE.as_bytes(), b"settings");
     match &settings {
         Ok(Some(text)) => {
-            walk.note(text, b"text");
+            walk.add_to_digest(text, b"text");
             ground.project = project::read(text);
-            ground.parts.extend(ground.project.shown());
+            ground.parts.extend(ground.project.describe());
         }
         Ok(None) => {}
         Err(error) => {
-            walk.note(error.to_string().as_bytes(), b"unreadable");
-            ground.project = project::unreadable(error.to_string());
-            ground.parts.extend(ground.project.shown());
+            walk.add_to_digest(error.to_string().as_bytes(), b"unreadable");
+            ground.project = project::project_of_unreadable(error.to_string());
+            ground.parts.extend(ground.project.describe());
         }
     }
-    for (name, usage) in BOUND {
+    for (name, usage) in BOUND_FILES {
         let path = cwd.join(name);
         if fs::symlink_metadata(&path).is_err() {
             continue;
@@ -126,21 +126,21 @@ pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<Sca
     if let Some(root) = crate::workspace::repository_root(cwd) {
         match git_settings(&root) {
             Ok(text) => {
-                walk.note(text.as_bytes(), b"git");
+                walk.add_to_digest(text.as_bytes(), b"git");
                 ground.has_git = true;
                 ground.parts.push(
                     "git facts for the model (branch, status, last commits, user): git is run here".into(),
                 );
             }
             Err(why) => {
-                walk.note(why.as_bytes(), b"no git");
+                walk.add_to_digest(why.as_bytes(), b"no git");
                 ground.parts.push(format!("git facts (not used: {why})"));
             }
         }
     }
-    if ground.parts.len() > PARTS {
-        let more = ground.parts.len() - PARTS;
-        ground.parts.truncate(PARTS);
+    if ground.parts.len() > MAX_PARTS {
+        let more = ground.parts.len() - MAX_PARTS;
+        ground.parts.truncate(MAX_PARTS);
         ground.parts.push(format!("and {more} more"));
     }
     ground.digest = hex::encode(&digest.finalize());
@@ -148,7 +148,7 @@ pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<Sca
     (ground, files.into_iter().map(below).collect())
 }
 
-struct Walk<'d> {
+struct InventoryWalk<'d> {
     digest: &'d mut Sha256,
     entries: usize,
     bytes: u64,
@@ -158,9 +158,9 @@ struct Walk<'d> {
     files: Vec<(PathBuf, Result<Vec<u8>, String>)>,
 }
 
-impl Walk<'_> {
+impl InventoryWalk<'_> {
     /// Adds a value with a tag to the digest, so that two different inventories never have the same bytes.
-    fn note(&mut self, value: &[u8], word: &[u8]) {
+    fn add_to_digest(&mut self, value: &[u8], word: &[u8]) {
         for part in [word, value] {
             self.digest.update((part.len() as u64).to_be_bytes());
             self.digest.update(part);
@@ -169,60 +169,60 @@ impl Walk<'_> {
 
     fn inspect_entry(&mut self, path: &Path, name: &[u8], depth: usize) {
         self.entries += 1;
-        if self.entries > ENTRIES || depth > DEPTH {
+        if self.entries > MAX_ENTRIES || depth > MAX_DEPTH {
             self.too_large = true;
-            self.note(name, b"too many");
+            self.add_to_digest(name, b"too many");
             return;
         }
         let Ok(meta) = fs::symlink_metadata(path) else {
-            self.note(name, b"unreadable");
+            self.add_to_digest(name, b"unreadable");
             return;
         };
         if meta.is_symlink() {
             let target = fs::read_link(path).unwrap_or_default();
-            self.note(name, b"link");
-            self.note(target.as_os_str().as_bytes(), b"to");
+            self.add_to_digest(name, b"link");
+            self.add_to_digest(target.as_os_str().as_bytes(), b"to");
             if self.folders.iter().any(|folder| path.starts_with(folder)) {
                 self.files.push((path.to_owned(), Err("a link in a project is not followed".into())));
             }
         } else if meta.is_dir() {
-            self.note(name, b"folder");
+            self.add_to_digest(name, b"folder");
             let entries: Vec<_> =
-                fs::read_dir(path).into_iter().flatten().flatten().take(ENTRIES + 1).collect();
+                fs::read_dir(path).into_iter().flatten().flatten().take(MAX_ENTRIES + 1).collect();
             let mut names: Vec<_> = entries.into_iter().map(|entry| entry.file_name()).collect();
             names.sort_unstable();
             for name in names {
                 self.inspect_entry(&path.join(&name), name.as_bytes(), depth + 1);
             }
-            self.note(b"", b"end");
+            self.add_to_digest(b"", b"end");
         } else if meta.is_file() {
-            self.note(name, b"file");
-            self.note(&[u8::from(meta.mode() & 0o111 != 0)], b"may run");
+            self.add_to_digest(name, b"file");
+            self.add_to_digest(&[u8::from(meta.mode() & 0o111 != 0)], b"may run");
             self.file(path);
         } else {
             // A pipe or a device: opening it may block forever or have a side effect.
-            self.note(name, b"neither");
+            self.add_to_digest(name, b"neither");
         }
     }
 
     fn file(&mut self, path: &Path) {
-        let room = ALL.saturating_sub(self.bytes);
+        let room = MAX_TOTAL_BYTES.saturating_sub(self.bytes);
         match open_plain(path).and_then(|file| read_up_to(file, room)) {
             Ok(Some(bytes)) => {
                 self.bytes += bytes.len() as u64;
-                self.note(&bytes, b"text");
-                let is_small = bytes.len() as u64 <= FILE;
+                self.add_to_digest(&bytes, b"text");
+                let is_small = bytes.len() as u64 <= MAX_FILE_BYTES;
                 self.collect(path, || {
                     is_small.then_some(bytes).ok_or_else(|| "the file is too large".into())
                 });
             }
             Ok(None) => {
                 self.too_large = true;
-                self.note(b"", b"too large");
+                self.add_to_digest(b"", b"too large");
                 self.collect(path, || Err("the file is too large".into()));
             }
             Err(error) => {
-                self.note(error.kind().to_string().as_bytes(), b"unreadable");
+                self.add_to_digest(error.kind().to_string().as_bytes(), b"unreadable");
                 self.collect(path, || Err(format!("could not read the file: {error}")));
             }
         }
@@ -266,9 +266,9 @@ mod tests {
     use crate::workspace::trust_inventory::*;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-    struct Folder(tempfile::TempDir);
+    struct TestFolder(tempfile::TempDir);
 
-    impl Folder {
+    impl TestFolder {
         fn new() -> Self {
             Self(tempfile::tempdir().expect("a folder"))
         }
@@ -277,7 +277,7 @@ mod tests {
             self.0.path().canonicalize().expect("resolved")
         }
 
-        fn write(&self, name: &str, text: &str) {
+        fn write_file(&self, name: &str, text: &str) {
             let path = self.path().join(name);
             fs::create_dir_all(path.parent().expect("a folder")).expect("made");
             fs::write(path, text).expect("written");
@@ -290,20 +290,20 @@ mod tests {
 
     #[test]
     fn change_of_trusted_file_changes_digest() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let mut seen = vec![folder.digest()];
         let mut changed = |what: &str| {
             let digest = folder.digest();
             assert!(!seen.contains(&digest), "{what} is not noticed");
             seen.push(digest);
         };
-        folder.write(".agentd/config.toml", "[permissions]\nallow = [\"Bash(make)\"]\n");
+        folder.write_file(".agentd/config.toml", "[permissions]\nallow = [\"Bash(make)\"]\n");
         changed("a new file");
-        folder.write(".agentd/config.toml", "[permissions]\nallow = [\"Bash(make:*)\"]\n");
+        folder.write_file(".agentd/config.toml", "[permissions]\nallow = [\"Bash(make:*)\"]\n");
         changed("another rule");
-        folder.write(".agentd/hooks/a", "x");
+        folder.write_file(".agentd/hooks/a", "x");
         changed("a file in a folder");
-        folder.write(".agentd/hooks/b", "");
+        folder.write_file(".agentd/hooks/b", "");
         changed("an empty file");
         fs::rename(folder.path().join(".agentd/hooks/b"), folder.path().join(".agentd/hooks/c"))
             .expect("moved");
@@ -316,42 +316,44 @@ mod tests {
         fs::remove_file(folder.path().join(".mcp.json")).expect("removed");
         symlink("/etc/group", folder.path().join(".mcp.json")).expect("linked");
         changed("where a link leads");
-        folder.write(".git/config", "[core]\n\tbare = false\n");
+        folder.write_file(".git/config", "[core]\n\tbare = false\n");
         changed("a repository");
-        folder.write(".git/config", "[core]\n\tbare = false\n[filter \"x\"]\n\tclean = touch pwned\n");
+        folder.write_file(".git/config", "[core]\n\tbare = false\n[filter \"x\"]\n\tclean = touch pwned\n");
         changed("a program of git's");
-        folder.write(".git/config.worktree", "[core]\n\tfsmonitor = touch pwned\n");
+        folder.write_file(".git/config.worktree", "[core]\n\tfsmonitor = touch pwned\n");
         changed("a program of the work tree's");
-        folder.write("other/config", "[core]\n\tfsmonitor = touch pwned\n");
-        folder.write(".git/commondir", "../other\n");
+        folder.write_file("other/config", "[core]\n\tfsmonitor = touch pwned\n");
+        folder.write_file(".git/commondir", "../other\n");
         changed("another repository's configuration");
     }
 
     #[test]
     fn ordinary_changes_keep_trust_digest() {
-        let folder = Folder::new();
-        folder.write(".git/config", "[core]\n\tbare = false\n[branch \"main\"]\n\tremote = origin\n");
+        let folder = TestFolder::new();
+        folder.write_file(".git/config", "[core]\n\tbare = false\n[branch \"main\"]\n\tremote = origin\n");
         let before = folder.digest();
-        folder.write(".git/config", "[core]\n\tbare = false\n[branch \"other\"]\n\tremote = elsewhere\n");
-        folder.write("src/main.rs", "fn main() {}");
-        folder.write("AGENTS.md", "text");
+        folder
+            .write_file(".git/config", "[core]\n\tbare = false\n[branch \"other\"]\n\tremote = elsewhere\n");
+        folder.write_file("src/main.rs", "fn main() {}");
+        folder.write_file("AGENTS.md", "text");
         assert_eq!(folder.digest(), before);
         // Placeholders of the sandbox do not change the digest.
-        folder.write(".git/commondir", "./\n");
-        folder.write(".git/config.worktree", "");
+        folder.write_file(".git/commondir", "./\n");
+        folder.write_file(".git/config.worktree", "");
         assert_eq!(folder.digest(), before);
         // Text after such a section's head on the same line does count.
-        folder.write(".git/config", "[core]\n\tbare = false\n[branch \"x\"] y = 1\n\tfsmonitor = pwned\n");
+        folder
+            .write_file(".git/config", "[core]\n\tbare = false\n[branch \"x\"] y = 1\n\tfsmonitor = pwned\n");
         assert_ne!(folder.digest(), before);
     }
 
     #[test]
     fn scanned_markdown_files_are_those_of_the_digest() {
-        let folder = Folder::new();
-        folder.write(".claude/commands/a.md", "one");
-        folder.write(".claude/commands/team/b.md", "two");
-        folder.write(".claude/settings.md", "no");
-        folder.write(".agentd/commands/c.txt", "no");
+        let folder = TestFolder::new();
+        folder.write_file(".claude/commands/a.md", "one");
+        folder.write_file(".claude/commands/team/b.md", "two");
+        folder.write_file(".claude/settings.md", "no");
+        folder.write_file(".agentd/commands/c.txt", "no");
         symlink("/etc/passwd", folder.path().join(".claude/commands/leak.md")).expect("linked");
         let (ground, files) = scan_with_files(&folder.path(), &[".agentd/commands", ".claude/commands"]);
         assert_eq!(ground.digest, folder.digest());
@@ -366,7 +368,7 @@ mod tests {
 
     #[test]
     fn trust_scan_does_not_hang_or_exhaust_memory() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let pipe = |name: &str| {
             let path = folder.path().join(name);
             fs::create_dir_all(path.parent().expect("a folder")).expect("made");
@@ -375,21 +377,21 @@ mod tests {
         pipe(".agentd/config.toml");
         pipe(".mcp.json");
         pipe(".claude/pipe");
-        folder.write(".git", "gitdir: elsewhere");
+        folder.write_file(".git", "gitdir: elsewhere");
         // A sparse file of ten gigabytes.
         let huge = File::create(folder.path().join(".mcprc")).expect("made");
         huge.set_len(10 << 30).expect("a hole");
         for n in 0..3_000 {
-            folder.write(&format!(".kode/{n}"), "x");
+            folder.write_file(&format!(".kode/{n}"), "x");
         }
         let deep = (0..40).map(|_| "d").collect::<Vec<_>>().join("/");
-        folder.write(&format!(".agentd/skills/{deep}/x"), "x");
+        folder.write_file(&format!(".agentd/skills/{deep}/x"), "x");
         let ground = scan(&folder.path());
         let told = ground.parts.join("\n");
         let settings = ".agentd/config.toml (not understood, so every call asks: it is not a file)";
         assert!(told.contains(settings), "{told}");
         for (name, usage) in
-            BOUND.into_iter().filter(|(name, _)| [".mcprc", ".kode", ".agentd/skills"].contains(name))
+            BOUND_FILES.into_iter().filter(|(name, _)| [".mcprc", ".kode", ".agentd/skills"].contains(name))
         {
             assert!(told.contains(&format!("{name} ({usage}, and too large")), "{name}: {told}");
         }
@@ -398,21 +400,22 @@ mod tests {
 
     #[test]
     fn change_of_large_script_changes_digest() {
-        let folder = Folder::new();
-        let script = |end: &str| format!("{}{end}", "#".repeat(usize::try_from(FILE).expect("small") + 10));
-        folder.write(".claude/hooks/a.sh", &script("good"));
+        let folder = TestFolder::new();
+        let script =
+            |end: &str| format!("{}{end}", "#".repeat(usize::try_from(MAX_FILE_BYTES).expect("small") + 10));
+        folder.write_file(".claude/hooks/a.sh", &script("good"));
         let before = scan(&folder.path());
         assert!(!before.parts.join("\n").contains("too large"), "{:?}", before.parts);
-        folder.write(".claude/hooks/a.sh", &script("evil"));
+        folder.write_file(".claude/hooks/a.sh", &script("evil"));
         assert_ne!(scan(&folder.path()).digest, before.digest);
     }
 
     #[test]
     fn folder_that_trust_cannot_cover_gives_no_file() {
-        let folder = Folder::new();
-        folder.write(".claude/agents/a.md", "x");
-        for n in 0..=ENTRIES {
-            folder.write(&format!(".claude/hooks/{n}"), "x");
+        let folder = TestFolder::new();
+        folder.write_file(".claude/agents/a.md", "x");
+        for n in 0..=MAX_ENTRIES {
+            folder.write_file(&format!(".claude/hooks/{n}"), "x");
         }
         let (ground, files) = scan_with_files(&folder.path(), &[".claude/agents"]);
         assert!(ground.parts.join("\n").contains("too large"), "{:?}", ground.parts);
@@ -421,16 +424,16 @@ mod tests {
 
     #[test]
     fn trust_scan_does_not_follow_symlinks() {
-        let outside = Folder::new();
-        outside.write("config.toml", "[permissions]\nallow = [\"Bash\"]\n");
+        let outside = TestFolder::new();
+        outside.write_file("config.toml", "[permissions]\nallow = [\"Bash\"]\n");
         for link in [".agentd", ".agentd/config.toml"] {
-            let folder = Folder::new();
+            let folder = TestFolder::new();
             let path = folder.path().join(link);
             fs::create_dir_all(path.parent().expect("a folder")).expect("made");
             let target = if link == ".agentd" { outside.path() } else { outside.path().join("config.toml") };
             symlink(target, path).expect("linked");
             let ground = scan(&folder.path());
-            let none = project::unreadable("a link is not followed".into());
+            let none = project::project_of_unreadable("a link is not followed".into());
             assert_eq!(ground.project, none, "{link}");
         }
     }

@@ -84,7 +84,7 @@ async fn old_events_have_the_current_names_on_the_wire() {
     assert!(events.windows(2).all(|pair| pair[0]["seq"].as_u64() < pair[1]["seq"].as_u64()));
     let mut log = one.follow().await;
     log.wait_for("history.repaired").await;
-    let streamed = log.seen_of("permission.requested");
+    let streamed = log.events_of("permission.requested");
     let read: Vec<&Value> = events.iter().filter(|event| event["type"] == "permission.requested").collect();
     assert_eq!(streamed.iter().collect::<Vec<_>>(), read, "a subscription and a page show the same");
 
@@ -138,7 +138,7 @@ async fn old_pending_request_can_be_answered() {
         session.allow(request).await;
     }
     assert_eq!(seen.turn_ends("success").await["text"], "Both done.");
-    let results: Vec<Value> = seen.seen_of("tool.completed");
+    let results: Vec<Value> = seen.events_of("tool.completed");
     assert_eq!(daemon.read("late.txt"), "late\n", "{results:?}");
     daemon.models.assert_no_breach();
 }
@@ -159,7 +159,7 @@ async fn old_grant_still_lets_its_command_run_unsandboxed() {
     session.submit("again").await;
     session.allow(&seen.wait_for("permission.requested").await).await;
     seen.turn_ends("success").await;
-    let started = &seen.seen_of("tool.started")[0];
+    let started = &seen.events_of("tool.started")[0];
     assert_eq!((&started["sandbox"]["unsandboxed"], daemon.path("outside").exists()), (&json!(true), true));
     daemon.models.assert_no_breach();
 }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
-use crate::support::raw::Raw;
-use crate::support::wait::within;
+use crate::support::raw::RawConnection;
+use crate::support::wait::with_deadline;
 
 fn readme() -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
@@ -30,7 +30,7 @@ fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
 }
 
 /// Reads messages until `is_wanted` accepts one.
-async fn read_to(raw: &mut Raw, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+async fn read_to(raw: &mut RawConnection, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
     let read = async {
         loop {
             let message = raw.next().await.expect("the daemon hung up");
@@ -39,7 +39,7 @@ async fn read_to(raw: &mut Raw, what: &str, is_wanted: impl Fn(&Value) -> bool) 
             }
         }
     };
-    within(what, String::new, read).await
+    with_deadline(what, String::new, read).await
 }
 
 #[tokio::test]

@@ -10,20 +10,20 @@ use sha2::{Digest as _, Sha256};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
-use super::witness::{Notes, SeenEvent, is_delta};
+use super::client_log::{ReceivedMessages, SessionMessages, is_delta};
 
 /// The journals of all sessions: for each session, its events by seq.
 pub type Journals = BTreeMap<String, BTreeMap<u64, Value>>;
 
 /// Checks I1 to I4 and returns the journals.
-pub async fn check(database: &Path, notes: &Notes) -> Journals {
-    let (_folder, mut connection) = copy_of(database).await;
+pub async fn check(database: &Path, notes: &ReceivedMessages) -> Journals {
+    let (_folder, mut connection) = open_copy(database).await;
     is_sound(&mut connection).await;
     let journals = read(&mut connection).await;
     for (session, journal) in &journals {
         let told = notes.sessions.get(session);
         if let Some(told) = told {
-            holds_what_was_told(session, journal, told);
+            check_received_events(session, journal, told);
         }
         happens_once(session, journal);
     }
@@ -39,7 +39,7 @@ pub async fn check(database: &Path, notes: &Notes) -> Journals {
 
 /// Copies the files in their current state and opens the copy. A running daemon may continue to use the
 /// originals.
-async fn copy_of(database: &Path) -> (tempfile::TempDir, SqliteConnection) {
+async fn open_copy(database: &Path) -> (tempfile::TempDir, SqliteConnection) {
     let folder = tempfile::tempdir().expect("a folder");
     let copy = folder.path().join("copy.db");
     for ending in ["", "-wal"] {
@@ -54,7 +54,7 @@ async fn copy_of(database: &Path) -> (tempfile::TempDir, SqliteConnection) {
 
 /// Returns the rows of the audit log after checking the hash chain.
 pub async fn decisions(database: &Path) -> Vec<Value> {
-    let (_folder, mut connection) = copy_of(database).await;
+    let (_folder, mut connection) = open_copy(database).await;
     audit(&mut connection).await
 }
 
@@ -162,7 +162,7 @@ async fn read(connection: &mut SqliteConnection) -> Journals {
 
 /// I2 and I3: every event that a client received is in the journal, unchanged. No seq that a client saw
 /// is free for reuse.
-fn holds_what_was_told(session: &str, journal: &BTreeMap<u64, Value>, told: &SeenEvent) {
+fn check_received_events(session: &str, journal: &BTreeMap<u64, Value>, told: &SessionMessages) {
     let last = journal.keys().next_back().copied().unwrap_or_default();
     assert!(told.last_seq <= last, "I3: {session}: {} was seen, the journal ends at {last}", told.last_seq);
     for (seq, event) in &told.events {

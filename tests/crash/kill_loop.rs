@@ -13,22 +13,22 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::client_log::StreamCursor;
 use super::invariants::{Journals, appended_once};
-use super::pilot::{AnswerPolicy, CrashTolerantClient};
-use super::story::{CrashScenario, bash};
-use super::witness::StreamCursor;
+use super::scenario::{CrashScenario, bash};
+use super::tolerant_client::{AnswerPolicy, CrashTolerantClient};
 use crate::support::client::Session;
 use crate::support::daemon::{MESSAGE_APIS, TestDaemon};
 use crate::support::model_server::{Request, Step};
-use crate::support::wait::within;
+use crate::support::wait::with_deadline;
 
 /// Number of sessions that work at the same time.
-const LANES: usize = 4;
+const LANE_COUNT: usize = 4;
 /// Number of rounds until the loop starts a new state folder, so that it tests both long and short
 /// journals.
 const ROUNDS_PER_DAEMON: u32 = 50;
 /// The complete check of the files runs after every so many rounds.
-const WHOLE_LOOK: u32 = 10;
+const FULL_CHECK_ROUNDS: u32 = 10;
 
 /// Counters of one run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,12 +55,12 @@ pub async fn run(rounds: u32, seed: u64) -> Figures {
         let has_small_checkpoints = (figures.rounds / ROUNDS_PER_DAEMON).is_multiple_of(2);
         let plan = TestDaemon::builder().api(api).config(CONFIG);
         let plan = if has_small_checkpoints { plan.environment("AGENTD_FOLD_AT", "12") } else { plan };
-        let mut folder = Folder::new(CrashScenario::start_idle(plan).await, random.next()).await;
+        let mut folder = StateFolder::new(CrashScenario::start_idle(plan).await, random.next()).await;
         for round in 1..=of_this_daemon {
             folder.round(round).await;
             figures.rounds += 1;
         }
-        count(&mut figures, &folder.rest().await);
+        count(&mut figures, &folder.finish_turns().await);
     }
     figures.took = began.elapsed();
     figures
@@ -105,8 +105,8 @@ impl Random {
 }
 
 /// One state folder with its daemon and its sessions.
-struct Folder {
-    story: CrashScenario,
+struct StateFolder {
+    scenario: CrashScenario,
     random: Random,
     lanes: Vec<Lane>,
     next_key: u64,
@@ -121,17 +121,17 @@ struct Lane {
 }
 
 /// The results that a lane's clients return after a round.
-struct Back {
+struct LaneResult {
     reading: StreamCursor,
     submits: BTreeMap<String, (String, Option<String>)>,
 }
 
-impl Folder {
-    async fn new(story: CrashScenario, seed: u64) -> Self {
+impl StateFolder {
+    async fn new(scenario: CrashScenario, seed: u64) -> Self {
         let lines = Arc::new(AtomicU64::new(0));
-        story.daemon.models.otherwise(move |request| work(request, &lines));
-        let mut folder = Self { story, random: Random(seed), lanes: Vec::new(), next_key: 0 };
-        for _ in 0..LANES {
+        scenario.daemon.models.set_fallback(move |request| work(request, &lines));
+        let mut folder = Self { scenario, random: Random(seed), lanes: Vec::new(), next_key: 0 };
+        for _ in 0..LANE_COUNT {
             let lane = folder.fresh_lane().await;
             folder.lanes.push(lane);
         }
@@ -139,7 +139,7 @@ impl Folder {
     }
 
     async fn fresh_lane(&self) -> Lane {
-        let session = self.story.session().await.session;
+        let session = self.scenario.session().await.session;
         Lane { session, reading: StreamCursor::default(), submits: BTreeMap::new() }
     }
 
@@ -147,7 +147,7 @@ impl Folder {
     async fn round(&mut self, round: u32) {
         let (news, heard) = watch::channel(0_u64);
         let news = Arc::new(news);
-        let mut flights: Vec<JoinHandle<Back>> = Vec::new();
+        let mut flights: Vec<JoinHandle<LaneResult>> = Vec::new();
         for at in 0..self.lanes.len() {
             if self.random.one_in(20) {
                 self.lanes[at] = self.fresh_lane().await;
@@ -157,25 +157,25 @@ impl Folder {
                 Lane { session: String::new(), reading: StreamCursor::default(), submits: BTreeMap::new() },
             );
             self.lanes[at].session.clone_from(&lane.session);
-            flights.push(self.take_off(lane, Arc::clone(&news)).await);
+            flights.push(self.run_lane(lane, Arc::clone(&news)).await);
         }
-        self.moment(heard).await;
-        self.story.daemon.kill().await;
+        self.wait_kill_moment(heard).await;
+        self.scenario.daemon.kill().await;
         for (lane, flight) in self.lanes.iter_mut().zip(flights) {
-            let back = within("the clients to notice", || self.story.daemon.log(), flight).await;
+            let back = with_deadline("the clients to notice", || self.scenario.daemon.log(), flight).await;
             let back = back.expect("no client saw anything wrong");
             (lane.reading, lane.submits) = (back.reading, back.submits);
         }
-        self.story.note_orphans();
-        if round.is_multiple_of(WHOLE_LOOK) {
+        self.scenario.note_orphans();
+        if round.is_multiple_of(FULL_CHECK_ROUNDS) {
             self.check_files().await;
         }
-        self.story.restart().await;
-        self.story.daemon.models.assert_no_breach();
+        self.scenario.restart().await;
+        self.scenario.daemon.models.assert_no_breach();
     }
 
     /// Waits for some events after the start, for a short time, or for both.
-    async fn moment(&mut self, mut heard: watch::Receiver<u64>) {
+    async fn wait_kill_moment(&mut self, mut heard: watch::Receiver<u64>) {
         let events = if self.random.one_in(4) { 0 } else { self.random.below(60) };
         let wait = Duration::from_micros(self.random.below(30_000));
         // That many events may never arrive, so the timeout ends the round.
@@ -185,12 +185,12 @@ impl Folder {
     }
 
     /// Runs the clients of one lane until the daemon is dead.
-    async fn take_off(&mut self, mut lane: Lane, news: Arc<watch::Sender<u64>>) -> JoinHandle<Back> {
+    async fn run_lane(&mut self, mut lane: Lane, news: Arc<watch::Sender<u64>>) -> JoinHandle<LaneResult> {
         let session =
-            Session { client: self.story.daemon.anonymous_client().await, id: lane.session.clone() };
-        let pilot = self.story.pilot(session);
+            Session { client: self.scenario.daemon.anonymous_client().await, id: lane.session.clone() };
+        let tolerant = self.scenario.tolerant_client(session);
         let other =
-            CrashTolerantClient { client: self.story.daemon.anonymous_client().await, ..pilot.clone() };
+            CrashTolerantClient { client: self.scenario.daemon.anonymous_client().await, ..tolerant.clone() };
         let answers = !self.random.one_in(4);
         let races = self.random.one_in(3);
         let aborts = self.random.one_in(5).then(|| Duration::from_micros(self.random.below(20_000)));
@@ -203,7 +203,7 @@ impl Folder {
         }
         tokio::spawn(async move {
             let manner = if answers { AnswerPolicy::Answers } else { AnswerPolicy::Watches };
-            let flight = pilot.fly_with(std::mem::take(&mut lane.reading), manner, move |_| {
+            let flight = tolerant.run_with(std::mem::take(&mut lane.reading), manner, move |_| {
                 news.send_modify(|count| *count += 1);
             });
             let racing = races.then(|| other.run(StreamCursor::default(), AnswerPolicy::Answers));
@@ -215,7 +215,7 @@ impl Folder {
                 })
             });
             for (key, (input, turn)) in &mut lane.submits {
-                let Some(reply) = pilot.submit(input, key).await else { break };
+                let Some(reply) = tolerant.submit(input, key).await else { break };
                 let reply = reply.expect("a submit is accepted");
                 let now = reply["turn_id"].as_str().expect("an id");
                 let known = turn.get_or_insert_with(|| now.to_owned());
@@ -235,13 +235,13 @@ impl Folder {
             if let Some(aborting) = aborting {
                 aborting.await.expect("no panic");
             }
-            Back { reading, submits: lane.submits }
+            LaneResult { reading, submits: lane.submits }
         })
     }
 
     /// Checks all files (I1–I5).
     async fn check_files(&self) -> Journals {
-        let journals = self.story.check().await;
+        let journals = self.scenario.check().await;
         let mut done: Vec<String> = Vec::new();
         for journal in journals.values() {
             for event in journal.values().filter(|event| event["type"] == "tool.requested") {
@@ -255,15 +255,15 @@ impl Folder {
                 }
             }
         }
-        appended_once(&self.story.daemon.read("log.txt"), done.iter().map(String::as_str));
+        appended_once(&self.scenario.daemon.read("log.txt"), done.iter().map(String::as_str));
         journals
     }
 
     /// Finishes all turns, runs one more turn in every session (I6) and checks all files once more.
-    async fn rest(mut self) -> Journals {
-        let sessions: Vec<String> = self.story.witness.notes().sessions.keys().cloned().collect();
+    async fn finish_turns(mut self) -> Journals {
+        let sessions: Vec<String> = self.scenario.client_log.notes().sessions.keys().cloned().collect();
         for id in sessions {
-            let session = Session { client: self.story.daemon.client("dora").await, id };
+            let session = Session { client: self.scenario.daemon.client("dora").await, id };
             loop {
                 let stopped = session.call("abort", json!({})).await["stopped"].clone();
                 if stopped == json!([]) {
@@ -277,8 +277,8 @@ impl Folder {
             });
             assert_eq!(ended.await["result"]["subtype"], "success", "I6: the session is usable");
         }
-        self.story.daemon.models.assert_no_breach();
-        self.story.daemon.kill().await;
+        self.scenario.daemon.models.assert_no_breach();
+        self.scenario.daemon.kill().await;
         self.check_files().await
     }
 }

@@ -2,31 +2,31 @@
 //! SIGKILL. After each crash the tests check every guarantee. The kill loop sends SIGKILL at random
 //! moments in many rounds on one state folder.
 
+mod client_log;
 mod invariants;
 pub mod kill_loop;
 mod matrix;
-mod pilot;
 mod rows_audit;
 mod rows_calls;
 mod rows_compaction;
 mod rows_daemon;
 mod rows_model;
-mod rows_outside;
 mod rows_questions;
 mod rows_rewind;
 mod rows_subagents;
 mod rows_turns;
-mod story;
-mod witness;
+mod rows_unsandboxed;
+mod scenario;
+mod tolerant_client;
 
 /// Defines one test for each crash mode: abort, and SIGKILL from outside.
 macro_rules! matrix_ways {
-    ($($name:ident => $story:ident,)*) => {
+    ($($name:ident => $scenario:ident,)*) => {
         mod by_its_own_hand {
-            $(#[tokio::test] async fn $name() { super::$story(crate::support::daemon::CrashMode::Abort).await; })*
+            $(#[tokio::test] async fn $name() { super::$scenario(crate::support::daemon::CrashMode::Abort).await; })*
         }
         mod killed_from_outside {
-            $(#[tokio::test] async fn $name() { super::$story(crate::support::daemon::CrashMode::Kill).await; })*
+            $(#[tokio::test] async fn $name() { super::$scenario(crate::support::daemon::CrashMode::Kill).await; })*
         }
     };
 }

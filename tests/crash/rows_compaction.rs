@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
+use super::client_log::StreamCursor;
 use super::matrix_ways;
-use super::pilot::AnswerPolicy;
-use super::story::{CrashScenario, bash};
-use super::witness::StreamCursor;
+use super::scenario::{CrashScenario, bash};
+use super::tolerant_client::AnswerPolicy;
 use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::model_server::{Request, Step};
 
@@ -21,22 +21,22 @@ const WINDOW: &str = "[model.\"scripted/model\"]\ncontext_window = 6000\nmax_out
 async fn summary(way: CrashMode) {
     let only_summary = "snip = false\nmicrocompact = false\ncollapse = false";
     for point in ["C18.decided", "C18.requested", "C18.completed"] {
-        play(point, way, only_summary, "autocompact").await;
+        crash_in_compaction(point, way, only_summary, "autocompact").await;
     }
 }
 
 async fn stage(way: CrashMode) {
     for point in ["C18.decided", "C18.completed"] {
-        play(point, way, "auto = false\nsnip = false\ncollapse = false", "microcompact").await;
+        crash_in_compaction(point, way, "auto = false\nsnip = false\ncollapse = false", "microcompact").await;
     }
 }
 
-async fn play(point: &str, way: CrashMode, compaction: &str, stage: &str) {
+async fn crash_in_compaction(point: &str, way: CrashMode, compaction: &str, stage: &str) {
     let plan = TestDaemon::builder().config(&format!("{WINDOW}{compaction}"));
-    let mut story = CrashScenario::begin(plan, point, way).await;
+    let mut scenario = CrashScenario::begin(plan, point, way).await;
     // Four outputs fill the window: the conversation is compacted before one of the later calls.
     let outputs = std::sync::Mutex::new(0);
-    story.daemon.models.otherwise(move |request: &Request| {
+    scenario.daemon.models.set_fallback(move |request: &Request| {
         let sent = request.body.to_string().len() as u64 / 4;
         let last = request.messages().last().expect("messages")["content"].to_string();
         if last.contains("Write a summary") {
@@ -50,15 +50,15 @@ async fn play(point: &str, way: CrashMode, compaction: &str, stage: &str) {
         }
         Step::calls([bash(&format!("seq {0}000 {0}900", *made + 1))]).usage(sent, 20)
     });
-    let pilot = story.session_with(json!({"tools": {"allow": ["Bash"]}})).await;
-    pilot.submit("count", "k").await;
-    story.crashed().await;
-    story.restart().await;
-    let pilot = story.join(&pilot).await;
-    pilot.run(StreamCursor::default(), AnswerPolicy::AnswersOneTurn).await.expect("no panic");
-    story.daemon.models.assert_no_breach();
-    let journals = story.finish_and_check().await;
-    let events: Vec<&Value> = journals[&pilot.session].values().collect();
+    let tolerant = scenario.session_with(json!({"tools": {"allow": ["Bash"]}})).await;
+    tolerant.submit("count", "k").await;
+    scenario.wait_crashed().await;
+    scenario.restart().await;
+    let tolerant = scenario.join(&tolerant).await;
+    tolerant.run(StreamCursor::default(), AnswerPolicy::AnswersOneTurn).await.expect("no panic");
+    scenario.daemon.models.assert_no_breach();
+    let journals = scenario.finish_and_check().await;
+    let events: Vec<&Value> = journals[&tolerant.session].values().collect();
     let completed: Vec<&&Value> = events
         .iter()
         .filter(|event| event["type"] == "compact.completed" && !event["edit"].is_null())

@@ -8,15 +8,15 @@ use sqlx::migrate::Migrator;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 
+use super::client_log::{StreamCursor, is_delta};
 use super::invariants::appended_once;
 use super::matrix_ways;
-use super::pilot::{AnswerPolicy, CrashTolerantClient};
-use super::story::{CrashScenario, bash};
-use super::witness::{StreamCursor, is_delta};
+use super::scenario::{CrashScenario, bash};
+use super::tolerant_client::{AnswerPolicy, CrashTolerantClient};
 use crate::support::client::Session;
 use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::within;
+use crate::support::wait::with_deadline;
 
 matrix_ways! {
     c20_interrupted_migration_is_completed_by_next_start => c20,
@@ -47,13 +47,13 @@ async fn first_version(daemon: &mut TestDaemon) -> String {
 }
 
 /// The migrations after the first one.
-struct Later {
+struct LaterMigrations {
     /// Statements that undo them, in order.
     undo: Vec<String>,
     newest: i64,
 }
 
-async fn later_migrations() -> Later {
+async fn later_migrations() -> LaterMigrations {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
     let all = Migrator::new(folder).await.expect("migrations");
     let newest = all.iter().map(|migration| migration.version).max().expect("some");
@@ -105,7 +105,7 @@ async fn later_migrations() -> Later {
         }
     }
     undo.reverse();
-    Later { undo, newest }
+    LaterMigrations { undo, newest }
 }
 
 async fn c20(way: CrashMode) {
@@ -124,11 +124,11 @@ async fn c20(way: CrashMode) {
         std::fs::copy(&old, &database).expect("copied");
         daemon.crash_at(&format!("C20:{step}"), way);
         daemon.launch_to_crash();
-        if !daemon.crashed_or_ready().await {
+        if !daemon.wait_crashed_or_ready().await {
             break;
         }
         crashes += 1;
-        daemon.crash_no_more();
+        daemon.clear_crash_point();
         daemon.launch().await;
         let client = daemon.client("alice").await;
         let items = Session { client, id: session.clone() }.items().await;
@@ -171,13 +171,13 @@ async fn is_whole(path: &Path, version: i64, what: &str) {
 /// limit.
 async fn c21(way: CrashMode) {
     for point in ["C21.listed", "C21.loaded", "C21.decided", "C21.committed", "C21.done"] {
-        let mut story = CrashScenario::start_idle(
+        let mut scenario = CrashScenario::start_idle(
             TestDaemon::builder().config("[retry]\nbase_ms = 1\nresume_base_ms = 1"),
         )
         .await;
         let gate = Gate::new();
         let hold = gate.clone();
-        story.daemon.models.otherwise(move |request| match request.body.to_string() {
+        scenario.daemon.models.set_fallback(move |request| match request.body.to_string() {
             body if body.contains("tool_result") => Step::text("Done."),
             body if body.contains("ask me") => Step::calls([bash("echo asked >> log.txt")]),
             body if body.contains("run it") => {
@@ -191,107 +191,116 @@ async fn c21(way: CrashMode) {
             ("ask me", "permission.requested"),
             ("run it", "permission.requested"),
         ] {
-            let pilot = story.session().await;
-            let mut log = pilot.log(0).await.expect("it lives");
-            pilot.submit(input, "k").await.expect("it lives").expect("taken");
+            let tolerant = scenario.session().await;
+            let mut log = tolerant.log(0).await.expect("it lives");
+            tolerant.submit(input, "k").await.expect("it lives").expect("taken");
             let seen = log.wait_for(sign).await;
             if input == "run it" {
-                pilot.approve(&seen, json!({"decision": "allow"})).await;
-                let (read, log) = (|| story.daemon.read("log.txt"), || story.daemon.log());
-                crate::support::wait::until("the command", log, || (read() == "ran\n").then_some(())).await;
+                tolerant.approve(&seen, json!({"decision": "allow"})).await;
+                let (read, log) = (|| scenario.daemon.read("log.txt"), || scenario.daemon.log());
+                crate::support::wait::poll_until("the command", log, || (read() == "ran\n").then_some(()))
+                    .await;
             }
-            pilots.push(pilot);
+            pilots.push(tolerant);
         }
-        story.killed().await;
+        scenario.kill_and_check().await;
         for _ in 0..2 {
-            story.daemon.crash_at(point, way);
-            story.daemon.launch_to_crash();
-            story.crashed().await;
+            scenario.daemon.crash_at(point, way);
+            scenario.daemon.launch_to_crash();
+            scenario.wait_crashed().await;
         }
         gate.open();
-        story.restart().await;
-        let (_, mut stream) = story.reopen_session(&pilots[0]).await;
+        scenario.restart().await;
+        let (_, mut stream) = scenario.reopen_session(&pilots[0]).await;
         stream.turn_ends("success").await;
-        let cut = stream.seen_of("message.completed").into_iter();
+        let cut = stream.events_of("message.completed").into_iter();
         assert_eq!(
             cut.filter(|event| event["item"]["status"] == "interrupted").count(),
             1,
             "{point}: closed once"
         );
 
-        let (session, mut ask) = story.reopen_session(&pilots[1]).await;
+        let (session, mut ask) = scenario.reopen_session(&pilots[1]).await;
         let asked = ask.wait_for("permission.requested").await;
         session.allow(&asked).await;
         ask.turn_ends("success").await;
-        assert_eq!(ask.seen_of("permission.requested").len(), 1, "{point}: asked once");
+        assert_eq!(ask.events_of("permission.requested").len(), 1, "{point}: asked once");
 
-        let pilot = story.join(&pilots[2]).await;
-        pilot.run(StreamCursor::default(), AnswerPolicy::AnswersOneTurn).await.expect("no panic");
-        let journals = story.check_alive(&pilots[2]).await;
-        let of_kind = |kind: &str| journals[&pilot.session].values().filter(|e| e["type"] == kind).count();
+        let tolerant = scenario.join(&pilots[2]).await;
+        tolerant.run(StreamCursor::default(), AnswerPolicy::AnswersOneTurn).await.expect("no panic");
+        let journals = scenario.check_alive(&pilots[2]).await;
+        let of_kind = |kind: &str| journals[&tolerant.session].values().filter(|e| e["type"] == kind).count();
         assert_eq!(of_kind("question.requested"), 1, "{point}: asked once");
         assert_eq!(of_kind("tool.completed"), 1, "{point}");
-        assert_eq!(story.daemon.read("log.txt"), "ran\nasked\n", "{point}: each ran once");
-        story.finish_and_check().await;
+        assert_eq!(scenario.daemon.read("log.txt"), "ran\nasked\n", "{point}: each ran once");
+        scenario.finish_and_check().await;
     }
 }
 
 async fn c22_fanout(way: CrashMode) {
     for nth in [1, 60, 333] {
-        let mut story = CrashScenario::begin(TestDaemon::builder(), &format!("C22.fanout:{nth}"), way).await;
+        let mut scenario =
+            CrashScenario::begin(TestDaemon::builder(), &format!("C22.fanout:{nth}"), way).await;
         // The number of notifications per client is not guaranteed. So the test runs turn after turn
         // until the daemon is dead.
         let words: Vec<String> = (0..600).map(|n| format!("word{n} ")).collect();
-        story.daemon.models.otherwise(move |_| Step::pieces(words.clone()).drip(64));
-        let pilot = story.session().await;
+        scenario.daemon.models.set_fallback(move |_| Step::pieces(words.clone()).drip(64));
+        let tolerant = scenario.session().await;
         // Connect all clients before the first one subscribes, because the daemon may be dead from then
         // on.
         let mut pilots = Vec::new();
         for _ in 0..50 {
-            pilots
-                .push(CrashTolerantClient { client: story.daemon.anonymous_client().await, ..pilot.clone() });
+            pilots.push(CrashTolerantClient {
+                client: scenario.daemon.anonymous_client().await,
+                ..tolerant.clone()
+            });
         }
-        let flights: Vec<_> =
-            pilots.iter().map(|pilot| pilot.run(StreamCursor::default(), AnswerPolicy::Watches)).collect();
-        let feeding = tokio::spawn(feed(pilot.clone()));
-        story.crashed().await;
-        within("the last submit to fail", || story.daemon.log(), feeding).await.expect("no panic");
+        let flights: Vec<_> = pilots
+            .iter()
+            .map(|tolerant| tolerant.run(StreamCursor::default(), AnswerPolicy::Watches))
+            .collect();
+        let feeding = tokio::spawn(feed(tolerant.clone()));
+        scenario.wait_crashed().await;
+        with_deadline("the last submit to fail", || scenario.daemon.log(), feeding).await.expect("no panic");
         let mut readings = Vec::new();
         for flight in flights {
             readings.push(flight.await.expect("no panic"));
         }
-        story.restart().await;
+        scenario.restart().await;
         // Run one more turn: the first one may have ended before the crash, and some clients have seen
         // that.
-        let again = story.join(&pilot).await;
+        let again = scenario.join(&tolerant).await;
         again.submit("count", "k").await.expect("it lives").expect("taken");
         again.submit("count again", "last").await.expect("it lives").expect("taken");
         let mut flights = Vec::new();
         for reading in readings {
-            let pilot =
-                CrashTolerantClient { client: story.daemon.anonymous_client().await, ..pilot.clone() };
-            flights.push(pilot.run(reading, AnswerPolicy::AnswersOneTurn));
+            let tolerant =
+                CrashTolerantClient { client: scenario.daemon.anonymous_client().await, ..tolerant.clone() };
+            flights.push(tolerant.run(reading, AnswerPolicy::AnswersOneTurn));
         }
         let mut readings = Vec::new();
         for flight in flights {
-            readings
-                .push(within("a client to read on", || story.daemon.log(), flight).await.expect("no panic"));
+            readings.push(
+                with_deadline("a client to read on", || scenario.daemon.log(), flight)
+                    .await
+                    .expect("no panic"),
+            );
         }
-        let journal = &story.check_alive(&pilot).await[&pilot.session];
+        let journal = &scenario.check_alive(&tolerant).await[&tolerant.session];
         for (n, reading) in readings.iter().enumerate() {
             let kept = journal.iter().filter(|(_, event)| !is_delta(event)).map(|(seq, _)| *seq);
             let expected: Vec<u64> = kept.take_while(|seq| *seq <= reading.cursor).collect();
             assert_eq!(reading.kept, expected, "crash at {nth}: client {n} missed something");
         }
-        story.finish_and_check().await;
+        scenario.finish_and_check().await;
     }
 }
 
 /// Runs one turn after the other until the daemon dies.
-async fn feed(pilot: CrashTolerantClient) {
-    let Some(mut log) = pilot.log(0).await else { return };
+async fn feed(tolerant: CrashTolerantClient) {
+    let Some(mut log) = tolerant.log(0).await else { return };
     let mut key = "k".to_owned();
-    while let Some(reply) = pilot.submit("count", &key).await {
+    while let Some(reply) = tolerant.submit("count", &key).await {
         let turn = reply.expect("taken")["turn_id"].clone();
         loop {
             match log.next_or_end().await {
@@ -311,19 +320,19 @@ async fn feed(pilot: CrashTolerantClient) {
 async fn c22_interrupted_checkpoint_loses_no_event() {
     let mut inside = 0;
     for _ in 0..6 {
-        let mut story = CrashScenario::start_idle(TestDaemon::builder()).await;
-        story.daemon.models.otherwise(|_| Step::text("Hello."));
-        let pilot = story.session().await;
+        let mut scenario = CrashScenario::start_idle(TestDaemon::builder()).await;
+        scenario.daemon.models.set_fallback(|_| Step::text("Hello."));
+        let tolerant = scenario.session().await;
         let mut reader =
-            SqliteConnectOptions::new().filename(story.database()).connect().await.expect("it opens");
+            SqliteConnectOptions::new().filename(scenario.database()).connect().await.expect("it opens");
         sqlx::query("begin").execute(&mut reader).await.expect("begun");
         sqlx::query("select count(*) from event").execute(&mut reader).await.expect("read");
-        let flight = pilot.run(StreamCursor::default(), AnswerPolicy::Watches);
+        let flight = tolerant.run(StreamCursor::default(), AnswerPolicy::Watches);
         // More than the 1,000 pages at which SQLite starts a checkpoint by itself.
         let long = "long ".repeat(60_000);
         let mut turns = Vec::new();
         for n in 0..12 {
-            let other = story.session().await;
+            let other = scenario.session().await;
             let mut log = other.log(0).await.expect("it lives");
             other.submit(&format!("{n} {long}"), "k").await.expect("it lives").expect("taken");
             turns.push(tokio::spawn(async move { log.wait_for("turn.completed").await }));
@@ -331,14 +340,14 @@ async fn c22_interrupted_checkpoint_loses_no_event() {
         for turn in turns {
             turn.await.expect("it ended");
         }
-        let database = story.database();
-        let pid = story.daemon.pid();
+        let database = scenario.database();
+        let pid = scenario.daemon.pid();
         let changed = || std::fs::metadata(&database).and_then(|meta| meta.modified()).expect("a file");
         let before = changed();
         sqlx::query("commit").execute(&mut reader).await.expect("ended");
         // Send without waiting: the commit of this input triggers the checkpoint. While a reader holds
         // the log, SQLite does not try it with every commit, so this text is long as well.
-        let (last, text) = (pilot.clone(), format!("the last one {long}"));
+        let (last, text) = (tolerant.clone(), format!("the last one {long}"));
         let submit = tokio::spawn(async move { last.submit(&text, "last").await });
         let watch = async {
             while changed() == before {
@@ -346,24 +355,24 @@ async fn c22_interrupted_checkpoint_loses_no_event() {
             }
             nix::sys::signal::kill(pid, Signal::SIGKILL).expect("it lives");
         };
-        within("the log to be written back", || story.daemon.log(), watch).await;
-        story.killed().await;
-        inside += usize::from(is_inside_checkpoint(&story.database()));
+        with_deadline("the log to be written back", || scenario.daemon.log(), watch).await;
+        scenario.kill_and_check().await;
+        inside += usize::from(is_inside_checkpoint(&scenario.database()));
         let _ = submit.await.expect("no panic");
         let _ = reader.close().await;
         let reading = flight.await.expect("no panic");
 
-        story.restart().await;
-        let pilot = story.join(&pilot).await;
-        let flight = pilot.run(reading, AnswerPolicy::Watches);
+        scenario.restart().await;
+        let tolerant = scenario.join(&tolerant).await;
+        let flight = tolerant.run(reading, AnswerPolicy::Watches);
         let text = format!("the last one {long}");
-        let again = pilot.submit(&text, "last").await.expect("it lives").expect("taken");
-        let (_, mut log) = story.reopen_session(&pilot).await;
+        let again = tolerant.submit(&text, "last").await.expect("it lives").expect("taken");
+        let (_, mut log) = scenario.reopen_session(&tolerant).await;
         let last = log.find("the end of all", |event| {
             event["type"] == "turn.completed" && event["turn_id"] == again["turn_id"]
         });
         last.await;
-        story.finish_and_check().await;
+        scenario.finish_and_check().await;
         flight.await.expect("no panic");
         if inside > 1 {
             break;
@@ -383,10 +392,10 @@ fn is_inside_checkpoint(database: &Path) -> bool {
 async fn c23(way: CrashMode) {
     for point in ["C23.told", "C23.parking", "C23.parking:7", "C23.parked", "C23.closing", "C23.closed"] {
         let plan = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]");
-        let mut story = CrashScenario::begin(plan, point, way).await;
+        let mut scenario = CrashScenario::begin(plan, point, way).await;
         let gate = Gate::new();
         let hold = gate.clone();
-        story.daemon.models.otherwise(move |request| match request.body.to_string() {
+        scenario.daemon.models.set_fallback(move |request| match request.body.to_string() {
             body if body.contains("tool_result") => Step::text("Done."),
             body if body.contains("use a tool") => Step::calls([bash("echo $AGENTD_SESSION >> log.txt")]),
             _ => Step::text("one two three").hold_after(1, &hold),
@@ -394,28 +403,29 @@ async fn c23(way: CrashMode) {
         let mut flights = Vec::new();
         let mut pilots: Vec<(CrashTolerantClient, Value)> = Vec::new();
         for n in 0..10 {
-            let pilot = story.session().await;
+            let tolerant = scenario.session().await;
             let uses_tool = n % 5 == 0;
-            let mut log = pilot.log(0).await.expect("it lives");
+            let mut log = tolerant.log(0).await.expect("it lives");
             let input = if uses_tool { "use a tool" } else { "speak" };
-            let turn = pilot.submit(input, "k").await.expect("it lives").expect("taken")["turn_id"].clone();
+            let turn =
+                tolerant.submit(input, "k").await.expect("it lives").expect("taken")["turn_id"].clone();
             log.wait_for(if uses_tool { "turn.started" } else { "message.text_delta" }).await;
-            flights.push(pilot.run(StreamCursor::default(), AnswerPolicy::Watches));
-            pilots.push((pilot, turn));
+            flights.push(tolerant.run(StreamCursor::default(), AnswerPolicy::Watches));
+            pilots.push((tolerant, turn));
         }
-        story.daemon.signal(Signal::SIGTERM);
-        story.crashed().await;
+        scenario.daemon.signal(Signal::SIGTERM);
+        scenario.wait_crashed().await;
         gate.open();
         let mut readings = Vec::new();
         for flight in flights {
             readings.push(flight.await.expect("no panic"));
         }
-        story.restart().await;
-        for ((pilot, turn), reading) in pilots.iter().zip(readings) {
-            let pilot = story.join(pilot).await;
+        scenario.restart().await;
+        for ((tolerant, turn), reading) in pilots.iter().zip(readings) {
+            let tolerant = scenario.join(tolerant).await;
             let cursor = reading.cursor;
-            let flight = pilot.run(reading, AnswerPolicy::AnswersOneTurn);
-            let (_, mut log) = story.reopen_session(&pilot).await;
+            let flight = tolerant.run(reading, AnswerPolicy::AnswersOneTurn);
+            let (_, mut log) = scenario.reopen_session(&tolerant).await;
             let ended = log.wait_for("turn.completed").await;
             assert_eq!(ended["turn_id"], *turn, "{point}");
             assert_eq!(ended["result"]["subtype"], "success", "{point}");
@@ -424,7 +434,7 @@ async fn c23(way: CrashMode) {
             }
         }
         // Each session has one call that uses a tool: at most one line of each.
-        appended_once(&story.daemon.read("log.txt"), []);
-        story.finish_and_check().await;
+        appended_once(&scenario.daemon.read("log.txt"), []);
+        scenario.finish_and_check().await;
     }
 }

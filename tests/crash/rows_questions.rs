@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
+use super::client_log::StreamCursor;
 use super::invariants::appended_once;
 use super::matrix_ways;
-use super::pilot::{AnswerPolicy, CrashTolerantClient};
-use super::story::{CrashScenario, bash};
-use super::witness::StreamCursor;
+use super::scenario::{CrashScenario, bash};
+use super::tolerant_client::{AnswerPolicy, CrashTolerantClient};
 use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::model_server::Step;
-use crate::support::wait::until;
+use crate::support::wait::poll_until;
 
 matrix_ways! {
     c8_uncommitted_permission_request_is_created_once => c8,
@@ -20,52 +20,53 @@ matrix_ways! {
     c24_project_grant_applies_after_restart => c24,
 }
 
-async fn asks(story: &CrashScenario) -> CrashTolerantClient {
-    story.daemon.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it."));
-    story.daemon.models.push(Step::text("It is logged."));
-    story.session().await
+async fn start_asking_session(scenario: &CrashScenario) -> CrashTolerantClient {
+    scenario.daemon.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it."));
+    scenario.daemon.models.push(Step::text("It is logged."));
+    scenario.session().await
 }
 
 /// Answers the only pending request over a new connection. The tool runs once and the turn ends.
-async fn is_answered_once(story: CrashScenario, pilot: &CrashTolerantClient) {
-    let (session, mut log) = story.reopen_session(pilot).await;
+async fn is_answered_once(scenario: CrashScenario, tolerant: &CrashTolerantClient) {
+    let (session, mut log) = scenario.reopen_session(tolerant).await;
     let asked = log.wait_for("permission.requested").await;
     session.allow(&asked).await;
     log.turn_ends("success").await;
-    assert_eq!(log.seen_of("permission.requested").len(), 1, "asked once");
+    assert_eq!(log.events_of("permission.requested").len(), 1, "asked once");
     assert_eq!(session.pending().await.len(), 0);
-    assert_eq!(story.daemon.models.requests().len(), 2, "the model was not asked again for the call");
-    appended_once(&story.daemon.read("log.txt"), ["once"]);
-    story.finish_and_check().await;
+    assert_eq!(scenario.daemon.models.requests().len(), 2, "the model was not asked again for the call");
+    appended_once(&scenario.daemon.read("log.txt"), ["once"]);
+    scenario.finish_and_check().await;
 }
 
 async fn c8(way: CrashMode) {
-    let mut story = CrashScenario::begin(TestDaemon::builder(), "C8", way).await;
-    let pilot = asks(&story).await;
-    pilot.submit("log it", "k").await;
-    let journals = story.crashed().await;
-    let asked = journals[&pilot.session].values().filter(|event| event["type"] == "permission.requested");
+    let mut scenario = CrashScenario::begin(TestDaemon::builder(), "C8", way).await;
+    let tolerant = start_asking_session(&scenario).await;
+    tolerant.submit("log it", "k").await;
+    let journals = scenario.wait_crashed().await;
+    let asked = journals[&tolerant.session].values().filter(|event| event["type"] == "permission.requested");
     assert_eq!(asked.count(), 0, "not asked yet");
-    story.restart().await;
-    is_answered_once(story, &pilot).await;
+    scenario.restart().await;
+    is_answered_once(scenario, &tolerant).await;
 }
 
 async fn c9(way: CrashMode) {
     for attached in [true, false] {
-        let mut story = CrashScenario::begin(TestDaemon::builder(), "C9", way).await;
-        story.daemon.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it."));
-        story.daemon.models.push(Step::text("It is logged."));
-        let pilot = story.session_with(json!({"background": !attached})).await;
-        let flight = attached.then(|| pilot.run(StreamCursor::default(), AnswerPolicy::Watches));
-        pilot.submit("log it", "k").await;
-        let journals = story.crashed().await;
+        let mut scenario = CrashScenario::begin(TestDaemon::builder(), "C9", way).await;
+        scenario.daemon.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it."));
+        scenario.daemon.models.push(Step::text("It is logged."));
+        let tolerant = scenario.session_with(json!({"background": !attached})).await;
+        let flight = attached.then(|| tolerant.run(StreamCursor::default(), AnswerPolicy::Watches));
+        tolerant.submit("log it", "k").await;
+        let journals = scenario.wait_crashed().await;
         if let Some(flight) = flight {
             flight.await.expect("no panic");
         }
-        let asked = journals[&pilot.session].values().find(|event| event["type"] == "permission.requested");
+        let asked =
+            journals[&tolerant.session].values().find(|event| event["type"] == "permission.requested");
         let asked = asked.expect("it was asked").clone();
-        story.restart().await;
-        let (session, mut log) = story.reopen_session(&pilot).await;
+        scenario.restart().await;
+        let (session, mut log) = scenario.reopen_session(&tolerant).await;
         assert_eq!(
             log.wait_for("permission.requested").await,
             asked,
@@ -77,40 +78,40 @@ async fn c9(way: CrashMode) {
         assert_eq!(asked["deadline_ms"].is_i64(), !attached, "who is unattended has a deadline");
         assert_eq!(pending[0]["deadline_ms"], asked["deadline_ms"], "its deadline is what it was");
         assert_eq!(session.view().await["state"], "requires_action");
-        is_answered_once(story, &pilot).await;
+        is_answered_once(scenario, &tolerant).await;
     }
 }
 
 async fn c10(way: CrashMode) {
-    let mut story = CrashScenario::begin(TestDaemon::builder(), "C10", way).await;
-    let pilot = asks(&story).await;
-    let flight = pilot.run(StreamCursor::default(), AnswerPolicy::Answers);
-    pilot.submit("log it", "k").await;
-    let journals = story.crashed().await;
+    let mut scenario = CrashScenario::begin(TestDaemon::builder(), "C10", way).await;
+    let tolerant = start_asking_session(&scenario).await;
+    let flight = tolerant.run(StreamCursor::default(), AnswerPolicy::Answers);
+    tolerant.submit("log it", "k").await;
+    let journals = scenario.wait_crashed().await;
     flight.await.expect("no panic");
-    let settled = journals[&pilot.session].values().filter(|event| event["type"] == "permission.resolved");
+    let settled = journals[&tolerant.session].values().filter(|event| event["type"] == "permission.resolved");
     assert_eq!(settled.count(), 0, "the answer was not committed");
-    story.restart().await;
-    is_answered_once(story, &pilot).await;
+    scenario.restart().await;
+    is_answered_once(scenario, &tolerant).await;
 }
 
 /// The client allows the second of two calls first. That call waits for the first one: allowed, but not
 /// started.
 async fn c11(way: CrashMode) {
-    let mut story = CrashScenario::begin(TestDaemon::builder(), "C11", way).await;
-    story.daemon.models.push(Step::calls([bash("echo first >> log.txt"), bash("echo second >> log.txt")]));
-    story.daemon.models.push(Step::text("Both are logged."));
-    let pilot = story.session().await;
-    let mut log = pilot.log(0).await.expect("it lives");
-    pilot.submit("log both", "k").await;
+    let mut scenario = CrashScenario::begin(TestDaemon::builder(), "C11", way).await;
+    scenario.daemon.models.push(Step::calls([bash("echo first >> log.txt"), bash("echo second >> log.txt")]));
+    scenario.daemon.models.push(Step::text("Both are logged."));
+    let tolerant = scenario.session().await;
+    let mut log = tolerant.log(0).await.expect("it lives");
+    tolerant.submit("log both", "k").await;
     let first = log.wait_for("permission.requested").await;
     let second = log.wait_for("permission.requested").await;
-    assert_eq!(pilot.approve(&second, json!({"decision": "allow"})).await, None);
-    story.crashed().await;
-    assert_eq!(story.daemon.read("log.txt"), "", "nothing runs yet");
+    assert_eq!(tolerant.approve(&second, json!({"decision": "allow"})).await, None);
+    scenario.wait_crashed().await;
+    assert_eq!(scenario.daemon.read("log.txt"), "", "nothing runs yet");
 
-    story.restart().await;
-    let (session, mut log) = story.reopen_session(&pilot).await;
+    scenario.restart().await;
+    let (session, mut log) = scenario.reopen_session(&tolerant).await;
     let pending = session.pending().await;
     assert_eq!(pending.len(), 1, "no second question: {pending:?}");
     assert_eq!(pending[0]["request_id"], first["request_id"]);
@@ -118,8 +119,8 @@ async fn c11(way: CrashMode) {
     assert_eq!(late.code, -32014, "it was answered");
     session.allow(&first).await;
     log.turn_ends("success").await;
-    assert_eq!(story.daemon.read("log.txt"), "first\nsecond\n");
-    story.finish_and_check().await;
+    assert_eq!(scenario.daemon.read("log.txt"), "first\nsecond\n");
+    scenario.finish_and_check().await;
 }
 
 async fn c19(way: CrashMode) {
@@ -127,50 +128,51 @@ async fn c19(way: CrashMode) {
         ["echo begun; exec sleep 1000", "trap '' TERM; setsid -f sleep 1000; echo begun; sleep 1000"]
     {
         let plan = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]");
-        let mut story = CrashScenario::begin(plan, "C19", way).await;
-        story.daemon.models.push(Step::calls([bash(command)]));
-        let pilot = story.session().await;
-        let mut log = pilot.log(0).await.expect("it lives");
-        pilot.submit("go", "k").await;
+        let mut scenario = CrashScenario::begin(plan, "C19", way).await;
+        scenario.daemon.models.push(Step::calls([bash(command)]));
+        let tolerant = scenario.session().await;
+        let mut log = tolerant.log(0).await.expect("it lives");
+        tolerant.submit("go", "k").await;
         log.wait_for("tool.progress").await;
-        let (seen, alive) = (|| story.daemon.log(), || story.daemon.tool_processes().len());
-        until("the processes of the call", seen, || (alive() > 0).then_some(())).await;
-        assert_eq!(pilot.abort().await, None, "not acknowledged");
-        story.crashed().await;
+        let (seen, alive) = (|| scenario.daemon.log(), || scenario.daemon.tool_processes().len());
+        poll_until("the processes of the call", seen, || (alive() > 0).then_some(())).await;
+        assert_eq!(tolerant.abort().await, None, "not acknowledged");
+        scenario.wait_crashed().await;
 
         // Checks that every process of the call is gone.
-        story.restart().await;
-        let (session, mut log) = story.reopen_session(&pilot).await;
+        scenario.restart().await;
+        let (session, mut log) = scenario.reopen_session(&tolerant).await;
         log.turn_ends("aborted").await;
         log.state_is("idle").await;
         assert_eq!(session.view().await["state"], "idle");
-        assert_eq!(story.daemon.models.requests().len(), 1, "the model was not asked again");
-        story.finish_and_check().await;
+        assert_eq!(scenario.daemon.models.requests().len(), 1, "the model was not asked again");
+        scenario.finish_and_check().await;
     }
 }
 
 /// A grant for the project: the answer is in the journal, and the policy file is written after it.
 async fn c24(way: CrashMode) {
     for point in ["C24.grant_owed", "C24.grant_synced", "C24.grant_written"] {
-        let mut story = CrashScenario::begin(TestDaemon::builder(), point, way).await;
-        story.daemon.models.push(Step::calls([bash("touch log.txt")]));
-        let pilot = story.session().await;
-        let mut log = pilot.log(0).await.expect("it lives");
-        pilot.submit("log it", "k").await;
+        let mut scenario = CrashScenario::begin(TestDaemon::builder(), point, way).await;
+        scenario.daemon.models.push(Step::calls([bash("touch log.txt")]));
+        let tolerant = scenario.session().await;
+        let mut log = tolerant.log(0).await.expect("it lives");
+        tolerant.submit("log it", "k").await;
         let asked = log.wait_for("permission.requested").await;
         let answer = json!({"decision": "allow", "scope": "project", "grant": "Bash(touch:*)"});
-        assert_eq!(pilot.approve(&asked, answer).await, None, "not acknowledged");
-        let journals = story.crashed().await;
-        let resolved = journals[&pilot.session].values().find(|event| event["type"] == "permission.resolved");
+        assert_eq!(tolerant.approve(&asked, answer).await, None, "not acknowledged");
+        let journals = scenario.wait_crashed().await;
+        let resolved =
+            journals[&tolerant.session].values().find(|event| event["type"] == "permission.resolved");
         assert_eq!(resolved.expect("the promise is in the journal")["scope"], "project");
-        story.restart().await;
-        let (session, _) = story.reopen_session(&pilot).await;
+        scenario.restart().await;
+        let (session, _) = scenario.reopen_session(&tolerant).await;
         let known = session.client.call("permission.rules", json!({"session_id": session.id})).await;
         let rules = known["rules"].as_array().expect("rules");
         assert_eq!(rules.len(), 1, "{point}: {known}");
         assert_eq!(rules[0]["scope"], "project");
         assert!(session.pending().await.is_empty(), "answered once");
-        let policy = story.daemon.path("data/agentd/policy");
+        let policy = scenario.daemon.path("data/agentd/policy");
         let left = std::fs::read_dir(policy).expect("there").count();
         assert_eq!(left, 1, "no temporary file is left");
     }

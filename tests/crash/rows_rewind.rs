@@ -3,59 +3,60 @@
 use serde_json::{Value, json};
 
 use super::matrix_ways;
-use super::story::CrashScenario;
+use super::scenario::CrashScenario;
 use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::model_server::Step;
 
-const FREE: &str = "[permissions]\nallow = [\"Edit\"]\n[tools]\nedit_requires_read = false";
+const EDIT_ALLOWED: &str = "[permissions]\nallow = [\"Edit\"]\n[tools]\nedit_requires_read = false";
 
 fn write(path: &str, content: &str) -> (&'static str, Value) {
     ("Write", json!({"file_path": path, "content": content}))
 }
 
 async fn c25_stored(way: CrashMode) {
-    let mut story = CrashScenario::begin(TestDaemon::builder().config(FREE), "C25.stored", way).await;
-    story.daemon.write("a.txt", "before\n");
-    let pilot = story.session().await;
-    story.daemon.models.push(Step::calls([write("a.txt", "after\n")]));
-    pilot.submit("write", "key").await;
-    let journals = story.crashed().await;
-    assert_eq!(story.daemon.read("a.txt"), "before\n", "the content is stored before the file changes");
-    let kept = journals[&pilot.session].values().find(|event| event["type"] == "file.checkpointed");
+    let mut scenario =
+        CrashScenario::begin(TestDaemon::builder().config(EDIT_ALLOWED), "C25.stored", way).await;
+    scenario.daemon.write("a.txt", "before\n");
+    let tolerant = scenario.session().await;
+    scenario.daemon.models.push(Step::calls([write("a.txt", "after\n")]));
+    tolerant.submit("write", "key").await;
+    let journals = scenario.wait_crashed().await;
+    assert_eq!(scenario.daemon.read("a.txt"), "before\n", "the content is stored before the file changes");
+    let kept = journals[&tolerant.session].values().find(|event| event["type"] == "file.checkpointed");
     assert_eq!(kept.expect("a checkpoint")["files"][0]["content"]["bytes"], 7);
-    story.daemon.models.push(Step::text("I look again."));
-    story.restart().await;
-    story.reopen_session(&pilot).await.1.turn_ends("success").await;
-    story.finish_and_check().await;
+    scenario.daemon.models.push(Step::text("I look again."));
+    scenario.restart().await;
+    scenario.reopen_session(&tolerant).await.1.turn_ends("success").await;
+    scenario.finish_and_check().await;
 }
 
 /// A daemon that dies during a rewind of two files. Returns to a state that a repeated rewind completes.
 async fn dies_in_rewind(point: &str, way: CrashMode) {
-    let mut story = CrashScenario::begin(TestDaemon::builder().config(FREE), point, way).await;
-    story.daemon.write("a.txt", "before a\n");
-    let pilot = story.session().await;
+    let mut scenario = CrashScenario::begin(TestDaemon::builder().config(EDIT_ALLOWED), point, way).await;
+    scenario.daemon.write("a.txt", "before a\n");
+    let tolerant = scenario.session().await;
     for call in [write("a.txt", "after\n"), write("b.txt", "after\n")] {
-        story.daemon.models.push(Step::calls([call]));
+        scenario.daemon.models.push(Step::calls([call]));
     }
-    story.daemon.models.push(Step::text("Written."));
-    let (session, mut log) = story.reopen_session(&pilot).await;
-    pilot.submit("write", "key").await;
+    scenario.daemon.models.push(Step::text("Written."));
+    let (session, mut log) = scenario.reopen_session(&tolerant).await;
+    tolerant.submit("write", "key").await;
     log.turn_ends("success").await;
     let first = session.items().await[0]["item_id"].clone();
     let params = json!({"session_id": session.id, "item_id": first, "files": true});
-    assert!(session.client.ask("session.rewind", params.clone()).await.is_none(), "the daemon dies");
-    let journals = story.crashed().await;
+    assert!(session.client.call_or_none("session.rewind", params.clone()).await.is_none(), "the daemon dies");
+    let journals = scenario.wait_crashed().await;
     let is_rewound = |event: &Value| event["type"] == "session.rewound";
     assert!(!journals[&session.id].values().any(is_rewound), "the conversation is rewound last");
-    story.restart().await;
-    let (session, _) = story.reopen_session(&pilot).await;
+    scenario.restart().await;
+    let (session, _) = scenario.reopen_session(&tolerant).await;
     let reply = session.client.call("session.rewind", params).await;
     assert_eq!((&reply["conflicts"], reply["files"].as_array().map(Vec::len)), (&json!([]), Some(2)));
-    assert_eq!(story.daemon.read("a.txt"), "before a\n");
-    let left: Vec<_> = std::fs::read_dir(story.daemon.workspace()).expect("a folder").flatten().collect();
+    assert_eq!(scenario.daemon.read("a.txt"), "before a\n");
+    let left: Vec<_> = std::fs::read_dir(scenario.daemon.workspace()).expect("a folder").flatten().collect();
     assert_eq!(left.len(), 1, "b.txt is removed, and no temporary file is left: {left:?}");
     assert_eq!(session.items().await.len(), 1);
-    story.finish_and_check().await;
+    scenario.finish_and_check().await;
 }
 
 async fn c25_partly(way: CrashMode) {

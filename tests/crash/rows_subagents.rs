@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::matrix_ways;
-use super::story::CrashScenario;
+use super::scenario::CrashScenario;
 use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::model_server::{Request, Step};
 
@@ -13,31 +13,34 @@ fn is_of_parent(request: &Request) -> bool {
 
 /// A daemon that dies while a sub-agent starts. After the restart it works once, and its result reaches the parent.
 async fn dies_at_start(point: &str, way: CrashMode) {
-    let mut story = CrashScenario::begin(TestDaemon::builder(), point, way).await;
-    story.daemon.models.otherwise(|request| match (is_of_parent(request), request.tool_results().len()) {
-        (true, 0) => {
-            let input = json!({"description": "look", "prompt": "look around", "subagent_type": "explore"});
-            Step::calls([("Task", input)])
+    let mut scenario = CrashScenario::begin(TestDaemon::builder(), point, way).await;
+    scenario.daemon.models.set_fallback(|request| {
+        match (is_of_parent(request), request.tool_results().len()) {
+            (true, 0) => {
+                let input =
+                    json!({"description": "look", "prompt": "look around", "subagent_type": "explore"});
+                Step::calls([("Task", input)])
+            }
+            (true, _) => Step::text("It found something."),
+            (false, _) => Step::text("Found."),
         }
-        (true, _) => Step::text("It found something."),
-        (false, _) => Step::text("Found."),
     });
-    let pilot = story.session().await;
-    pilot.submit("delegate it", "key").await;
-    let journals = story.crashed().await;
-    let events = &journals[&pilot.session];
+    let tolerant = scenario.session().await;
+    tolerant.submit("delegate it", "key").await;
+    let journals = scenario.wait_crashed().await;
+    let events = &journals[&tolerant.session];
     assert!(events.values().any(|event| event["type"] == "subagent.started"), "it is named before it exists");
-    story.restart().await;
-    let (session, mut log) = story.reopen_session(&pilot).await;
+    scenario.restart().await;
+    let (session, mut log) = scenario.reopen_session(&tolerant).await;
     assert_eq!(log.turn_ends("success").await["text"], "It found something.");
     let all = session.client.call("session.list", json!({"include_children": true})).await;
     assert_eq!(all["sessions"].as_array().map(Vec::len), Some(2), "one sub-agent: {all}");
     let events = session.events().await;
     let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
     assert_eq!((of("subagent.started"), of("subagent.completed")), (1, 1));
-    let tasks = story.daemon.models.requests().iter().filter(|request| !is_of_parent(request)).count();
+    let tasks = scenario.daemon.models.requests().iter().filter(|request| !is_of_parent(request)).count();
     assert!(tasks <= 2, "a lost model call is repeated once at most: {tasks}");
-    story.finish_and_check().await;
+    scenario.finish_and_check().await;
 }
 
 async fn c26_reserved(way: CrashMode) {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::source::{Piece, pieces, submodules_of, without_tests};
+use super::source::{SourceToken, pieces, submodules_of, without_tests};
 
 /// Uses that may close a circle: folder, module, used module. Each has a reason.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
@@ -65,8 +65,8 @@ impl Modules {
             let code =
                 without_tests(pieces(text), &folder, &mut tests).into_iter().filter_map(
                     |piece| match piece {
-                        Piece::Code(token) => Some(token),
-                        Piece::Text(_) => None,
+                        SourceToken::Code(token) => Some(token),
+                        SourceToken::Text(_) => None,
                     },
                 );
             modules.code.insert(split(&folder), code.collect());

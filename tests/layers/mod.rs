@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use source::{Piece, pieces, submodules_of, tokens, without_tests};
+use source::{SourceToken, pieces, submodules_of, tokens, without_tests};
 
 /// A folder of `src`, its layer, and the folders that it may import.
 const LAYERS: &[(&str, u8, &[&str])] = &[
@@ -148,12 +148,12 @@ const WORDS: &[(&[&str], &[&str])] = &[
         &["store", "model", "tools", "workspace", "transport", "session", "rpc", "knowledge"],
         &["SystemTime::now"],
     ),
-    // The store of an index is the one place with SQL; see EXCEPT.
+    // The store of an index is the one place with SQL; see WORD_EXCEPTIONS.
     (&["knowledge"], &["sqlx", "rusqlite", "reqwest", "std::fs"]),
 ];
 
 /// Files below a folder that may use a word all the same.
-const EXCEPT: &[(&str, &str)] = &[
+const WORD_EXCEPTIONS: &[(&str, &str)] = &[
     // WebFetch: pages of the web are a tool's affair, and a second HTTP client would be one too many.
     ("tools/web/", "reqwest"),
     // The webhook: no lower layer knows who is notified of a pending request.
@@ -228,7 +228,7 @@ fn read(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) {
 
 /// Every breach in these files, as `file: what`.
 fn breaches(files: &[(String, String)]) -> Vec<String> {
-    let sources: Vec<Source> = files.iter().map(|(path, text)| Source::read(path, text)).collect();
+    let sources: Vec<SourceFile> = files.iter().map(|(path, text)| SourceFile::read(path, text)).collect();
     let tests: Vec<&String> = sources.iter().flat_map(|source| &source.tests).collect();
     let mut found = Vec::new();
     for source in &sources {
@@ -252,7 +252,7 @@ fn breaches(files: &[(String, String)]) -> Vec<String> {
 }
 
 /// One file, taken apart.
-struct Source {
+struct SourceFile {
     path: String,
     lines: usize,
     /// Identifiers and marks, without comments, texts and inner test modules.
@@ -263,15 +263,15 @@ struct Source {
     tests: Vec<String>,
 }
 
-impl Source {
+impl SourceFile {
     fn read(path: &str, text: &str) -> Self {
         let mut tests = Vec::new();
         let pieces = without_tests(pieces(text), &submodules_of(path), &mut tests);
         let (mut code, mut texts) = (Vec::new(), Vec::new());
         for piece in pieces {
             match piece {
-                Piece::Code(token) => code.push(token),
-                Piece::Text(text) => texts.push(text),
+                SourceToken::Code(token) => code.push(token),
+                SourceToken::Text(text) => texts.push(text),
             }
         }
         Self { path: path.into(), lines: text.lines().count(), code, texts, tests }
@@ -304,7 +304,9 @@ impl Source {
         }
         for (folders, words) in WORDS {
             let is_excepted = |word: &&&str| {
-                EXCEPT.iter().any(|(place, excepted)| self.path.starts_with(place) && excepted == *word)
+                WORD_EXCEPTIONS
+                    .iter()
+                    .any(|(place, excepted)| self.path.starts_with(place) && excepted == *word)
             };
             for word in words.iter().filter(|_| folders.contains(&folder)).filter(|word| !is_excepted(word)) {
                 if self.contains(word) {
@@ -325,7 +327,7 @@ impl Source {
     /// Names of the crate's folders that the code mentions.
     fn imports(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        // `engine/properties/world.rs` is three deep: three times `super` is the crate.
+        // `engine/properties/simulator.rs` is three deep: three times `super` is the crate.
         let depth = submodules_of(&self.path).split('/').count();
         let mut supers = 0;
         for (at, token) in self.code.iter().enumerate() {
@@ -392,7 +394,7 @@ fn forbidden_imports_are_reported_by_layer_check() {
         ("transport/a.rs", "use crate::types::ids::Seq;", "transport must not know types"),
         ("client/a.rs", "use crate::session::Registry;", "client must not know session"),
         ("daemon/a.rs", "use crate::client::run;", "daemon must not know client"),
-        ("rpc/a.rs", "use crate::engine::Busy;", "rpc must not know engine"),
+        ("rpc/a.rs", "use crate::engine::BusyPolicy;", "rpc must not know engine"),
         ("bin/agentctl.rs", "fn main() { agentd::daemon::run() }", "bin must not know daemon"),
         ("bin/other.rs", "fn main() {}", "the program other is not in the table"),
         ("utils/a.rs", "", "the folder utils has no layer"),

@@ -8,7 +8,7 @@ pub fn submodules_of(path: &str) -> String {
 
 /// A token of code, or the inside of a text.
 #[derive(Debug, PartialEq)]
-pub enum Piece {
+pub enum SourceToken {
     Code(String),
     Text(String),
 }
@@ -17,14 +17,14 @@ pub fn tokens(code: &str) -> Vec<String> {
     pieces(code)
         .into_iter()
         .filter_map(|piece| match piece {
-            Piece::Code(token) => Some(token),
-            Piece::Text(_) => None,
+            SourceToken::Code(token) => Some(token),
+            SourceToken::Text(_) => None,
         })
         .collect()
 }
 
 /// Takes Rust apart into tokens and texts; comments are dropped.
-pub fn pieces(text: &str) -> Vec<Piece> {
+pub fn pieces(text: &str) -> Vec<SourceToken> {
     let chars: Vec<char> = text.chars().collect();
     let at = |index: usize| chars.get(index).copied().unwrap_or('\0');
     let mut out = Vec::new();
@@ -62,16 +62,16 @@ pub fn pieces(text: &str) -> Vec<Piece> {
                 if matches!(word.as_str(), "r" | "br" | "cr") && at(i + hashes) == '"' {
                     i = raw(&chars, i + hashes + 1, hashes, &mut out);
                 } else {
-                    out.push(Piece::Code(word));
+                    out.push(SourceToken::Code(word));
                 }
             }
             (':', ':') => {
-                out.push(Piece::Code("::".into()));
+                out.push(SourceToken::Code("::".into()));
                 i += 2;
             }
             (c, _) => {
                 if !c.is_whitespace() {
-                    out.push(Piece::Code(c.into()));
+                    out.push(SourceToken::Code(c.into()));
                 }
                 i += 1;
             }
@@ -81,7 +81,7 @@ pub fn pieces(text: &str) -> Vec<Piece> {
 }
 
 /// Reads a text up to its quote; gives the place after it.
-fn quoted(chars: &[char], start: usize, quote: char, out: &mut Vec<Piece>) -> usize {
+fn quoted(chars: &[char], start: usize, quote: char, out: &mut Vec<SourceToken>) -> usize {
     let mut i = start;
     let mut text = String::new();
     while i < chars.len() && chars[i] != quote {
@@ -91,22 +91,22 @@ fn quoted(chars: &[char], start: usize, quote: char, out: &mut Vec<Piece>) -> us
         text.extend(chars.get(i));
         i += 1;
     }
-    out.push(Piece::Text(text));
+    out.push(SourceToken::Text(text));
     i + 1
 }
 
-fn raw(chars: &[char], start: usize, hashes: usize, out: &mut Vec<Piece>) -> usize {
+fn raw(chars: &[char], start: usize, hashes: usize, out: &mut Vec<SourceToken>) -> usize {
     let ends = |i: usize| chars[i] == '"' && (1..=hashes).all(|n| chars.get(i + n) == Some(&'#'));
     let end = (start..chars.len()).find(|i| ends(*i)).unwrap_or(chars.len());
-    out.push(Piece::Text(chars[start..end].iter().collect()));
+    out.push(SourceToken::Text(chars[start..end].iter().collect()));
     end + 1 + hashes
 }
 
 /// Drops what stands under `#[cfg(test)]`; test modules in files of their own are collected.
-pub fn without_tests(pieces: Vec<Piece>, folder: &str, tests: &mut Vec<String>) -> Vec<Piece> {
-    let is = |piece: Option<&Piece>, code: &str| matches!(piece, Some(Piece::Code(token)) if token == code);
+pub fn without_tests(pieces: Vec<SourceToken>, folder: &str, tests: &mut Vec<String>) -> Vec<SourceToken> {
+    let is = |piece: Option<&SourceToken>, code: &str| matches!(piece, Some(SourceToken::Code(token)) if token == code);
     let mark = ["#", "[", "cfg", "(", "test", ")", "]"];
-    let mut out: Vec<Piece> = Vec::new();
+    let mut out: Vec<SourceToken> = Vec::new();
     let mut rest = pieces.into_iter().peekable();
     while let Some(piece) = rest.next() {
         out.push(piece);
@@ -118,7 +118,7 @@ pub fn without_tests(pieces: Vec<Piece>, folder: &str, tests: &mut Vec<String>) 
         };
         out.truncate(begins);
         // The item: up to its `;` or to the end of its braces.
-        let mut item: Vec<Piece> = Vec::new();
+        let mut item: Vec<SourceToken> = Vec::new();
         let mut inner = 0;
         for piece in rest.by_ref() {
             inner += i32::from(is(Some(&piece), "{")) - i32::from(is(Some(&piece), "}"));
@@ -129,11 +129,11 @@ pub fn without_tests(pieces: Vec<Piece>, folder: &str, tests: &mut Vec<String>) 
             }
         }
         let name = item.iter().position(|piece| is(Some(piece), "mod")).and_then(|at| item.get(at + 1));
-        if let (Some(Piece::Code(name)), true) = (name, is(item.last(), ";")) {
+        if let (Some(SourceToken::Code(name)), true) = (name, is(item.last(), ";")) {
             let parent = folder.rsplit_once('/').map_or("", |(parent, _)| parent);
             let path = item.iter().find_map(|piece| match piece {
-                Piece::Text(path) => path.strip_suffix(".rs").map(|stem| format!("{parent}/{stem}")),
-                Piece::Code(_) => None,
+                SourceToken::Text(path) => path.strip_suffix(".rs").map(|stem| format!("{parent}/{stem}")),
+                SourceToken::Code(_) => None,
             });
             tests.push(path.unwrap_or_else(|| format!("{folder}/{name}")));
         }

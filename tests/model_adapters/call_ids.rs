@@ -34,11 +34,11 @@ fn with_long_ids() -> ModelRequest {
 async fn long_call_ids_are_shortened_alike_in_call_and_result() {
     for kind in [ProviderKind::Anthropic, ProviderKind::OpenAiResponses] {
         let server = ModelServer::start().await;
-        server.otherwise(|_| Step::text("Done."));
+        server.set_fallback(|_| Step::text("Done."));
         let models = models(kind, &server);
         let asked = with_long_ids();
         let reply = call(&models, &asked).await.1.expect("an answer");
-        call(&models, &continued(asked, &reply)).await.1.expect("an answer");
+        call(&models, &continue_request(asked, &reply)).await.1.expect("an answer");
         server.assert_no_breach();
         let requests = server.requests();
         let ids: Vec<String> = requests[0].tool_results().into_iter().map(|(id, _)| id).collect();

@@ -19,7 +19,7 @@ async fn recorded_cassette_replays_same_answer() {
         let asked = hello();
         let (_, first) = call(&live, &asked).await;
         let first = first.unwrap();
-        let next = continued(asked.clone(), &first);
+        let next = continue_request(asked.clone(), &first);
         assert_eq!(fault(&live, &next).await.kind, FaultKind::Server);
         let (live_deltas, second) = call(&live, &next).await;
         assert_eq!(first.notices, Vec::<String>::new());
@@ -82,19 +82,19 @@ async fn hand_written_cassette_is_replayed() {
     };
     assert_eq!(reply.content[2], called);
 
-    let asked = continued(asked, &reply);
+    let asked = continue_request(asked, &reply);
     let (deltas, reply) = call(&models, &asked).await;
     let reply = reply.unwrap();
     let pieces = deltas.iter().filter(|delta| matches!(delta, Delta::Text { .. })).count();
     assert_eq!((text(&deltas).as_str(), pieces), ("Three small words", 3));
 
-    let asked = continued(asked, &reply);
+    let asked = continue_request(asked, &reply);
     let (deltas, outcome) = call(&models, &asked).await;
     assert_eq!(text(&deltas), "Half a");
     assert_eq!(outcome.unwrap_err().kind, FaultKind::Overloaded);
 
     // No record is left, and the player invents none.
-    let asked = continued(asked, &reply);
+    let asked = continue_request(asked, &reply);
     let fault_ = fault(&models, &asked).await;
     assert_eq!(fault_.kind, FaultKind::CassetteExhausted);
     assert!(fault_.message.contains("no record number 4, it holds 3"), "{fault_:?}");

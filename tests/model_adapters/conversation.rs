@@ -23,7 +23,7 @@ async fn tool_conversation_works_with_every_api() {
         assert_eq!(reply.usage, Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() });
         assert_eq!(reply.content.len(), 4, "{reply:?}");
 
-        let (deltas, reply) = call(&models, &continued(asked, &reply)).await;
+        let (deltas, reply) = call(&models, &continue_request(asked, &reply)).await;
         assert_eq!(text(&deltas), "All done.");
         assert_eq!(reply.unwrap().stop_reason, StopReason::EndTurn);
 
@@ -44,9 +44,9 @@ async fn tool_conversation_works_with_every_api() {
 #[tokio::test]
 async fn sequential_model_calls_reuse_connection() {
     let server = ModelServer::start().await;
-    server.otherwise(|_| Step::text("hi"));
+    server.set_fallback(|_| Step::text("hi"));
     let models = models(ProviderKind::Anthropic, &server);
-    models.warm().await;
+    models.prepare_clients().await;
     for _ in 0..20 {
         call(&models, &hello()).await.1.unwrap();
     }
@@ -130,8 +130,8 @@ fn stateful(server: &ModelServer) -> Models {
     models_with(Provider { store: true, ..provider(ProviderKind::OpenAiResponses, server) }, |_| {})
 }
 
-fn after(asked: ModelRequest, reply: &ModelReply) -> ModelRequest {
-    ModelRequest { previous_response_id: reply.response_id.clone(), ..continued(asked, reply) }
+fn next_request(asked: ModelRequest, reply: &ModelReply) -> ModelRequest {
+    ModelRequest { previous_response_id: reply.response_id.clone(), ..continue_request(asked, reply) }
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn stored_conversation_sends_new_items_only() {
     server.push(Step::text("All done."));
     let models = stateful(&server);
     let first = call(&models, &hello()).await.1.unwrap();
-    let later = after(hello(), &first);
+    let later = next_request(hello(), &first);
     assert_eq!(call(&models, &later).await.1.unwrap().content, [ReplyBlock::Text("All done.".into())]);
     server.assert_no_breach();
     let requests = server.requests();
@@ -170,8 +170,8 @@ async fn lost_stored_conversation_is_sent_in_full() {
     server.push(Step::text("All done."));
     let models = stateful(&server);
     let first = call(&models, &hello()).await.1.unwrap();
-    server.forget();
-    let reply = call(&models, &after(hello(), &first)).await.1.unwrap();
+    server.forget_conversations();
+    let reply = call(&models, &next_request(hello(), &first)).await.1.unwrap();
     assert_eq!(reply.content, [ReplyBlock::Text("All done.".into())]);
     assert!(reply.notices[0].contains("lost the conversation"), "{:?}", reply.notices);
     server.assert_no_breach();
@@ -200,7 +200,7 @@ async fn lost_conversation_is_recognised_in_other_error_texts() {
         server.push(Step::text("All done."));
         let models = stateful(&server);
         let first = call(&models, &hello()).await.1.unwrap();
-        let reply = call(&models, &after(hello(), &first)).await.1.unwrap();
+        let reply = call(&models, &next_request(hello(), &first)).await.1.unwrap();
         assert!(reply.notices[0].contains("lost the conversation"), "{body}: {:?}", reply.notices);
         assert_eq!(server.requests().len(), 3, "{body}");
     }
@@ -215,7 +215,7 @@ async fn invented_tool_name_is_sanitised_when_sent_back() {
         let models = models(kind, &server);
         let first = call(&models, &hello()).await.1.unwrap();
         let request = match &first.content[0] {
-            ReplyBlock::ToolCall { tool, .. } if tool == "a b.c/d" => continued(hello(), &first),
+            ReplyBlock::ToolCall { tool, .. } if tool == "a b.c/d" => continue_request(hello(), &first),
             other => panic!("{other:?}"),
         };
         call(&models, &request).await.1.unwrap();
@@ -238,7 +238,7 @@ async fn encrypted_reasoning_is_sent_to_its_provider_only() {
     };
     let models = models_with(provider(ProviderKind::OpenAiResponses, &server), thinks);
     let first = call(&models, &hello()).await.1.unwrap();
-    let later = continued(hello(), &first);
+    let later = continue_request(hello(), &first);
     call(&models, &later).await.1.unwrap();
     let other = models_with(provider(ProviderKind::Anthropic, &server), thinks);
     call(&other, &later).await.1.unwrap();

@@ -14,7 +14,7 @@ use crate::support::printed;
 const IDLE_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The behaviour of a row's server.
-enum Does {
+enum ServerBehaviour {
     /// Answers with this step.
     Step(Box<Step>),
     /// Answers with one step for each API.
@@ -44,16 +44,19 @@ fn whole_answer(kind: ProviderKind, text: &[u8]) -> Vec<u8> {
 }
 
 /// An answer that begins correctly and contains `damage` before its end.
-fn damaged(kind: ProviderKind, damage: &str) -> Vec<u8> {
+fn damaged_answer(kind: ProviderKind, damage: &str) -> Vec<u8> {
     let answer = String::from_utf8(whole_answer(kind, b"some words")).expect("text");
     let (before, after) = answer.split_once("\n\n").expect("events");
     format!("{before}\n\n{damage}{after}").into_bytes()
 }
 
-fn rows(shut: &Gate) -> Vec<(&'static str, Does)> {
-    let status = |status, kind: &str, message: &str| Does::Step(Box::new(Step::error(status, kind, message)));
-    let slow = |step: Step| Does::Step(Box::new(step.header("retry-after", "2")));
-    let body = |status, kind: &str, body: &[u8]| Does::Step(Box::new(Step::raw(status, kind, body)));
+fn rows(shut: &Gate) -> Vec<(&'static str, ServerBehaviour)> {
+    let status = |status, kind: &str, message: &str| {
+        ServerBehaviour::Step(Box::new(Step::error(status, kind, message)))
+    };
+    let slow = |step: Step| ServerBehaviour::Step(Box::new(step.header("retry-after", "2")));
+    let body =
+        |status, kind: &str, body: &[u8]| ServerBehaviour::Step(Box::new(Step::raw(status, kind, body)));
     const EVENTS: &str = "text/event-stream";
     vec![
         ("status 400", status(400, "invalid_request_error", "max_tokens is too large")),
@@ -69,7 +72,9 @@ fn rows(shut: &Gate) -> Vec<(&'static str, Does)> {
         ("status 529", status(529, "overloaded_error", "Overloaded")),
         (
             "status 307",
-            Does::Step(Box::new(Step::raw(307, "text/plain", "").header("location", "http://127.0.0.1:1/"))),
+            ServerBehaviour::Step(Box::new(
+                Step::raw(307, "text/plain", "").header("location", "http://127.0.0.1:1/"),
+            )),
         ),
         ("status 200, a web page", body(200, "text/html", b"<!doctype html><title>Sign in</title>")),
         ("status 200, nothing", body(200, EVENTS, b"")),
@@ -77,45 +82,49 @@ fn rows(shut: &Gate) -> Vec<(&'static str, Does)> {
         ("an event that is no JSON", body(200, EVENTS, b"data: {oops\n\n")),
         (
             "an event that is no JSON, inside the answer",
-            Does::Each(|kind| Step::raw(200, EVENTS, damaged(kind, "data: {oops\n\n"))),
+            ServerBehaviour::Each(|kind| Step::raw(200, EVENTS, damaged_answer(kind, "data: {oops\n\n"))),
         ),
         (
             "half an event inside the answer",
-            Does::Each(|kind| Step::raw(200, EVENTS, damaged(kind, "data: {\"id\":\n\n"))),
+            ServerBehaviour::Each(|kind| Step::raw(200, EVENTS, damaged_answer(kind, "data: {\"id\":\n\n"))),
         ),
         (
             "an event of another program inside the answer",
-            Does::Each(|kind| Step::raw(200, EVENTS, damaged(kind, "data: upstream error 1\n\n"))),
+            ServerBehaviour::Each(|kind| {
+                Step::raw(200, EVENTS, damaged_answer(kind, "data: upstream error 1\n\n"))
+            }),
         ),
         (
             "`insufficient_quota` inside the answer",
-            Does::Step(Box::new(Step::text("some words").break_off("insufficient_quota", "no credit"))),
+            ServerBehaviour::Step(Box::new(
+                Step::text("some words").break_off("insufficient_quota", "no credit"),
+            )),
         ),
         ("random bytes", body(200, EVENTS, b"\x00\xff\x17\x99 \x80zz\n\x01")),
-        ("a line of 100 MB", Does::EndlessLine(100)),
+        ("a line of 100 MB", ServerBehaviour::EndlessLine(100)),
         (
             "an error inside the answer",
-            Does::Step(Box::new(Step::text("some words").break_off("overloaded_error", "sorry"))),
+            ServerBehaviour::Step(Box::new(Step::text("some words").break_off("overloaded_error", "sorry"))),
         ),
         (
             "a connection that breaks inside the answer",
-            Does::Step(Box::new(Step::text("some words here").cut_after(350))),
+            ServerBehaviour::Step(Box::new(Step::text("some words here").cut_after(350))),
         ),
-        ("silence before the answer", Does::Step(Box::new(Step::text("never").hold(shut)))),
+        ("silence before the answer", ServerBehaviour::Step(Box::new(Step::text("never").hold(shut)))),
         (
             "silence inside the answer",
-            Does::Step(Box::new(Step::text("some words here").hold_after(1, shut))),
+            ServerBehaviour::Step(Box::new(Step::text("some words here").hold_after(1, shut))),
         ),
-        ("one byte at a time", Does::Step(Box::new(Step::text("some words").drip(1)))),
+        ("one byte at a time", ServerBehaviour::Step(Box::new(Step::text("some words").drip(1)))),
         (
             "bytes that are not UTF-8 in a text",
-            Does::Each(|kind| Step::raw(200, EVENTS, whole_answer(kind, b"a\xffb"))),
+            ServerBehaviour::Each(|kind| Step::raw(200, EVENTS, whole_answer(kind, b"a\xffb"))),
         ),
     ]
 }
 
 /// A server that sends the endless line to every client.
-async fn endless(mebibytes: usize) -> (String, JoinHandle<()>) {
+async fn serve_endless_line(mebibytes: usize) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let task = tokio::spawn(async move {
@@ -179,16 +188,16 @@ async fn failure_table_matches_document_for_every_api() {
         let mut seen: [BTreeSet<String>; 3] = Default::default();
         for (kind, server, models) in &servers {
             let outcome = match &does {
-                Does::Step(step) => {
+                ServerBehaviour::Step(step) => {
                     server.push((**step).clone());
                     call(models, &hello()).await.1
                 }
-                Does::Each(step) => {
+                ServerBehaviour::Each(step) => {
                     server.push(step(*kind));
                     call(models, &hello()).await.1
                 }
-                Does::EndlessLine(mebibytes) => {
-                    let (url, task) = endless(*mebibytes).await;
+                ServerBehaviour::EndlessLine(mebibytes) => {
+                    let (url, task) = serve_endless_line(*mebibytes).await;
                     let endless = Provider { base_url: Some(url), ..provider(*kind, server) };
                     let outcome = call(&models_with(endless, |_| {}), &hello()).await.1;
                     task.abort();

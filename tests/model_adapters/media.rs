@@ -18,7 +18,7 @@ const KINDS: [(ImageFormat, &str); 4] = [
 ];
 
 /// A conversation with media at every position that allows media, and the media in it.
-fn album() -> (ModelRequest, Vec<Blob>) {
+fn media_request() -> (ModelRequest, Vec<Blob>) {
     let mut blobs = Vec::new();
     let mut keep = |blob: Blob| {
         let reference = BlobRef::from(&blob);
@@ -89,7 +89,7 @@ fn facts(vision: bool, documents: bool) -> impl FnOnce(&mut Settings) {
     }
 }
 
-async fn sent(kind: ProviderKind, request: &ModelRequest, change: impl FnOnce(&mut Settings)) -> Value {
+async fn sent_body(kind: ProviderKind, request: &ModelRequest, change: impl FnOnce(&mut Settings)) -> Value {
     let server = ModelServer::start().await;
     server.push(Step::text("I see."));
     let models = models_with(provider(kind, &server), change);
@@ -100,9 +100,9 @@ async fn sent(kind: ProviderKind, request: &ModelRequest, change: impl FnOnce(&m
 
 #[tokio::test]
 async fn vision_model_receives_each_attachment_once() {
-    let (request, blobs) = album();
+    let (request, blobs) = media_request();
     for kind in ALL {
-        let body = sent(kind, &request, facts(true, true)).await;
+        let body = sent_body(kind, &request, facts(true, true)).await;
         let text = body.to_string();
         for blob in &blobs {
             let times = text.matches(&in_base64(blob)).count();
@@ -113,21 +113,21 @@ async fn vision_model_receives_each_attachment_once() {
         assert!(!text.contains("as a text"), "{kind:?}: {text}");
         assert!(text.contains("/pictures/0") && text.contains("is shown whole"), "{kind:?}: {text}");
         // The same request gives the same bytes.
-        assert_eq!(sent(kind, &request, facts(true, true)).await.to_string(), text, "{kind:?}");
+        assert_eq!(sent_body(kind, &request, facts(true, true)).await.to_string(), text, "{kind:?}");
     }
 }
 
 #[tokio::test]
 async fn tool_result_images_are_placed_as_api_allows() {
-    let (request, _) = album();
-    let body = sent(ProviderKind::Anthropic, &request, facts(true, true)).await;
+    let (request, _) = media_request();
+    let body = sent_body(ProviderKind::Anthropic, &request, facts(true, true)).await;
     let results = &body["messages"][2]["content"];
     assert_eq!(results[0]["content"][0], json!({"type": "text", "text": "a screenshot"}));
     assert_eq!(results[0]["content"][1]["source"]["media_type"], "image/png");
     assert_eq!(results[1]["content"][1]["type"], "document");
 
     // In the other two APIs results are text: their media follow in a user message.
-    let body = sent(ProviderKind::OpenAiChat, &request, facts(true, true)).await;
+    let body = sent_body(ProviderKind::OpenAiChat, &request, facts(true, true)).await;
     let roles: Vec<&str> =
         body["messages"].as_array().unwrap().iter().filter_map(|message| message["role"].as_str()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool", "tool", "user"]);
@@ -135,7 +135,7 @@ async fn tool_result_images_are_placed_as_api_allows() {
     let shown = &body["messages"][5]["content"];
     assert_eq!((&shown[0]["type"], &shown[1]["type"]), (&json!("image_url"), &json!("file")));
 
-    let body = sent(ProviderKind::OpenAiResponses, &request, facts(true, true)).await;
+    let body = sent_body(ProviderKind::OpenAiResponses, &request, facts(true, true)).await;
     let kinds: Vec<&str> =
         body["input"].as_array().unwrap().iter().filter_map(|item| item["type"].as_str()).collect();
     let outputs = ["function_call_output"; 2];
@@ -146,10 +146,10 @@ async fn tool_result_images_are_placed_as_api_allows() {
 
 #[tokio::test]
 async fn unsupported_media_is_replaced_by_text_or_name() {
-    let (request, blobs) = album();
+    let (request, blobs) = media_request();
     for kind in ALL {
         for (vision, documents) in [(true, false), (false, false), (false, true)] {
-            let text = sent(kind, &request, facts(vision, documents)).await.to_string();
+            let text = sent_body(kind, &request, facts(vision, documents)).await.to_string();
             for blob in &blobs {
                 let shown = text.contains(&in_base64(blob));
                 assert_eq!(shown, vision && blob.media_type != PDF, "{kind:?} {vision}: {blob:?}");
@@ -165,10 +165,10 @@ async fn unsupported_media_is_replaced_by_text_or_name() {
 
 #[tokio::test]
 async fn missing_media_blob_is_replaced_by_name() {
-    let (mut request, _) = album();
+    let (mut request, _) = media_request();
     request.media.clear();
     for kind in ALL {
-        let text = sent(kind, &request, facts(true, true)).await.to_string();
+        let text = sent_body(kind, &request, facts(true, true)).await.to_string();
         assert_eq!(text.matches("not shown any more").count(), 5, "{kind:?}: {text}");
         assert!(text.contains("Paper, as a text") && text.contains("Terms, as a text"), "{kind:?}: {text}");
     }

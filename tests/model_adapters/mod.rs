@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentd::model::{Key, ModelFacts, Models, Provider, ProviderKind, Settings};
+use agentd::model::{KeySource, ModelFacts, Models, Provider, ProviderKind, Settings};
 use agentd::types::ids::{Mint, Seed};
 use agentd::types::message::{Block, Message, Role, ToolCall};
 use agentd::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
@@ -36,7 +36,7 @@ const KEY: &str = env!("CARGO_MANIFEST_DIR");
 
 fn provider(kind: ProviderKind, server: &ModelServer) -> Provider {
     let base_url = if kind == ProviderKind::Anthropic { server.url().into() } else { server.openai_url() };
-    Provider { base_url: Some(base_url), key: Key::Env(KEY_VARIABLE.into()), ..Provider::new(kind) }
+    Provider { base_url: Some(base_url), key: KeySource::Env(KEY_VARIABLE.into()), ..Provider::new(kind) }
 }
 
 fn models_with(provider: Provider, change: impl FnOnce(&mut Settings)) -> Models {
@@ -74,7 +74,7 @@ fn hello() -> ModelRequest {
 }
 
 /// Appends the reply to the transcript, with a result for each of its calls.
-fn continued(mut asked: ModelRequest, reply: &ModelReply) -> ModelRequest {
+fn continue_request(mut asked: ModelRequest, reply: &ModelReply) -> ModelRequest {
     let mut mint = Mint::new(1, Seed(asked.messages.len() as u128));
     let mut said = Vec::new();
     let mut results = Vec::new();

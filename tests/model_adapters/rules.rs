@@ -9,7 +9,7 @@ use crate::support::model_server::breach;
 
 /// Objects whose keys the API does not define: schemas of tools, and arguments that a model passed to
 /// one.
-const FREE: [&str; 3] = ["input_schema", "parameters", "input"];
+const FREE_FORM_KEYS: [&str; 3] = ["input_schema", "parameters", "input"];
 
 /// The JSON paths of all objects in a body.
 fn objects(value: &Value, place: &str, is_responses: bool, found: &mut Vec<String>) {
@@ -18,7 +18,7 @@ fn objects(value: &Value, place: &str, is_responses: bool, found: &mut Vec<Strin
             found.push(place.to_owned());
             for (name, inner) in fields {
                 // In Responses, `input` is the conversation.
-                let is_free = FREE.contains(&name.as_str()) && !(is_responses && name == "input");
+                let is_free = FREE_FORM_KEYS.contains(&name.as_str()) && !(is_responses && name == "input");
                 if !is_free {
                     objects(inner, &format!("{place}/{name}"), is_responses, found);
                 }
@@ -57,7 +57,7 @@ async fn extra_or_missing_request_key_is_breach() {
         server.push(Step::text("Done."));
         let asked = ModelRequest { thinking: Some(Thinking::High), ..hello() };
         let first = call(&models, &asked).await.1.expect("an answer");
-        call(&models, &continued(asked, &first)).await.1.expect("an answer");
+        call(&models, &continue_request(asked, &first)).await.1.expect("an answer");
         server.assert_no_breach();
         let request = server.requests().pop().expect("a request");
         assert_eq!(breach(&request), None, "{kind:?}");
@@ -95,7 +95,7 @@ async fn assistant_message_without_required_fields_is_breach() {
     server.push(Step::text("Bye."));
     let models = models(ProviderKind::OpenAiResponses, &server);
     let first = call(&models, &hello()).await.1.expect("an answer");
-    call(&models, &continued(hello(), &first)).await.1.expect("an answer");
+    call(&models, &continue_request(hello(), &first)).await.1.expect("an answer");
     server.assert_no_breach();
     let request = server.requests().pop().expect("a request");
     assert_eq!(request.body["input"][1], json!({"role": "assistant", "content": "Hi."}));

@@ -75,7 +75,7 @@ async fn dropping_call_or_listener_cancels_http_request() {
         let models = models.clone();
         async move { models.call(&hello(), &out).await }
     });
-    gate.reached().await;
+    gate.wait_reached().await;
     asking.abort();
     server.wait_for_hangups(1).await;
 

@@ -4,7 +4,7 @@ use agentd::types::sampling::{Sampling, Temperature, TopP};
 
 use super::*;
 
-fn sampled() -> ModelRequest {
+fn sampling_request() -> ModelRequest {
     let sampling = Sampling { temperature: Temperature::new(300), top_p: TopP::new(900) };
     ModelRequest { sampling, ..hello() }
 }
@@ -22,7 +22,7 @@ async fn api_version_sets_header_and_sampling_parameters() {
         let api_version = api_version.map(String::from);
         let models =
             models_with(Provider { api_version, ..provider(ProviderKind::Anthropic, &server) }, |_| {});
-        let reply = call(&models, &sampled()).await.1.expect("an answer");
+        let reply = call(&models, &sampling_request()).await.1.expect("an answer");
         server.assert_no_breach();
         let request = &server.requests()[0];
         assert_eq!(request.header("anthropic-version"), Some(expected));
@@ -39,7 +39,7 @@ async fn configured_version_header_decides_sampling_parameters() {
     server.push(Step::text("hi"));
     let mut provider = provider(ProviderKind::Anthropic, &server);
     provider.headers.insert("anthropic-version".into(), "2026-10-21".into());
-    call(&models_with(provider, |_| {}), &sampled()).await.1.expect("an answer");
+    call(&models_with(provider, |_| {}), &sampling_request()).await.1.expect("an answer");
     assert!(server.requests()[0].body["temperature"].is_null());
     server.assert_no_breach();
 }
@@ -52,7 +52,7 @@ async fn catalog_models_refusing_sampling_receive_none() {
         let server = ModelServer::start().await;
         server.push(Step::text("hi"));
         let model = format!("test/{model}").parse().expect("a model");
-        let asked = ModelRequest { model, ..sampled() };
+        let asked = ModelRequest { model, ..sampling_request() };
         let reply = call(&models(ProviderKind::Anthropic, &server), &asked).await.1.expect("an answer");
         assert_eq!(!server.requests()[0].body["temperature"].is_null(), is_sent, "{}", asked.model);
         assert_eq!(reply.notices.iter().any(|it| it.contains("temperature = 0.3")), !is_sent, "{reply:?}");

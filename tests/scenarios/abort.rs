@@ -23,14 +23,14 @@ async fn aborted_message_is_kept_and_not_sent_to_model() {
 
         let reply = session.call("abort", json!({})).await;
         assert_eq!(reply, json!({"stopped": [turn], "survivors": []}));
-        let answer = seen.answer().await;
+        let answer = seen.next_answer().await;
         assert_eq!(
             (&answer["item"]["status"], &answer["item"]["text"]),
             (&json!("interrupted"), &json!("half "))
         );
         seen.turn_ends("aborted").await;
         seen.state_is("idle").await;
-        assert!(seen.seen_of("error").is_empty(), "an abort is no error");
+        assert!(seen.events_of("error").is_empty(), "an abort is no error");
         daemon.models.wait_for_hangups(1).await;
 
         daemon.models.push(Step::text("Yes?"));
@@ -64,7 +64,7 @@ async fn abort_kills_whole_process_tree_of_command() {
         let done = seen.wait_for_call("tool.completed", &started["call_id"]).await;
         assert_eq!(done["status"], "cancelled");
         seen.turn_ends("aborted").await;
-        assert!(seen.seen_of("error").is_empty());
+        assert!(seen.events_of("error").is_empty());
 
         daemon.models.push(Step::text("Good morning."));
         session.submit("awake?").await;
@@ -120,7 +120,7 @@ async fn abort_withdraws_pending_permission_requests() {
         let settled = seen.wait_for("permission.resolved").await;
         assert_eq!((&settled["request_id"], &settled["by"]), (&question["request_id"], &json!("abort")));
     }
-    let aborting = &seen.seen_of("turn.aborting")[0];
+    let aborting = &seen.events_of("turn.aborting")[0];
     assert_eq!(aborting["origin"]["client"], "bob");
     assert!(session.pending().await.is_empty());
     let late = session.answer_refused(&one, json!({"decision": "allow"})).await;
@@ -150,7 +150,7 @@ async fn abort_of_one_call_continues_turn() {
     assert_eq!(reply, json!({"stopped": [started["call_id"]], "survivors": []}));
     assert_eq!(daemon.processes_of(&started["call_id"]), []);
     seen.turn_ends("success").await;
-    let completed = seen.seen_of("tool.completed");
+    let completed = seen.events_of("tool.completed");
     assert_eq!(
         (&completed[0]["status"], &completed[1]["status"]),
         (&json!("cancelled"), &json!("completed"))
@@ -189,7 +189,7 @@ async fn abort_without_running_turn_stops_nothing() {
     seen.turn_ends("success").await;
     assert_eq!(session.call("abort", json!({})).await, nothing);
     assert_eq!(session.call("abort", json!({"turn_id": turn})).await, nothing);
-    assert!(seen.seen_of("turn.aborting").is_empty());
+    assert!(seen.events_of("turn.aborting").is_empty());
 }
 
 #[tokio::test]

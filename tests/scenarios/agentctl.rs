@@ -10,7 +10,7 @@ use tokio::process::{Child, Command};
 use super::bash;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::{until, within};
+use crate::support::wait::{poll_until, with_deadline};
 
 /// Exit code and output of an `agentctl` run.
 #[derive(Debug)]
@@ -28,13 +28,13 @@ impl CliOutput {
     }
 
     /// Asserts success and returns the standard output.
-    pub(super) fn fine(self) -> String {
+    pub(super) fn stdout(self) -> String {
         assert_eq!(self.code, 0, "{self:?}");
         self.out
     }
 
     pub(super) fn json(self) -> Value {
-        let out = self.fine();
+        let out = self.stdout();
         serde_json::from_str(&out).unwrap_or_else(|_| panic!("not JSON: {out:?}"))
     }
 }
@@ -62,7 +62,7 @@ pub(super) fn command(daemon: &TestDaemon, args: &[&str]) -> Command {
 /// Waits until the process exits.
 pub(super) async fn ended(daemon: &TestDaemon, child: Child) -> CliOutput {
     CliOutput::from_output(
-        within("agentctl to end", || daemon.log(), child.wait_with_output()).await.expect("it ran"),
+        with_deadline("agentctl to end", || daemon.log(), child.wait_with_output()).await.expect("it ran"),
     )
 }
 
@@ -84,13 +84,13 @@ pub(super) async fn ps_shows(daemon: &TestDaemon, id: &str, state: &str) -> Valu
             }
         }
     };
-    within(&format!("ps to show {state}"), || daemon.log(), look).await
+    with_deadline(&format!("ps to show {state}"), || daemon.log(), look).await
 }
 
 /// Stops the daemon that `agentctl` started, also when the test fails.
-struct Stop<'a>(&'a TestDaemon);
+struct DaemonStopper<'a>(&'a TestDaemon);
 
-impl Drop for Stop<'_> {
+impl Drop for DaemonStopper<'_> {
     fn drop(&mut self) {
         let stop = command(self.0, &["daemon", "stop", "--now"]);
         let mut stop = stop.into_std();
@@ -106,11 +106,11 @@ async fn run_prints_answer_text_while_streaming() {
     let mut child = command(&daemon, &["run", "count"]).spawn().expect("agentctl starts");
     let mut out = child.stdout.take().expect("piped");
     let mut first = [0; 8];
-    within("the first words", || daemon.log(), out.read_exact(&mut first)).await.expect("words");
+    with_deadline("the first words", || daemon.log(), out.read_exact(&mut first)).await.expect("words");
     assert_eq!(&first, b"one two ");
     gate.open();
     let mut rest = String::new();
-    within("the rest", || daemon.log(), out.read_to_string(&mut rest)).await.expect("words");
+    with_deadline("the rest", || daemon.log(), out.read_to_string(&mut rest)).await.expect("words");
     assert_eq!(rest, "three\n");
     let said = ended(&daemon, child).await;
     assert_eq!(said.code, 0, "{said:?}");
@@ -124,7 +124,7 @@ async fn run_reads_task_from_standard_input() {
     daemon.models.push(Step::text("Done."));
     let mut child = command(&daemon, &["run", "-"]).stdin(Stdio::piped()).spawn().expect("agentctl starts");
     child.stdin.take().expect("piped").write_all(b"a long\ntask").await.expect("read");
-    assert_eq!(ended(&daemon, child).await.fine(), "Done.\n");
+    assert_eq!(ended(&daemon, child).await.stdout(), "Done.\n");
     let asked = daemon.models.requests()[0].body.to_string();
     assert!(asked.contains("a long\\ntask"), "{asked}");
 }
@@ -132,13 +132,13 @@ async fn run_reads_task_from_standard_input() {
 #[tokio::test]
 async fn run_output_json_prints_result_or_every_event() {
     let daemon = TestDaemon::start().await;
-    daemon.models.otherwise(|_| Step::text("one two"));
+    daemon.models.set_fallback(|_| Step::text("one two"));
     let result = ctl(&daemon, &["run", "--output", "json", "--title", "t", "go"]).await.json();
     assert_eq!((&result["subtype"], &result["text"]), (&json!("success"), &json!("one two")));
     assert!(result["session_id"].as_str().is_some_and(|id| id.starts_with("ses_")), "{result}");
     assert!(result["turn_id"].as_str().is_some_and(|id| id.starts_with("turn_")), "{result}");
 
-    let lines = ctl(&daemon, &["run", "--output", "stream-json", "go"]).await.fine();
+    let lines = ctl(&daemon, &["run", "--output", "stream-json", "go"]).await.stdout();
     let events: Vec<Value> =
         lines.lines().map(|line| serde_json::from_str(line).expect("an event a line")).collect();
     let seqs: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().expect("a number")).collect();
@@ -177,7 +177,7 @@ async fn run_without_terminal_denies_request_and_exits_1() {
     let told = &results[0].1;
     assert!(told.contains("no user at a terminal to ask") && told.contains("No user has refused"), "{told}");
     let audit = ctl(&daemon, &["audit"]).await;
-    assert!(audit.fine().contains("no user could be asked"), "and so is the audit");
+    assert!(audit.stdout().contains("no user could be asked"), "and so is the audit");
 }
 
 #[tokio::test]
@@ -212,12 +212,12 @@ async fn run_without_terminal_applies_unattended_policy() {
             }
         }
     };
-    within("the command to wait", || daemon.log(), waits).await;
+    with_deadline("the command to wait", || daemon.log(), waits).await;
     let waiting = daemon.client("alice").await.call("permission.list", json!({})).await;
     let request = waiting["requests"][0]["request_id"].as_str().expect("an id").to_owned();
-    ctl(&daemon, &["approve", &request]).await.fine();
+    ctl(&daemon, &["approve", &request]).await.stdout();
     let rest = tokio::spawn(async move { while let Ok(Some(_)) = side.next_line().await {} });
-    assert_eq!(ended(&daemon, child).await.fine(), "Made.\n");
+    assert_eq!(ended(&daemon, child).await.stdout(), "Made.\n");
     rest.abort();
     assert!(daemon.workspace().join("late").exists());
 }
@@ -229,7 +229,7 @@ async fn run_with_approval_mode_needs_no_terminal() {
     daemon.models.push(Step::calls([("Write", json!({"file_path": file, "content": "new\n"}))]));
     daemon.models.push(Step::text("Written."));
     let said = ctl(&daemon, &["run", "-a", "accept_edits", "write"]).await;
-    assert_eq!(said.fine(), "Written.\n");
+    assert_eq!(said.stdout(), "Written.\n");
     assert_eq!(daemon.read("new.txt"), "new\n");
 }
 
@@ -238,7 +238,7 @@ async fn run_with_exhausted_budget_exits_5() {
     let daemon = TestDaemon::start().await;
     daemon.write("a.txt", "alpha\n");
     let file = daemon.workspace().join("a.txt");
-    daemon.models.otherwise(move |_| Step::calls([("Read", json!({"file_path": file}))]));
+    daemon.models.set_fallback(move |_| Step::calls([("Read", json!({"file_path": file}))]));
     let said = ctl(&daemon, &["run", "--max-turns", "1", "read on"]).await;
     assert_eq!(said.code, 5, "{said:?}");
     assert_eq!(daemon.models.requests().len(), 1);
@@ -269,42 +269,42 @@ async fn agentctl_inside_tool_never_starts_daemon() {
 #[tokio::test]
 async fn run_starts_daemon_and_session_survives_its_stop() {
     let daemon = TestDaemon::builder().build().await;
-    let _stop = Stop(&daemon);
-    daemon.models.otherwise(|_| Step::text("Hello."));
+    let _stop = DaemonStopper(&daemon);
+    daemon.models.set_fallback(|_| Step::text("Hello."));
     let result = ctl(&daemon, &["run", "--output", "json", "hello"]).await.json();
     let status = ctl(&daemon, &["daemon", "status", "--json"]).await.json();
     assert_eq!(status["main_model"], "scripted/model");
-    assert_eq!(ctl(&daemon, &["run", "hello"]).await.fine(), "Hello.\n");
+    assert_eq!(ctl(&daemon, &["run", "hello"]).await.stdout(), "Hello.\n");
     let again = ctl(&daemon, &["daemon", "status", "--json"]).await.json();
     assert_eq!(again["pid"], status["pid"], "one daemon for both");
 
-    assert!(ctl(&daemon, &["daemon", "stop"]).await.fine().contains("stopped"));
+    assert!(ctl(&daemon, &["daemon", "stop"]).await.stdout().contains("stopped"));
     assert!(UnixStream::connect(daemon.socket()).await.is_err(), "the socket is closed");
     let said = ctl(&daemon, &["daemon", "stop"]).await;
     assert!(said.err.contains("no daemon was running"), "{said:?}");
-    said.fine();
+    said.stdout();
 
     let listed = ctl(&daemon, &["ps", "--json"]).await.json();
     let listed = listed.as_array().expect("a list");
     assert_eq!(listed.len(), 2, "a new daemon knows both");
     assert!(listed.iter().any(|session| session["session_id"] == result["session_id"]));
     assert_ne!(ctl(&daemon, &["daemon", "status", "--json"]).await.json()["pid"], status["pid"]);
-    ctl(&daemon, &["daemon", "stop", "--now"]).await.fine();
+    ctl(&daemon, &["daemon", "stop", "--now"]).await.stdout();
 }
 
 #[tokio::test]
 async fn following_client_reaps_daemons_that_it_started() {
     let daemon = TestDaemon::builder().build().await;
-    let _stop = Stop(&daemon);
-    daemon.models.otherwise(|_| Step::text("Hello."));
+    let _stop = DaemonStopper(&daemon);
+    daemon.models.set_fallback(|_| Step::text("Hello."));
     let done = ctl(&daemon, &["run", "--output", "json", "hello"]).await.json();
     let id = done["session_id"].as_str().expect("an id").to_owned();
-    ctl(&daemon, &["daemon", "stop"]).await.fine();
+    ctl(&daemon, &["daemon", "stop"]).await.stdout();
 
     let mut follower = command(&daemon, &["logs", "-f", &id]).spawn().expect("agentctl starts");
     let mut out = follower.stdout.take().expect("piped");
     let mut first = [0; 1];
-    within("its first word", || daemon.log(), out.read_exact(&mut first)).await.expect("words");
+    with_deadline("its first word", || daemon.log(), out.read_exact(&mut first)).await.expect("words");
     let drain = tokio::spawn(async move { tokio::io::copy(&mut out, &mut tokio::io::sink()).await });
     let process = async || ctl(&daemon, &["--no-start", "daemon", "status", "--json"]).await;
     let first = process().await.json()["pid"].as_i64().expect("a pid");
@@ -319,11 +319,11 @@ async fn following_client_reaps_daemons_that_it_started() {
             }
         }
     };
-    within("another daemon", || daemon.log(), again).await;
+    with_deadline("another daemon", || daemon.log(), again).await;
     // Its exit status was collected, so its pid is free.
     let of_first = format!("/proc/{first}");
     let is_gone = || (!std::path::Path::new(&of_first).exists()).then_some(());
-    until("the first daemon to be gone", || daemon.log(), is_gone).await;
+    poll_until("the first daemon to be gone", || daemon.log(), is_gone).await;
     follower.kill().await.expect("killed");
     drain.await.expect("drained").expect("read");
 }
@@ -333,19 +333,19 @@ async fn background_session_is_controlled_by_other_agentctl_calls() {
     let daemon = TestDaemon::start().await;
     daemon.models.push(Step::calls([bash("touch made")]));
     daemon.models.push(Step::text("It is made."));
-    let id = ctl(&daemon, &["run", "--background", "make it"]).await.fine();
+    let id = ctl(&daemon, &["run", "--background", "make it"]).await.stdout();
     let id = id.trim_end();
     assert!(id.starts_with("ses_") && !id.contains(char::is_whitespace), "{id:?}");
 
     assert_eq!(ps_shows(&daemon, id, "requires_action").await["requires"], "permission");
-    assert!(ctl(&daemon, &["ps"]).await.fine().contains("waits: Bash"));
+    assert!(ctl(&daemon, &["ps"]).await.stdout().contains("waits: Bash"));
     let waiting = ctl(&daemon, &["approvals", "--json"]).await.json();
     let waiting = waiting.as_array().expect("a list");
     assert_eq!((waiting.len(), &waiting[0]["session_id"]), (1, &json!(id)));
     assert_eq!(waiting[0]["input"]["command"], "touch made");
     let request = waiting[0]["request_id"].as_str().expect("an id");
-    assert!(ctl(&daemon, &["approvals"]).await.fine().contains(request));
-    let whole = ctl(&daemon, &["approvals", &request[..request.len() - 4]]).await.fine();
+    assert!(ctl(&daemon, &["approvals"]).await.stdout().contains(request));
+    let whole = ctl(&daemon, &["approvals", &request[..request.len() - 4]]).await.stdout();
     assert!(whole.starts_with(request) && whole.contains("▌ May Bash do this?"), "{whole}");
     assert!(
         whole.contains("    $ touch made\n") && whole.contains("could be granted: Bash(touch made)"),
@@ -354,7 +354,7 @@ async fn background_session_is_controlled_by_other_agentctl_calls() {
     let said = ctl(&daemon, &["rm", id]).await;
     assert!(said.code == 4 && said.err.contains("is working"), "{said:?}");
 
-    let allowed = ctl(&daemon, &["approve", &request["perm_".len()..request.len() - 4]]).await.fine();
+    let allowed = ctl(&daemon, &["approve", &request["perm_".len()..request.len() - 4]]).await.stdout();
     assert_eq!(allowed, format!("allowed {request}\n"));
     ps_shows(&daemon, id, "idle").await;
     assert!(daemon.workspace().join("made").exists());
@@ -366,13 +366,13 @@ async fn background_session_is_controlled_by_other_agentctl_calls() {
         assert!(format!("{}{}", logs.out, logs.err).contains(word), "{word:?} is missing in:\n{logs:?}");
     }
     assert!(!logs.out.contains("permission.requested"), "{logs:?}");
-    let logs = ctl(&daemon, &["logs", "--events", id]).await.fine();
+    let logs = ctl(&daemon, &["logs", "--events", id]).await.stdout();
     for word in ["make it", "permission.requested", "touch made", "tool.completed", "It is made."] {
         assert!(logs.contains(word), "{word:?} is missing in:\n{logs}");
     }
-    assert_eq!(ctl(&daemon, &["events", id]).await.fine(), logs);
-    assert_eq!(ctl(&daemon, &["result", "1"]).await.fine(), "It is made.\n");
-    let lines = ctl(&daemon, &["logs", "--json", id]).await.fine();
+    assert_eq!(ctl(&daemon, &["events", id]).await.stdout(), logs);
+    assert_eq!(ctl(&daemon, &["result", "1"]).await.stdout(), "It is made.\n");
+    let lines = ctl(&daemon, &["logs", "--json", id]).await.stdout();
     let events: Vec<Value> =
         lines.lines().map(|line| serde_json::from_str(line).expect("an event a line")).collect();
     assert_eq!(events[0]["type"], "session.created");
@@ -388,22 +388,22 @@ async fn submit_abort_kill_and_rm_work_from_agentctl() {
     daemon.models.push(Step::text("one two").hold_after(1, &gate));
     let id = ctl(&daemon, &["run", "--output", "json", "--title", "mine", "hello"]).await.json();
     let id = id["session_id"].as_str().expect("an id").to_owned();
-    let turn = ctl(&daemon, &["submit", "mine", "count"]).await.fine();
+    let turn = ctl(&daemon, &["submit", "mine", "count"]).await.stdout();
     assert!(turn.starts_with("turn_"), "{turn:?}");
-    gate.reached().await;
-    assert!(ctl(&daemon, &["abort", &id]).await.fine().contains(turn.trim_end()));
+    gate.wait_reached().await;
+    assert!(ctl(&daemon, &["abort", &id]).await.stdout().contains(turn.trim_end()));
     ps_shows(&daemon, &id, "idle").await;
     assert!(ctl(&daemon, &["abort", &id]).await.err.contains("nothing was running"));
 
-    assert_eq!(ctl(&daemon, &["kill", &id]).await.fine(), format!("{id}\n"));
+    assert_eq!(ctl(&daemon, &["kill", &id]).await.stdout(), format!("{id}\n"));
     assert_eq!(ctl(&daemon, &["ps", "--json"]).await.json(), json!([]));
     let all = ctl(&daemon, &["ps", "-a", "--json"]).await.json();
     assert_eq!((&all[0]["session_id"], &all[0]["state"]), (&json!(id), &json!("ended")));
-    assert!(ctl(&daemon, &["logs", &id]).await.fine().contains("Hello."), "its history stays");
+    assert!(ctl(&daemon, &["logs", &id]).await.stdout().contains("Hello."), "its history stays");
     let said = ctl(&daemon, &["submit", &id, "more"]).await;
     assert!(said.code == 4 && said.err.contains("takes no more input"), "{said:?}");
 
-    assert_eq!(ctl(&daemon, &["rm", &id]).await.fine(), format!("{id}\n"));
+    assert_eq!(ctl(&daemon, &["rm", &id]).await.stdout(), format!("{id}\n"));
     assert_eq!(ctl(&daemon, &["ps", "-a", "--json"]).await.json(), json!([]));
     assert_eq!(ctl(&daemon, &["logs", &id]).await.code, 4);
 }
@@ -433,7 +433,7 @@ async fn wrong_arguments_exit_64_without_starting_daemon() {
     }
     for args in [["--help"], ["--version"]] {
         let said = ctl(&daemon, &args).await;
-        assert!(said.err.is_empty() && said.fine().contains("agentctl"), "{args:?}");
+        assert!(said.err.is_empty() && said.stdout().contains("agentctl"), "{args:?}");
     }
     assert!(!daemon.socket().exists() && !daemon.path("data").exists());
 }

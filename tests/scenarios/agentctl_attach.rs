@@ -8,7 +8,7 @@ use tokio::process::Child;
 use super::agentctl::{command, ctl, ended};
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
-use crate::support::wait::within;
+use crate::support::wait::with_deadline;
 
 #[tokio::test]
 async fn attach_submits_each_line_and_prints_answer() {
@@ -21,7 +21,7 @@ async fn attach_submits_each_line_and_prints_answer() {
         daemon.models.push(Step::text("Very well indeed."));
         let mut child = command(&daemon, args).stdin(Stdio::piped()).spawn().expect("agentctl starts");
         child.stdin.take().expect("piped").write_all(b"how are you?\n").await.expect("read");
-        let out = ended(&daemon, child).await.fine();
+        let out = ended(&daemon, child).await.stdout();
         assert!(out.contains("hello") && out.contains("Hello."), "the history: {out}");
         assert!(out.contains("Very well indeed.\n"), "{out}");
     }
@@ -58,27 +58,29 @@ async fn attached(daemon: &TestDaemon, session: &str) -> (Child, tokio::fs::File
             seen += &part;
         }
     };
-    within("the attached screen", || daemon.log(), look).await;
+    with_deadline("the attached screen", || daemon.log(), look).await;
     (child, terminal)
 }
 
 #[tokio::test]
 async fn attach_ends_on_terminal_hangup_and_quit_command() {
     let daemon = TestDaemon::start().await;
-    daemon.models.otherwise(|_| Step::text("Done."));
+    daemon.models.set_fallback(|_| Step::text("Done."));
     let made = ctl(&daemon, &["run", "--output", "json", "go"]).await.json();
     let session = made["session_id"].as_str().expect("an id");
 
     let (mut child, terminal) = attached(&daemon, session).await;
     drop(terminal);
-    let status = within("the end without a terminal", || daemon.log(), child.wait()).await.expect("it ran");
+    let status =
+        with_deadline("the end without a terminal", || daemon.log(), child.wait()).await.expect("it ran");
     assert!(status.code().is_some_and(|code| code != 0), "{status:?}");
 
     for told in [nix::sys::signal::SIGTERM, nix::sys::signal::SIGHUP] {
         let (mut child, terminal) = attached(&daemon, session).await;
         let pid = i32::try_from(child.id().expect("it runs")).expect("a number");
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), told).expect("told");
-        let status = within("the end after a signal", || daemon.log(), child.wait()).await.expect("it ran");
+        let status =
+            with_deadline("the end after a signal", || daemon.log(), child.wait()).await.expect("it ran");
         assert_eq!(status.code(), Some(3), "{told}");
         drop(terminal);
     }

@@ -36,7 +36,7 @@ async fn left_arrow_shows_sessions_and_enter_opens_another() {
     terminal.keys("\u{1b}[D").await;
     let screen = terminal.shows("q leave").await;
     assert!(screen.contains("write the changelog"), "{screen:?}");
-    assert!(terminal.seen().contains("\u{1b}[?1049h"), "{:?}", terminal.seen());
+    assert!(terminal.output().contains("\u{1b}[?1049h"), "{:?}", terminal.output());
     terminal.keys("q").await;
     let screen = terminal.shows("detaches").await;
     assert!(screen.contains("\u{1b}[?1049l"), "{screen:?}");
@@ -100,13 +100,13 @@ async fn copied_answer_reaches_clipboard_of_terminal() {
     assert!(terminal.shows("detaches").await.contains("make"));
     terminal.keys("/copy code\r").await;
     let screen = terminal.shows("copied the last code block").await;
-    assert!(terminal.seen().contains("\u{1b}]52;c;bWFrZQo=\u{7}"), "{screen:?}");
+    assert!(terminal.output().contains("\u{1b}]52;c;bWFrZQo=\u{7}"), "{screen:?}");
 }
 
 #[tokio::test]
 async fn long_conversation_begins_with_its_last_part() {
     let daemon = TestDaemon::start().await;
-    daemon.models.otherwise(|_| Step::text("Done."));
+    daemon.models.set_fallback(|_| Step::text("Done."));
     let session = daemon.client("alice").await.create(&daemon).await;
     for nth in 0..60 {
         session.submit(&format!("input number {nth}.")).await;

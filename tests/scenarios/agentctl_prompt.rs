@@ -10,12 +10,12 @@ use super::agentctl::{command, ctl, ended, ps_shows};
 use super::bash;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::{DEADLINE, within};
+use crate::support::wait::{DEADLINE, with_deadline};
 
 #[tokio::test]
 async fn piped_input_becomes_a_second_block_of_the_task() {
     let daemon = TestDaemon::start().await;
-    daemon.models.otherwise(|_| Step::text("Done."));
+    daemon.models.set_fallback(|_| Step::text("Done."));
     let piped = async |args: &[&str], text: &'static [u8]| {
         let mut child = command(&daemon, args).stdin(Stdio::piped()).spawn().expect("agentctl starts");
         child.stdin.take().expect("piped").write_all(text).await.expect("read");
@@ -24,12 +24,12 @@ async fn piped_input_becomes_a_second_block_of_the_task() {
     let session =
         piped(&["run", "--output", "json", "review"], b"+a\n-b\n").await.json()["session_id"].clone();
     let session = session.as_str().expect("an id");
-    piped(&["submit", session, "and this"], b"+c\n").await.fine();
+    piped(&["submit", session, "and this"], b"+c\n").await.stdout();
     ps_shows(&daemon, session, "idle").await;
-    let id = piped(&["run", "--background", "look"], b"+d\n").await.fine();
+    let id = piped(&["run", "--background", "look"], b"+d\n").await.stdout();
     ps_shows(&daemon, id.trim_end(), "idle").await;
-    ctl(&daemon, &["run", "alone"]).await.fine();
-    piped(&["run", "empty"], b"").await.fine();
+    ctl(&daemon, &["run", "alone"]).await.stdout();
+    piped(&["run", "empty"], b"").await.stdout();
     let asked = daemon.models.requests();
     let said = |n: usize| asked[n].messages().last().expect("a message").to_string().replace("\\n", "\n");
     for (n, words) in
@@ -44,7 +44,7 @@ async fn piped_input_becomes_a_second_block_of_the_task() {
 #[tokio::test]
 async fn idle_pipe_is_ignored_and_slow_pipeline_is_awaited() {
     let daemon = TestDaemon::start().await;
-    daemon.models.otherwise(|_| Step::text("Done."));
+    daemon.models.set_fallback(|_| Step::text("Done."));
     // The program that starts `agentctl` holds the pipe open.
     let mut child = command(&daemon, &["run", "go"]).stdin(Stdio::piped()).spawn().expect("agentctl starts");
     let held = child.stdin.take();
@@ -114,13 +114,13 @@ impl<'a> Terminal<'a> {
     }
 
     /// All that the program has written.
-    pub(super) fn seen(&self) -> &str {
+    pub(super) fn output(&self) -> &str {
         &self.seen
     }
 
     /// Waits until the program has ended.
     pub(super) async fn ends(&mut self) -> std::process::ExitStatus {
-        let ended = within("the end of the program", || self.daemon.log(), self.child.wait()).await;
+        let ended = with_deadline("the end of the program", || self.daemon.log(), self.child.wait()).await;
         ended.expect("it ran")
     }
 
@@ -167,7 +167,7 @@ async fn prose_typed_in_attach_does_not_answer_a_request() {
     seen.wait_for("permission.requested").await;
     // The last row of the list is visible, so the keys work; the draft is visible as well.
     terminal.shows("↑↓").await;
-    assert!(seen.seen_of("permission.resolved").is_empty() && !daemon.workspace().join("made").exists());
+    assert!(seen.events_of("permission.resolved").is_empty() && !daemon.workspace().join("made").exists());
     // The program writes only changed screen cells, so from here on the output says little about the
     // screen. Without a draft the keys are meant for the list: 3 opens the page that confirms a rule.
     terminal.keys("\u{15}3").await;
@@ -205,12 +205,12 @@ async fn prose_typed_in_run_does_not_answer_a_request() {
     terminal.keys("\r").await;
     terminal.shows("It is made.").await;
     let folder_undo = terminal.command_line("cd '");
-    let status = within("the end of the turn", || daemon.log(), terminal.child.wait()).await;
+    let status = with_deadline("the end of the turn", || daemon.log(), terminal.child.wait()).await;
     assert!(status.expect("it ran").success());
 
     let sessions = ctl(&daemon, &["ps", "--json"]).await.json();
     let id = sessions[0]["session_id"].as_str().expect("an id").to_owned();
-    let rules = async || ctl(&daemon, &["rules", "list", "--session", &id]).await.fine();
+    let rules = async || ctl(&daemon, &["rules", "list", "--session", &id]).await.stdout();
     let all = rules().await;
     assert!(all.contains("Bash(touch made)") && all.contains("Bash(touch 'it''s' more)"), "{all}");
     for line in [&session_undo, &folder_undo] {

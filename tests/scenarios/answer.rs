@@ -8,7 +8,7 @@ use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
-use crate::support::wait::until;
+use crate::support::wait::poll_until;
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
@@ -21,8 +21,12 @@ async fn daemon_with_a_lost_command() -> (TestDaemon, Session, Log, Value) {
     daemon.models.push(Step::calls([bash(lost), bash("echo second >> log.txt")]));
     session.submit("go").await;
     let said = seen.wait_for("tool.progress").await;
-    until("the command to begin", || daemon.log(), || (daemon.read("log.txt") == "begun\n").then_some(()))
-        .await;
+    poll_until(
+        "the command to begin",
+        || daemon.log(),
+        || (daemon.read("log.txt") == "begun\n").then_some(()),
+    )
+    .await;
 
     daemon.crash_and_restart().await;
     let session = daemon.client("bob").await.join(&session);
@@ -166,7 +170,7 @@ async fn unattended_lost_command_informs_model_and_continues_turn() {
         let lost = seen.wait_for_call("tool.completed", &said["call_id"]).await;
         assert_eq!(lost["status"], "unknown", "{policy}");
         seen.turn_ends("success").await;
-        assert!(seen.seen_of("question.requested").is_empty(), "{policy}");
+        assert!(seen.events_of("question.requested").is_empty(), "{policy}");
         let request = daemon.models.requests()[1].body.to_string();
         assert!(request.contains("outcome is unknown"), "{policy}: {request}");
         assert_eq!((daemon.read("log.txt"), daemon.read("later.txt")), ("begun\n".into(), "after\n".into()));

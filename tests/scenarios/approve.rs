@@ -31,7 +31,7 @@ async fn session_grant_covers_pending_and_later_calls_after_crash() {
     });
     assert_eq!(settled.await["decision"], "allow");
     seen.turn_ends("success").await;
-    assert_eq!(seen.seen_of("permission.requested").len(), 2, "the third command did not ask");
+    assert_eq!(seen.events_of("permission.requested").len(), 2, "the third command did not ask");
     for name in ["one", "two", "three"] {
         assert!(daemon.workspace().join(name).exists(), "{name}");
     }
@@ -44,14 +44,14 @@ async fn session_grant_covers_pending_and_later_calls_after_crash() {
     session.submit("and a fourth").await;
     seen.turn_ends("success").await;
     assert!(daemon.workspace().join("four").exists());
-    assert!(seen.seen_of("permission.requested").is_empty());
+    assert!(seen.events_of("permission.requested").is_empty());
 }
 
 #[tokio::test]
 async fn session_grant_does_not_apply_to_other_sessions() {
     let daemon = TestDaemon::start().await;
     let alice = daemon.client("alice").await;
-    daemon.models.otherwise(|request| match request.tool_results().is_empty() {
+    daemon.models.set_fallback(|request| match request.tool_results().is_empty() {
         true => Step::calls([bash("touch mark")]),
         false => Step::text("Done."),
     });
@@ -124,11 +124,11 @@ async fn read_only_calls_run_without_request_while_another_call_waits() {
     let asked = seen.wait_for("permission.requested").await;
     assert_eq!(asked["tool"], "Bash");
     // The reads start while the answer is streamed, so they may end before the request.
-    while seen.seen_of("tool.completed").len() < 2 {
+    while seen.events_of("tool.completed").len() < 2 {
         seen.wait_for("tool.completed").await;
     }
-    assert!(seen.seen_of("tool.completed").iter().all(|done| done["tool"] == "Read"));
-    let so_far = seen.seen();
+    assert!(seen.events_of("tool.completed").iter().all(|done| done["tool"] == "Read"));
+    let so_far = seen.events();
     let started = so_far.iter().filter(|event| event["type"] == "tool.started").count();
     assert_eq!(started, 2, "the read behind the command waits for it");
 
@@ -271,7 +271,7 @@ async fn call_depending_on_earlier_calls_is_prepared_again() {
         "{codes:?}"
     );
     let failed: Vec<Value> = seen
-        .seen_of("tool.completed")
+        .events_of("tool.completed")
         .into_iter()
         .map(|done| done["code"].clone())
         .filter(|code| !code.is_null())
@@ -291,7 +291,7 @@ async fn read_only_commands_run_in_parallel_and_others_sequentially() {
     session.submit("look").await;
     seen.turn_ends("success").await;
     let ran: Vec<(&str, Value)> = seen
-        .seen()
+        .events()
         .iter()
         .filter_map(|event| match event["type"].as_str() {
             Some("tool.started") => Some(("started", event["read_only"].clone())),

@@ -36,7 +36,7 @@ async fn denial_with_stop_ends_turn_as_permission_denied() {
     assert_eq!(aborting["subtype"], "permission_denied");
     let result = seen.turn_ends("permission_denied").await;
     assert_eq!(result["permission_denials"][0]["call_id"], one["call_id"]);
-    let withdrawn = seen.seen_of("permission.resolved").pop().expect("the other");
+    let withdrawn = seen.events_of("permission.resolved").pop().expect("the other");
     assert_eq!((&withdrawn["request_id"], &withdrawn["by"]), (&two["request_id"], &json!("abort")));
     assert_eq!(withdrawn["origin"]["client"], "alice", "who withdrew it is named");
     assert!(!daemon.workspace().join("one").exists() && !daemon.workspace().join("two").exists());
@@ -50,7 +50,7 @@ async fn denial_with_stop_ends_turn_as_permission_denied() {
 }
 
 /// Nested lists.
-fn deep(levels: usize) -> Value {
+fn nested_lists(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, _| json!([inner]))
 }
 
@@ -65,7 +65,7 @@ async fn edited_call_runs_and_is_reported_to_model() {
         (json!({"command": 5}), "command"),
         (json!({}), "command"),
         (json!("touch right"), "object"),
-        (json!({"command": "touch right", "x": deep(97)}), "levels"),
+        (json!({"command": "touch right", "x": nested_lists(97)}), "levels"),
         (json!({"command": "rm wrong"}), "Bash(rm:*)"),
     ] {
         let refused = session.answer_refused(&asked, edit(input)).await;
@@ -134,7 +134,7 @@ async fn answer_is_bound_to_request_digest_and_folder() {
     session.answer(&first, json!({"decision": "allow", "digest": first["digest"]})).await;
     session.answer(&second, json!({"decision": "allow", "digest": second["digest"]})).await;
     seen.turn_ends("success").await;
-    let ended = seen.seen_of("tool.completed").pop().expect("the second");
+    let ended = seen.events_of("tool.completed").pop().expect("the second");
     assert_eq!((&ended["status"], &ended["code"]), (&json!("failed"), &json!("folder_changed")));
     for folder in ["", "sub"] {
         assert!(
@@ -178,7 +178,7 @@ async fn approval_mode_change_applies_during_turn() {
     seen.turn_ends("success").await;
     let made = ["one", "two", "three"].map(|name| daemon.workspace().join(name).exists());
     assert_eq!(made, [true, true, false]);
-    let denied = seen.seen_of("tool.completed").pop().expect("the last");
+    let denied = seen.events_of("tool.completed").pop().expect("the last");
     assert_eq!((&denied["status"], &denied["code"]), (&json!("denied"), &json!("denied_by_rule")));
     let again = session.refused("update", json!({"mode": "bypass"})).await;
     assert_eq!((again.code, &again.data["path"]), (-32602, &json!("mode")));
@@ -214,7 +214,7 @@ async fn approval_mode_of_submit_applies_to_one_turn() {
         session.submit_with(json!({"input": "go", "mode": mode})).await;
         assert_eq!(seen.wait_for("turn.started").await["mode"], mode);
         seen.turn_ends("success").await;
-        let ended = seen.seen_of("tool.completed").pop().expect("a result");
+        let ended = seen.events_of("tool.completed").pop().expect("a result");
         assert_eq!(ended["status"], subtype, "{mode}");
     }
     assert_eq!(session.view().await["mode"], "default");
@@ -240,7 +240,7 @@ async fn late_answer_error_names_client_that_aborted() {
 #[tokio::test]
 async fn pending_requests_of_all_sessions_are_followed() {
     let daemon = TestDaemon::start().await;
-    daemon.models.otherwise(|request| match request.tool_results().is_empty() {
+    daemon.models.set_fallback(|request| match request.tool_results().is_empty() {
         true => Step::calls([bash("touch it")]),
         false => Step::text("Done."),
     });

@@ -39,10 +39,10 @@ async fn archived_session_refuses_input_until_it_is_restored() {
 async fn agentctl_ps_hides_archived_sessions_without_all() {
     let daemon = TestDaemon::start().await;
     let session = daemon.client("alice").await.create_with(&daemon, json!({"title": "old work"})).await;
-    ctl(&daemon, &["archive", &session.id]).await.fine();
-    let listed = async |args: &[&str]| ctl(&daemon, args).await.fine().contains("old work");
+    ctl(&daemon, &["archive", &session.id]).await.stdout();
+    let listed = async |args: &[&str]| ctl(&daemon, args).await.stdout().contains("old work");
     assert!(!listed(&["ps"]).await);
     assert!(listed(&["ps", "-a"]).await);
-    ctl(&daemon, &["archive", "--undo", "old work"]).await.fine();
+    ctl(&daemon, &["archive", "--undo", "old work"]).await.stdout();
     assert!(listed(&["ps"]).await);
 }

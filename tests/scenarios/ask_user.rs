@@ -16,7 +16,7 @@ fn two_questions() -> Value {
     ])
 }
 
-async fn asked(daemon: &TestDaemon, questions: Value) -> (Session, Log, Value) {
+async fn ask_questions(daemon: &TestDaemon, questions: Value) -> (Session, Log, Value) {
     let session = daemon.client("alice").await.create(daemon).await;
     let mut seen = session.follow().await;
     daemon.models.push(Step::calls([("AskUser", json!({ "questions": questions }))]));
@@ -29,12 +29,12 @@ async fn asked(daemon: &TestDaemon, questions: Value) -> (Session, Log, Value) {
 async fn answers_of_user_reach_model_after_crash_with_same_request() {
     for api in ALL_APIS {
         let mut daemon = TestDaemon::builder().api(api).start().await;
-        let (session, seen, question) = asked(&daemon, two_questions()).await;
+        let (session, seen, question) = ask_questions(&daemon, two_questions()).await;
         assert_eq!((&question["kind"], &question["text"]), (&json!("question"), &json!("Which colour?")));
         assert_eq!((&question["options"], &question["questions"]), (&json!([]), &two_questions()));
         let view = session.view().await;
         assert_eq!((&view["state"], &view["requires"]), (&json!("requires_action"), &json!("question")));
-        assert!(seen.seen_of("permission.requested").is_empty(), "a question needs no permission");
+        assert!(seen.events_of("permission.requested").is_empty(), "a question needs no permission");
 
         daemon.crash_and_restart().await;
         let session = daemon.client("bob").await.join(&session);
@@ -47,7 +47,7 @@ async fn answers_of_user_reach_model_after_crash_with_same_request() {
         let bob = daemon.client("bob").await;
         bob.call("session.answer", params.clone()).await;
         seen.turn_ends("success").await;
-        let resolved = &seen.seen_of("question.resolved")[0];
+        let resolved = &seen.events_of("question.resolved")[0];
         assert_eq!((&resolved["answers"], &resolved["by"]), (&answers, &json!("answer")));
         assert_eq!(resolved.get("choice"), None);
         let results = daemon.models.requests().last().expect("one").tool_results();
@@ -62,7 +62,7 @@ async fn answers_of_user_reach_model_after_crash_with_same_request() {
 #[tokio::test]
 async fn wrong_answers_are_refused_with_their_place_and_question_stays_open() {
     let daemon = TestDaemon::start().await;
-    let (session, mut seen, question) = asked(&daemon, two_questions()).await;
+    let (session, mut seen, question) = ask_questions(&daemon, two_questions()).await;
     let id = question["request_id"].clone();
     let alice = daemon.client("alice").await;
     let fine = json!({"choices": ["S"]});
@@ -96,7 +96,7 @@ async fn wrong_answers_are_refused_with_their_place_and_question_stays_open() {
 #[tokio::test]
 async fn abort_withdraws_question_and_conversation_stays_valid() {
     let daemon = TestDaemon::start().await;
-    let (session, mut seen, question) = asked(&daemon, two_questions()).await;
+    let (session, mut seen, question) = ask_questions(&daemon, two_questions()).await;
     // A further input waits, it does not answer.
     session.submit("and hurry").await;
     daemon.models.push(Step::text("Hello again."));
@@ -117,10 +117,10 @@ async fn unattended_session_gets_no_answer_at_once() {
     daemon.models.push(Step::text("Blue then."));
     session.submit("paint it").await;
     seen.turn_ends("success").await;
-    let done = &seen.seen_of("tool.completed")[0];
+    let done = &seen.events_of("tool.completed")[0];
     assert_eq!((&done["status"], &done["code"]), (&json!("failed"), &json!("no_answer")));
     assert!(done["output"].to_string().contains("No answer"), "{done}");
-    assert!(seen.seen_of("question.requested").is_empty());
+    assert!(seen.events_of("question.requested").is_empty());
 }
 
 #[tokio::test]
@@ -132,13 +132,13 @@ async fn question_with_wrong_arguments_goes_back_to_model() {
     daemon.models.push(Step::text("Never mind."));
     session.submit("ask me").await;
     seen.turn_ends("success").await;
-    assert_eq!(seen.seen_of("tool.completed")[0]["code"], "invalid_input");
+    assert_eq!(seen.events_of("tool.completed")[0]["code"], "invalid_input");
 }
 
 #[tokio::test]
 async fn agentctl_answers_questions_by_number_and_words() {
     let daemon = TestDaemon::start().await;
-    let (session, mut seen, question) = asked(&daemon, two_questions()).await;
+    let (session, mut seen, question) = ask_questions(&daemon, two_questions()).await;
     let listed = ctl(&daemon, &["approvals"]).await;
     assert!(listed.out.contains("Which colour?") && listed.err.contains("ANSWER"), "{listed:?}");
     let short = ctl(&daemon, &["answer", &session.id, "2"]).await;
@@ -147,8 +147,8 @@ async fn agentctl_answers_questions_by_number_and_words() {
     assert!(wrong.code != 0 && wrong.err.contains("1 to 2"), "{wrong:?}");
     daemon.models.push(Step::text("Painted."));
     let id = question["request_id"].as_str().expect("an id");
-    ctl(&daemon, &["answer", id, "2", "1,2"]).await.fine();
+    ctl(&daemon, &["answer", id, "2", "1,2"]).await.stdout();
     seen.turn_ends("success").await;
-    let answers = seen.seen_of("question.resolved")[0]["answers"].clone();
+    let answers = seen.events_of("question.resolved")[0]["answers"].clone();
     assert_eq!(answers, json!([{"choices": ["blue"]}, {"choices": ["S", "L"]}]));
 }

@@ -7,11 +7,11 @@ use crate::support::client::Session;
 use crate::support::daemon::{MESSAGE_APIS, TestDaemon};
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
-use crate::support::raw::Raw;
+use crate::support::raw::RawConnection;
 
 /// A session in the middle of the answer "alpha beta gamma delta": two words are sent, and the gate
 /// holds the rest.
-async fn in_mid_message(daemon: &TestDaemon) -> (Session, Log, Gate) {
+async fn start_mid_message(daemon: &TestDaemon) -> (Session, Log, Gate) {
     let session = daemon.client("alice").await.create(daemon).await;
     let mut seen = session.follow().await;
     let (first, gate) = (Gate::new(), Gate::new());
@@ -29,12 +29,12 @@ async fn in_mid_message(daemon: &TestDaemon) -> (Session, Log, Gate) {
 async fn attach_during_message_sends_text_so_far_then_deltas() {
     for api in MESSAGE_APIS {
         let daemon = TestDaemon::builder().api(api).start().await;
-        let (session, mut seen, gate) = in_mid_message(&daemon).await;
+        let (session, mut seen, gate) = start_mid_message(&daemon).await;
         let mut late = daemon.client("bob").await.join(&session).follow().await;
         assert_eq!(late.text_of("alpha beta ".len()).await, "alpha beta ");
         gate.open();
-        let answer = late.answer().await;
-        assert_eq!(answer, seen.answer().await);
+        let answer = late.next_answer().await;
+        assert_eq!(answer, seen.next_answer().await);
         assert_eq!(answer["item"]["text"], "alpha beta gamma delta");
         assert_eq!(late.streamed(&answer["item_id"]), "alpha beta gamma delta");
     }
@@ -43,30 +43,30 @@ async fn attach_during_message_sends_text_so_far_then_deltas() {
 #[tokio::test]
 async fn cursor_inside_running_block_receives_missing_deltas_only() {
     let daemon = TestDaemon::start().await;
-    let (session, seen, gate) = in_mid_message(&daemon).await;
-    let alpha = seen.seen_of("message.text_delta")[0].clone();
+    let (session, seen, gate) = start_mid_message(&daemon).await;
+    let alpha = seen.events_of("message.text_delta")[0].clone();
     assert_eq!(alpha["text"], "alpha ");
     let mut late = session.follow_after(alpha["seq"].as_u64().expect("a seq")).await;
     let mut at_end = session.follow_after(seen.last_seq()).await;
     assert_eq!(late.text_of(1).await, "beta ");
     gate.open();
-    let answer = late.answer().await;
+    let answer = late.next_answer().await;
     assert_eq!(late.streamed(&answer["item_id"]), "beta gamma delta");
-    at_end.answer().await;
+    at_end.next_answer().await;
     assert_eq!(at_end.streamed(&answer["item_id"]), "gamma delta");
 }
 
 #[tokio::test]
 async fn cursor_inside_completed_block_receives_item_only() {
     let daemon = TestDaemon::start().await;
-    let (session, mut seen, gate) = in_mid_message(&daemon).await;
-    let alpha = seen.seen_of("message.text_delta")[0].clone();
+    let (session, mut seen, gate) = start_mid_message(&daemon).await;
+    let alpha = seen.events_of("message.text_delta")[0].clone();
     gate.open();
     seen.turn_ends("success").await;
     let mut late = session.follow_after(alpha["seq"].as_u64().expect("a seq")).await;
-    assert_eq!(late.answer().await["item"]["text"], "alpha beta gamma delta");
+    assert_eq!(late.next_answer().await["item"]["text"], "alpha beta gamma delta");
     late.turn_ends("success").await;
-    assert!(late.seen_of("message.text_delta").is_empty(), "{:?}", late.seen());
+    assert!(late.events_of("message.text_delta").is_empty(), "{:?}", late.events());
 }
 
 #[tokio::test]
@@ -101,18 +101,18 @@ async fn reconnect_with_last_seq_has_no_gap_or_duplicate() {
     session.submit("say it").await;
     seen.text_of(1).await;
 
-    let mut parts = vec![seen.seen()];
+    let mut parts = vec![seen.events()];
     drop((seen, session.clone(), alice));
     let session = daemon.client("alice again").await.join(&session);
     gates[0].open();
     let mut seen = session.follow_after(parts[0].last().expect("events")["seq"].as_u64().expect("seq")).await;
     seen.text_of("beta gamma ".len()).await;
-    parts.push(seen.seen());
+    parts.push(seen.events());
     seen.unsubscribe().await;
     gates[1].open();
     let mut seen = session.follow_after(parts[1].last().expect("events")["seq"].as_u64().expect("seq")).await;
     seen.turn_ends("success").await;
-    parts.push(seen.seen());
+    parts.push(seen.events());
 
     let journal = session.events().await;
     assert_no_gap(&parts, &journal);
@@ -128,14 +128,14 @@ async fn reconnect_with_last_seq_has_no_gap_or_duplicate() {
 #[tokio::test]
 async fn cursor_stays_valid_after_daemon_is_killed() {
     let mut daemon = TestDaemon::start().await;
-    let (session, seen, _gate) = in_mid_message(&daemon).await;
-    let before = seen.seen();
+    let (session, seen, _gate) = start_mid_message(&daemon).await;
+    let before = seen.events();
     daemon.models.push(Step::text("once more"));
     daemon.crash_and_restart().await;
     let session = daemon.client("alice").await.join(&session);
     let mut seen = session.follow_after(seen.last_seq()).await;
     seen.turn_ends("success").await;
-    assert_no_gap(&[before, seen.seen()], &session.events().await);
+    assert_no_gap(&[before, seen.events()], &session.events().await);
 }
 
 #[tokio::test]
@@ -145,12 +145,12 @@ async fn unsubscribed_client_receives_no_more_events() {
     let ended = session.follow().await;
     let mut other = session.follow().await;
     assert_eq!(ended.unsubscribe().await, json!(true));
-    let so_far = ended.seen().len();
+    let so_far = ended.events().len();
     assert_eq!(ended.unsubscribe().await, json!(false), "there is none any more");
     daemon.models.push(Step::text("Hello."));
     session.submit("hello").await;
     other.turn_ends("success").await;
-    assert_eq!(ended.seen().len(), so_far);
+    assert_eq!(ended.events().len(), so_far);
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn attach_and_detach_are_published_to_other_clients() {
 }
 
 /// A client that subscribes and reads only when the test tells it to.
-struct SlowReader(Raw);
+struct SlowReader(RawConnection);
 
 impl SlowReader {
     async fn attach(daemon: &TestDaemon, session: &Session) -> Self {
@@ -183,7 +183,7 @@ impl SlowReader {
     }
 
     /// Reads all events up to the end of the turn.
-    async fn catches_up(mut self) -> Vec<Value> {
+    async fn read_turn(mut self) -> Vec<Value> {
         let mut events: Vec<Value> = Vec::new();
         while !events.last().is_some_and(|event| event["type"] == "turn.completed") {
             let mut message = self.0.next().await.expect("the connection stays");
@@ -216,10 +216,10 @@ async fn slow_client_misses_nothing_and_delays_no_other() {
     seen.turn_ends("success").await;
     let whole = pages("page", 640).concat();
     assert!(whole.len() > 5_000_000);
-    let ended = super::blobs::whole(&session.client, &session, &seen.seen_of("turn.completed")[0]).await;
+    let ended = super::blobs::whole(&session.client, &session, &seen.events_of("turn.completed")[0]).await;
     assert!(ended["result"]["text"] == whole.as_str(), "the text of the result is not what was said");
 
-    let events = slow.catches_up().await;
+    let events = slow.read_turn().await;
     let item_id =
         events.iter().rfind(|e| e["type"] == "message.completed").expect("a message")["item_id"].clone();
     assert!(streamed_text(&events, &item_id) == whole, "the slow reader got another text");
@@ -238,7 +238,7 @@ async fn slow_client_receives_text_of_interrupted_message() {
     session.submit("write a book").await;
     seen.turn_ends("success").await;
 
-    let events = slow.catches_up().await;
+    let events = slow.read_turn().await;
     let cut = events.iter().find(|event| event["item"]["status"] == "interrupted").expect("a broken answer");
     let kept = super::blobs::whole(&session.client, &session, cut).await;
     assert!(kept["item"]["text"] == pages("said", 400).concat().as_str(), "not all text was kept");

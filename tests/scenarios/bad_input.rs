@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use crate::support::client::Refusal;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
-use crate::support::raw::Raw;
+use crate::support::raw::RawConnection;
 
 /// Sends a line and expects an error with this code and kind for this id; the connection stays open.
-async fn check(raw: &mut Raw, line: &str, id: Value, code: i64, kind: &str) -> Refusal {
-    let reply = raw.ask(line).await;
+async fn check(raw: &mut RawConnection, line: &str, id: Value, code: i64, kind: &str) -> Refusal {
+    let reply = raw.send_and_receive(line).await;
     let refusal = Refusal::from_error(&reply["error"]);
     assert_eq!((refusal.code, refusal.kind.as_str()), (code, kind), "{line} → {reply}");
     assert_eq!(reply.get("id"), Some(&id), "{line} → {reply}");
-    let still_there = raw.ask(r#"{"jsonrpc":"2.0","id":"ping","method":"daemon.hello"}"#).await;
+    let still_there = raw.send_and_receive(r#"{"jsonrpc":"2.0","id":"ping","method":"daemon.hello"}"#).await;
     assert_eq!(still_there["id"], "ping");
     refusal
 }
@@ -179,7 +179,7 @@ async fn request_ids_are_returned_unchanged() {
     // A notification never gets a reply; the next reply belongs to the next request.
     raw.line(r#"{"jsonrpc":"2.0","method":"daemon.dance"}"#).await;
     raw.line(r#"{"jsonrpc":"2.0","method":"daemon.hello","params":{"name":"quiet"}}"#).await;
-    assert_eq!(raw.ask(r#"{"jsonrpc":"2.0","id":1,"method":"daemon.hello"}"#).await["id"], 1);
+    assert_eq!(raw.send_and_receive(r#"{"jsonrpc":"2.0","id":1,"method":"daemon.hello"}"#).await["id"], 1);
 }
 
 #[tokio::test]
@@ -193,7 +193,7 @@ async fn batch_request_is_answered_with_one_array() {
         5,
         {"jsonrpc": "2.0", "id": "c", "method": "daemon.status"},
     ]);
-    let reply = raw.ask(batch).await;
+    let reply = raw.send_and_receive(batch).await;
     let parts = reply.as_array().expect("a list");
     let ids: Vec<_> = parts.iter().map(|part| part["id"].clone()).collect();
     assert_eq!(ids, [json!("a"), json!("b"), Value::Null, json!("c")]);

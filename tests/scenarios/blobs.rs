@@ -11,7 +11,7 @@ use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
 /// Maximum bytes of a value in a wire event.
-const WIRE: usize = 64 * 1024;
+const MAX_WIRE_BYTES: usize = 64 * 1024;
 
 /// Reads a whole blob in parts of this many bytes.
 async fn blob(client: &Client, session: &Session, blob_id: &Value, part: usize) -> Vec<u8> {
@@ -59,7 +59,7 @@ pub(super) async fn whole(client: &Client, session: &Session, entry: &Value) -> 
     whole
 }
 
-fn book(megabytes: usize) -> Vec<String> {
+fn long_text(megabytes: usize) -> Vec<String> {
     (0..megabytes * 128).map(|n| format!("{n:07} ").repeat(1024)).collect()
 }
 
@@ -78,16 +78,16 @@ async fn oversized_event_is_truncated_and_full_value_is_readable() {
         Step::calls([("Write", arguments.clone()), bash("for i in $(seq 3000); do echo \"line $i\"; done")])
             .say("Now. "),
     );
-    let answer = book(2).concat();
-    daemon.models.push(Step::pieces(book(2)));
+    let answer = long_text(2).concat();
+    daemon.models.push(Step::pieces(long_text(2)));
     session.submit(&input).await;
     seen.turn_ends("success").await;
 
-    let events = seen.seen();
+    let events = seen.events();
     let mut cut = Vec::new();
     for event in &events {
         let bytes = event.to_string().len();
-        assert!(bytes <= WIRE, "{} has {bytes} bytes", event["type"]);
+        assert!(bytes <= MAX_WIRE_BYTES, "{} has {bytes} bytes", event["type"]);
         if event.get("truncated_fields").is_some() {
             cut.push(event["type"].as_str().expect("a type").to_owned());
         }
@@ -118,7 +118,7 @@ async fn oversized_event_is_truncated_and_full_value_is_readable() {
     let items = session.items().await;
     for item in &items {
         let bytes = item.to_string().len();
-        assert!(bytes <= 2 * WIRE, "{} has {bytes} bytes", item["kind"]);
+        assert!(bytes <= 2 * MAX_WIRE_BYTES, "{} has {bytes} bytes", item["kind"]);
     }
     assert!(whole(&alice, &session, &items[0]).await["text"] == input.as_str());
     let call = items.iter().find(|item| item["call"]["tool"] == "Write").expect("the call");
@@ -178,7 +178,7 @@ async fn long_result_is_excerpted_and_read_opens_full_text() {
     daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
-    let completed = seen.seen_of("tool.completed");
+    let completed = seen.events_of("tool.completed");
     let shown: Vec<&str> = completed.iter().map(|event| event["output"].as_str().expect("output")).collect();
     assert!(completed[0].get("output_blob").is_none() && shown[0].len() > 4_000, "{}", completed[0]);
     assert!(shown[..3].iter().map(|output| output.len()).sum::<usize>() <= 15 * 1024);
@@ -207,14 +207,14 @@ async fn long_result_is_excerpted_and_read_opens_full_text() {
         "{told:?}"
     );
     assert!(told[1].contains("20000 lines"), "{told:?}");
-    assert!(seen.seen_of("permission.requested").is_empty());
+    assert!(seen.events_of("permission.requested").is_empty());
     let other = alice.create(&daemon).await;
     let mut others = other.follow().await;
     daemon.models.push(Step::calls([read(1)]));
     daemon.models.push(Step::text("No."));
     other.submit("look").await;
     others.turn_ends("success").await;
-    assert_eq!(others.seen_of("tool.completed")[0]["code"], "blob_not_found");
+    assert_eq!(others.events_of("tool.completed")[0]["code"], "blob_not_found");
 
     // The history that the model received stays identical, byte for byte, after a crash and with other
     // settings.
@@ -252,7 +252,7 @@ async fn command_spool_is_limited_and_deleted_with_session() {
     let before = resident_kib(&daemon);
     session.submit("go").await;
     seen.turn_ends("success").await;
-    let completed = seen.seen_of("tool.completed");
+    let completed = seen.events_of("tool.completed");
     let ids: Vec<&Value> = completed.iter().map(|event| &event["output_blob"]["blob_id"]).collect();
     let whole: String = (1..=300_000).map(|n| format!("{n}\n")).collect();
     assert!(blob(&alice, &session, ids[0], 1 << 20).await == whole.as_bytes(), "all that was said");
@@ -298,7 +298,7 @@ async fn results_of_one_message_share_size_limit() {
     daemon.models.push(Step::calls(names.iter().map(|name| ("Read", json!({"file_path": name})))));
     // The result that ends first is shown in full, so the order is not fixed.
     let all = names.clone();
-    daemon.models.otherwise(move |request| {
+    daemon.models.set_fallback(move |request| {
         let shown = request.tool_results();
         if shown.len() != all.len() {
             return Step::text("Done.");

@@ -66,7 +66,7 @@ async fn wall_time_holds_after_restart() {
     let session = daemon.client("alice").await.create_with(&daemon, limits).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
-    daemon.models.otherwise(move |_| Step::text("one two").hold_after(1, &gate));
+    daemon.models.set_fallback(move |_| Step::text("one two").hold_after(1, &gate));
     session.submit("go").await;
     seen.text_of(1).await;
     daemon.crash_and_restart().await;
@@ -80,14 +80,14 @@ async fn money_limit_ends_turn_after_warning() {
     let config = format!("{ALLOWED}{PRICED}");
     let daemon = TestDaemon::builder().config(&config).start().await;
     // A call costs 100 + 10 * 10 micro-dollars.
-    daemon.models.otherwise(|_| Step::calls([bash("true")]).usage(100, 10));
+    daemon.models.set_fallback(|_| Step::calls([bash("true")]).usage(100, 10));
     let limits = json!({"budgets": {"usd_micros": 500, "model_calls": 50}});
     let session = daemon.client("alice").await.create_with(&daemon, limits).await;
     let mut seen = session.follow().await;
     session.submit("never stop").await;
     let result = seen.turn_ends("error_max_budget_usd").await;
     assert_eq!((&result["model_calls"], &result["cost_usd_micros"]), (&json!(3), &json!(600)));
-    let warnings = seen.seen_of("budget.warning");
+    let warnings = seen.events_of("budget.warning");
     assert_eq!(warnings.len(), 1, "once for each limit and turn: {warnings:?}");
     let warned = &warnings[0];
     let told = (&warned["budget"], &warned["used"], &warned["limit"]);
@@ -96,7 +96,7 @@ async fn money_limit_ends_turn_after_warning() {
     // The next turn has its own money, and is warned again.
     session.submit("again").await;
     seen.turn_ends("error_max_budget_usd").await;
-    assert_eq!(seen.seen_of("budget.warning").len(), 2);
+    assert_eq!(seen.events_of("budget.warning").len(), 2);
 }
 
 #[tokio::test]

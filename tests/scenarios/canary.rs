@@ -74,7 +74,7 @@ async fn api_key_from_any_source_is_never_exposed() {
             assert!(!is_in(said.out.as_bytes()) && !is_in(said.err.as_bytes()), "{source}: {args:?}");
         }
         daemon.stop().await;
-        assert!(!is_in(&daemon.everything_written()), "{source}: it was written somewhere");
+        assert!(!is_in(&daemon.all_written_bytes()), "{source}: it was written somewhere");
     }
 }
 
@@ -88,9 +88,9 @@ async fn crashed_daemon_writes_no_core_dump() {
         eprintln!("SKIPPED: nothing leaves an image of its memory here");
         return;
     }
-    let mut daemon = TestDaemon::builder().under("ulimit -c unlimited").start().await;
+    let mut daemon = TestDaemon::builder().with_prelude("ulimit -c unlimited").start().await;
     daemon.signal(Signal::SIGABRT);
-    let status = daemon.ended().await;
+    let status = daemon.wait_exit().await;
     assert_eq!(status.signal(), Some(Signal::SIGABRT as i32));
     assert!(!status.core_dumped(), "its memory was written to a file");
 }

@@ -138,7 +138,7 @@ async fn externally_changed_file_is_not_overwritten() {
     assert_eq!((&refused["status"], &refused["code"]), (&json!("failed"), &json!("file_changed")));
     seen.turn_ends("success").await;
     assert_eq!(daemon.read("a.txt"), "1\ntwo and a half\n");
-    let changed = &seen.seen_of("file.changed")[0];
+    let changed = &seen.events_of("file.changed")[0];
     assert!(changed["diff"].as_str().expect("a diff").contains("-one\n+1"), "{changed}");
     daemon.models.assert_no_breach();
 }

@@ -77,7 +77,7 @@ async fn long_turn_ends(seen: &mut Log) -> Value {
 
 /// A turn of 100 steps with three calls each and about 2 MB of output. Checks that no request exceeds the window.
 async fn long_turn(context_window: u64, max_output_tokens: u64) -> (TestDaemon, Session, Vec<Request>) {
-    const STEPS: usize = 100;
+    const STEP_COUNT: usize = 100;
     let daemon = TestDaemon::builder().config(&window(context_window, max_output_tokens)).start().await;
     for number in 0..30 {
         daemon.write(
@@ -86,13 +86,13 @@ async fn long_turn(context_window: u64, max_output_tokens: u64) -> (TestDaemon, 
         );
     }
     let steps = Arc::new(AtomicUsize::new(0));
-    daemon.models.otherwise(move |request| {
+    daemon.models.set_fallback(move |request| {
         let sent = tokens(request);
         if is_summary_request(request) {
             return Step::text("SUMMARY: thirty files are read one after the other.").usage(sent, 20);
         }
         let step = steps.fetch_add(1, Ordering::SeqCst);
-        if step == STEPS {
+        if step == STEP_COUNT {
             return Step::text("All read.").usage(sent, 5);
         }
         let read = |at: usize| {
@@ -224,7 +224,7 @@ async fn summary_replaces_old_messages_and_keeps_newest_input() {
     let boundary = items.iter().find(|item| item["kind"] == "compaction").expect("a boundary");
     assert_eq!(boundary["status"], "completed");
     // Its call is paid for by the turn.
-    let usage = seen.seen_of("usage");
+    let usage = seen.events_of("usage");
     assert_eq!(usage.last().expect("a usage")["purpose"], "compaction");
     let context = session.call("context", json!({})).await;
     assert_eq!(context["compactions"], 1);
@@ -239,8 +239,8 @@ async fn manual_compaction_is_a_turn_with_instructions() {
     let reply = session.call("compact", params.clone()).await;
     assert_eq!(session.call("compact", params).await, reply, "a repeated call is the same call");
     let end = seen.turn_ends("success").await;
-    assert_eq!((&end["model_calls"], seen.seen_of("turn.started").len()), (&json!(1), 2));
-    assert_eq!(seen.seen_of("turn.started")[1]["turn_id"], reply["turn_id"]);
+    assert_eq!((&end["model_calls"], seen.events_of("turn.started").len()), (&json!(1), 2));
+    assert_eq!(seen.events_of("turn.started")[1]["turn_id"], reply["turn_id"]);
     let requests = daemon.models.requests();
     assert!(requests.last().expect("a request").body.to_string().contains("keep the numbers"));
     // The next turn starts from the summary.
@@ -288,7 +288,7 @@ async fn failed_or_empty_summary_leaves_conversation_and_stops_after_limit() {
     daemon.models.push(Step::text("three"));
     session.submit("c").await;
     seen.turn_ends("success").await;
-    assert_eq!(seen.seen_of("compact.started").len(), 2);
+    assert_eq!(seen.events_of("compact.started").len(), 2);
     let sent = daemon.models.requests().last().expect("a request").body["messages"].to_string();
     assert!(sent.contains("1100"), "nothing was lost: {sent}");
     daemon.models.assert_no_breach();

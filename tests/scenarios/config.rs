@@ -189,10 +189,10 @@ async fn config_values_name_file_line_and_environment() {
     assert_eq!(row(&trusted, "tools.parallel")["value"], 2);
     assert_eq!(row(&trusted, "tools.max_result_size")["value"], "128KiB", "the user's is stricter");
 
-    let text = ctl(&daemon, &["config", "show", "--origin"]).await.fine();
+    let text = ctl(&daemon, &["config", "show", "--origin"]).await.stdout();
     let line = text.lines().find(|line| line.starts_with("models.main ")).expect("a line");
     assert!(line.contains("scripted/project") && line.ends_with(&format!("{project}:2")), "{line}");
-    assert!(!ctl(&daemon, &["config", "show"]).await.fine().contains("ORIGIN"));
+    assert!(!ctl(&daemon, &["config", "show"]).await.stdout().contains("ORIGIN"));
     let printed = ctl(&daemon, &["config", "show", "--json", "-w", "/"]).await.json();
     assert_eq!(row(&printed, "models.main")["value"], "scripted/model");
 }

@@ -107,7 +107,7 @@ async fn attempt_interrupted_by_crash_is_recorded_once() {
         );
         daemon.crash_and_restart().await;
     }
-    let shown = ctl(&daemon, &["cost", &session.id]).await.fine();
+    let shown = ctl(&daemon, &["cost", &session.id]).await.stdout();
     assert!(shown.lines().nth(1).is_some_and(|line| line.contains("$0.01*")), "an estimate says so: {shown}");
 }
 
@@ -159,7 +159,7 @@ async fn unknown_price_is_null_and_costs_outlive_deleted_session() {
     assert!(view["cost_usd_micros"].is_null(), "{view}");
     assert!(view["models"]["scripted/model"]["cost_usd_micros"].is_null(), "{view}");
     assert_eq!(view["models"]["scripted/model"]["unpriced_calls"], 1);
-    let shown = ctl(&daemon, &["cost"]).await.fine();
+    let shown = ctl(&daemon, &["cost"]).await.stdout();
     let unknown =
         shown.lines().skip(1).take(2).filter(|line| line.split_whitespace().any(|word| word == "?"));
     assert_eq!(unknown.count(), 2, "{shown}");

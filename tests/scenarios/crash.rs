@@ -36,7 +36,7 @@ async fn work(session: &Session, seen: &mut Log, most: usize) -> Option<Value> {
 async fn crash_after(moment: usize) -> bool {
     let mut daemon = TestDaemon::start().await;
     let calls = || Step::calls([bash("echo once >> log.txt"), ("LS", json!({"path": "."}))]).say("I log it.");
-    daemon.models.otherwise(move |request| match request.body.to_string().contains("tool_result") {
+    daemon.models.set_fallback(move |request| match request.body.to_string().contains("tool_result") {
         true => Step::text("It is logged."),
         false => calls(),
     });
@@ -45,7 +45,7 @@ async fn crash_after(moment: usize) -> bool {
     let mut seen = session.follow().await;
     let is_over = work(&session, &mut seen, moment).await.is_some();
     daemon.kill().await;
-    let shown = seen.seen();
+    let shown = seen.events();
 
     daemon.launch().await;
     let session = daemon.client("bob").await.join(&session);

@@ -8,7 +8,7 @@ use crate::support::client::Client;
 use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::within;
+use crate::support::wait::with_deadline;
 
 async fn follow(client: &Client) -> Log {
     let subscription = client.call("daemon.subscribe", json!({})).await;
@@ -60,7 +60,7 @@ async fn failed_turn_is_listed_with_its_reason_after_restart() {
         let list = daemon.client("bob").await.call("session.list", json!({})).await;
         let turn = list["sessions"][0]["last_turn"].clone();
         assert_eq!((&turn["subtype"], &turn["kind"]), (&json!("llm_error"), &json!("unauthorized")));
-        assert!(ctl(daemon, &["ps"]).await.fine().contains("failed: key refused"));
+        assert!(ctl(daemon, &["ps"]).await.stdout().contains("failed: key refused"));
     };
     check(&daemon).await;
     daemon.kill().await;
@@ -87,40 +87,44 @@ async fn ps_watch_shows_change_without_polling() {
     let session = daemon.client("alice").await.create_with(&daemon, json!({"title": "mine"})).await;
     let mut child = command(&daemon, &["ps", "--watch"]).spawn().expect("agentctl starts");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-    let mut until = async |word: &str| loop {
-        let line = within("a line", || daemon.log(), lines.next_line()).await.expect("read").expect("a line");
+    let mut wait_for_line = async |word: &str| loop {
+        let line =
+            with_deadline("a line", || daemon.log(), lines.next_line()).await.expect("read").expect("a line");
         if line.contains(word) {
             return;
         }
     };
-    until("idle").await;
+    wait_for_line("idle").await;
     let gate = Gate::new();
     daemon.models.push(Step::text("one two").hold_after(1, &gate));
     session.submit("go").await;
-    until("running").await;
+    wait_for_line("running").await;
     gate.open();
-    until("one two").await;
+    wait_for_line("one two").await;
     child.kill().await.expect("killed");
 }
 
 #[tokio::test]
 async fn numbers_name_sessions_in_every_command() {
     let daemon = TestDaemon::start().await;
-    daemon.models.otherwise(|_| Step::text("Hello."));
-    ctl(&daemon, &["run", "--title", "first", "hi"]).await.fine();
-    ctl(&daemon, &["run", "--title", "second", "hi"]).await.fine();
-    let shown = ctl(&daemon, &["inspect", "1", ".", "--format", "{{.Title}} {{.Number}}"]).await.fine();
+    daemon.models.set_fallback(|_| Step::text("Hello."));
+    ctl(&daemon, &["run", "--title", "first", "hi"]).await.stdout();
+    ctl(&daemon, &["run", "--title", "second", "hi"]).await.stdout();
+    let shown = ctl(&daemon, &["inspect", "1", ".", "--format", "{{.Title}} {{.Number}}"]).await.stdout();
     assert_eq!(shown, "first 1\nsecond 2\n");
-    assert_eq!(ctl(&daemon, &["ps", "--format", "{{.Number}} {{.Status}}"]).await.fine(), "2 idle\n1 idle\n");
+    assert_eq!(
+        ctl(&daemon, &["ps", "--format", "{{.Number}} {{.Status}}"]).await.stdout(),
+        "2 idle\n1 idle\n"
+    );
     let said = ctl(&daemon, &["kill", "1"]).await;
     assert!(said.err.contains("agentctl fork 1"), "{said:?}");
-    let fork = ctl(&daemon, &["fork", "1"]).await.fine();
+    let fork = ctl(&daemon, &["fork", "1"]).await.stdout();
     assert!(fork.contains("ses_"), "{fork}");
-    assert_eq!(ctl(&daemon, &["ps", "-q"]).await.fine().lines().count(), 2);
+    assert_eq!(ctl(&daemon, &["ps", "-q"]).await.stdout().lines().count(), 2);
     let said = ctl(&daemon, &["kill", "--all"]).await;
     assert!(said.code == 64 && said.err.contains("say -f"), "{said:?}");
-    ctl(&daemon, &["kill", "--all", "-f"]).await.fine();
+    ctl(&daemon, &["kill", "--all", "-f"]).await.stdout();
     assert!(ctl(&daemon, &["prune"]).await.err.contains("say -f"));
-    assert_eq!(ctl(&daemon, &["prune", "-f"]).await.fine().lines().count(), 3);
+    assert_eq!(ctl(&daemon, &["prune", "-f"]).await.stdout().lines().count(), 3);
     assert_eq!(ctl(&daemon, &["ps", "-a", "--json"]).await.json(), json!([]));
 }

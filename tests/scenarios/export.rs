@@ -9,7 +9,8 @@ use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 use crate::support::pictures::picture;
 
-const FREE: &str = "[permissions]\nallow = [\"Bash\", \"Edit\"]\n[tools]\nedit_requires_read = false";
+const TOOLS_ALLOWED: &str =
+    "[permissions]\nallow = [\"Bash\", \"Edit\"]\n[tools]\nedit_requires_read = false";
 
 pub(super) async fn exported(session: &Session, format: &str) -> String {
     let (mut data, mut params) = (String::new(), json!({"format": format}));
@@ -33,7 +34,7 @@ pub(super) async fn imported(client: &Client, data: &str) -> Session {
 }
 
 /// The lines of an export after a change.
-fn forged(data: &str, change: impl FnOnce(&mut Vec<Value>)) -> String {
+fn change_lines(data: &str, change: impl FnOnce(&mut Vec<Value>)) -> String {
     let mut lines: Vec<Value> = data.lines().map(|line| serde_json::from_str(line).expect("json")).collect();
     change(&mut lines);
     lines.iter().map(|line| format!("{line}\n")).collect()
@@ -68,7 +69,7 @@ async fn continues_after_kill(daemon: &mut TestDaemon, copy: &Session) -> Sessio
 
 #[tokio::test]
 async fn lines_are_equal_after_import_and_second_export() {
-    let mut daemon = TestDaemon::builder().config(FREE).start().await;
+    let mut daemon = TestDaemon::builder().config(TOOLS_ALLOWED).start().await;
     let session = a_session(&daemon).await;
     let first = exported(&session, "jsonl").await;
     let client = session.client.clone();
@@ -90,7 +91,7 @@ async fn lines_are_equal_after_import_and_second_export() {
 
 #[tokio::test]
 async fn lines_of_session_with_own_options_are_equal_after_import() {
-    let daemon = TestDaemon::builder().config(FREE).start().await;
+    let daemon = TestDaemon::builder().config(TOOLS_ALLOWED).start().await;
     let options = json!({"mode": "accept_edits", "budgets": {"model_calls": 9}, "system_prompt": "Be brief.",
         "additional_dirs": [daemon.path("")], "safe_mode": true});
     let session = daemon.client("alice").await.create_with(&daemon, options).await;
@@ -108,7 +109,7 @@ async fn lines_of_session_with_own_options_are_equal_after_import() {
 
 #[tokio::test]
 async fn damaged_or_hostile_import_creates_nothing_and_names_line() {
-    let daemon = TestDaemon::builder().config(FREE).start().await;
+    let daemon = TestDaemon::builder().config(TOOLS_ALLOWED).start().await;
     let session = a_session(&daemon).await;
     std::fs::write(daemon.workspace().join("shot.png"), picture(ImageFormat::Png, 20, 20, 1))
         .expect("written");
@@ -170,7 +171,7 @@ async fn imported_session_brings_no_permissions_and_runs_nothing() {
 
 #[tokio::test]
 async fn html_and_markdown_show_conversation_without_active_content() {
-    let daemon = TestDaemon::builder().config(FREE).start().await;
+    let daemon = TestDaemon::builder().config(TOOLS_ALLOWED).start().await;
     let session = a_session(&daemon).await;
     let page = exported(&session, "html").await;
     for bad in ["<script", "<i>do</i>", "<b>export</b>", "src=\"http", "<img alt=\"x\""] {
@@ -189,15 +190,15 @@ async fn html_and_markdown_show_conversation_without_active_content() {
 
 #[tokio::test]
 async fn agentctl_exports_to_file_and_imports_it() {
-    let daemon = TestDaemon::builder().config(FREE).start().await;
+    let daemon = TestDaemon::builder().config(TOOLS_ALLOWED).start().await;
     let session = a_session(&daemon).await;
     let file = daemon.path("session.jsonl");
     let name = file.to_str().expect("text");
-    ctl(&daemon, &["export", &session.id, "-o", name]).await.fine();
-    let id = ctl(&daemon, &["import", name]).await.fine().trim().to_owned();
+    ctl(&daemon, &["export", &session.id, "-o", name]).await.stdout();
+    let id = ctl(&daemon, &["import", name]).await.stdout().trim().to_owned();
     let copy = Session { client: session.client.clone(), id };
     assert_eq!(copy.items().await.len(), session.items().await.len());
-    let page = ctl(&daemon, &["export", &session.id, "--format", "html"]).await.fine();
+    let page = ctl(&daemon, &["export", &session.id, "--format", "html"]).await.stdout();
     assert!(page.ends_with("</html>\n"), "the page is complete");
     if let Ok(kept) = std::env::var("AGENTD_KEEP_PAGE") {
         std::fs::write(kept, page).expect("written");
@@ -234,7 +235,7 @@ async fn import_decides_only_about_conversation() {
     session.call("wait", json!({})).await;
     session.submit_with(json!({"input": "then this", "when_busy": "queue"})).await;
     let data = exported(&session, "jsonl").await;
-    let greedy = forged(&data, |lines| {
+    let greedy = change_lines(&data, |lines| {
         let created = lines[1].as_object_mut().expect("an event");
         created.insert("background".into(), json!(true));
         created.insert("mode".into(), json!("bypass"));
@@ -261,9 +262,9 @@ async fn import_decides_only_about_conversation() {
     assert!(!format!("{:?}", request.body).contains("heed the file"));
 
     let hidden = json!([{"pointer": "/mode", "blob_id": "x", "bytes": 1, "media_type": "text/plain"}]);
-    let nowhere = forged(&data, |lines| lines[1]["cwd"] = json!("/missing/folder"));
-    let cut = forged(&data, |lines| lines[1]["truncated_fields"] = hidden);
-    let flood = forged(&data, |lines| {
+    let nowhere = change_lines(&data, |lines| lines[1]["cwd"] = json!("/missing/folder"));
+    let cut = change_lines(&data, |lines| lines[1]["truncated_fields"] = hidden);
+    let flood = change_lines(&data, |lines| {
         let queued = lines.iter().find(|line| line["type"] == "turn.queued").expect("a turn").clone();
         let events = lines.iter().filter(|line| line.get("seq").is_some()).count() + 1;
         let last = lines[events - 1]["seq"].as_u64().expect("a seq");

@@ -50,7 +50,7 @@ async fn chosen_answer_continues_and_other_one_is_never_sent() {
         );
         let late = bob.refused("session.feedback", choose(&items[0])).await;
         assert_eq!(late.kind, "not_pending");
-        let dropped = seen.seen_of("message.tombstone");
+        let dropped = seen.events_of("message.tombstone");
         assert_eq!((&dropped[0]["item_id"], &dropped[0]["reason"]), (&items[0], &json!("not_chosen")));
         assert_eq!((&dropped[1]["item_id"], &dropped[1]["reason"]), (&items[1], &json!("chosen")));
 
@@ -66,7 +66,7 @@ async fn chosen_answer_continues_and_other_one_is_never_sent() {
         daemon.models.push(Step::text("Yes. "));
         session.submit("sure?").await;
         assert_eq!(seen.turn_ends("success").await["text"], "Yes.");
-        assert_eq!(seen.seen_of("feedback.completed").last().expect("one")["by"], "equal", "{api:?}");
+        assert_eq!(seen.events_of("feedback.completed").last().expect("one")["by"], "equal", "{api:?}");
         let sent = last_request(&daemon);
         assert!(sent.contains("It is green.") && !sent.contains("It is blue."), "{api:?}: {sent}");
         daemon.models.assert_no_breach();
@@ -82,7 +82,7 @@ async fn calls_of_chosen_answer_need_permission_and_run_once() {
     daemon.models.push(Step::calls([bash("echo two >> log.txt")]));
     session.submit("write").await;
     let asked = seen.wait_for("feedback.request").await;
-    assert!(seen.seen_of("tool.requested").is_empty(), "no call is requested before the choice");
+    assert!(seen.events_of("tool.requested").is_empty(), "no call is requested before the choice");
     let item = &asked["item_ids"][0];
     let alice = daemon.client("alice").await;
     alice.call("session.feedback", json!({"request_id": asked["request_id"], "item_id": item})).await;
@@ -122,7 +122,7 @@ async fn failed_second_answer_leaves_first_and_abort_withdraws_request() {
     daemon.models.push(Step::error(400, "invalid_request_error", "no"));
     session.submit("one").await;
     assert_eq!(seen.turn_ends("success").await["text"], "The first.");
-    assert_eq!(seen.seen_of("feedback.completed")[0]["by"], "single");
+    assert_eq!(seen.events_of("feedback.completed")[0]["by"], "single");
 
     // A budget for one call leaves no second answer either.
     daemon.models.push(Step::text("The only one."));
@@ -135,7 +135,7 @@ async fn failed_second_answer_leaves_first_and_abort_withdraws_request() {
     let asked = seen.wait_for("feedback.request").await;
     session.call("abort", json!({})).await;
     seen.turn_ends("aborted").await;
-    assert_eq!(seen.seen_of("feedback.completed").last().expect("one")["by"], "abort");
+    assert_eq!(seen.events_of("feedback.completed").last().expect("one")["by"], "abort");
     let choose = json!({"request_id": asked["request_id"], "item_id": asked["item_ids"][0]});
     let refused = daemon.client("bob").await.refused("session.feedback", choose).await;
     assert_eq!(refused.kind, "not_pending");
@@ -145,7 +145,7 @@ async fn failed_second_answer_leaves_first_and_abort_withdraws_request() {
     daemon.models.push(Step::text(&"too long ".repeat(3_000)));
     session.submit_with(json!({"input": "four", "budgets": {"output_tokens": 1_000}})).await;
     assert_eq!(seen.turn_ends("error_max_tokens").await["text"], "The cheap one.");
-    assert_eq!(seen.seen_of("feedback.completed").last().expect("one")["by"], "single");
+    assert_eq!(seen.events_of("feedback.completed").last().expect("one")["by"], "single");
 
     // No user can choose in an unattended session.
     daemon.models.push(Step::text("Alone."));

@@ -11,7 +11,8 @@ use crate::support::log::Log;
 use crate::support::model_server::Step;
 use crate::support::pages::Pages;
 
-const OPEN: &str = "[permissions]\nallow = [\"WebFetch\"]\n[tools]\nweb_allowed_private = [\"127.0.0.1\"]";
+const FETCH_ALLOWED: &str =
+    "[permissions]\nallow = [\"WebFetch\"]\n[tools]\nweb_allowed_private = [\"127.0.0.1\"]";
 
 /// Runs one call and returns its `tool.completed` event.
 async fn run(daemon: &TestDaemon, session: &Session, seen: &mut Log, call: (&'static str, Value)) -> Value {
@@ -68,7 +69,7 @@ async fn web_fetch_refuses_loopback_unless_configured() {
 #[tokio::test]
 async fn web_fetch_of_deeply_nested_page_does_not_crash() {
     let pages = Pages::serve(|_| Pages::page("text/html", format!("{}deep", "<div>".repeat(1_000))));
-    let daemon = TestDaemon::builder().config(OPEN).start().await;
+    let daemon = TestDaemon::builder().config(FETCH_ALLOWED).start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let process = daemon.pid();

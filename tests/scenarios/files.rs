@@ -9,7 +9,7 @@ use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
-const FREE: &str =
+const TOOLS_ALLOWED: &str =
     "[permissions]\nallow = [\"Bash\", \"Edit\", \"Delete\"]\n[tools]\nedit_requires_read = false";
 
 async fn run(daemon: &TestDaemon, session: &Session, seen: &mut Log, calls: Vec<(&'static str, Value)>) {
@@ -32,7 +32,7 @@ async fn diff(session: &Session) -> Vec<Value> {
 
 #[tokio::test]
 async fn session_changes_form_one_diff_per_file_after_restart() {
-    let mut daemon = TestDaemon::builder().config(FREE).start().await;
+    let mut daemon = TestDaemon::builder().config(TOOLS_ALLOWED).start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     assert_eq!(diff(&session).await, [] as [Value; 0]);

@@ -13,7 +13,7 @@ fn texts(items: &[Value]) -> Vec<String> {
     items.iter().map(|item| item["text"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-async fn forked(session: &Session, params: Value) -> Session {
+async fn fork_session(session: &Session, params: Value) -> Session {
     let reply = session.call("fork", params).await;
     let id = reply["session"]["session_id"].as_str().expect("an id").to_owned();
     Session { client: session.client.clone(), id }
@@ -30,8 +30,8 @@ async fn fork_at_item_continues_without_later_turns_after_parent_is_deleted() {
     }
     let items = session.items().await;
     let params = json!({"item_id": items[1]["item_id"], "idempotency_key": "k"});
-    let fork = forked(&session, params.clone()).await;
-    assert_eq!(forked(&session, params).await.id, fork.id, "the same key gives the same session");
+    let fork = fork_session(&session, params.clone()).await;
+    assert_eq!(fork_session(&session, params).await.id, fork.id, "the same key gives the same session");
     let view = fork.view().await;
     assert_eq!((&view["title"], &view["state"]), (&json!("parent (fork)"), &json!("idle")));
     assert_eq!(view["forked_from"], json!({"session_id": session.id, "item_id": items[1]["item_id"]}));
@@ -70,7 +70,7 @@ async fn fork_inside_tool_loop_pairs_calls_with_results() {
     let refusal = session.refused("fork", json!({"item_id": running["item_id"]})).await;
     assert_eq!(refusal.data["path"], "item_id");
     for params in [json!({"item_id": at}), json!({})] {
-        let fork = forked(&session, params).await;
+        let fork = fork_session(&session, params).await;
         assert_eq!(fork.view().await["state"], "idle");
         assert_eq!(fork.pending().await.len(), 0);
         daemon.models.push(Step::text("go on"));
@@ -108,7 +108,7 @@ async fn agentctl_fork_prints_id_of_session_with_title() {
     let mut seen = session.follow().await;
     session.submit("go").await;
     seen.text_of(1).await;
-    let id = ctl(&daemon, &["fork", &session.id, "--title", "another way"]).await.fine().trim().to_owned();
+    let id = ctl(&daemon, &["fork", &session.id, "--title", "another way"]).await.stdout().trim().to_owned();
     let fork = Session { client: session.client.clone(), id };
     assert_eq!(fork.view().await["title"], "another way");
     assert_eq!(texts(&fork.items().await), ["go"], "an answer in progress is not copied");
@@ -130,12 +130,12 @@ async fn fork_of_session_or_import_at_early_item_revives_no_permissions() {
     session.submit("say one").await;
     session.call("wait", json!({})).await;
     let at = json!({"item_id": session.items().await[1]["item_id"]});
-    let same = forked(&session, at.clone()).await;
+    let same = fork_session(&session, at.clone()).await;
     assert_eq!(same.view().await["mode"], "accept_edits", "the mode of the session now");
     let copy = imported(&session.client, &exported(&session, "jsonl").await).await;
     session.call("update", json!({"mode": "default", "additional_dirs": []})).await;
     let at_copy = json!({"item_id": copy.items().await[0]["item_id"]});
-    for fork in [same, forked(&session, at).await, forked(&copy, at_copy).await] {
+    for fork in [same, fork_session(&session, at).await, fork_session(&copy, at_copy).await] {
         let details = fork.call("get", json!({})).await["session"].clone();
         let is_same = details["mode"] == "accept_edits";
         assert!(is_same || details["mode"] == "default", "{details}");

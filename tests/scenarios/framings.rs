@@ -7,7 +7,7 @@ use tokio_util::compat::TokioAsyncReadCompatExt as _;
 use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::within;
+use crate::support::wait::with_deadline;
 
 /// A session in the middle of "one two", and the gate that holds it.
 async fn a_running_turn(daemon: &TestDaemon) -> (Session, Gate) {
@@ -50,7 +50,7 @@ async fn websocket_client_follows_a_session() {
     let stream = daemon.raw().await.into_stream().compat();
     let mut handshake = Handshake::new(stream, "localhost", "/");
     let answered =
-        within("the handshake", || daemon.log(), handshake.handshake()).await.expect("a handshake");
+        with_deadline("the handshake", || daemon.log(), handshake.handshake()).await.expect("a handshake");
     assert!(matches!(answered, ServerResponse::Accepted { .. }), "{answered:?}");
     let (mut sender, mut receiver) = handshake.into_builder().finish();
     sender.send_text(subscribe(&session)).await.expect("sent");
@@ -60,7 +60,7 @@ async fn websocket_client_follows_a_session() {
     while !messages.last().is_some_and(is_last) {
         let mut bytes = Vec::new();
         let receive = receiver.receive_data(&mut bytes);
-        within("a message", || daemon.log(), receive).await.expect("the socket is open");
+        with_deadline("a message", || daemon.log(), receive).await.expect("the socket is open");
         messages.push(serde_json::from_slice(&bytes).expect("JSON"));
     }
     assert_eq!(text_of(&messages), "one two");
@@ -100,7 +100,7 @@ async fn http_serves_single_requests_and_health_but_no_page() {
     ] {
         let mut raw = daemon.raw().await;
         raw.send(&request).await;
-        let answer = String::from_utf8(raw.rest().await).expect("text");
+        let answer = String::from_utf8(raw.read_rest().await).expect("text");
         assert!(
             answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(part),
             "{request} → {answer}"
@@ -118,7 +118,7 @@ async fn cancelled_call_is_answered_and_takes_effect() {
     let stubborn = "trap '' TERM; touch ready; while true; do sleep 0.05; done";
     daemon.models.push(Step::calls([("Bash", json!({"command": stubborn}))]));
     session.submit("go").await;
-    crate::support::wait::until("the command", String::new, || {
+    crate::support::wait::poll_until("the command", String::new, || {
         daemon.workspace().join("ready").exists().then_some(())
     })
     .await;
@@ -132,6 +132,6 @@ async fn cancelled_call_is_answered_and_takes_effect() {
     let refusal = crate::support::client::Refusal::from_error(&reply["error"]);
     assert_eq!((&reply["id"], refusal.code, refusal.kind.as_str()), (&json!("a"), -32800, "cancelled"));
     seen.turn_ends("aborted").await;
-    let reply = raw.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "daemon.status"})).await;
+    let reply = raw.send_and_receive(json!({"jsonrpc": "2.0", "id": 2, "method": "daemon.status"})).await;
     assert!(reply["result"].is_object(), "its own reply is discarded: {reply}");
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
-use crate::support::wait::until;
+use crate::support::wait::poll_until;
 
 /// A configuration with one hook.
 fn hook(event: &str, matcher: &str, command: &str) -> String {
@@ -29,7 +29,7 @@ async fn turn(daemon: &TestDaemon, call: Step) -> (Log, Value) {
     daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     log.turn_ends("success").await;
-    let done = log.seen_of("tool.completed")[0].clone();
+    let done = log.events_of("tool.completed")[0].clone();
     (log, done)
 }
 
@@ -46,12 +46,12 @@ esac"#;
     let (log, denied) = turn(&daemon, bash("echo forbidden > made.txt")).await;
     assert_eq!(denied["status"], "denied", "{denied}");
     assert!(denied["output"].as_str().expect("a text").contains("not that"), "{denied}");
-    let ran = &log.seen_of("hook.completed")[0];
+    let ran = &log.events_of("hook.completed")[0];
     assert_eq!((&ran["event"], &ran["decision"]), (&json!("pre_tool_use"), &json!("deny")), "{ran}");
     assert_eq!(ran["call_id"], denied["call_id"]);
     let (log, allowed) = turn(&daemon, bash("echo allowed > made.txt")).await;
     assert_eq!(allowed["status"], "completed", "no user was asked: {allowed}");
-    assert!(log.seen_of("permission.requested").is_empty());
+    assert!(log.events_of("permission.requested").is_empty());
     assert_eq!(daemon.read("made.txt"), "allowed\n");
     let (_, replaced) = turn(&daemon, bash("echo replace > other.txt")).await;
     assert_eq!(daemon.read("made.txt"), "instead\n");
@@ -85,7 +85,7 @@ async fn failing_hooks_leave_the_decision_to_the_user() {
         session.submit("go").await;
         let asked = log.wait_for("permission.requested").await;
         assert!(asked["reason"].as_str().expect("a text").contains("hook"), "{command}: {asked}");
-        let ran = &log.seen_of("hook.completed")[0];
+        let ran = &log.events_of("hook.completed")[0];
         assert!(ran["error"].is_string(), "{command}: {ran}");
         session.allow(&asked).await;
         log.turn_ends("success").await;
@@ -103,7 +103,7 @@ async fn claude_settings_of_trusted_project_run_with_their_field_names() {
     }});
     daemon.write(".claude/settings.json", &settings.to_string());
     let (log, _) = turn(&daemon, Step::calls([("LS", json!({"path": "."}))])).await;
-    assert!(log.seen_of("hook.completed").is_empty(), "nothing of the project runs without trust");
+    assert!(log.events_of("hook.completed").is_empty(), "nothing of the project runs without trust");
     daemon.trust().await;
     let (_, done) = turn(&daemon, bash("echo hello")).await;
     assert_eq!(done["status"], "denied", "exit code 2: {done}");
@@ -125,11 +125,11 @@ async fn hook_that_its_call_replaced_does_not_run_after_it() {
     daemon.write("generate.sh", "echo 'touch ran' > .claude/after.sh");
     daemon.trust().await;
     let (log, _) = turn(&daemon, bash("true")).await;
-    assert_eq!(log.seen_of("hook.completed").len(), 1, "the trusted hook runs");
+    assert_eq!(log.events_of("hook.completed").len(), 1, "the trusted hook runs");
     let (log, done) = turn(&daemon, bash("sh generate.sh")).await;
     assert_eq!(done["status"], "completed", "{done}");
     assert_eq!(daemon.read(".claude/after.sh"), "touch ran\n");
-    assert!(log.seen_of("hook.completed").is_empty(), "trust ended with the change");
+    assert!(log.events_of("hook.completed").is_empty(), "trust ended with the change");
     assert!(!daemon.workspace().join("ran").exists());
 }
 
@@ -182,7 +182,7 @@ async fn abort_ends_hanging_hook_and_other_sessions_go_on() {
     session.submit("go").await;
     let file = daemon.workspace().join("pid");
     let pid = || std::fs::read_to_string(&file).unwrap_or_default().trim().to_owned();
-    until("the hook", || daemon.log(), || (!pid().is_empty()).then_some(())).await;
+    poll_until("the hook", || daemon.log(), || (!pid().is_empty()).then_some(())).await;
     let other = alice.create(&daemon).await;
     let mut log = other.follow().await;
     daemon.models.push(Step::text("Fine."));
@@ -190,7 +190,7 @@ async fn abort_ends_hanging_hook_and_other_sessions_go_on() {
     log.turn_ends("success").await;
     session.call("abort", json!({})).await;
     let process = std::path::Path::new("/proc").join(pid());
-    until("the end of the hook", || daemon.log(), || (!process.exists()).then_some(())).await;
+    poll_until("the end of the hook", || daemon.log(), || (!process.exists()).then_some(())).await;
 }
 
 #[tokio::test]

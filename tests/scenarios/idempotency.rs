@@ -52,7 +52,7 @@ async fn concurrent_submits_with_one_key_create_one_turn() {
     let b = at_bobs.send("submit", submit).await;
     assert_eq!(alice.reply(a).await, bob.reply(b).await);
     seen.turn_ends("success").await;
-    assert_eq!(seen.seen_of("turn.started").len(), 1);
+    assert_eq!(seen.events_of("turn.started").len(), 1);
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn repeated_answer_with_key_returns_first_reply() {
 #[tokio::test]
 async fn acknowledged_submit_survives_immediate_kill() {
     let mut daemon = TestDaemon::start().await;
-    daemon.models.otherwise(|_| Step::text("Hello."));
+    daemon.models.set_fallback(|_| Step::text("Hello."));
     for round in 0..3 {
         let alice = daemon.client("alice").await;
         let session = alice.create(&daemon).await;
@@ -208,7 +208,7 @@ async fn repeated_abort_returns_first_reply_and_spares_later_turns() {
     let session = daemon.client("alice").await.create(&daemon).await;
     let gate = Gate::new();
     let hold = gate.clone();
-    daemon.models.otherwise(move |_| Step::text("never ending").hold_after(1, &hold));
+    daemon.models.set_fallback(move |_| Step::text("never ending").hold_after(1, &hold));
     // The reply to an abort without effect is stored, too.
     let idle = session.call("abort", json!({"idempotency_key": "idle"})).await;
     assert_eq!(idle["stopped"], json!([]));

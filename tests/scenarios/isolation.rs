@@ -8,7 +8,7 @@ use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
-use crate::support::raw::Raw;
+use crate::support::raw::RawConnection;
 
 /// A session whose answers are selected by its first words.
 async fn submit_words(daemon: &TestDaemon, words: &str) -> (Session, Log) {
@@ -26,7 +26,7 @@ async fn hanging_or_flooding_session_does_not_affect_others() {
         .await;
     let never = Gate::new();
     let hang = never.clone();
-    daemon.models.otherwise(move |request| {
+    daemon.models.set_fallback(move |request| {
         let body = request.body.to_string();
         let has_result = body.contains("tool_result");
         match () {
@@ -45,7 +45,7 @@ async fn hanging_or_flooding_session_does_not_affect_others() {
     let (tool, mut tool_seen) = submit_words(&daemon, "hang the tool").await;
     let (flood, mut flood_seen) = submit_words(&daemon, "flood").await;
     let (_garbage, mut garbage) = submit_words(&daemon, "garbage").await;
-    let mut stuck: Vec<Raw> = Vec::new();
+    let mut stuck: Vec<RawConnection> = Vec::new();
     for _ in 0..10 {
         let mut raw = daemon.raw().await;
         let params = json!({"session_id": flood.id});

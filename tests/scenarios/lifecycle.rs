@@ -4,14 +4,14 @@ use serde_json::json;
 
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
-use crate::support::wait::within;
+use crate::support::wait::with_deadline;
 
 /// Runs agentd with this configuration; it must refuse to start, and the error must contain these
 /// words.
 async fn refuses(config: &str, words: &[&str]) {
     let daemon = TestDaemon::builder().build().await;
     std::fs::write(daemon.path("config.toml"), config).expect("written");
-    let output = daemon.run_to_its_end().await;
+    let output = daemon.run_until_exit().await;
     let told = String::from_utf8(output.stderr).expect("text");
     assert!(!output.status.success(), "{config} was accepted: {told}");
     for word in words {
@@ -50,7 +50,7 @@ async fn invalid_configuration_is_refused_with_file_line_and_key() {
 async fn missing_configuration_file_is_named_in_error() {
     let daemon = TestDaemon::builder().build().await;
     std::fs::remove_file(daemon.path("config.toml")).expect("removed");
-    let output = daemon.run_to_its_end().await;
+    let output = daemon.run_until_exit().await;
     let told = String::from_utf8(output.stderr).expect("text");
     assert!(!output.status.success() && told.contains("config.toml"), "{told}");
 }
@@ -60,7 +60,7 @@ async fn second_daemon_on_same_data_exits_and_first_continues() {
     let daemon = TestDaemon::start().await;
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;
-    let output = daemon.run_to_its_end().await;
+    let output = daemon.run_until_exit().await;
     let told = String::from_utf8(output.stderr).expect("text");
     assert!(!output.status.success(), "{told}");
     assert!(told.contains(&daemon.pid().to_string()), "it names the one that runs: {told}");
@@ -152,7 +152,7 @@ async fn passed_socket_is_served_and_not_removed() {
         assert_eq!(status["socket"], json!(socket));
         assert!(!daemon.socket().exists(), "no other is made");
         alice.call("daemon.shutdown", json!({})).await;
-        let status = within("the daemon to end", || daemon.log(), process.wait()).await.expect("ours");
+        let status = with_deadline("the daemon to end", || daemon.log(), process.wait()).await.expect("ours");
         assert!(status.success(), "{}", daemon.log());
         assert!(socket.exists(), "its file is not the daemon's");
     }
@@ -167,7 +167,8 @@ async fn invalid_socket_activation_descriptor_is_refused() {
         (activated(&daemon, 1, file), "no socket"),
         (activated(&daemon, 2, std::os::fd::OwnedFd::from(listener())), "exactly one"),
     ] {
-        let output = within("agentd to end", || daemon.log(), command.output()).await.expect("bash starts");
+        let output =
+            with_deadline("agentd to end", || daemon.log(), command.output()).await.expect("bash starts");
         let told = String::from_utf8(output.stderr).expect("text");
         assert!(!output.status.success() && told.contains("socket activation: "), "{told}");
         assert!(told.contains(word), "{told}");
@@ -194,7 +195,7 @@ async fn unusable_session_settings_are_refused_by_start_and_doctor() {
         assert!(!daemon.path("data").exists(), "nothing is made by looking");
     }
     let daemon = TestDaemon::builder().build().await;
-    let said = ctl(&daemon, &["doctor"]).await.fine();
+    let said = ctl(&daemon, &["doctor"]).await.stdout();
     assert!(said.contains("the configuration is right"), "{said}");
 }
 

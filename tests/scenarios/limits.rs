@@ -27,7 +27,10 @@ async fn overlong_line_is_refused_and_connection_stays_open() {
     let reply = raw.next().await.expect("an answer");
     let refusal = Refusal::from_error(&reply["error"]);
     assert_eq!((refusal.code, refusal.kind.as_str()), (-32600, "invalid_request"));
-    assert!(raw.ask(r#"{"jsonrpc":"2.0","id":2,"method":"daemon.status"}"#).await["result"].is_object());
+    assert!(
+        raw.send_and_receive(r#"{"jsonrpc":"2.0","id":2,"method":"daemon.status"}"#).await["result"]
+            .is_object()
+    );
 
     gate.open();
     seen.turn_ends("success").await;
@@ -40,15 +43,15 @@ async fn maximum_message_size_is_configurable() {
     let hello =
         |name: &str| json!({"jsonrpc": "2.0", "id": 1, "method": "daemon.hello", "params": {"name": name}});
     let fits = hello(&"x".repeat(20));
-    assert!(raw.ask(&fits).await["result"].is_object());
-    let reply = raw.ask(hello(&"x".repeat(4096))).await;
+    assert!(raw.send_and_receive(&fits).await["result"].is_object());
+    let reply = raw.send_and_receive(hello(&"x".repeat(4096))).await;
     let refusal = Refusal::from_error(&reply["error"]);
     assert_eq!((refusal.code, refusal.kind.as_str()), (-32600, "invalid_request"));
     assert!(reply.to_string().contains("4096"), "{reply}");
-    assert_eq!(raw.ask(json!([&fits, &fits])).await.as_array().map(Vec::len), Some(2));
-    let reply = raw.ask(json!([&fits, &fits, &fits])).await;
+    assert_eq!(raw.send_and_receive(json!([&fits, &fits])).await.as_array().map(Vec::len), Some(2));
+    let reply = raw.send_and_receive(json!([&fits, &fits, &fits])).await;
     assert_eq!(Refusal::from_error(&reply["error"]).kind, "invalid_request");
-    assert!(raw.ask(&fits).await["result"].is_object());
+    assert!(raw.send_and_receive(&fits).await["result"].is_object());
 }
 
 #[tokio::test]
@@ -62,7 +65,10 @@ async fn non_utf8_request_is_refused_for_its_client_only() {
     raw.send([&[0u8, 159, 146, 150][..], &blob, b"\n"].concat()).await;
     let reply = raw.next().await.expect("an answer");
     assert_eq!(Refusal::from_error(&reply["error"]).kind, "parse_error");
-    assert!(raw.ask(r#"{"jsonrpc":"2.0","id":2,"method":"daemon.status"}"#).await["result"].is_object());
+    assert!(
+        raw.send_and_receive(r#"{"jsonrpc":"2.0","id":2,"method":"daemon.status"}"#).await["result"]
+            .is_object()
+    );
     alice.call("daemon.status", json!({})).await;
 }
 
@@ -72,18 +78,23 @@ async fn deep_json_and_large_batch_are_refused() {
     let mut raw = daemon.raw().await;
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let reply = raw
-        .ask(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"session.list","params":{{"search":{deep}}}}}"#))
+        .send_and_receive(format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"session.list","params":{{"search":{deep}}}}}"#
+        ))
         .await;
     let kind = Refusal::from_error(&reply["error"]).kind;
     assert!(["invalid_request", "parse_error"].contains(&kind.as_str()), "{kind}");
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "session.list"});
-    let reply = raw.ask(json!(vec![call; 1000])).await;
+    let reply = raw.send_and_receive(json!(vec![call; 1000])).await;
     assert_eq!(Refusal::from_error(&reply["error"]).kind, "invalid_request");
-    assert!(raw.ask(r#"{"jsonrpc":"2.0","id":2,"method":"daemon.status"}"#).await["result"].is_object());
+    assert!(
+        raw.send_and_receive(r#"{"jsonrpc":"2.0","id":2,"method":"daemon.status"}"#).await["result"]
+            .is_object()
+    );
 }
 
 /// Number of calls of a tool that does not exist, each with arguments that fit into an event.
-const CALLS: usize = 360;
+const CALL_COUNT: usize = 360;
 
 #[tokio::test]
 async fn event_and_item_pages_stay_below_reply_limit() {
@@ -91,7 +102,7 @@ async fn event_and_item_pages_stay_below_reply_limit() {
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let input = json!({"text": "x".repeat(50_000)});
-    daemon.models.push(Step::calls((0..CALLS).map(|_| ("Nothing", input.clone()))));
+    daemon.models.push(Step::calls((0..CALL_COUNT).map(|_| ("Nothing", input.clone()))));
     daemon.models.push(Step::text("Tried."));
     session.submit("write a lot").await;
     seen.turn_ends("success").await;
@@ -109,7 +120,7 @@ async fn event_and_item_pages_stay_below_reply_limit() {
             }
         }
         assert!(total > 16 << 20, "{verb}: {total} bytes are no test");
-        let expected = if verb == "events" { session.events().await.len() } else { 1 + 1 + CALLS + 1 };
+        let expected = if verb == "events" { session.events().await.len() } else { 1 + 1 + CALL_COUNT + 1 };
         assert_eq!((verb, count), (verb, expected));
     }
 }
@@ -136,7 +147,7 @@ async fn client_disconnect_during_turn_does_not_affect_session() {
 #[tokio::test]
 async fn exhausted_model_call_budget_ends_turn_with_message() {
     let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
-    daemon.models.otherwise(|_| Step::calls([bash("true")]));
+    daemon.models.set_fallback(|_| Step::calls([bash("true")]));
     let session =
         daemon.client("alice").await.create_with(&daemon, json!({"budgets": {"model_calls": 3}})).await;
     let mut seen = session.follow().await;
@@ -145,7 +156,7 @@ async fn exhausted_model_call_budget_ends_turn_with_message() {
     assert_eq!(result["model_calls"], 3);
     assert!(result["errors"][0]["message"].as_str().expect("words").contains('3'));
     assert_eq!(daemon.models.requests().len(), 3);
-    daemon.models.otherwise(|_| Step::text("Yes."));
+    daemon.models.set_fallback(|_| Step::text("Yes."));
     session.submit("enough?").await;
     seen.turn_ends("success").await;
     daemon.models.assert_no_breach();

@@ -148,7 +148,7 @@ async fn deleted_session_is_removed_with_its_journal() {
 async fn concurrent_sessions_do_not_affect_each_other() {
     let daemon = TestDaemon::start().await;
     let alice = daemon.client("alice").await;
-    daemon.models.otherwise(|request| {
+    daemon.models.set_fallback(|request| {
         let words = request.messages()[0]["content"][0]["text"].as_str().unwrap_or("?").to_owned();
         Step::text(&format!("you said {words}"))
     });
@@ -163,7 +163,7 @@ async fn concurrent_sessions_do_not_affect_each_other() {
     }
     for (n, (session, seen)) in all.iter_mut().enumerate() {
         assert_eq!(seen.turn_ends("success").await["text"], format!("you said number {n}."));
-        assert!(seen.seen().iter().all(|event| event["session_id"] == json!(session.id)));
+        assert!(seen.events().iter().all(|event| event["session_id"] == json!(session.id)));
     }
     daemon.models.assert_no_breach();
 }

@@ -7,7 +7,7 @@ use crate::support::daemon::{MESSAGE_APIS, TestDaemon};
 use crate::support::log::Log;
 use crate::support::mcp_server::{McpScript, usual_tools};
 use crate::support::model_server::Step;
-use crate::support::wait::until;
+use crate::support::wait::poll_until;
 
 /// A daemon with one user's server.
 pub(super) async fn daemon_with(behaviour: Value, more: &str) -> (TestDaemon, McpScript) {
@@ -40,14 +40,14 @@ pub(super) async fn turn(
 ) -> Value {
     daemon.models.push(Step::calls([(tool, input)]));
     daemon.models.push(Step::text("Done."));
-    let before = seen.seen_of("tool.completed").len();
+    let before = seen.events_of("tool.completed").len();
     session.submit("go").await;
     seen.turn_ends("success").await;
-    seen.seen_of("tool.completed")[before].clone()
+    seen.events_of("tool.completed")[before].clone()
 }
 
 /// Names of the tools in the newest request.
-pub(super) fn offered(daemon: &TestDaemon) -> Vec<String> {
+pub(super) fn offered_tools(daemon: &TestDaemon) -> Vec<String> {
     let requests = daemon.models.requests();
     let tools = requests.last().expect("a request").body["tools"].clone();
     let name = |tool: &Value| tool["name"].as_str().or(tool["function"]["name"].as_str()).map(str::to_owned);
@@ -78,9 +78,9 @@ async fn server_tool_is_offered_asked_for_and_called() {
         assert_eq!(asked["subject"]["kind"], "mcp");
         session.allow(&asked).await;
         seen.turn_ends("success").await;
-        let done = &seen.seen_of("tool.completed")[0];
+        let done = &seen.events_of("tool.completed")[0];
         assert_eq!((&done["output"], &done["status"]), (&json!("hello"), &json!("completed")));
-        assert!(offered(&daemon).contains(&"mcp__fake__echo".to_owned()));
+        assert!(offered_tools(&daemon).contains(&"mcp__fake__echo".to_owned()));
         let system = daemon.models.requests()[0].body.to_string();
         assert!(system.contains("Echo politely.") && system.contains("mcp_instructions"), "{system}");
         daemon.models.assert_no_breach();
@@ -95,8 +95,10 @@ async fn session_without_servers_has_no_trace_of_them() {
     daemon.models.push(Step::text("Hello."));
     session.submit("hello").await;
     seen.turn_ends("success").await;
-    assert!(seen.seen().iter().all(|event| !event["type"].as_str().unwrap_or_default().starts_with("mcp.")));
-    assert!(offered(&daemon).iter().all(|name| !name.starts_with("mcp__") && name != "ToolSearch"));
+    assert!(
+        seen.events().iter().all(|event| !event["type"].as_str().unwrap_or_default().starts_with("mcp."))
+    );
+    assert!(offered_tools(&daemon).iter().all(|name| !name.starts_with("mcp__") && name != "ToolSearch"));
 }
 
 #[tokio::test]
@@ -113,7 +115,7 @@ async fn results_of_all_kinds_reach_model_and_clients() {
     assert_eq!(picture["attachments"][0]["media_type"], "image/png", "{picture}");
     let slow = turn(&daemon, &session, &mut seen, "mcp__fake__slow", json!({})).await;
     assert_eq!(slow["output"], "slow is done");
-    let progress = seen.seen_of("tool.progress");
+    let progress = seen.events_of("tool.progress");
     assert!(
         progress.iter().any(|event| event["text"].to_string().contains("1 of 2: step 1")),
         "{progress:?}"
@@ -136,7 +138,8 @@ async fn project_server_runs_only_under_trust() {
     daemon.models.push(Step::text("Hello."));
     session.submit("hello").await;
     seen.turn_ends("success").await;
-    let states: Vec<Value> = seen.seen_of("mcp.status").iter().map(|event| event["state"].clone()).collect();
+    let states: Vec<Value> =
+        seen.events_of("mcp.status").iter().map(|event| event["state"].clone()).collect();
     assert_eq!(states, ["untrusted", "failed"], "the second one is the broken file");
     assert_eq!(script.count("start"), 0);
     daemon.trust().await;
@@ -170,7 +173,7 @@ async fn failing_servers_are_reported_and_leave_others_alone() {
     let done = turn(&daemon, &session, &mut seen, "mcp__fake__echo", json!({"text": "x"})).await;
     assert_eq!(done["output"], "x");
     let error_of = |server: &str| {
-        let statuses = seen.seen_of("mcp.status");
+        let statuses = seen.events_of("mcp.status");
         let status = statuses.iter().find(|event| event["server"] == server && event["state"] == "failed");
         status.unwrap_or_else(|| panic!("{server}: {statuses:?}"))["error"]
             .as_str()
@@ -196,18 +199,18 @@ async fn call_that_kills_floods_or_hangs_its_server_ends_in_bounded_time() {
         ("mcp__fake__flood", "outcome_unknown", "messages"),
     ] {
         // The server may still restart; its tools come back with a later turn.
-        let done = until_called(&daemon, &session, &mut seen, tool).await;
+        let done = call_until_available(&daemon, &session, &mut seen, tool).await;
         assert_eq!(done["code"], code, "{tool}: {done}");
         assert!(done["output"].as_str().expect("words").contains(words), "{tool}: {done}");
     }
-    let done = until_called(&daemon, &session, &mut seen, "mcp__fake__hang").await;
+    let done = call_until_available(&daemon, &session, &mut seen, "mcp__fake__hang").await;
     assert_eq!(done["code"], "timed_out");
     assert!(script.count("start") >= 4, "it was restarted: {:?}", script.lines());
-    assert!(seen.seen_of("mcp.status").iter().any(|event| event["state"] == "failed"));
+    assert!(seen.events_of("mcp.status").iter().any(|event| event["state"] == "failed"));
 }
 
 /// Calls a tool in turns until its server is there again.
-async fn until_called(daemon: &TestDaemon, session: &Session, seen: &mut Log, tool: &str) -> Value {
+async fn call_until_available(daemon: &TestDaemon, session: &Session, seen: &mut Log, tool: &str) -> Value {
     for _ in 0..40 {
         let done = turn(daemon, session, seen, tool, json!({})).await;
         if done["code"] != "unknown_tool" && done["code"] != "mcp_unavailable" {
@@ -215,7 +218,7 @@ async fn until_called(daemon: &TestDaemon, session: &Session, seen: &mut Log, to
         }
         tokio::time::sleep(std::time::Duration::from_millis(250)).await;
     }
-    panic!("{tool} is not there: {:?}", seen.seen_of("mcp.status"));
+    panic!("{tool} is not there: {:?}", seen.events_of("mcp.status"));
 }
 
 #[tokio::test]
@@ -225,13 +228,17 @@ async fn abort_cancels_running_server_call() {
     daemon.models.push(Step::calls([("mcp__fake__hang", json!({}))]));
     session.submit("go").await;
     seen.wait_for("tool.started").await;
-    until("the call", || format!("{:?}", script.lines()), || (script.count("call hang") == 1).then_some(()))
-        .await;
+    poll_until(
+        "the call",
+        || format!("{:?}", script.lines()),
+        || (script.count("call hang") == 1).then_some(()),
+    )
+    .await;
     session.call("abort", json!({})).await;
     let done = seen.wait_for("tool.completed").await;
     assert_eq!(done["status"], "cancelled");
     seen.turn_ends("aborted").await;
-    until(
+    poll_until(
         "the server to hear of it",
         || format!("{:?}", script.lines()),
         || (script.count("cancelled") == 1).then_some(()),
@@ -246,8 +253,12 @@ async fn hanging_server_call_leaves_other_sessions_alone() {
     daemon.models.push(Step::calls([("mcp__fake__hang", json!({}))]));
     one.submit("go").await;
     seen_one.wait_for("tool.started").await;
-    until("the call", || format!("{:?}", script.lines()), || (script.count("call hang") == 1).then_some(()))
-        .await;
+    poll_until(
+        "the call",
+        || format!("{:?}", script.lines()),
+        || (script.count("call hang") == 1).then_some(()),
+    )
+    .await;
     let (two, mut seen_two) = bypass(&daemon).await;
     let done = turn(&daemon, &two, &mut seen_two, "mcp__fake__echo", json!({"text": "meanwhile"})).await;
     assert_eq!(done["output"], "meanwhile");
@@ -275,8 +286,8 @@ async fn tools_changed_in_turn_apply_to_next_turn_and_ask_again() {
     daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
-    assert!(!offered(&daemon).contains(&"mcp__fake__extra".to_owned()), "the turn keeps its tools");
-    until("the new list", String::new, || {
+    assert!(!offered_tools(&daemon).contains(&"mcp__fake__extra".to_owned()), "the turn keeps its tools");
+    poll_until("the new list", String::new, || {
         // The server answers its new list soon.
         (script.count("call announce") == 1).then_some(())
     })
@@ -303,10 +314,10 @@ async fn tools_changed_in_turn_apply_to_next_turn_and_ask_again() {
     assert!(asked["reason"].as_str().expect("words").contains("has changed"), "{asked}");
     session.allow(&asked).await;
     seen.turn_ends("success").await;
-    assert!(offered(&daemon).contains(&"mcp__fake__extra".to_owned()));
+    assert!(offered_tools(&daemon).contains(&"mcp__fake__extra".to_owned()));
     // Approved once, it does not ask again.
     turn(&daemon, &session, &mut seen, "mcp__fake__echo", json!({"text": "x"})).await;
-    assert_eq!(seen.seen_of("permission.requested").len(), 1);
+    assert_eq!(seen.events_of("permission.requested").len(), 1);
     daemon.models.assert_no_breach();
 }
 
@@ -317,8 +328,12 @@ async fn running_server_call_is_unknown_after_crash() {
     daemon.models.push(Step::calls([("mcp__fake__hang", json!({}))]));
     session.submit("go").await;
     seen.wait_for("tool.started").await;
-    until("the call", || format!("{:?}", script.lines()), || (script.count("call hang") == 1).then_some(()))
-        .await;
+    poll_until(
+        "the call",
+        || format!("{:?}", script.lines()),
+        || (script.count("call hang") == 1).then_some(()),
+    )
+    .await;
     daemon.crash_and_restart().await;
     let session = daemon.client("bob").await.join(&session);
     let mut seen = session.follow_after(seen.last_seq()).await;
@@ -331,7 +346,7 @@ async fn running_server_call_is_unknown_after_crash() {
     let answer = json!({"request_id": question["request_id"], "choice": "continue"});
     daemon.client("carol").await.call("session.answer", answer).await;
     seen.turn_ends("success").await;
-    let done = seen.seen_of("tool.completed");
+    let done = seen.events_of("tool.completed");
     assert_eq!(done.last().expect("a call")["output"], "after");
 }
 
@@ -367,7 +382,7 @@ async fn http_server_gets_headers_from_environment() {
     assert_eq!(done["output"], "over http");
     let heads = heads.lock().expect("a lock").join("\n").to_lowercase();
     assert!(heads.contains("authorization: bearer canary-token") && heads.contains("x-more: yes"), "{heads}");
-    let written = daemon.everything_written();
+    let written = daemon.all_written_bytes();
     assert!(!String::from_utf8_lossy(&written).contains("canary-token"), "the token is stored nowhere");
 }
 

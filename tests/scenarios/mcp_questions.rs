@@ -67,7 +67,7 @@ async fn question_of_server_is_answered_by_user() {
         assert!(wrong.message.contains("`answers`"), "{wrong:?}");
         client.call("session.answer", right).await;
         seen.turn_ends("success").await;
-        let done = &seen.seen_of("tool.completed")[0];
+        let done = &seen.events_of("tool.completed")[0];
         let output = done["output"].as_str().expect("words");
         assert!(
             output.contains(r#""action":"accept""#) && output.contains(r#"{"colour":"blue","size":3}"#),
@@ -88,10 +88,13 @@ async fn declined_question_reaches_server_as_declined() {
     let asked = seen.wait_for("question.requested").await;
     let id = asked["request_id"].as_str().expect("an id");
     assert!(
-        ctl(&daemon, &["answer", id, "decline to answer", "decline", "-"]).await.fine().contains("answered")
+        ctl(&daemon, &["answer", id, "decline to answer", "decline", "-"])
+            .await
+            .stdout()
+            .contains("answered")
     );
     seen.turn_ends("success").await;
-    assert_eq!(seen.seen_of("tool.completed")[0]["output"], r#"{"action":"decline"}"#);
+    assert_eq!(seen.events_of("tool.completed")[0]["output"], r#"{"action":"decline"}"#);
 }
 
 #[tokio::test]
@@ -101,7 +104,7 @@ async fn question_of_server_is_declined_without_configuration_or_user() {
         let (session, mut seen) = bypass(&daemon).await;
         let done = turn(&daemon, &session, &mut seen, "mcp__fake__ask", json!({})).await;
         assert!(done["output"].as_str().expect("words").contains(r#""action":"decline""#), "{done}");
-        assert!(seen.seen_of("question.requested").is_empty());
+        assert!(seen.events_of("question.requested").is_empty());
         let offered = script.lines().iter().any(|line| line.contains("elicitation"));
         assert!(!offered, "the server is not told that it may ask: {:?}", script.lines());
         let logs = daemon.client("bob").await.call("mcp.logs", json!({"name": "fake"})).await;
@@ -126,7 +129,7 @@ async fn open_question_of_server_is_withdrawn_by_abort_and_crash() {
     let asked = seen.wait_for("question.requested").await;
     session.call("abort", json!({})).await;
     seen.turn_ends("aborted").await;
-    let resolved = &seen.seen_of("question.resolved")[0];
+    let resolved = &seen.events_of("question.resolved")[0];
     assert_eq!((&resolved["request_id"], &resolved["by"]), (&asked["request_id"], &json!("abort")));
 
     daemon.models.push(Step::calls([("mcp__fake__ask", json!({}))]));
@@ -137,7 +140,7 @@ async fn open_question_of_server_is_withdrawn_by_abort_and_crash() {
     let mut seen = session.follow_after(seen.last_seq()).await;
     let unknown = seen.wait_for("question.requested").await;
     assert_eq!(unknown["kind"], "unknown_outcome");
-    let resolved = &seen.seen_of("question.resolved")[0];
+    let resolved = &seen.events_of("question.resolved")[0];
     assert_eq!(resolved["request_id"], asked["request_id"]);
     daemon.models.push(Step::text("Done."));
     let answer = json!({"request_id": unknown["request_id"], "choice": "continue"});

@@ -41,13 +41,19 @@ async fn session(daemon: &TestDaemon) -> (Session, Log) {
     (session, seen)
 }
 
-async fn called(daemon: &TestDaemon, session: &Session, seen: &mut Log, tool: &str, input: Value) -> Value {
+async fn call_tool(
+    daemon: &TestDaemon,
+    session: &Session,
+    seen: &mut Log,
+    tool: &str,
+    input: Value,
+) -> Value {
     daemon.models.push(Step::calls([(tool, input)]));
     daemon.models.push(Step::text("Done."));
-    let before = seen.seen_of("tool.completed").len();
+    let before = seen.events_of("tool.completed").len();
     session.submit("go").await;
     seen.turn_ends("success").await;
-    seen.seen_of("tool.completed")[before].clone()
+    seen.events_of("tool.completed")[before].clone()
 }
 
 async fn add(daemon: &TestDaemon, name: &str, config: Value) {
@@ -95,7 +101,7 @@ async fn reference_servers_of_npm_work_over_stdio_and_http() {
     let (session, mut seen) = session(&daemon).await;
     for server in ["everything", "web"] {
         let tool = format!("mcp__{server}__echo");
-        let done = called(&daemon, &session, &mut seen, &tool, json!({"message": "hello"})).await;
+        let done = call_tool(&daemon, &session, &mut seen, &tool, json!({"message": "hello"})).await;
         assert!(done["output"].as_str().expect("words").contains("hello"), "{done}\n{listed}");
     }
     let resources = json!({"name": "everything", "cwd": workspace});
@@ -110,11 +116,16 @@ async fn reference_servers_of_npm_work_over_stdio_and_http() {
     daemon.write("note.txt", "written by hand");
     let path = workspace.join("note.txt");
     let done =
-        called(&daemon, &session, &mut seen, "mcp__files__read_text_file", json!({"path": path})).await;
+        call_tool(&daemon, &session, &mut seen, "mcp__files__read_text_file", json!({"path": path})).await;
     assert!(done["output"].as_str().expect("words").contains("written by hand"), "{done}");
-    let outside =
-        called(&daemon, &session, &mut seen, "mcp__files__read_text_file", json!({"path": "/etc/hostname"}))
-            .await;
+    let outside = call_tool(
+        &daemon,
+        &session,
+        &mut seen,
+        "mcp__files__read_text_file",
+        json!({"path": "/etc/hostname"}),
+    )
+    .await;
     assert_eq!(outside["status"], "failed", "{outside}");
     daemon.models.assert_no_breach();
 }
@@ -167,13 +178,15 @@ async fn reference_servers_of_pypi_work_in_session() {
     }
     let (session, mut seen) = session(&daemon).await;
     let done =
-        called(&daemon, &session, &mut seen, "mcp__time__get_current_time", json!({"timezone": "UTC"})).await;
+        call_tool(&daemon, &session, &mut seen, "mcp__time__get_current_time", json!({"timezone": "UTC"}))
+            .await;
     assert!(done["output"].as_str().expect("words").contains("UTC"), "{done}");
     let done =
-        called(&daemon, &session, &mut seen, "mcp__git__git_status", json!({"repo_path": workspace})).await;
+        call_tool(&daemon, &session, &mut seen, "mcp__git__git_status", json!({"repo_path": workspace}))
+            .await;
     assert_eq!(done["status"], "completed", "{done}");
     let url = format!("{}/page", pages.base);
-    let done = called(&daemon, &session, &mut seen, "mcp__fetch__fetch", json!({ "url": url })).await;
+    let done = call_tool(&daemon, &session, &mut seen, "mcp__fetch__fetch", json!({ "url": url })).await;
     assert!(done["output"].as_str().expect("words").contains("Served by the test."), "{done}");
     assert!(pages.asked() >= 1);
     daemon.models.assert_no_breach();

@@ -104,7 +104,7 @@ async fn untrusted_project_server_gives_no_resources() {
 #[tokio::test]
 async fn agentctl_lists_and_attaches_resources() {
     let (daemon, _script) = daemon_with(json!({"resources": resources()}), "").await;
-    let listed = ctl(&daemon, &["mcp", "resources", "fake"]).await.fine();
+    let listed = ctl(&daemon, &["mcp", "resources", "fake"]).await.stdout();
     assert!(listed.contains("@fake:memo://plan") && listed.contains("pixel"), "{listed}");
     let reply = daemon.client("bob").await.call("mcp.resources", json!({"name": "fake"})).await;
     assert_eq!((reply["resources"].as_array().map(Vec::len), &reply["is_complete"]), (Some(4), &json!(true)));
@@ -113,7 +113,7 @@ async fn agentctl_lists_and_attaches_resources() {
         &["run", "--resource", "fake:memo://plan", "x"],
     ] {
         daemon.models.push(Step::text("Blue."));
-        assert!(ctl(&daemon, arguments).await.fine().contains("Blue."));
+        assert!(ctl(&daemon, arguments).await.stdout().contains("Blue."));
         let sent = daemon.models.requests().last().expect("one").body.to_string();
         assert!(sent.contains("Paint it blue."), "{sent}");
     }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::mcp::{bypass, daemon_with, offered, turn};
+use super::mcp::{bypass, daemon_with, offered_tools, turn};
 use crate::support::daemon::TestDaemon;
 use crate::support::mcp_server::{McpScript, tools_with};
 use crate::support::model_server::Step;
-use crate::support::wait::until;
+use crate::support::wait::poll_until;
 
 #[tokio::test]
 async fn every_revision_is_negotiated_over_stdio_and_http() {
@@ -45,7 +45,7 @@ async fn stateless_server_reports_changed_tools_through_subscription() {
     let (daemon, script) = daemon_with(behaviour(&["announce"]), "").await;
     let (session, mut seen) = bypass(&daemon).await;
     turn(&daemon, &session, &mut seen, "mcp__fake__echo", json!({"text": "x"})).await;
-    until(
+    poll_until(
         "the subscription",
         || format!("{:?}", script.lines()),
         || (script.count("listen") == 1).then_some(()),
@@ -62,7 +62,7 @@ async fn stateless_server_reports_changed_tools_through_subscription() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     turn(&daemon, &session, &mut seen, "mcp__fake__echo", json!({"text": "x"})).await;
-    assert!(offered(&daemon).contains(&"mcp__fake__extra".to_owned()));
+    assert!(offered_tools(&daemon).contains(&"mcp__fake__extra".to_owned()));
     daemon.models.assert_no_breach();
 }
 
@@ -86,7 +86,7 @@ async fn abort_cancels_task_of_server() {
     let (session, mut seen) = bypass(&daemon).await;
     daemon.models.push(Step::calls([("mcp__fake__task", json!({}))]));
     session.submit("go").await;
-    until(
+    poll_until(
         "a look at the task",
         || format!("{:?}", script.lines()),
         || script.lines().contains(&"task".to_owned()).then_some(()),
@@ -94,7 +94,7 @@ async fn abort_cancels_task_of_server() {
     .await;
     session.call("abort", json!({})).await;
     seen.turn_ends("aborted").await;
-    until(
+    poll_until(
         "its end",
         || format!("{:?}", script.lines()),
         || (script.count("task cancelled") == 1).then_some(()),

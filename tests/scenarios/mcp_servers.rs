@@ -9,7 +9,7 @@ use super::agentctl::ctl;
 use crate::support::daemon::{Api, TestDaemon};
 use crate::support::mcp_server::McpScript;
 use crate::support::model_server::Step;
-use crate::support::wait::within;
+use crate::support::wait::with_deadline;
 
 #[tokio::test]
 async fn servers_are_added_tested_listed_and_removed() {
@@ -59,19 +59,19 @@ async fn agentctl_manages_servers_of_folder() {
     let env = format!("MCP_SCRIPT={}", entry["env"]["MCP_SCRIPT"].as_str().expect("a path"));
     let mut add = vec!["mcp", "add", "fake", "--env", &env, "--", entry["command"].as_str().expect("a path")];
     add.extend(entry["args"].as_array().expect("a list").iter().filter_map(Value::as_str));
-    assert!(ctl(&daemon, &add).await.fine().contains("is added"));
+    assert!(ctl(&daemon, &add).await.stdout().contains("is added"));
     let failed = ctl(&daemon, &["mcp", "test", "fake"]).await;
     assert_eq!(failed.code, 1, "{failed:?}");
     assert!(failed.err.contains("exited with status 7"), "{failed:?}");
-    assert!(ctl(&daemon, &["mcp", "logs", "fake"]).await.fine().contains("no licence"));
+    assert!(ctl(&daemon, &["mcp", "logs", "fake"]).await.stdout().contains("no licence"));
     script.set(json!({}));
-    let fine = ctl(&daemon, &["mcp", "test", "fake"]).await.fine();
+    let fine = ctl(&daemon, &["mcp", "test", "fake"]).await.stdout();
     assert!(fine.contains("fake: ready, protocol 2025-06-18, 11 tools"), "{fine}");
-    assert!(ctl(&daemon, &["mcp", "list"]).await.fine().contains("ready"));
-    assert!(ctl(&daemon, &["mcp", "tools", "fake"]).await.fine().contains("mcp__fake__echo"));
-    let commands = ctl(&daemon, &["commands"]).await.fine();
+    assert!(ctl(&daemon, &["mcp", "list"]).await.stdout().contains("ready"));
+    assert!(ctl(&daemon, &["mcp", "tools", "fake"]).await.stdout().contains("mcp__fake__echo"));
+    let commands = ctl(&daemon, &["commands"]).await.stdout();
     assert!(commands.contains("/mcp__fake__greet <who>"), "{commands}");
-    assert!(ctl(&daemon, &["mcp", "remove", "fake"]).await.fine().contains("is removed"));
+    assert!(ctl(&daemon, &["mcp", "remove", "fake"]).await.stdout().contains("is removed"));
 }
 
 #[tokio::test]
@@ -133,9 +133,9 @@ async fn many_tools_are_deferred_and_brought_in_by_search() {
     assert!(
         tools(3).starts_with(&tools(1)) && tools(3).last().is_some_and(|name| name == "mcp__fake__thing5")
     );
-    let done = seen.seen_of("tool.completed");
+    let done = seen.events_of("tool.completed");
     assert_eq!(done[1]["output"], "called thing17");
-    assert!(seen.seen_of("permission.requested").is_empty());
+    assert!(seen.events_of("permission.requested").is_empty());
     let context = session.call("context", json!({})).await;
     assert!(context["parts"].to_string().contains("\"mcp\""), "{context}");
     daemon.models.assert_no_breach();
@@ -161,7 +161,7 @@ async fn sandboxed_server_writes_only_in_workspace() {
         seen.turn_ends("success").await;
     }
     let report = client.call("daemon.status", json!({})).await.to_string();
-    let done = seen.seen_of("tool.completed");
+    let done = seen.events_of("tool.completed");
     if done[1]["output"] == "written" && (report.contains("rlimits") || report.contains("off")) {
         eprintln!("SKIPPED: no sandbox works here");
         return;
@@ -181,7 +181,8 @@ async fn foreign_client_drives_sessions_through_mcp_serve() {
     let mut lines = BufReader::new(output).lines();
     let mut ask = async |message: Value| -> Value {
         input.write_all(format!("{message}\n").as_bytes()).await.expect("written");
-        let line = within("a reply", String::new, lines.next_line()).await.expect("read").expect("a line");
+        let line =
+            with_deadline("a reply", String::new, lines.next_line()).await.expect("read").expect("a line");
         serde_json::from_str(&line).expect("JSON")
     };
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}}});

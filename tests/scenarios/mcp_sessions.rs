@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::agentctl::ctl;
-use super::mcp::{daemon_with, offered, turn};
+use super::mcp::{daemon_with, offered_tools, turn};
 use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::mcp_server::{McpScript, tools_with};
 use crate::support::model_server::Step;
 
-async fn created(daemon: &TestDaemon, servers: Value) -> (Session, Log) {
+async fn create_session(daemon: &TestDaemon, servers: Value) -> (Session, Log) {
     let client = daemon.client("alice").await;
     let session = client.create_with(daemon, json!({ "mcp_servers": servers })).await;
     for server in ["fake", "own"] {
@@ -29,10 +29,10 @@ async fn server_of_session_comes_before_project_and_user() {
     daemon.write(".mcp.json", &json!({"mcpServers": {"fake": of_project.entry()}}).to_string());
     daemon.trust().await;
     let starts = || [&of_user, &of_project, &of_session].map(|script| script.count("start"));
-    let (session, mut seen) = created(&daemon, json!({"fake": of_session.entry()})).await;
+    let (session, mut seen) = create_session(&daemon, json!({"fake": of_session.entry()})).await;
     let done = turn(&daemon, &session, &mut seen, "mcp__fake__echo", json!({"text": "x"})).await;
     assert_eq!((&done["output"], starts()), (&json!("x"), [0, 0, 1]));
-    let (other, mut seen_other) = created(&daemon, json!({})).await;
+    let (other, mut seen_other) = create_session(&daemon, json!({})).await;
     turn(&daemon, &other, &mut seen_other, "mcp__fake__echo", json!({"text": "x"})).await;
     assert_eq!(starts(), [0, 1, 1], "another session does not know it");
     let client = daemon.client("bob").await;
@@ -50,7 +50,7 @@ async fn servers_of_session_survive_restart_and_are_in_no_event() {
     let script = McpScript::new(&daemon, "own");
     let mut entry = script.entry();
     entry["env"]["OWN_TOKEN"] = json!("canary-of-session");
-    let (session, mut seen) = created(&daemon, json!({ "own": entry })).await;
+    let (session, mut seen) = create_session(&daemon, json!({ "own": entry })).await;
     turn(&daemon, &session, &mut seen, "mcp__own__echo", json!({"text": "x"})).await;
     daemon.crash_and_restart().await;
     let client = daemon.client("bob").await;
@@ -69,7 +69,7 @@ async fn servers_of_session_survive_restart_and_are_in_no_event() {
     assert_eq!(listed["servers"][0]["name"], "own");
     client.call("session.delete", json!({"session_id": session.id})).await;
     client.call("session.delete", json!({"session_id": fork["session_id"]})).await;
-    let written = daemon.everything_written();
+    let written = daemon.all_written_bytes();
     assert!(!String::from_utf8_lossy(&written).contains("canary-of-session"));
 }
 
@@ -101,15 +101,15 @@ async fn servers_with_colliding_names_are_reported_and_never_mixed() {
     let (one, two) = (McpScript::new(&daemon, "one"), McpScript::new(&daemon, "two"));
     two.set(json!({"tools": tools_with(&["extra"])}));
     // Both would be called mcp__own__… for the model.
-    let (session, mut seen) = created(&daemon, json!({"own": one.entry(), "own_": two.entry()})).await;
+    let (session, mut seen) = create_session(&daemon, json!({"own": one.entry(), "own_": two.entry()})).await;
     let done = turn(&daemon, &session, &mut seen, "mcp__own__echo", json!({"text": "x"})).await;
     assert_eq!(done["output"], "x");
     let failed =
-        seen.seen_of("mcp.status").into_iter().find(|event| event["server"] == "own_").expect("a state");
+        seen.events_of("mcp.status").into_iter().find(|event| event["server"] == "own_").expect("a state");
     assert_eq!(failed["state"], "failed");
     assert!(failed["error"].as_str().expect("words").contains("rename one of them"), "{failed}");
     assert_eq!((one.count("call"), two.count("start")), (1, 0));
-    assert!(!offered(&daemon).contains(&"mcp__own__extra".to_owned()));
+    assert!(!offered_tools(&daemon).contains(&"mcp__own__extra".to_owned()));
     daemon.models.assert_no_breach();
 }
 
@@ -117,7 +117,7 @@ async fn servers_with_colliding_names_are_reported_and_never_mixed() {
 async fn sub_agent_uses_servers_of_its_session() {
     let daemon = TestDaemon::start().await;
     let script = McpScript::new(&daemon, "own");
-    let (session, mut seen) = created(&daemon, json!({ "own": script.entry() })).await;
+    let (session, mut seen) = create_session(&daemon, json!({ "own": script.entry() })).await;
     let task = json!({"description": "d", "prompt": "echo it", "subagent_type": "general"});
     daemon.models.push(Step::calls([("Task", task)]));
     daemon.models.push(Step::calls([("mcp__own__echo", json!({"text": "deep"}))]));
@@ -137,9 +137,9 @@ async fn agentctl_run_takes_servers_from_file() {
     std::fs::write(&file, json!({"mcpServers": {"own": script.entry()}}).to_string()).expect("written");
     daemon.models.push(Step::text("Hello."));
     let file = file.to_str().expect("text");
-    assert!(ctl(&daemon, &["run", "--mcp-config", file, "hello"]).await.fine().contains("Hello."));
+    assert!(ctl(&daemon, &["run", "--mcp-config", file, "hello"]).await.stdout().contains("Hello."));
     assert_eq!(script.count("start"), 1);
-    assert!(offered(&daemon).contains(&"mcp__own__echo".to_owned()));
+    assert!(offered_tools(&daemon).contains(&"mcp__own__echo".to_owned()));
     let missing = ctl(&daemon, &["run", "--mcp-config", "/no/such", "hello"]).await;
     assert_eq!(missing.code, 64, "{missing:?}");
 }

@@ -13,13 +13,13 @@ use crate::support::model_server::Step;
 use crate::support::pictures::{noise, pdf, picture};
 
 /// Maximum bytes of a value in a wire event.
-const WIRE: usize = 64 * 1024;
+const MAX_WIRE_BYTES: usize = 64 * 1024;
 
-fn put(daemon: &TestDaemon, name: &str, bytes: &[u8]) {
+fn write_file(daemon: &TestDaemon, name: &str, bytes: &[u8]) {
     std::fs::write(daemon.workspace().join(name), bytes).expect("written");
 }
 
-async fn stored(client: &Client, session: &Session, blob_id: &Value) -> Vec<u8> {
+async fn read_blob(client: &Client, session: &Session, blob_id: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
         let params = json!({"session_id": session.id, "blob_id": blob_id, "offset": bytes.len()});
@@ -36,22 +36,22 @@ async fn stored(client: &Client, session: &Session, blob_id: &Value) -> Vec<u8> 
 }
 
 /// The media of an Anthropic Messages request: media type and bytes, in order.
-fn shown(body: &Value, out: &mut Vec<(String, Vec<u8>)>) {
+fn collect_media(body: &Value, out: &mut Vec<(String, Vec<u8>)>) {
     match body {
         Value::Object(fields) if fields.get("type").is_some_and(|kind| kind == "base64") => {
             let data = fields["data"].as_str().expect("data");
             let media_type = fields["media_type"].as_str().expect("a media type").to_owned();
             out.push((media_type, STANDARD.decode(data).expect("base64")));
         }
-        Value::Object(fields) => fields.values().for_each(|field| shown(field, out)),
-        Value::Array(entries) => entries.iter().for_each(|entry| shown(entry, out)),
+        Value::Object(fields) => fields.values().for_each(|field| collect_media(field, out)),
+        Value::Array(entries) => entries.iter().for_each(|entry| collect_media(entry, out)),
         _ => {}
     }
 }
 
-fn all_shown(body: &Value) -> Vec<(String, Vec<u8>)> {
+fn media_of(body: &Value) -> Vec<(String, Vec<u8>)> {
     let mut out = Vec::new();
-    shown(body, &mut out);
+    collect_media(body, &mut out);
     out
 }
 
@@ -87,14 +87,14 @@ async fn image_read_by_tool_is_sent_to_model() {
         let daemon = TestDaemon::builder().api(api).config(sees).start().await;
         let bytes = picture(ImageFormat::Jpeg, 64, 48, 3);
         // The type follows from the content, not from the name.
-        put(&daemon, "photo.txt", &bytes);
+        write_file(&daemon, "photo.txt", &bytes);
         let (alice, session, done, body) = read(&daemon, "photo.txt").await;
         assert_eq!(done["status"], "completed", "{done:#}");
         let output = done["output"].as_str().expect("a text");
         assert!(output.contains("JPEG") && output.contains("64×48"), "{output}");
         let attachment = &done["attachments"][0];
         assert_eq!((&attachment["kind"], &attachment["media_type"]), (&json!("image"), &json!("image/jpeg")));
-        assert_eq!(stored(&alice, &session, &attachment["blob_id"]).await, bytes);
+        assert_eq!(read_blob(&alice, &session, &attachment["blob_id"]).await, bytes);
         let call =
             session.items().await.into_iter().find(|item| item["kind"] == "tool_call").expect("a call");
         assert_eq!(call["call"]["attachments"][0], *attachment);
@@ -119,13 +119,13 @@ async fn image_read_by_tool_is_sent_to_model() {
 #[tokio::test]
 async fn oversized_image_is_resized_and_broken_image_is_reported() {
     let daemon = TestDaemon::start().await;
-    put(&daemon, "wide.png", &picture(ImageFormat::Png, 2_400, 30, 1));
-    put(&daemon, "noise.png", &noise(1_400, 1_000, 7));
+    write_file(&daemon, "wide.png", &picture(ImageFormat::Png, 2_400, 30, 1));
+    write_file(&daemon, "noise.png", &noise(1_400, 1_000, 7));
     let whole = picture(ImageFormat::Png, 64, 48, 3);
-    put(&daemon, "cut.png", &whole[..whole.len() / 2]);
+    write_file(&daemon, "cut.png", &whole[..whole.len() / 2]);
     let mut bomb = b"GIF89a\xFF\xFF\xFF\xFF\0\0\0".to_vec();
     bomb.extend([0; 40]);
-    put(&daemon, "bomb.gif", &bomb);
+    write_file(&daemon, "bomb.gif", &bomb);
     std::fs::File::create(daemon.workspace().join("huge.png"))
         .and_then(|file| {
             use std::os::unix::fs::FileExt as _;
@@ -135,7 +135,7 @@ async fn oversized_image_is_resized_and_broken_image_is_reported() {
         .expect("a file of 30 MB");
     for file in ["wide.png", "noise.png"] {
         let (_, _, done, body) = read(&daemon, file).await;
-        let shown = all_shown(&body);
+        let shown = media_of(&body);
         let [(_, bytes)] = shown.as_slice() else { panic!("{file}: {} pictures", shown.len()) };
         let made = image::load_from_memory(bytes).expect("a picture");
         assert!(made.width() <= 1_568 && bytes.len() <= 3_750_000, "{file}: {} bytes", bytes.len());
@@ -149,7 +149,7 @@ async fn oversized_image_is_resized_and_broken_image_is_reported() {
         let (_, _, done, body) = read(&daemon, file).await;
         assert_eq!((&done["status"], &done["code"]), (&json!("failed"), &json!(code)), "{done:#}");
         assert!(done["output"].as_str().expect("a text").contains(word), "{done:#}");
-        assert!(all_shown(&body).is_empty(), "{file} is not shown");
+        assert!(media_of(&body).is_empty(), "{file} is not shown");
     }
 }
 
@@ -158,12 +158,12 @@ async fn pdf_is_sent_as_document_or_text_by_capability() {
     for (config, takes) in [("", true), ("[model.\"scripted/model\"]\ndocuments = false\n", false)] {
         let daemon = TestDaemon::builder().config(config).start().await;
         let bytes = pdf(&["The first page", "The second page"]);
-        put(&daemon, "paper.pdf", &bytes);
+        write_file(&daemon, "paper.pdf", &bytes);
         let (_, _, done, body) = read(&daemon, "paper.pdf").await;
         assert!(done["output"].as_str().expect("a text").contains("The second page"), "{done:#}");
         let text = body.to_string();
         assert_eq!(text.contains("The second page"), !takes);
-        match all_shown(&body).as_slice() {
+        match media_of(&body).as_slice() {
             [] => assert!(!takes, "it is shown"),
             [(media_type, content)] => {
                 assert!(takes && media_type == "application/pdf" && *content == bytes);
@@ -178,7 +178,7 @@ async fn pdf_is_sent_as_document_or_text_by_capability() {
         session.submit("the first page").await;
         seen.turn_ends("success").await;
         let body = daemon.models.requests().pop().expect("a request").body;
-        assert!(all_shown(&body).is_empty() && body.to_string().contains("The first page"));
+        assert!(media_of(&body).is_empty() && body.to_string().contains("The first page"));
         daemon.models.assert_no_breach();
     }
 }
@@ -188,9 +188,9 @@ async fn attached_media_is_stored_and_resent_with_same_bytes() {
     let mut daemon = TestDaemon::start().await;
     let image = picture(ImageFormat::Png, 120, 80, 9);
     let (paper, list) = (pdf(&["Terms of use"]), "milk\n".repeat(20_000));
-    put(&daemon, "shot.png", &image);
-    put(&daemon, "terms.pdf", &paper);
-    put(&daemon, "list.txt", list.as_bytes());
+    write_file(&daemon, "shot.png", &image);
+    write_file(&daemon, "terms.pdf", &paper);
+    write_file(&daemon, "list.txt", list.as_bytes());
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
@@ -207,7 +207,7 @@ async fn attached_media_is_stored_and_resent_with_same_bytes() {
     seen.turn_ends("success").await;
     daemon.models.assert_no_breach();
     let first = daemon.models.requests().pop().expect("a request").body;
-    let shown = all_shown(&first);
+    let shown = media_of(&first);
     let expected = [("image/png", &image), ("image/gif", &inline), ("application/pdf", &paper)];
     assert_eq!(shown.len(), expected.len());
     for ((kind, bytes), (expected_kind, expected)) in shown.iter().zip(expected) {
@@ -217,8 +217,8 @@ async fn attached_media_is_stored_and_resent_with_same_bytes() {
     assert!(text.contains("milk") && text.contains("list.txt") && text.contains("what are these?"));
 
     // Stored events name the blobs, and every event stays small.
-    for event in seen.seen() {
-        assert!(event.to_string().len() <= WIRE, "{} is too large", event["type"]);
+    for event in seen.events() {
+        assert!(event.to_string().len() <= MAX_WIRE_BYTES, "{} is too large", event["type"]);
     }
     let item = session.items().await.remove(0);
     assert_eq!(item["text"], "what are these?");
@@ -230,8 +230,8 @@ async fn attached_media_is_stored_and_resent_with_same_bytes() {
         .collect();
     assert_eq!(kinds, ["image", "image", "document", "document", "text"]);
     assert_eq!(item["content"][0]["media_type"], "image/png");
-    assert_eq!(stored(&alice, &session, &item["content"][0]["blob_id"]).await, image);
-    assert_eq!(stored(&alice, &session, &item["content"][3]["blob_id"]).await, list.as_bytes());
+    assert_eq!(read_blob(&alice, &session, &item["content"][0]["blob_id"]).await, image);
+    assert_eq!(read_blob(&alice, &session, &item["content"][3]["blob_id"]).await, list.as_bytes());
 
     // After the files are deleted and the daemon has died, the conversation is the same, byte for byte.
     for file in ["shot.png", "terms.pdf", "list.txt"] {
@@ -251,9 +251,9 @@ async fn attached_media_is_stored_and_resent_with_same_bytes() {
 #[tokio::test]
 async fn documents_and_resource_links_reach_the_model() {
     let daemon = TestDaemon::start().await;
-    put(&daemon, "terms of use.pdf", &pdf(&["Terms of use"]));
-    put(&daemon, "list.txt", b"eggs and milk");
-    put(&daemon, "shot.png", &picture(ImageFormat::Png, 10, 10, 1));
+    write_file(&daemon, "terms of use.pdf", &pdf(&["Terms of use"]));
+    write_file(&daemon, "list.txt", b"eggs and milk");
+    write_file(&daemon, "shot.png", &picture(ImageFormat::Png, 10, 10, 1));
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let uri = format!("file://{}", daemon.workspace().join("terms%20of%20use.pdf").display());
@@ -268,7 +268,7 @@ async fn documents_and_resource_links_reach_the_model() {
     session.submit_with(json!({"input": input})).await;
     seen.turn_ends("success").await;
     let body = daemon.models.requests().pop().expect("a request").body;
-    assert_eq!(all_shown(&body).len(), 1, "one PDF");
+    assert_eq!(media_of(&body).len(), 1, "one PDF");
     let text = body["messages"][0]["content"].to_string();
     for part in ["a note", "eggs and milk", "the page: https://example.org/page", "read them"] {
         assert!(text.contains(part), "{part}: {text}");
@@ -289,7 +289,7 @@ async fn documents_and_resource_links_reach_the_model() {
 #[tokio::test]
 async fn model_without_vision_receives_text_note() {
     let daemon = TestDaemon::builder().config("[model.\"scripted/model\"]\nvision = false\n").start().await;
-    put(&daemon, "shot.png", &picture(ImageFormat::Png, 10, 10, 1));
+    write_file(&daemon, "shot.png", &picture(ImageFormat::Png, 10, 10, 1));
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     daemon.models.push(Step::text("I cannot see."));
@@ -299,7 +299,7 @@ async fn model_without_vision_receives_text_note() {
     let body = daemon.models.requests().pop().expect("a request").body;
     let said = body["messages"][0]["content"].to_string();
     assert!(said.contains("[image shot.png (image/png") && said.contains("cannot see"), "{said}");
-    assert!(all_shown(&body).is_empty());
+    assert!(media_of(&body).is_empty());
     daemon.models.assert_no_breach();
     assert_eq!(session.view().await["title"], "shot.png");
 }
@@ -308,10 +308,10 @@ async fn model_without_vision_receives_text_note() {
 async fn unusable_input_file_is_refused_without_stored_blob() {
     let daemon = TestDaemon::start().await;
     let whole = picture(ImageFormat::Png, 64, 48, 3);
-    put(&daemon, "ok.png", &whole);
-    put(&daemon, "cut.png", &whole[..whole.len() / 2]);
-    put(&daemon, "program", b"\x7FELF\0\0\0\0");
-    put(&daemon, "long.txt", &[b'a'; 300 << 10]);
+    write_file(&daemon, "ok.png", &whole);
+    write_file(&daemon, "cut.png", &whole[..whole.len() / 2]);
+    write_file(&daemon, "program", b"\x7FELF\0\0\0\0");
+    write_file(&daemon, "long.txt", &[b'a'; 300 << 10]);
     let huge = std::fs::File::create(daemon.workspace().join("huge.png")).expect("a file");
     huge.set_len(30 << 20).expect("30 MB");
     let pipe = daemon.workspace().join("pipe");
@@ -345,7 +345,7 @@ async fn unusable_input_file_is_refused_without_stored_blob() {
     let refusal = session.refused("submit", json!({"input": hundred})).await;
     assert!(refusal.message.contains("100") && refusal.message.contains("20"), "{}", refusal.message);
     // Few pictures, but too large together.
-    put(&daemon, "noise.png", &noise(1_100, 1_100, 3));
+    write_file(&daemon, "noise.png", &noise(1_100, 1_100, 3));
     let much = vec![json!({"type": "image", "path": "noise.png"}); 7];
     let refusal = session.refused("submit", json!({"input": much})).await;
     assert!(refusal.message.contains("20 MiB"), "{}", refusal.message);
@@ -358,8 +358,8 @@ async fn submit_with_image_is_atomic_across_crash() {
     for (point, is_there) in [("C1.decided", false), ("C2.committed", true)] {
         let mut daemon = TestDaemon::builder().build().await;
         let image = picture(ImageFormat::Png, 50, 50, 2);
-        put(&daemon, "shot.png", &image);
-        daemon.models.otherwise(|_| Step::text("I see."));
+        write_file(&daemon, "shot.png", &image);
+        daemon.models.set_fallback(|_| Step::text("I see."));
         daemon.launch().await;
         let session = daemon.client("alice").await.create(&daemon).await;
         daemon.stop().await;
@@ -368,8 +368,8 @@ async fn submit_with_image_is_atomic_across_crash() {
         let dying = daemon.client("alice").await.join(&session);
         let params = json!({"input": [{"type": "image", "path": "shot.png"}], "idempotency_key": "k"});
         dying.send("submit", params.clone()).await;
-        daemon.crashed().await;
-        daemon.crash_no_more();
+        daemon.wait_crashed().await;
+        daemon.clear_crash_point();
         daemon.launch().await;
         let alice = daemon.client("alice").await;
         let session = alice.join(&session);
@@ -385,7 +385,7 @@ async fn submit_with_image_is_atomic_across_crash() {
         seen.turn_ends("success").await;
         let bodies = daemon.models.requests();
         assert!(
-            bodies.iter().all(|request| all_shown(&request.body) == [("image/png".into(), image.clone())])
+            bodies.iter().all(|request| media_of(&request.body) == [("image/png".into(), image.clone())])
         );
         let started = session.events().await.into_iter().filter(|event| event["type"] == "turn.started");
         assert_eq!(started.count(), 1, "{point}: it was taken in once");
@@ -397,14 +397,14 @@ async fn submit_with_image_is_atomic_across_crash() {
 async fn agentctl_submits_images_and_files() {
     let daemon = TestDaemon::start().await;
     let image = picture(ImageFormat::WebP, 40, 40, 8);
-    put(&daemon, "shot.webp", &image);
-    put(&daemon, "notes.md", b"# Notes\nfrom a file\n");
+    write_file(&daemon, "shot.webp", &image);
+    write_file(&daemon, "notes.md", b"# Notes\nfrom a file\n");
     daemon.models.push(Step::text("I see both."));
     let args = ["run", "what is this?", "--image", "shot.webp", "--file", "notes.md"];
-    let said = agentctl::ctl(&daemon, &args).await.fine();
+    let said = agentctl::ctl(&daemon, &args).await.stdout();
     assert!(said.contains("I see both."), "{said}");
     let body = daemon.models.requests().pop().expect("a request").body;
-    assert_eq!(all_shown(&body), [("image/webp".to_owned(), image)]);
+    assert_eq!(media_of(&body), [("image/webp".to_owned(), image)]);
     let text = body["messages"][0]["content"].to_string();
     let notes = daemon.workspace().join("notes.md");
     assert!(text.contains("from a file") && text.contains(&notes.display().to_string()), "{text}");
@@ -414,7 +414,7 @@ async fn agentctl_submits_images_and_files() {
     let id = session.call("session.list", json!({})).await["sessions"][0]["session_id"].clone();
     let id = id.as_str().expect("an id");
     daemon.models.push(Step::text("Once more."));
-    agentctl::ctl(&daemon, &["submit", id, "again", "--image", "shot.webp"]).await.fine();
+    agentctl::ctl(&daemon, &["submit", id, "again", "--image", "shot.webp"]).await.stdout();
     daemon.models.wait_for_requests(2).await;
     let missing = agentctl::ctl(&daemon, &["submit", id, "again", "--image", "gone.webp"]).await;
     assert!(missing.code != 0 && missing.err.contains("does not exist"), "{missing:?}");

@@ -39,11 +39,11 @@ async fn note_of_model_needs_permission_and_reaches_next_session() {
     daemon.models.push(Step::text("I know."));
     session.submit("how do I build?").await;
     seen.turn_ends("success").await;
-    assert!(seen.seen_of("permission.requested").is_empty(), "reading needs none");
-    let prompt = seen.seen_of("session.prompt_built")[0]["system"].to_string();
+    assert!(seen.events_of("permission.requested").is_empty(), "reading needs none");
+    let prompt = seen.events_of("session.prompt_built")[0]["system"].to_string();
     assert!(prompt.contains("# Memory") && prompt.contains("- build: Use just, not make"), "{prompt}");
     assert!(!prompt.contains("It is faster."), "only first lines are in the prompt");
-    let mut done: Vec<Value> = seen.seen_of("tool.completed");
+    let mut done: Vec<Value> = seen.events_of("tool.completed");
     done.sort_by_key(|event| event["call_id"].to_string());
     let outputs: Vec<String> = done.iter().map(|event| event["output"].to_string()).collect();
     assert!(outputs.iter().any(|it| it.contains("build: Use just")), "{outputs:?}");
@@ -69,7 +69,7 @@ async fn session_without_automatic_memory_has_neither_tool_nor_index() {
     seen.turn_ends("success").await;
     let sent = daemon.models.requests()[0].body.to_string();
     assert!(!sent.contains("Use just") && !sent.contains("\"Memory\""), "{sent}");
-    assert_eq!(seen.seen_of("tool.completed")[0]["code"], "tool_not_offered");
+    assert_eq!(seen.events_of("tool.completed")[0]["code"], "tool_not_offered");
 }
 
 #[tokio::test]
@@ -103,18 +103,18 @@ async fn clients_list_set_and_remove_notes_of_one_project() {
     assert_eq!(alice.call("memory.list", json!({ "cwd": cwd })).await["notes"], json!([]));
 
     assert_eq!(
-        ctl(&daemon, &["memory", "set", "style", "Use", "tabs"]).await.fine(),
+        ctl(&daemon, &["memory", "set", "style", "Use", "tabs"]).await.stdout(),
         "kept style (8 bytes)\n"
     );
-    assert_eq!(ctl(&daemon, &["memory"]).await.fine(), "NOTE   FIRST LINE\nstyle  Use tabs\n");
-    assert_eq!(ctl(&daemon, &["memory", "show", "style"]).await.fine(), "Use tabs\n");
+    assert_eq!(ctl(&daemon, &["memory"]).await.stdout(), "NOTE   FIRST LINE\nstyle  Use tabs\n");
+    assert_eq!(ctl(&daemon, &["memory", "show", "style"]).await.stdout(), "Use tabs\n");
     let files = std::fs::read_dir(daemon.path("data")).expect("a folder").flatten();
     let data = files.map(|entry| entry.path().join("memory")).find(|path| path.is_dir());
     let folder =
         std::fs::read_dir(data.expect("the notes")).expect("a folder").flatten().next().expect("one");
     let file = std::fs::read_dir(folder.path()).expect("a folder").flatten().next().expect("a note");
     assert_eq!(file.metadata().expect("there").permissions().mode() & 0o777, 0o600);
-    assert_eq!(ctl(&daemon, &["memory", "rm", "style"]).await.fine(), "removed style\n");
+    assert_eq!(ctl(&daemon, &["memory", "rm", "style"]).await.stdout(), "removed style\n");
 }
 
 #[tokio::test]

@@ -12,16 +12,16 @@ use crate::support::model_server::Step;
 
 const PRICE: &str = "[model.\"scripted/model\"]\nprice = { input = 2.0, output = 10.0, cache_read = 0.2, \
                      cache_write = 2.5 }\n";
-const FAST: &str = "[retry]\nbase_ms = 1\nmax_ms = 1\n";
+const FAST_RETRIES: &str = "[retry]\nbase_ms = 1\nmax_ms = 1\n";
 /// Not a word that a number could hold.
-const SAID: &str = "heliotrope";
+const SECRET_WORD: &str = "heliotrope";
 
 /// The page of `GET /metrics`: samples by their whole name. Holds the rules of the format
 /// (<https://prometheus.io/docs/instrumenting/exposition_formats/>) on the way.
 async fn page(daemon: &TestDaemon) -> (BTreeMap<String, f64>, String) {
     let mut raw = daemon.raw().await;
     raw.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-    let answer = String::from_utf8(raw.rest().await).expect("text");
+    let answer = String::from_utf8(raw.read_rest().await).expect("text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     let head = head.to_ascii_lowercase();
@@ -78,7 +78,7 @@ async fn numbers(daemon: &TestDaemon) -> Value {
 }
 
 /// How much a number grew; `at` is a JSON pointer.
-fn grew(before: &Value, after: &Value, at: &str) -> u64 {
+fn growth(before: &Value, after: &Value, at: &str) -> u64 {
     let read =
         |value: &Value| value.pointer(at).and_then(Value::as_u64).unwrap_or_else(|| panic!("{at}: {value}"));
     read(after).checked_sub(read(before)).unwrap_or_else(|| panic!("{at} fell"))
@@ -90,11 +90,11 @@ async fn metrics_count_events_and_rpc_equals_http_page() {
         .provider("api_key_env = \"THE_KEY\"")
         .environment("THE_KEY", "sk-heliotrope")
         .config(PRICE)
-        .config(FAST)
+        .config(FAST_RETRIES)
         .start()
         .await;
     let alice = daemon.client("alice").await;
-    let session = alice.create_with(&daemon, json!({"title": SAID})).await;
+    let session = alice.create_with(&daemon, json!({"title": SECRET_WORD})).await;
     let mut seen = session.follow().await;
     let (before, (page_before, _)) = (numbers(&daemon).await, page(&daemon).await);
     assert_eq!((&before["turns_started"], &before["model_calls"]), (&json!(0), &json!(0)), "{before}");
@@ -104,7 +104,7 @@ async fn metrics_count_events_and_rpc_equals_http_page() {
     daemon.models.push(Step::text("half an answer").usage(40, 4).break_off("api_error", "oops"));
     daemon.models.push(Step::calls([("LS", json!({"path": "."})), bash("touch heliotrope")]).usage(100, 10));
     daemon.models.push(Step::text("Heliotrope it is.").usage(200, 20));
-    session.submit(SAID).await;
+    session.submit(SECRET_WORD).await;
     let asked = seen.wait_for("permission.requested").await;
     session.answer(&asked, json!({"decision": "deny"})).await;
     let result = seen.turn_ends("success").await;
@@ -126,7 +126,7 @@ async fn metrics_count_events_and_rpc_equals_http_page() {
         ("/errors", 0),
         ("/database_write_errors", 0),
     ] {
-        assert_eq!(grew(&before, &after, at), by, "{at}: {after}");
+        assert_eq!(growth(&before, &after, at), by, "{at}: {after}");
     }
     // The result of the turn, the ledger and the numbers come of the same bookings.
     for (at, own) in [
@@ -140,9 +140,9 @@ async fn metrics_count_events_and_rpc_equals_http_page() {
         ("/permission_ms", "/permission_ms"),
     ] {
         let told = result.pointer(own).and_then(Value::as_u64).unwrap_or_else(|| panic!("{own}: {result}"));
-        assert_eq!(grew(&before, &after, at), told, "{at}");
+        assert_eq!(growth(&before, &after, at), told, "{at}");
     }
-    assert!(grew(&before, &after, "/database_writes") > 5);
+    assert!(growth(&before, &after, "/database_writes") > 5);
     assert_eq!((&after["sessions_loaded"], &after["subscribers"]), (&json!(1), &json!(1)));
 
     // A model without a price, a turn that fails and one that is stopped.
@@ -155,7 +155,7 @@ async fn metrics_count_events_and_rpc_equals_http_page() {
     let gate = crate::support::model_server::Gate::new();
     daemon.models.push(Step::text("never").hold(&gate));
     session.submit("go").await;
-    gate.reached().await;
+    gate.wait_reached().await;
     session.call("abort", json!({})).await;
     seen.turn_ends("aborted").await;
     let last = numbers(&daemon).await;
@@ -167,7 +167,7 @@ async fn metrics_count_events_and_rpc_equals_http_page() {
         ("/unpriced_calls", 1),
         ("/errors", 1),
     ] {
-        assert_eq!(grew(&after, &last, at), by, "{at}: {last}");
+        assert_eq!(growth(&after, &last, at), by, "{at}: {last}");
     }
 
     let (page_after, text) = page(&daemon).await;
@@ -200,7 +200,10 @@ async fn metrics_count_events_and_rpc_equals_http_page() {
         assert!((shown * unit - told).abs() < 1e-6, "{name}: {shown} is not {told}");
     }
     for text in [text, last.to_string()] {
-        assert!(!text.to_lowercase().contains(SAID) && !text.contains("ses_"), "numbers say no word: {text}");
+        assert!(
+            !text.to_lowercase().contains(SECRET_WORD) && !text.contains("ses_"),
+            "numbers say no word: {text}"
+        );
     }
     daemon.models.assert_no_breach();
 }
@@ -248,7 +251,7 @@ async fn telemetry_config_without_otel_feature_warns_only() {
 
     // What is wrong is wrong in every build.
     let daemon = TestDaemon::builder().config("[telemetry]\nendpiont = \"http://localhost:1\"").build().await;
-    let refused = daemon.run_to_its_end().await;
+    let refused = daemon.run_until_exit().await;
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(refused.status.code() == Some(78) && told.contains("endpoint"), "{told}");
 }
@@ -263,7 +266,7 @@ async fn log_lines_of_turn_carry_spans_of_its_phases_and_calls() {
     let mut seen = session.follow().await;
     seen.turn_ends("success").await;
     assert_eq!(numbers(&daemon).await["prompt_cache_hits"], 1);
-    let turn = seen.seen_of("turn.started")[0]["turn_id"].as_str().expect("a turn").to_owned();
+    let turn = seen.events_of("turn.started")[0]["turn_id"].as_str().expect("a turn").to_owned();
     daemon.stop().await;
     let log = daemon.log();
     let turn = format!("turn{{session={} turn={turn}}}", session.id);
@@ -282,7 +285,7 @@ async fn log_lines_of_turn_carry_spans_of_its_phases_and_calls() {
 async fn telemetry_exports_turn_spans_without_content() {
     let receiver = crate::support::model_server::ModelServer::start().await;
     let config = format!(
-        "{PRICE}{FAST}[telemetry]\nendpoint = \"{}\"\nservice_name = \"mine\"\nheaders_env = {{ x-tenant = \"TENANT\" }}\n",
+        "{PRICE}{FAST_RETRIES}[telemetry]\nendpoint = \"{}\"\nservice_name = \"mine\"\nheaders_env = {{ x-tenant = \"TENANT\" }}\n",
         receiver.url()
     );
     let mut daemon = TestDaemon::builder()
@@ -299,7 +302,7 @@ async fn telemetry_exports_turn_spans_without_content() {
         .models
         .push(Step::calls([("LS", json!({"path": "heliotrope"}))]).thinking("Heliotrope? ").usage(100, 10));
     daemon.models.push(Step::text("Heliotrope it is.").usage(200, 20));
-    session.submit(SAID).await;
+    session.submit(SECRET_WORD).await;
     let result = seen.turn_ends("success").await;
     // The last is sent before the end.
     daemon.stop().await;
@@ -329,6 +332,6 @@ async fn telemetry_exports_turn_spans_without_content() {
     let cost = cost.and_then(|one| one["value"]["doubleValue"].as_f64()).expect("a cost");
     assert!((cost * 1e6 - result["cost_usd_micros"].as_f64().expect("a cost")).abs() < 1e-6, "{cost}");
     let all = json!([traces, metrics]).to_string().to_lowercase();
-    assert!(!all.contains(SAID) && !all.contains("hush"), "{all}");
+    assert!(!all.contains(SECRET_WORD) && !all.contains("hush"), "{all}");
     assert!(!daemon.log().contains("hush"));
 }

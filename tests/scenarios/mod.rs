@@ -4,7 +4,7 @@ mod abort;
 mod agentctl;
 mod agentctl_attach;
 mod agentctl_conversation;
-mod agentctl_places;
+mod agentctl_paths;
 mod agentctl_prompt;
 mod answer;
 mod approve;

@@ -10,7 +10,7 @@ use crate::support::model_server::Step;
 
 /// A fake key that looks real: it must never appear anywhere.
 const CANARY: &str = "sk-canary-7f3a9b2c4d5e6f70";
-const FAST: &str = "[retry]\nbase_ms = 1\nmax_ms = 5";
+const FAST_RETRIES: &str = "[retry]\nbase_ms = 1\nmax_ms = 5";
 
 async fn start(daemon: &TestDaemon) -> (Session, Log) {
     let session = daemon.client("alice").await.create(daemon).await;
@@ -19,7 +19,13 @@ async fn start(daemon: &TestDaemon) -> (Session, Log) {
 }
 
 /// The turn ends with an error of this kind that contains these words; the next turn succeeds.
-async fn fails(daemon: &TestDaemon, session: &Session, seen: &mut Log, kind: &str, words: &[&str]) -> Value {
+async fn expect_failure(
+    daemon: &TestDaemon,
+    session: &Session,
+    seen: &mut Log,
+    kind: &str,
+    words: &[&str],
+) -> Value {
     session.submit("hello").await;
     let result = seen.turn_ends("llm_error").await;
     let error = &result["errors"][0];
@@ -28,7 +34,7 @@ async fn fails(daemon: &TestDaemon, session: &Session, seen: &mut Log, kind: &st
     for word in words {
         assert!(message.contains(word), "{word:?} is missing in {message:?}");
     }
-    assert_eq!(seen.seen_of("error").len(), 1);
+    assert_eq!(seen.events_of("error").len(), 1);
     seen.state_is("idle").await;
 
     daemon.models.push(Step::text("Hello again."));
@@ -44,7 +50,7 @@ async fn unreachable_model_server_error_gives_advice() {
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let nowhere = format!("http://{}", free.local_addr().expect("an address"));
     drop(free);
-    let daemon = TestDaemon::builder().config(FAST).model_server_at(&nowhere).start().await;
+    let daemon = TestDaemon::builder().config(FAST_RETRIES).model_server_at(&nowhere).start().await;
     let (session, mut seen) = start(&daemon).await;
     for _ in 0..2 {
         session.submit("hello").await;
@@ -95,7 +101,7 @@ async fn refused_api_key_is_reported_without_its_value() {
         let (session, mut seen) = start(&daemon).await;
         // Some servers quote the key that they reject.
         let words = format!("invalid key {CANARY}");
-        daemon.models.otherwise(move |_| Step::error(401, "authentication_error", &words));
+        daemon.models.set_fallback(move |_| Step::error(401, "authentication_error", &words));
         session.submit("hello").await;
         let result = seen.turn_ends("llm_error").await;
         assert_eq!(result["errors"][0]["kind"], "unauthorized", "{result:#}");
@@ -107,11 +113,11 @@ async fn refused_api_key_is_reported_without_its_value() {
         let request = &daemon.models.requests()[0];
         let sent = request.header("x-api-key").or(request.header("authorization")).expect("a key");
         assert!(sent.ends_with(CANARY));
-        assert!(seen.seen().iter().all(|event| !event.to_string().contains(CANARY)));
+        assert!(seen.events().iter().all(|event| !event.to_string().contains(CANARY)));
         assert!(session.events().await.iter().all(|event| !event.to_string().contains(CANARY)));
         let status = session.client.call("daemon.status", json!({})).await;
         assert!(!status.to_string().contains(CANARY));
-        let written = daemon.everything_written();
+        let written = daemon.all_written_bytes();
         assert!(written.len() > 10_000, "the database is there");
         assert!(!written.windows(CANARY.len()).any(|bytes| bytes == CANARY.as_bytes()));
     }
@@ -155,7 +161,7 @@ async fn missing_configuration_error_names_settings() {
 #[tokio::test]
 async fn overloaded_server_is_retried_with_visible_reason() {
     for api in MESSAGE_APIS {
-        let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
+        let daemon = TestDaemon::builder().api(api).config(FAST_RETRIES).start().await;
         let (session, mut seen) = start(&daemon).await;
         daemon.models.push(Step::error(529, "overloaded_error", "come back later"));
         daemon.models.push(Step::error(503, "api_error", "no room"));
@@ -166,7 +172,7 @@ async fn overloaded_server_is_retried_with_visible_reason() {
             assert_eq!((&retry["attempt"], &retry["max"]), (&json!(attempt), &json!(10)));
             assert!(retry["delay_ms"].is_u64() && !retry["reason"].as_str().expect("words").is_empty());
         }
-        assert_eq!(seen.answer().await["item"]["text"], "Here I am.");
+        assert_eq!(seen.next_answer().await["item"]["text"], "Here I am.");
         assert_eq!(seen.turn_ends("success").await["errors"], json!([]));
         let requests = daemon.models.requests();
         assert_eq!(requests[0].body, requests[2].body);
@@ -181,17 +187,17 @@ async fn turn_ends_with_reason_after_last_attempt() {
     for _ in 0..3 {
         daemon.models.push(Step::error(529, "overloaded_error", "come back later"));
     }
-    fails(&daemon, &session, &mut seen, "overloaded", &["529", "come back later"]).await;
-    assert_eq!(seen.seen_of("retry").len(), 2);
+    expect_failure(&daemon, &session, &mut seen, "overloaded", &["529", "come back later"]).await;
+    assert_eq!(seen.events_of("retry").len(), 2);
 }
 
 #[tokio::test]
 async fn bad_request_is_not_retried_and_next_turn_works() {
     for api in MESSAGE_APIS {
-        let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
+        let daemon = TestDaemon::builder().api(api).config(FAST_RETRIES).start().await;
         let (session, mut seen) = start(&daemon).await;
         daemon.models.push(Step::error(400, "invalid_request_error", "no such thing"));
-        fails(&daemon, &session, &mut seen, "bad_request", &["400", "no such thing"]).await;
+        expect_failure(&daemon, &session, &mut seen, "bad_request", &["400", "no such thing"]).await;
         assert_eq!(daemon.models.requests().len(), 2);
     }
 }
@@ -199,18 +205,18 @@ async fn bad_request_is_not_retried_and_next_turn_works() {
 #[tokio::test]
 async fn broken_stream_is_retried_without_duplicate_text() {
     for api in MESSAGE_APIS {
-        let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
+        let daemon = TestDaemon::builder().api(api).config(FAST_RETRIES).start().await;
         let (session, mut seen) = start(&daemon).await;
         daemon.models.push(Step::text("broken off").break_off("overloaded_error", "sorry"));
         daemon.models.push(Step::text("the whole answer"));
         session.submit("hello").await;
-        let cut = seen.answer().await;
+        let cut = seen.next_answer().await;
         assert_eq!(
             (&cut["item"]["status"], &cut["item"]["text"]),
             (&json!("interrupted"), &json!("broken off"))
         );
         seen.wait_for("retry").await;
-        let whole = seen.answer().await;
+        let whole = seen.next_answer().await;
         assert_eq!(
             (&whole["item"]["status"], &whole["item"]["text"]),
             (&json!("completed"), &json!("the whole answer"))
@@ -228,7 +234,7 @@ async fn broken_stream_is_retried_without_duplicate_text() {
 }
 
 /// The beginning of an answer with the text "broken off", then the damage, then the rest of the answer.
-fn damaged(api: Api, damage: &str) -> Vec<u8> {
+fn damaged_answer(api: Api, damage: &str) -> Vec<u8> {
     let (before, after) = match api {
         Api::Anthropic => (
             "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\"}}\n\n\
@@ -252,20 +258,20 @@ fn damaged(api: Api, damage: &str) -> Vec<u8> {
 #[tokio::test]
 async fn damaged_event_interrupts_the_message_and_is_retried() {
     for api in ALL_APIS {
-        let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
+        let daemon = TestDaemon::builder().api(api).config(FAST_RETRIES).start().await;
         let (session, mut seen) = start(&daemon).await;
         for damage in ["data: {oops\n\n", "data: {\"choices\":[{\"ind", "data: upstream timed out\n\n"] {
-            daemon.models.push(Step::raw(200, "text/event-stream", damaged(api, damage)));
+            daemon.models.push(Step::raw(200, "text/event-stream", damaged_answer(api, damage)));
             daemon.models.push(Step::text("the whole answer"));
             session.submit("hello").await;
-            let cut = seen.answer().await;
+            let cut = seen.next_answer().await;
             assert_eq!(
                 (&cut["item"]["status"], &cut["item"]["text"]),
                 (&json!("interrupted"), &json!("broken off")),
                 "{api:?}: {damage}"
             );
             assert_eq!(seen.wait_for("retry").await["kind"], "interrupted", "{api:?}: {damage}");
-            assert_eq!(seen.answer().await["item"]["status"], "completed");
+            assert_eq!(seen.next_answer().await["item"]["status"], "completed");
             assert_eq!(seen.turn_ends("success").await["text"], "the whole answer");
         }
         daemon.models.assert_no_breach();
@@ -275,19 +281,19 @@ async fn damaged_event_interrupts_the_message_and_is_retried() {
 #[tokio::test]
 async fn exhausted_quota_inside_a_stream_ends_the_turn_at_once() {
     for api in ALL_APIS {
-        let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
+        let daemon = TestDaemon::builder().api(api).config(FAST_RETRIES).start().await;
         let (session, mut seen) = start(&daemon).await;
         daemon.models.push(Step::text("some words").break_off("insufficient_quota", "no credit"));
-        fails(&daemon, &session, &mut seen, "forbidden", &["no credit", "quota"]).await;
+        expect_failure(&daemon, &session, &mut seen, "forbidden", &["no credit", "quota"]).await;
         assert_eq!(daemon.models.requests().len(), 2, "{api:?}");
-        assert!(seen.seen_of("retry").is_empty(), "{api:?}");
+        assert!(seen.events_of("retry").is_empty(), "{api:?}");
     }
 }
 
 #[tokio::test]
 async fn closed_connection_is_retried_until_success() {
     for api in MESSAGE_APIS {
-        let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
+        let daemon = TestDaemon::builder().api(api).config(FAST_RETRIES).start().await;
         let (session, mut seen) = start(&daemon).await;
         daemon.models.push(Step::text("one two three").cut_after(700));
         daemon.models.push(Step::text("four"));
@@ -315,7 +321,7 @@ async fn invalid_tool_call_is_returned_to_model() {
         assert!(results[0].1.contains("Teleport") && results[0].1.contains("Bash"), "{results:?}");
         assert!(results[1].1.contains("file_path"), "{results:?}");
         assert!(results[2].1.contains("absent.txt"), "{results:?}");
-        assert!(seen.seen_of("permission.requested").is_empty());
+        assert!(seen.events_of("permission.requested").is_empty());
         daemon.models.assert_no_breach();
     }
 }

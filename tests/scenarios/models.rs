@@ -10,7 +10,7 @@ use crate::support::daemon::{ALL_APIS, Api, TestDaemon};
 use crate::support::model_server::{Gate, Request, Step};
 use crate::support::pictures::{pdf, picture};
 
-const FAST: &str = "[retry]\nbase_ms = 1\nmax_ms = 1\n";
+const FAST_RETRIES: &str = "[retry]\nbase_ms = 1\nmax_ms = 1\n";
 
 /// The text of the system prompt.
 fn system(request: &Request) -> String {
@@ -54,7 +54,7 @@ async fn model_list_shows_configured_roles_and_capabilities() {
     assert_eq!(find("scripted/small")["pointers"], json!(["quick"]));
     let other = find("scripted/other");
     assert_eq!((&other["pointers"], &other["sampling"]), (&json!(["fallback"]), &json!(false)));
-    let shown = ctl(&daemon, &["models"]).await.fine();
+    let shown = ctl(&daemon, &["models"]).await.stdout();
     let line = shown.lines().find(|line| line.starts_with("scripted/model ")).expect("a line");
     assert!(line.contains("main vision"), "{shown}");
 }
@@ -121,7 +121,7 @@ async fn agentctl_models_check_and_doctor_report_unusable_provider() {
     assert_eq!(printed.code, 2, "{printed:?}");
     assert!(printed.out.contains("ok    scripted answers after"), "{printed:?}");
     assert!(printed.out.contains("fail  gone: could not reach http://127.0.0.1:9"), "{printed:?}");
-    let shown = ctl(&daemon, &["doctor"]).await.fine();
+    let shown = ctl(&daemon, &["doctor"]).await.stdout();
     assert!(shown.contains("provider scripted accepts the key"), "{shown}");
     assert!(shown.contains("warn  provider gone: could not reach"), "{shown}");
     daemon.models.answer_list(403, "{}");
@@ -133,7 +133,7 @@ async fn agentctl_models_check_and_doctor_report_unusable_provider() {
 async fn prompt_is_rebuilt_only_when_session_model_changes() {
     let mut daemon = TestDaemon::start().await;
     daemon.write("AGENTS.md", "Use tabs.");
-    daemon.models.otherwise(|_| Step::text("Yes."));
+    daemon.models.set_fallback(|_| Step::text("Yes."));
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let mut turn = async |params: Value| {
@@ -174,7 +174,7 @@ async fn temperature_is_sent_per_api_and_shown_in_session() {
             .config("[model.\"scripted/warm\"]\ntemperature = 0.7\n[model.\"scripted/stiff\"]\nsampling = false\n")
             .start()
             .await;
-        daemon.models.otherwise(|_| Step::text("Yes."));
+        daemon.models.set_fallback(|_| Step::text("Yes."));
         let alice = daemon.client("alice").await;
         let own = json!({"temperature": 0.3, "top_p": 0.9, "thinking": "low"});
         let session = alice.create_with(&daemon, own).await;
@@ -187,7 +187,7 @@ async fn temperature_is_sent_per_api_and_shown_in_session() {
             session.submit_with(params).await;
             seen.turn_ends("success").await;
         }
-        let started = &seen.seen_of("turn.started")[1];
+        let started = &seen.events_of("turn.started")[1];
         assert_eq!((&started["temperature"], &started["top_p"]), (&json!(1.5), &json!(0.9)), "{started}");
         session.call("update", json!({"temperature": 0, "thinking": "high"})).await;
         assert_eq!(seen.wait_for("session.updated").await["temperature"], 0.0);
@@ -264,11 +264,11 @@ async fn out_of_range_sampling_is_refused_with_range() {
     let gate = Gate::new();
     daemon.models.push(Step::text("Yes.").hold(&gate));
     session.submit("go").await;
-    gate.reached().await;
+    gate.wait_reached().await;
     let steer = json!({"input": "x", "when_busy": "steer", "top_p": 0.5});
     assert_eq!(session.refused("submit", steer).await.kind, "invalid_params");
     let daemon = TestDaemon::builder().config("[model.\"scripted/model\"]\ntemperature = 3").build().await;
-    let refused = daemon.run_to_its_end().await;
+    let refused = daemon.run_until_exit().await;
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(refused.status.code() == Some(78) && told.contains("from 0 to 2"), "{told}");
 }
@@ -277,7 +277,7 @@ async fn out_of_range_sampling_is_refused_with_range() {
 async fn image_refused_by_provider_does_not_end_session() {
     for api in ALL_APIS {
         let sees = "[model.\"scripted/model\"]\nvision = true\ndocuments = true\n";
-        let mut daemon = TestDaemon::builder().api(api).config(sees).config(FAST).start().await;
+        let mut daemon = TestDaemon::builder().api(api).config(sees).config(FAST_RETRIES).start().await;
         let (bad, good) = (picture(ImageFormat::Png, 40, 30, 1), picture(ImageFormat::Png, 40, 30, 2));
         let data = |bytes: &[u8]| json!({"type": "image", "data": STANDARD.encode(bytes), "media_type": "image/png"});
         std::fs::write(daemon.workspace().join("terms.pdf"), pdf(&["Terms of use"])).expect("written");
@@ -295,7 +295,7 @@ async fn image_refused_by_provider_does_not_end_session() {
             "{withheld}"
         );
         assert_eq!(seen.turn_ends("success").await["text"], "I cannot see it.");
-        assert!(seen.seen_of("retry").is_empty(), "nothing was waited for");
+        assert!(seen.events_of("retry").is_empty(), "nothing was waited for");
         let requests = daemon.models.requests();
         assert!(requests[0].body.to_string().contains(&STANDARD.encode(&bad)));
         let again = requests[1].body.to_string();
@@ -339,7 +339,8 @@ async fn image_refused_by_provider_does_not_end_session() {
 
 #[tokio::test]
 async fn image_refused_by_model_is_sent_to_vision_model() {
-    let daemon = TestDaemon::builder().config("vision = \"scripted/eyes\"\n").config(FAST).start().await;
+    let daemon =
+        TestDaemon::builder().config("vision = \"scripted/eyes\"\n").config(FAST_RETRIES).start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     let picture = STANDARD.encode(picture(ImageFormat::Png, 40, 30, 1));
@@ -350,7 +351,7 @@ async fn image_refused_by_model_is_sent_to_vision_model() {
     let switched = seen.wait_for("model.switched").await;
     assert_eq!((&switched["to"], &switched["reason"]), (&json!("scripted/eyes"), &json!("vision")));
     seen.turn_ends("success").await;
-    assert!(seen.seen_of("media.withheld").is_empty());
+    assert!(seen.events_of("media.withheld").is_empty());
     assert!(daemon.models.requests()[1].body.to_string().contains(&picture));
     daemon.models.assert_no_breach();
 }
@@ -403,7 +404,7 @@ async fn interleaved_thinking_is_requested_when_supported() {
         .config(config)
         .start()
         .await;
-    daemon.models.otherwise(|_| Step::text("Yes.").thinking("Hm. "));
+    daemon.models.set_fallback(|_| Step::text("Yes.").thinking("Hm. "));
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     for thinking in ["high", "off"] {
@@ -432,7 +433,7 @@ async fn stored_conversation_continues_after_restart_and_loss() {
     daemon.models.push(Step::text("Yes."));
     session.submit("sure?").await;
     seen.turn_ends("success").await;
-    daemon.models.forget();
+    daemon.models.forget_conversations();
     daemon.models.push(Step::text("Still."));
     session.submit("really?").await;
     let told = seen.wait_for("notice").await;
@@ -468,7 +469,7 @@ async fn configured_api_version_is_sent_without_temperature() {
     let request = &daemon.models.requests()[0];
     assert_eq!(request.header("anthropic-version"), Some("2026-10-21"));
     assert_eq!(request.body.get("temperature"), None);
-    let notices = seen.seen_of("notice");
+    let notices = seen.events_of("notice");
     let is_told =
         |event: &Value| event["text"].as_str().is_some_and(|text| text.contains("temperature = 0.3"));
     assert!(notices.iter().any(is_told), "{notices:?}");

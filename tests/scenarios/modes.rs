@@ -17,8 +17,8 @@ async fn run_unasked(daemon: &TestDaemon, session: &Session, calls: Vec<(&str, V
     session.submit("go").await;
     seen.turn_ends("success").await;
     daemon.models.assert_no_breach();
-    assert!(seen.seen_of("permission.requested").is_empty());
-    seen.seen()
+    assert!(seen.events_of("permission.requested").is_empty());
+    seen.events()
 }
 
 fn statuses(events: &[Value]) -> Vec<(String, String)> {
@@ -141,7 +141,7 @@ async fn safe_mode_requests_every_call_and_runs_sequentially() {
     }
     seen.turn_ends("success").await;
     let order: Vec<_> = seen
-        .seen()
+        .events()
         .iter()
         .filter_map(|event| {
             let is_step = event["type"] == "tool.started" || event["type"] == "tool.completed";
@@ -198,7 +198,7 @@ async fn bypass_guard_asks_attended_and_denies_unattended() {
     assert_eq!((&done["status"], &done["code"]), (&json!("denied"), &json!("denied_by_rule")));
     assert!(done["output"].as_str().expect("text").contains("unattended"), "{done}");
     seen.turn_ends("success").await;
-    assert!(seen.seen_of("permission.requested").is_empty());
+    assert!(seen.events_of("permission.requested").is_empty());
 
     // The sandbox would make home folders read-only. Turn it off, so that only the configuration key
     // decides.

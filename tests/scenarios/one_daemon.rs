@@ -11,12 +11,12 @@ use tokio::process::{Child, Command};
 
 use super::agentctl::{command as agentctl, ctl, ended};
 use crate::support::daemon::TestDaemon;
-use crate::support::wait::within;
+use crate::support::wait::with_deadline;
 
 /// Exit code if another daemon is running.
-const TAKEN: i32 = 75;
+const EXIT_ALREADY_RUNNING: i32 = 75;
 /// Exit code if the configuration or a folder is invalid.
-const WRONG: i32 = 78;
+const EXIT_INVALID_CONFIG: i32 = 78;
 const ROUNDS: usize = 100;
 
 fn spawn(mut command: Command, daemon: &TestDaemon) -> Child {
@@ -25,9 +25,9 @@ fn spawn(mut command: Command, daemon: &TestDaemon) -> Child {
 }
 
 /// Exit code and error output of a start that is refused.
-async fn refused(daemon: &TestDaemon, mut command: Command) -> (Option<i32>, String) {
+async fn run_refused(daemon: &TestDaemon, mut command: Command) -> (Option<i32>, String) {
     let output = command.stderr(Stdio::piped()).output();
-    let output = within("agentd to end", || daemon.log(), output).await.expect("agentd starts");
+    let output = with_deadline("agentd to end", || daemon.log(), output).await.expect("agentd starts");
     (output.status.code(), String::from_utf8(output.stderr).expect("text"))
 }
 
@@ -48,9 +48,9 @@ async fn two_concurrent_starts_leave_exactly_one_daemon() {
                 lost = second.wait() => (lost, true),
             }
         };
-        let (lost, is_first) = within("one of them to give way", || daemon.log(), race).await;
+        let (lost, is_first) = with_deadline("one of them to give way", || daemon.log(), race).await;
         let lost = lost.expect("ours");
-        assert_eq!(lost.code(), Some(TAKEN), "round {round}: {lost}\n{}", daemon.log());
+        assert_eq!(lost.code(), Some(EXIT_ALREADY_RUNNING), "round {round}: {lost}\n{}", daemon.log());
         let winner = if is_first { &mut first } else { &mut second };
         let socket = if !is_first && round % 2 == 1 { other.clone() } else { daemon.socket() };
         let client = daemon.client_at(&socket).await;
@@ -60,7 +60,7 @@ async fn two_concurrent_starts_leave_exactly_one_daemon() {
         drop(client);
         // In half of the rounds it leaves its socket file behind.
         winner.start_kill().expect("it runs");
-        within("the winner to die", || daemon.log(), winner.wait()).await.expect("ours");
+        with_deadline("the winner to die", || daemon.log(), winner.wait()).await.expect("ours");
     }
     let log = daemon.log();
     assert_eq!(log.matches("another agentd uses this state folder").count(), ROUNDS);
@@ -73,14 +73,14 @@ async fn daemon_with_other_data_cannot_take_live_socket() {
     let alice = daemon.client("alice").await;
     let mut second = daemon.command();
     second.env("AGENTD_DATA_DIR", daemon.path("other-data"));
-    let (code, told) = refused(&daemon, second).await;
-    assert_eq!(code, Some(TAKEN), "{told}");
+    let (code, told) = run_refused(&daemon, second).await;
+    assert_eq!(code, Some(EXIT_ALREADY_RUNNING), "{told}");
     assert!(told.contains("answers on") && told.contains(&daemon.socket().display().to_string()), "{told}");
     assert_eq!(alice.call("daemon.status", json!({})).await["pid"], json!(daemon.pid().as_raw()));
     daemon.client("bob").await.call("daemon.status", json!({})).await;
 }
 
-fn private(dir: &Path) {
+fn make_private_folder(dir: &Path) {
     std::fs::create_dir_all(dir).expect("made");
     std::fs::set_permissions(dir, Permissions::from_mode(0o700)).expect("set");
 }
@@ -89,12 +89,12 @@ fn private(dir: &Path) {
 async fn only_stale_socket_is_replaced_at_socket_path() {
     let daemon = TestDaemon::builder().build().await;
     let socket = daemon.socket();
-    private(socket.parent().expect("a folder"));
+    make_private_folder(socket.parent().expect("a folder"));
 
     // A living socket of another program.
     let theirs = UnixListener::bind(&socket).expect("bound");
-    let (code, told) = refused(&daemon, daemon.command()).await;
-    assert_eq!(code, Some(TAKEN), "{told}");
+    let (code, told) = run_refused(&daemon, daemon.command()).await;
+    assert_eq!(code, Some(EXIT_ALREADY_RUNNING), "{told}");
     StdStream::connect(&socket).expect("it was not stolen");
     drop(theirs);
 
@@ -102,25 +102,25 @@ async fn only_stale_socket_is_replaced_at_socket_path() {
     let mut child = spawn(daemon.command(), &daemon);
     // A child of another test, before its exec, may hold the dead socket open for a moment.
     let ready = async {
-        while !daemon.answers(child.id()).await {
+        while !daemon.is_answering(child.id()).await {
             tokio::task::yield_now().await;
         }
     };
-    within("the daemon to answer", || daemon.log(), ready).await;
+    with_deadline("the daemon to answer", || daemon.log(), ready).await;
     daemon.client_at(&socket).await.call("daemon.status", json!({})).await;
     child.kill().await.expect("ours");
     std::fs::remove_file(&socket).expect("left over");
 
     // A file that is not a socket.
     std::fs::write(&socket, "precious").expect("written");
-    let (code, told) = refused(&daemon, daemon.command()).await;
-    assert_eq!(code, Some(WRONG), "{told}");
+    let (code, told) = run_refused(&daemon, daemon.command()).await;
+    assert_eq!(code, Some(EXIT_INVALID_CONFIG), "{told}");
     assert!(told.contains("not a socket"), "{told}");
     assert_eq!(std::fs::read_to_string(&socket).expect("there"), "precious");
     std::fs::remove_file(&socket).expect("ours");
     std::os::unix::fs::symlink("/nonexistent", &socket).expect("linked");
-    let (code, _) = refused(&daemon, daemon.command()).await;
-    assert_eq!(code, Some(WRONG), "a link, wherever it leads");
+    let (code, _) = run_refused(&daemon, daemon.command()).await;
+    assert_eq!(code, Some(EXIT_INVALID_CONFIG), "a link, wherever it leads");
     assert!(socket.is_symlink());
 }
 
@@ -133,18 +133,18 @@ async fn concurrent_client_starts_reach_same_daemon() {
             .collect();
         let mut said = Vec::new();
         for child in starting {
-            said.push(ended(&daemon, child).await.fine());
+            said.push(ended(&daemon, child).await.stdout());
         }
         let pid = ctl(&daemon, &["daemon", "status", "--json"]).await.json()["pid"].to_string();
         for line in &said {
             assert!(line.contains(&format!("process {pid},")), "{pid}: {said:?}");
         }
-        ctl(&daemon, &["daemon", "stop", "--now"]).await.fine();
+        ctl(&daemon, &["daemon", "stop", "--now"]).await.stdout();
     }
 }
 
 /// A path at which the daemon must refuse its folder, and words that the error must contain.
-struct Place {
+struct RefusedFolder {
     name: &'static str,
     make: fn(&Path),
     words: &'static [&'static str],
@@ -154,7 +154,7 @@ fn mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("set");
 }
 
-fn with_mode(path: &Path, bits: u32) {
+fn make_folder_with_mode(path: &Path, bits: u32) {
     std::fs::create_dir(path).expect("made");
     std::fs::write(path.join("letters"), "").expect("written");
     mode(path, bits);
@@ -168,39 +168,55 @@ fn snapshot(path: &Path) -> (u32, u32, Option<PathBuf>) {
 #[tokio::test]
 async fn shared_data_folder_is_refused_and_unchanged() {
     let mut places = vec![
-        Place { name: "readable", make: |path| with_mode(path, 0o755), words: &["0755", "chmod", "0700"] },
-        Place { name: "group", make: |path| with_mode(path, 0o770), words: &["0770", "chmod", "0700"] },
-        Place { name: "writable", make: |path| with_mode(path, 0o777), words: &["0777", "of its own"] },
-        Place { name: "sticky", make: |path| with_mode(path, 0o1777), words: &["1777", "of its own"] },
-        Place {
+        RefusedFolder {
+            name: "readable",
+            make: |path| make_folder_with_mode(path, 0o755),
+            words: &["0755", "chmod", "0700"],
+        },
+        RefusedFolder {
+            name: "group",
+            make: |path| make_folder_with_mode(path, 0o770),
+            words: &["0770", "chmod", "0700"],
+        },
+        RefusedFolder {
+            name: "writable",
+            make: |path| make_folder_with_mode(path, 0o777),
+            words: &["0777", "of its own"],
+        },
+        RefusedFolder {
+            name: "sticky",
+            make: |path| make_folder_with_mode(path, 0o1777),
+            words: &["1777", "of its own"],
+        },
+        RefusedFolder {
             name: "link",
             make: |path| {
-                private(&path.with_extension("real"));
+                make_private_folder(&path.with_extension("real"));
                 std::os::unix::fs::symlink(path.with_extension("real"), path).expect("linked");
             },
             words: &["a link", "the folder itself"],
         },
-        Place {
+        RefusedFolder {
             name: "file",
             make: |path| std::fs::write(path, "").expect("written"),
             words: &["not a folder"],
         },
-        Place {
+        RefusedFolder {
             name: "open/inner",
             make: |path| {
                 let open = path.parent().expect("a folder");
                 std::fs::create_dir(open).expect("made");
-                private(path);
+                make_private_folder(path);
                 mode(open, 0o777);
             },
             words: &["replace it", "chmod o-w"],
         },
     ];
     if nix::unistd::geteuid().is_root() {
-        places.push(Place {
+        places.push(RefusedFolder {
             name: "theirs",
             make: |path| {
-                private(path);
+                make_private_folder(path);
                 std::os::unix::fs::chown(path, Some(65_534), None).expect("given away");
             },
             words: &["belongs to user 65534"],
@@ -210,7 +226,7 @@ async fn shared_data_folder_is_refused_and_unchanged() {
     }
     for kind in ["socket", "data"] {
         let daemon = TestDaemon::builder().build().await;
-        private(&daemon.path("places"));
+        make_private_folder(&daemon.path("places"));
         for place in &places {
             let folder = daemon.path("places").join(place.name);
             (place.make)(&folder);
@@ -220,15 +236,15 @@ async fn shared_data_folder_is_refused_and_unchanged() {
                 "socket" => command.arg("--socket").arg(folder.join("agentd.sock")),
                 _ => command.env("AGENTD_DATA_DIR", &folder),
             };
-            let (code, told) = refused(&daemon, command).await;
+            let (code, told) = run_refused(&daemon, command).await;
             let what = format!("{kind} in {}", place.name);
-            assert!(matches!(code, Some(WRONG | 4)), "{what}: {code:?} {told}");
+            assert!(matches!(code, Some(EXIT_INVALID_CONFIG | 4)), "{what}: {code:?} {told}");
             assert!(
                 told.lines().any(|line| line.starts_with("agentd: ")) && !told.contains("panicked"),
                 "{what}: {told}"
             );
             if place.name != "file" {
-                assert_eq!(code, Some(WRONG), "{what}: {told}");
+                assert_eq!(code, Some(EXIT_INVALID_CONFIG), "{what}: {told}");
                 for word in place.words {
                     assert!(told.contains(word), "{what}: {word:?} is missing in {told:?}");
                 }

@@ -15,7 +15,7 @@ async fn system_prompt_of_submit_holds_for_one_turn() {
     let mut daemon = TestDaemon::start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    daemon.models.otherwise(|_| Step::text("Done."));
+    daemon.models.set_fallback(|_| Step::text("Done."));
     session.submit("one").await;
     seen.turn_ends("success").await;
     let own =
@@ -94,7 +94,7 @@ async fn folders_of_submit_count_as_workspace_for_one_turn() {
     daemon.models.push(Step::text("Done."));
     session.submit_with(json!({"input": "go", "additional_dirs": [more]})).await;
     seen.turn_ends("success").await;
-    assert!(seen.seen_of("permission.requested").is_empty());
+    assert!(seen.events_of("permission.requested").is_empty());
     assert!(system(&daemon, 0).contains("Use tabs here."));
     daemon.models.push(Step::calls([read]));
     daemon.models.push(Step::text("Done."));
@@ -140,7 +140,7 @@ async fn stop_sequences_and_metadata_reach_every_api() {
         let more = json!({"stop": ["END"], "metadata": {"user_id": "u-1"}});
         let session = client.create_with(&daemon, more).await;
         let mut seen = session.follow().await;
-        daemon.models.otherwise(|_| Step::text("Done."));
+        daemon.models.set_fallback(|_| Step::text("Done."));
         session.submit("one").await;
         seen.turn_ends("success").await;
         session.submit_with(json!({"input": "two", "stop": ["A", "B"], "metadata": {}})).await;
@@ -173,7 +173,7 @@ async fn steering_input_refuses_options_of_its_own() {
     let gate = Gate::new();
     daemon.models.push(Step::text("one two").hold_after(1, &gate));
     session.submit("go").await;
-    gate.reached().await;
+    gate.wait_reached().await;
     for (name, value) in [
         ("safe_mode", json!(true)),
         ("system_prompt", json!("x")),
@@ -243,7 +243,7 @@ async fn ablation_turns_thinking_reminders_and_background_off() {
     assert_eq!(usual.view().await["ablation"]["thinking"], false);
     let off = json!({"thinking": true, "background_tasks": true});
     let bare = client.create_with(&daemon, json!({"ablation": off, "mode": "plan"})).await;
-    daemon.models.otherwise(|_| Step::text("Done."));
+    daemon.models.set_fallback(|_| Step::text("Done."));
     for session in [&usual, &bare] {
         let mut seen = session.follow().await;
         session.submit("go").await;

@@ -15,15 +15,15 @@ use super::bash;
 use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
-use crate::support::wait::{POLL_INTERVAL, until, within};
+use crate::support::wait::{POLL_INTERVAL, poll_until, with_deadline};
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
 /// Processes with a marker on their command line, which no cleaning of an environment removes. Dropping
 /// it kills the remaining ones.
-struct Marked(String);
+struct MarkedProcesses(String);
 
-impl Marked {
+impl MarkedProcesses {
     fn new(daemon: &TestDaemon) -> Self {
         // A unique number that `sleep` accepts: the folder's name is random.
         let name = daemon
@@ -44,13 +44,14 @@ impl Marked {
         pids.filter(carries).map(Pid::from_raw).collect()
     }
 
-    async fn reach(&self, daemon: &TestDaemon, wanted: usize) {
+    async fn wait_running(&self, daemon: &TestDaemon, wanted: usize) {
         let seen = || format!("alive: {:?}\n{}", self.alive(), daemon.log());
-        until("the processes of the command", seen, || (self.alive().len() >= wanted).then_some(())).await;
+        poll_until("the processes of the command", seen, || (self.alive().len() >= wanted).then_some(()))
+            .await;
     }
 }
 
-impl Drop for Marked {
+impl Drop for MarkedProcesses {
     fn drop(&mut self) {
         for pid in self.alive() {
             let _ = kill(pid, Signal::SIGKILL);
@@ -75,11 +76,16 @@ const ESCAPES: &[(&str, usize)] = &[
 ];
 
 /// Starts the command, and waits until all its processes run.
-async fn spread(daemon: &TestDaemon, session: &Session, command: &str, count: usize) -> Marked {
-    let marked = Marked::new(daemon);
+async fn start_processes(
+    daemon: &TestDaemon,
+    session: &Session,
+    command: &str,
+    count: usize,
+) -> MarkedProcesses {
+    let marked = MarkedProcesses::new(daemon);
     daemon.models.push(Step::calls([bash(&command.replace("MARK", &marked.0))]));
     session.submit("go").await;
-    marked.reach(daemon, count).await;
+    marked.wait_running(daemon, count).await;
     marked
 }
 
@@ -89,13 +95,13 @@ async fn abort_kills_detached_processes_of_command() {
         let daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
         let session = daemon.client("alice").await.create(&daemon).await;
         let mut seen = session.follow().await;
-        let marked = spread(&daemon, &session, command, *count).await;
+        let marked = start_processes(&daemon, &session, command, *count).await;
         let reply = session.call("abort", json!({})).await;
         assert_eq!(marked.alive(), [], "after the reply nothing is left of {command:?}");
         assert_eq!(reply["survivors"], json!([]), "{command:?}");
         seen.turn_ends("aborted").await;
         let seen = || format!("{command:?}: {:?}", children(&daemon));
-        until("the dead to be taken in", seen, || children(&daemon).is_empty().then_some(())).await;
+        poll_until("the dead to be taken in", seen, || children(&daemon).is_empty().then_some(())).await;
     }
 }
 
@@ -104,7 +110,7 @@ async fn orphaned_commands_are_killed_before_next_daemon_answers() {
     for (command, count) in ESCAPES {
         let mut daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
         let session = daemon.client("alice").await.create(&daemon).await;
-        let marked = spread(&daemon, &session, command, *count).await;
+        let marked = start_processes(&daemon, &session, command, *count).await;
         daemon.kill().await;
         assert!(!marked.alive().is_empty(), "{command:?} survives its daemon, or this test shows nothing");
         daemon.launch().await;
@@ -112,7 +118,7 @@ async fn orphaned_commands_are_killed_before_next_daemon_answers() {
         assert_eq!(daemon.tool_processes(), [], "{command:?}");
         let status = daemon.client("bob").await.call("daemon.status", json!({})).await;
         assert_eq!(status["leftovers"], json!([]));
-        is_forgotten(&daemon).await;
+        wait_no_records(&daemon).await;
     }
 }
 
@@ -125,14 +131,14 @@ async fn process_without_marker_or_parent_is_found_in_cgroup() {
     let session = daemon.client("alice").await.create(&daemon).await;
     let escape =
         "(env -i setsid sleep MARK >/dev/null 2>&1 &); (env -i setsid sleep MARK &); sleep MARK; true";
-    let marked = spread(&daemon, &session, escape, 4).await;
+    let marked = start_processes(&daemon, &session, escape, 4).await;
     let instance = instance(&daemon);
     session.call("abort", json!({})).await;
     assert_eq!(marked.alive(), []);
     let seen = || format!("{:?}", cgroups(&instance));
-    until("the cgroup to go", seen, || cgroups(&instance).is_empty().then_some(())).await;
+    poll_until("the cgroup to go", seen, || cgroups(&instance).is_empty().then_some(())).await;
 
-    let marked = spread(&daemon, &session, escape, 4).await;
+    let marked = start_processes(&daemon, &session, escape, 4).await;
     assert_eq!(cgroups(&instance).len(), 1);
     daemon.kill().await;
     assert_eq!(marked.alive().len(), 4, "they survive their daemon");
@@ -185,8 +191,8 @@ async fn start_spares_foreign_processes_with_reused_pid() {
     let other = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let mine = daemon.client("alice").await.create(&daemon).await;
     let theirs = other.client("bob").await.create(&other).await;
-    let marked = spread(&daemon, &mine, "sleep MARK; true", 2).await;
-    let spared = spread(&other, &theirs, "(setsid sleep MARK &); sleep MARK; true", 3).await;
+    let marked = start_processes(&daemon, &mine, "sleep MARK; true", 2).await;
+    let spared = start_processes(&other, &theirs, "(setsid sleep MARK &); sleep MARK; true", 3).await;
     daemon.kill().await;
     let mut bystander =
         Command::new("sleep").arg("1000").process_group(0).kill_on_drop(true).spawn().expect("it sleeps");
@@ -200,7 +206,7 @@ async fn start_spares_foreign_processes_with_reused_pid() {
     assert_eq!(marked.alive(), [], "found by its environment");
     assert_eq!(spared.alive().len(), 3, "another daemon's");
     assert_eq!(bystander.try_wait().expect("ours"), None, "another process with the recorded number");
-    is_forgotten(&daemon).await;
+    wait_no_records(&daemon).await;
 }
 
 #[tokio::test]
@@ -226,17 +232,17 @@ async fn process_is_recorded_only_while_running() {
         .parse()
         .expect("a number");
     let call_id = started["call_id"].as_str().expect("an id").to_owned();
-    assert_eq!(recorded(&daemon).await, [(call_id, pid, began, boot.trim().to_owned())]);
+    assert_eq!(process_records(&daemon).await, [(call_id, pid, began, boot.trim().to_owned())]);
     session.call("abort", json!({"call_id": started["call_id"]})).await;
     seen.turn_ends("success").await;
-    assert_eq!(recorded(&daemon).await, []);
+    assert_eq!(process_records(&daemon).await, []);
 }
 
 #[tokio::test]
 async fn daemon_started_by_command_spares_itself_and_parents() {
     let mut daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
-    let marked = spread(&daemon, &session, "(setsid sleep MARK &); sleep MARK; true", 3).await;
+    let marked = start_processes(&daemon, &session, "(setsid sleep MARK &); sleep MARK; true", 3).await;
     let instance = instance(&daemon);
     daemon.kill().await;
     // As if a command had started the next daemon: the daemon and its parent carry the marker.
@@ -278,11 +284,12 @@ async fn reparented_children_leave_no_zombie() {
     session.submit("go").await;
     seen.turn_ends("success").await;
     let codes: Vec<_> =
-        seen.seen_of("tool.completed").iter().map(|done| done["detail"]["exit_code"].clone()).collect();
+        seen.events_of("tool.completed").iter().map(|done| done["detail"]["exit_code"].clone()).collect();
     assert_eq!(codes, [json!(0), json!(7)], "no other code took the exit status of a shell");
     // One process lives a little longer than its call, and the daemon did not know it.
     let seen = || format!("{:?}", children(&daemon));
-    until("the last child to end and be taken in", seen, || children(&daemon).is_empty().then_some(())).await;
+    poll_until("the last child to end and be taken in", seen, || children(&daemon).is_empty().then_some(()))
+        .await;
 }
 
 /// Children of the daemon, including dead ones.
@@ -302,17 +309,17 @@ async fn database(daemon: &TestDaemon) -> SqliteConnection {
 
 /// Waits until no process is recorded. A start deletes a record after the process ended and its session
 /// has the result.
-async fn is_forgotten(daemon: &TestDaemon) {
+async fn wait_no_records(daemon: &TestDaemon) {
     let look = async {
-        while !recorded(daemon).await.is_empty() {
+        while !process_records(daemon).await.is_empty() {
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    within("the list to be empty again", || daemon.log(), look).await;
+    with_deadline("the list to be empty again", || daemon.log(), look).await;
 }
 
 /// The recorded processes: call, pid, start time, boot id.
-async fn recorded(daemon: &TestDaemon) -> Vec<(String, i64, i64, String)> {
+async fn process_records(daemon: &TestDaemon) -> Vec<(String, i64, i64, String)> {
     sqlx::query_as("select call_id, pid, started, boot_id from process")
         .fetch_all(&mut database(daemon).await)
         .await

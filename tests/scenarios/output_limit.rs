@@ -16,7 +16,7 @@ async fn start(api: Api, config: &str) -> (TestDaemon, Session, Log) {
 }
 
 /// An answer that ends at the limit, in the API's words.
-fn cut(api: Api, step: Step) -> Step {
+fn limited_answer(api: Api, step: Step) -> Step {
     step.stop(match api {
         Api::Anthropic => "max_tokens",
         Api::OpenAiChat => "length",
@@ -34,11 +34,11 @@ async fn truncated_answer_raises_output_limit_then_continues() {
     for api in ALL_APIS {
         let (daemon, session, mut seen) =
             start(api, "[model.\"scripted/model\"]\nmax_output_tokens = 64000").await;
-        daemon.models.push(cut(api, Step::text("one tw")));
-        daemon.models.push(cut(api, Step::text("one two th")));
+        daemon.models.push(limited_answer(api, Step::text("one tw")));
+        daemon.models.push(limited_answer(api, Step::text("one two th")));
         daemon.models.push(Step::text("ree four"));
         session.submit("count").await;
-        let first = seen.answer().await;
+        let first = seen.next_answer().await;
         assert_eq!(
             (&first["item"]["status"], &first["superseded"], &first["usage"]["output_tokens"]),
             (&json!("interrupted"), &json!(true), &json!(5)),
@@ -46,7 +46,7 @@ async fn truncated_answer_raises_output_limit_then_continues() {
         );
         let stone = seen.wait_for("message.tombstone").await;
         assert_eq!((&stone["item_id"], &stone["reason"]), (&first["item_id"], &json!("output_limit")));
-        let second = seen.answer().await;
+        let second = seen.next_answer().await;
         assert_eq!(second["item"]["status"], "completed");
         let note = seen.find("the note", |event| event["item"]["kind"] == "notice").await;
         assert_eq!(note["item"]["role"], "user");
@@ -69,7 +69,7 @@ async fn endless_answer_ends_turn_at_output_limit() {
     for api in ALL_APIS {
         let (daemon, session, mut seen) = start(api, "").await;
         for _ in 0..4 {
-            daemon.models.push(cut(api, Step::text("more and ")));
+            daemon.models.push(limited_answer(api, Step::text("more and ")));
         }
         session.submit("count").await;
         let result = seen.turn_ends("max_output_tokens").await;
@@ -92,23 +92,25 @@ async fn truncated_answer_runs_complete_calls_only() {
         let (daemon, session, mut seen) = start(api, "").await;
         let write =
             |name: &str| ("Write", json!({"file_path": daemon.workspace().join(name), "content": "x"}));
-        daemon.models.push(cut(api, Step::calls([write("whole"), write("half")]).cut_last_call(12)));
+        daemon
+            .models
+            .push(limited_answer(api, Step::calls([write("whole"), write("half")]).cut_last_call(12)));
         daemon.models.push(Step::text("I see."));
         session.submit("go").await;
         seen.turn_ends("success").await;
         assert_eq!((daemon.read("whole").as_str(), daemon.workspace().join("half").exists()), ("x", false));
-        assert_eq!(seen.seen_of("tool.requested").len(), 1, "{api:?}");
+        assert_eq!(seen.events_of("tool.requested").len(), 1, "{api:?}");
 
         // It is the only call of the answer, so the daemon requests it again.
         for bytes in [0, 9] {
-            daemon.models.push(cut(api, Step::calls([write("half")]).cut_last_call(bytes)));
+            daemon.models.push(limited_answer(api, Step::calls([write("half")]).cut_last_call(bytes)));
             daemon.models.push(Step::text("Smaller, then."));
             session.submit("again").await;
             seen.turn_ends("success").await;
             let last = daemon.models.requests().pop().expect("a request").body.to_string();
             assert!(last.contains("in the middle of a tool call"), "{api:?}: {last}");
         }
-        assert_eq!(seen.seen_of("tool.requested").len(), 1, "{api:?}");
+        assert_eq!(seen.events_of("tool.requested").len(), 1, "{api:?}");
         assert!(!daemon.workspace().join("half").exists());
         daemon.models.assert_no_breach();
     }
@@ -142,7 +144,7 @@ async fn configured_output_limit_is_capped_by_remaining_budget() {
         seen.turn_ends("success").await;
         // The answer before it had five tokens.
         let budgets = json!({"output_tokens": 600, "session_output_tokens": 10});
-        daemon.models.push(cut(api, Step::text("As long as")));
+        daemon.models.push(limited_answer(api, Step::text("As long as")));
         session.call("submit", json!({"input": "a story", "budgets": budgets})).await;
         let result = seen.turn_ends("error_max_tokens").await;
         assert_eq!(result["text"], "As long as", "what was said stands");
@@ -158,7 +160,7 @@ async fn configured_output_limit_is_capped_by_remaining_budget() {
 async fn continuation_overflow_keeps_text_so_far() {
     for api in ALL_APIS {
         let (daemon, session, mut seen) = start(api, "").await;
-        daemon.models.push(cut(api, Step::text("all that fits")));
+        daemon.models.push(limited_answer(api, Step::text("all that fits")));
         daemon.models.push(Step::raw(400, "application/json", OVERFLOW));
         session.submit("a poem").await;
         let result = seen.turn_ends("max_output_tokens").await;

@@ -18,7 +18,7 @@ fn write(path: &str) -> (&'static str, Value) {
 }
 
 /// A session in plan mode whose model proposes a plan, and the request.
-async fn proposed(daemon: &TestDaemon) -> (Session, Log, Value) {
+async fn propose_plan(daemon: &TestDaemon) -> (Session, Log, Value) {
     let session = daemon.client("alice").await.create_with(daemon, json!({"mode": "plan"})).await;
     let mut seen = session.follow().await;
     daemon.models.push(Step::calls([plan("1. Write a.txt")]));
@@ -34,7 +34,7 @@ async fn mode(session: &Session) -> Value {
 #[tokio::test]
 async fn approved_plan_ends_plan_mode_and_model_may_edit() {
     let daemon = TestDaemon::start().await;
-    let (session, mut seen, request) = proposed(&daemon).await;
+    let (session, mut seen, request) = propose_plan(&daemon).await;
     assert_eq!((&request["kind"], &request["input"]["plan"]), (&json!("plan"), &json!("1. Write a.txt")));
     assert_eq!(mode(&session).await, "plan");
     let sent = daemon.models.requests()[0].body.to_string();
@@ -45,7 +45,7 @@ async fn approved_plan_ends_plan_mode_and_model_may_edit() {
     seen.turn_ends("success").await;
     assert_eq!(daemon.read("a.txt"), "new");
     assert_eq!(mode(&session).await, "accept_edits");
-    assert_eq!(seen.seen_of("permission.requested").len(), 1, "edits are accepted now");
+    assert_eq!(seen.events_of("permission.requested").len(), 1, "edits are accepted now");
     let items = session.items().await;
     let item = items.iter().find(|item| item["kind"] == "plan").expect("a plan item");
     assert_eq!((&item["status"], &item["call"]["status"]), (&json!("completed"), &json!("completed")));
@@ -56,7 +56,7 @@ async fn approved_plan_ends_plan_mode_and_model_may_edit() {
 #[tokio::test]
 async fn plan_request_survives_crash_and_edit_of_plan_reaches_model() {
     let mut daemon = TestDaemon::start().await;
-    let (session, seen, request) = proposed(&daemon).await;
+    let (session, seen, request) = propose_plan(&daemon).await;
     daemon.crash_and_restart().await;
     let session = daemon.client("bob").await.join(&session);
     let mut seen = session.follow_after(seen.last_seq()).await;
@@ -73,7 +73,7 @@ async fn plan_request_survives_crash_and_edit_of_plan_reaches_model() {
 #[tokio::test]
 async fn declined_plan_keeps_plan_mode_and_tells_why() {
     let daemon = TestDaemon::start().await;
-    let (session, mut seen, request) = proposed(&daemon).await;
+    let (session, mut seen, request) = propose_plan(&daemon).await;
     daemon.models.push(Step::calls([write("a.txt")]));
     daemon.models.push(Step::text("As you wish."));
     session.answer(&request, json!({"decision": "deny", "feedback": "smaller"})).await;
@@ -85,14 +85,14 @@ async fn declined_plan_keeps_plan_mode_and_tells_why() {
         results[0].1.contains("says: smaller") && results[0].1.contains("Plan mode stays on"),
         "{results:?}"
     );
-    let denied = &seen.seen_of("tool.completed")[1];
+    let denied = &seen.events_of("tool.completed")[1];
     assert_eq!((&denied["tool"], &denied["status"]), (&json!("Write"), &json!("denied")));
 }
 
 #[tokio::test]
 async fn wrong_answers_to_plan_are_refused_and_it_stays_pending() {
     let daemon = TestDaemon::start().await;
-    let (session, mut seen, request) = proposed(&daemon).await;
+    let (session, mut seen, request) = propose_plan(&daemon).await;
     let id = request["request_id"].clone();
     let alice = daemon.client("alice").await;
     for (answer, path) in [
@@ -148,21 +148,21 @@ async fn plan_outside_plan_mode_or_without_user_is_an_error() {
         daemon.models.push(Step::text("Then so."));
         session.submit("go").await;
         seen.turn_ends("success").await;
-        let done = &seen.seen_of("tool.completed")[0];
+        let done = &seen.events_of("tool.completed")[0];
         assert_eq!((&done["status"], &done["code"]), (&json!(status), &json!(code)));
-        assert!(seen.seen_of("permission.requested").is_empty());
+        assert!(seen.events_of("permission.requested").is_empty());
     }
 }
 
 #[tokio::test]
 async fn agentctl_shows_plan_and_approves_it_with_mode() {
     let daemon = TestDaemon::start().await;
-    let (session, mut seen, request) = proposed(&daemon).await;
+    let (session, mut seen, request) = propose_plan(&daemon).await;
     let id = request["request_id"].as_str().expect("an id");
-    let shown = ctl(&daemon, &["approvals", id]).await.fine();
+    let shown = ctl(&daemon, &["approvals", id]).await.stdout();
     assert!(shown.contains("proposes this plan") && shown.contains("1. Write a.txt"), "{shown}");
     daemon.models.push(Step::text("Done."));
-    ctl(&daemon, &["approve", id, "--mode", "accept_edits"]).await.fine();
+    ctl(&daemon, &["approve", id, "--mode", "accept_edits"]).await.stdout();
     seen.turn_ends("success").await;
     assert_eq!(mode(&session).await, "accept_edits");
 }

@@ -17,13 +17,16 @@ async fn run(daemon: &TestDaemon, command: &str) -> Value {
     daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
-    seen.seen_of("tool.completed").remove(0)
+    seen.events_of("tool.completed").remove(0)
 }
 
 #[tokio::test]
 async fn command_inherits_daemon_descriptor_limit_only() {
-    let daemon =
-        TestDaemon::builder().config(BASH_ALLOWED).under("ulimit -Sn 700; ulimit -Hn 900").start().await;
+    let daemon = TestDaemon::builder()
+        .config(BASH_ALLOWED)
+        .with_prelude("ulimit -Sn 700; ulimit -Hn 900")
+        .start()
+        .await;
     let process = std::fs::read_to_string(format!("/proc/{}/limits", daemon.pid())).expect("it runs");
     let files = process.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
     let limits: Vec<&str> = files.split_whitespace().skip(3).take(2).collect();
@@ -44,7 +47,7 @@ async fn command_inherits_daemon_descriptor_limit_only() {
 
 #[tokio::test]
 async fn command_with_few_descriptors_runs_and_tracks_cwd() {
-    let daemon = TestDaemon::builder().config(BASH_ALLOWED).under("ulimit -n 64").start().await;
+    let daemon = TestDaemon::builder().config(BASH_ALLOWED).with_prelude("ulimit -n 64").start().await;
     daemon.write("inside/a.txt", "here");
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
@@ -53,7 +56,7 @@ async fn command_with_few_descriptors_runs_and_tracks_cwd() {
     daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
-    let done = seen.seen_of("tool.completed");
+    let done = seen.events_of("tool.completed");
     let output = |n: usize| done[n]["output"].as_str().expect("a text");
     assert!(output(0).starts_with("64"), "{done:#?}");
     assert!(output(1).starts_with("here"), "{done:#?}");

@@ -9,7 +9,7 @@ use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 
 /// A session with a running turn and the given queued inputs. Returns the ids of their turns.
-async fn queued(daemon: &TestDaemon, inputs: &[&str]) -> (Session, Log, Gate, Vec<Value>) {
+async fn queue_inputs(daemon: &TestDaemon, inputs: &[&str]) -> (Session, Log, Gate, Vec<Value>) {
     let session = daemon.client("alice").await.create(daemon).await;
     let mut seen = session.follow().await;
     let gate = Gate::new();
@@ -32,7 +32,7 @@ async fn texts(session: &Session) -> Vec<String> {
 #[tokio::test]
 async fn edited_queue_runs_in_new_order_also_after_restart() {
     let mut daemon = TestDaemon::start().await;
-    let (session, mut seen, _gate, turns) = queued(&daemon, &["a", "b", "c", "d"]).await;
+    let (session, mut seen, _gate, turns) = queue_inputs(&daemon, &["a", "b", "c", "d"]).await;
     let list = session.call("queue.list", json!({})).await;
     assert_eq!(list["queue"][0]["turn_id"], turns[0]);
     assert_eq!(list["queue"][0]["front"], json!(false));
@@ -71,7 +71,7 @@ async fn edited_queue_runs_in_new_order_also_after_restart() {
 #[tokio::test]
 async fn queued_turn_is_aborted_and_running_turn_goes_on() {
     let daemon = TestDaemon::start().await;
-    let (session, mut seen, gate, turns) = queued(&daemon, &["a", "b"]).await;
+    let (session, mut seen, gate, turns) = queue_inputs(&daemon, &["a", "b"]).await;
     let reply = session.call("abort", json!({"turn_id": turns[0]})).await;
     assert_eq!(reply["stopped"], json!([turns[0]]));
     let gone = seen.wait_for("turn.dequeued").await;
@@ -88,7 +88,7 @@ async fn queued_turn_is_aborted_and_running_turn_goes_on() {
 #[tokio::test]
 async fn queue_edits_of_unknown_turns_and_empty_inputs_change_nothing() {
     let daemon = TestDaemon::start().await;
-    let (session, _seen, gate, turns) = queued(&daemon, &["a", "b"]).await;
+    let (session, _seen, gate, turns) = queue_inputs(&daemon, &["a", "b"]).await;
     let other = "turn_0190f2a4-0000-7000-8000-000000000000";
     let before = session.events().await.len();
     for (verb, params) in [
@@ -118,20 +118,20 @@ async fn queue_edits_of_unknown_turns_and_empty_inputs_change_nothing() {
 #[tokio::test]
 async fn agentctl_lists_edits_and_interrupts_queue() {
     let daemon = TestDaemon::start().await;
-    let (session, mut seen, gate, turns) = queued(&daemon, &["alpha", "beta"]).await;
+    let (session, mut seen, gate, turns) = queue_inputs(&daemon, &["alpha", "beta"]).await;
     let listed = ctl(&daemon, &["queue", &session.id]).await;
-    let text = listed.fine();
+    let text = listed.stdout();
     assert!(text.contains("alpha") && text.contains(turns[1].as_str().expect("an id")), "{text}");
-    ctl(&daemon, &["queue", &session.id, "edit", "2", "gamma"]).await.fine();
-    ctl(&daemon, &["queue", &session.id, "move", "2", "--before", "1"]).await.fine();
+    ctl(&daemon, &["queue", &session.id, "edit", "2", "gamma"]).await.stdout();
+    ctl(&daemon, &["queue", &session.id, "move", "2", "--before", "1"]).await.stdout();
     assert_eq!(texts(&session).await, ["gamma", "alpha"]);
-    ctl(&daemon, &["queue", &session.id, "remove", "1"]).await.fine();
+    ctl(&daemon, &["queue", &session.id, "remove", "1"]).await.stdout();
     assert_eq!(texts(&session).await, ["alpha"]);
-    ctl(&daemon, &["queue", &session.id, "clear"]).await.fine();
+    ctl(&daemon, &["queue", &session.id, "clear"]).await.stdout();
     let refused = ctl(&daemon, &["submit", &session.id, "no", "--reject"]).await;
     assert!(refused.code != 0, "a turn runs");
     daemon.models.push(Step::text("at once"));
-    ctl(&daemon, &["submit", &session.id, "urgent", "--interrupt"]).await.fine();
+    ctl(&daemon, &["submit", &session.id, "urgent", "--interrupt"]).await.stdout();
     seen.turn_ends("aborted").await;
     assert_eq!(seen.turn_ends("success").await["text"], "at once");
     gate.open();

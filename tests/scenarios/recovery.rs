@@ -10,7 +10,7 @@ use super::storage::status;
 use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::{until, within};
+use crate::support::wait::{poll_until, with_deadline};
 
 /// Runs agentctl against a test daemon until it exits: exit code, standard output and error output.
 async fn agentctl(daemon: &TestDaemon, arguments: &[&str]) -> (i32, String, String) {
@@ -29,13 +29,14 @@ async fn agentctl(daemon: &TestDaemon, arguments: &[&str]) -> (i32, String, Stri
         .current_dir(daemon.workspace())
         .stdin(std::process::Stdio::null())
         .kill_on_drop(true);
-    let output = within("agentctl to end", || daemon.log(), command.output()).await.expect("agentctl starts");
+    let output =
+        with_deadline("agentctl to end", || daemon.log(), command.output()).await.expect("agentctl starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     (output.status.code().expect("an exit"), text(output.stdout), text(output.stderr))
 }
 
 /// A session with a completed turn that wrote a file and needed permission.
-async fn a_finished_job(daemon: &TestDaemon) -> Session {
+async fn finish_turn(daemon: &TestDaemon) -> Session {
     let session = daemon.client("alice").await.create(daemon).await;
     let mut seen = session.follow().await;
     daemon
@@ -59,12 +60,12 @@ fn overwrite(file: &Path, at: u64, bytes: &[u8]) {
 #[tokio::test]
 async fn backup_during_turn_is_complete_and_starts_daemon() {
     let mut daemon = TestDaemon::start().await;
-    let session = a_finished_job(&daemon).await;
+    let session = finish_turn(&daemon).await;
     let gate = Gate::new();
     daemon.models.push(Step::text("One two three.").hold_after(1, &gate));
     let mut seen = session.follow().await;
     session.submit("count").await;
-    gate.reached().await;
+    gate.wait_reached().await;
     let (code, said, complaint) = agentctl(&daemon, &["backup", "copy.db"]).await;
     assert_eq!((code, complaint.as_str()), (0, ""));
     let copy = daemon.workspace().join("copy.db");
@@ -90,7 +91,7 @@ async fn backup_during_turn_is_complete_and_starts_daemon() {
     // The copy works as a replacement of the database.
     assert!(daemon.stop().await.success());
     std::fs::rename(&copy, daemon.path("data/agentd/agentd.db")).expect("moved");
-    daemon.models.otherwise(|_| Step::text("One two three."));
+    daemon.models.set_fallback(|_| Step::text("One two three."));
     daemon.launch().await;
     let session = daemon.client("bob").await.join(&session);
     session.follow().await.turn_ends("success").await;
@@ -102,7 +103,7 @@ async fn backup_during_turn_is_complete_and_starts_daemon() {
 #[tokio::test]
 async fn damaged_database_is_set_aside_and_readable_sessions_continue() {
     let mut daemon = TestDaemon::start().await;
-    let session = a_finished_job(&daemon).await;
+    let session = finish_turn(&daemon).await;
     let (events, items, view) = (session.events().await, session.items().await, session.view().await);
     let turn = session.submit_with(json!({"input": "log it", "idempotency_key": "k"})).await;
     assert!(daemon.stop().await.success());
@@ -151,7 +152,7 @@ async fn damaged_database_is_set_aside_and_readable_sessions_continue() {
 #[tokio::test]
 async fn damage_found_by_read_is_repaired_at_next_start() {
     let mut daemon = TestDaemon::start().await;
-    let good = a_finished_job(&daemon).await;
+    let good = finish_turn(&daemon).await;
     let long = daemon.client("alice").await.create(&daemon).await;
     let mut seen = long.follow().await;
     for _ in 0..4 {
@@ -164,15 +165,15 @@ async fn damage_found_by_read_is_repaired_at_next_start() {
     let gate = Gate::new();
     daemon.models.push(Step::text("On and on.").hold_after(1, &gate));
     long.submit("go on").await;
-    gate.reached().await;
+    gate.wait_reached().await;
     daemon.kill().await;
     // Without free pages that still contain old content.
-    let mut connection = open(&daemon.path("data/agentd/agentd.db")).await;
+    let mut connection = open_database(&daemon.path("data/agentd/agentd.db")).await;
     // The copy of the text for search is not part of the journal.
     sqlx::query("delete from message_text").execute(&mut connection).await.expect("removed");
     sqlx::query("vacuum").execute(&mut connection).await.expect("vacuumed");
     sqlx::Connection::close(connection).await.expect("closed");
-    fold(&daemon.path("data/agentd/agentd.db")).await;
+    checkpoint(&daemon.path("data/agentd/agentd.db")).await;
     let requests = daemon.models.requests().len();
 
     // The last page that contains text of the long session.
@@ -207,7 +208,7 @@ async fn damage_found_by_read_is_repaired_at_next_start() {
 
     // It continues when the user asks it to.
     let mut seen = long_now.follow_after(events[lost]["seq"].as_u64().expect("a number")).await;
-    daemon.models.otherwise(|_| Step::text("Where were we?"));
+    daemon.models.set_fallback(|_| Step::text("Where were we?"));
     long_now.submit("hello?").await;
     let is_end = |event: &Value| event["type"] == "turn.completed" && event["result"]["subtype"] == "success";
     seen.find("the end of the turn", is_end).await;
@@ -224,10 +225,11 @@ async fn command_with_lost_start_event_has_unknown_outcome() {
     daemon.models.push(Step::calls([bash("echo ran >> count; sleep 1000")]));
     session.submit("go").await;
     seen.wait_for("tool.started").await;
-    until("the command to run", || daemon.log(), || (daemon.read("count") == "ran\n").then_some(())).await;
+    poll_until("the command to run", || daemon.log(), || (daemon.read("count") == "ran\n").then_some(()))
+        .await;
     daemon.kill().await;
     let database = daemon.path("data/agentd/agentd.db");
-    let mut connection = open(&database).await;
+    let mut connection = open_database(&database).await;
     sqlx::query("update event set body = 'z' || substr(body, 2) where kind = 'tool.started'")
         .execute(&mut connection)
         .await
@@ -265,11 +267,11 @@ async fn newer_database_version_is_refused_and_unchanged() {
     let database = daemon.path("data/agentd/agentd.db");
     let newer = "insert into _sqlx_migrations (version, description, success, checksum, execution_time) \
                  values (99999999, 'later', 1, x'00', 0)";
-    let mut connection = open(&database).await;
+    let mut connection = open_database(&database).await;
     sqlx::query(newer).execute(&mut connection).await.expect("written");
     sqlx::Connection::close(connection).await.expect("closed");
     let before = std::fs::read(&database).expect("read");
-    let refused = daemon.run_to_its_end().await;
+    let refused = daemon.run_until_exit().await;
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(4), "{words}");
     assert!(words.contains("newer agentd") && words.contains("99999999"), "{words}");
@@ -283,7 +285,7 @@ async fn daily_backup_exists_soon_after_start() {
     let alice = daemon.client("alice").await;
     alice.create(&daemon).await;
     let folder = daemon.path("data/agentd/backups");
-    let made = until(
+    let made = poll_until(
         "a backup",
         || daemon.log(),
         || {
@@ -298,27 +300,27 @@ async fn daily_backup_exists_soon_after_start() {
     let told = alice.call("daemon.status", json!({})).await;
     assert_eq!(told["backups"], json!([made]), "status names it");
     let sessions: i64 = sqlx::query_scalar("select count(*) from session")
-        .fetch_one(&mut open(&made).await)
+        .fetch_one(&mut open_database(&made).await)
         .await
         .expect("it can be read");
     assert_eq!(sessions, 1);
 }
 
-async fn open(database: &Path) -> sqlx::SqliteConnection {
+async fn open_database(database: &Path) -> sqlx::SqliteConnection {
     use sqlx::ConnectOptions as _;
     sqlx::sqlite::SqliteConnectOptions::new().filename(database).connect().await.expect("it opens")
 }
 
 /// Runs a WAL checkpoint, as a start and a stop do.
-async fn fold(database: &Path) {
-    let mut connection = open(database).await;
+async fn checkpoint(database: &Path) {
+    let mut connection = open_database(database).await;
     sqlx::query("pragma wal_checkpoint(truncate)").execute(&mut connection).await.expect("folded");
     sqlx::Connection::close(connection).await.expect("closed");
 }
 
 /// The number of an index's root page.
 async fn root_page(database: &Path, index: &str) -> u64 {
-    let mut connection = open(database).await;
+    let mut connection = open_database(database).await;
     let page: i64 = sqlx::query_scalar("select rootpage from sqlite_master where name = ?")
         .bind(index)
         .fetch_one(&mut connection)

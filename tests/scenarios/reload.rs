@@ -9,7 +9,7 @@ use super::bash;
 use crate::support::client::Client;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, ModelServer, Step};
-use crate::support::wait::until;
+use crate::support::wait::poll_until;
 
 /// Replaces `old` with `new` in the configuration file.
 fn rewrite(daemon: &TestDaemon, old: &str, new: &str) {
@@ -130,7 +130,7 @@ async fn invalid_reload_is_refused_and_old_configuration_stays() {
     rewrite(&daemon, "attempts = 3", "attempts = \"three\"");
     daemon.signal(Signal::SIGHUP);
     let told = || daemon.log().contains("retry.attempts: ").then_some(());
-    until("the log to tell", || daemon.log(), told).await;
+    poll_until("the log to tell", || daemon.log(), told).await;
     let session = alice.create(&daemon).await;
     daemon.models.push(Step::text("Still here."));
     let mut seen = session.follow().await;
@@ -138,7 +138,7 @@ async fn invalid_reload_is_refused_and_old_configuration_stays() {
     seen.turn_ends("success").await;
     let said = ctl(&daemon, &["daemon", "reload"]).await;
     assert!(said.code == 4 && said.err.contains("retry.attempts"), "{said:?}");
-    let shown = ctl(&daemon, &["daemon", "status"]).await.fine();
+    let shown = ctl(&daemon, &["daemon", "status"]).await.stdout();
     assert!(
         shown.contains("reload") && shown.contains("failed") && shown.contains("retry.attempts"),
         "{shown}"
@@ -173,8 +173,9 @@ async fn reload_names_settings_that_need_restart() {
         (&status["last_reload"]["needs_restart"], &status["socket"]),
         (&waiting, &json!(daemon.socket()))
     );
-    let said =
-        ctl(&daemon, &["daemon", "reload", "--socket", &daemon.socket().display().to_string()]).await.fine();
+    let said = ctl(&daemon, &["daemon", "reload", "--socket", &daemon.socket().display().to_string()])
+        .await
+        .stdout();
     assert!(said.contains("agentctl daemon restart") && said.contains("daemon.socket"), "{said}");
     assert!(daemon.stop().await.success());
 }
@@ -187,7 +188,7 @@ async fn reload_event_is_written_to_active_sessions_only() {
     let gate = Gate::new();
     daemon.models.push(Step::text("one two").hold(&gate));
     busy.submit("count").await;
-    gate.reached().await;
+    gate.wait_reached().await;
     rewrite(&daemon, "parallel = 4", "parallel = 5");
     reload(&alice).await;
     // The next event of the busy session comes after the reload notice.
@@ -205,11 +206,15 @@ async fn reloaded_limits_apply_to_new_connections() {
     let alice = daemon.client("alice").await;
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"daemon.status"},{"jsonrpc":"2.0","id":2,"method":"daemon.status"}]"#;
     let mut old = daemon.raw().await;
-    assert_eq!(old.ask(batch).await.as_array().map(Vec::len), Some(2));
+    assert_eq!(old.send_and_receive(batch).await.as_array().map(Vec::len), Some(2));
     rewrite(&daemon, "batch = 8", "batch = 1");
     assert_eq!(reload(&alice).await["changed"], json!(["limits.batch"]));
-    assert_eq!(old.ask(batch).await.as_array().map(Vec::len), Some(2), "it keeps what it began with");
-    let refused = daemon.raw().await.ask(batch).await;
+    assert_eq!(
+        old.send_and_receive(batch).await.as_array().map(Vec::len),
+        Some(2),
+        "it keeps what it began with"
+    );
+    let refused = daemon.raw().await.send_and_receive(batch).await;
     assert_eq!(refused["error"]["code"], -32600, "{refused}");
 }
 

@@ -8,7 +8,7 @@ use crate::support::log::Log;
 use crate::support::model_server::{Request, Step};
 
 /// The newest message of a request.
-fn newest(request: &Request) -> String {
+fn newest_message(request: &Request) -> String {
     request.messages().last().expect("a message")["content"].to_string()
 }
 
@@ -52,22 +52,30 @@ async fn changed_files_are_reported_once_in_the_newest_message() {
         "{}",
         first.body
     );
-    assert!(!newest(&turn(&daemon, &session, &mut seen, "unchanged").await).contains("<reminder>"));
+    assert!(!newest_message(&turn(&daemon, &session, &mut seen, "unchanged").await).contains("<reminder>"));
 
     daemon.write("a.txt", "beta beta\n");
-    let told = newest(&turn(&daemon, &session, &mut seen, "and now").await);
+    let told = newest_message(&turn(&daemon, &session, &mut seen, "and now").await);
     assert!(told.contains("changed on disk") && told.contains("a.txt"), "{told}");
-    assert_eq!(seen.seen_of("reminder.added").last().expect("one")["kind"], "files_changed");
-    assert!(!newest(&turn(&daemon, &session, &mut seen, "told already").await).contains("<reminder>"));
+    assert_eq!(seen.events_of("reminder.added").last().expect("one")["kind"], "files_changed");
+    assert!(
+        !newest_message(&turn(&daemon, &session, &mut seen, "told already").await).contains("<reminder>")
+    );
     std::fs::remove_file(daemon.workspace().join("a.txt")).expect("removed");
-    let told = newest(&turn(&daemon, &session, &mut seen, "gone").await);
+    let told = newest_message(&turn(&daemon, &session, &mut seen, "gone").await);
     assert!(told.contains("do not exist any more"), "{told}");
 
     daemon.write("AGENTS.md", "Be verbose.\n");
     let request = turn(&daemon, &session, &mut seen, "instructions").await;
-    assert!(newest(&request).contains("project instructions changed"), "{}", newest(&request));
+    assert!(
+        newest_message(&request).contains("project instructions changed"),
+        "{}",
+        newest_message(&request)
+    );
     assert!(request.body["system"].to_string().contains("Be brief."), "the system prompt stays");
-    assert!(!newest(&turn(&daemon, &session, &mut seen, "told already").await).contains("<reminder>"));
+    assert!(
+        !newest_message(&turn(&daemon, &session, &mut seen, "told already").await).contains("<reminder>")
+    );
     assert_prefixes(&daemon.models.requests());
     daemon.models.assert_no_breach();
 }
@@ -83,10 +91,10 @@ async fn plan_mode_and_ambiguous_edit_are_reminded() {
     let edit = json!({"file_path": file, "old_string": "one", "new_string": "two"});
     daemon.models.push(Step::calls([("Edit", edit)]));
     let request = turn(&daemon, &session, &mut seen, "edit it").await;
-    let told = newest(&request);
+    let told = newest_message(&request);
     assert!(told.contains("occurs several times") && told.contains("tool_result"), "{told}");
     session.call("update", json!({"mode": "plan"})).await;
-    let told = newest(&turn(&daemon, &session, &mut seen, "plan it").await);
+    let told = newest_message(&turn(&daemon, &session, &mut seen, "plan it").await);
     assert!(told.contains("Plan mode is on"), "{told}");
     assert_prefixes(&daemon.models.requests());
     daemon.models.assert_no_breach();
@@ -111,7 +119,7 @@ async fn date_in_the_prompt_is_that_of_the_start_and_a_new_day_is_a_reminder() {
     let session = daemon.client("alice").await.join(&session);
     let mut seen = session.follow().await;
     let first = turn(&daemon, &session, &mut seen, "hello").await;
-    let today = newest(&first);
+    let today = newest_message(&first);
     assert!(today.contains("today is"), "{today}");
     let system = first.body["system"].to_string();
     let start = system.split("Date at the start of the session: ").nth(1).expect("a date")[..10].to_owned();
@@ -119,6 +127,6 @@ async fn date_in_the_prompt_is_that_of_the_start_and_a_new_day_is_a_reminder() {
     session.call("update", json!({"model": "scripted/other"})).await;
     let second = turn(&daemon, &session, &mut seen, "again").await;
     assert!(second.body["system"].to_string().contains(&start), "also after another model");
-    assert!(!newest(&second).contains("today is"), "it is told once");
+    assert!(!newest_message(&second).contains("today is"), "it is told once");
     daemon.models.assert_no_breach();
 }

@@ -10,7 +10,7 @@ use crate::support::daemon::{Api, TestDaemon};
 use crate::support::model_server::{Gate, Request, Step};
 
 /// Number of model answers in the turn.
-const CALLS: usize = 50;
+const CALL_COUNT: usize = 50;
 
 #[tokio::test]
 async fn anthropic_requests_extend_previous_prefix() {
@@ -30,7 +30,7 @@ async fn responses_requests_extend_previous_prefix() {
 async fn long_turns(api: Api) {
     for thinking in ["high", "off"] {
         let requests = long_turn(api, thinking).await;
-        let bodies: Vec<Vec<u8>> = requests.iter().map(|request| sent(&request.body)).collect();
+        let bodies: Vec<Vec<u8>> = requests.iter().map(|request| cache_input(&request.body)).collect();
         let rewritten: usize = bodies
             .windows(2)
             .map(|pair| pair[0].len() - pair[0].iter().zip(&pair[1]).take_while(|(a, b)| a == b).count())
@@ -58,7 +58,7 @@ async fn long_turn(api: Api, thinking: &str) -> Vec<Request> {
          [retry]\nbase_ms = 1\nmax_ms = 2\n[permissions]\ndeny = [\"Bash(rm:*)\"]"
     );
     let mut daemon = TestDaemon::builder().api(api).config(&config).start().await;
-    let lines: String = (0..CALLS).map(|n| format!("line {n} — \"ß\"\n")).collect();
+    let lines: String = (0..CALL_COUNT).map(|n| format!("line {n} — \"ß\"\n")).collect();
     daemon.write("a.txt", &lines);
     daemon.write("AGENTS.md", "Be brief.\n");
     let file = daemon.workspace().join("a.txt");
@@ -66,7 +66,7 @@ async fn long_turn(api: Api, thinking: &str) -> Vec<Request> {
     let next =
         |n: usize| Step::calls([read(n)]).say(&format!("Now line {n}.")).thinking(&format!("Then {n}. "));
     let [steer, crash, stop] = [Gate::new(), Gate::new(), Gate::new()];
-    for n in 1..CALLS {
+    for n in 1..CALL_COUNT {
         match n {
             5 => daemon.models.push(next(n).hold(&steer)),
             10 => daemon.models.push(Step::calls([bash("rm a.txt")]).thinking("Away with it. ")),
@@ -97,23 +97,23 @@ async fn long_turn(api: Api, thinking: &str) -> Vec<Request> {
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     session.submit("read it line by line").await;
-    steer.reached().await;
+    steer.wait_reached().await;
     session.submit_with(json!({"input": "and mind the quotes", "when_busy": "steer"})).await;
     steer.open();
     let asked = seen.wait_for("permission.requested").await;
     session.answer(&asked, json!({"decision": "deny", "feedback": "no new files"})).await;
-    crash.reached().await;
+    crash.wait_reached().await;
     daemon.crash_and_restart().await;
-    stop.reached().await;
+    stop.wait_reached().await;
     daemon.signal(Signal::SIGTERM);
-    daemon.ended().await;
+    daemon.wait_exit().await;
     daemon.launch().await;
     let session = daemon.client("alice").await.join(&session);
     let mut seen = session.follow_after(seen.last_seq()).await;
     seen.turn_ends("success").await;
     daemon.models.assert_no_breach();
     let requests = daemon.models.requests();
-    assert_eq!(requests.len(), CALLS + 4, "two failed attempts, two lost in restarts");
+    assert_eq!(requests.len(), CALL_COUNT + 4, "two failed attempts, two lost in restarts");
     let last = requests[requests.len() - 1].body.to_string();
     for words in ["Be brief.", "line 48", "mind the quotes", "no new files", "not permitted here"] {
         assert!(last.contains(words), "{words}: {last}");
@@ -123,11 +123,11 @@ async fn long_turn(api: Api, thinking: &str) -> Vec<Request> {
 
 /// The input of a provider's cache hash, in order: tools, system prompt, conversation. Cache
 /// breakpoints are left out, because they move with the conversation and are no content.
-fn sent(body: &Value) -> Vec<u8> {
+fn cache_input(body: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
     for name in ["model", "tools", "system", "instructions", "messages", "input"] {
         let mut part = body[name].clone();
-        without_marks(&mut part);
+        remove_cache_marks(&mut part);
         match part {
             Value::Null => {}
             // Without the closing bracket, because appending elements is not a change.
@@ -143,13 +143,13 @@ fn sent(body: &Value) -> Vec<u8> {
     bytes
 }
 
-fn without_marks(value: &mut Value) {
+fn remove_cache_marks(value: &mut Value) {
     match value {
         Value::Object(members) => {
             members.remove("cache_control");
-            members.values_mut().for_each(without_marks);
+            members.values_mut().for_each(remove_cache_marks);
         }
-        Value::Array(elements) => elements.iter_mut().for_each(without_marks),
+        Value::Array(elements) => elements.iter_mut().for_each(remove_cache_marks),
         _ => {}
     }
 }
@@ -197,7 +197,7 @@ fn with_all_thoughts(api: Api, requests: &[Request]) {
     let last = thoughts(&requests[requests.len() - 1]);
     match api {
         Api::Anthropic => {
-            assert_eq!(last.len(), CALLS - 1);
+            assert_eq!(last.len(), CALL_COUNT - 1);
             assert!(
                 last.iter()
                     .all(|block| block["signature"].as_str().is_some_and(|s| s.starts_with("signed_")))
@@ -205,7 +205,7 @@ fn with_all_thoughts(api: Api, requests: &[Request]) {
             assert_eq!(last[0]["thinking"], "Then 1. ");
         }
         Api::OpenAiResponses => {
-            assert_eq!(last.len(), CALLS - 1);
+            assert_eq!(last.len(), CALL_COUNT - 1);
             assert!(
                 last.iter()
                     .all(|item| item["encrypted_content"].as_str().is_some_and(|s| s.starts_with("sealed_")))

@@ -15,7 +15,7 @@ async fn answers(daemon: &TestDaemon, prompt: &str) -> Vec<Value> {
     session.submit(prompt).await;
     seen.turn_ends("success").await;
     let is_answer = |event: &Value| event["item"]["kind"] == "assistant_message";
-    seen.seen_of("message.completed").into_iter().filter(is_answer).collect()
+    seen.events_of("message.completed").into_iter().filter(is_answer).collect()
 }
 
 #[tokio::test]

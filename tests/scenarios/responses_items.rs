@@ -42,10 +42,10 @@ async fn call_runs_once_however_its_item_is_numbered() {
         daemon.models.push(answer(first, gap));
         daemon.models.push(Step::text("Done."));
         session.submit("go").await;
-        let said = seen.answer().await;
+        let said = seen.next_answer().await;
         assert_eq!(said["item"]["text"], "I run it.", "{first}, {gap}");
         seen.turn_ends("success").await;
-        assert_eq!(seen.seen_of("tool.requested").len(), 1, "{first}, {gap}");
+        assert_eq!(seen.events_of("tool.requested").len(), 1, "{first}, {gap}");
         assert_eq!(std::fs::read_to_string(daemon.workspace().join("runs.txt")).expect("it ran"), "ran\n");
         daemon.models.assert_no_breach();
     }

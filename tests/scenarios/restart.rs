@@ -7,7 +7,7 @@ use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 
 /// Bytes of an answer of the model server up to the middle of its text.
-const CUT: usize = 700;
+const CUT_BYTES: usize = 700;
 
 const PRICE: &str = "[model.\"scripted/model\"]\nprice = { input = 1.0, output = 1.0 }";
 
@@ -17,7 +17,7 @@ async fn second_resume_waits_and_abort_ends_wait() {
     let mut session = daemon.client("alice").await.create(&daemon).await;
     let gate = Gate::new();
     let hold = gate.clone();
-    daemon.models.otherwise(move |_| Step::text("never ending").hold_after(1, &hold));
+    daemon.models.set_fallback(move |_| Step::text("never ending").hold_after(1, &hold));
     session.submit("go").await;
     session.follow().await.text_of(1).await;
     for (resumes, delay_ms) in [(1, 0), (2, 600_000)] {
@@ -54,7 +54,7 @@ async fn model_call_lost_in_crash_is_charged_and_counted() {
     daemon.crash_and_restart().await;
     let session = daemon.client("alice").await.join(&session);
     let mut seen = session.follow().await;
-    let cut = seen.answer().await;
+    let cut = seen.next_answer().await;
     assert_eq!((&cut["item"]["status"], &cut["superseded"]), (&json!("interrupted"), &json!(true)));
     let booked = seen.wait_for("usage").await;
     assert_eq!((&booked["reason"], &booked["estimated"]), (&json!("lost_attempt"), &json!(true)));
@@ -93,10 +93,10 @@ async fn broken_stream_is_charged_marked_and_retried() {
     let daemon = TestDaemon::builder().config("[retry]\nbase_ms = 1").start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    daemon.models.push(Step::text("half an answer and more").cut_after(CUT));
+    daemon.models.push(Step::text("half an answer and more").cut_after(CUT_BYTES));
     daemon.models.push(Step::text("whole"));
     session.submit("go").await;
-    let first = seen.answer().await;
+    let first = seen.next_answer().await;
     assert_eq!((&first["item"]["status"], &first["superseded"]), (&json!("interrupted"), &json!(true)));
     seen.wait_for("usage").await;
     seen.wait_for("retry").await;
@@ -117,12 +117,12 @@ async fn configured_pause_on_restart_waits_for_user() {
     let own = alice.create_with(&daemon, json!({"on_restart": "resume"})).await;
     let gate = Gate::new();
     let hold = gate.clone();
-    daemon.models.otherwise(move |_| Step::text("never ending").hold_after(1, &hold));
+    daemon.models.set_fallback(move |_| Step::text("never ending").hold_after(1, &hold));
     for session in [&one, &two, &own] {
         session.submit("go").await;
         session.follow().await.text_of(1).await;
     }
-    daemon.models.otherwise(|_| Step::text("Here."));
+    daemon.models.set_fallback(|_| Step::text("Here."));
     daemon.crash_and_restart().await;
     let bob = daemon.client("bob").await;
     let (one, two, own) = (bob.join(&one), bob.join(&two), bob.join(&own));
@@ -140,7 +140,7 @@ async fn configured_pause_on_restart_waits_for_user() {
     let mut seen = one.follow().await;
     bob.call("session.answer", json!({"request_id": asked["request_id"], "choice": "continue"})).await;
     assert_eq!(seen.turn_ends("success").await["text"], "Here.");
-    assert_eq!(seen.seen_of("question.requested").len(), 1);
+    assert_eq!(seen.events_of("question.requested").len(), 1);
 
     let mut seen = two.follow().await;
     assert_eq!(two.submit_with(json!({"input": "shorter, please"})).await["state"], "steered");
@@ -176,7 +176,7 @@ async fn clean_stops_do_not_count_as_resumes() {
     let mut session = daemon.client("alice").await.create(&daemon).await;
     let gate = Gate::new();
     let hold = gate.clone();
-    daemon.models.otherwise(move |_| Step::text("a long answer").hold_after(1, &hold));
+    daemon.models.set_fallback(move |_| Step::text("a long answer").hold_after(1, &hold));
     session.submit("go").await;
     session.follow().await.text_of(1).await;
     // One stop more than the number of resumes that a turn has after crashes.
@@ -219,7 +219,7 @@ async fn read_only_command_runs_again_after_crash_without_request() {
         .expect("ran")
         .expect("read");
     seen.turn_ends("success").await;
-    assert!(seen.seen_of("question.requested").is_empty());
+    assert!(seen.events_of("question.requested").is_empty());
     let results = daemon.models.requests()[1].tool_results();
     assert!(results[0].1.contains("from the pipe"), "{results:?}");
 }

@@ -65,10 +65,10 @@ async fn interrupted_message_is_marked_and_requested_again() {
         daemon.crash_and_restart().await;
         let session = daemon.client("alice").await.join(&session);
         let mut seen = session.follow().await;
-        let cut = seen.answer().await;
+        let cut = seen.next_answer().await;
         assert_eq!((&cut["item"]["status"], &cut["item"]["text"]), (&json!("interrupted"), &json!("lost ")));
         seen.wait_for("turn.resumed").await;
-        let whole = seen.answer().await;
+        let whole = seen.next_answer().await;
         assert_eq!(
             (&whole["item"]["status"], &whole["item"]["text"]),
             (&json!("completed"), &json!("whole answer"))
@@ -109,7 +109,7 @@ async fn turn_over_resume_limit_ends_with_message() {
     let mut session = daemon.client("alice").await.create(&daemon).await;
     let gate = Gate::new();
     let hold = gate.clone();
-    daemon.models.otherwise(move |_| Step::text("never ending").hold_after(1, &hold));
+    daemon.models.set_fallback(move |_| Step::text("never ending").hold_after(1, &hold));
     session.submit("go").await;
     let mut requests = 0;
     loop {
@@ -131,7 +131,7 @@ async fn turn_over_resume_limit_ends_with_message() {
     assert_eq!(ended["result"]["subtype"], "error_during_execution");
     assert_eq!(ended["result"]["errors"][0]["kind"], "resumed_too_often");
 
-    daemon.models.otherwise(|_| Step::text("Here."));
+    daemon.models.set_fallback(|_| Step::text("Here."));
     let mut seen = session.follow_after(ended["seq"].as_u64().expect("a seq")).await;
     session.submit("still there?").await;
     seen.turn_ends("success").await;
@@ -144,7 +144,7 @@ async fn many_sessions_in_every_state_resume_together() {
     let alice = daemon.client("alice").await;
     let gate = Gate::new();
     let hold = gate.clone();
-    daemon.models.otherwise(move |request| match request.body.to_string() {
+    daemon.models.set_fallback(move |request| match request.body.to_string() {
         body if body.contains("tool_result") => Step::text("Done."),
         body if body.contains("ask me") => Step::calls([bash("echo x >> log.txt")]),
         _ => Step::text("one two").hold_after(1, &hold),
@@ -206,7 +206,7 @@ async fn aborted_turn_stays_aborted_after_crash() {
 async fn sessions_and_items_survive_restart() {
     let mut daemon = TestDaemon::start().await;
     let alice = daemon.client("alice").await;
-    daemon.models.otherwise(|_| Step::text("Hello."));
+    daemon.models.set_fallback(|_| Step::text("Hello."));
     let mut before = Vec::new();
     for name in ["first", "second", "third"] {
         let session = alice.create_with(&daemon, json!({"title": name})).await;

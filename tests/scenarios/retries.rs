@@ -9,10 +9,10 @@ use crate::support::daemon::{ALL_APIS, TestDaemon};
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 
-const FAST: &str = "[retry]\nbase_ms = 1\nmax_ms = 5\n";
+const FAST_RETRIES: &str = "[retry]\nbase_ms = 1\nmax_ms = 5\n";
 
 /// Longer than any test.
-const AN_HOUR: &str = "3600";
+const HOUR_SECONDS: &str = "3600";
 
 async fn start(daemon: &TestDaemon, more: Value) -> (Session, Log) {
     let session = daemon.client("alice").await.create_with(daemon, more).await;
@@ -24,16 +24,16 @@ fn model_of(daemon: &TestDaemon, request: usize) -> String {
     daemon.models.requests()[request].body["model"].as_str().expect("a model").to_owned()
 }
 
-fn busy() -> Step {
+fn busy_step() -> Step {
     Step::error(429, "rate_limit_error", "slow down")
 }
 
 #[tokio::test]
 async fn rate_limit_retry_waits_for_retry_after() {
     for api in ALL_APIS {
-        let daemon = TestDaemon::builder().api(api).config(FAST).start().await;
+        let daemon = TestDaemon::builder().api(api).config(FAST_RETRIES).start().await;
         let (session, mut seen) = start(&daemon, json!({})).await;
-        daemon.models.push(busy().header("retry-after", "0.2"));
+        daemon.models.push(busy_step().header("retry-after", "0.2"));
         daemon.models.push(Step::text("Now."));
         session.submit("hello").await;
         let retry = seen.wait_for("retry").await;
@@ -45,9 +45,9 @@ async fn rate_limit_retry_waits_for_retry_after() {
 
 #[tokio::test]
 async fn overlong_retry_after_ends_turn_with_reset_time() {
-    let daemon = TestDaemon::builder().config(FAST).start().await;
+    let daemon = TestDaemon::builder().config(FAST_RETRIES).start().await;
     let (session, mut seen) = start(&daemon, json!({})).await;
-    daemon.models.push(busy().header("retry-after", "86400"));
+    daemon.models.push(busy_step().header("retry-after", "86400"));
     session.submit("hello").await;
     let result = seen.turn_ends("llm_error").await;
     let error = &result["errors"][0];
@@ -56,7 +56,7 @@ async fn overlong_retry_after_ends_turn_with_reset_time() {
     for word in ["429", "UTC", "(1 d)", "max_retry_after"] {
         assert!(message.contains(word), "{word} is missing in {message}");
     }
-    assert!(seen.seen_of("retry").is_empty());
+    assert!(seen.events_of("retry").is_empty());
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn rate_limit_switches_to_fallback_for_one_turn() {
         .start()
         .await;
     let (session, mut seen) = start(&daemon, json!({})).await;
-    daemon.models.push(busy());
+    daemon.models.push(busy_step());
     daemon.models.push(Step::text("From the other."));
     session.submit("hello").await;
     let switched = seen.wait_for("model.switched").await;
@@ -74,10 +74,10 @@ async fn rate_limit_switches_to_fallback_for_one_turn() {
         (&switched["from"], &switched["to"], &switched["reason"]),
         (&json!("scripted/model"), &json!("scripted/other"), &json!("rate_limited"))
     );
-    assert_eq!(seen.answer().await["model"], "scripted/other");
+    assert_eq!(seen.next_answer().await["model"], "scripted/other");
     let result = seen.turn_ends("success").await;
     assert!(result["usage_by_model"]["scripted/other"].is_object(), "{result}");
-    assert!(seen.seen_of("retry").is_empty(), "nothing was waited for");
+    assert!(seen.events_of("retry").is_empty(), "nothing was waited for");
     // The next turn uses the session's model again.
     daemon.models.push(Step::text("Back."));
     session.submit("and now?").await;
@@ -89,7 +89,7 @@ async fn rate_limit_switches_to_fallback_for_one_turn() {
 #[tokio::test]
 async fn third_overload_switches_to_fallback_and_discards_partial_text() {
     for api in ALL_APIS {
-        let config = format!("fallback = \"scripted/other\"\n{FAST}");
+        let config = format!("fallback = \"scripted/other\"\n{FAST_RETRIES}");
         let daemon = TestDaemon::builder().api(api).config(&config).start().await;
         let (session, mut seen) = start(&daemon, json!({})).await;
         for n in 0..3 {
@@ -99,7 +99,7 @@ async fn third_overload_switches_to_fallback_and_discards_partial_text() {
         session.submit("hello").await;
         let mut halves = Vec::new();
         for _ in 0..3 {
-            let half = seen.answer().await;
+            let half = seen.next_answer().await;
             assert_eq!((&half["item"]["status"], &half["superseded"]), (&json!("interrupted"), &json!(true)));
             halves.push(half["item_id"].clone());
         }
@@ -109,13 +109,13 @@ async fn third_overload_switches_to_fallback_and_discards_partial_text() {
             let stone = seen.wait_for("message.tombstone").await;
             assert_eq!((&stone["item_id"], &stone["reason"]), (half, &json!("model_switched")));
         }
-        let whole = seen.answer().await;
+        let whole = seen.next_answer().await;
         assert_eq!(
             (&whole["model"], &whole["item"]["status"]),
             (&json!("scripted/other"), &json!("completed"))
         );
         assert_eq!(seen.turn_ends("success").await["text"], "The whole answer.");
-        assert_eq!(seen.seen_of("retry").len(), 2);
+        assert_eq!(seen.events_of("retry").len(), 2);
         assert_eq!(model_of(&daemon, 3), "other");
         assert!(!daemon.models.requests()[3].body.to_string().contains("torso"));
         daemon.models.assert_no_breach();
@@ -126,7 +126,7 @@ async fn third_overload_switches_to_fallback_and_discards_partial_text() {
 async fn missing_model_uses_fallback_or_fails_with_reason() {
     let missing = || Step::error(404, "not_found_error", "model: model");
     let daemon =
-        TestDaemon::builder().config(&format!("fallback = \"scripted/other\"\n{FAST}")).start().await;
+        TestDaemon::builder().config(&format!("fallback = \"scripted/other\"\n{FAST_RETRIES}")).start().await;
     let (session, mut seen) = start(&daemon, json!({})).await;
     daemon.models.push(missing());
     daemon.models.push(Step::text("Here."));
@@ -147,7 +147,7 @@ async fn missing_model_uses_fallback_or_fails_with_reason() {
 async fn cost_budget_prevents_fallback_to_unpriced_model() {
     let daemon = TestDaemon::builder()
         .config(&format!(
-            "fallback = \"scripted/other\"\n{FAST}\n[model.\"scripted/model\"]\nprice = {{ input = 1.0, output = 1.0 }}"
+            "fallback = \"scripted/other\"\n{FAST_RETRIES}\n[model.\"scripted/model\"]\nprice = {{ input = 1.0, output = 1.0 }}"
         ))
         .start()
         .await;
@@ -177,14 +177,14 @@ async fn broken_connection_error_names_causes() {
 
 #[tokio::test]
 async fn retry_after_broken_connection_opens_new_connection() {
-    let daemon = TestDaemon::builder().config(FAST).start().await;
+    let daemon = TestDaemon::builder().config(FAST_RETRIES).start().await;
     let gates = [Gate::new(), Gate::new()];
     let mut logs = Vec::new();
     for gate in &gates {
         daemon.models.push(Step::text("Yes.").hold(gate));
         let (session, seen) = start(&daemon, json!({})).await;
         session.submit("hello").await;
-        gate.reached().await;
+        gate.wait_reached().await;
         logs.push((session, seen));
     }
     for (gate, (_, seen)) in gates.iter().zip(&mut logs) {
@@ -217,7 +217,7 @@ async fn context_overflow_reduces_output_then_uses_larger_model() {
     };
     let models = "[model.\"scripted/model\"]\nmax_output_tokens = 64000\n";
     let daemon = TestDaemon::builder()
-        .config(&format!("large_context = \"scripted/large\"\n{FAST}{models}"))
+        .config(&format!("large_context = \"scripted/large\"\n{FAST_RETRIES}{models}"))
         .start()
         .await;
     let (session, mut seen) = start(&daemon, json!({})).await;
@@ -249,7 +249,7 @@ async fn unsent_results_count_towards_context_window() {
     // Without compaction the conversation outgrows the window.
     let off = "[compaction]\nauto = false\ntool_results = false\nmicrocompact = false\n";
     let daemon = TestDaemon::builder()
-        .config(&format!("large_context = \"scripted/large\"\n{FAST}{models}{off}"))
+        .config(&format!("large_context = \"scripted/large\"\n{FAST_RETRIES}{models}{off}"))
         .start()
         .await;
     // 97,000 characters are about 24,000 tokens.
@@ -267,7 +267,7 @@ async fn unsent_results_count_towards_context_window() {
 
 #[tokio::test]
 async fn unresolvable_context_overflow_ends_turn_with_error() {
-    let daemon = TestDaemon::builder().config(FAST).start().await;
+    let daemon = TestDaemon::builder().config(FAST_RETRIES).start().await;
     let (session, mut seen) = start(&daemon, json!({})).await;
     let words = "prompt is too long: 210000 tokens > 200000 maximum";
     daemon.models.push(Step::error(400, "invalid_request_error", words));
@@ -288,9 +288,9 @@ async fn unattended_session_retries_without_limit_and_reports() {
         .await;
     let (session, mut seen) = start(&daemon, json!({"background": true})).await;
     for _ in 0..5 {
-        daemon.models.push(busy());
+        daemon.models.push(busy_step());
     }
-    daemon.models.push(busy().header("retry-after", "0.2"));
+    daemon.models.push(busy_step().header("retry-after", "0.2"));
     daemon.models.push(Step::text("At last."));
     session.submit("hello").await;
     for attempt in 1..=6 {
@@ -311,9 +311,9 @@ async fn unattended_session_retries_without_limit_and_reports() {
 #[tokio::test]
 async fn abort_and_kill_end_backoff_immediately() {
     for verb in ["abort", "kill"] {
-        let daemon = TestDaemon::builder().config(FAST).start().await;
+        let daemon = TestDaemon::builder().config(FAST_RETRIES).start().await;
         let (session, mut seen) = start(&daemon, json!({"background": true})).await;
-        daemon.models.push(busy().header("retry-after", AN_HOUR));
+        daemon.models.push(busy_step().header("retry-after", HOUR_SECONDS));
         session.submit("hello").await;
         assert_eq!(seen.wait_for("retry").await["delay_ms"], 3_600_000);
         session.call(verb, json!({})).await;
@@ -324,10 +324,10 @@ async fn abort_and_kill_end_backoff_immediately() {
 
 #[tokio::test]
 async fn wall_time_budget_ends_backoff() {
-    let daemon = TestDaemon::builder().config(FAST).start().await;
+    let daemon = TestDaemon::builder().config(FAST_RETRIES).start().await;
     let budgets = json!({"background": true, "budgets": {"wall_time_ms": 400}});
     let (session, mut seen) = start(&daemon, budgets).await;
-    daemon.models.push(busy().header("retry-after", AN_HOUR));
+    daemon.models.push(busy_step().header("retry-after", HOUR_SECONDS));
     session.submit("hello").await;
     let wait = seen.wait_for("retry").await["delay_ms"].as_u64().expect("a wait");
     assert!(wait <= 400, "{wait}");
@@ -337,9 +337,9 @@ async fn wall_time_budget_ends_backoff() {
 
 #[tokio::test]
 async fn backoff_continues_after_restart() {
-    let mut daemon = TestDaemon::builder().config(FAST).start().await;
+    let mut daemon = TestDaemon::builder().config(FAST_RETRIES).start().await;
     let (session, mut seen) = start(&daemon, json!({"background": true})).await;
-    daemon.models.push(busy().header("retry-after", AN_HOUR));
+    daemon.models.push(busy_step().header("retry-after", HOUR_SECONDS));
     session.submit("hello").await;
     seen.wait_for("retry").await;
     for _ in 0..2 {

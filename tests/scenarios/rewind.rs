@@ -8,7 +8,7 @@ use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
-const FREE: &str = "[permissions]\nallow = [\"Bash\", \"Edit\", \"Delete\"]\n[tools]\nedit_requires_read = false\nmax_checkpoint_size = \"1KiB\"";
+const TOOLS_ALLOWED: &str = "[permissions]\nallow = [\"Bash\", \"Edit\", \"Delete\"]\n[tools]\nedit_requires_read = false\nmax_checkpoint_size = \"1KiB\"";
 
 fn write(path: &str, content: &str) -> (&'static str, Value) {
     ("Write", json!({"file_path": path, "content": content}))
@@ -56,7 +56,7 @@ async fn two_turns(daemon: &TestDaemon) -> Session {
 
 #[tokio::test]
 async fn rewind_restores_files_and_conversation_also_after_restart() {
-    let mut daemon = TestDaemon::builder().config(FREE).start().await;
+    let mut daemon = TestDaemon::builder().config(TOOLS_ALLOWED).start().await;
     let session = two_turns(&daemon).await;
     let mut seen = session.follow().await;
     let at = item(&session, "done one").await;
@@ -104,7 +104,7 @@ async fn rewind_restores_files_and_conversation_also_after_restart() {
 
 #[tokio::test]
 async fn file_changed_by_others_is_conflict_and_nothing_changes() {
-    let daemon = TestDaemon::builder().config(FREE).start().await;
+    let daemon = TestDaemon::builder().config(TOOLS_ALLOWED).start().await;
     let session = two_turns(&daemon).await;
     daemon.write("new.txt", "edited by hand\n");
     let at = item(&session, "done one").await;
@@ -135,7 +135,7 @@ async fn file_changed_by_others_is_conflict_and_nothing_changes() {
 
 #[tokio::test]
 async fn file_larger_than_limit_is_recorded_as_not_kept() {
-    let daemon = TestDaemon::builder().config(FREE).start().await;
+    let daemon = TestDaemon::builder().config(TOOLS_ALLOWED).start().await;
     daemon.write("big.txt", &"x".repeat(2_000));
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
@@ -167,7 +167,7 @@ async fn rewind_to_missing_item_or_during_turn_is_refused() {
 
 #[tokio::test]
 async fn agentctl_rewind_prints_files_and_explains_conflicts() {
-    let daemon = TestDaemon::builder().config(FREE).start().await;
+    let daemon = TestDaemon::builder().config(TOOLS_ALLOWED).start().await;
     let session = two_turns(&daemon).await;
     let at = item(&session, "done one").await;
     let at = at.as_str().expect("an id");
@@ -177,14 +177,14 @@ async fn agentctl_rewind_prints_files_and_explains_conflicts() {
     let failed = ctl(&daemon, &["rewind", &session.id, at, "--files"]).await;
     assert!(failed.code != 0 && failed.err.contains("a.txt"), "{failed:?}");
     daemon.write("a.txt", "second\n");
-    let out = ctl(&daemon, &["rewind", &session.id, at, "--files"]).await.fine();
+    let out = ctl(&daemon, &["rewind", &session.id, at, "--files"]).await.stdout();
     assert!(out.contains("restored") && out.contains("deleted"), "{out}");
     assert_eq!(daemon.read("a.txt"), "first\n");
 }
 
 #[tokio::test]
 async fn rewind_changes_no_file_of_an_import_and_none_outside_workspace() {
-    let daemon = TestDaemon::builder().config(FREE).start().await;
+    let daemon = TestDaemon::builder().config(TOOLS_ALLOWED).start().await;
     let session = two_turns(&daemon).await;
     let outside = daemon.path("outside.txt");
     std::fs::write(&outside, "new\n").expect("written");

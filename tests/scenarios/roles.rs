@@ -151,16 +151,16 @@ async fn agentctl_of_user_has_controller_role() {
     daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     let asked = seen.wait_for("permission.requested").await;
-    ctl(&daemon, &["approve", asked["request_id"].as_str().expect("an id")]).await.fine();
+    ctl(&daemon, &["approve", asked["request_id"].as_str().expect("an id")]).await.stdout();
     seen.turn_ends("success").await;
     let rows = audit(&daemon, "permission").await;
     let exe = rows[0]["exe"].as_str().expect("a program");
     assert!(exe.contains("agentctl"), "{exe}");
     assert_eq!(rows[0]["client"], "agentctl");
     // The rows show the same to users, and the hash chain is intact.
-    let shown = ctl(&daemon, &["audit"]).await.fine();
+    let shown = ctl(&daemon, &["audit"]).await.stdout();
     assert!(shown.contains("permission") && shown.contains("agentctl"), "{shown}");
-    let verified = ctl(&daemon, &["audit", "verify"]).await.fine();
+    let verified = ctl(&daemon, &["audit", "verify"]).await.stdout();
     assert!(verified.contains("is whole"), "{verified}");
 }
 
@@ -190,7 +190,7 @@ print(s.makefile().readline(), end="")
     daemon.models.push(Step::text("Done."));
     session.submit("ask").await;
     seen.turn_ends("success").await;
-    let told = seen.seen_of("tool.completed");
+    let told = seen.events_of("tool.completed");
     assert_eq!(told.len(), 2);
     for told in told {
         let output = told["output"].as_str().expect("text");

@@ -15,7 +15,7 @@ use crate::support::model_server::Step;
 /// A daemon whose model makes this call for every input and then answers "done".
 async fn daemon_that_calls(config: &str, command: &'static str) -> TestDaemon {
     let daemon = TestDaemon::builder().config(config).start().await;
-    daemon.models.otherwise(move |request| {
+    daemon.models.set_fallback(move |request| {
         let last = request.messages().last().map(ToString::to_string).unwrap_or_default();
         if last.contains("tool_result") { Step::text("Done.") } else { Step::calls([bash(command)]) }
     });
@@ -115,7 +115,7 @@ async fn rules_of_all_scopes_apply_with_their_source() {
     seen.turn_ends("success").await;
     assert_eq!(add("Bash(touch:*)", "deny", "project").await, true);
     assert_eq!(asks(&session, &mut seen).await, None);
-    assert_eq!(seen.seen_of("tool.completed").pop().expect("one")["code"], "denied_by_rule");
+    assert_eq!(seen.events_of("tool.completed").pop().expect("one")["code"], "denied_by_rule");
     assert_eq!(add("Read(/etc/**)", "allow", "user").await, true);
     assert_eq!(add("Read(/etc/**)", "allow", "user").await, false, "it is there already");
     let known = alice.call("permission.rules", json!({"session_id": session.id})).await;
@@ -189,27 +189,27 @@ async fn agentctl_sets_rules_and_modes() {
     let mut seen = session.follow().await;
     let asked = asks(&session, &mut seen).await.expect("it asks");
     let id = asked["request_id"].as_str().expect("an id");
-    let said = ctl(&daemon, &["approve", id, "--project"]).await.fine();
+    let said = ctl(&daemon, &["approve", id, "--project"]).await.stdout();
     assert!(said.contains("granted in this folder: Bash(touch mark)"), "{said}");
     seen.turn_ends("success").await;
-    let listed = ctl(&daemon, &["rules", "list", "--session", "work"]).await.fine();
+    let listed = ctl(&daemon, &["rules", "list", "--session", "work"]).await.stdout();
     assert!(
         listed.contains("allow") && listed.contains("Bash(touch mark)") && listed.contains("this folder"),
         "{listed}"
     );
-    ctl(&daemon, &["rules", "add", "--user", "--deny", "Bash(rm:*)"]).await.fine();
-    ctl(&daemon, &["rules", "add", "--session", "work", "--ask", "Bash(make)"]).await.fine();
-    let listed = ctl(&daemon, &["rules", "list", "--session", "work", "--json"]).await.fine();
+    ctl(&daemon, &["rules", "add", "--user", "--deny", "Bash(rm:*)"]).await.stdout();
+    ctl(&daemon, &["rules", "add", "--session", "work", "--ask", "Bash(make)"]).await.stdout();
+    let listed = ctl(&daemon, &["rules", "list", "--session", "work", "--json"]).await.stdout();
     let listed: Value = serde_json::from_str(&listed).expect("JSON");
     assert_eq!(listed.as_array().map(Vec::len), Some(3), "{listed}");
-    let all: Value = serde_json::from_str(&ctl(&daemon, &["rules", "--json"]).await.fine()).expect("JSON");
+    let all: Value = serde_json::from_str(&ctl(&daemon, &["rules", "--json"]).await.stdout()).expect("JSON");
     assert!(all.to_string().contains("Bash(rm:*)"), "{all}");
-    ctl(&daemon, &["rules", "revoke", "--user", "--deny", "Bash(rm:*)"]).await.fine();
-    ctl(&daemon, &["rules", "add", "--user", "--deny", "Bash(rm:*)"]).await.fine();
-    ctl(&daemon, &["rules", "rm", "--user", "--deny", "Bash(rm:*)"]).await.fine();
-    ctl(&daemon, &["mode", "work", "accept_edits"]).await.fine();
+    ctl(&daemon, &["rules", "revoke", "--user", "--deny", "Bash(rm:*)"]).await.stdout();
+    ctl(&daemon, &["rules", "add", "--user", "--deny", "Bash(rm:*)"]).await.stdout();
+    ctl(&daemon, &["rules", "rm", "--user", "--deny", "Bash(rm:*)"]).await.stdout();
+    ctl(&daemon, &["mode", "work", "accept_edits"]).await.stdout();
     assert_eq!(session.view().await["mode"], "accept_edits");
-    ctl(&daemon, &["rename", "work", "other work"]).await.fine();
+    ctl(&daemon, &["rename", "work", "other work"]).await.stdout();
     assert_eq!(session.view().await["title"], "other work");
 
     daemon.models.push(Step::calls([bash("touch a"), bash("touch b")]));
@@ -218,9 +218,9 @@ async fn agentctl_sets_rules_and_modes() {
     let a = seen.wait_for("permission.requested").await["request_id"].clone();
     let b = seen.wait_for("permission.requested").await["request_id"].clone();
     let (a, b) = (a.as_str().expect("an id"), b.as_str().expect("an id"));
-    let said = ctl(&daemon, &["approve", a, "--input", "{\"command\": \"touch c\"}"]).await.fine();
+    let said = ctl(&daemon, &["approve", a, "--input", "{\"command\": \"touch c\"}"]).await.stdout();
     assert!(said.contains("allowed"), "{said}");
-    let said = ctl(&daemon, &["deny", b, "--feedback", "enough", "--stop"]).await.fine();
+    let said = ctl(&daemon, &["deny", b, "--feedback", "enough", "--stop"]).await.stdout();
     assert!(said.contains("denied"), "{said}");
     seen.turn_ends("permission_denied").await;
 }

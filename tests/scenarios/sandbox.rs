@@ -17,8 +17,8 @@ async fn run(daemon: &TestDaemon, background: bool, command: &str) -> (Value, Op
     daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
-    let started = seen.seen_of("tool.started").first().map(|event| event["sandbox"].clone());
-    (seen.seen_of("tool.completed").remove(0), started)
+    let started = seen.events_of("tool.started").first().map(|event| event["sandbox"].clone());
+    (seen.events_of("tool.completed").remove(0), started)
 }
 
 async fn works(daemon: &TestDaemon, level: &str) -> bool {
@@ -39,10 +39,10 @@ async fn protected_paths_are_enforced_for_unprivileged_user() {
         eprintln!("SKIPPED: only root can change its user");
         return;
     }
-    const AS: [&str; 5] = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    const UNPRIVILEGED: [&str; 5] = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
     let mut reach = std::process::Command::new("setpriv");
     if !reach
-        .args(AS)
+        .args(UNPRIVILEGED)
         .args(["test", "-x", env!("CARGO_BIN_EXE_agentd")])
         .status()
         .is_ok_and(|status| status.success())
@@ -52,12 +52,12 @@ async fn protected_paths_are_enforced_for_unprivileged_user() {
     }
     let as_nobody = format!(
         "set -- {} \"$0\" \"$@\"; chown -R 65534:65534 \"$TMPDIR\"; exec setpriv \"$@\"",
-        AS.join(" ")
+        UNPRIVILEGED.join(" ")
     );
     let config = format!(
         "{BASH_ALLOWED}\n[sandbox]\nlevel = \"landlock\"\noffer_unsandboxed_retry = false\n[limits]\nallow_root = true"
     );
-    let mut daemon = TestDaemon::builder().config(&config).under(&as_nobody).build().await;
+    let mut daemon = TestDaemon::builder().config(&config).with_prelude(&as_nobody).build().await;
     daemon.write(".git/config", "[core]\n");
     daemon.write(".git/HEAD", "ref: refs/heads/main\n");
     daemon.write(".git/hooks/sample", "");
@@ -160,7 +160,7 @@ async fn unavailable_sandbox_level_is_refused_at_start() {
         .environment("PATH", "/nonexistent")
         .build()
         .await;
-    let output = daemon.run_to_its_end().await;
+    let output = daemon.run_until_exit().await;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(78), "{said}");
     assert!(said.contains("[sandbox] level") && said.contains("bubblewrap"), "{said}");
@@ -168,7 +168,7 @@ async fn unavailable_sandbox_level_is_refused_at_start() {
     // An unattended session on a machine without confinement for commands.
     let config = format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"rlimits\"\nnetwork = \"off\"");
     let daemon = TestDaemon::builder().config(&config).build().await;
-    let said = String::from_utf8_lossy(&daemon.run_to_its_end().await.stderr).into_owned();
+    let said = String::from_utf8_lossy(&daemon.run_until_exit().await.stderr).into_owned();
     assert!(said.contains("cannot be held"), "{said}");
 }
 

@@ -46,7 +46,7 @@ async fn project_skill_is_used_only_after_trust() {
         let output = done["output"].to_string();
         assert!(output.contains("template.txt") && output.contains(&format!("skills/{name}")), "{output}");
     }
-    assert!(seen.seen_of("permission.requested").is_empty());
+    assert!(seen.events_of("permission.requested").is_empty());
     let first = daemon.models.requests()[2].body.to_string();
     assert!(first.contains("# Skills") && first.contains("- one: Write a one"), "{first}");
     assert!(!first.contains("Use the template"), "only names and descriptions are in the prompt");

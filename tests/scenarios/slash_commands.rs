@@ -9,7 +9,7 @@ use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Request, Step};
 
 /// The text of the newest user message of a request.
-fn asked(request: &Request) -> String {
+fn newest_message(request: &Request) -> String {
     request.messages().last().expect("a message")["content"].to_string()
 }
 
@@ -90,7 +90,7 @@ async fn unknown_command_is_refused_with_the_nearest_name() {
     assert!(refusal.data["nearest"].is_null(), "{refusal:?}");
     assert_eq!(session.events().await.len(), before, "nothing is written");
     // These are ordinary texts.
-    daemon.models.otherwise(|_| Step::text("Hello."));
+    daemon.models.set_fallback(|_| Step::text("Hello."));
     let mut seen = session.follow().await;
     for input in [json!("/home/x is broken"), json!("/help\nme"), json!("#tag")] {
         session.call("submit", json!({"input": input})).await;
@@ -100,7 +100,7 @@ async fn unknown_command_is_refused_with_the_nearest_name() {
     seen.turn_ends("success").await;
     let requests = daemon.models.requests();
     assert_eq!(requests.len(), 4);
-    assert!(asked(&requests[3]).contains("/help"));
+    assert!(newest_message(&requests[3]).contains("/help"));
     daemon.models.assert_no_breach();
 }
 
@@ -168,7 +168,7 @@ async fn project_command_runs_with_its_model_and_rules_for_one_turn() {
     let session = daemon.client("alice").await.create(&daemon).await;
     let refusal = session.refused("submit", json!({"input": "/team:review a.txt"})).await;
     assert_eq!(refusal.kind, "invalid_params", "not before it is trusted");
-    ctl(&daemon, &["trust", "--yes"]).await.fine();
+    ctl(&daemon, &["trust", "--yes"]).await.stdout();
 
     let mut seen = session.follow().await;
     daemon.models.push(Step::calls([bash("touch made"), bash("touch forbidden")]));
@@ -177,11 +177,15 @@ async fn project_command_runs_with_its_model_and_rules_for_one_turn() {
     let started = seen.wait_for("turn.started").await;
     assert_eq!(started["model"], "scripted/reviewer");
     seen.turn_ends("success").await;
-    assert!(seen.seen_of("permission.requested").is_empty());
+    assert!(seen.events_of("permission.requested").is_empty());
     assert!(daemon.workspace().join("made").exists() && !daemon.workspace().join("forbidden").exists());
     let request = &daemon.models.requests()[0];
     assert_eq!(request.body["model"], "reviewer");
-    assert!(asked(request).contains("Review the file a.txt for a.txt bugs."), "{}", asked(request));
+    assert!(
+        newest_message(request).contains("Review the file a.txt for a.txt bugs."),
+        "{}",
+        newest_message(request)
+    );
     let items = session.items().await;
     assert_eq!(items[0]["command"], json!({"name": "team:review", "arguments": "a.txt bugs"}));
     assert_eq!(session.view().await["title"], "/team:review a.txt bugs");
@@ -222,30 +226,30 @@ async fn listed_commands_name_sources_and_broken_files() {
         assert!(told.contains(name), "{name}: {told}");
     }
     assert!(!told.contains("secret\""));
-    ctl(&daemon, &["trust", "--yes"]).await.fine();
+    ctl(&daemon, &["trust", "--yes"]).await.stdout();
     let session = alice.create(&daemon).await;
     let list = alice.call("command.list", json!({"session_id": session.id})).await;
     assert_eq!(by_name(&list, "deploy").expect("there")["source"], "project");
     let shown = ctl(&daemon, &["commands"]).await;
-    let text = shown.fine();
+    let text = shown.stdout();
     assert!(text.contains("/deploy") && text.contains("/greet") && text.contains("/help"), "{text}");
     let refusal = alice.refused("command.list", json!({})).await;
     assert_eq!(refusal.kind, "invalid_params");
 
     daemon.models.push(Step::text("Hello."));
     let ran = ctl(&daemon, &["run", "/greet the world"]).await;
-    ran.fine();
-    assert!(asked(&daemon.models.requests()[0]).contains("Greet the world."));
+    ran.stdout();
+    assert!(newest_message(&daemon.models.requests()[0]).contains("Greet the world."));
 }
 
 #[tokio::test]
 async fn agentctl_prints_answers_of_commands() {
     let daemon = TestDaemon::start().await;
     let shown = ctl(&daemon, &["run", "/help"]).await;
-    assert!(shown.fine().contains("/status"));
+    assert!(shown.stdout().contains("/status"));
     let session = daemon.client("alice").await.create(&daemon).await;
     let shown = ctl(&daemon, &["submit", &session.id, "/mode plan"]).await;
-    assert!(shown.fine().contains("plan"));
+    assert!(shown.stdout().contains("plan"));
     let refused = ctl(&daemon, &["run", "/hlep"]).await;
     assert!(refused.code != 0 && refused.err.contains("/help"), "{refused:?}");
     let refused = ctl(&daemon, &["run", "/zzzzzzzz"]).await;
@@ -348,6 +352,6 @@ async fn compact_command_replaces_the_conversation_and_reminds_the_model() {
     let body = daemon.models.requests()[2].body["messages"].to_string();
     assert!(body.contains("A story about a bird was told.") && !body.contains("kiwi"), "{body}");
     assert!(body.contains("was replaced by a summary, because"), "{body}");
-    assert!(seen.seen_of("reminder.added").iter().any(|event| event["kind"] == "compacted"));
+    assert!(seen.events_of("reminder.added").iter().any(|event| event["kind"] == "compacted"));
     daemon.models.assert_no_breach();
 }

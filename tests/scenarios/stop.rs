@@ -6,7 +6,7 @@ use serde_json::json;
 use super::bash;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::{until, within};
+use crate::support::wait::{poll_until, with_deadline};
 
 #[tokio::test]
 async fn sigterm_parks_open_turn_until_next_start() {
@@ -43,7 +43,7 @@ async fn stop_waits_for_running_command_and_keeps_result() {
     seen.wait_for("tool.progress").await;
     daemon.signal(Signal::SIGTERM);
     daemon.write("go", "");
-    assert!(daemon.ended().await.success());
+    assert!(daemon.wait_exit().await.success());
     assert_eq!(daemon.read("log.txt"), "done\n");
 
     daemon.launch().await;
@@ -64,10 +64,14 @@ async fn second_sigterm_stops_immediately_without_leftovers() {
     session.submit("go").await;
     seen.wait_for("tool.progress").await;
     daemon.signal(Signal::SIGTERM);
-    until("the daemon to begin to stop", || daemon.log(), || daemon.log().contains("stopping").then_some(()))
-        .await;
+    poll_until(
+        "the daemon to begin to stop",
+        || daemon.log(),
+        || daemon.log().contains("stopping").then_some(()),
+    )
+    .await;
     daemon.signal(Signal::SIGTERM);
-    assert!(daemon.ended().await.success());
+    assert!(daemon.wait_exit().await.success());
     assert_eq!(daemon.tool_processes(), []);
 
     // The call was stopped and its end was written: no outcome is unknown, and the turn continues.
@@ -86,7 +90,7 @@ async fn shutdown_request_stops_daemon_and_second_one_forces() {
         let mut daemon = TestDaemon::start().await;
         let alice = daemon.client("alice").await;
         alice.call("daemon.shutdown", json!({"mode": mode})).await;
-        assert!(daemon.ended().await.success());
+        assert!(daemon.wait_exit().await.success());
         assert!(!daemon.socket().exists());
     }
     let mut daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
@@ -99,10 +103,14 @@ async fn shutdown_request_stops_daemon_and_second_one_forces() {
     session.submit("go").await;
     seen.wait_for("tool.progress").await;
     alice.call("daemon.shutdown", json!({"mode": "drain"})).await;
-    until("the daemon to begin to stop", || daemon.log(), || daemon.log().contains("stopping").then_some(()))
-        .await;
+    poll_until(
+        "the daemon to begin to stop",
+        || daemon.log(),
+        || daemon.log().contains("stopping").then_some(()),
+    )
+    .await;
     bob.call("daemon.shutdown", json!({"mode": "now"})).await;
-    assert!(daemon.ended().await.success());
+    assert!(daemon.wait_exit().await.success());
     assert!(daemon.log().contains("fast shutdown requested"), "{}", daemon.log());
     assert_eq!(daemon.tool_processes(), []);
 }
@@ -117,27 +125,31 @@ async fn stopping_daemon_refuses_new_connections_and_work() {
     session.submit("go").await;
     seen.wait_for("tool.progress").await;
     daemon.signal(Signal::SIGTERM);
-    until("the daemon to begin to stop", || daemon.log(), || daemon.log().contains("stopping").then_some(()))
-        .await;
+    poll_until(
+        "the daemon to begin to stop",
+        || daemon.log(),
+        || daemon.log().contains("stopping").then_some(()),
+    )
+    .await;
     let socket = daemon.socket();
     let look = || std::os::unix::net::UnixStream::connect(&socket).is_err().then_some(());
-    until("connections to be refused", || daemon.log(), look).await;
+    poll_until("connections to be refused", || daemon.log(), look).await;
     let refusal = alice.refused("session.create", json!({"cwd": daemon.workspace()})).await;
     assert_eq!((refusal.code, refusal.kind.as_str()), (-32017, "shutting_down"));
     assert_eq!(idle.refused("submit", json!({"input": "hello"})).await.kind, "shutting_down");
     assert_eq!(alice.refused("daemon.reload", json!({})).await.kind, "shutting_down");
     daemon.write("go", "");
-    assert!(daemon.ended().await.success());
+    assert!(daemon.wait_exit().await.success());
 }
 
 /// Maximum duration of a stop.
-const END_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
+const STOP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
 #[tokio::test]
 async fn sigterm_with_ten_running_turns_parks_all_in_time() {
     let mut daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let write = ("Write", json!({"file_path": daemon.workspace().join("asked"), "content": "no"}));
-    daemon.models.otherwise(move |request| {
+    daemon.models.set_fallback(move |request| {
         let said = request.body["messages"].to_string();
         let has_result = !request.tool_results().is_empty();
         match () {
@@ -184,13 +196,13 @@ async fn sigterm_with_ten_running_turns_parks_all_in_time() {
     let status = daemon.stop().await;
     let took = began.elapsed();
     assert!(status.success(), "{status}: {}", daemon.log());
-    assert!(took <= END_WITHIN, "it took {took:?}\n{}", daemon.log());
+    assert!(took <= STOP_TIMEOUT, "it took {took:?}\n{}", daemon.log());
     assert!(!daemon.socket().exists());
     assert_eq!(daemon.tool_processes(), [], "nothing is left");
     assert_eq!(std::fs::read_to_string(daemon.path("data/agentd/agentd.lock")).expect("there"), "");
 
     // From now on the model answers at once.
-    daemon.models.otherwise(|_| Step::text("Done."));
+    daemon.models.set_fallback(|_| Step::text("Done."));
     daemon.launch().await;
     let bob = daemon.client("bob").await;
     for (what, id, event) in sessions {
@@ -227,7 +239,7 @@ async fn sigterm_during_start_leaves_no_socket_or_lock() {
         tokio::time::sleep(std::time::Duration::from_millis(u64::from(round) * 3)).await;
         let pid = i32::try_from(child.id().expect("it runs")).expect("a process id");
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGTERM).expect("it runs");
-        let status = within("the daemon to end", || daemon.log(), child.wait()).await.expect("ours");
+        let status = with_deadline("the daemon to end", || daemon.log(), child.wait()).await.expect("ours");
         if status.success() {
             clean += 1;
             assert!(!daemon.socket().exists(), "round {round}: {}", daemon.log());
@@ -253,7 +265,7 @@ async fn sighup_during_start_does_not_stop_daemon() {
             daemon.command().stdout(std::process::Stdio::null()).stderr(log).spawn().expect("starts");
         let pid = child.id().expect("it runs");
         // Wait for the earliest moment at which it could have configured SIGHUP.
-        until(
+        poll_until(
             "it ignores or hears hangups",
             || daemon.log(),
             || {
@@ -271,9 +283,9 @@ async fn sighup_during_start_does_not_stop_daemon() {
         for _ in 0..=round {
             nix::sys::signal::kill(pid, Signal::SIGHUP).expect("it runs");
         }
-        until("the socket", || daemon.log(), || daemon.socket().exists().then_some(())).await;
+        poll_until("the socket", || daemon.log(), || daemon.socket().exists().then_some(())).await;
         nix::sys::signal::kill(pid, Signal::SIGTERM).expect("it runs");
-        let status = within("the daemon to end", || daemon.log(), child.wait()).await.expect("ours");
+        let status = with_deadline("the daemon to end", || daemon.log(), child.wait()).await.expect("ours");
         assert!(status.success(), "round {round}: {status} {}", daemon.log());
     }
     eprintln!("{ignored} of 10 were met before they listened");
@@ -284,7 +296,7 @@ async fn sighup_during_start_does_not_stop_daemon() {
 #[tokio::test]
 async fn sigterm_during_recovery_loses_no_turn() {
     let mut daemon = TestDaemon::start().await;
-    daemon.models.otherwise(|_| Step::text("one two").hold_after(1, &Gate::new()));
+    daemon.models.set_fallback(|_| Step::text("one two").hold_after(1, &Gate::new()));
     let alice = daemon.client("alice").await;
     let mut ids = Vec::new();
     for _ in 0..20 {
@@ -298,7 +310,7 @@ async fn sigterm_during_recovery_loses_no_turn() {
         daemon.launch().await;
         assert!(daemon.stop().await.success(), "{}", daemon.log());
     }
-    daemon.models.otherwise(|_| Step::text("Done."));
+    daemon.models.set_fallback(|_| Step::text("Done."));
     daemon.launch().await;
     let bob = daemon.client("bob").await;
     for id in ids {

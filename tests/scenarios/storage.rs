@@ -13,7 +13,7 @@ use super::bash;
 use crate::support::client::{Client, Refusal, Session};
 use crate::support::daemon::{TestDaemon, TestDaemonBuilder};
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::within;
+use crate::support::wait::with_deadline;
 
 /// Runs a system program; the error is its output.
 fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
@@ -23,7 +23,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
 }
 
 /// A way to prevent the daemon from writing, with its reversal.
-enum Trouble {
+enum WriteFailure {
     /// A small disk, filled with a file.
     Full(Disk),
     /// A limit on the size of files, as `ulimit -f` sets it.
@@ -61,25 +61,25 @@ impl Drop for Disk {
     }
 }
 
-impl Trouble {
+impl WriteFailure {
     fn begin(&self, daemon: &TestDaemon) -> Result<(), String> {
         let pid = daemon.pid().to_string();
         match self {
-            Trouble::Full(disk) => {
+            WriteFailure::Full(disk) => {
                 disk.fill();
                 Ok(())
             }
-            Trouble::FileSize => run("prlimit", &["--pid", &pid, "--fsize=1:"]),
-            Trouble::Immutable => self.files(daemon, "+i"),
+            WriteFailure::FileSize => run("prlimit", &["--pid", &pid, "--fsize=1:"]),
+            WriteFailure::Immutable => self.files(daemon, "+i"),
         }
     }
 
     fn end(&self, daemon: &TestDaemon) {
         let pid = daemon.pid().to_string();
         match self {
-            Trouble::Full(disk) => disk.free(),
-            Trouble::FileSize => run("prlimit", &["--pid", &pid, "--fsize=unlimited:"]).expect("lifted"),
-            Trouble::Immutable => self.files(daemon, "-i").expect("changed back"),
+            WriteFailure::Full(disk) => disk.free(),
+            WriteFailure::FileSize => run("prlimit", &["--pid", &pid, "--fsize=unlimited:"]).expect("lifted"),
+            WriteFailure::Immutable => self.files(daemon, "-i").expect("changed back"),
         }
     }
 
@@ -90,11 +90,11 @@ impl Trouble {
 }
 
 /// No call needs permission, so that only the storage blocks work.
-fn unasking() -> TestDaemonBuilder {
+fn bypass_builder() -> TestDaemonBuilder {
     TestDaemon::builder().config("[permissions]\nallow_bypass = true\nallow_bypass_as_root = true")
 }
 
-async fn unasked(client: &Client, daemon: &TestDaemon) -> Session {
+async fn bypass_session(client: &Client, daemon: &TestDaemon) -> Session {
     client.create_with(daemon, json!({"mode": "bypass"})).await
 }
 
@@ -109,9 +109,9 @@ fn is_refused_for_storage(refusal: &Refusal) {
 }
 
 /// The failure begins in the middle of a message of a turn. A tool call follows.
-async fn a_running_turn_outlasts(daemon: &mut TestDaemon, trouble: &Trouble) -> Result<(), String> {
+async fn run_turn_through_failure(daemon: &mut TestDaemon, trouble: &WriteFailure) -> Result<(), String> {
     let alice = daemon.client("alice").await;
-    let (busy, idle) = (unasked(&alice, daemon).await, alice.create(daemon).await);
+    let (busy, idle) = (bypass_session(&alice, daemon).await, alice.create(daemon).await);
     let mut seen = busy.follow().await;
     let gate = Gate::new();
     let words = ["One ", "two ", "three ", "four. "];
@@ -119,7 +119,7 @@ async fn a_running_turn_outlasts(daemon: &mut TestDaemon, trouble: &Trouble) -> 
     daemon.models.push(words.iter().fold(calls, |step, word| step.say(word)).hold_after(2, &gate));
     daemon.models.push(Step::text("Done."));
     busy.submit("count, then log").await;
-    gate.reached().await;
+    gate.wait_reached().await;
     seen.text_of("One two ".len()).await;
 
     trouble.begin(daemon)?;
@@ -148,7 +148,7 @@ async fn a_running_turn_outlasts(daemon: &mut TestDaemon, trouble: &Trouble) -> 
     seen.turn_ends("success").await;
     late.turn_ends("success").await;
     assert_eq!(daemon.read("log.txt"), "once\n");
-    assert_eq!(late.streamed(&late.seen_of("message.started")[0]["item_id"]), "One two three four. ");
+    assert_eq!(late.streamed(&late.events_of("message.started")[0]["item_id"]), "One two three four. ");
     daemon.models.push(Step::text("I am well."));
     idle.submit_with(submit.clone()).await;
     idle.follow().await.turn_ends("success").await;
@@ -168,13 +168,13 @@ async fn a_running_turn_outlasts(daemon: &mut TestDaemon, trouble: &Trouble) -> 
 }
 
 /// Runs the scenario, or prints that this machine cannot run it.
-async fn tell(trouble: impl FnOnce(&TestDaemon) -> Result<Trouble, String>) {
-    let mut daemon = unasking().build().await;
+async fn run_or_skip(trouble: impl FnOnce(&TestDaemon) -> Result<WriteFailure, String>) {
+    let mut daemon = bypass_builder().build().await;
     match trouble(&daemon) {
         Err(why) => eprintln!("SKIPPED: {why}"),
         Ok(trouble) => {
             daemon.launch().await;
-            if let Err(why) = a_running_turn_outlasts(&mut daemon, &trouble).await {
+            if let Err(why) = run_turn_through_failure(&mut daemon, &trouble).await {
                 eprintln!("SKIPPED: {why}");
             }
         }
@@ -183,17 +183,17 @@ async fn tell(trouble: impl FnOnce(&TestDaemon) -> Result<Trouble, String>) {
 
 #[tokio::test]
 async fn running_turn_survives_full_disk() {
-    tell(|daemon| Ok(Trouble::Full(Disk::mount(&daemon.path("data"), "3m")?))).await;
+    run_or_skip(|daemon| Ok(WriteFailure::Full(Disk::mount(&daemon.path("data"), "3m")?))).await;
 }
 
 #[tokio::test]
 async fn running_turn_survives_file_size_limit() {
-    tell(|_| Ok(Trouble::FileSize)).await;
+    run_or_skip(|_| Ok(WriteFailure::FileSize)).await;
 }
 
 #[tokio::test]
 async fn running_turn_survives_read_only_database_files() {
-    tell(|_| Ok(Trouble::Immutable)).await;
+    run_or_skip(|_| Ok(WriteFailure::Immutable)).await;
 }
 
 /// Data gathered for a call before its verdict could be written is gathered again.
@@ -207,8 +207,8 @@ async fn rule_added_while_commit_fails_is_applied() {
     daemon.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it.").hold(&gate));
     daemon.models.push(Step::text("It was not allowed."));
     session.submit("log it").await;
-    gate.reached().await;
-    if let Err(why) = Trouble::FileSize.begin(&daemon) {
+    gate.wait_reached().await;
+    if let Err(why) = WriteFailure::FileSize.begin(&daemon) {
         return eprintln!("SKIPPED: {why}");
     }
     gate.open();
@@ -217,9 +217,9 @@ async fn rule_added_while_commit_fails_is_applied() {
             tokio::task::yield_now().await;
         }
     };
-    within("the answer waits", String::new, fails).await;
+    with_deadline("the answer waits", String::new, fails).await;
     daemon.write(".agentd/config.toml", "[permissions]\ndeny = [\"Bash\"]\n");
-    Trouble::FileSize.end(&daemon);
+    WriteFailure::FileSize.end(&daemon);
     let done = seen.wait_for("tool.completed").await;
     assert_eq!(done["status"], "denied", "{done}");
     seen.turn_ends("success").await;
@@ -229,28 +229,28 @@ async fn rule_added_while_commit_fails_is_applied() {
 
 #[tokio::test]
 async fn abort_kills_commands_when_commit_fails() {
-    let daemon = unasking().start().await;
-    let session = unasked(&daemon.client("alice").await, &daemon).await;
+    let daemon = bypass_builder().start().await;
+    let session = bypass_session(&daemon.client("alice").await, &daemon).await;
     let mut seen = session.follow().await;
     daemon.models.push(Step::calls([bash("echo begun; sleep 600")]));
-    daemon.models.otherwise(|_| Step::text("It was stopped."));
+    daemon.models.set_fallback(|_| Step::text("It was stopped."));
     session.submit("sleep").await;
     // Its output is read once the process is recorded; the disk fails only then.
     seen.wait_for("tool.progress").await;
-    if let Err(why) = Trouble::FileSize.begin(&daemon) {
+    if let Err(why) = WriteFailure::FileSize.begin(&daemon) {
         return eprintln!("SKIPPED: {why}");
     }
     is_refused_for_storage(&session.refused("abort", json!({})).await);
     daemon.tool_processes_reach(|alive| alive == 0).await;
-    Trouble::FileSize.end(&daemon);
+    WriteFailure::FileSize.end(&daemon);
     let done = seen.wait_for("tool.completed").await;
     assert_eq!(done["status"], "cancelled", "{done}");
 }
 
 #[tokio::test]
 async fn command_does_not_inherit_ignored_sigxfsz() {
-    let daemon = unasking().start().await;
-    let session = unasked(&daemon.client("alice").await, &daemon).await;
+    let daemon = bypass_builder().start().await;
+    let session = bypass_session(&daemon.client("alice").await, &daemon).await;
     let mut seen = session.follow().await;
     daemon.models.push(Step::calls([bash("grep SigIgn /proc/self/status")]));
     daemon.models.push(Step::text("Read."));
@@ -264,8 +264,8 @@ async fn command_does_not_inherit_ignored_sigxfsz() {
 
 /// The main scenario with one commit that succeeds but is reported as failed. A client whose request
 /// fails repeats it.
-async fn one_commit_is_denied(which: &str) -> bool {
-    let daemon = unasking().environment("AGENTD_COMMIT_LIES", which).start().await;
+async fn deny_one_commit(which: &str) -> bool {
+    let daemon = bypass_builder().environment("AGENTD_COMMIT_LIES", which).start().await;
     let alice = daemon.client("alice").await;
     let patiently = async |method: &str, params: Value| loop {
         match alice.try_call(method, params.clone()).await {
@@ -273,7 +273,7 @@ async fn one_commit_is_denied(which: &str) -> bool {
             Err(refusal) => is_refused_for_storage(&refusal),
         }
     };
-    daemon.models.otherwise(|request| match request.body.to_string().contains("tool_result") {
+    daemon.models.set_fallback(|request| match request.body.to_string().contains("tool_result") {
         true => Step::text("It is logged."),
         false => Step::calls([bash("echo once >> log.txt")]).say("I log it."),
     });
@@ -300,7 +300,7 @@ async fn one_commit_is_denied(which: &str) -> bool {
 #[tokio::test]
 async fn commit_reported_as_failed_is_not_repeated() {
     let mut which = 1;
-    while one_commit_is_denied(&which.to_string()).await {
+    while deny_one_commit(&which.to_string()).await {
         which += 1;
     }
     assert!(which > 6, "the job has only {} commits", which - 1);
@@ -309,7 +309,7 @@ async fn commit_reported_as_failed_is_not_repeated() {
 #[tokio::test]
 async fn unknown_commit_is_resolved_before_next_decision() {
     let mut which = 1;
-    while one_commit_is_denied(&format!("{which}!")).await {
+    while deny_one_commit(&format!("{which}!")).await {
         which += 1;
     }
     assert!(which > 6, "the job has only {} commits", which - 1);

@@ -43,11 +43,11 @@ async fn silent_stream_is_reported_then_cancelled() {
             session.submit("hello").await;
             assert_eq!(seen.wait_for("stream.idle").await["silent_ms"], 60);
             is_dropped(&daemon, &mut seen, "idle_timeout").await;
-            let cut: Vec<Value> = seen.seen_of("message.completed");
+            let cut: Vec<Value> = seen.events_of("message.completed");
             let cut = cut.iter().filter(|event| event["item"]["status"] == "interrupted").count();
             assert_eq!(cut, usize::from(deltas.is_some()));
             // A silent model may be thinking, so the attempt is charged in any case.
-            let booked = seen.seen_of("usage");
+            let booked = seen.events_of("usage");
             assert_eq!(booked.len(), 1, "{api:?}: {booked:?}");
             assert_eq!(
                 (&booked[0]["reason"], &booked[0]["estimated"]),
@@ -67,11 +67,11 @@ async fn keep_alive_events_do_not_prevent_stream_timeout() {
     ] {
         let (daemon, session, mut seen) =
             start(api, "idle_warn = \"5s\"\nidle_timeout = \"10s\"\ncontent_timeout = \"300ms\"").await;
-        daemon.models.push(Step::text("one two").murmur_after(1, murmur));
+        daemon.models.push(Step::text("one two").keep_alive_after(1, murmur));
         daemon.models.push(Step::text("Here again."));
         session.submit("hello").await;
         is_dropped(&daemon, &mut seen, "content_timeout").await;
-        assert!(seen.seen_of("stream.idle").is_empty(), "bytes came");
+        assert!(seen.events_of("stream.idle").is_empty(), "bytes came");
     }
 }
 
@@ -80,7 +80,7 @@ async fn endless_model_reply_is_cancelled() {
     let word = json!({"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"."}});
     let (daemon, session, mut seen) =
         start(Api::Anthropic, "content_timeout = \"10s\"\nattempt_timeout = \"400ms\"").await;
-    daemon.models.push(Step::text("one two").murmur_after(1, &format!("data: {word}\n\n")));
+    daemon.models.push(Step::text("one two").keep_alive_after(1, &format!("data: {word}\n\n")));
     daemon.models.push(Step::text("Here again."));
     session.submit("hello").await;
     is_dropped(&daemon, &mut seen, "attempt_timeout").await;
@@ -101,7 +101,7 @@ async fn abort_of_silent_stream_takes_effect_immediately() {
 #[tokio::test]
 async fn zero_timeout_in_config_is_refused_by_key() {
     let daemon = TestDaemon::builder().config("[retry]\nidle_timeout = \"0s\"").build().await;
-    let output = daemon.run_to_its_end().await;
+    let output = daemon.run_until_exit().await;
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(78), "{said}");
     assert!(said.contains("idle_timeout"), "{said}");

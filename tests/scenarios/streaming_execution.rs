@@ -23,7 +23,7 @@ async fn allowed_call_runs_before_its_answer_is_complete() {
         let early = seen.wait_for("tool.completed").await;
         assert_eq!(early["status"], "completed", "{api:?}: {early}");
         assert!(
-            seen.seen_of("message.completed").iter().all(|event| event["item"]["role"] == "user"),
+            seen.events_of("message.completed").iter().all(|event| event["item"]["role"] == "user"),
             "{api:?}"
         );
         assert_eq!(daemon.read("early.txt"), "early\n");
@@ -47,7 +47,7 @@ async fn call_that_needs_permission_waits_for_whole_answer() {
     session.submit("touch").await;
     let first = seen.wait_for("permission.requested").await;
     let second = seen.wait_for("permission.requested").await;
-    let answered = seen.seen();
+    let answered = seen.events();
     let complete = answered
         .iter()
         .find(|event| event["type"] == "message.completed" && event["item"]["role"] == "assistant")
@@ -73,7 +73,7 @@ async fn stream_that_breaks_off_keeps_calls_and_runs_them_once() {
     seen.wait_for("tool.completed").await;
     gate.open();
     assert_eq!(seen.turn_ends("success").await["text"], "written");
-    let cut = seen.seen_of("message.completed").into_iter().find(|event| event["cut_short"] == true);
+    let cut = seen.events_of("message.completed").into_iter().find(|event| event["cut_short"] == true);
     let cut = cut.expect("an answer that was cut short");
     let blocks = cut["item"]["content"].as_array().expect("blocks");
     assert!(blocks.iter().any(|block| block["type"] == "tool_call"), "{cut}");
@@ -135,7 +135,7 @@ async fn streaming_execution_can_be_switched_off() {
     daemon.models.push(Step::text("done"));
     session.submit("write both").await;
     seen.turn_ends("success").await;
-    assert!(seen.seen_of("tool.requested").iter().all(|event| event["provider_id"].is_null()));
+    assert!(seen.events_of("tool.requested").iter().all(|event| event["provider_id"].is_null()));
 }
 
 #[tokio::test]
@@ -151,10 +151,10 @@ async fn edits_of_different_files_run_together_and_read_of_edited_file_waits() {
     seen.turn_ends("success").await;
     let results = daemon.models.requests()[1].tool_results();
     assert!(results[2].1.contains("new a"), "the read sees the edit before it: {results:?}");
-    let summaries = seen.seen_of("tool.summary");
+    let summaries = seen.events_of("tool.summary");
     assert_eq!(summaries.len(), 1, "one for the answer with several calls: {summaries:?}");
     assert_eq!(summaries[0]["text"], "read 1 file, edited 2 files");
     let requested: Vec<_> =
-        seen.seen_of("tool.requested").iter().map(|event| event["call_id"].clone()).collect();
+        seen.events_of("tool.requested").iter().map(|event| event["call_id"].clone()).collect();
     assert_eq!(summaries[0]["call_ids"], json!(requested));
 }

@@ -9,19 +9,19 @@ use super::{bash, is_delta, permanent};
 use crate::support::client::{Client, Session};
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
-use crate::support::raw::Raw;
-use crate::support::wait::until;
+use crate::support::raw::RawConnection;
+use crate::support::wait::poll_until;
 
 fn seq(event: &Value) -> u64 {
     event["seq"].as_u64().expect("a seq")
 }
 
 /// Key of one stream of a block or a call: its kind, its item, its index.
-type Stream = (String, String, String);
+type StreamKey = (String, String, String);
 
 /// The text of each stream in events with a seq above `after`.
-fn streamed(events: &[Value], after: u64) -> HashMap<Stream, String> {
-    let mut texts: HashMap<Stream, String> = HashMap::new();
+fn streamed(events: &[Value], after: u64) -> HashMap<StreamKey, String> {
+    let mut texts: HashMap<StreamKey, String> = HashMap::new();
     for event in events.iter().filter(|event| is_delta(event) && seq(event) > after) {
         let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
         let place = format!("{}{}", event["index"], text("stream"));
@@ -40,7 +40,7 @@ async fn every_seq_can_start_a_subscription(client: &Client, session: &Session, 
     let all: Vec<Value> = all.iter().filter(|event| seq(event) <= last).cloned().collect();
     let mut journal = permanent(session.events().await);
     journal.retain(|event| seq(event) <= last);
-    let bounds = |stream: &Stream| {
+    let bounds = |stream: &StreamKey| {
         let own = |event: &&Value| stream.1.contains(event["item_id"].as_str().unwrap_or("none"));
         let of = |kind: &str| journal.iter().filter(own).find(|event| event["type"] == kind).map(seq);
         let first = of("message.started").or(of("tool.requested")).expect("it has begun");
@@ -56,7 +56,7 @@ async fn every_seq_can_start_a_subscription(client: &Client, session: &Session, 
         // Its own attach event is the first event after `last`.
         late.find("an event after all the others", |event| seq(event) > last).await;
         late.unsubscribe().await;
-        let mut given = late.seen();
+        let mut given = late.events();
         given.retain(|event| seq(event) <= last);
         assert!(given.is_sorted_by(|a, b| seq(a) < seq(b)), "after {after}: {given:#?}");
         let expected: Vec<&Value> = journal.iter().filter(|event| seq(event) > after).collect();
@@ -106,9 +106,9 @@ async fn every_published_seq_is_valid_subscription_cursor() {
         (&say, "message.text_delta"),
         (&call, "message.tool_input_delta"),
     ] {
-        gate.reached().await;
+        gate.wait_reached().await;
         seen.wait_for(kind).await;
-        every_seq_can_start_a_subscription(&bob, &session, &seen.seen(), seen.last_seq()).await;
+        every_seq_can_start_a_subscription(&bob, &session, &seen.events(), seen.last_seq()).await;
         gate.open();
     }
     // The deltas were just pruned, and a tool runs.
@@ -116,14 +116,14 @@ async fn every_published_seq_is_valid_subscription_cursor() {
     while said.lines().count() < 2 {
         said += seen.wait_for("tool.progress").await["text"].as_str().expect("text");
     }
-    every_seq_can_start_a_subscription(&bob, &session, &seen.seen(), seen.last_seq()).await;
+    every_seq_can_start_a_subscription(&bob, &session, &seen.events(), seen.last_seq()).await;
     daemon.write("go", "");
     // A later answer, during which the daemon is killed.
-    last.reached().await;
+    last.wait_reached().await;
     seen.text_of("first second ".len()).await;
     let number = seen.last_seq();
-    every_seq_can_start_a_subscription(&bob, &session, &seen.seen(), number).await;
-    let all = seen.seen();
+    every_seq_can_start_a_subscription(&bob, &session, &seen.events(), number).await;
+    let all = seen.events();
     let last_seq = seen.last_seq();
     drop((seen, bob));
     daemon.models.push(Step::text("once more"));
@@ -134,7 +134,7 @@ async fn every_published_seq_is_valid_subscription_cursor() {
     seen.turn_ends("success").await;
     // Include seqs that only the killed daemon assigned: the items that they were inside of have ended
     // since.
-    let all = [all, seen.seen()].concat();
+    let all = [all, seen.events()].concat();
     every_seq_can_start_a_subscription(&carol, &session, &all, seen.last_seq()).await;
 }
 
@@ -162,7 +162,7 @@ async fn client_that_never_reads_uses_bounded_memory() {
         .await;
     let alice = daemon.client("alice").await;
     let whole = pages(384).concat();
-    daemon.models.otherwise(|_| Step::pieces(pages(384)));
+    daemon.models.set_fallback(|_| Step::pieces(pages(384)));
     let mut before = 0;
     // First without readers until memory no longer grows; then with twenty clients that subscribe to
     // everything and never read.
@@ -171,7 +171,7 @@ async fn client_that_never_reads_uses_bounded_memory() {
         for _ in 0..books {
             sessions.push(alice.create(&daemon).await);
         }
-        let mut stuck: Vec<Raw> = Vec::new();
+        let mut stuck: Vec<RawConnection> = Vec::new();
         for _ in 0..crowd {
             let mut raw = daemon.raw().await;
             for session in &sessions {
@@ -182,10 +182,10 @@ async fn client_that_never_reads_uses_bounded_memory() {
             stuck.push(raw);
         }
         for session in &sessions {
-            until_clients(session, crowd).await;
+            wait_client_count(session, crowd).await;
             let mut seen = session.follow().await;
             session.submit("write a book").await;
-            let answer = seen.answer().await;
+            let answer = seen.next_answer().await;
             assert!(seen.streamed(&answer["item_id"]) == whole, "the healthy one got another text");
             seen.turn_ends("success").await;
             seen.unsubscribe().await;
@@ -202,13 +202,13 @@ async fn client_that_never_reads_uses_bounded_memory() {
     }
 }
 
-async fn until_clients(session: &Session, wanted: usize) {
+async fn wait_client_count(session: &Session, wanted: usize) {
     let look = async {
         while session.view().await["clients"] != wanted as u64 {
             tokio::time::sleep(crate::support::wait::POLL_INTERVAL).await;
         }
     };
-    crate::support::wait::within("all to be attached", String::new, look).await;
+    crate::support::wait::with_deadline("all to be attached", String::new, look).await;
 }
 
 /// The daemon has few descriptors: it refuses excess connections and serves the open ones.
@@ -242,7 +242,7 @@ async fn excess_connections_are_refused_when_descriptors_are_few() {
     // The daemon accepts connections again.
     let seen = || daemon.log();
     let mut fresh = None;
-    until("a further connection", seen, || {
+    poll_until("a further connection", seen, || {
         fresh = std::os::unix::net::UnixStream::connect(daemon.socket()).ok();
         fresh.is_some().then_some(())
     })
@@ -257,7 +257,7 @@ async fn excess_connections_are_refused_when_descriptors_are_few() {
             }
         }
     };
-    crate::support::wait::within("an answer", || daemon.log(), answer).await;
+    crate::support::wait::with_deadline("an answer", || daemon.log(), answer).await;
 }
 
 /// Processor time of the daemon so far, in ticks of 10 ms.

@@ -47,7 +47,7 @@ async fn answer_that_stays_invalid_ends_the_turn_after_three_corrections() {
     let daemon = TestDaemon::start().await;
     let file = daemon.path("schema.json");
     std::fs::write(&file, schema().to_string()).expect("written");
-    daemon.models.otherwise(|_| Step::text("I do not know."));
+    daemon.models.set_fallback(|_| Step::text("I do not know."));
     let args = ["run", "--output", "json", "--output-schema", file.to_str().expect("text"), "how old?"];
     let ran = ctl(&daemon, &args).await;
     assert_eq!(ran.code, 6, "{ran:?}");
@@ -55,8 +55,8 @@ async fn answer_that_stays_invalid_ends_the_turn_after_three_corrections() {
     assert_eq!(result["subtype"], "structured_output_invalid");
     assert_eq!(result["errors"][0]["kind"], "structured_output_invalid");
     assert_eq!(daemon.models.requests().len(), 4);
-    daemon.models.forget();
-    daemon.models.otherwise(|_| Step::text("{\"age\": 7}"));
+    daemon.models.forget_conversations();
+    daemon.models.set_fallback(|_| Step::text("{\"age\": 7}"));
     let ran = ctl(&daemon, &args).await;
     let result: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
     assert_eq!((ran.code, &result["structured"]), (0, &json!({"age": 7})));

@@ -33,15 +33,15 @@ async fn allow(client: &Client, request: &Value) {
 
 /// Waits until the log has `count` events of this kind.
 async fn count_of(log: &mut Log, kind: &str, count: usize) -> Vec<Value> {
-    while log.seen_of(kind).len() < count {
+    while log.events_of(kind).len() < count {
         log.wait_for(kind).await;
     }
-    log.seen_of(kind)
+    log.events_of(kind)
 }
 
 /// A model whose sub-agents each run one command that needs a request, and then report.
 fn three_with_requests(daemon: &TestDaemon) {
-    daemon.models.otherwise(|request| {
+    daemon.models.set_fallback(|request| {
         let first = begins_with(request);
         match (request.tool_results().len(), first.contains("delegate")) {
             (0, true) => Step::calls(["one", "two", "three"].map(|name| task("general-purpose", name))),
@@ -65,7 +65,7 @@ async fn three_parallel_subagents_ask_through_one_session() {
     let mut log = session.follow().await;
     session.submit("delegate").await;
     let requests = count_of(&mut log, "permission.requested", 3).await;
-    let started = log.seen_of("subagent.started");
+    let started = log.events_of("subagent.started");
     assert_eq!(started.len(), 3, "all run at the same time");
     assert_eq!(session.view().await["requires"], "permission");
     for request in &requests {
@@ -81,7 +81,7 @@ async fn three_parallel_subagents_ask_through_one_session() {
     let result = log.turn_ends("success").await;
     assert_eq!(result["text"], "All done.");
     assert_eq!(count_of(&mut log, "permission.resolved", 3).await.len(), 3);
-    let done = log.seen_of("subagent.completed");
+    let done = log.events_of("subagent.completed");
     assert_eq!(done.len(), 3);
     let mut ran: Vec<String> = daemon.read("ran.txt").lines().map(str::to_owned).collect();
     ran.sort();
@@ -94,7 +94,7 @@ async fn three_parallel_subagents_ask_through_one_session() {
         output += event["result"]["usage"]["output_tokens"].as_u64().expect("a number");
     }
     let own: u64 = log
-        .seen_of("message.completed")
+        .events_of("message.completed")
         .iter()
         .filter_map(|event| event["usage"]["output_tokens"].as_u64())
         .sum();
@@ -109,7 +109,7 @@ async fn subagent_is_listed_below_its_parent_and_attachable() {
     let daemon = TestDaemon::start().await;
     let gate = Gate::new();
     let held = gate.clone();
-    daemon.models.otherwise(move |request| {
+    daemon.models.set_fallback(move |request| {
         match (begins_with(request).contains("delegate"), request.tool_results().len()) {
             (true, 0) => Step::calls([task("explore", "look")]),
             (true, _) => Step::text("Fine."),
@@ -121,7 +121,7 @@ async fn subagent_is_listed_below_its_parent_and_attachable() {
     let mut log = session.follow().await;
     session.submit("delegate").await;
     let started = log.wait_for("subagent.started").await;
-    gate.reached().await;
+    gate.wait_reached().await;
     let plain = alice.call("session.list", json!({})).await;
     assert_eq!(plain["sessions"].as_array().expect("a list").len(), 1, "{plain}");
     let all = alice.call("session.list", json!({"include_children": true})).await;
@@ -151,7 +151,7 @@ async fn subagent_is_listed_below_its_parent_and_attachable() {
 #[tokio::test]
 async fn abort_of_parent_ends_all_subagents() {
     let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
-    daemon.models.otherwise(|request| match begins_with(request).contains("delegate") {
+    daemon.models.set_fallback(|request| match begins_with(request).contains("delegate") {
         true => Step::calls([task("general-purpose", "one"), task("general-purpose", "two")]),
         false => Step::calls([("Bash", json!({"command": "sleep 1000"}))]),
     });
@@ -164,7 +164,7 @@ async fn abort_of_parent_ends_all_subagents() {
     session.call("abort", json!({})).await;
     assert_eq!(daemon.tool_processes(), [], "nothing runs when the abort returns");
     log.turn_ends("aborted").await;
-    assert_eq!(log.seen_of("subagent.completed").len(), 2);
+    assert_eq!(log.events_of("subagent.completed").len(), 2);
     for event in &started {
         assert_eq!(child(&session, &alice, event).view().await["state"], "ended");
     }
@@ -221,7 +221,7 @@ async fn subagents_continue_after_kill_and_run_nothing_twice() {
 #[tokio::test]
 async fn limits_of_the_tree_hold_and_leave_nothing_for_more() {
     let daemon = TestDaemon::start().await;
-    daemon.models.otherwise(|request| {
+    daemon.models.set_fallback(|request| {
         match (begins_with(request).contains("delegate"), request.tool_results().len()) {
             (true, 0) => Step::calls([task("explore", "one"), task("explore", "two")]),
             (true, _) => Step::text("Enough."),
@@ -234,11 +234,11 @@ async fn limits_of_the_tree_hold_and_leave_nothing_for_more() {
     let mut log = session.follow().await;
     session.submit("delegate").await;
     log.turn_ends("success").await;
-    for done in log.seen_of("subagent.completed") {
+    for done in log.events_of("subagent.completed") {
         assert_eq!(done["result"]["subtype"], "error_max_turns", "{done}");
     }
     let reserved: Vec<u64> = log
-        .seen_of("subagent.started")
+        .events_of("subagent.started")
         .iter()
         .filter_map(|it| it["budgets"]["session_model_calls"].as_u64())
         .collect();
@@ -250,7 +250,7 @@ async fn limits_of_the_tree_hold_and_leave_nothing_for_more() {
 #[tokio::test]
 async fn agents_that_call_each_other_end_at_the_depth_limit() {
     let daemon = TestDaemon::builder().config("[limits]\nsubagent_depth = 2").start().await;
-    daemon.models.otherwise(|request| match request.tool_results().len() {
+    daemon.models.set_fallback(|request| match request.tool_results().len() {
         0 => Step::calls([task("general-purpose", "again")]),
         _ => Step::text("Back."),
     });
@@ -271,7 +271,7 @@ async fn abort_of_idle_session_starts_no_turn() {
     let daemon = TestDaemon::start().await;
     let gate = Gate::new();
     let held = gate.clone();
-    daemon.models.otherwise(move |request| {
+    daemon.models.set_fallback(move |request| {
         if !begins_with(request).contains("delegate") {
             return Step::text("Found it.").hold(&held);
         }
@@ -291,8 +291,8 @@ async fn abort_of_idle_session_starts_no_turn() {
     // The model is told with the next input, and nothing ran before.
     session.submit("go on").await;
     log.turn_ends("success").await;
-    assert_eq!(log.seen_of("turn.started").len(), 2);
-    let reminders = log.seen_of("reminder.added");
+    assert_eq!(log.events_of("turn.started").len(), 2);
+    let reminders = log.events_of("reminder.added");
     assert!(reminders.iter().any(|event| event["kind"] == "subagents_aborted"), "{reminders:?}");
     gate.open();
 }
@@ -348,17 +348,17 @@ async fn wrong_task_calls_say_what_to_fix() {
     let mut log = session.follow().await;
     session.submit("delegate").await;
     log.turn_ends("success").await;
-    let done = log.seen_of("tool.completed");
+    let done = log.events_of("tool.completed");
     assert_eq!(done[0]["code"], "unknown_agent");
     assert!(done[0]["output"].as_str().expect("a text").contains("general-purpose, explore"), "{}", done[0]);
     assert_eq!(done[1]["code"], "invalid_input");
-    assert!(log.seen_of("subagent.started").is_empty());
+    assert!(log.events_of("subagent.started").is_empty());
 }
 
 #[tokio::test]
 async fn question_of_subagent_is_answered_through_its_parent() {
     let daemon = TestDaemon::start().await;
-    daemon.models.otherwise(|request| match (begins_with(request).contains("delegate"), request.tool_results().len()) {
+    daemon.models.set_fallback(|request| match (begins_with(request).contains("delegate"), request.tool_results().len()) {
         (true, 0) => Step::calls([task("general-purpose", "choose")]),
         (true, _) => Step::text("Chosen."),
         (false, 0) => Step::calls([(
@@ -372,19 +372,19 @@ async fn question_of_subagent_is_answered_through_its_parent() {
     let mut log = session.follow().await;
     session.submit("delegate").await;
     let question = log.wait_for("question.requested").await;
-    let started = &log.seen_of("subagent.started")[0];
+    let started = &log.events_of("subagent.started")[0];
     assert_eq!(question["child_session_id"], started["child_session_id"]);
     assert_eq!(session.view().await["requires"], "question");
     let answers = json!([{"choices": ["blue"]}]);
     alice.call("session.answer", json!({"request_id": question["request_id"], "answers": answers})).await;
     assert_eq!(log.turn_ends("success").await["text"], "Chosen.");
-    assert_eq!(log.seen_of("question.resolved").len(), 1);
+    assert_eq!(log.events_of("question.resolved").len(), 1);
 }
 
 #[tokio::test]
 async fn kill_and_delete_include_subagents() {
     let daemon = TestDaemon::start().await;
-    daemon.models.otherwise(|request| {
+    daemon.models.set_fallback(|request| {
         match (begins_with(request).contains("delegate"), request.tool_results().len()) {
             (true, 0) => Step::calls([task("explore", "look")]),
             _ => Step::text("Fine."),
@@ -395,7 +395,7 @@ async fn kill_and_delete_include_subagents() {
     let mut log = session.follow().await;
     session.submit("delegate").await;
     log.turn_ends("success").await;
-    let started = log.seen_of("subagent.started")[0].clone();
+    let started = log.events_of("subagent.started")[0].clone();
     let child = child(&session, &alice, &started);
     assert_eq!(child.view().await["state"], "idle", "it can be continued by a user");
     session.call("kill", json!({})).await;
@@ -407,7 +407,7 @@ async fn kill_and_delete_include_subagents() {
 #[tokio::test]
 async fn coordinator_hands_work_to_subagents_with_shared_folder() {
     let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Write\"]").start().await;
-    daemon.models.otherwise(|request| {
+    daemon.models.set_fallback(|request| {
         let is_coordinator = request.body["system"].to_string().contains("You coordinate.");
         match (is_coordinator, request.tool_results().len()) {
             (true, 0) => {
@@ -433,7 +433,7 @@ async fn coordinator_hands_work_to_subagents_with_shared_folder() {
     let mut log = session.follow().await;
     session.submit("delegate").await;
     assert_eq!(log.turn_ends("success").await["text"], "It is written.");
-    let started = log.seen_of("subagent.started")[0].clone();
+    let started = log.events_of("subagent.started")[0].clone();
     let events = child(&session, &alice, &started).events().await;
     let written = events.iter().find(|event| event["type"] == "tool.completed").expect("a result");
     assert_eq!(written["status"], "completed", "{written}");
@@ -468,7 +468,7 @@ async fn agent_with_more_tools_than_were_judged_is_not_started() {
     write("Read, Bash");
     session.allow(&asked).await;
     log.turn_ends("success").await;
-    let done = &log.seen_of("tool.completed")[0];
+    let done = &log.events_of("tool.completed")[0];
     assert_eq!(done["status"], "failed", "{done}");
     assert!(done["output"].as_str().expect("a text").contains("call it again"), "{done}");
 }

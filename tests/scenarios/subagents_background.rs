@@ -11,7 +11,7 @@ async fn background_subagent_reports_with_a_later_message() {
     let daemon = TestDaemon::start().await;
     let gate = Gate::new();
     let held = gate.clone();
-    daemon.models.otherwise(move |request| {
+    daemon.models.set_fallback(move |request| {
         let first = begins_with(request);
         let last = request.messages().last().map(ToString::to_string).unwrap_or_default();
         match (first.contains("delegate"), request.tool_results().len()) {
@@ -32,13 +32,13 @@ async fn background_subagent_reports_with_a_later_message() {
     assert_eq!(log.turn_ends("success").await["text"], "It runs.");
     gate.open();
     assert_eq!(log.turn_ends("success").await["text"], "Thanks.");
-    assert_eq!(log.seen_of("subagent.completed")[0]["result"]["text"], "Found it.");
+    assert_eq!(log.events_of("subagent.completed")[0]["result"]["text"], "Found it.");
 }
 
 #[tokio::test]
 async fn background_subagents_that_start_each_other_keep_to_one_turns_limit() {
     let daemon = TestDaemon::start().await;
-    daemon.models.otherwise(|request| {
+    daemon.models.set_fallback(|request| {
         let last = request.messages().last().map(ToString::to_string).unwrap_or_default();
         if !begins_with(request).contains("delegate") {
             return Step::text("Found it.");

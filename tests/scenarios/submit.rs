@@ -9,7 +9,7 @@ use crate::support::model_server::Step;
 /// Two clients are attached. The model wants to write a file and run a command; both clients receive
 /// both permission requests at once. The first answer counts, the calls run, and the journal returns
 /// the same events again.
-async fn the_main_job(api: Api) {
+async fn run_main_scenario(api: Api) {
     let daemon = TestDaemon::builder().api(api).start().await;
     let alice = daemon.client("alice").await;
     let bob = daemon.client("bob").await;
@@ -61,28 +61,29 @@ async fn the_main_job(api: Api) {
     assert_eq!(results.len(), 2, "{results:?}");
     daemon.models.assert_no_breach();
 
-    let answers = seen.seen_of("message.completed").into_iter().filter(|e| e["item"]["role"] == "assistant");
+    let answers =
+        seen.events_of("message.completed").into_iter().filter(|e| e["item"]["role"] == "assistant");
     let mut texts = Vec::new();
     for answer in answers {
         assert_eq!(json!(seen.streamed(&answer["item_id"])), answer["item"]["text"]);
         texts.push(answer["item"]["text"].clone());
     }
     assert_eq!(texts, ["I shall write the list and count its lines.", "The list has two lines."]);
-    assert_eq!(seen.seen_of("file.changed").len(), 1);
+    assert_eq!(seen.events_of("file.changed").len(), 1);
 
     let journal = session.events().await;
     assert_eq!(journal.iter().filter(|event| is_delta(event)).count(), 0);
-    for shown in [permanent(seen.seen()), permanent(seen_by_bob.seen())] {
+    for shown in [permanent(seen.events()), permanent(seen_by_bob.events())] {
         assert_eq!(journal[..shown.len()], shown[..]);
     }
 }
 
 #[tokio::test]
 async fn approved_write_creates_file_with_anthropic_messages() {
-    the_main_job(Api::Anthropic).await;
+    run_main_scenario(Api::Anthropic).await;
 }
 
 #[tokio::test]
 async fn approved_write_creates_file_with_chat_completions() {
-    the_main_job(Api::OpenAiChat).await;
+    run_main_scenario(Api::OpenAiChat).await;
 }

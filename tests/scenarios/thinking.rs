@@ -14,7 +14,7 @@ const THINKER: &str = "[model.\"scripted/model\"]\nthinking = true\nmax_output_t
 #[tokio::test]
 async fn submit_thinking_overrides_session_thinking_for_one_turn() {
     let daemon = TestDaemon::builder().config(THINKER).config("[session]\nthinking = \"low\"").start().await;
-    daemon.models.otherwise(|_| Step::text("Yes.").thinking("Hm. "));
+    daemon.models.set_fallback(|_| Step::text("Yes.").thinking("Hm. "));
     let client = daemon.client("alice").await;
 
     let by_config = client.create(&daemon).await;
@@ -26,7 +26,7 @@ async fn submit_thinking_overrides_session_thinking_for_one_turn() {
     let mut seen = own.follow().await;
     own.submit("go").await;
     seen.turn_ends("success").await;
-    assert_eq!(seen.seen_of("turn.started")[0]["thinking"], "high");
+    assert_eq!(seen.events_of("turn.started")[0]["thinking"], "high");
     own.submit_with(json!({"input": "with a budget", "thinking": 2048})).await;
     seen.turn_ends("success").await;
     own.submit_with(json!({"input": "without", "thinking": "off"})).await;
@@ -55,7 +55,7 @@ async fn thinking_update_applies_to_next_turn_after_restart() {
     let session = daemon.client("alice").await.create_with(&daemon, json!({"thinking": "high"})).await;
     let mut seen = session.follow().await;
     session.submit("go").await;
-    gate.reached().await;
+    gate.wait_reached().await;
     session.call("update", json!({"thinking": "off"})).await;
     let refused =
         session.refused("submit", json!({"input": "x", "when_busy": "steer", "thinking": "low"})).await;
@@ -91,7 +91,7 @@ async fn effort_is_sent_to_openai_and_unsupported_effort_reported() {
             .config("[session]\nthinking = \"auto\"")
             .start()
             .await;
-        daemon.models.otherwise(|_| Step::text("Yes.").thinking("Hm. "));
+        daemon.models.set_fallback(|_| Step::text("Yes.").thinking("Hm. "));
         let session = daemon.client("alice").await.create(&daemon).await;
         let mut seen = session.follow().await;
         for thinking in [json!("auto"), json!("medium"), json!(60_000), json!("off")] {
@@ -117,14 +117,14 @@ async fn effort_is_sent_to_openai_and_unsupported_effort_reported() {
     }
 
     let daemon = TestDaemon::start().await;
-    daemon.models.otherwise(|_| Step::text("Yes."));
+    daemon.models.set_fallback(|_| Step::text("Yes."));
     let session = daemon.client("alice").await.create_with(&daemon, json!({"thinking": "high"})).await;
     let mut seen = session.follow().await;
     session.submit("go").await;
     seen.turn_ends("success").await;
     session.submit("again").await;
     seen.turn_ends("success").await;
-    let told: Vec<Value> = seen.seen_of("notice").into_iter().filter(|n| n["kind"] == "model").collect();
+    let told: Vec<Value> = seen.events_of("notice").into_iter().filter(|n| n["kind"] == "model").collect();
     assert_eq!(told.len(), 1, "once: {told:?}");
     assert!(
         told[0]["text"].as_str().is_some_and(|text| text.contains("thinking = high was not asked")),
@@ -169,7 +169,7 @@ async fn thinking_is_redacted_per_subscription_without_changing_seq() {
         logs.push((shown, follow(shown, 0).await));
     }
     session.submit("is it?").await;
-    gate.reached().await;
+    gate.wait_reached().await;
     // A client that attaches in the middle of the thinking text.
     let middle = logs[0].1.wait_for("message.thinking_delta").await["seq"].as_u64().expect("a seq");
     logs.push(("none", follow("none", middle).await));
@@ -177,8 +177,8 @@ async fn thinking_is_redacted_per_subscription_without_changing_seq() {
     for (_, log) in &mut logs {
         log.turn_ends("success").await;
     }
-    let end = logs[0].1.seen_of("turn.completed")[0]["seq"].as_u64();
-    let full = logs[0].1.seen();
+    let end = logs[0].1.events_of("turn.completed")[0]["seq"].as_u64();
+    let full = logs[0].1.events();
     let is_thought = |event: &&Value| event["type"] == "message.thinking_delta";
     let streamed: String =
         full.iter().filter(is_thought).filter_map(|event| event["text"].as_str()).collect();
@@ -207,7 +207,7 @@ async fn thinking_is_redacted_per_subscription_without_changing_seq() {
             let is_of_it = |event: &Value| event["turn_id"].is_string() && event["seq"].as_u64() <= end;
             events.into_iter().filter(is_of_it).collect()
         };
-        assert_eq!(of_the_turn(log.seen()), of_the_turn(expected), "{shown} after {after}");
+        assert_eq!(of_the_turn(log.events()), of_the_turn(expected), "{shown} after {after}");
     }
     // The same for clients that poll.
     let page = session.call("events", json!({"include": {"thinking": "none"}})).await;

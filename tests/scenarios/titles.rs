@@ -9,7 +9,7 @@ use crate::support::daemon::{ALL_APIS, TestDaemon};
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Request, Step};
 
-const QUICK: &str = "quick = \"scripted/small\"\n[retry]\nbase_ms = 1\nmax_ms = 5\n\
+const TITLE_CONFIG: &str = "quick = \"scripted/small\"\n[retry]\nbase_ms = 1\nmax_ms = 5\n\
                      [model.\"scripted/small\"]\nprice = { input = 1.0, output = 5.0 }\n\
                      [model.\"scripted/model\"]\nprice = { input = 2.0, output = 10.0 }\n";
 
@@ -18,8 +18,8 @@ fn is_quick(request: &Request) -> bool {
 }
 
 /// The main model answers "Done."; the title model answers with `step`.
-fn small_says(daemon: &TestDaemon, step: impl Fn() -> Step + Send + 'static) {
-    daemon.models.otherwise(
+fn script_title_model(daemon: &TestDaemon, step: impl Fn() -> Step + Send + 'static) {
+    daemon.models.set_fallback(
         move |request| {
             if is_quick(request) { step() } else { Step::text("Done.").usage(200, 20) }
         },
@@ -37,7 +37,7 @@ async fn start(daemon: &TestDaemon, more: Value) -> (Session, Log) {
 }
 
 /// The next completed helper call.
-async fn helper_ends(seen: &mut Log) -> Value {
+async fn wait_helper_end(seen: &mut Log) -> Value {
     seen.wait_for("helper.completed").await
 }
 
@@ -48,17 +48,17 @@ async fn title(session: &Session) -> String {
 #[tokio::test]
 async fn first_turn_creates_title_charged_to_session() {
     for api in ALL_APIS {
-        let mut daemon = TestDaemon::builder().api(api).config(QUICK).start().await;
-        small_says(&daemon, || Step::text("\"Mend the\u{1b}[31m test.\"\nor so").usage(100, 10));
+        let mut daemon = TestDaemon::builder().api(api).config(TITLE_CONFIG).start().await;
+        script_title_model(&daemon, || Step::text("\"Mend the\u{1b}[31m test.\"\nor so").usage(100, 10));
         let (session, mut seen) = start(&daemon, json!({})).await;
         session.submit("please mend the test that fails since yesterday").await;
         let result = seen.turn_ends("success").await;
         assert_eq!(result["usage_by_model"].as_object().expect("models").len(), 1, "it is not the turn's");
-        assert_eq!(helper_ends(&mut seen).await["fault"], Value::Null);
-        let titled = seen.seen_of("session.updated").pop().expect("a title");
+        assert_eq!(wait_helper_end(&mut seen).await["fault"], Value::Null);
+        let titled = seen.events_of("session.updated").pop().expect("a title");
         assert_eq!((&titled["title"], &titled["titled_by"]), (&json!("Mend the test"), &json!("model")));
         assert_eq!(title(&session).await, "Mend the test");
-        assert!(ctl(&daemon, &["ps"]).await.fine().contains("Mend the test"));
+        assert!(ctl(&daemon, &["ps"]).await.stdout().contains("Mend the test"));
 
         let asked = &quick_requests(&daemon)[0].body;
         let whole = asked.to_string();
@@ -97,18 +97,18 @@ async fn failed_title_helper_call_is_not_retried() {
         (500, "api_error"),
     ];
     for (status, kind) in faults {
-        let daemon = TestDaemon::builder().config(QUICK).start().await;
+        let daemon = TestDaemon::builder().config(TITLE_CONFIG).start().await;
         // The main model is overloaded too, once.
         daemon.models.push(Step::error(529, "overloaded_error", "busy"));
-        small_says(&daemon, move || Step::error(status, kind, "not now"));
+        script_title_model(&daemon, move || Step::error(status, kind, "not now"));
         let (session, mut seen) = start(&daemon, json!({})).await;
         session.submit("say done").await;
         seen.turn_ends("success").await;
-        assert_eq!(seen.seen_of("retry").len(), 1, "the turn waited");
-        let ended = helper_ends(&mut seen).await;
+        assert_eq!(seen.events_of("retry").len(), 1, "the turn waited");
+        let ended = wait_helper_end(&mut seen).await;
         assert!(ended["fault"].is_string(), "{ended}");
         assert_eq!(quick_requests(&daemon).len(), 1, "{status}: exactly one request");
-        assert_eq!((seen.seen_of("retry").len(), seen.seen_of("error").len()), (1, 0), "quietly");
+        assert_eq!((seen.events_of("retry").len(), seen.events_of("error").len()), (1, 0), "quietly");
         assert_eq!(title(&session).await, "say done");
         assert!(
             session.view().await["models"].get("scripted/small").is_none(),
@@ -119,7 +119,7 @@ async fn failed_title_helper_call_is_not_retried() {
             session.submit("again").await;
             seen.turn_ends("success").await;
             if n <= 3 {
-                helper_ends(&mut seen).await;
+                wait_helper_end(&mut seen).await;
             }
         }
         assert_eq!(quick_requests(&daemon).len(), 3, "{status}");
@@ -128,8 +128,8 @@ async fn failed_title_helper_call_is_not_retried() {
 
 #[tokio::test]
 async fn broken_or_invalid_title_reply_is_charged_but_unused() {
-    let daemon = TestDaemon::builder().config(QUICK).start().await;
-    daemon.models.otherwise(|request| {
+    let daemon = TestDaemon::builder().config(TITLE_CONFIG).start().await;
+    daemon.models.set_fallback(|request| {
         match (is_quick(request), request.body.to_string().contains("other")) {
             (false, _) => Step::text("Done."),
             (true, false) => Step::text("half a title").break_off("overloaded_error", "busy"),
@@ -144,8 +144,8 @@ async fn broken_or_invalid_title_reply_is_charged_but_unused() {
     });
     let (session, mut seen) = start(&daemon, json!({})).await;
     session.submit("one").await;
-    assert_eq!(helper_ends(&mut seen).await["fault"], "overloaded");
-    let booked = seen.seen_of("usage").pop().expect("a booking");
+    assert_eq!(wait_helper_end(&mut seen).await["fault"], "overloaded");
+    let booked = seen.events_of("usage").pop().expect("a booking");
     assert_eq!(
         (&booked["reason"], &booked["purpose"], &booked["estimated"], &booked["model"]),
         (&json!("lost_attempt"), &json!("title"), &json!(true), &json!("scripted/small"))
@@ -154,11 +154,11 @@ async fn broken_or_invalid_title_reply_is_charged_but_unused() {
 
     let (other, mut seen) = start(&daemon, json!({})).await;
     other.submit("the other").await;
-    assert_eq!(helper_ends(&mut seen).await["fault"], "unusable");
+    assert_eq!(wait_helper_end(&mut seen).await["fault"], "unusable");
     for (said, fault) in [("the other is cut", "unusable"), ("the other is long", "garbage")] {
         let (session, mut seen) = start(&daemon, json!({})).await;
         session.submit(said).await;
-        assert_eq!(helper_ends(&mut seen).await["fault"], fault, "{said}");
+        assert_eq!(wait_helper_end(&mut seen).await["fault"], fault, "{said}");
         assert_eq!(title(&session).await, said);
     }
     assert_eq!(title(&other).await, "the other");
@@ -167,9 +167,9 @@ async fn broken_or_invalid_title_reply_is_charged_but_unused() {
 
 #[tokio::test]
 async fn title_given_by_client_is_never_replaced() {
-    let daemon = TestDaemon::builder().config(QUICK).start().await;
+    let daemon = TestDaemon::builder().config(TITLE_CONFIG).start().await;
     // The title was given at creation, so there is no helper call.
-    small_says(&daemon, || Step::text("The model's"));
+    script_title_model(&daemon, || Step::text("The model's"));
     let (named, mut seen) = start(&daemon, json!({"title": "Mine"})).await;
     named.submit("one").await;
     seen.turn_ends("success").await;
@@ -177,18 +177,18 @@ async fn title_given_by_client_is_never_replaced() {
     for given in ["Ours", "the words"] {
         let gate = Gate::new();
         let held = gate.clone();
-        small_says(&daemon, move || Step::text("The model's").hold(&held));
+        script_title_model(&daemon, move || Step::text("The model's").hold(&held));
         let asked = quick_requests(&daemon).len();
         let (session, mut seen) = start(&daemon, json!({})).await;
         session.submit("the words").await;
         seen.turn_ends("success").await;
-        gate.reached().await;
+        gate.wait_reached().await;
         session.call("update", json!({"title": given})).await;
         // The next turn and its end do not wait for it either.
         session.submit("go on").await;
         seen.turn_ends("success").await;
         gate.open();
-        helper_ends(&mut seen).await;
+        wait_helper_end(&mut seen).await;
         assert_eq!(title(&session).await, given);
         session.submit("go on").await;
         seen.turn_ends("success").await;
@@ -201,16 +201,16 @@ async fn title_given_by_client_is_never_replaced() {
 
 #[tokio::test]
 async fn no_title_call_without_quick_model_or_budget() {
-    let spent = format!("{QUICK}[session.budgets]\nsession_model_calls = 1\n");
+    let spent = format!("{TITLE_CONFIG}[session.budgets]\nsession_model_calls = 1\n");
     let unpriced = "quick = \"scripted/small\"\n[model.\"scripted/model\"]\nprice = { input = 1.0, output = 1.0 }\n\
                     [session.budgets]\nsession_usd = 5.0\n";
     // The budget suffices for the turn, but not for the maximum cost of a title in addition.
     let scarce = ["session_model_calls = 2", "session_output_tokens = 219", "session_usd = 0.0015"]
-        .map(|limit| format!("{QUICK}[session.budgets]\n{limit}\n"));
+        .map(|limit| format!("{TITLE_CONFIG}[session.budgets]\n{limit}\n"));
     let [few, short, poor] = &scarce;
     for config in ["[retry]\nbase_ms = 1\n", spent.as_str(), unpriced, few, short, poor] {
         let daemon = TestDaemon::builder().config(config).start().await;
-        small_says(&daemon, || Step::text("A title"));
+        script_title_model(&daemon, || Step::text("A title"));
         let (session, mut seen) = start(&daemon, json!({})).await;
         session.submit("say done").await;
         seen.turn_ends("success").await;
@@ -223,16 +223,16 @@ async fn no_title_call_without_quick_model_or_budget() {
 
 #[tokio::test]
 async fn running_title_call_counts_towards_session_budget() {
-    let config = format!("{QUICK}[session.budgets]\nsession_model_calls = 3\n");
+    let config = format!("{TITLE_CONFIG}[session.budgets]\nsession_model_calls = 3\n");
     let daemon = TestDaemon::builder().config(&config).start().await;
     let gate = Gate::new();
     let held = gate.clone();
-    small_says(&daemon, move || Step::text("A title").hold(&held));
+    script_title_model(&daemon, move || Step::text("A title").hold(&held));
     let (session, mut seen) = start(&daemon, json!({})).await;
     for _ in 0..2 {
         session.submit("say done").await;
         seen.turn_ends("success").await;
-        gate.reached().await;
+        gate.wait_reached().await;
     }
     session.submit("say done").await;
     seen.turn_ends("error_max_turns").await;
@@ -241,14 +241,14 @@ async fn running_title_call_counts_towards_session_budget() {
 
 #[tokio::test]
 async fn turns_do_not_wait_for_title() {
-    let mut daemon = TestDaemon::builder().config(QUICK).start().await;
+    let mut daemon = TestDaemon::builder().config(TITLE_CONFIG).start().await;
     let gate = Gate::new();
     let held = gate.clone();
     let slow = Gate::new();
     let held_too = slow.clone();
     let second = Gate::new();
     let held_second = second.clone();
-    daemon.models.otherwise(move |request| match is_quick(request) {
+    daemon.models.set_fallback(move |request| match is_quick(request) {
         true if request.body.to_string().contains("two") => Step::text("A title").hold(&held_second),
         true => Step::text("A title").hold(&held),
         false if request.body.to_string().contains("slowly") => Step::text("Done.").hold(&held_too),
@@ -257,22 +257,22 @@ async fn turns_do_not_wait_for_title() {
     let (session, mut seen) = start(&daemon, json!({})).await;
     session.submit("one").await;
     seen.turn_ends("success").await;
-    gate.reached().await;
+    gate.wait_reached().await;
     // An abort of the next turn ends that turn, but not the helper call.
     session.submit("slowly").await;
-    slow.reached().await;
+    slow.wait_reached().await;
     session.call("abort", json!({})).await;
     seen.turn_ends("aborted").await;
-    assert!(seen.seen_of("helper.completed").is_empty());
+    assert!(seen.events_of("helper.completed").is_empty());
     // A kill ends it, and it is charged with its maximum possible cost.
     let (other, mut others) = start(&daemon, json!({})).await;
     other.submit("two").await;
     others.turn_ends("success").await;
-    second.reached().await;
+    second.wait_reached().await;
     other.call("kill", json!({})).await;
-    assert_eq!(helper_ends(&mut others).await["fault"], "stopped");
+    assert_eq!(wait_helper_end(&mut others).await["fault"], "stopped");
     others.wait_for("session.ended").await;
-    assert_eq!(others.seen_of("usage").len(), 1);
+    assert_eq!(others.events_of("usage").len(), 1);
     // A regular stop does not wait for it, and the next daemon does not repeat it.
     daemon.stop().await;
     daemon.launch().await;

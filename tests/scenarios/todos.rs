@@ -12,7 +12,7 @@ fn write(todos: Value) -> (&'static str, Value) {
     ("TodoWrite", json!({ "todos": todos }))
 }
 
-fn two() -> Value {
+fn two_todos() -> Value {
     json!([
         {"content": "Read the code", "status": "completed"},
         {"content": "Write the test", "status": "in_progress", "active_form": "Writing the test"},
@@ -27,7 +27,7 @@ async fn write_list(daemon: &TestDaemon, session: &Session, seen: &mut Log, todo
     seen.turn_ends("success").await;
 }
 
-async fn listed(session: &Session) -> Value {
+async fn list_todos(session: &Session) -> Value {
     session.call("get", json!({})).await["session"]["todos"].clone()
 }
 
@@ -36,10 +36,10 @@ async fn todo_list_is_written_without_request_and_survives_crash_and_fork() {
     let mut daemon = TestDaemon::start().await;
     let session = daemon.client("alice").await.create_with(&daemon, json!({"mode": "plan"})).await;
     let mut seen = session.follow().await;
-    write_list(&daemon, &session, &mut seen, two()).await;
-    assert!(seen.seen_of("permission.requested").is_empty(), "no permission is needed, also in plan mode");
-    assert_eq!(seen.seen_of("todo.updated")[0]["todos"], two());
-    assert_eq!(listed(&session).await, two());
+    write_list(&daemon, &session, &mut seen, two_todos()).await;
+    assert!(seen.events_of("permission.requested").is_empty(), "no permission is needed, also in plan mode");
+    assert_eq!(seen.events_of("todo.updated")[0]["todos"], two_todos());
+    assert_eq!(list_todos(&session).await, two_todos());
     daemon.crash_and_restart().await;
     let session = daemon.client("bob").await.join(&session);
     let mut seen = session.follow_after(seen.last_seq()).await;
@@ -47,17 +47,17 @@ async fn todo_list_is_written_without_request_and_survives_crash_and_fork() {
     daemon.models.push(Step::text("Read."));
     session.submit("what is left?").await;
     seen.turn_ends("success").await;
-    let output = seen.seen_of("tool.completed")[0]["output"].clone();
+    let output = seen.events_of("tool.completed")[0]["output"].clone();
     assert_eq!(output, "[x] Read the code\n[>] Write the test");
     let id = session.call("fork", json!({})).await["session"]["session_id"].clone();
     let fork = daemon.client("carol").await;
     let copied = fork.call("session.get", json!({"session_id": id})).await["session"]["todos"].clone();
-    assert_eq!(copied, two());
+    assert_eq!(copied, two_todos());
     // The command shows it without a model, and /clear removes it.
     let shown = session.call("submit", json!({"input": "/todos"})).await;
     assert_eq!(shown["text"], "[x] Read the code\n[>] Write the test");
     session.call("submit", json!({"input": "/clear"})).await;
-    assert_eq!(listed(&session).await, Value::Null);
+    assert_eq!(list_todos(&session).await, Value::Null);
     daemon.models.assert_no_breach();
 }
 
@@ -66,18 +66,18 @@ async fn rewind_restores_todo_list_of_that_moment() {
     let daemon = TestDaemon::start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    write_list(&daemon, &session, &mut seen, two()).await;
+    write_list(&daemon, &session, &mut seen, two_todos()).await;
     let items = session.call("items", json!({})).await["items"].clone();
     let last = items.as_array().and_then(|items| items.last()).expect("an item")["item_id"].clone();
     write_list(&daemon, &session, &mut seen, json!([])).await;
-    assert_eq!(listed(&session).await, Value::Null);
+    assert_eq!(list_todos(&session).await, Value::Null);
     session.call("rewind", json!({"item_id": last})).await;
-    assert_eq!(listed(&session).await, two());
+    assert_eq!(list_todos(&session).await, two_todos());
     daemon.models.push(Step::calls([("TodoRead", json!({}))]));
     daemon.models.push(Step::text("Read."));
     session.submit("read it").await;
     seen.turn_ends("success").await;
-    let read = seen.seen_of("tool.completed");
+    let read = seen.events_of("tool.completed");
     assert!(read.last().expect("a result")["output"].to_string().contains("Write the test"));
 }
 
@@ -87,15 +87,15 @@ async fn wrong_todo_list_is_refused_with_its_place() {
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     write_list(&daemon, &session, &mut seen, json!([{"content": "x", "status": "half"}])).await;
-    let failed = &seen.seen_of("tool.completed")[0];
+    let failed = &seen.events_of("tool.completed")[0];
     assert_eq!((&failed["status"], &failed["code"]), (&json!("failed"), &json!("invalid_input")));
     assert!(failed["output"].to_string().contains("todos[0].status"), "{failed}");
-    assert!(seen.seen_of("todo.updated").is_empty());
+    assert!(seen.events_of("todo.updated").is_empty());
 }
 
 /// The kinds of the reminders about the todo list so far.
 fn reminders(seen: &Log) -> Vec<Value> {
-    let added = seen.seen_of("reminder.added");
+    let added = seen.events_of("reminder.added");
     let kinds = added.iter().map(|event| event["kind"].clone());
     kinds.filter(|kind| kind.to_string().contains("todo")).collect()
 }
@@ -108,7 +108,7 @@ async fn model_is_reminded_of_empty_and_stale_list_after_ten_steps() {
     for _ in 0..10 {
         daemon.models.push(Step::calls([bash("true")]));
     }
-    daemon.models.push(Step::calls([write(two())]));
+    daemon.models.push(Step::calls([write(two_todos())]));
     for _ in 0..10 {
         daemon.models.push(Step::calls([bash("true")]));
     }

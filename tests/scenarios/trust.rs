@@ -31,7 +31,7 @@ async fn untrusted_executable_files_are_ignored_and_reported() {
     daemon.models.push(Step::text("Hello."));
     session.submit("again").await;
     seen.turn_ends("success").await;
-    assert_eq!(seen.seen_of("workspace.trust_required").len(), 1, "it is told once");
+    assert_eq!(seen.events_of("workspace.trust_required").len(), 1, "it is told once");
 }
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn folder_without_executable_files_requires_no_trust() {
     daemon.models.push(Step::text("Hello."));
     session.submit("hello").await;
     seen.turn_ends("success").await;
-    assert!(seen.seen_of("workspace.trust_required").is_empty() && seen.seen_of("notice").is_empty());
+    assert!(seen.events_of("workspace.trust_required").is_empty() && seen.events_of("notice").is_empty());
 }
 
 #[tokio::test]
@@ -53,10 +53,10 @@ async fn project_instructions_are_sent_and_fixed_for_session() {
         daemon.write("docs/style.md", "Never use emojis.\n");
         let session = daemon.client("alice").await.create(&daemon).await;
         let mut seen = session.follow().await;
-        daemon.models.otherwise(|_| Step::text("Hello."));
+        daemon.models.set_fallback(|_| Step::text("Hello."));
         session.submit("hello").await;
         seen.turn_ends("success").await;
-        let context = &seen.seen_of("session.prompt_built")[0];
+        let context = &seen.events_of("session.prompt_built")[0];
         assert!(context["sources"].to_string().contains("AGENTS.md"));
 
         daemon.write("AGENTS.md", "Always indent with spaces.\n");
@@ -90,7 +90,7 @@ async fn skipped_include_is_reported_once_with_reason() {
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
-    daemon.models.otherwise(|_| Step::text("Hello."));
+    daemon.models.set_fallback(|_| Step::text("Hello."));
     session.submit("hello").await;
     let notice = seen.wait_for("notice").await;
     assert_eq!(notice["kind"], "instructions_skipped");
@@ -115,7 +115,7 @@ async fn skipped_include_is_reported_once_with_reason() {
     session.submit_with(json!({"input": "again", "append_system_prompt": "Be brief."})).await;
     seen.wait_for("turn.prompt_built").await;
     seen.turn_ends("success").await;
-    assert_eq!(seen.seen_of("notice").len(), 1, "it is told once");
+    assert_eq!(seen.events_of("notice").len(), 1, "it is told once");
     let first = &daemon.models.requests()[0].body["system"][0]["text"];
     assert!(
         first.as_str().is_some_and(|text| text.contains("emojis") && !text.contains("secret")),
@@ -139,7 +139,7 @@ async fn project_allow_rules_apply_only_while_trusted() {
     let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
     daemon.models.push(Step::calls([bash("touch denied"), bash("touch allowed")]));
-    daemon.models.otherwise(|_| Step::text("Done."));
+    daemon.models.set_fallback(|_| Step::text("Done."));
     session.submit("go").await;
     let required = seen.wait_for("workspace.trust_required").await;
     assert_eq!(required["digest"], found["digest"]);
@@ -199,7 +199,7 @@ async fn damaged_project_rule_file_allows_nothing() {
     let alice = daemon.client("alice").await;
     let session = alice.create(&daemon).await;
     let mut seen = session.follow().await;
-    daemon.models.otherwise(|_| Step::text("Done."));
+    daemon.models.set_fallback(|_| Step::text("Done."));
     let status = async || {
         let found = alice.call("workspace.status", json!({"cwd": daemon.workspace()})).await;
         found["parts"][0].as_str().expect("a part").to_owned()
@@ -243,16 +243,16 @@ async fn trust_survives_crash_and_can_be_revoked() {
     let shown = ctl(&daemon, &["trust"]).await;
     assert_eq!(shown.code, 64, "no user can be asked: {shown:?}");
     assert!(shown.out.contains("allow Bash(touch allowed)"), "{shown:?}");
-    ctl(&daemon, &["trust", "--yes"]).await.fine();
+    ctl(&daemon, &["trust", "--yes"]).await.stdout();
     daemon.crash_and_restart().await;
     let cwd = json!({"cwd": daemon.workspace()});
     assert_eq!(daemon.client("bob").await.call("workspace.status", cwd.clone()).await["trusted"], true);
-    ctl(&daemon, &["untrust"]).await.fine();
+    ctl(&daemon, &["untrust"]).await.stdout();
     assert_eq!(daemon.client("bob").await.call("workspace.status", cwd.clone()).await["trusted"], false);
-    daemon.models.otherwise(|_| Step::text("Done."));
-    ctl(&daemon, &["run", "--trust", "go"]).await.fine();
+    daemon.models.set_fallback(|_| Step::text("Done."));
+    ctl(&daemon, &["run", "--trust", "go"]).await.stdout();
     assert_eq!(daemon.client("bob").await.call("workspace.status", cwd).await["trusted"], true);
-    assert!(ctl(&daemon, &["audit", "verify"]).await.fine().contains("is whole"));
+    assert!(ctl(&daemon, &["audit", "verify"]).await.stdout().contains("is whole"));
 }
 
 #[tokio::test]
@@ -269,16 +269,16 @@ async fn trusted_repository_is_described_without_running_its_files() {
     }
     daemon.write("a.txt", "one");
     assert!(git(&["config", "core.fsmonitor", "touch pwned"]));
-    daemon.models.otherwise(|_| Step::text("Hello."));
+    daemon.models.set_fallback(|_| Step::text("Hello."));
     let told = async |yes: bool| {
         if yes {
-            ctl(&daemon, &["trust", "--yes"]).await.fine();
+            ctl(&daemon, &["trust", "--yes"]).await.stdout();
         }
         let session = daemon.client("alice").await.create(&daemon).await;
         let mut seen = session.follow().await;
         session.submit("hello").await;
         seen.turn_ends("success").await;
-        seen.seen_of("session.prompt_built")[0]["system"].as_str().expect("text").to_owned()
+        seen.events_of("session.prompt_built")[0]["system"].as_str().expect("text").to_owned()
     };
     assert!(!told(false).await.contains("trunk"), "not before it is trusted");
     let system = told(true).await;
@@ -309,7 +309,7 @@ async fn changed_files_are_counted_only_with_trust() {
 async fn run_names_untrusted_folder_once_a_day() {
     let daemon = TestDaemon::start().await;
     daemon.write(".mcp.json", "{\"mcpServers\": {\"x\": {\"command\": \"true\"}}}");
-    daemon.models.otherwise(|_| Step::text("Hello."));
+    daemon.models.set_fallback(|_| Step::text("Hello."));
     let says = async || {
         let said = ctl(&daemon, &["run", "hello"]).await;
         assert_eq!((said.code, said.out.as_str()), (0, "Hello.\n"));

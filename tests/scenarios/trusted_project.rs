@@ -68,7 +68,7 @@ async fn whole_repository_works_after_one_trust_and_not_before() {
     for part in [".mcp.json", "slash commands", "skills", "agents", "hooks"] {
         assert!(parts.contains(part), "{part} needs trust: {parts}");
     }
-    let done = seen.seen_of("tool.completed");
+    let done = seen.events_of("tool.completed");
     let codes: Vec<&Value> = done.iter().map(|done| &done["code"]).collect();
     assert_eq!(done.len(), 3);
     assert!(codes.contains(&&json!("unknown_tool")) && codes.contains(&&json!("unknown_skill")), "{codes:?}");
@@ -76,7 +76,7 @@ async fn whole_repository_works_after_one_trust_and_not_before() {
     let first = daemon.models.requests()[0].body.to_string();
     assert!(first.contains("Be brief."), "instructions are text and need no trust");
 
-    ctl(&daemon, &["trust", "--yes"]).await.fine();
+    ctl(&daemon, &["trust", "--yes"]).await.stdout();
     let (agents, commands, servers) = offer(&daemon).await;
     assert!(agents.contains("reviewer"), "{agents}");
     assert!(commands.contains("\"fix\"") && commands.contains("\"report\""), "{commands}");
@@ -95,9 +95,9 @@ async fn whole_repository_works_after_one_trust_and_not_before() {
     daemon.models.push(Step::text("Fixed."));
     session.submit("/fix 7").await;
     seen.turn_ends("success").await;
-    assert!(seen.seen_of("permission.requested").is_empty(), "the command allows echo");
+    assert!(seen.events_of("permission.requested").is_empty(), "the command allows echo");
     let outputs: Vec<String> =
-        seen.seen_of("tool.completed").iter().map(|done| done["output"].to_string()).collect();
+        seen.events_of("tool.completed").iter().map(|done| done["output"].to_string()).collect();
     for part in ["from the server", "Use the template.", "allowed by the command"] {
         assert!(outputs.iter().any(|output| output.contains(part)), "{part}: {outputs:?}");
     }

@@ -10,11 +10,11 @@ use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
-use crate::support::wait::until;
+use crate::support::wait::poll_until;
 
 /// A daemon with this `[permissions.unattended]` and a background session whose model calls this
 /// command.
-async fn wants(config: &str, command: &str) -> (TestDaemon, Session, Log) {
+async fn expect_request(config: &str, command: &str) -> (TestDaemon, Session, Log) {
     let daemon = TestDaemon::builder().config(&format!("[permissions.unattended]\n{config}")).start().await;
     let session = daemon.client("alice").await.create_with(&daemon, json!({"background": true})).await;
     let seen = session.follow().await;
@@ -31,7 +31,7 @@ fn last_tool_result(daemon: &TestDaemon) -> String {
 
 #[tokio::test]
 async fn expired_request_is_denied_and_reported_to_model() {
-    let (daemon, session, mut seen) = wants("deadline = \"300ms\"", "touch never").await;
+    let (daemon, session, mut seen) = expect_request("deadline = \"300ms\"", "touch never").await;
     let asked = seen.wait_for("permission.requested").await;
     let wait = asked["deadline_ms"].as_i64().expect("a deadline") - asked["at_ms"].as_i64().expect("a time");
     assert_eq!((wait, &asked["on_timeout"]), (300, &json!("deny")));
@@ -59,15 +59,15 @@ async fn attended_request_has_no_deadline() {
     assert!(asked["deadline_ms"].is_null(), "{asked}");
     session.allow(&asked).await;
     seen.turn_ends("success").await;
-    assert!(seen.seen_of("permission.expired").is_empty());
+    assert!(seen.events_of("permission.expired").is_empty());
 }
 
 #[tokio::test]
 async fn unattended_request_without_deadline_is_denied_immediately() {
-    let (daemon, _session, mut seen) = wants("deadline = \"0s\"", "touch never").await;
+    let (daemon, _session, mut seen) = expect_request("deadline = \"0s\"", "touch never").await;
     seen.turn_ends("success").await;
-    assert!(seen.seen_of("permission.requested").is_empty());
-    let ended = seen.seen_of("tool.completed").pop().expect("a result");
+    assert!(seen.events_of("permission.requested").is_empty());
+    let ended = seen.events_of("tool.completed").pop().expect("a result");
     assert_eq!((&ended["status"], &ended["code"]), (&json!("denied"), &json!("unattended")));
     assert!(last_tool_result(&daemon).contains("no user can be asked"), "{}", last_tool_result(&daemon));
 }
@@ -75,7 +75,7 @@ async fn unattended_request_without_deadline_is_denied_immediately() {
 #[tokio::test]
 async fn paused_request_stays_pending_and_answer_continues_turn() {
     let (daemon, session, mut seen) =
-        wants("deadline = \"50ms\"\non_timeout = \"pause\"", "touch late").await;
+        expect_request("deadline = \"50ms\"\non_timeout = \"pause\"", "touch late").await;
     let asked = seen.wait_for("permission.requested").await;
     seen.wait_for("permission.expired").await;
     seen.state_is("paused").await;
@@ -89,7 +89,7 @@ async fn paused_request_stays_pending_and_answer_continues_turn() {
 #[tokio::test]
 async fn fail_policy_ends_turn_at_deadline() {
     let (_daemon, _session, mut seen) =
-        wants("deadline = \"50ms\"\non_timeout = \"fail\"", "touch never").await;
+        expect_request("deadline = \"50ms\"\non_timeout = \"fail\"", "touch never").await;
     let result = seen.turn_ends("permission_denied").await;
     assert_eq!(result["permission_denials"].as_array().map(Vec::len), Some(1));
 }
@@ -121,12 +121,12 @@ async fn allow_read_only_policy_excludes_sensitive_paths() {
     assert!(results[0].contains("far away"), "{results:?}");
     assert!(results[1..4].iter().all(|text| text.contains("no user answered")), "{results:?}");
     assert_eq!(results[4].trim(), "3", "a command that only looks: {results:?}");
-    assert_eq!(seen.seen_of("permission.expired").len(), 5);
+    assert_eq!(seen.events_of("permission.expired").len(), 5);
 }
 
 #[tokio::test]
 async fn request_deadline_is_unchanged_by_restart() {
-    let (mut daemon, session, mut seen) = wants("deadline = \"1500ms\"", "touch never").await;
+    let (mut daemon, session, mut seen) = expect_request("deadline = \"1500ms\"", "touch never").await;
     let asked = seen.wait_for("permission.requested").await;
     daemon.kill().await;
     daemon.launch().await;
@@ -135,7 +135,7 @@ async fn request_deadline_is_unchanged_by_restart() {
     let expired = seen.wait_for("permission.expired").await;
     assert!(expired["at_ms"].as_i64() >= asked["deadline_ms"].as_i64(), "not before it");
     seen.turn_ends("success").await;
-    let asked_again = seen.seen_of("permission.requested");
+    let asked_again = seen.events_of("permission.requested");
     assert_eq!(asked_again, [asked], "asked once, with the same deadline");
 }
 
@@ -143,7 +143,7 @@ async fn request_deadline_is_unchanged_by_restart() {
 async fn unattended_session_always_has_default_budgets() {
     let daemon = TestDaemon::builder().config("[permissions.unattended]\nmodel_calls = 2").start().await;
     let alice = daemon.client("alice").await;
-    daemon.models.otherwise(|_| Step::calls([("LS", json!({"path": "."}))]));
+    daemon.models.set_fallback(|_| Step::calls([("LS", json!({"path": "."}))]));
     for budgets in [Value::Null, json!({"output_tokens": 1000}), json!({"model_calls": 3})] {
         let calls = if budgets["model_calls"] == 3 { 3 } else { 2 };
         let session = alice.create_with(&daemon, json!({"background": true, "budgets": budgets})).await;
@@ -163,7 +163,7 @@ async fn session_budget_ends_turn_until_raised() {
     let alice = daemon.client("alice").await;
     let session = alice.create_with(&daemon, json!({"budgets": {"session_model_calls": 2}})).await;
     let mut seen = session.follow().await;
-    daemon.models.otherwise(|_| Step::text("Hello."));
+    daemon.models.set_fallback(|_| Step::text("Hello."));
     for subtype in ["success", "success", "error_max_turns"] {
         session.submit("go").await;
         let result = seen.turn_ends(subtype).await;
@@ -180,9 +180,10 @@ async fn notify_command_receives_pending_request() {
     let said = folder.path().join("said");
     let config =
         format!("notify_command = [\"sh\", \"-c\", \"cat > {0}.new && mv {0}.new {0}\"]", said.display());
-    let (daemon, session, mut seen) = wants(&config, "touch it").await;
+    let (daemon, session, mut seen) = expect_request(&config, "touch it").await;
     let asked = seen.wait_for("permission.requested").await;
-    let text = until("the command to be told", || daemon.log(), || std::fs::read_to_string(&said).ok()).await;
+    let text =
+        poll_until("the command to be told", || daemon.log(), || std::fs::read_to_string(&said).ok()).await;
     let notification: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(notification["type"], "permission.requested");
     for name in ["request_id", "session_id", "tool", "input", "deadline_ms"] {
@@ -243,7 +244,7 @@ fn inbox(statuses: &'static [u16]) -> (String, std::sync::mpsc::Receiver<String>
 #[tokio::test]
 async fn notify_url_receives_pending_request_with_retry() {
     let (url, posted) = inbox(&[503, 204]);
-    let (_daemon, session, mut seen) = wants(&format!("notify_url = \"{url}\""), "touch it").await;
+    let (_daemon, session, mut seen) = expect_request(&format!("notify_url = \"{url}\""), "touch it").await;
     let asked = seen.wait_for("permission.requested").await;
     // A temporary failure is retried.
     let (first, second) = tokio::task::spawn_blocking(move || {
@@ -265,18 +266,18 @@ async fn notify_url_receives_pending_request_with_retry() {
 #[tokio::test]
 async fn failing_notify_url_blocks_nothing_and_logs_no_secret() {
     let (url, posted) = inbox(&[403]);
-    let (daemon, session, mut seen) = wants(&format!("notify_url = \"{url}\""), "touch it").await;
+    let (daemon, session, mut seen) = expect_request(&format!("notify_url = \"{url}\""), "touch it").await;
     let asked = seen.wait_for("permission.requested").await;
     session.allow(&asked).await;
     seen.turn_ends("success").await;
     let said = || daemon.log().contains("it answered 403").then_some(());
-    until("the log to tell", || daemon.log(), said).await;
+    poll_until("the log to tell", || daemon.log(), said).await;
     assert_eq!(posted.try_iter().count(), 1, "what is refused is not tried again");
     assert!(!daemon.log().contains("geheim"), "{}", daemon.log());
 
     let daemon =
         TestDaemon::builder().config("[permissions.unattended]\nnotify_url = \"geheim\"").build().await;
-    let output = daemon.run_to_its_end().await;
+    let output = daemon.run_until_exit().await;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(78), "{said}");
     assert!(said.contains("notify_url") && !said.contains("geheim"), "{said}");

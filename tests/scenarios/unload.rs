@@ -8,7 +8,7 @@ use super::bash;
 use crate::support::client::{Client, Session};
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
-use crate::support::wait::{POLL_INTERVAL, within};
+use crate::support::wait::{POLL_INTERVAL, with_deadline};
 
 /// Waits until this many sessions are loaded.
 pub(super) async fn loaded(client: &Client, wanted: u64) {
@@ -17,7 +17,7 @@ pub(super) async fn loaded(client: &Client, wanted: u64) {
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    within(&format!("{wanted} sessions in memory"), String::new, look).await;
+    with_deadline(&format!("{wanted} sessions in memory"), String::new, look).await;
 }
 
 /// Waits for a state without attaching.
@@ -27,7 +27,7 @@ async fn is_in_state(session: &Session, state: &str) {
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    within(&format!("the state {state}"), String::new, look).await;
+    with_deadline(&format!("the state {state}"), String::new, look).await;
 }
 
 fn count(events: &[Value], kind: &str) -> usize {
@@ -79,7 +79,7 @@ async fn request_during_unload_is_served_normally() {
     // Each load reads the whole journal, which grows with each round.
     const ROUNDS: usize = 80;
     let daemon = TestDaemon::builder().config("[limits]\nidle_unload = \"1ms\"").start().await;
-    daemon.models.otherwise(|_| Step::text("ok"));
+    daemon.models.set_fallback(|_| Step::text("ok"));
     let session = daemon.client("alice").await.create(&daemon).await;
     let at_bobs = daemon.client("bob").await.join(&session);
     for round in 0..ROUNDS {
@@ -153,7 +153,7 @@ async fn idle_sessions_over_limit_are_unloaded() {
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        within("everybody to have left", String::new, look).await;
+        with_deadline("everybody to have left", String::new, look).await;
     }
     let late = alice.create(&daemon).await;
     loaded(&alice, 3).await;
@@ -173,7 +173,7 @@ async fn ended_sessions_are_deleted_after_retention_time() {
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    within("the end of a session's time", String::new, look).await;
+    with_deadline("the end of a session's time", String::new, look).await;
     let left = client.call("session.list", json!({})).await;
     let ids: Vec<&Value> =
         left["sessions"].as_array().unwrap().iter().map(|view| &view["session_id"]).collect();
@@ -196,7 +196,7 @@ async fn journal_over_quota_refuses_new_input() {
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    within("a look at the journal", String::new, held).await;
+    with_deadline("a look at the journal", String::new, held).await;
     let refusal = small.refused("submit", json!({"input": "and I?"})).await;
     assert_eq!(refusal.kind, "storage_read_only", "{refusal:?}");
     assert!(refusal.message.contains("journal_size"), "{refusal:?}");
@@ -213,5 +213,5 @@ async fn journal_over_quota_refuses_new_input() {
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    within("room", String::new, taken).await;
+    with_deadline("room", String::new, taken).await;
 }

@@ -69,7 +69,7 @@ async fn error_of(plan: TestDaemonBuilder) -> (String, String, usize) {
     let ended = seen.find("the end of the turn", |event| event["type"] == "turn.completed").await;
     let errors: Vec<Value> = ended["result"]["errors"].as_array().expect("errors").clone();
     let text = |name: &str| errors[0][name].as_str().expect("a text").to_owned();
-    (text("kind"), text("message"), seen.seen_of("retry").len())
+    (text("kind"), text("message"), seen.events_of("retry").len())
 }
 
 /// Creates a daemon builder for each API.

@@ -10,7 +10,7 @@ use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
-const FREE: &str = "[permissions]\nallow = [\"Bash\"]";
+const TOOLS_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
 /// A daemon with a working sandbox. Returns `None` and prints a note if the machine has none.
 async fn daemon(config: &str) -> Option<TestDaemon> {
@@ -54,7 +54,7 @@ fn last_tool_result(daemon: &TestDaemon) -> String {
 
 #[tokio::test]
 async fn approved_unsandboxed_retry_runs_and_is_reported() {
-    let Some(daemon) = daemon(FREE).await else { return };
+    let Some(daemon) = daemon(TOOLS_ALLOWED).await else { return };
     let command = reaching(&daemon);
     let (session, mut seen) = wants(&daemon, json!({}), &command).await;
     let asked = seen.wait_for("permission.requested").await;
@@ -65,7 +65,7 @@ async fn approved_unsandboxed_retry_runs_and_is_reported() {
     assert_eq!(asked["input"]["command"], command.as_str());
     assert!(asked["reason"].as_str().expect("a text").contains("has run once"), "{asked}");
     assert!(asked["deadline_ms"].is_null());
-    let first = seen.seen_of("tool.blocked").pop().expect("how the first run ended");
+    let first = seen.events_of("tool.blocked").pop().expect("how the first run ended");
     assert_eq!((&first["status"], &first["detail"]["exit_code"]), (&json!("failed"), &json!(1)));
     assert!(first["output"].as_str().expect("a text").contains("Permission denied"), "{first}");
     assert_eq!((runs(&daemon), daemon.path("outside").exists()), (1, false));
@@ -85,11 +85,11 @@ async fn approved_unsandboxed_retry_runs_and_is_reported() {
     session.allow(&asked).await;
     seen.turn_ends("success").await;
     assert_eq!((runs(&daemon), daemon.path("outside").exists()), (2, true));
-    let started = seen.seen_of("tool.started");
+    let started = seen.events_of("tool.started");
     let attempts: Vec<_> = started.iter().map(|event| (&event["attempt"], &event["sandbox"])).collect();
     assert_eq!(attempts[1], (&json!(2), &outside));
     assert!(attempts[0].0.is_null() && attempts[0].1["unsandboxed"].is_null(), "{attempts:?}");
-    let done = seen.seen_of("tool.completed").pop().expect("a result");
+    let done = seen.events_of("tool.completed").pop().expect("a result");
     assert_eq!((&done["status"], &done["detail"]["sandbox"]), (&json!("completed"), &outside));
     assert!(last_tool_result(&daemon).contains("let it run a second time"), "{}", last_tool_result(&daemon));
     let log = daemon.client("bob").await.call("permission.audit", json!({})).await;
@@ -100,13 +100,13 @@ async fn approved_unsandboxed_retry_runs_and_is_reported() {
 
 #[tokio::test]
 async fn denied_unsandboxed_retry_keeps_first_result() {
-    let Some(daemon) = daemon(FREE).await else { return };
+    let Some(daemon) = daemon(TOOLS_ALLOWED).await else { return };
     let (session, mut seen) = wants(&daemon, json!({}), &reaching(&daemon)).await;
     let asked = seen.wait_for("permission.requested").await;
     session.answer(&asked, json!({"decision": "deny", "feedback": "use ./out"})).await;
     seen.turn_ends("success").await;
     assert_eq!((runs(&daemon), daemon.path("outside").exists()), (1, false));
-    let done = seen.seen_of("tool.completed").pop().expect("a result");
+    let done = seen.events_of("tool.completed").pop().expect("a result");
     assert_eq!((&done["status"], &done["code"]), (&json!("failed"), &json!("exit_code")));
     assert_eq!(done["detail"]["unsandboxed"], "denied_with_feedback");
     let told = last_tool_result(&daemon);
@@ -138,7 +138,7 @@ fn told_in(daemon: &TestDaemon) -> String {
 
 #[tokio::test]
 async fn unsandboxed_grant_covers_one_command_of_session() {
-    let config = format!("{FREE}\nallow_bypass = true\nallow_bypass_as_root = true");
+    let config = format!("{TOOLS_ALLOWED}\nallow_bypass = true\nallow_bypass_as_root = true");
     let Some(daemon) = daemon(&config).await else { return };
     let command = reaching(&daemon);
     let (session, mut seen) = wants(&daemon, json!({"mode": "accept_edits"}), &command).await;
@@ -159,8 +159,8 @@ async fn unsandboxed_grant_covers_one_command_of_session() {
     // mode.
     submit(&daemon, &session, &command).await;
     seen.turn_ends("success").await;
-    assert_eq!((runs(&daemon), seen.seen_of("tool.blocked").len()), (3, 1));
-    let started = seen.seen_of("tool.started").pop().expect("a start");
+    assert_eq!((runs(&daemon), seen.events_of("tool.blocked").len()), (3, 1));
+    let started = seen.events_of("tool.started").pop().expect("a start");
     let by = started["allowed_by"].as_str().expect("a text");
     assert!(
         started["sandbox"]["unsandboxed"] == true && by == format!("Bash, Unsandboxed({command})"),
@@ -180,7 +180,7 @@ async fn unsandboxed_grant_covers_one_command_of_session() {
     // A grant that is added by name settles the pending request.
     session.client.call("permission.add_rule", rule(&grant, "allow")).await;
     seen.turn_ends("success").await;
-    assert_eq!(seen.seen_of("permission.resolved").pop().expect("settled")["by"], "rule");
+    assert_eq!(seen.events_of("permission.resolved").pop().expect("settled")["by"], "rule");
     let elsewhere = json!({"rule": grant, "kind": "allow", "scope": "user"});
     let why = session.client.refused("permission.add_rule", elsewhere).await;
     assert!(why.code == -32602 && why.message.contains("session only"), "{why:?}");
@@ -188,25 +188,27 @@ async fn unsandboxed_grant_covers_one_command_of_session() {
 
 #[tokio::test]
 async fn unsandboxed_retry_is_not_offered_when_disabled() {
-    let Some(held) = daemon(&format!("{FREE}\n[sandbox]\noffer_unsandboxed_retry = false")).await else {
+    let Some(held) = daemon(&format!("{TOOLS_ALLOWED}\n[sandbox]\noffer_unsandboxed_retry = false")).await
+    else {
         return;
     };
     let command = reaching(&held);
     let (_, mut seen) = wants(&held, json!({}), &command).await;
     seen.turn_ends("success").await;
-    assert!(seen.seen_of("permission.requested").is_empty());
+    assert!(seen.events_of("permission.requested").is_empty());
     assert!(last_tool_result(&held).contains("probably the sandbox"), "{}", last_tool_result(&held));
 
     // The sandbox level alone denies nothing.
-    let config =
-        format!("{FREE}\n[permissions.unattended]\ndeadline = \"300ms\"\n[sandbox]\nlevel = \"landlock\"");
+    let config = format!(
+        "{TOOLS_ALLOWED}\n[permissions.unattended]\ndeadline = \"300ms\"\n[sandbox]\nlevel = \"landlock\""
+    );
     let Some(daemon) = daemon(&config).await else { return };
     let command = reaching(&daemon);
     for more in [json!({"mode": "dont_ask"}), json!({"background": true})] {
         let (_, mut seen) = wants(&daemon, more.clone(), &command).await;
         seen.turn_ends("success").await;
-        assert!(seen.seen_of("permission.requested").is_empty(), "{more}");
-        assert_eq!(seen.seen_of("tool.completed")[0]["detail"]["sandbox"]["blocked"], "files", "{more}");
+        assert!(seen.events_of("permission.requested").is_empty(), "{more}");
+        assert_eq!(seen.events_of("tool.completed")[0]["detail"]["sandbox"]["blocked"], "files", "{more}");
     }
 
     // Enabled for all sessions: an unattended one waits until its deadline.
@@ -227,7 +229,7 @@ async fn unsandboxed_retry_is_not_offered_when_disabled() {
 
 #[tokio::test]
 async fn pending_unsandboxed_retry_survives_restart() {
-    let Some(mut daemon) = daemon(FREE).await else { return };
+    let Some(mut daemon) = daemon(TOOLS_ALLOWED).await else { return };
     let (session, mut seen) = wants(&daemon, json!({}), &reaching(&daemon)).await;
     let asked = seen.wait_for("permission.requested").await;
     daemon.kill().await;
@@ -238,16 +240,16 @@ async fn pending_unsandboxed_retry_survives_restart() {
     session.allow(&asked).await;
     seen.turn_ends("success").await;
     assert_eq!((runs(&daemon), daemon.path("outside").exists()), (2, true));
-    assert_eq!(seen.seen_of("permission.requested").len(), 1);
-    assert!(seen.seen_of("question.requested").is_empty(), "nothing of it is unknown");
+    assert_eq!(seen.events_of("permission.requested").len(), 1);
+    assert!(seen.events_of("question.requested").is_empty(), "nothing of it is unknown");
 }
 
 #[tokio::test]
 async fn temporary_files_are_deleted_with_session() {
-    let Some(mut daemon) = daemon(FREE).await else { return };
+    let Some(mut daemon) = daemon(TOOLS_ALLOWED).await else { return };
     let (session, mut seen) = wants(&daemon, json!({}), "echo x > $TMPDIR/made; pwd -P; echo $TMPDIR").await;
     seen.turn_ends("success").await;
-    let output = seen.seen_of("tool.completed")[0]["output"].as_str().expect("a text").to_owned();
+    let output = seen.events_of("tool.completed")[0]["output"].as_str().expect("a text").to_owned();
     let folder = std::path::PathBuf::from(output.lines().nth(1).expect("a folder"));
     assert!(folder.join("made").exists(), "{output}");
     // A folder of a session that was deleted while no daemon ran.
@@ -256,10 +258,10 @@ async fn temporary_files_are_deleted_with_session() {
     daemon.stop().await;
     daemon.launch().await;
     let gone = |path: std::path::PathBuf| (!path.exists()).then_some(());
-    crate::support::wait::until("the orphan to go", || daemon.log(), || gone(orphan.clone())).await;
+    crate::support::wait::poll_until("the orphan to go", || daemon.log(), || gone(orphan.clone())).await;
     assert!(folder.join("made").exists(), "the session still has its own");
     let session = daemon.client("bob").await.join(&session);
     session.call("kill", json!({})).await;
-    crate::support::wait::until("the session's to go", || daemon.log(), || gone(folder.clone())).await;
+    crate::support::wait::poll_until("the session's to go", || daemon.log(), || gone(folder.clone())).await;
     std::fs::remove_dir_all(folder.parent().expect("a folder")).expect("removed");
 }

@@ -54,7 +54,7 @@ async fn session_offers_and_runs_chosen_tools_only() {
     daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
-    let refused = &seen.seen_of("tool.completed")[0];
+    let refused = &seen.events_of("tool.completed")[0];
     assert_eq!((&refused["status"], &refused["code"]), (&json!("failed"), &json!("tool_not_offered")));
     assert_eq!(daemon.read("log.txt"), "");
     assert_eq!(tools_of(&daemon.models.requests()[1]), ["Read", "Grep"]);
@@ -80,7 +80,7 @@ async fn submit_tools_apply_to_one_turn() {
     daemon.models.push(Step::calls([bash("echo ran >> log.txt")]));
     daemon.models.push(Step::text("One.").hold(&gate));
     session.submit_with(json!({"input": "one", "tools": {"allow": ["Read"]}})).await;
-    gate.reached().await;
+    gate.wait_reached().await;
     // Queued input keeps its choice; steering input has none.
     session.submit_with(json!({"input": "two", "when_busy": "queue", "tools": {"allow": ["Grep"]}})).await;
     let joins = json!({"input": "x", "when_busy": "steer", "tools": {}});
@@ -129,9 +129,9 @@ async fn command_is_judged_in_its_current_folder() {
     daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
-    assert!(seen.seen_of("permission.requested").is_empty(), "nothing of it asks");
+    assert!(seen.events_of("permission.requested").is_empty(), "nothing of it asks");
     let ends: Vec<(String, String)> = seen
-        .seen_of("tool.completed")
+        .events_of("tool.completed")
         .iter()
         .map(|done| {
             let text = |key: &str| done[key].as_str().unwrap_or_default().to_owned();
@@ -193,7 +193,7 @@ async fn additional_folders_count_as_workspace_with_instructions() {
     daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
-    assert_eq!(seen.seen_of("permission.requested").len(), 1, "nothing more was asked");
+    assert_eq!(seen.events_of("permission.requested").len(), 1, "nothing more was asked");
     assert_eq!(daemon.read("../more/a.txt"), "new\n");
     assert_eq!(daemon.read("../more/b.txt"), "more\n");
     assert!(!system(&daemon, 0).contains("Use spaces here."));
@@ -207,7 +207,7 @@ async fn additional_folders_count_as_workspace_with_instructions() {
     daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
-    assert_eq!(seen.seen_of("permission.requested").len(), 0);
+    assert_eq!(seen.events_of("permission.requested").len(), 0);
     session.call("update", json!({"additional_dirs": []})).await;
     daemon.models.push(Step::calls([read]));
     daemon.models.push(Step::text("Done."));

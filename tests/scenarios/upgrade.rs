@@ -17,7 +17,7 @@ use super::{is_delta, permanent};
 use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Request, Step};
-use crate::support::wait::{POLL_INTERVAL, until, within};
+use crate::support::wait::{POLL_INTERVAL, poll_until, with_deadline};
 
 const RESTARTS: usize = 20;
 const SESSIONS: usize = 3;
@@ -42,7 +42,7 @@ impl Reader {
         let task = tokio::spawn(async move {
             loop {
                 if let Ok(stream) = UnixStream::connect(&socket).await {
-                    let _ = read_on(stream, &session, &all).await;
+                    let _ = read_events(stream, &session, &all).await;
                 }
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
@@ -50,17 +50,17 @@ impl Reader {
         Self { seen, task }
     }
 
-    fn seen(&self) -> Vec<Value> {
+    fn events(&self) -> Vec<Value> {
         self.seen.lock().expect("no panic").clone()
     }
 
-    async fn sees(&self, what: &str, is_wanted: impl Fn(&[Value]) -> bool) {
-        let told = || format!("{:#?}", self.seen().iter().rev().take(10).collect::<Vec<_>>());
-        until(what, told, || is_wanted(&self.seen.lock().expect("no panic")).then_some(())).await;
+    async fn wait_events(&self, what: &str, is_wanted: impl Fn(&[Value]) -> bool) {
+        let told = || format!("{:#?}", self.events().iter().rev().take(10).collect::<Vec<_>>());
+        poll_until(what, told, || is_wanted(&self.seen.lock().expect("no panic")).then_some(())).await;
     }
 }
 
-async fn read_on(stream: UnixStream, session: &str, seen: &Mutex<Vec<Value>>) -> std::io::Result<()> {
+async fn read_events(stream: UnixStream, session: &str, seen: &Mutex<Vec<Value>>) -> std::io::Result<()> {
     let after = seen.lock().expect("no panic").last().map_or(json!(0), |event| event["seq"].clone());
     let (read, mut write) = stream.into_split();
     let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "session.subscribe",
@@ -122,9 +122,9 @@ fn answer(prompt: &str) -> String {
 }
 
 /// The model stops in the middle for ever at the first request of a task; it answers the second one.
-fn interrupted_once(daemon: &TestDaemon) {
+fn interrupt_each_task_once(daemon: &TestDaemon) {
     let known = Mutex::new(HashSet::new());
-    daemon.models.otherwise(move |request| {
+    daemon.models.set_fallback(move |request| {
         let prompt = prompt_of(request);
         let step = Step::text(&answer(&prompt));
         if known.lock().expect("no panic").insert(prompt) { step.hold_after(2, &Gate::new()) } else { step }
@@ -132,13 +132,13 @@ fn interrupted_once(daemon: &TestDaemon) {
 }
 
 /// A program whose output the test reads as it arrives.
-struct Watching {
+struct WatchedProgram {
     child: Child,
     out: Arc<Mutex<String>>,
     _reads: JoinHandle<()>,
 }
 
-impl Watching {
+impl WatchedProgram {
     fn start(daemon: &TestDaemon, args: &[&str]) -> Self {
         let mut child = agentctl(daemon, args).stdin(Stdio::piped()).spawn().expect("agentctl starts");
         let out = Arc::new(Mutex::new(String::new()));
@@ -158,14 +158,14 @@ impl Watching {
     }
 
     async fn says(&self, words: &str) {
-        until(words, || self.text(), || self.text().contains(words).then_some(())).await;
+        poll_until(words, || self.text(), || self.text().contains(words).then_some(())).await;
     }
 
     async fn ends(mut self) -> (Option<i32>, String) {
         let out = Arc::clone(&self.out);
         let said = || out.lock().expect("no panic").clone();
-        let status = within("agentctl to end", said, self.child.wait()).await.expect("ours");
-        within("its output to end", String::new, &mut self._reads).await.expect("read");
+        let status = with_deadline("agentctl to end", said, self.child.wait()).await.expect("ours");
+        with_deadline("its output to end", String::new, &mut self._reads).await.expect("read");
         (status.code(), self.text())
     }
 }
@@ -173,7 +173,7 @@ impl Watching {
 #[tokio::test]
 async fn twenty_restarts_during_streams_lose_and_duplicate_nothing() {
     let mut daemon = TestDaemon::start().await;
-    interrupted_once(&daemon);
+    interrupt_each_task_once(&daemon);
     let mut sessions = Vec::new();
     let alice = daemon.client("alice").await;
     for _ in 0..SESSIONS {
@@ -182,8 +182,8 @@ async fn twenty_restarts_during_streams_lose_and_duplicate_nothing() {
     drop(alice);
     let readers: Vec<(usize, Reader)> =
         (0..SESSIONS * 2).map(|n| (n % SESSIONS, Reader::start(&daemon, &sessions[n % SESSIONS]))).collect();
-    let logs = Watching::start(&daemon, &["--no-start", "logs", "-f", "--json", &sessions[0]]);
-    let attached = Watching::start(&daemon, &["--no-start", "attach", &sessions[1]]);
+    let logs = WatchedProgram::start(&daemon, &["--no-start", "logs", "-f", "--json", &sessions[0]]);
+    let attached = WatchedProgram::start(&daemon, &["--no-start", "attach", &sessions[1]]);
 
     for round in 0..RESTARTS {
         let client = daemon.client("alice").await;
@@ -196,10 +196,10 @@ async fn twenty_restarts_during_streams_lose_and_duplicate_nothing() {
         // One more process, which must find the daemon again in the middle of its turn.
         let is_run = round % 4 < 2;
         let task = format!("task {round}-run");
-        let run = is_run.then(|| Watching::start(&daemon, &["--no-start", "run", &task]));
+        let run = is_run.then(|| WatchedProgram::start(&daemon, &["--no-start", "run", &task]));
         for (n, reader) in &readers {
             let middle = tasks[*n].split_once(" end").expect("three words").0.to_owned();
-            reader.sees("the middle of the answer", |seen| streamed(seen).contains(&middle)).await;
+            reader.wait_events("the middle of the answer", |seen| streamed(seen).contains(&middle)).await;
         }
         if let Some(run) = &run {
             run.says(&format!("middle:task-{round}-run")).await;
@@ -214,7 +214,7 @@ async fn twenty_restarts_during_streams_lose_and_duplicate_nothing() {
         for (n, reader) in &readers {
             let whole = tasks[*n].clone();
             reader
-                .sees("the end of the turn", |seen| {
+                .wait_events("the end of the turn", |seen| {
                     seen.iter()
                         .any(|e| e["type"] == "turn.completed" && e["result"]["text"] == whole.as_str())
                 })
@@ -234,9 +234,9 @@ async fn twenty_restarts_during_streams_lose_and_duplicate_nothing() {
         journals.push(permanent(Session { client: client.clone(), id: id.clone() }.events().await));
     }
     for (number, (n, reader)) in readers.iter().enumerate() {
-        let ends = reader.seen().iter().filter(|e| e["type"] == "turn.completed").count();
+        let ends = reader.events().iter().filter(|e| e["type"] == "turn.completed").count();
         assert_eq!(ends, RESTARTS);
-        check_view(&format!("reader {number}"), reader.seen(), &journals[*n]);
+        check_view(&format!("reader {number}"), reader.events(), &journals[*n]);
     }
     let last = format!("\"text\":\"{}\"", answer(&format!("task {}-0", RESTARTS - 1)));
     logs.says(&last).await;
@@ -274,7 +274,7 @@ async fn passed_socket_loses_no_connection_during_restart() {
         // This connection opens while the daemon stops: either this daemon or the next one answers.
         let stopping = daemon.client_at(&socket).await;
         stopping.call("daemon.shutdown", json!({})).await;
-        let ended = within("the daemon to end", || daemon.log(), process.wait()).await.expect("ours");
+        let ended = with_deadline("the daemon to end", || daemon.log(), process.wait()).await.expect("ours");
         assert!(ended.success(), "round {round}: {}", daemon.log());
         assert!(socket.exists(), "its file is not the daemon's");
     }
@@ -284,8 +284,8 @@ async fn passed_socket_loses_no_connection_during_restart() {
 #[tokio::test]
 async fn stopped_daemon_stays_stopped_and_crashed_one_restarts() {
     let mut daemon = TestDaemon::start().await;
-    interrupted_once(&daemon);
-    let run = Watching::start(&daemon, &["run", "task of the living"]);
+    interrupt_each_task_once(&daemon);
+    let run = WatchedProgram::start(&daemon, &["run", "task of the living"]);
     run.says("middle:").await;
     // After a kill, an attached client starts another daemon, and the turn continues there.
     daemon.kill().await;
@@ -297,17 +297,17 @@ async fn stopped_daemon_stays_stopped_and_crashed_one_restarts() {
     // After a regular stop, attached clients do not start the daemon again.
     let run = agentctl(&daemon, &["run", "task of the stopped"]).spawn().expect("agentctl starts");
     daemon.models.wait_for_requests(3).await;
-    ctl(&daemon, &["daemon", "stop"]).await.fine();
+    ctl(&daemon, &["daemon", "stop"]).await.stdout();
     let said = ended(&daemon, run).await;
     assert_eq!(said.code, 69, "{said:?}");
     assert!(!daemon.socket().exists(), "it stays stopped");
     assert!(said.err.contains("agentctl daemon start"), "{said:?}");
 
     // When a client starts the daemon, the turn continues.
-    let started = ctl(&daemon, &["daemon", "start"]).await.fine();
+    let started = ctl(&daemon, &["daemon", "start"]).await.stdout();
     assert!(!started.contains(&status["pid"].to_string()));
     daemon.models.wait_for_requests(4).await;
-    ctl(&daemon, &["daemon", "stop", "--now"]).await.fine();
+    ctl(&daemon, &["daemon", "stop", "--now"]).await.stdout();
     daemon.models.assert_no_breach();
 }
 
@@ -320,14 +320,14 @@ async fn daemon_start_stop_restart_and_reload_commands_work() {
     assert_eq!(ctl(&daemon, &["daemon", "reload"]).await.code, 69);
     assert!(!daemon.socket().exists(), "looking starts nothing");
 
-    let first = ctl(&daemon, &["daemon", "start"]).await.fine();
-    assert_eq!(ctl(&daemon, &["daemon", "start"]).await.fine(), first, "a second start changes nothing");
-    let said = ctl(&daemon, &["daemon", "restart"]).await.fine();
+    let first = ctl(&daemon, &["daemon", "start"]).await.stdout();
+    assert_eq!(ctl(&daemon, &["daemon", "start"]).await.stdout(), first, "a second start changes nothing");
+    let said = ctl(&daemon, &["daemon", "restart"]).await.stdout();
     assert!(said.contains("stopped") && said.contains("runs") && !said.contains(first.trim()), "{said}");
-    assert!(ctl(&daemon, &["daemon", "reload"]).await.fine().contains("read again"));
-    assert!(ctl(&daemon, &["daemon", "logs"]).await.fine().contains("reloaded the configuration"));
-    assert_eq!(ctl(&daemon, &["daemon", "stop"]).await.fine(), "stopped; sessions are kept\n");
+    assert!(ctl(&daemon, &["daemon", "reload"]).await.stdout().contains("read again"));
+    assert!(ctl(&daemon, &["daemon", "logs"]).await.stdout().contains("reloaded the configuration"));
+    assert_eq!(ctl(&daemon, &["daemon", "stop"]).await.stdout(), "stopped; sessions are kept\n");
     // If no daemon runs, a restart is a start.
-    assert!(ctl(&daemon, &["daemon", "restart", "--now"]).await.fine().contains("runs"));
-    ctl(&daemon, &["daemon", "stop", "--now"]).await.fine();
+    assert!(ctl(&daemon, &["daemon", "restart", "--now"]).await.stdout().contains("runs"));
+    ctl(&daemon, &["daemon", "stop", "--now"]).await.stdout();
 }

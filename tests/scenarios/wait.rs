@@ -63,7 +63,7 @@ async fn wait_ends_with_clear_error_when_daemon_stops() {
     session.view().await;
     alice.send("daemon.shutdown", json!({})).await;
     assert_eq!(alice.reply(never).await.expect_err("stopping").kind, "shutting_down");
-    daemon.ended().await;
+    daemon.wait_exit().await;
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn agentctl_wait_prints_state_and_fails_after_timeout() {
     daemon.models.push(Step::text("done it"));
     session.submit("go").await;
     let waited = ctl(&daemon, &["wait", &session.id]).await;
-    let text = waited.fine();
+    let text = waited.stdout();
     assert!(text.starts_with("idle\n") && text.contains("done it"), "{text}");
     let over = ctl(&daemon, &["wait", &session.id, "--until", "running", "--timeout", "10ms"]).await;
     assert!(over.code != 0);

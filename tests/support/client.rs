@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::log::Log;
 use super::properties::StreamProperties;
-use super::wait::within;
+use super::wait::with_deadline;
 
 /// An error object as received.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,7 +86,7 @@ impl Drop for Reader {
 }
 
 impl Client {
-    pub(super) fn over(stream: UnixStream, daemon_log: PathBuf) -> Self {
+    pub(super) fn from_stream(stream: UnixStream, daemon_log: PathBuf) -> Self {
         let (reader, writer) = stream.into_split();
         let wire = Arc::new(Wire {
             inbox: Mutex::default(),
@@ -123,7 +123,7 @@ impl Client {
 
     /// Calls a daemon that may die meanwhile. Returns `None` if it closed the connection instead of
     /// replying.
-    pub async fn ask(&self, method: &str, params: Value) -> Option<Result<Value, Refusal>> {
+    pub async fn call_or_none(&self, method: &str, params: Value) -> Option<Result<Value, Refusal>> {
         let id = self.wire.next_id.fetch_add(1, Ordering::Relaxed);
         let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         // Writing to a dead daemon fails; a daemon that dies later closes the connection.
@@ -169,7 +169,7 @@ impl Client {
 impl Wire {
     /// Waits until `look` returns a value.
     pub(super) async fn wait<T>(&self, what: &str, look: impl FnMut(&mut Inbox) -> Option<T>) -> T {
-        within(what, || self.tail(), self.wait_on(look)).await
+        with_deadline(what, || self.tail(), self.wait_on(look)).await
     }
 
     /// Same as `wait`, for things that may never arrive: the caller sets the time limit.

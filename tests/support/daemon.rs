@@ -20,8 +20,8 @@ use tokio::process::{Child, Command};
 
 use super::client::Client;
 use super::model_server::ModelServer;
-use super::raw::Raw;
-use super::wait::{POLL_INTERVAL, until, within};
+use super::raw::RawConnection;
+use super::wait::{POLL_INTERVAL, poll_until, with_deadline};
 
 /// The API of the model server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl TestDaemonBuilder {
     }
 
     /// Shell text that runs before the daemon, e.g. `ulimit -n 64`.
-    pub fn under(mut self, prelude: &str) -> Self {
+    pub fn with_prelude(mut self, prelude: &str) -> Self {
         self.prelude = Some(prelude.into());
         self
     }
@@ -236,7 +236,7 @@ impl TestDaemon {
     }
 
     /// Makes the next daemons start without a crash point.
-    pub fn crash_no_more(&mut self) {
+    pub fn clear_crash_point(&mut self) {
         self.crash = None;
     }
 
@@ -260,18 +260,18 @@ impl TestDaemon {
     }
 
     /// Waits until the daemon is dead at its crash point; kills it if it has stopped there.
-    pub async fn crashed(&mut self) {
-        assert!(self.died(|| false).await, "it did not crash");
+    pub async fn wait_crashed(&mut self) {
+        assert!(self.wait_dead(|| false).await, "it did not crash");
     }
 
     /// Same as `crashed`, for a daemon that may become ready and continue instead. Returns whether it
     /// is dead.
-    pub async fn crashed_or_ready(&mut self) -> bool {
+    pub async fn wait_crashed_or_ready(&mut self) -> bool {
         let socket = self.socket();
-        self.died(|| std::os::unix::net::UnixStream::connect(&socket).is_ok()).await
+        self.wait_dead(|| std::os::unix::net::UnixStream::connect(&socket).is_ok()).await
     }
 
-    async fn died(&mut self, is_ready: impl Fn() -> bool) -> bool {
+    async fn wait_dead(&mut self, is_ready: impl Fn() -> bool) -> bool {
         let (point, way) = self.crash.clone().expect("a crash was asked for");
         let mut child = self.daemon.take().expect("the daemon runs");
         let end = async {
@@ -285,7 +285,7 @@ impl TestDaemon {
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        let ended = within(&format!("a crash at {point}"), || self.log(), end).await;
+        let ended = with_deadline(&format!("a crash at {point}"), || self.log(), end).await;
         let Some(status) = ended else {
             self.daemon = Some(child);
             return false;
@@ -299,36 +299,36 @@ impl TestDaemon {
     pub async fn launch(&mut self) {
         let mut child = self.spawn();
         let ready = async {
-            while !self.answers(child.id()).await {
+            while !self.is_answering(child.id()).await {
                 if let Ok(Some(status)) = child.try_wait() {
                     panic!("agentd ended at once ({status}):\n{}", self.log());
                 }
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        within("the socket to answer", || self.log(), ready).await;
+        with_deadline("the socket to answer", || self.log(), ready).await;
         self.daemon = Some(child);
     }
 
     /// Whether this daemon is the one that listens. A process that an earlier daemon was starting when
     /// it was killed may hold the socket open for a moment.
-    pub async fn answers(&self, pid: Option<u32>) -> bool {
+    pub async fn is_answering(&self, pid: Option<u32>) -> bool {
         let Ok(stream) = UnixStream::connect(self.socket()).await else { return false };
         let listener = stream.peer_cred().ok().and_then(|peer| peer.pid());
         listener.and_then(|pid| u32::try_from(pid).ok()) == pid
     }
 
     /// Runs the program until it exits, for starts that fail.
-    pub async fn run_to_its_end(&self) -> Output {
+    pub async fn run_until_exit(&self) -> Output {
         let run = self.command().stdout(Stdio::piped()).stderr(Stdio::piped()).output();
-        within("agentd to end", || self.log(), run).await.expect("agentd starts")
+        with_deadline("agentd to end", || self.log(), run).await.expect("agentd starts")
     }
 
     /// Kills the daemon with SIGKILL and waits until it is dead.
     pub async fn kill(&mut self) {
         let mut child = self.daemon.take().expect("the daemon runs");
         child.start_kill().expect("it may be killed");
-        within("the daemon to die", || self.log(), child.wait()).await.expect("it was ours");
+        with_deadline("the daemon to die", || self.log(), child.wait()).await.expect("it was ours");
     }
 
     /// Kills the daemon with SIGKILL and starts it again.
@@ -343,15 +343,15 @@ impl TestDaemon {
     }
 
     /// Waits until the daemon exits by itself.
-    pub async fn ended(&mut self) -> ExitStatus {
+    pub async fn wait_exit(&mut self) -> ExitStatus {
         let mut child = self.daemon.take().expect("the daemon runs");
-        within("the daemon to end", || self.log(), child.wait()).await.expect("it was ours")
+        with_deadline("the daemon to end", || self.log(), child.wait()).await.expect("it was ours")
     }
 
     /// Sends SIGTERM and returns the exit status.
     pub async fn stop(&mut self) -> ExitStatus {
         self.signal(Signal::SIGTERM);
-        self.ended().await
+        self.wait_exit().await
     }
 
     /// Trusts the workspace as it is.
@@ -373,7 +373,7 @@ impl TestDaemon {
     pub async fn anonymous_client(&self) -> Client {
         let stream = UnixStream::connect(self.socket()).await;
         let stream = stream.unwrap_or_else(|error| panic!("the socket: {error}\n{}", self.log()));
-        Client::over(stream, self.path("log"))
+        Client::from_stream(stream, self.path("log"))
     }
 
     /// A connection to a socket that is about to answer.
@@ -386,12 +386,15 @@ impl TestDaemon {
                 }
             }
         };
-        Client::over(within("the socket to answer", || self.log(), connect).await, self.path("log"))
+        Client::from_stream(
+            with_deadline("the socket to answer", || self.log(), connect).await,
+            self.path("log"),
+        )
     }
 
     /// A raw connection: the test writes bytes and reads lines.
-    pub async fn raw(&self) -> Raw {
-        Raw::over(UnixStream::connect(self.socket()).await.expect("the socket answers"))
+    pub async fn raw(&self) -> RawConnection {
+        RawConnection::from_stream(UnixStream::connect(self.socket()).await.expect("the socket answers"))
     }
 
     /// Processes with the marker of any tool call of this daemon.
@@ -421,11 +424,12 @@ impl TestDaemon {
     /// Waits until `wanted` accepts the number of living tool processes.
     pub async fn tool_processes_reach(&self, wanted: impl Fn(usize) -> bool) {
         let seen = || format!("alive: {:?}\n{}", self.tool_processes(), self.log());
-        until("the processes of the tool", seen, || wanted(self.tool_processes().len()).then_some(())).await;
+        poll_until("the processes of the tool", seen, || wanted(self.tool_processes().len()).then_some(()))
+            .await;
     }
 
     /// All bytes of all files that the daemon has written.
-    pub fn everything_written(&self) -> Vec<u8> {
+    pub fn all_written_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for name in ["data", "run", "home", "work", "log"] {
             collect(&self.path(name), &mut bytes);

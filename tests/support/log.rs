@@ -53,7 +53,7 @@ impl Log {
     }
 
     /// Reads until the next completed answer of the model.
-    pub async fn answer(&mut self) -> Value {
+    pub async fn next_answer(&mut self) -> Value {
         let is_answer =
             |event: &Value| event["type"] == "message.completed" && event["item"]["role"] == "assistant";
         self.find("an answer of the model", is_answer).await
@@ -89,26 +89,26 @@ impl Log {
     }
 
     /// All events received so far, read or not.
-    pub fn seen(&self) -> Vec<Value> {
+    pub fn events(&self) -> Vec<Value> {
         let inbox = self.client.wire.inbox.lock().expect("no panic");
         inbox.events.get(&self.subscription).cloned().unwrap_or_default()
     }
 
     /// All received events of this kind.
-    pub fn seen_of(&self, kind: &str) -> Vec<Value> {
-        self.seen().into_iter().filter(|event| event["type"] == kind).collect()
+    pub fn events_of(&self, kind: &str) -> Vec<Value> {
+        self.events().into_iter().filter(|event| event["type"] == kind).collect()
     }
 
     /// All streamed text of an item.
     pub fn streamed(&self, item_id: &Value) -> String {
-        let deltas = self.seen_of("message.text_delta").into_iter();
+        let deltas = self.events_of("message.text_delta").into_iter();
         let own = deltas.filter(|delta| delta["item_id"] == *item_id);
         own.map(|delta| delta["text"].as_str().expect("text").to_owned()).collect()
     }
 
     /// Seq of the newest received event.
     pub fn last_seq(&self) -> u64 {
-        self.seen().last().and_then(|event| event["seq"].as_u64()).unwrap_or_default()
+        self.events().last().and_then(|event| event["seq"].as_u64()).unwrap_or_default()
     }
 
     /// Ends the subscription.

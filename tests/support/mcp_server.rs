@@ -150,11 +150,11 @@ fn serve_one(mut stream: &TcpStream, file: &Path, seen: &Mutex<Vec<String>>) -> 
             let request: Value = serde_json::from_slice(&body).ok()?;
             match request["params"]["name"].as_str() {
                 Some("drop") => {
-                    note(&read_script(file), "call drop");
+                    note_line(&read_script(file), "call drop");
                     return None;
                 }
                 Some("broken") => {
-                    note(&read_script(file), "call broken");
+                    note_line(&read_script(file), "call broken");
                     write!(stream, "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n").ok()?;
                     return Some(());
                 }
@@ -167,7 +167,7 @@ fn serve_one(mut stream: &TcpStream, file: &Path, seen: &Mutex<Vec<String>>) -> 
                 }
                 _ => {}
             }
-            answer(&request, file, &Silent).map(|reply| reply.to_string())
+            answer(&request, file, &UnreachableClient).map(|reply| reply.to_string())
         }
         Some("DELETE") => None,
         _ => {
@@ -186,7 +186,7 @@ fn serve_one(mut stream: &TcpStream, file: &Path, seen: &Mutex<Vec<String>>) -> 
     .ok()
 }
 
-fn note(script: &Value, line: &str) {
+fn note_line(script: &Value, line: &str) {
     let path = script["calls"].as_str().unwrap_or_default();
     if let Ok(mut file) = std::fs::File::options().create(true).append(true).open(path) {
         let _ = writeln!(file, "{line}");
@@ -198,7 +198,7 @@ fn read_script(file: &Path) -> Value {
 }
 
 /// The client, as a tool sees it.
-trait Peer {
+trait ToolClient {
     /// Sends a notification.
     fn send(&self, message: Value);
 
@@ -207,9 +207,9 @@ trait Peer {
 }
 
 /// A client that cannot be reached outside of replies.
-struct Silent;
+struct UnreachableClient;
 
-impl Peer for Silent {
+impl ToolClient for UnreachableClient {
     fn send(&self, _: Value) {}
 
     fn ask(&self, _: &str, _: Value) -> Value {
@@ -219,13 +219,13 @@ impl Peer for Silent {
 
 /// The client at the other end of standard input and output.
 #[derive(Clone, Default)]
-struct Streams {
+struct StdioClient {
     waiting: Arc<Mutex<HashMap<String, mpsc::Sender<Value>>>>,
     /// The id of the open subscription.
     subscription: Arc<Mutex<Option<Value>>>,
 }
 
-impl Peer for Streams {
+impl ToolClient for StdioClient {
     fn send(&self, message: Value) {
         let mut output = std::io::stdout().lock();
         let _ = writeln!(output, "{message}").and_then(|()| output.flush());
@@ -249,7 +249,7 @@ fn is_stateless(script: &Value) -> bool {
 }
 
 /// The reply to a message; `None` for a notification.
-fn answer(message: &Value, file: &Path, peer: &dyn Peer) -> Option<Value> {
+fn answer(message: &Value, file: &Path, peer: &dyn ToolClient) -> Option<Value> {
     let script = read_script(file);
     let id = message.get("id")?;
     let params = &message["params"];
@@ -263,7 +263,7 @@ fn answer(message: &Value, file: &Path, peer: &dyn Peer) -> Option<Value> {
     let resources = || script["resources"].as_array().cloned().unwrap_or_default();
     let mut result = match message["method"].as_str().unwrap_or_default() {
         "initialize" if !is_stateless(&script) => {
-            note(&script, &format!("initialize {}", params["capabilities"]));
+            note_line(&script, &format!("initialize {}", params["capabilities"]));
             json!({
                 "protocolVersion": script["revision"].as_str().unwrap_or("2025-06-18"),
                 "capabilities": capabilities,
@@ -272,7 +272,7 @@ fn answer(message: &Value, file: &Path, peer: &dyn Peer) -> Option<Value> {
             })
         }
         "server/discover" if is_stateless(&script) => {
-            note(&script, "discover");
+            note_line(&script, "discover");
             json!({
                 "supportedVersions": [STATELESS],
                 "capabilities": capabilities,
@@ -295,7 +295,7 @@ fn answer(message: &Value, file: &Path, peer: &dyn Peer) -> Option<Value> {
             json!({"resources": listed.collect::<Vec<_>>(), "ttlMs": 0, "cacheScope": "private"})
         }
         "resources/read" => {
-            note(&script, &format!("read {}", params["uri"]));
+            note_line(&script, &format!("read {}", params["uri"]));
             let Some(found) = resources().into_iter().find(|it| it["uri"] == params["uri"]) else {
                 return refused(-32002, format!("there is no resource {}", params["uri"]));
             };
@@ -304,7 +304,7 @@ fn answer(message: &Value, file: &Path, peer: &dyn Peer) -> Option<Value> {
         "tools/call" => call(&script, params, peer),
         "tasks/get" => task(&script, params),
         "tasks/cancel" => {
-            note(&script, "task cancelled");
+            note_line(&script, "task cancelled");
             json!({})
         }
         "ping" => json!({}),
@@ -318,7 +318,7 @@ fn answer(message: &Value, file: &Path, peer: &dyn Peer) -> Option<Value> {
 
 /// The state of the task that the tool `task` starts: it works at the first two looks.
 fn task(script: &Value, params: &Value) -> Value {
-    note(script, "task");
+    note_line(script, "task");
     let path = script["calls"].as_str().unwrap_or_default();
     let looks =
         std::fs::read_to_string(path).unwrap_or_default().lines().filter(|line| *line == "task").count();
@@ -338,10 +338,10 @@ fn new_task(id: &str) -> Value {
     })
 }
 
-fn call(script: &Value, params: &Value, peer: &dyn Peer) -> Value {
+fn call(script: &Value, params: &Value, peer: &dyn ToolClient) -> Value {
     let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
     let tool = params["name"].as_str().unwrap_or_default();
-    note(script, &format!("call {tool}"));
+    note_line(script, &format!("call {tool}"));
     match tool {
         "echo" => text(params["arguments"]["text"].as_str().unwrap_or_default()),
         "fail" => json!({"content": [{"type": "text", "text": "it went wrong"}], "isError": true}),
@@ -417,7 +417,7 @@ fn scripted_server_serves_until_input_ends() {
     let Ok(file) = std::env::var("MCP_SCRIPT") else { return };
     let file = PathBuf::from(file);
     let script = read_script(&file);
-    note(&script, &format!("start {}", std::process::id()));
+    note_line(&script, &format!("start {}", std::process::id()));
     match script["mode"].as_str().unwrap_or_default() {
         "hang" => std::thread::sleep(Duration::from_secs(60)),
         "exit" => {
@@ -426,7 +426,7 @@ fn scripted_server_serves_until_input_ends() {
         }
         _ => {}
     }
-    let peer = Streams::default();
+    let peer = StdioClient::default();
     for line in std::io::stdin().lines() {
         let Ok(line) = line else { break };
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
@@ -438,9 +438,9 @@ fn scripted_server_serves_until_input_ends() {
                 }
                 continue;
             }
-            Some("notifications/cancelled") => note(&script, "cancelled"),
+            Some("notifications/cancelled") => note_line(&script, "cancelled"),
             Some("subscriptions/listen") if is_stateless(&script) => {
-                note(&script, "listen");
+                note_line(&script, "listen");
                 *peer.subscription.lock().expect("a lock") = Some(message["id"].clone());
                 peer.send(
                     json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {
@@ -474,5 +474,5 @@ fn scripted_server_serves_until_input_ends() {
         };
         std::thread::spawn(work);
     }
-    note(&script, "end");
+    note_line(&script, "end");
 }

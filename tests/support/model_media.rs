@@ -5,25 +5,25 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::model_rules::{Verdict, filled, object, only, rule};
+use super::model_rules::{Verdict, check_keys, object, rule, text_field};
 
 /// Maximum base64 characters of one picture: 5 MB
 /// (docs.anthropic.com/en/docs/build-with-claude/vision).
-const LARGEST_PICTURE: usize = 5 << 20;
+const MAX_PICTURE_BYTES: usize = 5 << 20;
 
 /// `{"type": "image" | "document", "source": {…}}` of Anthropic Messages.
 pub fn anthropic(block: &Map<String, Value>, place: &str) -> Verdict {
-    let is_image = filled(block, "type", place)? == "image";
+    let is_image = text_field(block, "type", place)? == "image";
     let known: &[&str] = match is_image {
         true => &["type", "source", "cache_control"],
         false => &["type", "source", "title", "cache_control"],
     };
-    only(block, place, known)?;
+    check_keys(block, place, known)?;
     let place = format!("{place}.source");
     let source = object(block.get("source").unwrap_or(&Value::Null), &place)?;
-    only(source, &place, &["type", "media_type", "data"])?;
+    check_keys(source, &place, &["type", "media_type", "data"])?;
     rule(source.get("type").is_some_and(|kind| kind == "base64"), format!("{place}: type must be base64"))?;
-    content(is_image, filled(source, "media_type", &place)?, filled(source, "data", &place)?, &place)
+    content(is_image, text_field(source, "media_type", &place)?, text_field(source, "data", &place)?, &place)
 }
 
 /// `data:MEDIA_TYPE;base64,DATA`, the form of the OpenAI APIs.
@@ -46,7 +46,7 @@ fn content(is_image: bool, media_type: &str, data: &str, place: &str) -> Verdict
     rule(is_so, format!("{place}: the content is no {media_type}"))?;
     rule(is_image != (media_type == "application/pdf"), format!("{place}: {media_type} has no place here"))?;
     if is_image {
-        rule(data.len() <= LARGEST_PICTURE, format!("{place}: the picture is larger than 5 MB"))?;
+        rule(data.len() <= MAX_PICTURE_BYTES, format!("{place}: the picture is larger than 5 MB"))?;
         let decoded = image::load_from_memory(&bytes);
         let picture = decoded.map_err(|error| format!("{place}: the picture is broken: {error}"))?;
         let most = picture.width().max(picture.height());

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::model_media;
-use super::model_rules::{Verdict, check_effort, check_sampling, filled, list, object, only, rule};
+use super::model_rules::{Verdict, check_effort, check_keys, check_sampling, list, object, rule, text_field};
 use super::model_script::Step;
 use super::model_wire::{Event, arguments, call_id, halves, usage};
 
@@ -13,7 +13,7 @@ use super::model_wire::{Event, arguments, call_id, halves, usage};
 pub type StoredAnswers = HashMap<String, Vec<String>>;
 
 /// Error code for an answer that the server does not store, or no longer stores.
-pub const LOST: &str = "previous_response_not_found";
+pub const UNKNOWN_RESPONSE: &str = "previous_response_not_found";
 
 /// Rules of Responses. A missing stored answer has its own error code.
 pub fn check(body: &Value, kept: &StoredAnswers) -> Result<(), (&'static str, String)> {
@@ -24,7 +24,7 @@ pub fn check(body: &Value, kept: &StoredAnswers) -> Result<(), (&'static str, St
             Some(calls) => calls.clone(),
             None => {
                 let text = format!("Previous response with id '{id}' not found.");
-                return Err((LOST, text));
+                return Err((UNKNOWN_RESPONSE, text));
             }
         },
     };
@@ -33,7 +33,7 @@ pub fn check(body: &Value, kept: &StoredAnswers) -> Result<(), (&'static str, St
 
 fn check_fields(body: &Value) -> Verdict {
     let fields = object(body, "the request")?;
-    only(
+    check_keys(
         fields,
         "the request",
         &[
@@ -53,7 +53,7 @@ fn check_fields(body: &Value) -> Verdict {
             "top_p",
         ],
     )?;
-    filled(fields, "model", "the request")?;
+    text_field(fields, "model", "the request")?;
     rule(
         fields.get("max_output_tokens").is_none_or(|n| n.as_u64().is_some_and(|n| n >= 16)),
         "max_output_tokens must be at least 16",
@@ -64,7 +64,7 @@ fn check_fields(body: &Value) -> Verdict {
     }
     if let Some(reasoning) = fields.get("reasoning") {
         let reasoning = object(reasoning, "reasoning")?;
-        only(reasoning, "reasoning", &["effort", "summary"])?;
+        check_keys(reasoning, "reasoning", &["effort", "summary"])?;
         rule(!reasoning.is_empty(), "reasoning must not be empty: leave it out")?;
         if let Some(effort) = reasoning.get("effort") {
             check_effort(effort)?;
@@ -78,9 +78,9 @@ fn check_fields(body: &Value) -> Verdict {
     }
     for tool in fields.get("tools").map_or(Ok(&[][..]), |tools| list(tools, "tools"))? {
         let tool = object(tool, "a tool")?;
-        only(tool, "a tool", &["type", "name", "description", "parameters", "strict"])?;
+        check_keys(tool, "a tool", &["type", "name", "description", "parameters", "strict"])?;
         rule(tool.get("type").is_some_and(|kind| kind == "function"), "a tool must be of type function")?;
-        filled(tool, "name", "a tool")?;
+        text_field(tool, "name", "a tool")?;
         rule(tool.get("parameters").is_some_and(Value::is_object), "parameters must be an object")?;
         rule(tool.get("strict").is_some_and(Value::is_boolean), "strict must be true or false")?;
     }
@@ -98,66 +98,66 @@ fn check_input(body: &Value, mut owed: Vec<String>) -> Verdict {
         if item.get("role").is_some_and(|role| role == "assistant")
             && item.get("content").is_some_and(Value::is_string)
         {
-            only(item, &place, &["role", "content"])?;
-            filled(item, "content", &place)?;
+            check_keys(item, &place, &["role", "content"])?;
+            text_field(item, "content", &place)?;
             rule(owed.is_empty(), format!("{place}: calls {owed:?} were not answered"))?;
             continue;
         }
-        match filled(item, "type", &place)? {
+        match text_field(item, "type", &place)? {
             "message" => {
-                let role = filled(item, "role", &place)?;
+                let role = text_field(item, "role", &place)?;
                 rule(matches!(role, "user" | "assistant"), format!("{place}: unknown role {role}"))?;
                 // The vendor's types (openai 3.54.0, `ResponseOutputMessageParam`) require these fields
                 // in an answer.
                 if role == "assistant" {
-                    only(item, &place, &["type", "role", "content", "id", "status"])?;
-                    filled(item, "id", &place)?;
-                    filled(item, "status", &place)?;
+                    check_keys(item, &place, &["type", "role", "content", "id", "status"])?;
+                    text_field(item, "id", &place)?;
+                    text_field(item, "status", &place)?;
                 } else {
-                    only(item, &place, &["type", "role", "content"])?;
+                    check_keys(item, &place, &["type", "role", "content"])?;
                 }
                 rule(owed.is_empty(), format!("{place}: calls {owed:?} were not answered"))?;
                 for part in list(item.get("content").unwrap_or(&Value::Null), &place)? {
                     let part = object(part, &place)?;
-                    let kind = filled(part, "type", &place)?;
+                    let kind = text_field(part, "type", &place)?;
                     match (role, kind) {
                         ("user", "input_text") => {
-                            only(part, &place, &["type", "text"])?;
-                            filled(part, "text", &place)?;
+                            check_keys(part, &place, &["type", "text"])?;
+                            text_field(part, "text", &place)?;
                         }
                         ("assistant", "output_text") => {
-                            only(part, &place, &["type", "text", "annotations"])?;
-                            filled(part, "text", &place)?;
+                            check_keys(part, &place, &["type", "text", "annotations"])?;
+                            text_field(part, "text", &place)?;
                             list(part.get("annotations").unwrap_or(&Value::Null), &place)?;
                         }
                         ("user", "input_image") => {
-                            only(part, &place, &["type", "image_url", "detail"])?;
-                            let detail = filled(part, "detail", &place)?;
+                            check_keys(part, &place, &["type", "image_url", "detail"])?;
+                            let detail = text_field(part, "detail", &place)?;
                             let known = ["auto", "low", "high", "original"];
                             rule(known.contains(&detail), format!("{place}: unknown detail {detail}"))?;
-                            model_media::data_url(true, filled(part, "image_url", &place)?, &place)?;
+                            model_media::data_url(true, text_field(part, "image_url", &place)?, &place)?;
                         }
                         ("user", "input_file") => {
-                            only(part, &place, &["type", "filename", "file_data"])?;
-                            filled(part, "filename", &place)?;
-                            model_media::data_url(false, filled(part, "file_data", &place)?, &place)?;
+                            check_keys(part, &place, &["type", "filename", "file_data"])?;
+                            text_field(part, "filename", &place)?;
+                            model_media::data_url(false, text_field(part, "file_data", &place)?, &place)?;
                         }
                         _ => return Err(format!("{place}: {kind} has no place in a message of the {role}")),
                     }
                 }
             }
             "reasoning" => {
-                only(item, &place, &["type", "id", "summary", "encrypted_content"])?;
-                filled(item, "id", &place)?;
-                filled(item, "encrypted_content", &place)?;
+                check_keys(item, &place, &["type", "id", "summary", "encrypted_content"])?;
+                text_field(item, "id", &place)?;
+                text_field(item, "encrypted_content", &place)?;
                 for part in list(item.get("summary").unwrap_or(&Value::Null), &place)? {
                     let part = object(part, &place)?;
-                    only(part, &place, &["type", "text"])?;
+                    check_keys(part, &place, &["type", "text"])?;
                     rule(
                         part.get("type").is_some_and(|kind| kind == "summary_text"),
                         format!("{place}: type"),
                     )?;
-                    filled(part, "text", &place)?;
+                    text_field(part, "text", &place)?;
                 }
                 let kind = |item: &Value| match item["role"] == "assistant" {
                     true => "message".to_owned(),
@@ -171,11 +171,11 @@ fn check_input(body: &Value, mut owed: Vec<String>) -> Verdict {
                 )?;
             }
             "function_call" => {
-                only(item, &place, &["type", "call_id", "name", "arguments"])?;
-                let id = filled(item, "call_id", &place)?.to_owned();
+                check_keys(item, &place, &["type", "call_id", "name", "arguments"])?;
+                let id = text_field(item, "call_id", &place)?.to_owned();
                 short_id(&id, &place)?;
-                filled(item, "name", &place)?;
-                let arguments = filled(item, "arguments", &place)?;
+                text_field(item, "name", &place)?;
+                let arguments = text_field(item, "arguments", &place)?;
                 rule(
                     serde_json::from_str::<serde_json::Map<String, Value>>(arguments).is_ok(),
                     format!("{place}: arguments must be the text of an object, not {arguments:?}"),
@@ -185,9 +185,9 @@ fn check_input(body: &Value, mut owed: Vec<String>) -> Verdict {
                 owed.push(id);
             }
             "function_call_output" => {
-                only(item, &place, &["type", "call_id", "output"])?;
-                filled(item, "output", &place)?;
-                let id = filled(item, "call_id", &place)?;
+                check_keys(item, &place, &["type", "call_id", "output"])?;
+                text_field(item, "output", &place)?;
+                let id = text_field(item, "call_id", &place)?;
                 short_id(id, &place)?;
                 let at = owed.iter().position(|owed| owed == id);
                 let Some(at) = at else { return Err(format!("{place}: no open call {id} ({owed:?})")) };

@@ -11,7 +11,7 @@ pub type Verdict = Result<(), String>;
 /// the last message.
 pub fn check_anthropic(body: &Value, goes_on: bool) -> Verdict {
     let fields = object(body, "the request")?;
-    only(
+    check_keys(
         fields,
         "the request",
         &[
@@ -30,7 +30,7 @@ pub fn check_anthropic(body: &Value, goes_on: bool) -> Verdict {
             "top_p",
         ],
     )?;
-    filled(fields, "model", "the request")?;
+    text_field(fields, "model", "the request")?;
     rule(fields.get("stream").is_some_and(Value::is_boolean), "stream must be true or false")?;
     rule(
         fields.get("max_tokens").and_then(Value::as_u64).is_some_and(|n| n > 0),
@@ -44,20 +44,20 @@ pub fn check_anthropic(body: &Value, goes_on: bool) -> Verdict {
     check_thinking(fields)?;
     for part in fields.get("system").map_or(Ok(&[][..]), |system| list(system, "system"))? {
         let part = object(part, "a system block")?;
-        only(part, "a system block", &["type", "text", "cache_control"])?;
+        check_keys(part, "a system block", &["type", "text", "cache_control"])?;
         rule(part.get("type").is_some_and(|kind| kind == "text"), "a system block must be of type text")?;
-        filled(part, "text", "a system block")?;
+        text_field(part, "text", "a system block")?;
     }
     for tool in fields.get("tools").map_or(Ok(&[][..]), |tools| list(tools, "tools"))? {
         let tool = object(tool, "a tool")?;
-        only(tool, "a tool", &["name", "description", "input_schema", "cache_control"])?;
-        filled(tool, "name", "a tool")?;
+        check_keys(tool, "a tool", &["name", "description", "input_schema", "cache_control"])?;
+        text_field(tool, "name", "a tool")?;
         rule(
             tool.get("input_schema").is_some_and(|schema| schema["type"] == "object"),
             "a tool's input_schema must be of an object",
         )?;
     }
-    let marks = marks(body);
+    let marks = cache_marks(body);
     rule(marks.len() <= 4, "at most 4 cache breakpoints")?;
     rule(
         marks.iter().all(|mark| **mark == serde_json::json!({"type": "ephemeral"})),
@@ -71,7 +71,7 @@ pub fn check_anthropic(body: &Value, goes_on: bool) -> Verdict {
     for (at, message) in messages.iter().enumerate() {
         let place = format!("messages[{at}]");
         let message = object(message, &place)?;
-        only(message, &place, &["role", "content"])?;
+        check_keys(message, &place, &["role", "content"])?;
         let role = if at % 2 == 0 { "user" } else { "assistant" };
         rule(message.get("role").is_some_and(|r| r == role), format!("{place}: expected role {role}"))?;
         let blocks = list(message.get("content").unwrap_or(&Value::Null), &place)?;
@@ -81,15 +81,15 @@ pub fn check_anthropic(body: &Value, goes_on: bool) -> Verdict {
         for (n, block) in blocks.iter().enumerate() {
             let place = format!("{place}.content[{n}]");
             let block = object(block, &place)?;
-            let kind = filled(block, "type", &place)?;
+            let kind = text_field(block, "type", &place)?;
             match (kind, role) {
                 ("text", _) => {
-                    only(block, &place, &["type", "text", "cache_control"])?;
-                    filled(block, "text", &place)?;
+                    check_keys(block, &place, &["type", "text", "cache_control"])?;
+                    text_field(block, "text", &place)?;
                 }
                 ("thinking", "assistant") => {
-                    only(block, &place, &["type", "thinking", "signature"])?;
-                    filled(block, "signature", &place)?;
+                    check_keys(block, &place, &["type", "thinking", "signature"])?;
+                    text_field(block, "signature", &place)?;
                     rule(
                         block.get("thinking").is_some_and(Value::is_string),
                         format!("{place}: no thinking"),
@@ -97,18 +97,18 @@ pub fn check_anthropic(body: &Value, goes_on: bool) -> Verdict {
                     rule(n + 1 < blocks.len(), format!("{place}: thinking must not be last"))?;
                 }
                 ("redacted_thinking", "assistant") => {
-                    only(block, &place, &["type", "data"])?;
-                    filled(block, "data", &place)?;
+                    check_keys(block, &place, &["type", "data"])?;
+                    text_field(block, "data", &place)?;
                 }
                 ("tool_use", "assistant") => {
-                    only(block, &place, &["type", "id", "name", "input", "cache_control"])?;
-                    let id = filled(block, "id", &place)?;
+                    check_keys(block, &place, &["type", "id", "name", "input", "cache_control"])?;
+                    let id = text_field(block, "id", &place)?;
                     let is_plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
                     rule(
                         is_plain && id.len() <= 64,
                         format!("{place}: id {id} does not match [a-zA-Z0-9_-]{{1,64}}"),
                     )?;
-                    filled(block, "name", &place)?;
+                    text_field(block, "name", &place)?;
                     rule(
                         block.get("input").is_some_and(Value::is_object),
                         format!("{place}: input must be an object"),
@@ -119,13 +119,17 @@ pub fn check_anthropic(body: &Value, goes_on: bool) -> Verdict {
                 }
                 ("image" | "document", "user") => model_media::anthropic(block, &place)?,
                 ("tool_result", "user") => {
-                    only(block, &place, &["type", "tool_use_id", "content", "is_error", "cache_control"])?;
+                    check_keys(
+                        block,
+                        &place,
+                        &["type", "tool_use_id", "content", "is_error", "cache_control"],
+                    )?;
                     rule(paid.len() == n, format!("{place}: results come before anything else"))?;
                     match block.get("content") {
                         Some(Value::Array(parts)) => tool_result(parts, &place)?,
-                        _ => _ = filled(block, "content", &place)?,
+                        _ => _ = text_field(block, "content", &place)?,
                     }
-                    paid.push(filled(block, "tool_use_id", &place)?);
+                    paid.push(text_field(block, "tool_use_id", &place)?);
                 }
                 _ => {
                     return Err(format!(
@@ -164,7 +168,7 @@ pub fn check_version(version: Option<&str>, body: &Value) -> Verdict {
 }
 
 /// Every cache breakpoint that is not part of a message's content.
-fn marks(value: &Value) -> Vec<&Value> {
+fn cache_marks(value: &Value) -> Vec<&Value> {
     let mut found = Vec::new();
     let lists = [&value["tools"], &value["system"]];
     let contents = value["messages"].as_array().into_iter().flatten().map(|message| &message["content"]);
@@ -179,19 +183,19 @@ fn marks(value: &Value) -> Vec<&Value> {
 fn check_thinking(fields: &Map<String, Value>) -> Verdict {
     if let Some(config) = fields.get("output_config") {
         let config = object(config, "output_config")?;
-        only(config, "output_config", &["effort"])?;
-        let effort = filled(config, "effort", "output_config")?;
+        check_keys(config, "output_config", &["effort"])?;
+        let effort = text_field(config, "effort", "output_config")?;
         rule(matches!(effort, "low" | "medium" | "high" | "max"), format!("effort: unknown {effort}"))?;
     }
     let Some(thinking) = fields.get("thinking") else { return Ok(()) };
     let thinking = object(thinking, "thinking")?;
     let display = thinking.get("display").and_then(Value::as_str).unwrap_or("summarized");
     rule(matches!(display, "summarized" | "omitted"), format!("thinking.display: unknown {display}"))?;
-    match filled(thinking, "type", "thinking")? {
-        "disabled" => return only(thinking, "thinking", &["type"]),
-        "adaptive" => only(thinking, "thinking", &["type", "display"])?,
+    match text_field(thinking, "type", "thinking")? {
+        "disabled" => return check_keys(thinking, "thinking", &["type"]),
+        "adaptive" => check_keys(thinking, "thinking", &["type", "display"])?,
         "enabled" => {
-            only(thinking, "thinking", &["type", "budget_tokens", "display"])?;
+            check_keys(thinking, "thinking", &["type", "budget_tokens", "display"])?;
             let budget = thinking.get("budget_tokens").and_then(Value::as_u64).unwrap_or(0);
             let most = fields.get("max_tokens").and_then(Value::as_u64).unwrap_or(0);
             rule(budget >= 1_024, format!("budget_tokens must be at least 1024, not {budget}"))?;
@@ -227,10 +231,10 @@ fn tool_result(parts: &[Value], place: &str) -> Verdict {
     for (n, part) in parts.iter().enumerate() {
         let place = format!("{place}.content[{n}]");
         let part = object(part, &place)?;
-        match filled(part, "type", &place)? {
+        match text_field(part, "type", &place)? {
             "text" => {
-                only(part, &place, &["type", "text"])?;
-                filled(part, "text", &place)?;
+                check_keys(part, &place, &["type", "text"])?;
+                text_field(part, "text", &place)?;
             }
             "image" | "document" => model_media::anthropic(part, &place)?,
             other => return Err(format!("{place}: {other} has no place in a result")),
@@ -241,29 +245,29 @@ fn tool_result(parts: &[Value], place: &str) -> Verdict {
 
 fn said_by_user(message: &Map<String, Value>, place: &str) -> Verdict {
     let Some(Value::Array(parts)) = message.get("content") else {
-        return filled(message, "content", place).map(|_| ());
+        return text_field(message, "content", place).map(|_| ());
     };
     rule(!parts.is_empty(), format!("{place}: content must not be empty"))?;
     for (n, part) in parts.iter().enumerate() {
         let place = format!("{place}.content[{n}]");
         let part = object(part, &place)?;
-        match filled(part, "type", &place)? {
+        match text_field(part, "type", &place)? {
             "text" => {
-                only(part, &place, &["type", "text"])?;
-                filled(part, "text", &place)?;
+                check_keys(part, &place, &["type", "text"])?;
+                text_field(part, "text", &place)?;
             }
             "image_url" => {
-                only(part, &place, &["type", "image_url"])?;
+                check_keys(part, &place, &["type", "image_url"])?;
                 let image = object(part.get("image_url").unwrap_or(&Value::Null), &place)?;
-                only(image, &place, &["url", "detail"])?;
-                model_media::data_url(true, filled(image, "url", &place)?, &place)?;
+                check_keys(image, &place, &["url", "detail"])?;
+                model_media::data_url(true, text_field(image, "url", &place)?, &place)?;
             }
             "file" => {
-                only(part, &place, &["type", "file"])?;
+                check_keys(part, &place, &["type", "file"])?;
                 let file = object(part.get("file").unwrap_or(&Value::Null), &place)?;
-                only(file, &place, &["filename", "file_data"])?;
-                filled(file, "filename", &place)?;
-                model_media::data_url(false, filled(file, "file_data", &place)?, &place)?;
+                check_keys(file, &place, &["filename", "file_data"])?;
+                text_field(file, "filename", &place)?;
+                model_media::data_url(false, text_field(file, "file_data", &place)?, &place)?;
             }
             other => return Err(format!("{place}: {other} has no place in a message of the user")),
         }
@@ -274,7 +278,7 @@ fn said_by_user(message: &Map<String, Value>, place: &str) -> Verdict {
 /// Rules of OpenAI Chat Completions.
 pub fn check_openai(body: &Value) -> Verdict {
     let fields = object(body, "the request")?;
-    only(
+    check_keys(
         fields,
         "the request",
         &[
@@ -293,7 +297,7 @@ pub fn check_openai(body: &Value) -> Verdict {
             "top_p",
         ],
     )?;
-    filled(fields, "model", "the request")?;
+    text_field(fields, "model", "the request")?;
     if let Some(effort) = fields.get("reasoning_effort") {
         check_effort(effort)?;
     }
@@ -303,7 +307,7 @@ pub fn check_openai(body: &Value) -> Verdict {
     rule(fields.get("stream").is_some_and(Value::is_boolean), "stream must be true or false")?;
     if let Some(options) = fields.get("stream_options") {
         rule(body["stream"] == true, "stream_options are for streams")?;
-        only(object(options, "stream_options")?, "stream_options", &["include_usage"])?;
+        check_keys(object(options, "stream_options")?, "stream_options", &["include_usage"])?;
     }
     for name in ["max_tokens", "max_completion_tokens"] {
         let limit = fields.get(name);
@@ -316,11 +320,11 @@ pub fn check_openai(body: &Value) -> Verdict {
     if let Some(tools) = fields.get("tools") {
         rule(!list(tools, "tools")?.is_empty(), "tools must not be empty: leave them out")?;
         for tool in list(tools, "tools")? {
-            only(object(tool, "a tool")?, "a tool", &["type", "function"])?;
+            check_keys(object(tool, "a tool")?, "a tool", &["type", "function"])?;
             rule(tool["type"] == "function", "a tool must be of type function")?;
             let function = object(&tool["function"], "a tool's function")?;
-            only(function, "a tool's function", &["name", "description", "parameters"])?;
-            filled(function, "name", "a tool's function")?;
+            check_keys(function, "a tool's function", &["name", "description", "parameters"])?;
+            text_field(function, "name", "a tool's function")?;
             rule(function.get("parameters").is_some_and(Value::is_object), "parameters must be an object")?;
         }
     }
@@ -330,40 +334,40 @@ pub fn check_openai(body: &Value) -> Verdict {
     for (at, message) in messages.iter().enumerate() {
         let place = format!("messages[{at}]");
         let message = object(message, &place)?;
-        let role = filled(message, "role", &place)?;
+        let role = text_field(message, "role", &place)?;
         if role != "tool" {
             rule(owed.is_empty(), format!("{place}: calls {owed:?} were not answered"))?;
         }
         match (role, before) {
             ("system", "nothing") => {
-                only(message, &place, &["role", "content"])?;
-                filled(message, "content", &place)?;
+                check_keys(message, &place, &["role", "content"])?;
+                text_field(message, "content", &place)?;
             }
             ("user", "nothing" | "system" | "assistant" | "tool") => {
-                only(message, &place, &["role", "content"])?;
+                check_keys(message, &place, &["role", "content"])?;
                 said_by_user(message, &place)?;
             }
             ("assistant", "user" | "tool") => {
                 if takes_reasoning && message.contains_key("reasoning_content") {
-                    filled(message, "reasoning_content", &place)?;
-                    only(message, &place, &["role", "content", "tool_calls", "reasoning_content"])?;
+                    text_field(message, "reasoning_content", &place)?;
+                    check_keys(message, &place, &["role", "content", "tool_calls", "reasoning_content"])?;
                 } else {
-                    only(message, &place, &["role", "content", "tool_calls"])?;
+                    check_keys(message, &place, &["role", "content", "tool_calls"])?;
                 }
                 let calls = message.get("tool_calls").map_or(Ok(&[][..]), |calls| list(calls, &place))?;
                 if calls.is_empty() || !message.get("content").is_some_and(Value::is_null) {
-                    filled(message, "content", &place)?;
+                    text_field(message, "content", &place)?;
                 }
                 for call in calls {
-                    only(object(call, &place)?, &place, &["id", "type", "function"])?;
-                    let id = filled(object(call, &place)?, "id", &place)?;
+                    check_keys(object(call, &place)?, &place, &["id", "type", "function"])?;
+                    let id = text_field(object(call, &place)?, "id", &place)?;
                     rule(!owed.contains(&id), format!("{place}: id {id} twice"))?;
                     owed.push(id);
                     rule(call["type"] == "function", format!("{place}: a call must be of type function"))?;
                     let function = object(&call["function"], &place)?;
-                    only(function, &place, &["name", "arguments"])?;
-                    filled(function, "name", &place)?;
-                    let arguments = filled(function, "arguments", &place)?;
+                    check_keys(function, &place, &["name", "arguments"])?;
+                    text_field(function, "name", &place)?;
+                    let arguments = text_field(function, "arguments", &place)?;
                     rule(
                         serde_json::from_str::<Map<String, Value>>(arguments).is_ok(),
                         format!("{place}: arguments must be the text of an object, not {arguments:?}"),
@@ -371,9 +375,9 @@ pub fn check_openai(body: &Value) -> Verdict {
                 }
             }
             ("tool", "assistant" | "tool") => {
-                only(message, &place, &["role", "tool_call_id", "content"])?;
-                filled(message, "content", &place)?;
-                let id = filled(message, "tool_call_id", &place)?;
+                check_keys(message, &place, &["role", "tool_call_id", "content"])?;
+                text_field(message, "content", &place)?;
+                let id = text_field(message, "tool_call_id", &place)?;
                 rule(
                     owed.first() == Some(&id),
                     format!("{place}: result of {id}, expected one of {owed:?} in order"),
@@ -407,12 +411,12 @@ pub fn list<'a>(value: &'a Value, place: &str) -> Result<&'a [Value], String> {
 }
 
 /// The field as a text that is not blank.
-pub fn filled<'a>(fields: &'a Map<String, Value>, name: &str, place: &str) -> Result<&'a str, String> {
+pub fn text_field<'a>(fields: &'a Map<String, Value>, name: &str, place: &str) -> Result<&'a str, String> {
     let text = fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     text.ok_or_else(|| format!("{place}: {name} must be a text that is not empty"))
 }
 
-pub fn only(fields: &Map<String, Value>, place: &str, known: &[&str]) -> Verdict {
+pub fn check_keys(fields: &Map<String, Value>, place: &str, known: &[&str]) -> Verdict {
     match fields.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => Err(format!("{place}: unknown key {key}")),
         None => Ok(()),

@@ -28,7 +28,7 @@ pub struct Step {
     pub(super) cut_after: Option<usize>,
     pub(super) write_size: Option<usize>,
     pub(super) cut_call: Option<usize>,
-    pub(super) murmur: Option<(usize, Vec<u8>)>,
+    pub(super) keep_alive: Option<(usize, Vec<u8>)>,
 }
 
 impl Step {
@@ -128,8 +128,8 @@ impl Step {
     }
 
     /// After this many deltas, sends only `bytes` again and again until the client disconnects.
-    pub fn murmur_after(mut self, deltas: usize, bytes: &str) -> Self {
-        self.murmur = Some((deltas, bytes.into()));
+    pub fn keep_alive_after(mut self, deltas: usize, bytes: &str) -> Self {
+        self.keep_alive = Some((deltas, bytes.into()));
         self
     }
 
@@ -151,8 +151,8 @@ impl Gate {
     }
 
     /// Waits until a stream has reached the gate.
-    pub async fn reached(&self) {
-        expect_within("a stream to reach the gate", truth(&self.0.0)).await;
+    pub async fn wait_reached(&self) {
+        expect_within("a stream to reach the gate", wait_true(&self.0.0)).await;
     }
 
     /// Lets all streams through from now on.
@@ -160,18 +160,18 @@ impl Gate {
         self.0.1.send_replace(true);
     }
 
-    pub(super) async fn pass(&self) {
+    pub(super) async fn wait_open(&self) {
         self.0.0.send_replace(true);
-        truth(&self.0.1).await;
+        wait_true(&self.0.1).await;
     }
 }
 
-async fn truth(flag: &watch::Sender<bool>) {
+async fn wait_true(flag: &watch::Sender<bool>) {
     let _ = flag.subscribe().wait_for(|is_true| *is_true).await;
 }
 
 /// Waits until the count is at least `n`.
-pub(super) async fn reaches(count: &watch::Sender<usize>, n: usize) {
+pub(super) async fn wait_count(count: &watch::Sender<usize>, n: usize) {
     let _ = count.subscribe().wait_for(|count| *count >= n).await;
 }
 

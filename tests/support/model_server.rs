@@ -8,7 +8,7 @@
 //! let gate = Gate::new();
 //! server.push(Step::text("one two three").hold_after(1, &gate));   // stops after "one "
 //! // … point a provider at server.url() (anthropic) or server.openai_url() (openai_chat) …
-//! gate.reached().await;
+//! gate.wait_reached().await;
 //! gate.open();
 //! server.assert_no_breach();
 //! ```
@@ -26,7 +26,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::model_responses::{self, StoredAnswers};
 use super::model_rules::{check_anthropic, check_openai, check_version};
 pub use super::model_script::{Gate, Step};
-use super::model_script::{expect_within, reaches};
+use super::model_script::{expect_within, wait_count};
 use super::model_wire::render;
 
 /// A request that the server received.
@@ -86,7 +86,7 @@ impl Request {
 }
 
 /// Interval of keep-alive bytes from a server that sends nothing else.
-const MURMUR: std::time::Duration = std::time::Duration::from_millis(10);
+const KEEP_ALIVE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
 
 type Fallback = Box<dyn Fn(&Request) -> Step + Send>;
 
@@ -152,7 +152,7 @@ impl ModelServer {
     }
 
     /// Removes all stored conversations (Responses).
-    pub fn forget(&self) {
+    pub fn forget_conversations(&self) {
         self.state.kept.lock().expect("no panic").clear();
     }
 
@@ -162,7 +162,7 @@ impl ModelServer {
     }
 
     /// Answers every request after the end of the script, for tests with many sessions.
-    pub fn otherwise(&self, answer: impl Fn(&Request) -> Step + Send + 'static) {
+    pub fn set_fallback(&self, answer: impl Fn(&Request) -> Step + Send + 'static) {
         *self.state.fallback.lock().expect("no panic") = Some(Box::new(answer));
     }
 
@@ -183,13 +183,13 @@ impl ModelServer {
 
     /// Waits until at least `n` requests have arrived, and returns all.
     pub async fn wait_for_requests(&self, n: usize) -> Vec<Request> {
-        expect_within("requests", reaches(&self.state.asked, n)).await;
+        expect_within("requests", wait_count(&self.state.asked, n)).await;
         self.requests()
     }
 
     /// Waits until clients have disconnected from at least `n` held streams.
     pub async fn wait_for_hangups(&self, n: usize) {
-        expect_within("a hang-up", reaches(&self.state.hangups, n)).await;
+        expect_within("a hang-up", wait_count(&self.state.hangups, n)).await;
     }
 
     /// Number of accepted connections.
@@ -222,7 +222,7 @@ async fn serve(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
             continue;
         }
         let number = state.requests.lock().expect("no panic").len();
-        let step = choose(&request, state);
+        let step = choose_step(&request, state);
         if request.is_responses() && request.body["store"] == true {
             let calls = model_responses::calls_of(&step, number);
             state.kept.lock().expect("no panic").insert(model_responses::response_id(number), calls);
@@ -249,7 +249,7 @@ pub fn breach(request: &Request) -> Option<String> {
     verdict.err()
 }
 
-fn choose(request: &Request, state: &State) -> Step {
+fn choose_step(request: &Request, state: &State) -> Step {
     // A check of the address; every provider refuses it.
     if request.body == serde_json::json!({}) {
         return Step::error(400, "invalid_request_error", "model: field required");
@@ -260,7 +260,9 @@ fn choose(request: &Request, state: &State) -> Step {
     } else if request.is_responses() {
         match model_responses::check(&request.body, &state.kept.lock().expect("no panic")) {
             // Not a violation: a server that does not store conversations for ever returns this error.
-            Err((word, text)) if word == model_responses::LOST => return Step::error(400, word, &text),
+            Err((word, text)) if word == model_responses::UNKNOWN_RESPONSE => {
+                return Step::error(400, word, &text);
+            }
             verdict => verdict.map_err(|(_, text)| text),
         }
     } else if request.path.ends_with("/chat/completions") {
@@ -318,7 +320,7 @@ async fn answer(
     state: &State,
 ) -> std::io::Result<bool> {
     if let Some(gate) = &step.before
-        && !stand_before(gate, socket, state).await
+        && !wait_at_gate(gate, socket, state).await
     {
         return Ok(false);
     }
@@ -332,7 +334,7 @@ async fn answer(
     let mut left = step.cut_after.unwrap_or(usize::MAX);
     let mut deltas = 0;
     for event in &events {
-        if event.is_delta && deltas == 0 && !hold(step, 0, socket, state).await {
+        if event.is_delta && deltas == 0 && !hold_stream(step, 0, socket, state).await {
             return Ok(false);
         }
         for part in event.bytes.chunks(step.write_size.unwrap_or(usize::MAX)) {
@@ -348,7 +350,7 @@ async fn answer(
             }
         }
         deltas += usize::from(event.is_delta);
-        if event.is_delta && !hold(step, deltas, socket, state).await {
+        if event.is_delta && !hold_stream(step, deltas, socket, state).await {
             return Ok(false);
         }
     }
@@ -357,17 +359,17 @@ async fn answer(
 }
 
 /// Waits at the gates after this many deltas, or repeats the keep-alive bytes for ever.
-async fn hold(step: &Step, deltas: usize, socket: &mut TcpStream, state: &State) -> bool {
-    if let Some((_, bytes)) = step.murmur.as_ref().filter(|(after, _)| *after == deltas) {
+async fn hold_stream(step: &Step, deltas: usize, socket: &mut TcpStream, state: &State) -> bool {
+    if let Some((_, bytes)) = step.keep_alive.as_ref().filter(|(after, _)| *after == deltas) {
         let chunk = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
         while socket.write_all(&chunk).await.is_ok() {
-            tokio::time::sleep(MURMUR).await;
+            tokio::time::sleep(KEEP_ALIVE_INTERVAL).await;
         }
         state.hangups.send_modify(|count| *count += 1);
         return false;
     }
     for (_, gate) in step.holds.iter().filter(|(after, _)| *after == deltas) {
-        if !stand_before(gate, socket, state).await {
+        if !wait_at_gate(gate, socket, state).await {
             return false;
         }
     }
@@ -375,10 +377,10 @@ async fn hold(step: &Step, deltas: usize, socket: &mut TcpStream, state: &State)
 }
 
 /// Waits for the gate or for the client to disconnect. Returns whether the client is still connected.
-async fn stand_before(gate: &Gate, socket: &mut TcpStream, state: &State) -> bool {
+async fn wait_at_gate(gate: &Gate, socket: &mut TcpStream, state: &State) -> bool {
     let mut nothing = [0];
     tokio::select! {
-        () = gate.pass() => true,
+        () = gate.wait_open() => true,
         _ = socket.read(&mut nothing) => {
             state.hangups.send_modify(|count| *count += 1);
             false

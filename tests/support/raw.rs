@@ -5,21 +5,23 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 
-use super::wait::within;
+use super::wait::with_deadline;
 
 /// A connection whose bytes the test writes itself.
-pub struct Raw {
+pub struct RawConnection {
     stream: BufReader<UnixStream>,
 }
 
-impl Raw {
-    pub(super) fn over(stream: UnixStream) -> Self {
+impl RawConnection {
+    pub(super) fn from_stream(stream: UnixStream) -> Self {
         Self { stream: BufReader::new(stream) }
     }
 
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let write = self.stream.get_mut().write_all(bytes.as_ref());
-        within("the daemon to take the bytes", String::new, write).await.expect("the connection is open");
+        with_deadline("the daemon to take the bytes", String::new, write)
+            .await
+            .expect("the connection is open");
     }
 
     /// Writes to a peer that may have closed the connection.
@@ -35,7 +37,7 @@ impl Raw {
     /// The next line as received; `None` when the daemon closed the connection.
     pub async fn next_text(&mut self) -> Option<String> {
         let mut line = String::new();
-        let read = within("a line", String::new, self.stream.read_line(&mut line)).await;
+        let read = with_deadline("a line", String::new, self.stream.read_line(&mut line)).await;
         matches!(read, Ok(1..)).then_some(line)
     }
 
@@ -48,21 +50,21 @@ impl Raw {
     /// Reads exactly this many bytes.
     pub async fn read_bytes(&mut self, bytes: usize) -> Vec<u8> {
         let mut taken = vec![0; bytes];
-        let read = within("more bytes", String::new, self.stream.read_exact(&mut taken)).await;
+        let read = with_deadline("more bytes", String::new, self.stream.read_exact(&mut taken)).await;
         read.expect("the connection is open");
         taken
     }
 
     /// Sends one line and returns the next received line.
-    pub async fn ask(&mut self, text: impl std::fmt::Display) -> Value {
+    pub async fn send_and_receive(&mut self, text: impl std::fmt::Display) -> Value {
         self.line(text).await;
         self.next().await.expect("an answer")
     }
 
     /// Reads everything until the daemon closes the connection.
-    pub async fn rest(&mut self) -> Vec<u8> {
+    pub async fn read_rest(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let read = within("the end", String::new, self.stream.read_to_end(&mut bytes)).await;
+        let read = with_deadline("the end", String::new, self.stream.read_to_end(&mut bytes)).await;
         read.expect("it can be read");
         bytes
     }

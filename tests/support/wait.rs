@@ -10,7 +10,7 @@ pub const DEADLINE: Duration = Duration::from_secs(20);
 pub const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The result of the work. After the timeout, panics with the text of `seen`.
-pub async fn within<T>(what: &str, seen: impl FnOnce() -> String, work: impl Future<Output = T>) -> T {
+pub async fn with_deadline<T>(what: &str, seen: impl FnOnce() -> String, work: impl Future<Output = T>) -> T {
     match tokio::time::timeout(DEADLINE, work).await {
         Ok(done) => done,
         Err(_) => panic!("waited in vain for {what}\n{}", seen()),
@@ -19,7 +19,7 @@ pub async fn within<T>(what: &str, seen: impl FnOnce() -> String, work: impl Fut
 
 /// Polls until the condition is true, for conditions without a notification: a file, a process that is
 /// gone.
-pub async fn until<T>(what: &str, seen: impl Fn() -> String, mut look: impl FnMut() -> Option<T>) -> T {
+pub async fn poll_until<T>(what: &str, seen: impl Fn() -> String, mut look: impl FnMut() -> Option<T>) -> T {
     let work = async {
         loop {
             if let Some(found) = look() {
@@ -28,5 +28,5 @@ pub async fn until<T>(what: &str, seen: impl Fn() -> String, mut look: impl FnMu
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    within(what, seen, work).await
+    with_deadline(what, seen, work).await
 }

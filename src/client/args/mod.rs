@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::api::params::ExportFormatParam;
-use crate::client::connection::input_files::GivenArgs;
+use crate::client::connection::input_files::InputFileArgs;
 use crate::types::ids::ItemId;
 use crate::types::permission::Mode;
 use crate::types::session::SessionState;
@@ -132,7 +132,7 @@ pub enum Command {
         raw: bool,
         /// Files that are sent with the input.
         #[command(flatten)]
-        given: GivenArgs,
+        given: InputFileArgs,
     },
     /// List and change the inputs that wait for the running turn
     Queue {

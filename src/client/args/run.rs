@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::turn_args::TurnArgs;
 use super::values::{Output, Thinking};
-use crate::client::connection::input_files::GivenArgs;
+use crate::client::connection::input_files::InputFileArgs;
 
 /// Arguments of `run`.
 #[derive(Debug, Default, Args)]
@@ -15,7 +15,7 @@ pub struct RunArgs {
     pub prompt: Option<String>,
     /// Files that are sent with the task.
     #[command(flatten)]
-    pub given: GivenArgs,
+    pub given: InputFileArgs,
     /// Options of the session's turns.
     #[command(flatten)]
     pub turn: TurnArgs,

@@ -7,7 +7,7 @@ use crate::client::failure::Failure;
 use crate::client::resolve_id::{self, OPEN_STATES};
 use crate::client::terminal::confirm::confirm;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::types::ids::{CallId, TurnId};
 use crate::types::session::{SessionState, SessionView};
 
@@ -16,7 +16,7 @@ pub(in crate::client) async fn abort(
     name: &str,
     turn: Option<&str>,
     call: Option<&str>,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let call_id = call
         .map(|text| text.parse::<CallId>().map_err(|e| Failure::usage(format!("--call: {e}"))))
@@ -46,7 +46,7 @@ pub(in crate::client) async fn kill(
     names: &[String],
     all: bool,
     force: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let sessions = if all {
@@ -93,7 +93,7 @@ pub(in crate::client) async fn remove(
     reach: &Connector,
     names: &[String],
     force: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let sessions = find(&client, names).await?;
@@ -133,13 +133,13 @@ async fn end(client: &Client, method: &str, session: &SessionView) -> Result<(),
 #[cfg(test)]
 mod tests {
     use crate::client::commands::abort::*;
-    use crate::client::fake::{Fake, SESSION};
+    use crate::client::fake_daemon::{FakeDaemon, SESSION};
     use crate::client::resolve_id::sample;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::terminal::out::testing::captured_output;
     use serde_json::json;
 
-    fn shared(state: &'static str) -> Fake {
-        Fake::start(move |_, method, _| {
+    fn shared(state: &'static str) -> FakeDaemon {
+        FakeDaemon::start(move |_, method, _| {
             let mut session = sample(SESSION, "one");
             session["state"] = json!(state);
             match method {
@@ -153,12 +153,12 @@ mod tests {
     #[tokio::test]
     async fn rm_of_running_session_requires_force() {
         let fake = shared("running");
-        let (mut out, text, _) = papers();
+        let (mut out, text, _) = captured_output();
         let names = ["one".to_string(), "0190f2a4".to_string()];
-        let failure = remove(&fake.reach(), &names, false, &mut out).await.expect_err("refused");
+        let failure = remove(&fake.connector(), &names, false, &mut out).await.expect_err("refused");
         assert!(failure.message.contains("working (running)"), "{failure}");
-        assert!(fake.seen().iter().all(|(method, _)| method == "session.list"));
-        remove(&fake.reach(), &names, true, &mut out).await.expect("removed");
+        assert!(fake.calls().iter().all(|(method, _)| method == "session.list"));
+        remove(&fake.connector(), &names, true, &mut out).await.expect("removed");
         assert_eq!(text.text(), format!("{SESSION}\n"));
     }
 
@@ -166,21 +166,21 @@ mod tests {
     async fn kill_all_skips_ended_sessions() {
         for (state, expected) in [("idle", 1), ("ended", 0)] {
             let fake = shared(state);
-            let (mut out, _, _) = papers();
-            kill(&fake.reach(), &[], true, true, &mut out).await.expect("killed");
-            assert_eq!(fake.seen().iter().filter(|(m, _)| m == "session.kill").count(), expected, "{state}");
+            let (mut out, _, _) = captured_output();
+            kill(&fake.connector(), &[], true, true, &mut out).await.expect("killed");
+            assert_eq!(fake.calls().iter().filter(|(m, _)| m == "session.kill").count(), expected, "{state}");
         }
     }
 
     #[tokio::test]
     async fn abort_with_surviving_processes_is_failure() {
         let fake = shared("running");
-        let (mut out, text, _) = papers();
-        let failure = abort(&fake.reach(), "one", None, None, &mut out).await.expect_err("survivors");
+        let (mut out, text, _) = captured_output();
+        let failure = abort(&fake.connector(), "one", None, None, &mut out).await.expect_err("survivors");
         assert_eq!((text.text().as_str(), failure.code), ("turn_x\n", 4));
         assert!(failure.message.ends_with(": 7"));
         assert_eq!(
-            abort(&fake.reach(), "one", None, Some("call_x"), &mut out).await.expect_err("bad id").code,
+            abort(&fake.connector(), "one", None, Some("call_x"), &mut out).await.expect_err("bad id").code,
             64
         );
     }

@@ -5,13 +5,17 @@ use crate::client::connection::connector::Connector;
 use crate::client::connection::paths;
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::client::terminal::style::Tone;
 use crate::client::terminal::table::{Table, column};
 use crate::types::subagent::AgentSource;
 
-pub(in crate::client) async fn agents(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Failure> {
-    let client = reach.observing().connect_or_start().await?;
+pub(in crate::client) async fn agents(
+    reach: &Connector,
+    json: bool,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
+    let client = reach.as_observer().connect_or_start().await?;
     let cwd = paths::current_folder()?.to_string_lossy().into_owned();
     let reply: AgentListReply = client.call("agent.list", &AgentListParams { cwd }).await?;
     if json {

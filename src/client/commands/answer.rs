@@ -6,7 +6,7 @@ use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::client::ui::question;
 use crate::types::event::Event;
 use crate::types::ids::{QuestionId, SessionId};
@@ -17,7 +17,7 @@ pub(in crate::client) async fn answer(
     reach: &Connector,
     name: &str,
     typed: &[String],
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let request_id = find(&client, name).await?;
@@ -46,7 +46,7 @@ fn answers_of(question: &Question, typed: &[String]) -> Result<AnswerParams, Fai
     let typed = if asked.len() == 1 { joined.as_slice() } else { typed };
     if asked.len() != typed.len() {
         let list: Vec<String> =
-            question::shown(question).iter().map(|line| format!("\n{}", line.plain())).collect();
+            question::question_lines(question).iter().map(|line| format!("\n{}", line.plain())).collect();
         let why =
             format!("{} questions need as many answers, got {}:{}", asked.len(), typed.len(), list.concat());
         return Err(Failure::usage(why));

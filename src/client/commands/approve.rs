@@ -10,8 +10,8 @@ use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
 use crate::client::terminal::format::{age, now, short_id};
-use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::out::OutputStreams;
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::terminal::table::{Table, column};
 use crate::client::ui::{prompt, question, render, summary};
 use crate::types::permission::{Decision, Scope};
@@ -21,7 +21,7 @@ use crate::types::time::Timestamp;
 pub(in crate::client) async fn approve(
     reach: &Connector,
     args: &ApproveArgs,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let scope = match (args.scope, args.project, args.session || args.grant.is_some()) {
         (Some(scope), ..) => scope,
@@ -52,7 +52,7 @@ pub(in crate::client) async fn deny(
     requests: &[String],
     feedback: Option<String>,
     stop: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let decision = Some(Decision::Deny);
     send(reach, requests, &ApproveParams { decision, feedback, stop, ..ApproveParams::default() }, out).await
@@ -63,7 +63,7 @@ async fn send(
     reach: &Connector,
     requests: &[String],
     answer: &ApproveParams,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let mut answers = Vec::with_capacity(requests.len());
@@ -120,7 +120,7 @@ pub(in crate::client) async fn list(
     reach: &Connector,
     wanted: &[String],
     json: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let mut requests = resolve_id::all_requests(&client).await?;
@@ -193,10 +193,10 @@ pub(in crate::client) async fn list(
 }
 
 /// Shows requests exactly as an approval prompt does.
-fn show(requests: &[PendingRequest], out: &mut Out) -> Result<(), Failure> {
+fn show(requests: &[PendingRequest], out: &mut OutputStreams) -> Result<(), Failure> {
     for pending in requests {
         let request = &pending.request;
-        let line = Line::new(Tone::Bold, request.request_id.to_string())
+        let line = StyledLine::new(Tone::Bold, request.request_id.to_string())
             .and(Tone::Plain, format!("  {}", pending.number))
             .and(Tone::Dim, format!("  {}", short_id(pending.session_id)))
             .and(Tone::Warn, format!("  {}", deadline(request, now())));
@@ -210,10 +210,11 @@ fn show(requests: &[PendingRequest], out: &mut Out) -> Result<(), Failure> {
                 escape::line(&field.pointer),
                 field.bytes
             );
-            out.line(&Line::new(Tone::Bad, line))?;
+            out.line(&StyledLine::new(Tone::Bad, line))?;
         }
         for grant in &request.suggestions {
-            let line = Line::new(Tone::Dim, "    could be granted: ").and(Tone::Tool, escape::line(grant));
+            let line =
+                StyledLine::new(Tone::Dim, "    could be granted: ").and(Tone::Tool, escape::line(grant));
             out.line(&line)?;
         }
     }
@@ -233,15 +234,15 @@ fn deadline(request: &PermissionRequest, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use crate::client::commands::approve::*;
-    use crate::client::fake::{ASK, Fake, SESSION, asks};
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::fake_daemon::{ASK, FakeDaemon, SESSION, permission_requested};
+    use crate::client::terminal::out::testing::captured_output;
     use serde_json::json;
 
     #[tokio::test]
     async fn approve_accepts_prefix_of_request_id() {
-        let fake = Fake::start(|_, method, _| match method {
+        let fake = FakeDaemon::start(|_, method, _| match method {
             "permission.list" => {
-                let mut request = asks();
+                let mut request = permission_requested();
                 request["session_id"] = json!(SESSION);
                 request["at_ms"] = json!(1);
                 Ok(json!({"requests": [request]}))
@@ -249,18 +250,18 @@ mod tests {
             "session.list" => Ok(json!({"sessions": []})),
             _ => Ok(json!({"session_id": SESSION, "seq": 4, "grant": "Bash(make)"})),
         });
-        let (mut out, text, _) = papers();
+        let (mut out, text, _) = captured_output();
         let requests = vec!["perm_0190".to_string()];
         let args = ApproveArgs { requests, session: true, ..ApproveArgs::default() };
-        approve(&fake.reach(), &args, &mut out).await.expect("answered");
-        let (_, params) = fake.seen().pop().expect("calls");
+        approve(&fake.connector(), &args, &mut out).await.expect("answered");
+        let (_, params) = fake.calls().pop().expect("calls");
         assert_eq!(
             (&params["request_id"], &params["decision"], &params["scope"]),
             (&json!(ASK), &json!("allow"), &json!("session"))
         );
         assert_eq!(text.text(), format!("allowed {ASK}, granted for the session: Bash(make)\n"));
-        let (mut out, text, _) = papers();
-        list(&fake.reach(), &[], false, &mut out).await.expect("listed");
+        let (mut out, text, _) = captured_output();
+        list(&fake.connector(), &[], false, &mut out).await.expect("listed");
         let shown = text.text();
         assert!(shown.contains("Bash make") && shown.ends_with(&format!("{ASK}\n")), "{shown}");
     }
@@ -268,9 +269,9 @@ mod tests {
     #[tokio::test]
     async fn truncated_request_is_shown_in_full() {
         let blob = "blob_0190f2a4-0000-8000-8000-000000000009";
-        let fake = Fake::start(move |_, method, _| match method {
+        let fake = FakeDaemon::start(move |_, method, _| match method {
             "permission.list" => {
-                let mut request = asks();
+                let mut request = permission_requested();
                 request["session_id"] = json!(SESSION);
                 request["at_ms"] = json!(1);
                 request["input"]["command"] = json!("ma");
@@ -283,8 +284,8 @@ mod tests {
             }
             _ => Ok(json!({"sessions": []})),
         });
-        let (mut out, text, _) = papers();
-        list(&fake.reach(), &[ASK.to_owned()], false, &mut out).await.expect("shown");
+        let (mut out, text, _) = captured_output();
+        list(&fake.connector(), &[ASK.to_owned()], false, &mut out).await.expect("shown");
         assert!(text.text().contains("$ make; rm -rf src\n"), "{}", text.text());
         assert!(!text.text().contains("not all of"), "{}", text.text());
     }

@@ -4,13 +4,13 @@ use crate::api::params::{ArchiveParams, SessionReply};
 use crate::client::commands::abort::find;
 use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 
 pub(in crate::client) async fn archive(
     reach: &Connector,
     names: &[String],
     undo: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     for session in find(&client, names).await? {

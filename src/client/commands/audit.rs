@@ -10,7 +10,7 @@ use crate::client::failure::{Failure, code};
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
 use crate::client::terminal::format::now;
-use crate::client::terminal::out::{Out, harmless_json};
+use crate::client::terminal::out::{OutputStreams, harmless_json};
 use crate::client::terminal::style::Tone;
 use crate::client::terminal::table::{Cell, Table, column};
 use crate::types::audit::{AuditEntry, AuditHead, AuditKind, NO_SANDBOX};
@@ -18,7 +18,7 @@ use crate::types::ids::SessionId;
 use crate::types::time::Timestamp;
 
 /// Rows per request.
-const PAGE: u32 = 500;
+const PAGE_ROWS: u32 = 500;
 
 /// Prints the log, oldest first.
 pub(in crate::client) async fn audit(
@@ -26,9 +26,9 @@ pub(in crate::client) async fn audit(
     session: Option<&str>,
     since: Option<Since>,
     (json, long): (bool, bool),
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let client = reach.observing().connect_or_start().await?;
+    let client = reach.as_observer().connect_or_start().await?;
     let session_id = match session {
         Some(name) => Some(session_of(&client, name).await?),
         None => None,
@@ -40,7 +40,7 @@ pub(in crate::client) async fn audit(
             (None, Some(Timestamp(now().0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX)))))
         }
     };
-    let mut params = AuditParams { session_id, since_ms, cursor, limit: Some(PAGE) };
+    let mut params = AuditParams { session_id, since_ms, cursor, limit: Some(PAGE_ROWS) };
     let everything = ListParams { include_children: true, ..ListParams::default() };
     let sessions = if json { Vec::new() } else { resolve_id::all_sessions(&client, &everything).await? };
     let numbers: HashMap<SessionId, u64> = sessions.iter().map(|it| (it.session_id, it.number)).collect();
@@ -73,9 +73,9 @@ pub(in crate::client) async fn audit(
 pub(in crate::client) async fn verify(
     reach: &Connector,
     known: Option<AuditHead>,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let client = reach.observing().connect_or_start().await?;
+    let client = reach.as_observer().connect_or_start().await?;
     let found: VerifyAuditReply =
         client.call("permission.verify_audit", &VerifyAuditParams { known }).await?;
     for fault in &found.faults {
@@ -165,13 +165,13 @@ fn time(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use crate::client::commands::audit::*;
-    use crate::client::fake::Fake;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::fake_daemon::FakeDaemon;
+    use crate::client::terminal::out::testing::captured_output;
     use serde_json::json;
 
     #[tokio::test]
     async fn audit_rows_are_paged_and_escaped_for_terminal() {
-        let fake = Fake::start(|_, method, params| {
+        let fake = FakeDaemon::start(|_, method, params| {
             if method == "session.list" {
                 return Ok(json!({"sessions": []}));
             }
@@ -187,8 +187,8 @@ mod tests {
                 json!({"entries": [entry]})
             })
         });
-        let (mut out, text, _) = papers();
-        audit(&fake.reach(), None, None, (false, true), &mut out).await.expect("shown");
+        let (mut out, text, _) = captured_output();
+        audit(&fake.connector(), None, None, (false, true), &mut out).await.expect("shown");
         let shown = text.text();
         assert_eq!(shown.lines().count(), 3, "{shown}");
         assert!(shown.contains("1970-01-01 00:00:00Z") && shown.contains("session.approve"), "{shown}");
@@ -197,9 +197,9 @@ mod tests {
 
     #[tokio::test]
     async fn audit_verify_fails_with_named_faults() {
-        let fake = Fake::start(|_, _, _| Ok(json!({"rows": 3, "faults": ["row 2: it was changed"]})));
-        let (mut out, text, _) = papers();
-        let failure = verify(&fake.reach(), None, &mut out).await.expect_err("faults");
+        let fake = FakeDaemon::start(|_, _, _| Ok(json!({"rows": 3, "faults": ["row 2: it was changed"]})));
+        let (mut out, text, _) = captured_output();
+        let failure = verify(&fake.connector(), None, &mut out).await.expect_err("faults");
         assert_eq!((failure.code, text.text().as_str()), (code::INTERNAL, "row 2: it was changed\n"));
     }
 }

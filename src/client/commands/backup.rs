@@ -6,9 +6,13 @@ use crate::api::params::{BackupParams, BackupReply};
 use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 
-pub(in crate::client) async fn backup(reach: &Connector, file: &Path, out: &mut Out) -> Result<(), Failure> {
+pub(in crate::client) async fn backup(
+    reach: &Connector,
+    file: &Path,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
     // The daemon has another current folder, so send an absolute path.
     let path = std::path::absolute(file)?;
     let Some(path) = path.to_str().map(String::from) else {
@@ -23,20 +27,20 @@ pub(in crate::client) async fn backup(reach: &Connector, file: &Path, out: &mut 
 #[cfg(test)]
 mod tests {
     use crate::client::commands::backup::*;
-    use crate::client::fake::Fake;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::fake_daemon::FakeDaemon;
+    use crate::client::terminal::out::testing::captured_output;
     use serde_json::json;
 
     #[tokio::test]
     async fn backup_sends_absolute_path_and_prints_size() {
-        let fake = Fake::start(|_, method, params| {
+        let fake = FakeDaemon::start(|_, method, params| {
             assert_eq!(method, "daemon.backup");
             let path = params["path"].as_str().expect("a path");
             assert!(path.starts_with('/') && path.ends_with("/a.db"), "{path}");
             Ok(json!({"path": "/x/a.db", "bytes": 4096}))
         });
-        let (mut out, text, _) = papers();
-        backup(&fake.reach(), Path::new("a.db"), &mut out).await.expect("made");
+        let (mut out, text, _) = captured_output();
+        backup(&fake.connector(), Path::new("a.db"), &mut out).await.expect("made");
         assert_eq!(text.text(), "/x/a.db written, 4096 bytes\n");
     }
 }

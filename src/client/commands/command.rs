@@ -6,7 +6,7 @@ use crate::client::connection::paths;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::client::terminal::style::Tone;
 use crate::client::terminal::table::{Table, column};
 
@@ -14,9 +14,9 @@ pub(in crate::client) async fn commands(
     reach: &Connector,
     session: Option<&str>,
     json: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let client = reach.observing().connect_or_start().await?;
+    let client = reach.as_observer().connect_or_start().await?;
     let params = match session {
         Some(name) => {
             let session_id = resolve_id::session(&client, name).await?.session_id;

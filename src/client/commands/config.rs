@@ -8,20 +8,20 @@ use crate::client::connection::connector::Connector;
 use crate::client::connection::paths::current_folder;
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::client::terminal::style::Tone;
 use crate::client::terminal::table::{Table, column};
 
 pub(in crate::client) async fn show(
     reach: &Connector,
     args: ConfigShowArgs,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let cwd = match args.dir {
         Some(dir) => std::path::absolute(dir)?.display().to_string(),
         None => current_folder()?.display().to_string(),
     };
-    let client = reach.observing().connect_or_start().await?;
+    let client = reach.as_observer().connect_or_start().await?;
     let reply: ConfigReply = client.call("daemon.config", &ConfigParams { cwd: Some(cwd) }).await?;
     if args.json {
         return Ok(out.json(&reply)?);
@@ -50,7 +50,7 @@ fn table(values: &[ConfigValue], with_origin: bool) -> Table {
             None => escape::line(&row.origin).into_owned(),
         };
         let tone = if row.origin == "default" { Tone::Dim } else { Tone::Plain };
-        let mut cells = vec![(tone, escape::line(&row.key).into_owned()), (tone, shown(&row.value))];
+        let mut cells = vec![(tone, escape::line(&row.key).into_owned()), (tone, value_text(&row.value))];
         if with_origin {
             cells.push((tone, origin));
         }
@@ -59,7 +59,7 @@ fn table(values: &[ConfigValue], with_origin: bool) -> Table {
     table
 }
 
-fn shown(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match value {
         Value::Null => "unset".into(),
         Value::String(text) => escape::line(text).into_owned(),
@@ -70,13 +70,13 @@ fn shown(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fake::Fake;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::fake_daemon::FakeDaemon;
+    use crate::client::terminal::out::testing::captured_output;
     use serde_json::json;
 
     #[tokio::test]
     async fn config_table_shows_origin_only_on_request() {
-        let fake = Fake::start(|_, _, params| {
+        let fake = FakeDaemon::start(|_, _, params| {
             assert_eq!(params["cwd"], "/w");
             Ok(json!({"values": [
                 {"key": "daemon.log", "value": "info", "origin": "default"},
@@ -85,16 +85,16 @@ mod tests {
                 "project": {"file": "/w/.agentd/config.toml", "trusted": false}}))
         });
         let args = |origin| ConfigShowArgs { origin, json: false, dir: Some("/w".into()) };
-        let (mut out, text, notes) = papers();
-        show(&fake.reach(), args(true), &mut out).await.expect("shown");
+        let (mut out, text, notes) = captured_output();
+        show(&fake.connector(), args(true), &mut out).await.expect("shown");
         assert_eq!(
             text.text(),
             "KEY           VALUE  ORIGIN\ndaemon.log    info   default\nmodels.main   p/m    /c⟦ESC⟧:3\n\
              models.quick  unset  default\n"
         );
         assert!(notes.text().contains("agentctl trust"), "{}", notes.text());
-        let (mut out, text, _) = papers();
-        show(&fake.reach(), args(false), &mut out).await.expect("shown");
+        let (mut out, text, _) = captured_output();
+        show(&fake.connector(), args(false), &mut out).await.expect("shown");
         assert!(text.text().contains("models.main   p/m\n"), "{}", text.text());
     }
 }

@@ -5,20 +5,20 @@ use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::format::tokens;
-use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone, pad};
+use crate::client::terminal::out::OutputStreams;
+use crate::client::terminal::style::{StyledLine, Tone, pad};
 use crate::types::context_view::{ContextPart, ContextView, PartName};
 
 /// Columns of the bar.
-const BAR: u64 = 60;
+const BAR_COLUMNS: u64 = 60;
 
 pub(in crate::client) async fn context(
     reach: &Connector,
     name: &str,
     json: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let client = reach.observing().connect_or_start().await?;
+    let client = reach.as_observer().connect_or_start().await?;
     let session_id = resolve_id::session(&client, name).await?.session_id;
     let view: ContextView = client.call("session.context", &SessionParams { session_id }).await?;
     if json {
@@ -34,7 +34,7 @@ pub(in crate::client) async fn compact(
     reach: &Connector,
     name: &str,
     instructions: &str,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session_id = resolve_id::session(&client, name).await?.session_id;
@@ -45,7 +45,7 @@ pub(in crate::client) async fn compact(
 }
 
 /// The parts as a bar and as a table.
-fn lines(view: &ContextView) -> Vec<Line> {
+fn lines(view: &ContextView) -> Vec<StyledLine> {
     let whole = view.window.unwrap_or(view.used).max(1);
     let about = if view.estimated { "about " } else { "" };
     let of = match view.window {
@@ -58,37 +58,37 @@ fn lines(view: &ContextView) -> Vec<Line> {
         None => " tokens; the window of this model is unknown".into(),
     };
     let mut lines =
-        vec![Line::new(Tone::Plain, format!("{about}{}{of}", tokens(view.used))), bar(view, whole)];
+        vec![StyledLine::new(Tone::Plain, format!("{about}{}{of}", tokens(view.used))), bar(view, whole)];
     for part in view.parts.iter().filter(|part| part.tokens > 0) {
         let percent = part.tokens.saturating_mul(1_000) / whole;
         let figures = format!("{:>8} {:>3}.{}%", tokens(part.tokens), percent / 10, percent % 10);
         let (mark, tone) = mark(part.name);
         lines.push(
-            Line::new(tone, format!("{mark} "))
+            StyledLine::new(tone, format!("{mark} "))
                 .and(Tone::Plain, pad(&part.name.name().replace('_', " "), 14))
                 .and(Tone::Plain, figures),
         );
     }
     if view.compactions > 0 {
         let times = if view.compactions == 1 { "once".into() } else { format!("{} times", view.compactions) };
-        lines.push(Line::new(Tone::Dim, format!("the conversation was summarised {times}")));
+        lines.push(StyledLine::new(Tone::Dim, format!("the conversation was summarised {times}")));
     }
     lines
 }
 
-fn bar(view: &ContextView, whole: u64) -> Line {
-    let columns = |tokens: u64| tokens.saturating_mul(BAR).div_ceil(whole);
+fn bar(view: &ContextView, whole: u64) -> StyledLine {
+    let columns = |tokens: u64| tokens.saturating_mul(BAR_COLUMNS).div_ceil(whole);
     let used = view.parts.iter().filter(|part| part.name != PartName::Free && part.tokens > 0);
-    let mut line = Line::new(Tone::Plain, "");
+    let mut line = StyledLine::new(Tone::Plain, "");
     let mut drawn = 0;
     for ContextPart { name, tokens } in used {
-        let width = columns(*tokens).min(BAR - drawn);
+        let width = columns(*tokens).min(BAR_COLUMNS - drawn);
         drawn += width;
         let (mark, tone) = mark(*name);
         line = line.and(tone, mark.repeat(usize::try_from(width).unwrap_or(0)));
     }
-    let reserved = view.window.map_or(0, |_| columns(view.reserved_output)).min(BAR - drawn);
-    let free = BAR - drawn - reserved;
+    let reserved = view.window.map_or(0, |_| columns(view.reserved_output)).min(BAR_COLUMNS - drawn);
+    let free = BAR_COLUMNS - drawn - reserved;
     let count = |columns: u64| usize::try_from(columns).unwrap_or(0);
     line.and(Tone::Dim, "·".repeat(count(free))).and(Tone::Dim, "░".repeat(count(reserved)))
 }
@@ -130,7 +130,7 @@ mod tests {
             compactions: 2,
             estimated: true,
         };
-        let shown: Vec<String> = lines(&view).iter().map(Line::plain).collect();
+        let shown: Vec<String> = lines(&view).iter().map(StyledLine::plain).collect();
         assert_eq!(shown[0], "about 61.5k of 200.0k tokens (30%), 32.0k reserved for the answer");
         assert_eq!(shown[1].chars().count(), 60, "{}", shown[1]);
         assert!(shown[1].contains("TTTRRR") || shown[1].contains("MRRR"), "{}", shown[1]);

@@ -10,7 +10,7 @@ use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
 use crate::client::terminal::format::{cost, now, tokens};
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::client::terminal::style::Tone;
 use crate::client::terminal::table::{Cell, Table, column};
 use crate::types::ids::SessionId;
@@ -19,14 +19,14 @@ use crate::types::session::SessionView;
 use crate::types::time::Timestamp;
 
 /// Rows per request.
-const PAGE: u32 = 500;
+const PAGE_ROWS: u32 = 500;
 
 pub(in crate::client) async fn cost_of(
     reach: &Connector,
     args: &CostArgs,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let client = reach.observing().connect_or_start().await?;
+    let client = reach.as_observer().connect_or_start().await?;
     let all =
         resolve_id::all_sessions(&client, &ListParams { include_children: true, ..ListParams::default() })
             .await?;
@@ -42,7 +42,7 @@ pub(in crate::client) async fn cost_of(
         args.since.map(|ms| Timestamp(now().0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX))));
     let found = every_page(
         &client,
-        ModelUsageParams { session_id, since_ms, limit: Some(PAGE), ..Default::default() },
+        ModelUsageParams { session_id, since_ms, limit: Some(PAGE_ROWS), ..Default::default() },
     )
     .await?;
     if args.json {
@@ -68,7 +68,7 @@ pub(in crate::client) async fn cost_of(
 }
 
 /// Explains the marks in the table, if they appear.
-fn explain(total: &ModelUsage, out: &mut Out) -> Result<(), Failure> {
+fn explain(total: &ModelUsage, out: &mut OutputStreams) -> Result<(), Failure> {
     if total.unpriced_calls > 0 {
         out.note(&format!(
             "the price of {} of {} calls is unknown: what is shown is what the others cost at least. Set price \
@@ -150,9 +150,9 @@ fn cells(tone: Tone, [number, title, model]: [String; 3], spent: &ModelUsage, id
 #[cfg(test)]
 mod tests {
     use crate::client::commands::cost::*;
-    use crate::client::fake::Fake;
+    use crate::client::fake_daemon::FakeDaemon;
     use crate::client::resolve_id::sample;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::terminal::out::testing::captured_output;
     use serde_json::{Value, json};
 
     const KNOWN: &str = "ses_0190f2a4-0000-7000-8000-000000000001";
@@ -172,8 +172,8 @@ mod tests {
         row
     }
 
-    async fn shown(args: CostArgs) -> (String, String) {
-        let fake = Fake::start(|_, method, params| {
+    async fn print_costs(args: CostArgs) -> (String, String) {
+        let fake = FakeDaemon::start(|_, method, params| {
             Ok(match (method, params["cursor"].as_str()) {
                 ("session.list", _) => json!({"sessions": [sample(KNOWN, "mine")]}),
                 (_, None) => {
@@ -188,14 +188,14 @@ mod tests {
                 }
             })
         });
-        let (mut out, text, notes) = papers();
-        cost_of(&fake.reach(), &args, &mut out).await.expect("shown");
+        let (mut out, text, notes) = captured_output();
+        cost_of(&fake.connector(), &args, &mut out).await.expect("shown");
         (text.text(), notes.text())
     }
 
     #[tokio::test]
     async fn cost_table_shows_unknown_costs_and_deleted_sessions() {
-        let (text, notes) = shown(CostArgs { all: true, ..CostArgs::default() }).await;
+        let (text, notes) = print_costs(CostArgs { all: true, ..CostArgs::default() }).await;
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4, "{text}");
         for (line, parts) in [
@@ -206,13 +206,13 @@ mod tests {
             assert!(parts.iter().all(|part| line.contains(part)), "{line}");
         }
         assert!(notes.contains("1 of 6 calls is unknown"), "{notes}");
-        let (text, notes) = shown(CostArgs::default()).await;
+        let (text, notes) = print_costs(CostArgs::default()).await;
         assert!(!text.contains("(deleted)") && notes.contains("1 more of deleted sessions"), "{text}{notes}");
     }
 
     #[tokio::test]
     async fn cost_json_keeps_unknown_cost_as_null() {
-        let (text, _) = shown(CostArgs { json: true, ..CostArgs::default() }).await;
+        let (text, _) = print_costs(CostArgs { json: true, ..CostArgs::default() }).await;
         let found: Value = serde_json::from_str(&text).expect("json");
         assert_eq!(found["rows"].as_array().map(Vec::len), Some(2));
         assert!(found["rows"][1]["cost_usd_micros"].is_null() && found["total"]["cost_usd_micros"].is_null());

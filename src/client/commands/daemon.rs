@@ -11,22 +11,22 @@ use crate::api::params::{
 use crate::client::args::DaemonCommand;
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::connector::{Connector, is_absent, last_lines, read_from};
-use crate::client::connection::lock_holder::Holder;
+use crate::client::connection::lock_holder::LockHolder;
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
 use crate::client::terminal::format::{age, now};
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 
 /// How long a daemon may take to park its sessions.
-const STOP: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a stopping daemon may hold its lock after its socket is removed.
-const ENDING: Duration = Duration::from_secs(1);
+const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(in crate::client) async fn daemon(
     reach: &Connector,
     what: &DaemonCommand,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     match what {
         DaemonCommand::Start => {
@@ -55,14 +55,14 @@ pub(in crate::client) async fn daemon(
     }
 }
 
-async fn say_started(client: &Client, out: &mut Out) -> Result<(), Failure> {
+async fn say_started(client: &Client, out: &mut OutputStreams) -> Result<(), Failure> {
     let status = status(client).await?;
     let socket = escape::line(&status.socket).into_owned();
     let version = escape::line(&status.version).into_owned();
     Ok(out.say(&format!("agentd {version} runs, process {}, at {socket}", status.pid))?)
 }
 
-async fn reload(reach: &Connector, out: &mut Out) -> Result<(), Failure> {
+async fn reload(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.connect().await?;
     let told: ReloadReply = client.call("daemon.reload", &ReloadParams::default()).await?;
     let keys = |keys: &[String]| escape::line(&keys.join(", ")).into_owned();
@@ -91,8 +91,8 @@ fn describe(status: &StatusReply) -> Vec<(&'static str, String)> {
         ("storage", status.storage.clone()),
         ("backups", none(status.backups.join(", "))),
         ("commands", none(status.confinement.clone())),
-        ("sandbox", held(&status.sandbox.attended)),
-        ("unattended", held(&status.sandbox.unattended)),
+        ("sandbox", sandbox_line(&status.sandbox.attended)),
+        ("unattended", sandbox_line(&status.sandbox.unattended)),
         ("config", none(status.config_files.join(", "))),
         ("providers", none(status.providers.join(", "))),
         ("main model", none(status.main_model.clone().unwrap_or_default())),
@@ -113,7 +113,7 @@ fn describe(status: &StatusReply) -> Vec<(&'static str, String)> {
 }
 
 /// The sandbox of commands, in one line.
-pub(in crate::client) fn held(choice: &SandboxChoice) -> String {
+pub(in crate::client) fn sandbox_line(choice: &SandboxChoice) -> String {
     let network = if choice.network { "network" } else { "no network" };
     match choice.level {
         Some(level) => format!("level {level} ({}), {network}", choice.text),
@@ -122,14 +122,18 @@ pub(in crate::client) fn held(choice: &SandboxChoice) -> String {
 }
 
 /// Asks the daemon to stop and waits until it has exited. It is not an error if none runs.
-pub(in crate::client) async fn stop(reach: &Connector, now: bool, out: &mut Out) -> Result<(), Failure> {
+pub(in crate::client) async fn stop(
+    reach: &Connector,
+    now: bool,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
     let mode = if now { ShutdownMode::Now } else { ShutdownMode::Drain };
     let client = match reach.dial().await {
         Ok(client) => client,
         Err(CallError::Io(e)) if is_absent(&e) => {
-            return match Holder::find(&reach.places.data_dir) {
+            return match LockHolder::find(&reach.places.data_dir) {
                 // Another daemon than the requested one: its sessions may be in the middle of work.
-                Some(_) if reach.listens_elsewhere() => Err(Failure::unreachable(reach.absent(&e))),
+                Some(_) if reach.listens_elsewhere() => Err(Failure::unreachable(reach.absence_message(&e))),
                 Some(holder) => stop_unreachable(reach, holder, now, out).await,
                 None => Ok(out.note("no daemon was running")?),
             };
@@ -142,7 +146,7 @@ pub(in crate::client) async fn stop(reach: &Connector, now: bool, out: &mut Out)
         Err(CallError::Fault(fault)) if fault.kind() == "shutting_down" => {}
         Err(other) => return Err(other.into()),
     }
-    let deadline = Instant::now() + STOP;
+    let deadline = Instant::now() + STOP_TIMEOUT;
     let mut wait = Duration::from_millis(5);
     loop {
         let gone = match tokio::net::UnixStream::connect(client.socket()).await {
@@ -166,13 +170,13 @@ pub(in crate::client) async fn stop(reach: &Connector, now: bool, out: &mut Out)
 /// Stops a daemon that runs without a socket, by a signal, and waits until it has exited.
 async fn stop_unreachable(
     reach: &Connector,
-    holder: Holder,
+    holder: LockHolder,
     now: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let runs = || Holder::find(&reach.places.data_dir).is_some_and(|found| found.pid == holder.pid);
+    let runs = || LockHolder::find(&reach.places.data_dir).is_some_and(|found| found.pid == holder.pid);
     // A stopping daemon holds its lock a moment longer than its socket.
-    let ending = Instant::now() + ENDING;
+    let ending = Instant::now() + ENDING_TIMEOUT;
     while runs() && Instant::now() < ending {
         sleep(Duration::from_millis(50)).await;
     }
@@ -190,7 +194,7 @@ async fn stop_unreachable(
             holder.terminate();
         }
     }
-    let deadline = Instant::now() + STOP;
+    let deadline = Instant::now() + STOP_TIMEOUT;
     while runs() {
         if Instant::now() > deadline {
             let pid = holder.pid;
@@ -204,7 +208,7 @@ async fn stop_unreachable(
     Ok(out.say("stopped; sessions are kept")?)
 }
 
-fn logs(reach: &Connector, out: &mut Out) -> Result<(), Failure> {
+fn logs(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failure> {
     let path = reach.places.log();
     let shown = path.display().to_string();
     match read_from(&path, 0) {
@@ -224,8 +228,8 @@ fn logs(reach: &Connector, out: &mut Out) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use crate::client::commands::daemon::*;
-    use crate::client::fake::Fake;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::fake_daemon::FakeDaemon;
+    use crate::client::terminal::out::testing::captured_output;
     use serde_json::json;
 
     #[tokio::test]
@@ -237,23 +241,23 @@ mod tests {
                 "unattended": {"network": false, "text": "none"}, "bubblewrap": "works", "landlock": "works"},
             "backups": ["/d/backups/agentd-20260102.db"]});
         let told = reply.clone();
-        let fake = Fake::start(move |_, _, _| Ok(told.clone()));
-        let (mut out, text, _) = papers();
+        let fake = FakeDaemon::start(move |_, _, _| Ok(told.clone()));
+        let (mut out, text, _) = captured_output();
         let status = |json| DaemonCommand::Status { json };
-        daemon(&fake.reach(), &status(false), &mut out).await.expect("a status");
+        daemon(&fake.connector(), &status(false), &mut out).await.expect("a status");
         assert!(text.text().contains("main model     none\n") && text.text().contains("3, 1 active\n"));
         assert!(text.text().contains("journal        0.0 MB\n"), "{}", text.text());
-        let (mut out, text, _) = papers();
-        daemon(&fake.reach(), &status(true), &mut out).await.expect("a status");
+        let (mut out, text, _) = captured_output();
+        daemon(&fake.connector(), &status(true), &mut out).await.expect("a status");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text.text()).expect("json"), reply);
     }
 
     #[tokio::test]
     async fn status_without_daemon_fails_but_stop_succeeds() {
-        let fake = Fake::start(|_, _, _| Ok(json!({})));
-        let reach = fake.reach();
+        let fake = FakeDaemon::start(|_, _, _| Ok(json!({})));
+        let reach = fake.connector();
         drop(fake);
-        let (mut out, _, side) = papers();
+        let (mut out, _, side) = captured_output();
         assert_eq!(
             daemon(&reach, &DaemonCommand::Status { json: false }, &mut out).await.expect_err("none").code,
             69

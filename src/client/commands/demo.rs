@@ -15,15 +15,15 @@ use crate::api::params::{ClientRole, CreateParams, SessionReply};
 use crate::client::args::{Output, PsArgs, Thinking};
 use crate::client::commands::{daemon, ps};
 use crate::client::connection::connector::{Connector, private_dir};
-use crate::client::connection::follow::Follow;
-use crate::client::connection::paths::Places;
+use crate::client::connection::follow::SessionFollower;
+use crate::client::connection::paths::ClientPaths;
 use crate::client::connection::session_calls::{self, idempotency_key};
 use crate::client::failure::{Failure, code};
-use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone};
-use crate::client::ui::approval_prompt::Asking;
+use crate::client::terminal::out::OutputStreams;
+use crate::client::terminal::style::{StyledLine, Tone};
+use crate::client::ui::approval_prompt::AnswerPolicy;
 use crate::client::ui::summary::diff;
-use crate::client::ui::watch::Watch;
+use crate::client::ui::watch::TurnWatcher;
 
 const CASSETTE: &str = include_str!("demo/cassette.jsonl");
 const GREET: &str = include_str!("demo/greet.sh");
@@ -31,30 +31,35 @@ const TEST: &str = include_str!("demo/test.sh");
 const PROMPT: &str = "test.sh fails. Find out why and mend it.";
 
 /// Maximum bytes of a Unix socket's path that every supported system accepts.
-const SOCKET_PATH: usize = 100;
+const MAX_SOCKET_PATH_BYTES: usize = 100;
 
 pub(in crate::client) async fn demo(yes: bool, keep: bool) -> Result<(), Failure> {
-    let mut out = Out::all_on_stdout();
+    let mut out = OutputStreams::all_on_stdout();
     let out = &mut out;
     // From here on an interrupt must also stop the daemon; the turn's watch receives it too.
     let _interrupts = signal(SignalKind::interrupt())?;
-    let scratch = Scratch::make()?;
+    let scratch = DemoFolder::create()?;
     let people = io::stdin().is_terminal() && io::stdout().is_terminal();
-    let asking = if people && !yes { Asking::Person } else { Asking::Allow };
-    let reach = Connector { places: scratch.places(), may_start: true, role: ClientRole::Controller };
+    let asking = if people && !yes { AnswerPolicy::Person } else { AnswerPolicy::Allow };
+    let reach = Connector { places: scratch.paths(), may_start: true, role: ClientRole::Controller };
     let outcome = play(&reach, &scratch, asking, out).await;
     if keep {
-        epilogue_kept(&scratch, out)?;
+        print_kept_epilogue(&scratch, out)?;
         scratch.keep_running();
         return outcome;
     }
     // It says that sessions are kept, which is not true here.
-    let stopped = daemon::stop(&reach, true, &mut Out::silent()).await;
+    let stopped = daemon::stop(&reach, true, &mut OutputStreams::silent()).await;
     epilogue(&scratch, out)?;
     outcome.and(stopped)
 }
 
-async fn play(reach: &Connector, scratch: &Scratch, asking: Asking, out: &mut Out) -> Result<(), Failure> {
+async fn play(
+    reach: &Connector,
+    scratch: &DemoFolder,
+    asking: AnswerPolicy,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
     heading(out, "A daemon of its own")?;
     let client = reach.connect_or_start().await?;
     out.say(&format!("agentd {} answers at {}", client.hello().version, reach.places.socket.display()))?;
@@ -65,7 +70,7 @@ async fn play(reach: &Connector, scratch: &Scratch, asking: Asking, out: &mut Ou
 
     heading(out, &format!("agentctl run \"{PROMPT}\""))?;
     match asking {
-        Asking::Person => out.say("Nothing is changed or run before you allow it: y, n, …")?,
+        AnswerPolicy::Person => out.say("Nothing is changed or run before you allow it: y, n, …")?,
         _ => out.say(
             "There is no user at the keyboard: the demonstration allows each request once, and says so.",
         )?,
@@ -82,8 +87,8 @@ async fn play(reach: &Connector, scratch: &Scratch, asking: Asking, out: &mut Ou
     let id = reply.session.session_id;
     let turn = session_calls::submit(&client, id, PROMPT, None).await?.turn_id;
     let (client, seq) = interruption::show(reach, client, id, out).await?;
-    let follow = Follow::start_with(reach, &client, id, seq, Thinking::Hide.include()).await?;
-    let watch = Watch::new(client, follow, (reply.session, turn), asking, Output::Text);
+    let follow = SessionFollower::start_with(reach, &client, id, seq, Thinking::Hide.include()).await?;
+    let watch = TurnWatcher::new(client, follow, (reply.session, turn), asking, Output::Text);
     let ended = watch.until_ended(out).await?;
 
     heading(out, "What is left")?;
@@ -100,7 +105,7 @@ async fn play(reach: &Connector, scratch: &Scratch, asking: Asking, out: &mut Ou
     out.say("The session is kept by the daemon (agentctl ps -A):")?;
     ps::ps(reach, &PsArgs { all: true, all_folders: true, ..PsArgs::default() }, out).await?;
     match ended.code {
-        code::SUCCESS if changed || asking == Asking::Person => Ok(()),
+        code::SUCCESS if changed || asking == AnswerPolicy::Person => Ok(()),
         code::SUCCESS => Err(Failure::internal("the turn ended well, but greet.sh did not change")),
         other => Err(Failure::silent(other)),
     }
@@ -112,17 +117,17 @@ fn changes(before: &str, after: &str) -> String {
     pairs.map(|(old, new)| format!("-{old}\n+{new}\n")).collect()
 }
 
-fn heading(out: &mut Out, text: &str) -> io::Result<()> {
+fn heading(out: &mut OutputStreams, text: &str) -> io::Result<()> {
     out.say("")?;
-    out.line(&Line::new(Tone::Bold, format!("== {text}")))
+    out.line(&StyledLine::new(Tone::Bold, format!("== {text}")))
 }
 
-fn epilogue(scratch: &Scratch, out: &mut Out) -> io::Result<()> {
+fn epilogue(scratch: &DemoFolder, out: &mut OutputStreams) -> io::Result<()> {
     out.say(&format!("{} is removed; --keep would leave it for a look around.", scratch.root.display()))?;
-    go_on(out)
+    print_next_steps(out)
 }
 
-fn epilogue_kept(scratch: &Scratch, out: &mut Out) -> io::Result<()> {
+fn print_kept_epilogue(scratch: &DemoFolder, out: &mut OutputStreams) -> io::Result<()> {
     let config = scratch.config();
     let config = config.display();
     out.say("")?;
@@ -130,31 +135,31 @@ fn epilogue_kept(scratch: &Scratch, out: &mut Out) -> io::Result<()> {
     for command in ["ps -a", "attach 'mend greet.sh'", "logs 'mend greet.sh'", "daemon stop"] {
         out.say(&format!("  agentctl --config {config} {command}"))?;
     }
-    go_on(out)
+    print_next_steps(out)
 }
 
-fn go_on(out: &mut Out) -> io::Result<()> {
+fn print_next_steps(out: &mut OutputStreams) -> io::Result<()> {
     out.say("")?;
     out.say("With a model of your own: set ANTHROPIC_API_KEY, OPENAI_API_KEY or OLLAMA_HOST, then")?;
     out.say("  agentctl run --model PROVIDER/MODEL \"what you want done\"")
 }
 
 /// The folder of the demonstration; removed on drop.
-struct Scratch {
+struct DemoFolder {
     root: PathBuf,
     guard: Option<tempfile::TempDir>,
 }
 
-impl Scratch {
-    fn make() -> Result<Self, Failure> {
+impl DemoFolder {
+    fn create() -> Result<Self, Failure> {
         let mut parent = std::env::temp_dir();
-        if parent.as_os_str().len() + "/agentd-demo-123456/agentd/agentd.sock".len() > SOCKET_PATH {
+        if parent.as_os_str().len() + "/agentd-demo-123456/agentd/agentd.sock".len() > MAX_SOCKET_PATH_BYTES {
             parent = PathBuf::from("/tmp");
         }
-        Self::make_in(&parent)
+        Self::create_in(&parent)
     }
 
-    fn make_in(parent: &Path) -> Result<Self, Failure> {
+    fn create_in(parent: &Path) -> Result<Self, Failure> {
         let private = fs::Permissions::from_mode(0o700);
         let guard =
             tempfile::Builder::new().prefix("agentd-demo-").permissions(private).tempdir_in(parent)?;
@@ -193,8 +198,8 @@ impl Scratch {
         )
     }
 
-    fn places(&self) -> Places {
-        Places {
+    fn paths(&self) -> ClientPaths {
+        ClientPaths {
             socket: self.shared().join("agentd.sock"),
             is_socket_named: true,
             data_dir: self.shared().join("data"),
@@ -224,7 +229,7 @@ mod tests {
     #[test]
     fn recorded_demo_edit_makes_failing_test_pass() {
         let parent = tempfile::tempdir().expect("a folder");
-        let scratch = Scratch::make_in(parent.path()).expect("a scratch folder");
+        let scratch = DemoFolder::create_in(parent.path()).expect("a scratch folder");
         assert!(!test_passes(&scratch.work()), "the bug is there");
         let records: Vec<Value> = CASSETTE.lines().map(|l| serde_json::from_str(l).expect("json")).collect();
         assert_eq!(records[0], serde_json::json!({"cassette": 1, "match": "order"}));
@@ -245,12 +250,12 @@ mod tests {
     #[test]
     fn demo_folder_is_private_and_self_contained() {
         let parent = tempfile::tempdir().expect("a folder");
-        let scratch = Scratch::make_in(parent.path()).expect("a scratch folder");
+        let scratch = DemoFolder::create_in(parent.path()).expect("a scratch folder");
         let mode = fs::metadata(&scratch.root).expect("there").permissions().mode() & 0o777;
         assert_eq!(mode, 0o700);
         let settings: toml::Table = scratch.settings().parse().expect("toml");
         let socket = settings["daemon"]["socket"].as_str().expect("a socket");
-        assert_eq!(Path::new(socket), scratch.places().socket);
+        assert_eq!(Path::new(socket), scratch.paths().socket);
         assert!(settings["providers"]["demo"]["cassette"].as_str().is_some_and(|c| Path::new(c).is_file()));
         let root = scratch.root.clone();
         drop(scratch);

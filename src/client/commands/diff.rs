@@ -6,8 +6,8 @@ use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::out::OutputStreams;
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::ui::summary;
 use crate::types::ids::SessionId;
 use crate::types::session::{ChangeKind, FileDiff};
@@ -17,7 +17,7 @@ pub(in crate::client) async fn diff(
     name: &str,
     json: bool,
     stat: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session_id = resolve_id::session(&client, name).await?.session_id;
@@ -40,21 +40,21 @@ pub(in crate::client) async fn diff(
         }
         if !file.exact {
             let why = "    not the whole change: another program changed the file too, or a diff was too long to keep";
-            out.line(&Line::new(Tone::Dim, why))?;
+            out.line(&StyledLine::new(Tone::Dim, why))?;
         }
     }
     out.note("what commands (Bash) changed is not in it")?;
     Ok(())
 }
 
-fn head(file: &FileDiff) -> Line {
+fn head(file: &FileDiff) -> StyledLine {
     let what = match file.change {
         ChangeKind::Created => "created ",
         ChangeKind::Modified => "modified",
         ChangeKind::Removed => "removed ",
     };
     let path = escape::line(&file.path.to_string_lossy()).into_owned();
-    Line::new(Tone::Dim, format!("{what} "))
+    StyledLine::new(Tone::Dim, format!("{what} "))
         .and(Tone::Bold, path)
         .and(Tone::Good, format!(" +{}", file.added))
         .and(Tone::Bad, format!(" −{}", file.removed))

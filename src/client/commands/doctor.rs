@@ -8,21 +8,21 @@ use std::time::Duration;
 use crate::api::params::{
     CheckReply, ModelCheckParams, ModelCheckReply, NoParams, SandboxReply, StatusReply,
 };
-use crate::client::commands::daemon::held;
+use crate::client::commands::daemon::sandbox_line;
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::{Connector, daemon_command, is_absent};
-use crate::client::connection::lock_holder::Holder;
+use crate::client::connection::lock_holder::LockHolder;
 use crate::client::failure::{Failure, code};
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::out::OutputStreams;
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::transport;
 
 /// How long the daemon program may take to check a configuration.
-const JUDGED_WITHIN: Duration = Duration::from_secs(10);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The fix for a damaged database.
-const RESTART_MENDS: &str = "restart the daemon: it sets the damaged file aside and saves what can be saved";
+const RESTART_FIX: &str = "restart the daemon: it sets the damaged file aside and saves what can be saved";
 
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,12 +52,12 @@ fn fail(what: impl Into<String>, mend: impl Into<String>) -> Finding {
     Finding { grade: Grade::Fail, what: what.into(), mend: Some(mend.into()) }
 }
 
-pub(in crate::client) async fn doctor(reach: &Connector, out: &mut Out) -> Result<(), Failure> {
+pub(in crate::client) async fn doctor(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failure> {
     let mut findings = Vec::new();
     for (file, required) in &reach.places.config_files {
         findings.push(config(file, *required));
     }
-    findings.push(judged(reach).await);
+    findings.push(check_config(reach).await);
     if let Some(folder) = reach.places.socket.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         findings.push(private("socket", folder, "[daemon] socket or AGENTD_SOCKET"));
     }
@@ -69,16 +69,18 @@ pub(in crate::client) async fn doctor(reach: &Connector, out: &mut Out) -> Resul
     report(&findings, out)
 }
 
-fn report(findings: &[Finding], out: &mut Out) -> Result<(), Failure> {
+fn report(findings: &[Finding], out: &mut OutputStreams) -> Result<(), Failure> {
     for finding in findings {
         let (tone, word) = match finding.grade {
             Grade::Ok => (Tone::Good, "ok  "),
             Grade::Warn => (Tone::Warn, "warn"),
             Grade::Fail => (Tone::Bad, "fail"),
         };
-        out.line(&Line::new(tone, word).and(Tone::Plain, format!("  {}", escape::line(&finding.what))))?;
+        out.line(
+            &StyledLine::new(tone, word).and(Tone::Plain, format!("  {}", escape::line(&finding.what))),
+        )?;
         if let Some(mend) = &finding.mend {
-            out.line(&Line::new(Tone::Dim, format!("      → {}", escape::line(mend))))?;
+            out.line(&StyledLine::new(Tone::Dim, format!("      → {}", escape::line(mend))))?;
         }
     }
     let failed = findings.iter().any(|f| f.grade == Grade::Fail);
@@ -107,11 +109,11 @@ fn config(file: &Path, required: bool) -> Finding {
 }
 
 /// The check of the configuration by the daemon program, because only it knows every key.
-async fn judged(reach: &Connector) -> Finding {
+async fn check_config(reach: &Connector) -> Finding {
     let mut command = tokio::process::Command::from(daemon_command(&reach.places));
     let output = command.arg("--check-config").kill_on_drop(true).output();
     let name = "the configuration";
-    match tokio::time::timeout(JUDGED_WITHIN, output).await {
+    match tokio::time::timeout(CHECK_TIMEOUT, output).await {
         Ok(Ok(output)) if output.status.success() => ok(String::from_utf8_lossy(&output.stdout).trim()),
         Ok(Ok(output)) => {
             let said = String::from_utf8_lossy(&output.stderr);
@@ -155,9 +157,9 @@ fn private(what: &str, folder: &Path, choose: &str) -> Finding {
 }
 
 /// Free space below which new sessions soon cannot be written.
-const LITTLE_BYTES: u64 = 100 << 20;
+const CRITICAL_SPACE_BYTES: u64 = 100 << 20;
 /// Free space below which the user should hear of it.
-const SCARCE_BYTES: u64 = 1 << 30;
+const LOW_SPACE_BYTES: u64 = 1 << 30;
 
 /// The free space of the disk that holds the data folder. `None` if it cannot be read.
 fn disk(folder: &Path) -> Option<Finding> {
@@ -171,8 +173,8 @@ fn disk(folder: &Path) -> Option<Finding> {
 fn judge_disk(free: u64, folder: &str) -> Finding {
     let what = format!("{} MB are free for {folder}", free >> 20);
     match free {
-        0..LITTLE_BYTES => fail(what, "free space; `agentctl prune -A` deletes ended sessions"),
-        LITTLE_BYTES..SCARCE_BYTES => {
+        0..CRITICAL_SPACE_BYTES => fail(what, "free space; `agentctl prune -A` deletes ended sessions"),
+        CRITICAL_SPACE_BYTES..LOW_SPACE_BYTES => {
             warn(what, "free space soon; `agentctl prune -A` deletes ended sessions")
         }
         _ => ok(what),
@@ -185,7 +187,7 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
         Err(failure) => {
             let dialled = tokio::net::UnixStream::connect(&reach.places.socket).await;
             let no_socket = dialled.is_err_and(|error| is_absent(&error));
-            let holder = Holder::find(&reach.places.data_dir).filter(|_| no_socket);
+            let holder = LockHolder::find(&reach.places.data_dir).filter(|_| no_socket);
             let absent = match holder {
                 Some(holder) => {
                     let (what, mend) = holder.explain(&reach.places.socket);
@@ -193,7 +195,7 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
                 }
                 None => warn(failure.message, "agentctl daemon start (run and attach do it by themselves)"),
             };
-            return vec![absent, sound(check_files(reach).await)];
+            return vec![absent, database_finding(check_files(reach).await)];
         }
     };
     match client.call::<StatusReply>("daemon.status", &NoParams {}).await {
@@ -201,7 +203,9 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
             let mut findings = state(&client, &status);
             findings.extend(providers(&client, &status).await);
             let checked = client.call::<CheckReply>("daemon.check", &NoParams {}).await;
-            findings.push(sound(checked.map(|reply| reply.problems).map_err(|error| error.to_string())));
+            findings.push(database_finding(
+                checked.map(|reply| reply.problems).map_err(|error| error.to_string()),
+            ));
             findings
         }
         Err(error) => {
@@ -255,12 +259,12 @@ async fn check_files(reach: &Connector) -> Result<Vec<String>, String> {
 }
 
 /// Result of the check of the whole database.
-fn sound(checked: Result<Vec<String>, String>) -> Finding {
+fn database_finding(checked: Result<Vec<String>, String>) -> Finding {
     match checked {
         Ok(problems) => match problems.first() {
             None => ok("the database is intact"),
             Some(first) => {
-                fail(format!("the database is damaged: {first} ({} findings)", problems.len()), RESTART_MENDS)
+                fail(format!("the database is damaged: {first} ({} findings)", problems.len()), RESTART_FIX)
             }
         },
         Err(why) => warn(format!("the database could not be checked: {why}"), "agentctl daemon logs"),
@@ -278,7 +282,7 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
     findings.push(match status.storage.as_str() {
         "ok" => ok(format!("storage in {} works", status.data_dir)),
         other if other.contains("damaged") => {
-            fail(format!("storage in {}: {other}", status.data_dir), RESTART_MENDS)
+            fail(format!("storage in {}: {other}", status.data_dir), RESTART_FIX)
         }
         other => fail(
             format!("storage in {}: {other}", status.data_dir),
@@ -334,7 +338,7 @@ fn sandbox(told: &SandboxReply) -> Vec<Finding> {
     };
     let sessions = [("attended", &told.attended), ("unattended", &told.unattended)];
     let each = sessions.into_iter().map(|(which, choice)| {
-        let what = format!("sandbox of commands in {which} sessions: {}", held(choice));
+        let what = format!("sandbox of commands in {which} sessions: {}", sandbox_line(choice));
         match choice.level {
             Some(2) if told.landlock != "works" => {
                 let mend = "set [sandbox] level = \"bubblewrap\", or let users make user namespaces";
@@ -360,8 +364,8 @@ fn program_in(path: &str, program: &str, why: &str) -> Finding {
 #[cfg(test)]
 mod tests {
     use crate::client::commands::doctor::*;
-    use crate::client::fake::Fake;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::fake_daemon::FakeDaemon;
+    use crate::client::terminal::out::testing::captured_output;
     use serde_json::json;
 
     #[test]
@@ -408,7 +412,7 @@ mod tests {
 
     #[tokio::test]
     async fn doctor_fails_on_storage_and_warns_on_models() {
-        let fake = Fake::start(|_, method, _| {
+        let fake = FakeDaemon::start(|_, method, _| {
             if method == "daemon.check" {
                 return Ok(json!({"problems": ["row 7 missing from index x"]}));
             }
@@ -421,14 +425,14 @@ mod tests {
                     "bubblewrap": "not found", "landlock": "works"}}),
             )
         });
-        let grades: Vec<Grade> = daemon(&fake.reach()).await.iter().map(|f| f.grade).collect();
+        let grades: Vec<Grade> = daemon(&fake.connector()).await.iter().map(|f| f.grade).collect();
         let [grey, yellow, red] = [Grade::Ok, Grade::Warn, Grade::Fail];
         assert_eq!(grades, [grey, yellow, red, grey, grey, yellow, yellow, yellow, red]);
     }
 
     #[test]
     fn doctor_exit_code_changes_on_failure_only() {
-        let (mut out, text, _) = papers();
+        let (mut out, text, _) = captured_output();
         assert!(report(&[ok("a"), warn("b\u{1b}", "c")], &mut out).is_ok());
         assert_eq!(report(&[fail("d", "e")], &mut out).expect_err("failed").code, 4);
         assert_eq!(text.text(), "ok    a\nwarn  b⟦ESC⟧\n      → c\nfail  d\n      → e\n");

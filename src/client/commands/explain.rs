@@ -7,14 +7,14 @@ use crate::client::args::ExplainArgs;
 use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::out::OutputStreams;
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::types::permission::{Mode, VerdictKind};
 
 pub(in crate::client) async fn explain(
     reach: &Connector,
     args: ExplainArgs,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let mode = args.mode.map(|name| mode(&name)).transpose()?;
     let folder = match args.work_dir {
@@ -37,7 +37,7 @@ pub(in crate::client) async fn explain(
         tool: args.tool,
         input,
     };
-    let client = reach.observing().connect_or_start().await?;
+    let client = reach.as_observer().connect_or_start().await?;
     let reply: ExplainReply = client.call("permission.explain", &params).await?;
     if args.json {
         return Ok(out.json(&reply)?);
@@ -61,11 +61,11 @@ fn mode(name: &str) -> Result<Mode, Failure> {
     })
 }
 
-fn line(verdict: VerdictKind, text: &str) -> Line {
+fn line(verdict: VerdictKind, text: &str) -> StyledLine {
     let (word, tone) = match verdict {
         VerdictKind::Allow => ("allow", Tone::Good),
         VerdictKind::Ask => ("ask", Tone::Warn),
         VerdictKind::Deny => ("deny", Tone::Bad),
     };
-    Line::new(tone, format!("{word:<6} {}", escape::line(text)))
+    StyledLine::new(tone, format!("{word:<6} {}", escape::line(text)))
 }

@@ -11,17 +11,17 @@ use crate::client::connection::{session_calls, stdin};
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 
 /// Bytes of one part of an import.
-const PART: usize = 4 << 20;
+const PART_BYTES: usize = 4 << 20;
 
 pub(in crate::client) async fn export(
     reach: &Connector,
     name: &str,
     format: ExportFormatParam,
     file: Option<&Path>,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session_id = resolve_id::session(&client, name).await?.session_id;
@@ -52,7 +52,11 @@ pub(in crate::client) async fn export(
     }
 }
 
-pub(in crate::client) async fn import(reach: &Connector, file: &Path, out: &mut Out) -> Result<(), Failure> {
+pub(in crate::client) async fn import(
+    reach: &Connector,
+    file: &Path,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
     let text = if file == Path::new("-") {
         stdin::read_all()?
     } else {
@@ -62,7 +66,7 @@ pub(in crate::client) async fn import(reach: &Connector, file: &Path, out: &mut 
     let client = reach.connect_or_start().await?;
     let (mut rest, mut import_id) = (text.as_str(), None);
     loop {
-        let (part, more) = rest.split_at(rest.floor_char_boundary(PART));
+        let (part, more) = rest.split_at(rest.floor_char_boundary(PART_BYTES));
         let last = more.is_empty();
         let idempotency_key = last.then(session_calls::idempotency_key);
         let params = ImportParams { data: part.to_owned(), import_id, last, idempotency_key };

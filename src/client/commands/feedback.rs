@@ -6,7 +6,7 @@ use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::types::event::Event;
 use crate::types::ids::{ItemId, QuestionId, SessionId};
 use crate::types::session::{SessionState, SessionView};
@@ -18,7 +18,7 @@ pub(in crate::client) async fn feedback(
     reach: &Connector,
     name: &str,
     answer: &str,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let (request_id, item_ids) = find(&client, name).await?;
@@ -34,7 +34,7 @@ pub(in crate::client) async fn feedback(
     };
     let params = FeedbackParams { request_id, item_id, idempotency_key: None };
     let reply = match client.call::<AnswerReply>("session.feedback", &params).await {
-        Err(CallError::Fault(fault)) if fault.kind() == "not_found" => return Err(nothing_open(name)),
+        Err(CallError::Fault(fault)) if fault.kind() == "not_found" => return Err(no_open_feedback(name)),
         reply => reply?,
     };
     Ok(out.say(&format!("chosen: {item_id} (session {})", reply.session_id))?)
@@ -52,13 +52,13 @@ async fn find(client: &Client, name: &str) -> Result<OpenFeedback, Failure> {
                 return Ok(open);
             }
         }
-        return Err(nothing_open(name));
+        return Err(no_open_feedback(name));
     }
     let SessionView { session_id, .. } = resolve_id::session(client, name).await?;
-    open_in(client, session_id).await?.ok_or_else(|| nothing_open(name))
+    open_in(client, session_id).await?.ok_or_else(|| no_open_feedback(name))
 }
 
-fn nothing_open(name: &str) -> Failure {
+fn no_open_feedback(name: &str) -> Failure {
     Failure::internal(format!("no choice between two answers is open for {}", escape::line(name)))
 }
 

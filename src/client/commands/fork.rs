@@ -5,7 +5,7 @@ use crate::client::connection::connector::Connector;
 use crate::client::connection::session_calls;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::types::ids::ItemId;
 
 pub(in crate::client) async fn fork(
@@ -13,7 +13,7 @@ pub(in crate::client) async fn fork(
     name: &str,
     item_id: Option<ItemId>,
     title: Option<String>,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session_id = resolve_id::session(&client, name).await?.session_id;

@@ -9,14 +9,14 @@ use crate::client::connection::connector::Connector;
 use crate::client::connection::expand_truncated;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 
 pub(in crate::client) async fn inspect(
     reach: &Connector,
     args: &InspectArgs,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let client = reach.observing().connect_or_start().await?;
+    let client = reach.as_observer().connect_or_start().await?;
     let mut found = Vec::new();
     for name in &args.names {
         found.push(one(&client, name).await?);
@@ -54,16 +54,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::fake::{ASK, Fake, SESSION, asks};
+    use crate::client::fake_daemon::{ASK, FakeDaemon, SESSION, permission_requested};
     use crate::client::resolve_id::sample;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::terminal::out::testing::captured_output;
     use crate::client::terminal::template::Template;
 
     #[tokio::test]
     async fn inspect_prints_sessions_and_requests_as_json() {
-        let fake = Fake::start(|_, method, _| match method {
+        let fake = FakeDaemon::start(|_, method, _| match method {
             "permission.list" => {
-                let mut request = asks();
+                let mut request = permission_requested();
                 request["session_id"] = json!(SESSION);
                 request["number"] = json!("12.1");
                 request["at_ms"] = json!(1);
@@ -71,14 +71,14 @@ mod tests {
             }
             _ => Ok(json!({"session": sample(SESSION, "one")})),
         });
-        let (mut out, text, _) = papers();
+        let (mut out, text, _) = captured_output();
         let names = vec!["12".to_owned(), "12.1".to_owned()];
-        inspect(&fake.reach(), &InspectArgs { names, format: None }, &mut out).await.expect("shown");
+        inspect(&fake.connector(), &InspectArgs { names, format: None }, &mut out).await.expect("shown");
         let shown: Value = serde_json::from_str(&text.text()).expect("json");
         assert_eq!((&shown[0]["session_id"], &shown[1]["request_id"]), (&json!(SESSION), &json!(ASK)));
-        let (mut out, text, _) = papers();
+        let (mut out, text, _) = captured_output();
         let format = Template::parse("{{.Usage.InputTokens}}").ok();
-        inspect(&fake.reach(), &InspectArgs { names: vec!["12".into()], format }, &mut out)
+        inspect(&fake.connector(), &InspectArgs { names: vec!["12".into()], format }, &mut out)
             .await
             .expect("shown");
         assert_eq!(text.text(), "1\n");

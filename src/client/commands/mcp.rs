@@ -13,8 +13,8 @@ use crate::client::connection::connector::Connector;
 use crate::client::connection::paths;
 use crate::client::failure::{Failure, code};
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::out::OutputStreams;
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::terminal::table::{Table, column};
 use crate::client::ui::summary::one_line;
 use crate::types::mcp::McpState;
@@ -22,7 +22,7 @@ use crate::types::mcp::McpState;
 pub(in crate::client) async fn mcp(
     reach: &Connector,
     what: McpCommand,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     match what {
         McpCommand::List { json } => list(reach, json, out).await,
@@ -40,8 +40,8 @@ fn folder() -> Result<Option<String>, Failure> {
     Ok(Some(paths::current_folder()?.to_string_lossy().into_owned()))
 }
 
-async fn list(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Failure> {
-    let client = reach.observing().connect_or_start().await?;
+async fn list(reach: &Connector, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
+    let client = reach.as_observer().connect_or_start().await?;
     let reply: McpListReply =
         client.call("mcp.list", &McpListParams { cwd: folder()?, session_id: None }).await?;
     if json {
@@ -88,7 +88,7 @@ fn tone(state: McpState) -> Tone {
     }
 }
 
-async fn add(reach: &Connector, args: McpAddArgs, out: &mut Out) -> Result<(), Failure> {
+async fn add(reach: &Connector, args: McpAddArgs, out: &mut OutputStreams) -> Result<(), Failure> {
     let name = args.name.clone();
     let scope = args.scope;
     let config = config_of(args)?;
@@ -140,7 +140,12 @@ fn config_of(args: McpAddArgs) -> Result<Value, Failure> {
     Ok(config)
 }
 
-async fn remove(reach: &Connector, name: String, scope: McpScopeArg, out: &mut Out) -> Result<(), Failure> {
+async fn remove(
+    reach: &Connector,
+    name: String,
+    scope: McpScopeArg,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let cwd = match scope {
         McpScopeArg::Project => folder()?,
@@ -151,7 +156,7 @@ async fn remove(reach: &Connector, name: String, scope: McpScopeArg, out: &mut O
     Ok(out.say(&format!("{} is removed", escape::line(&reply.name)))?)
 }
 
-async fn test(reach: &Connector, name: String, json: bool, out: &mut Out) -> Result<(), Failure> {
+async fn test(reach: &Connector, name: String, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let params = McpTestParams { name: Some(name.clone()), config: None, cwd: folder()?, session_id: None };
     let reply: McpTestReply = client.call("mcp.test", &params).await?;
@@ -175,8 +180,8 @@ async fn test(reach: &Connector, name: String, json: bool, out: &mut Out) -> Res
     if reply.state == McpState::Ready { Ok(()) } else { Err(Failure::new(code::DENIED, "")) }
 }
 
-async fn tools(reach: &Connector, name: String, json: bool, out: &mut Out) -> Result<(), Failure> {
-    let client = reach.observing().connect_or_start().await?;
+async fn tools(reach: &Connector, name: String, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
+    let client = reach.as_observer().connect_or_start().await?;
     let reply: McpToolsReply =
         client.call("mcp.tools", &McpServerParams { name, cwd: folder()?, session_id: None }).await?;
     if json {
@@ -184,15 +189,20 @@ async fn tools(reach: &Connector, name: String, json: bool, out: &mut Out) -> Re
     }
     for tool in &reply.tools {
         let about = tool.description.lines().next().unwrap_or_default();
-        let line = Line::new(Tone::Tool, escape::line(&tool.name).into_owned())
+        let line = StyledLine::new(Tone::Tool, escape::line(&tool.name).into_owned())
             .and(Tone::Plain, format!("  {}", escape::line(about)));
         out.line(&line)?;
     }
     Ok(())
 }
 
-async fn resources(reach: &Connector, name: String, json: bool, out: &mut Out) -> Result<(), Failure> {
-    let client = reach.observing().connect_or_start().await?;
+async fn resources(
+    reach: &Connector,
+    name: String,
+    json: bool,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
+    let client = reach.as_observer().connect_or_start().await?;
     let params = McpServerParams { name: name.clone(), cwd: folder()?, session_id: None };
     let reply: McpResourcesReply = client.call("mcp.resources", &params).await?;
     if json {
@@ -201,7 +211,7 @@ async fn resources(reach: &Connector, name: String, json: bool, out: &mut Out) -
     let of_templates = reply.templates.iter().map(|it| (&it.uri_template, &it.name));
     let of_resources = reply.resources.iter().map(|it| (&it.uri, &it.name));
     for (uri, title) in of_resources.chain(of_templates) {
-        let line = Line::new(Tone::Tool, escape::line(&format!("@{name}:{uri}")).into_owned())
+        let line = StyledLine::new(Tone::Tool, escape::line(&format!("@{name}:{uri}")).into_owned())
             .and(Tone::Plain, format!("  {}", escape::line(title)));
         out.line(&line)?;
     }
@@ -214,8 +224,8 @@ async fn resources(reach: &Connector, name: String, json: bool, out: &mut Out) -
     Ok(())
 }
 
-async fn logs(reach: &Connector, name: String, out: &mut Out) -> Result<(), Failure> {
-    let client = reach.observing().connect_or_start().await?;
+async fn logs(reach: &Connector, name: String, out: &mut OutputStreams) -> Result<(), Failure> {
+    let client = reach.as_observer().connect_or_start().await?;
     let reply: McpLogsReply =
         client.call("mcp.logs", &McpServerParams { name, cwd: folder()?, session_id: None }).await?;
     for line in &reply.lines {

@@ -9,14 +9,14 @@ use crate::client::connection::connector::Connector;
 use crate::client::connection::{paths, stdin};
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::client::terminal::style::Tone;
 use crate::client::terminal::table::{Table, column};
 
 pub(in crate::client) async fn memory(
     reach: &Connector,
     what: Option<MemoryCommand>,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let cwd = paths::current_folder()?.to_string_lossy().into_owned();
@@ -46,7 +46,7 @@ pub(in crate::client) async fn memory(
     }
 }
 
-async fn list(client: &Client, cwd: String, json: bool, out: &mut Out) -> Result<(), Failure> {
+async fn list(client: &Client, cwd: String, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let reply: MemoryListReply = client.call("memory.list", &MemoryListParams { cwd, name: None }).await?;
     if json {
         return Ok(out.json(&reply.notes)?);

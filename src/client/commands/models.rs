@@ -6,14 +6,14 @@ use crate::client::connection::connector::Connector;
 use crate::client::failure::{Failure, code};
 use crate::client::terminal::escape;
 use crate::client::terminal::format::tokens;
-use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::out::OutputStreams;
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::terminal::table::{Cell, Table, column};
 use crate::types::model::ModelView;
 use crate::types::usage::Price;
 
 /// Models per request.
-const PAGE: u32 = 500;
+const PAGE_ROWS: u32 = 500;
 /// Text for unknown values.
 const UNKNOWN: &str = "unknown";
 
@@ -21,10 +21,10 @@ pub(in crate::client) async fn models(
     reach: &Connector,
     json: bool,
     all: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let client = reach.observing().connect_or_start().await?;
-    let mut params = ModelListParams { limit: Some(PAGE), ..ModelListParams::default() };
+    let client = reach.as_observer().connect_or_start().await?;
+    let mut params = ModelListParams { limit: Some(PAGE_ROWS), ..ModelListParams::default() };
     let mut models: Vec<ModelView> = Vec::new();
     loop {
         let page: ModelListReply = client.call("model.list", &params).await?;
@@ -34,7 +34,7 @@ pub(in crate::client) async fn models(
             break;
         }
     }
-    let offered = if all { offered(&client, &models, out).await? } else { Vec::new() };
+    let offered = if all { offered_models(&client, &models, out).await? } else { Vec::new() };
     if json {
         let names: Vec<&str> = offered.iter().map(String::as_str).collect();
         return match all {
@@ -64,7 +64,11 @@ pub(in crate::client) async fn models(
 }
 
 /// Models that the providers offer and the list does not have. A provider that cannot be reached is named.
-async fn offered(client: &Client, known: &[ModelView], out: &mut Out) -> Result<Vec<String>, Failure> {
+async fn offered_models(
+    client: &Client,
+    known: &[ModelView],
+    out: &mut OutputStreams,
+) -> Result<Vec<String>, Failure> {
     let reply: ModelCheckReply = client.call("model.check", &ModelCheckParams::default()).await?;
     let mut names = Vec::new();
     for provider in &reply.providers {
@@ -78,8 +82,12 @@ async fn offered(client: &Client, known: &[ModelView], out: &mut Out) -> Result<
 }
 
 /// `agentctl models --check`
-pub(in crate::client) async fn check(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Failure> {
-    let client = reach.observing().connect_or_start().await?;
+pub(in crate::client) async fn check(
+    reach: &Connector,
+    json: bool,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
+    let client = reach.as_observer().connect_or_start().await?;
     let reply: ModelCheckReply = client.call("model.check", &ModelCheckParams::default()).await?;
     if json {
         out.json(&reply.providers)?;
@@ -94,7 +102,7 @@ pub(in crate::client) async fn check(reach: &Connector, json: bool, out: &mut Ou
                 (None, None) => String::new(),
             };
             let text = format!("  {}{result}", escape::line(&provider.name));
-            out.line(&Line::new(tone, word).and(Tone::Plain, text))?;
+            out.line(&StyledLine::new(tone, word).and(Tone::Plain, text))?;
         }
     }
     let is_fine = reply.providers.iter().all(|provider| provider.ok);
@@ -150,13 +158,13 @@ fn row(view: &ModelView) -> [Cell; 10] {
 #[cfg(test)]
 mod tests {
     use crate::client::commands::models::*;
-    use crate::client::fake::Fake;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::fake_daemon::FakeDaemon;
+    use crate::client::terminal::out::testing::captured_output;
     use serde_json::json;
 
     #[tokio::test]
     async fn unknown_model_values_are_shown_as_unknown() {
-        let fake = Fake::start(|_, _, _| {
+        let fake = FakeDaemon::start(|_, _, _| {
             let can = json!({"tools": true, "streaming": true, "system_role": true, "thinking": false});
             let mut known = can.clone();
             let mut stranger = can;
@@ -178,8 +186,8 @@ mod tests {
             }
             Ok(json!({"models": [known, stranger]}))
         });
-        let (mut out, text, notes) = papers();
-        models(&fake.reach(), false, false, &mut out).await.expect("listed");
+        let (mut out, text, notes) = captured_output();
+        models(&fake.connector(), false, false, &mut out).await.expect("listed");
         let text = text.text();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(

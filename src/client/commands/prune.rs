@@ -9,7 +9,7 @@ use crate::client::resolve_id;
 use crate::client::terminal::confirm::confirm;
 use crate::client::terminal::escape;
 use crate::client::terminal::format::{age, now};
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::client::terminal::style::Tone;
 use crate::client::terminal::table::{Table, column};
 use crate::client::ui::session_state::state;
@@ -18,7 +18,7 @@ use crate::types::session::{SessionState, SessionView};
 pub(in crate::client) async fn prune(
     reach: &Connector,
     args: &PruneArgs,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let cwd = match args.all_folders {

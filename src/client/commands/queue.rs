@@ -11,7 +11,7 @@ use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
 use crate::client::terminal::format::{age, now};
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::client::terminal::style::Tone;
 use crate::client::terminal::table::{Table, column};
 use crate::types::ids::{SessionId, TurnId};
@@ -19,13 +19,13 @@ use crate::types::message::input_line;
 use crate::types::queue::QueuedTurn;
 
 /// Columns of an input in the list.
-const INPUT: usize = 100;
+const INPUT_COLUMNS: usize = 100;
 
 pub(in crate::client) async fn queue(
     reach: &Connector,
     name: &str,
     what: Option<QueueCommand>,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session_id = resolve_id::session(&client, name).await?.session_id;
@@ -34,24 +34,25 @@ pub(in crate::client) async fn queue(
     let queue = match what {
         None | Some(QueueCommand::List { .. }) => all(&client, session_id).await?,
         Some(QueueCommand::Clear) => {
-            changed(&client, "clear", &QueueClearParams { session_id, idempotency_key }).await?
+            change_queue(&client, "clear", &QueueClearParams { session_id, idempotency_key }).await?
         }
         Some(QueueCommand::Remove { turn }) => {
             let turn_id = find(&all(&client, session_id).await?, &turn)?;
-            changed(&client, "remove", &QueueRemoveParams { session_id, turn_id, idempotency_key }).await?
+            change_queue(&client, "remove", &QueueRemoveParams { session_id, turn_id, idempotency_key })
+                .await?
         }
         Some(QueueCommand::Move { turn, before }) => {
             let known = all(&client, session_id).await?;
             let turn_id = find(&known, &turn)?;
             let before = before.map(|before| find(&known, &before)).transpose()?;
             let params = QueueMoveParams { session_id, turn_id, before, idempotency_key };
-            changed(&client, "move", &params).await?
+            change_queue(&client, "move", &params).await?
         }
         Some(QueueCommand::Edit { turn, text }) => {
             let turn_id = find(&all(&client, session_id).await?, &turn)?;
             let text = if text == "-" { stdin::read_all()? } else { text };
             let params = QueueUpdateParams { session_id, turn_id, input: text.into(), idempotency_key };
-            changed(&client, "update", &params).await?
+            change_queue(&client, "update", &params).await?
         }
     };
     if json {
@@ -63,7 +64,7 @@ pub(in crate::client) async fn queue(
     let mut table = Table::new([
         column("#").right(),
         column("AGE").right(),
-        column("INPUT").between(20, INPUT),
+        column("INPUT").between(20, INPUT_COLUMNS),
         column("TURN").right().rank(4),
     ]);
     for (place, turn) in queue.iter().enumerate() {
@@ -90,7 +91,7 @@ async fn all(client: &Client, session_id: SessionId) -> Result<Vec<QueuedTurn>, 
     }
 }
 
-async fn changed(
+async fn change_queue(
     client: &Client,
     verb: &str,
     params: &impl serde::Serialize,

@@ -6,7 +6,7 @@ use crate::client::connection::session_calls;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::types::history::FileAction;
 use crate::types::ids::ItemId;
 
@@ -16,7 +16,7 @@ pub(in crate::client) async fn rewind(
     item_id: ItemId,
     files: bool,
     dry_run: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session_id = resolve_id::session(&client, name).await?.session_id;

@@ -6,13 +6,13 @@ use crate::client::connection::client::CallError;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::stdin;
 use crate::client::failure::{Failure, code};
-use crate::client::terminal::out::{Out, harmless_json};
+use crate::client::terminal::out::{OutputStreams, harmless_json};
 
 pub(in crate::client) async fn rpc(
     reach: &Connector,
     method: &str,
     params: Option<String>,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let text = match params.as_deref() {
         Some("-") => stdin::read_all()?,
@@ -28,7 +28,7 @@ pub(in crate::client) async fn rpc(
             let error = json!({"code": fault.code, "message": fault.message, "data": fault.data});
             let text = serde_json::to_string_pretty(&error).map_err(std::io::Error::other)?;
             for line in harmless_json(&text).lines() {
-                out.aside(&crate::client::terminal::style::Line::new(
+                out.say_err(&crate::client::terminal::style::StyledLine::new(
                     crate::client::terminal::style::Tone::Plain,
                     line,
                 ))?;
@@ -42,21 +42,24 @@ pub(in crate::client) async fn rpc(
 #[cfg(test)]
 mod tests {
     use crate::client::commands::rpc::*;
-    use crate::client::fake::Fake;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::fake_daemon::FakeDaemon;
+    use crate::client::terminal::out::testing::captured_output;
 
     #[tokio::test]
     async fn rpc_results_go_to_stdout_and_errors_to_stderr() {
-        let fake = Fake::start(|_, method, params| match method {
+        let fake = FakeDaemon::start(|_, method, params| match method {
             "echo" => Ok(params.clone()),
             _ => Err(json!({"code": -32601, "message": "no", "data": {"kind": "method_not_found"}})),
         });
-        let (mut out, text, side) = papers();
-        rpc(&fake.reach(), "echo", Some(r#"{"a":"\u202e"}"#.into()), &mut out).await.expect("a result");
+        let (mut out, text, side) = captured_output();
+        rpc(&fake.connector(), "echo", Some(r#"{"a":"\u202e"}"#.into()), &mut out).await.expect("a result");
         assert_eq!(text.text(), "{\n  \"a\": \"\\u202e\"\n}\n");
-        assert_eq!(rpc(&fake.reach(), "none", None, &mut out).await.expect_err("a fault").code, 4);
+        assert_eq!(rpc(&fake.connector(), "none", None, &mut out).await.expect_err("a fault").code, 4);
         let error: Value = serde_json::from_str(&side.text()).expect("json");
         assert_eq!(error, json!({"code": -32601, "message": "no", "data": {"kind": "method_not_found"}}));
-        assert_eq!(rpc(&fake.reach(), "echo", Some("{".into()), &mut out).await.expect_err("usage").code, 64);
+        assert_eq!(
+            rpc(&fake.connector(), "echo", Some("{".into()), &mut out).await.expect_err("usage").code,
+            64
+        );
     }
 }

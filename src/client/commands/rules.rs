@@ -8,7 +8,7 @@ use crate::client::connection::session_calls::update;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::client::terminal::style::Tone;
 use crate::client::terminal::table::{Table, column};
 use crate::types::ids::SessionId;
@@ -18,7 +18,7 @@ pub(in crate::client) async fn rules(
     reach: &Connector,
     what: Option<&RulesCommand>,
     (json, long): (bool, bool),
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     match what {
@@ -53,7 +53,7 @@ async fn params(client: &Client, args: &RuleArgs) -> Result<(RuleParams, &'stati
     let (scope, session_id, workspace, place) = match (&args.session, args.user) {
         (Some(name), _) => (RuleScope::Session, Some(session(client, name).await?), None, "for the session"),
         (None, true) => (RuleScope::User, None, None, "in every folder"),
-        (None, false) => (RuleScope::Project, None, Some(here()?), "in this folder"),
+        (None, false) => (RuleScope::Project, None, Some(current_folder()?), "in this folder"),
     };
     let rule = args.rule.clone();
     Ok((RuleParams { rule, kind, scope, session_id, workspace, idempotency_key: None }, place))
@@ -63,7 +63,7 @@ async fn session(client: &Client, name: &str) -> Result<SessionId, Failure> {
     Ok(resolve_id::session(client, name).await?.session_id)
 }
 
-fn here() -> Result<String, Failure> {
+fn current_folder() -> Result<String, Failure> {
     let here = crate::client::connection::paths::current_folder()?;
     here.to_str().map(String::from).ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))
 }
@@ -72,11 +72,11 @@ async fn list(
     client: &Client,
     name: Option<&str>,
     (json, long): (bool, bool),
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let (session_id, workspace) = match name {
         Some(name) => (Some(session(client, name).await?), None),
-        None => (None, Some(here()?)),
+        None => (None, Some(current_folder()?)),
     };
     let mut params = RulesParams { session_id, workspace, ..RulesParams::default() };
     let mut rules: Vec<RuleView> = Vec::new();
@@ -144,7 +144,7 @@ pub(in crate::client) async fn mode(
     reach: &Connector,
     name: &str,
     mode: Mode,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session_id = session(&client, name).await?;
@@ -156,7 +156,7 @@ pub(in crate::client) async fn rename(
     reach: &Connector,
     name: &str,
     title: &str,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session_id = session(&client, name).await?;

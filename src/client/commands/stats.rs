@@ -13,8 +13,8 @@ use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
 use crate::client::terminal::format::{cost, now, tokens};
-use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::out::OutputStreams;
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::terminal::table::{Table, column};
 use crate::client::ui::session_state::has_failed;
 use crate::types::ledger::{LedgerRow, ModelUsage};
@@ -22,15 +22,15 @@ use crate::types::session::{SessionState, SessionView};
 use crate::types::time::Timestamp;
 
 /// Rows per request.
-const PAGE: u32 = 500;
+const PAGE_ROWS: u32 = 500;
 const DAY_MS: u64 = 24 * 3_600 * 1_000;
 
 pub(in crate::client) async fn stats(
     reach: &Connector,
     args: &StatsArgs,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let client = reach.observing().connect_or_start().await?;
+    let client = reach.as_observer().connect_or_start().await?;
     let everything = ListParams { include_children: true, ..ListParams::default() };
     let sessions = resolve_id::all_sessions(&client, &everything).await?;
     let since = args.since.map(|ms| now().before(ms));
@@ -42,8 +42,8 @@ pub(in crate::client) async fn stats(
         periods.push((name, usage(&client, since, 1).await?.total));
     }
     let rows = all_rows(&client, since).await?;
-    let models = by(&rows, |row| row.model.clone());
-    let folders = by(&rows, |row| {
+    let models = group_usage(&rows, |row| row.model.clone());
+    let folders = group_usage(&rows, |row| {
         let session = sessions.iter().find(|session| session.session_id == row.session_id);
         session.map_or_else(|| "(deleted sessions)".into(), |session| session.cwd.clone())
     });
@@ -119,9 +119,9 @@ fn counts(sessions: &[SessionView]) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-fn summary(sessions: &[SessionView]) -> Line {
+fn summary(sessions: &[SessionView]) -> StyledLine {
     let counts = counts(sessions);
-    let mut line = Line::new(Tone::Bold, format!("{} sessions", sessions.len()));
+    let mut line = StyledLine::new(Tone::Bold, format!("{} sessions", sessions.len()));
     let words = [
         ("waiting", Tone::Warn, "wait for you"),
         ("working", Tone::Good, "work"),
@@ -144,7 +144,7 @@ async fn usage(client: &Client, since_ms: Option<Timestamp>, limit: u32) -> Resu
 }
 
 async fn all_rows(client: &Client, since_ms: Option<Timestamp>) -> Result<Vec<LedgerRow>, Failure> {
-    let mut params = ModelUsageParams { since_ms, limit: Some(PAGE), ..Default::default() };
+    let mut params = ModelUsageParams { since_ms, limit: Some(PAGE_ROWS), ..Default::default() };
     let mut rows = Vec::new();
     loop {
         let page: ModelUsageReply = client.call("model.usage", &params).await?;
@@ -156,7 +156,7 @@ async fn all_rows(client: &Client, since_ms: Option<Timestamp>) -> Result<Vec<Le
     }
 }
 
-fn by(rows: &[LedgerRow], key: impl Fn(&LedgerRow) -> String) -> BTreeMap<String, ModelUsage> {
+fn group_usage(rows: &[LedgerRow], key: impl Fn(&LedgerRow) -> String) -> BTreeMap<String, ModelUsage> {
     let mut groups: BTreeMap<String, ModelUsage> = BTreeMap::new();
     for row in rows {
         groups.entry(key(row)).or_default().add(&row.spent);
@@ -167,13 +167,13 @@ fn by(rows: &[LedgerRow], key: impl Fn(&LedgerRow) -> String) -> BTreeMap<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fake::{Fake, SESSION};
+    use crate::client::fake_daemon::{FakeDaemon, SESSION};
     use crate::client::resolve_id::sample;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::terminal::out::testing::captured_output;
 
     #[tokio::test]
     async fn stats_group_usage_by_model_and_folder() {
-        let fake = Fake::start(|_, method, _| {
+        let fake = FakeDaemon::start(|_, method, _| {
             let usage = json!({
                 "session_id": SESSION, "model": "p/m", "first_at_ms": 1, "last_at_ms": 2, "input_tokens": 1_500,
                 "output_tokens": 20, "cache_read_tokens": 7, "cache_write_tokens": 0, "cache_write_1h_tokens": 0,
@@ -184,8 +184,8 @@ mod tests {
                 _ => json!({"rows": [usage], "total": usage}),
             })
         });
-        let (mut out, text, _) = papers();
-        stats(&fake.reach(), &StatsArgs::default(), &mut out).await.expect("shown");
+        let (mut out, text, _) = captured_output();
+        stats(&fake.connector(), &StatsArgs::default(), &mut out).await.expect("shown");
         let text = text.text();
         assert!(text.starts_with("1 sessions · 1 idle\n"), "{text}");
         for row in ["today       3   1.5k      20       7  $1.50", "p/m", "/w"] {

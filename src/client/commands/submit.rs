@@ -3,13 +3,13 @@
 use crate::api::params::{SubmitParams, SubmitReply, SubmitState, WhenBusy};
 use crate::client::args::TurnArgs;
 use crate::client::connection::connector::Connector;
-use crate::client::connection::input_files::GivenArgs;
+use crate::client::connection::input_files::InputFileArgs;
 use crate::client::connection::session_calls;
 use crate::client::connection::stdin;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 
 pub(in crate::client) async fn submit(
     reach: &Connector,
@@ -17,8 +17,8 @@ pub(in crate::client) async fn submit(
     text: String,
     when_busy: Option<WhenBusy>,
     (turn, raw): (&TurnArgs, bool),
-    given: &GivenArgs,
-    out: &mut Out,
+    given: &InputFileArgs,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let is_piped = text == "-";
     let text = if is_piped { stdin::read_all()? } else { text };

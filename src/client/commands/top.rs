@@ -2,25 +2,25 @@
 
 use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
-use crate::client::terminal::out::Out;
-use crate::client::ui::attach::{Options, attach, converse, here};
-use crate::client::ui::top::{Next, Sessions, choose};
+use crate::client::terminal::out::OutputStreams;
+use crate::client::ui::attach::{Options, attach, current_folder_params, start_conversation};
+use crate::client::ui::top::{SessionsScreen, TopOutcome, choose};
 
 pub(in crate::client) async fn top(
     reach: &Connector,
     options: Options,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let mut sessions = Sessions::load(reach).await?;
+    let mut sessions = SessionsScreen::load(reach).await?;
     loop {
         // The screen is closed here: the conversation has the terminal for itself.
         let left = match choose(&mut sessions).await? {
-            Next::Quit => return Ok(()),
-            Next::Attach(session) => attach(reach, &session.to_string(), options, out).await,
-            Next::New => converse(reach, here()?, options, out).await,
+            TopOutcome::Quit => return Ok(()),
+            TopOutcome::Attach(session) => attach(reach, &session.to_string(), options, out).await,
+            TopOutcome::New => start_conversation(reach, current_folder_params()?, options, out).await,
         };
         if let Err(failure) = left {
-            sessions.say(failure.message);
+            sessions.set_notice(failure.message);
         }
     }
 }

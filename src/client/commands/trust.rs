@@ -10,8 +10,8 @@ use crate::client::connection::first_time::is_first_time;
 use crate::client::failure::Failure;
 use crate::client::terminal::confirm::confirm;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::{Out, terminal_columns};
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::out::{OutputStreams, terminal_columns};
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::ui::choice::choose;
 use crate::client::ui::render::untrusted_parts;
 
@@ -21,7 +21,7 @@ pub(in crate::client) async fn trust(
     reach: &Connector,
     dir: Option<&Path>,
     yes: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let cwd = folder(dir)?;
     let client = reach.connect_or_start().await?;
@@ -35,7 +35,7 @@ pub(in crate::client) async fn trust(
     if !yes {
         confirm(&format!("Trust {name}?"), "--yes")?;
     }
-    give(&client, found).await?;
+    send_trust(&client, found).await?;
     Ok(out.say(&format!("{name} is trusted, as long as that stays as it is"))?)
 }
 
@@ -43,7 +43,7 @@ pub(in crate::client) async fn trust(
 pub(in crate::client) async fn untrust(
     reach: &Connector,
     dir: Option<&Path>,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let cwd = folder(dir)?;
     let client = reach.connect_or_start().await?;
@@ -53,7 +53,11 @@ pub(in crate::client) async fn untrust(
 }
 
 /// For `run --trust`: trusts the folder's current content and prints what that activates.
-pub(in crate::client) async fn at_once(client: &Client, cwd: String, out: &mut Out) -> Result<(), Failure> {
+pub(in crate::client) async fn trust_now(
+    client: &Client,
+    cwd: String,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
     let found: WorkspaceReply =
         client.call("workspace.status", &WorkspaceParams { cwd, count_changes: false }).await?;
     if found.trusted {
@@ -62,11 +66,11 @@ pub(in crate::client) async fn at_once(client: &Client, cwd: String, out: &mut O
     for part in found.parts.iter().chain(&found.programs) {
         out.note(&format!("trusted: {}", escape::line(part)))?;
     }
-    give(client, found).await
+    send_trust(client, found).await
 }
 
 /// File with the folders whose trust was asked about, one in each line.
-const ASKED: &str = "asked-trust";
+const ASKED_FILE: &str = "asked-trust";
 
 /// The answers. "Not now" is preselected.
 const OPTIONS: [&str; 2] = ["Trust it as it is now", "Not now; sessions work without it"];
@@ -75,14 +79,14 @@ const OPTIONS: [&str; 2] = ["Trust it as it is now", "Not now; sessions work wit
 const SHOWN_PROGRAMS: usize = 6;
 
 /// What trust would make active. Only the client's own text begins at the start of a row.
-fn question(cwd: &str, parts: &[&String], programs: &[String], columns: usize) -> Vec<Line> {
+fn question(cwd: &str, parts: &[&String], programs: &[String], columns: usize) -> Vec<StyledLine> {
     let room = columns.saturating_sub(6).max(8);
     let block = |tone: Tone, text: String, first: &'static str| {
-        Line::new(tone, text)
+        StyledLine::new(tone, text)
             .wrap(room)
             .into_iter()
             .enumerate()
-            .map(move |(nth, row)| row.after(Tone::Warn, if nth == 0 { first } else { "▌     " }))
+            .map(move |(nth, row)| row.with_lead(Tone::Warn, if nth == 0 { first } else { "▌     " }))
     };
     let head =
         block(Tone::Bold, format!("{} is not trusted yet. Trust makes active:", escape::line(cwd)), "▌ ");
@@ -100,12 +104,12 @@ pub(in crate::client) async fn ask_once(
     reach: &Connector,
     client: &Client,
     cwd: &str,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let params = WorkspaceParams { cwd: cwd.to_owned(), count_changes: false };
     let found: WorkspaceReply = client.call("workspace.status", &params).await?;
     let parts = untrusted_parts(&found.parts);
-    let file = reach.places.data_dir.join(ASKED);
+    let file = reach.places.data_dir.join(ASKED_FILE);
     if found.trusted || parts.is_empty() || !is_first_time(&file, &found.cwd) {
         return Ok(());
     }
@@ -115,19 +119,19 @@ pub(in crate::client) async fn ask_once(
     }
     let chosen = choose(&OPTIONS, 1).await?;
     if chosen == Some(0) {
-        give(client, found).await?;
+        send_trust(client, found).await?;
         return Ok(out.note(&format!("{name} is trusted, as long as that stays as it is"))?);
     }
     Ok(out.note("not trusted; `agentctl trust` shows it again")?)
 }
 
-async fn give(client: &Client, found: WorkspaceReply) -> Result<(), Failure> {
+async fn send_trust(client: &Client, found: WorkspaceReply) -> Result<(), Failure> {
     let params = TrustParams { cwd: found.cwd, digest: Some(found.digest), idempotency_key: None };
     let _: WorkspaceReply = client.call("workspace.trust", &params).await?;
     Ok(())
 }
 
-fn show(found: &WorkspaceReply, out: &mut Out) -> Result<(), Failure> {
+fn show(found: &WorkspaceReply, out: &mut OutputStreams) -> Result<(), Failure> {
     let name = escape::line(&found.cwd);
     if found.parts.is_empty() {
         return Ok(
@@ -136,13 +140,13 @@ fn show(found: &WorkspaceReply, out: &mut Out) -> Result<(), Failure> {
     }
     out.say(&format!("With trust in {name} these become active:"))?;
     for part in &found.parts {
-        out.line(&Line::new(Tone::Bold, format!("  {}", escape::line(part))))?;
+        out.line(&StyledLine::new(Tone::Bold, format!("  {}", escape::line(part))))?;
     }
     if !found.programs.is_empty() {
         out.say("Programs that would run:")?;
     }
     for program in &found.programs {
-        out.line(&Line::new(Tone::Plain, format!("  {}", escape::line(program))))?;
+        out.line(&StyledLine::new(Tone::Plain, format!("  {}", escape::line(program))))?;
     }
     Ok(())
 }
@@ -158,8 +162,8 @@ fn folder(dir: Option<&Path>) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use crate::client::commands::trust::*;
-    use crate::client::fake::Fake;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::fake_daemon::FakeDaemon;
+    use crate::client::terminal::out::testing::captured_output;
     use crate::client::ui::choice;
     use crate::client::ui::screen_files::check_screen;
     use serde_json::json;
@@ -167,7 +171,7 @@ mod tests {
 
     #[tokio::test]
     async fn trust_shows_parts_then_sends_their_digest() {
-        let fake = Fake::start(|_, method, params| match method {
+        let fake = FakeDaemon::start(|_, method, params| match method {
             "workspace.status" => {
                 let parts = json!([".agentd/config.toml: allow Bash(\u{1b}[2Jmake)"]);
                 let programs = json!([".mcp.json: MCP server a starts x\u{1b}[2J"]);
@@ -180,8 +184,8 @@ mod tests {
                 Ok(json!({"cwd": "/w", "trusted": true, "digest": "d1", "parts": []}))
             }
         });
-        let (mut out, text, _) = papers();
-        trust(&fake.reach(), Some(Path::new("/w")), true, &mut out).await.expect("trusted");
+        let (mut out, text, _) = captured_output();
+        trust(&fake.connector(), Some(Path::new("/w")), true, &mut out).await.expect("trusted");
         let shown = text.text();
         assert!(shown.contains("MCP server a starts x"), "{shown}");
         assert!(shown.contains("make)") && shown.contains("is trusted, as long as"), "{shown}");
@@ -209,7 +213,7 @@ mod tests {
 
     #[tokio::test]
     async fn trust_without_terminal_or_yes_is_refused() {
-        let fake = Fake::start(|_, method, _| {
+        let fake = FakeDaemon::start(|_, method, _| {
             assert_eq!(method, "workspace.status");
             Ok(json!({"cwd": "/w", "trusted": false, "digest": "d1", "parts": [".mcp.json"]}))
         });
@@ -217,8 +221,8 @@ mod tests {
             eprintln!("SKIPPED: there is a terminal");
             return;
         }
-        let (mut out, _, _) = papers();
-        let failure = trust(&fake.reach(), None, false, &mut out).await.expect_err("refused");
+        let (mut out, _, _) = captured_output();
+        let failure = trust(&fake.connector(), None, false, &mut out).await.expect_err("refused");
         assert!(failure.message.contains("--yes"), "{failure}");
     }
 }

@@ -6,14 +6,14 @@ use crate::client::connection::connector::Connector;
 use crate::client::connection::session_calls::idempotency_key;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::types::turn_options::TurnOptions;
 
 pub(in crate::client) async fn update(
     reach: &Connector,
     name: &str,
     turn: &TurnArgs,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let options = turn.options()?;
     if options == TurnOptions::default() {

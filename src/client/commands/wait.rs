@@ -7,7 +7,7 @@ use crate::client::connection::connector::Connector;
 use crate::client::failure::{Failure, code};
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::types::session::{SessionState, TurnResult};
 
 /// Prints the state, then the text of the newest result. Without `until`, the exit code is that of the result.
@@ -17,7 +17,7 @@ pub(in crate::client) async fn wait(
     until: Vec<SessionState>,
     timeout_ms: Option<u64>,
     json: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session_id = resolve_id::session(&client, name).await?.session_id;
@@ -48,9 +48,9 @@ pub(in crate::client) async fn result(
     reach: &Connector,
     name: &str,
     json: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let client = reach.observing().connect_or_start().await?;
+    let client = reach.as_observer().connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?;
     let params = WaitParams { session_id: session.session_id, until: None, timeout_ms: Some(0) };
     let reply: WaitReply = client.call("session.wait", &params).await?;

@@ -15,8 +15,8 @@ use crate::api::exit;
 use crate::api::params::{ClientRole, NoParams, StatusReply};
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::lock_holder;
-use crate::client::connection::lock_holder::Holder;
-use crate::client::connection::paths::Places;
+use crate::client::connection::lock_holder::LockHolder;
+use crate::client::connection::paths::ClientPaths;
 use crate::client::failure::{Failure, code};
 use crate::client::terminal::escape;
 
@@ -24,20 +24,20 @@ use crate::client::terminal::escape;
 pub(in crate::client) const NAME: &str = "agentctl";
 
 /// How long a daemon may take to answer after its start.
-const START: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a connection that breaks before its first answer is tried again: the socket of an ending daemon may still
 /// take connections.
-const ENDING: Duration = Duration::from_secs(2);
+const ENDING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Wait before another attempt, after a started daemon found the lock taken.
-const AGAIN: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Connects to the daemon, and starts it if needed.
 #[derive(Clone, Debug)]
 pub struct Connector {
     /// Paths of the daemon.
-    pub places: Places,
+    pub places: ClientPaths,
     /// Whether a daemon may be started.
     pub may_start: bool,
     /// Role of the client.
@@ -47,7 +47,7 @@ pub struct Connector {
 impl Connector {
     /// The same connector in the role of observer.
     #[must_use]
-    pub fn observing(&self) -> Self {
+    pub fn as_observer(&self) -> Self {
         Self { role: ClientRole::Observer, ..self.clone() }
     }
 
@@ -67,7 +67,7 @@ impl Connector {
 
     /// As [`Connector::dial`], until the daemon answers or no socket takes connections any more.
     async fn dial_until_settled(&self) -> Result<Client, CallError> {
-        let deadline = Instant::now() + ENDING;
+        let deadline = Instant::now() + ENDING_TIMEOUT;
         loop {
             match self.dial().await {
                 Err(error) if is_broken(&error) && Instant::now() < deadline => {
@@ -109,7 +109,7 @@ impl Connector {
     /// The socket of this data folder's daemon, if it differs from the expected one: the daemon was
     /// started with another environment or another `--socket`.
     fn other_socket(&self) -> Option<PathBuf> {
-        let path = Holder::find(&self.places.data_dir)?.socket?;
+        let path = LockHolder::find(&self.places.data_dir)?.socket?;
         (path != self.places.socket && path.exists()).then_some(path)
     }
 
@@ -119,7 +119,7 @@ impl Connector {
     /// [`code::UNREACHABLE`](crate::client::failure::code::UNREACHABLE) if none answers.
     pub async fn connect(&self) -> Result<Client, Failure> {
         match self.dial_until_settled().await {
-            Err(CallError::Io(error)) => Err(Failure::unreachable(self.absent(&error))),
+            Err(CallError::Io(error)) => Err(Failure::unreachable(self.absence_message(&error))),
             other => Ok(other?),
         }
     }
@@ -143,7 +143,7 @@ impl Connector {
         }
         // A data folder has one daemon: if it listens on another socket, a second one could not start.
         if !self.may_start || !is_daemon_absent || self.listens_elsewhere() {
-            return Err(Failure::unreachable(self.absent(&error)));
+            return Err(Failure::unreachable(self.absence_message(&error)));
         }
         self.start().await
     }
@@ -167,12 +167,12 @@ impl Connector {
         told && std::env::var_os("AGENTD_CALL").is_some()
     }
 
-    pub(in crate::client) fn absent(&self, error: &io::Error) -> String {
+    pub(in crate::client) fn absence_message(&self, error: &io::Error) -> String {
         let socket = self.places.socket.display().to_string();
         let socket = escape::line(&socket);
         match error.kind() {
             _ if is_absent(error) => {
-                if let Some(holder) = Holder::find(&self.places.data_dir) {
+                if let Some(holder) = LockHolder::find(&self.places.data_dir) {
                     let (what, mend) = holder.explain(&self.places.socket);
                     return format!("no daemon answers at {socket}; {what}: {mend}");
                 }
@@ -188,7 +188,7 @@ impl Connector {
     async fn start(&self) -> Result<Client, Failure> {
         let (mut child, mut log) = spawn(&self.places)?;
         let mut spawned = Instant::now();
-        let deadline = spawned + START;
+        let deadline = spawned + START_TIMEOUT;
         let mut wait = Duration::from_millis(10);
         loop {
             sleep(wait).await;
@@ -204,11 +204,15 @@ impl Connector {
             let what = match ended {
                 // Another client was faster and its daemon is starting, or a stopping daemon holds the
                 // lock a moment longer than its socket. Then this client tries again.
-                Ok(Some(status)) if status.code() == Some(i32::from(exit::TAKEN)) && now < deadline => {
+                Ok(Some(status))
+                    if status.code() == Some(i32::from(exit::ALREADY_RUNNING)) && now < deadline =>
+                {
                     if self.listens_elsewhere() {
-                        return Err(Failure::unreachable(self.absent(&io::ErrorKind::NotFound.into())));
+                        return Err(Failure::unreachable(
+                            self.absence_message(&io::ErrorKind::NotFound.into()),
+                        ));
                     }
-                    if now.duration_since(spawned) > AGAIN {
+                    if now.duration_since(spawned) > RETRY_INTERVAL {
                         (child, log) = spawn(&self.places)?;
                         spawned = now;
                     }
@@ -218,7 +222,7 @@ impl Connector {
                 Ok(None) => "did not answer within 10 s",
                 // A mistake in the configuration: the daemon has said where.
                 Ok(Some(status)) if status.code() == Some(i32::from(exit::CONFIG)) => {
-                    return Err(Failure::unreachable(log.mistake()));
+                    return Err(Failure::unreachable(log.startup_error()));
                 }
                 Ok(Some(_)) | Err(_) => "ended at once",
             };
@@ -255,7 +259,7 @@ pub(in crate::client) fn private_dir(path: &Path) -> io::Result<()> {
 }
 
 /// The command that starts the daemon for these paths.
-pub(in crate::client) fn daemon_command(places: &Places) -> Command {
+pub(in crate::client) fn daemon_command(places: &ClientPaths) -> Command {
     let mut command = Command::new(agentd());
     command.stdin(Stdio::null()).current_dir("/");
     if let Some(config) = &places.config_flag {
@@ -268,7 +272,7 @@ pub(in crate::client) fn daemon_command(places: &Places) -> Command {
 
 /// Starts the daemon, which continues after this program. If it exits first, the runtime collects its
 /// exit status, so that no zombie remains.
-fn spawn(places: &Places) -> Result<(Child, Log), Failure> {
+fn spawn(places: &ClientPaths) -> Result<(Child, LogTail), Failure> {
     let failed = |what: &str, e: io::Error| Failure::internal(format!("could not {what}: {e}"));
     private_dir(&places.data_dir).map_err(|e| failed("make the data folder", e))?;
     let path = places.log();
@@ -287,18 +291,18 @@ fn spawn(places: &Places) -> Result<(Child, Log), Failure> {
             escape::line(&command.as_std().get_program().to_string_lossy())
         ))
     })?;
-    Ok((child, Log { path, from }))
+    Ok((child, LogTail { path, from }))
 }
 
 /// The daemon's log output since its start.
-struct Log {
+struct LogTail {
     path: PathBuf,
     from: u64,
 }
 
-impl Log {
+impl LogTail {
     /// What a daemon said that does not start with its configuration.
-    fn mistake(&mut self) -> String {
+    fn startup_error(&mut self) -> String {
         let text = read_from(&self.path, self.from).unwrap_or_default();
         let said =
             text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("its configuration is wrong");
@@ -343,7 +347,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let socket = dir.path().join("none.sock");
         let env = |_: &str| Some("/nonexistent".to_string());
-        let places = Places::find(&env, Some(socket), None).expect("places");
+        let places = ClientPaths::find(&env, Some(socket), None).expect("places");
         let reach = Connector { places, may_start: false, role: ClientRole::Controller };
         let failure = reach.connect_or_start().await.err().expect("a failure");
         assert_eq!(failure.code, 69);
@@ -361,7 +365,7 @@ mod tests {
             }
         });
         let env = |_: &str| Some("/nonexistent".to_string());
-        let places = Places::find(&env, Some(socket), None).expect("places");
+        let places = ClientPaths::find(&env, Some(socket), None).expect("places");
         let reach = Connector { places, may_start: false, role: ClientRole::Controller };
         let failure = reach.connect_or_start().await.err().expect("a failure");
         assert!(failure.message.contains("no daemon answers"), "{failure}");

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::api::params::{HelloParams, Include, SubscribeParams};
 use crate::client::connection::wire::{
-    CallError, GREETING, Lines, Message, Received, dial, parse, request, silent,
+    CallError, GREETING_TIMEOUT, Lines, Message, ReceivedEvent, dial, no_answer, parse, request,
 };
 use crate::types::ids::{Seq, SessionId};
 
@@ -18,7 +18,7 @@ pub struct Events {
     lines: Lines<OwnedReadHalf>,
     /// Held open: closing the client's side would end the subscription.
     _write: OwnedWriteHalf,
-    early: VecDeque<Received>,
+    early: VecDeque<ReceivedEvent>,
     last_seq: Seq,
 }
 
@@ -36,12 +36,12 @@ impl Events {
         write.write_all(opening.as_bytes()).await?;
         let mut events =
             Self { lines: Lines::new(read), _write: write, early: VecDeque::new(), last_seq: after_seq };
-        timeout(GREETING, events.until_subscribed()).await.map_err(|_| silent())??;
+        timeout(GREETING_TIMEOUT, events.wait_subscribed()).await.map_err(|_| no_answer())??;
         Ok(events)
     }
 
     /// Replies and events may arrive in any order: keep events that come before the reply.
-    async fn until_subscribed(&mut self) -> Result<(), CallError> {
+    async fn wait_subscribed(&mut self) -> Result<(), CallError> {
         loop {
             let line = self.lines.next().await?.ok_or(CallError::Closed)?;
             match parse(&line) {
@@ -57,7 +57,7 @@ impl Events {
     ///
     /// # Errors
     /// [`CallError::Closed`] when the daemon exits: subscribe again with [`Events::last_seq`].
-    pub async fn next(&mut self) -> Result<Received, CallError> {
+    pub async fn next(&mut self) -> Result<ReceivedEvent, CallError> {
         loop {
             let event = match self.early.pop_front() {
                 Some(event) => event,

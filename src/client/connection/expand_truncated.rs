@@ -7,16 +7,16 @@ use serde_json::value::RawValue;
 
 use crate::api::params::{BlobEncoding, BlobParams, BlobReply, PendingRequest};
 use crate::client::connection::client::{CallError, Client};
-use crate::client::connection::wire::Received;
+use crate::client::connection::wire::ReceivedEvent;
 use crate::types::blob::TruncatedField;
 use crate::types::ids::{BlobId, SessionId};
 use crate::types::wire::fill;
 
 /// Bytes per request.
-const PART: u32 = 1 << 20;
+const READ_BYTES: u32 = 1 << 20;
 
 /// Whether a value of the event was truncated.
-pub(in crate::client) fn is_cut(received: &Received) -> bool {
+pub(in crate::client) fn is_truncated(received: &ReceivedEvent) -> bool {
     received.event.as_ref().is_some_and(|event| !event.truncated_fields.is_empty())
 }
 
@@ -25,13 +25,16 @@ pub(in crate::client) fn is_cut(received: &Received) -> bool {
 ///
 /// # Errors
 /// The connection was lost.
-pub(in crate::client) async fn whole(client: &Client, received: Received) -> Result<Received, CallError> {
+pub(in crate::client) async fn whole(
+    client: &Client,
+    received: ReceivedEvent,
+) -> Result<ReceivedEvent, CallError> {
     let Some(event) = received.event.as_ref().filter(|event| !event.truncated_fields.is_empty()) else {
         return Ok(received);
     };
     let Ok(mut value) = serde_json::from_str::<Value>(received.raw.get()) else { return Ok(received) };
-    put_back(client, event.session_id, &mut value, &event.truncated_fields).await?;
-    let whole = RawValue::from_string(value.to_string()).and_then(|raw| Received::parse(&raw));
+    insert_values(client, event.session_id, &mut value, &event.truncated_fields).await?;
+    let whole = RawValue::from_string(value.to_string()).and_then(|raw| ReceivedEvent::parse(&raw));
     Ok(whole.unwrap_or(received))
 }
 
@@ -44,12 +47,12 @@ pub(in crate::client) async fn request(
     pending: PendingRequest,
 ) -> Result<PendingRequest, CallError> {
     let Ok(mut value) = serde_json::to_value(&pending) else { return Ok(pending) };
-    put_back(client, pending.session_id, &mut value, &pending.truncated_fields).await?;
+    insert_values(client, pending.session_id, &mut value, &pending.truncated_fields).await?;
     Ok(serde_json::from_value(value).unwrap_or(pending))
 }
 
 /// Inserts the full values, and leaves in the list only fields that stay truncated.
-async fn put_back(
+async fn insert_values(
     client: &Client,
     session_id: SessionId,
     value: &mut Value,
@@ -87,7 +90,7 @@ async fn put_back(
 /// A whole blob.
 async fn blob(client: &Client, session_id: SessionId, blob_id: BlobId) -> Result<Vec<u8>, CallError> {
     let mut bytes = Vec::new();
-    let mut params = BlobParams { session_id, blob_id, offset: 0, limit: Some(PART) };
+    let mut params = BlobParams { session_id, blob_id, offset: 0, limit: Some(READ_BYTES) };
     loop {
         let reply: BlobReply = client.call("session.blob", &params).await?;
         match reply.encoding {
@@ -106,21 +109,21 @@ mod tests {
     use serde_json::json;
 
     use crate::client::connection::expand_truncated::*;
-    use crate::client::fake::{Fake, SESSION};
+    use crate::client::fake_daemon::{FakeDaemon, SESSION};
 
     const BLOB: &str = "blob_0190f2a4-0000-8000-8000-000000000009";
 
-    fn event(truncated: Value) -> Received {
+    fn event(truncated: Value) -> ReceivedEvent {
         let event = json!({"seq": 7, "session_id": SESSION, "at_ms": 1, "type": "notice", "kind": "k",
                            "text": "the beg", "truncated_fields": truncated});
-        Received::parse(&RawValue::from_string(event.to_string()).expect("json")).expect("an event")
+        ReceivedEvent::parse(&RawValue::from_string(event.to_string()).expect("json")).expect("an event")
     }
 
     #[tokio::test]
     async fn truncated_values_are_restored_from_blobs_when_available() {
         let text = "the beginning, and more é".repeat(3);
         let served = text.clone();
-        let fake = Fake::start(move |_, _, params| {
+        let fake = FakeDaemon::start(move |_, _, params| {
             if params["blob_id"] != BLOB {
                 return Err(json!({"code": -32004, "message": "no", "data": {"kind": "not_found"}}));
             }
@@ -133,14 +136,14 @@ mod tests {
             }
             Ok(reply)
         });
-        let client = fake.reach().connect_again().await.expect("connected");
+        let client = fake.connector().connect_again().await.expect("connected");
         let cut = |blob: &str| json!([{"pointer": "/text", "blob_id": blob, "bytes": 9, "media_type": "text/plain"}]);
         let got = whole(&client, event(cut(BLOB))).await.expect("whole");
         let value: Value = serde_json::from_str(got.raw.get()).expect("json");
         assert_eq!((value["text"].as_str(), &value["truncated_fields"]), (Some(&*text), &Value::Null));
-        assert!(!is_cut(&got));
+        assert!(!is_truncated(&got));
         let gone =
             whole(&client, event(cut("blob_0190f2a4-0000-8000-8000-00000000000a"))).await.expect("as it was");
-        assert!(is_cut(&gone));
+        assert!(is_truncated(&gone));
     }
 }

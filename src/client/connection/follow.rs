@@ -12,7 +12,7 @@ use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::connector::Connector;
 use crate::client::connection::events::Events;
 use crate::client::connection::expand_truncated;
-use crate::client::connection::wire::Received;
+use crate::client::connection::wire::ReceivedEvent;
 use crate::client::failure::{Failure, code};
 use crate::types::ids::{Seq, SessionId};
 
@@ -20,9 +20,9 @@ use crate::types::ids::{Seq, SessionId};
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The next step of a followed session.
-pub enum Step {
+pub enum FollowStep {
     /// An event.
-    Event(Box<Received>),
+    Event(Box<ReceivedEvent>),
     /// The connection was lost; the client is reconnecting.
     Lost,
     /// The client has reconnected: use this client for calls from now on.
@@ -30,7 +30,7 @@ pub enum Step {
 }
 
 /// The events of one session, across connections.
-pub struct Follow {
+pub struct SessionFollower {
     reach: Connector,
     session: SessionId,
     last_seq: Seq,
@@ -40,20 +40,20 @@ pub struct Follow {
     as_sent: bool,
     events: Option<Events>,
     /// An event whose truncated values are being read.
-    pending: Option<Owned<Result<Received, CallError>>>,
-    attempt: Option<Owned<Result<(Client, Events), Failure>>>,
+    pending: Option<AbortOnDrop<Result<ReceivedEvent, CallError>>>,
+    attempt: Option<AbortOnDrop<Result<(Client, Events), Failure>>>,
 }
 
 /// A task that is aborted when its owner is dropped.
-struct Owned<T>(JoinHandle<T>);
+struct AbortOnDrop<T>(JoinHandle<T>);
 
-impl<T> Drop for Owned<T> {
+impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl Follow {
+impl SessionFollower {
     /// Follows from the event after `after_seq`.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Follow {
     /// Follows a part of the events.
     ///
     /// # Errors
-    /// See [`Follow::start`].
+    /// See [`SessionFollower::start`].
     pub async fn start_with(
         reach: &Connector,
         client: &Client,
@@ -105,7 +105,7 @@ impl Follow {
         self
     }
 
-    /// `Places::flags` of the connector.
+    /// `ClientPaths::flags` of the connector.
     #[must_use]
     pub fn flags(&self) -> &[String] {
         &self.reach.places.flags
@@ -115,22 +115,22 @@ impl Follow {
     ///
     /// # Errors
     /// The client could not reconnect, or the daemon no longer has the session.
-    pub async fn next(&mut self) -> Result<Step, Failure> {
+    pub async fn next(&mut self) -> Result<FollowStep, Failure> {
         if let Some(events) = &mut self.events {
             if self.pending.is_none() {
                 match events.next().await {
-                    Ok(event) if expand_truncated::is_cut(&event) && !self.as_sent => {
+                    Ok(event) if expand_truncated::is_truncated(&event) && !self.as_sent => {
                         let client = self.client.clone();
                         let task = tokio::spawn(async move { expand_truncated::whole(&client, event).await });
-                        self.pending = Some(Owned(task));
+                        self.pending = Some(AbortOnDrop(task));
                     }
                     Ok(event) => {
                         self.last_seq = events.last_seq();
-                        return Ok(Step::Event(Box::new(event)));
+                        return Ok(FollowStep::Event(Box::new(event)));
                     }
                     Err(_) => {
                         self.events = None;
-                        return Ok(Step::Lost);
+                        return Ok(FollowStep::Lost);
                     }
                 }
             }
@@ -140,26 +140,27 @@ impl Follow {
                 return Ok(match made {
                     Ok(Ok(event)) => {
                         self.last_seq = self.last_seq.max(event.seq);
-                        Step::Event(Box::new(event))
+                        FollowStep::Event(Box::new(event))
                     }
                     // The subscription delivers it again after reconnecting.
                     _ => {
                         self.events = None;
-                        Step::Lost
+                        FollowStep::Lost
                     }
                 });
             }
         }
         let (reach, session, after) = (self.reach.clone(), self.session, self.last_seq);
         let include = self.include;
-        let attempt =
-            self.attempt.get_or_insert_with(|| Owned(tokio::spawn(seek(reach, session, after, include))));
+        let attempt = self
+            .attempt
+            .get_or_insert_with(|| AbortOnDrop(tokio::spawn(seek(reach, session, after, include))));
         let outcome = (&mut attempt.0).await;
         self.attempt = None;
         let (client, events) = outcome.map_err(|e| Failure::internal(e.to_string()))??;
         self.events = Some(events);
         self.client = client.clone();
-        Ok(Step::Back(client))
+        Ok(FollowStep::Back(client))
     }
 
     /// Seq of the newest returned event.
@@ -180,7 +181,7 @@ async fn seek(
     loop {
         sleep(wait).await;
         wait = (wait * 2).min(Duration::from_secs(1));
-        let failure = match once(&reach, session, after, include).await {
+        let failure = match connect_once(&reach, session, after, include).await {
             Ok(found) => return Ok(found),
             Err(failure) => failure,
         };
@@ -190,7 +191,7 @@ async fn seek(
     }
 }
 
-async fn once(
+async fn connect_once(
     reach: &Connector,
     session: SessionId,
     after: Seq,

@@ -10,7 +10,7 @@ use crate::client::terminal::escape;
 
 /// Options for files that are sent with the input.
 #[derive(Clone, Debug, Default, Args)]
-pub struct GivenArgs {
+pub struct InputFileArgs {
     /// Show the model an image (PNG, JPEG, GIF, WebP); may be repeated
     #[arg(long = "image", value_name = "FILE")]
     pub images: Vec<PathBuf>,
@@ -22,7 +22,7 @@ pub struct GivenArgs {
     pub resources: Vec<String>,
 }
 
-impl GivenArgs {
+impl InputFileArgs {
     /// The input of a submit. Pictures and files come before the text, because models work better that
     /// way. Piped standard input comes after it.
     pub(in crate::client) fn input(
@@ -42,8 +42,8 @@ impl GivenArgs {
             })
         });
         let resources = resources.collect::<Result<Vec<_>, _>>()?.into_iter().chain(mentioned);
-        let images = self.images.iter().map(|path| Ok(SubmitBlock::Image(given(path)?)));
-        let files = self.files.iter().map(|path| Ok(SubmitBlock::File(given(path)?)));
+        let images = self.images.iter().map(|path| Ok(SubmitBlock::Image(file_content(path)?)));
+        let files = self.files.iter().map(|path| Ok(SubmitBlock::File(file_content(path)?)));
         let mut blocks: Vec<SubmitBlock> = images.chain(files).collect::<Result<_, Failure>>()?;
         blocks.extend(resources.map(SubmitBlock::ResourceLink));
         blocks.push(SubmitBlock::Text { text });
@@ -87,7 +87,7 @@ fn parse_link(text: &str) -> Option<ResourceLink> {
 }
 
 /// The daemon reads the file and has another current folder, so the path is absolute.
-fn given(path: &Path) -> Result<FileContent, Failure> {
+fn file_content(path: &Path) -> Result<FileContent, Failure> {
     let shown = path.display().to_string();
     let shown = escape::line(&shown);
     let whole = std::path::absolute(path).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
@@ -103,12 +103,12 @@ mod tests {
 
     #[test]
     fn input_text_stays_plain_and_files_get_absolute_path() {
-        let words = GivenArgs::default().input("hi".into(), None).unwrap();
+        let words = InputFileArgs::default().input("hi".into(), None).unwrap();
         assert_eq!(words, SubmitInput::Text("hi".into()));
-        let words = GivenArgs::default().input("hi".into(), Some("+a\n".into())).unwrap();
+        let words = InputFileArgs::default().input("hi".into(), Some("+a\n".into())).unwrap();
         let text = |text: &str| SubmitBlock::Text { text: text.into() };
         assert_eq!(words, SubmitInput::Blocks(vec![text("hi"), text("+a\n")]));
-        let args = GivenArgs {
+        let args = InputFileArgs {
             images: vec!["a.png".into()],
             files: vec!["/x/b.pdf".into()],
             resources: vec!["docs:memo://1".into()],
@@ -125,7 +125,7 @@ mod tests {
                 SubmitBlock::Text { text: "hi".into() }
             ]
         );
-        let wrong = GivenArgs { resources: vec!["docs".into()], ..GivenArgs::default() };
+        let wrong = InputFileArgs { resources: vec!["docs".into()], ..InputFileArgs::default() };
         assert!(wrong.input("hi".into(), None).is_err());
     }
 

@@ -9,7 +9,9 @@ use tokio::time::timeout;
 
 use crate::api::KNOWLEDGE_EVENT;
 use crate::api::params::{HelloParams, KnowledgeWorkParams};
-use crate::client::connection::wire::{CallError, GREETING, Lines, Message, dial, parse, request, silent};
+use crate::client::connection::wire::{
+    CallError, GREETING_TIMEOUT, Lines, Message, dial, no_answer, parse, request,
+};
 use crate::types::knowledge::KnowledgeEvent;
 
 /// The events of one job or query, in order. Dropping it ends the subscription.
@@ -23,11 +25,11 @@ pub struct KnowledgeEvents {
 #[derive(Deserialize)]
 struct Notification {
     method: String,
-    params: Carried,
+    params: NotificationParams,
 }
 
 #[derive(Deserialize)]
-struct Carried {
+struct NotificationParams {
     result: KnowledgeEvent,
 }
 
@@ -47,12 +49,12 @@ impl KnowledgeEvents {
         let opening = request(1, "daemon.hello", greeting)? + &request(2, "knowledge.subscribe", work)?;
         write.write_all(opening.as_bytes()).await?;
         let mut events = Self { lines: Lines::new(read), _write: write, early: Vec::new() };
-        timeout(GREETING, events.until_subscribed()).await.map_err(|_| silent())??;
+        timeout(GREETING_TIMEOUT, events.wait_subscribed()).await.map_err(|_| no_answer())??;
         Ok(events)
     }
 
     /// Replies and events may arrive in any order: keep events that come before the reply.
-    async fn until_subscribed(&mut self) -> Result<(), CallError> {
+    async fn wait_subscribed(&mut self) -> Result<(), CallError> {
         loop {
             let line = self.lines.next().await?.ok_or(CallError::Closed)?;
             match parse(&line) {

@@ -22,7 +22,7 @@ pub(in crate::client) fn was_stopped(data_dir: &Path) -> bool {
 
 /// Who holds the lock of a data folder, by what it wrote into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::client) struct Holder {
+pub(in crate::client) struct LockHolder {
     /// Its process.
     pub(in crate::client) pid: i32,
     /// Where it listens. `None` while it starts, and if it is of an older version.
@@ -33,7 +33,7 @@ pub(in crate::client) struct Holder {
     is_agentd: bool,
 }
 
-impl Holder {
+impl LockHolder {
     /// The living holder of the lock in this folder, if there is one that can be named. Never waits.
     pub(in crate::client) fn find(data_dir: &Path) -> Option<Self> {
         let file = open(data_dir).ok()?;
@@ -104,15 +104,15 @@ mod tests {
     fn lock_holder_requires_locked_file_and_live_process() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("agentd.lock");
-        assert_eq!(Holder::find(dir.path()), None, "no lock");
+        assert_eq!(LockHolder::find(dir.path()), None, "no lock");
         std::fs::write(&path, format!("{}\n", std::process::id())).expect("written");
-        assert_eq!(Holder::find(dir.path()), None, "it is not held");
+        assert_eq!(LockHolder::find(dir.path()), None, "it is not held");
         let lock = StateLock::try_lock(&path).expect("free");
-        let holder = Holder::find(dir.path()).expect("held");
+        let holder = LockHolder::find(dir.path()).expect("held");
         assert_eq!(holder.pid.cast_unsigned(), std::process::id());
         assert!(!holder.terminate(), "a test is no agentd");
         drop(lock);
-        assert_eq!(Holder::find(dir.path()), None, "given back");
+        assert_eq!(LockHolder::find(dir.path()), None, "given back");
     }
 
     #[test]
@@ -122,9 +122,9 @@ mod tests {
         assert!(!was_stopped(dir.path()), "it was never held");
         let lock = StateLock::try_lock(&path).expect("free");
         assert!(!was_stopped(dir.path()), "running, or dead since");
-        lock.leaving();
+        lock.note_stopping();
         assert!(was_stopped(dir.path()), "on its way out");
-        assert!(Holder::find(dir.path()).is_some(), "and still the one that holds it");
+        assert!(LockHolder::find(dir.path()).is_some(), "and still the one that holds it");
         drop(lock);
         assert!(was_stopped(dir.path()), "gone");
     }
@@ -134,7 +134,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let lock = StateLock::try_lock(&dir.path().join("agentd.lock")).expect("free");
         let explain = || {
-            let (what, mend) = Holder::find(dir.path()).expect("held").explain(Path::new("/asked"));
+            let (what, mend) = LockHolder::find(dir.path()).expect("held").explain(Path::new("/asked"));
             format!("{what}; {mend}")
         };
         let told = explain();
@@ -152,7 +152,7 @@ mod tests {
         let pid = std::process::id();
         let told = explain();
         assert!(told.ends_with(&format!("is gone; kill -TERM {pid}, then start it")), "{told}");
-        lock.leaving();
+        lock.note_stopping();
         let told = explain();
         assert!(told.contains("is stopping") && !told.contains("kill"), "{told}");
     }
@@ -163,7 +163,7 @@ mod tests {
             let dir = tempfile::tempdir().expect("a folder");
             let lock = StateLock::try_lock(&dir.path().join("agentd.lock")).expect("free");
             lock.note_socket(Path::new(socket));
-            let (what, mend) = Holder::find(dir.path()).expect("held").explain(Path::new("/asked"));
+            let (what, mend) = LockHolder::find(dir.path()).expect("held").explain(Path::new("/asked"));
             assert!(what.contains("listens at another path") && !mend.contains("kill"), "{what}; {mend}");
         }
     }

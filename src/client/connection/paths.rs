@@ -9,7 +9,7 @@ use crate::client::failure::Failure;
 
 /// Paths of the daemon and of its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct ClientPaths {
     /// Path of the socket.
     pub socket: PathBuf,
     /// Whether the command line or `AGENTD_SOCKET` names the socket; then the client uses no other one.
@@ -25,7 +25,7 @@ pub struct Places {
     pub flags: Vec<String>,
 }
 
-impl Places {
+impl ClientPaths {
     /// Finds the paths. Skips configuration files that cannot be read: the daemon and `agentctl doctor`
     /// report them.
     ///
@@ -134,12 +134,12 @@ mod tests {
         let file = dir.path().join("c.toml");
         std::fs::write(&file, "[daemon]\nsocket = \"/cfg/sock\"\ndata_dir = \"~/d\"\n").expect("written");
         let env = |name: &str| (name == "HOME").then(|| "/h".to_string());
-        let places = Places::find(&env, None, Some(file.clone())).expect("places");
+        let places = ClientPaths::find(&env, None, Some(file.clone())).expect("places");
         assert_eq!(
             (places.socket.as_path(), places.data_dir.as_path()),
             (Path::new("/cfg/sock"), Path::new("/h/d"))
         );
-        let places = Places::find(&env, Some("/flag".into()), Some(file)).expect("places");
+        let places = ClientPaths::find(&env, Some("/flag".into()), Some(file)).expect("places");
         assert_eq!(places.socket, Path::new("/flag"));
         let file = dir.path().join("c.toml").display().to_string();
         assert_eq!(places.flags, ["--socket", "/flag", "--config", &file]);

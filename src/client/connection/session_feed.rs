@@ -12,7 +12,9 @@ use crate::api::params::{DaemonEvent, HelloParams, ListParams, NoParams};
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::session_calls;
-use crate::client::connection::wire::{CallError, GREETING, Lines, Message, dial, parse, request, silent};
+use crate::client::connection::wire::{
+    CallError, GREETING_TIMEOUT, Lines, Message, dial, no_answer, parse, request,
+};
 use crate::client::failure::{Failure, code};
 use crate::types::ids::SessionId;
 use crate::types::session::SessionView;
@@ -20,7 +22,7 @@ use crate::types::session::SessionView;
 /// How long a lost daemon is looked for.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Changes within this time are taken together.
-const COALESCE: Duration = Duration::from_millis(20);
+const COALESCE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A subscription to the changes of all sessions. Dropping it ends the subscription.
 struct SessionEvents {
@@ -35,11 +37,11 @@ impl SessionEvents {
         let opening = request(1, "daemon.hello", greeting)? + &request(2, "daemon.subscribe", &NoParams {})?;
         write.write_all(opening.as_bytes()).await?;
         let mut events = Self { lines: Lines::new(read), _write: write };
-        timeout(GREETING, events.until_subscribed()).await.map_err(|_| silent())??;
+        timeout(GREETING_TIMEOUT, events.wait_subscribed()).await.map_err(|_| no_answer())??;
         Ok(events)
     }
 
-    async fn until_subscribed(&mut self) -> Result<(), CallError> {
+    async fn wait_subscribed(&mut self) -> Result<(), CallError> {
         loop {
             let line = self.lines.next().await?.ok_or(CallError::Closed)?;
             match parse(&line) {
@@ -108,10 +110,10 @@ impl SessionFeed {
     ///
     /// # Errors
     /// The daemon did not come back.
-    pub(in crate::client) async fn changed(&mut self) -> Result<(), Failure> {
+    pub(in crate::client) async fn wait_change(&mut self) -> Result<(), Failure> {
         let Some(events) = &mut self.events else { return self.reconnect().await };
         match events.next().await {
-            Ok(event) => apply(&mut self.sessions, event),
+            Ok(event) => apply_event(&mut self.sessions, event),
             Err(_) => {
                 self.events = None;
                 return self.reconnect().await;
@@ -119,11 +121,11 @@ impl SessionFeed {
         }
         let more = async {
             while let Ok(event) = events.next().await {
-                apply(&mut self.sessions, event);
+                apply_event(&mut self.sessions, event);
             }
         };
         // The end of the connection is found again by the next call.
-        let _ = timeout(COALESCE, more).await;
+        let _ = timeout(COALESCE_INTERVAL, more).await;
         Ok(())
     }
 
@@ -151,7 +153,7 @@ impl SessionFeed {
     }
 }
 
-fn apply(sessions: &mut BTreeMap<SessionId, SessionView>, event: DaemonEvent) {
+fn apply_event(sessions: &mut BTreeMap<SessionId, SessionView>, event: DaemonEvent) {
     if event.deleted {
         sessions.remove(&event.session.session_id);
     } else {

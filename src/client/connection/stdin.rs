@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use crate::client::failure::Failure;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 
 /// Longer than the context window of every model, and well below the size limit of a message to the
 /// daemon.
@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 4 << 20;
 
 /// After this time without a byte, the program tells the user that it waits for input, or that it
 /// ignores a pipe without a writer.
-const SILENCE: Duration = Duration::from_secs(2);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// All of standard input.
 ///
@@ -34,14 +34,14 @@ pub(in crate::client) fn read_all() -> Result<String, Failure> {
 ///
 /// # Errors
 /// It is too long, or not text.
-pub(in crate::client) fn read_piped(out: &mut Out) -> Result<Option<String>, Failure> {
+pub(in crate::client) fn read_piped(out: &mut OutputStreams) -> Result<Option<String>, Failure> {
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let meta = input.metadata()?;
     let kind = meta.file_type();
     if !(kind.is_file() || kind.is_fifo() || kind.is_socket()) {
         return Ok(None);
     }
-    read_until_end(input, SILENCE, || kind.is_file() || has_writer((meta.dev(), meta.ino())), out)
+    read_until_end(input, SILENCE_TIMEOUT, || kind.is_file() || has_writer((meta.dev(), meta.ino())), out)
 }
 
 /// Whether a program that is no ancestor of this one holds the other end of the pipe, as in `make 2>&1
@@ -80,7 +80,7 @@ fn read_until_end(
     mut input: impl Read + Send + 'static,
     silence: Duration,
     has_writer: impl Fn() -> bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<Option<String>, Failure> {
     let (sender, chunks) = sync_channel(1);
     // A read cannot be cancelled. The thread ends with the program at the latest.
@@ -135,14 +135,14 @@ fn text(bytes: Vec<u8>) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use crate::client::connection::stdin::*;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::terminal::out::testing::captured_output;
     use std::io::Write as _;
 
-    const PATIENT: Duration = Duration::from_secs(60);
+    const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
     fn read(text: impl Read + Send + 'static) -> Result<Option<String>, Failure> {
-        let (mut out, _, side) = papers();
-        let read = read_until_end(text, PATIENT, || true, &mut out);
+        let (mut out, _, side) = captured_output();
+        let read = read_until_end(text, READ_TIMEOUT, || true, &mut out);
         assert_eq!(side.text(), "");
         read
     }
@@ -166,12 +166,12 @@ mod tests {
 
     #[test]
     fn pipe_without_writer_is_ignored_and_slow_pipe_awaited() {
-        let (mut out, _, side) = papers();
+        let (mut out, _, side) = captured_output();
         let (input, writer) = io::pipe().expect("a pipe");
         assert_eq!(read_until_end(input, Duration::ZERO, || false, &mut out).expect("nothing"), None);
         assert!(side.text().contains("left out"), "{}", side.text());
 
-        let (mut out, _, side) = papers();
+        let (mut out, _, side) = captured_output();
         let (input, late) = io::pipe().expect("a pipe");
         let late = std::cell::RefCell::new(Some(late));
         // The writer writes after the user was told about the wait, and then ends.

@@ -21,7 +21,7 @@ use crate::types::event::Envelope;
 use crate::types::ids::Seq;
 
 /// How long the daemon may take to accept, to reply to `daemon.hello` and to open a subscription.
-pub(in crate::client) const GREETING: Duration = Duration::from_secs(10);
+pub(in crate::client) const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a call has no result.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl From<io::Error> for CallError {
 
 /// Maximum bytes of a line; a longer one is an error. Events are 64 KiB at most; replies with pages of
 /// sessions or items are longer.
-const MAX_LINE: usize = 64 << 20;
+const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// Lines of a stream.
 pub(in crate::client) struct Lines<R> {
@@ -79,7 +79,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             self.partial.extend_from_slice(&chunk[..end.unwrap_or(chunk.len())]);
             let used = end.map_or(chunk.len(), |at| at + 1);
             self.reader.consume(used);
-            if self.partial.len() > MAX_LINE {
+            if self.partial.len() > MAX_LINE_BYTES {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a line from the daemon is too long"));
             }
             if end.is_some() {
@@ -90,7 +90,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 }
 
 #[derive(Deserialize)]
-struct Incoming<'a> {
+struct IncomingMessage<'a> {
     #[serde(default)]
     id: Option<Value>,
     #[serde(default)]
@@ -104,13 +104,13 @@ struct Incoming<'a> {
 }
 
 #[derive(Deserialize)]
-struct Carried<'a> {
+struct EventParams<'a> {
     #[serde(borrow)]
     result: &'a RawValue,
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct EventHead {
     seq: Seq,
     #[serde(rename = "type")]
     kind: String,
@@ -121,7 +121,7 @@ pub(in crate::client) enum Message {
     /// A reply to the call with this id; `None` if the daemon could not read the id.
     Reply { id: Option<u64>, outcome: Result<Box<RawValue>, WireFault> },
     /// An event of a subscription.
-    Event(Box<Received>),
+    Event(Box<ReceivedEvent>),
     /// A changed session, from `daemon.subscribe`.
     Session(Box<DaemonEvent>),
     /// A message that this version does not know.
@@ -130,7 +130,7 @@ pub(in crate::client) enum Message {
 
 /// An event as received; parsed if this version knows its kind.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct ReceivedEvent {
     /// Seq of the event.
     pub seq: Seq,
     /// The event's `type`.
@@ -141,13 +141,13 @@ pub struct Received {
     pub event: Option<Envelope>,
 }
 
-impl Received {
+impl ReceivedEvent {
     /// Parses one event.
     ///
     /// # Errors
     /// The text is not an object with `seq` and `type`.
     pub fn parse(raw: &RawValue) -> Result<Self, serde_json::Error> {
-        let head: Head = serde_json::from_str(raw.get())?;
+        let head: EventHead = serde_json::from_str(raw.get())?;
         let event = serde_json::from_str(raw.get()).ok();
         Ok(Self { seq: head.seq, kind: head.kind, raw: raw.to_owned(), event })
     }
@@ -155,18 +155,18 @@ impl Received {
 
 /// Parses one line. `None` if it is not a JSON-RPC message.
 pub(in crate::client) fn parse(line: &[u8]) -> Option<Message> {
-    let incoming: Incoming<'_> = serde_json::from_slice(line).ok()?;
+    let incoming: IncomingMessage<'_> = serde_json::from_slice(line).ok()?;
     if let Some(method) = incoming.method {
         if method == DAEMON_EVENT {
-            let carried: Option<Carried<'_>> = serde_json::from_str(incoming.params?.get()).ok();
+            let carried: Option<EventParams<'_>> = serde_json::from_str(incoming.params?.get()).ok();
             let event = carried.and_then(|it| serde_json::from_str(it.result.get()).ok());
             return Some(event.map_or(Message::Other, Message::Session));
         }
         if method != SESSION_EVENT {
             return Some(Message::Other);
         }
-        let carried: Carried<'_> = serde_json::from_str(incoming.params?.get()).ok()?;
-        return Received::parse(carried.result).ok().map(|event| Message::Event(Box::new(event)));
+        let carried: EventParams<'_> = serde_json::from_str(incoming.params?.get()).ok()?;
+        return ReceivedEvent::parse(carried.result).ok().map(|event| Message::Event(Box::new(event)));
     }
     let id = incoming.id.as_ref().and_then(Value::as_u64);
     let outcome = match (incoming.error, incoming.result) {
@@ -198,7 +198,7 @@ impl From<CallError> for Failure {
 }
 
 pub(in crate::client) async fn dial(path: &Path) -> Result<(OwnedReadHalf, OwnedWriteHalf), CallError> {
-    let stream = timeout(GREETING, UnixStream::connect(path)).await.map_err(|_| silent())??;
+    let stream = timeout(GREETING_TIMEOUT, UnixStream::connect(path)).await.map_err(|_| no_answer())??;
     Ok(stream.into_split())
 }
 
@@ -208,16 +208,16 @@ pub(in crate::client) fn request(
     params: &impl Serialize,
 ) -> Result<String, CallError> {
     let request = serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    let mut text = serde_json::to_string(&request).map_err(|e| garbage(&e.to_string()))?;
+    let mut text = serde_json::to_string(&request).map_err(|e| invalid_data(&e.to_string()))?;
     text.push('\n');
     Ok(text)
 }
 
-pub(super) fn garbage(what: &str) -> CallError {
+pub(super) fn invalid_data(what: &str) -> CallError {
     CallError::Io(io::Error::new(io::ErrorKind::InvalidData, what))
 }
 
-pub(in crate::client) fn silent() -> CallError {
+pub(in crate::client) fn no_answer() -> CallError {
     CallError::Io(io::Error::new(io::ErrorKind::TimedOut, "the daemon does not answer"))
 }
 

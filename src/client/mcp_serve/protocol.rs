@@ -13,7 +13,7 @@ use tokio::io::{
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::tools::{self, Reachable};
+use super::tools::{self, SessionScope};
 use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
 
@@ -37,13 +37,13 @@ const INSTRUCTIONS: &str = "Tools to hand work to coding sessions on this machin
 /// Serves until the input ends and the calls that run then have their replies.
 /// `all_sessions`: its tools reach every session of the user, not only those that they started.
 pub(in crate::client) async fn serve(reach: &Connector, all_sessions: bool) -> Result<(), Failure> {
-    let reachable = Reachable { all: all_sessions, started: Mutex::default() };
+    let reachable = SessionScope { all: all_sessions, started: Mutex::default() };
     serve_streams(reach, &reachable, tokio::io::stdin(), tokio::io::stdout()).await
 }
 
 async fn serve_streams(
     reach: &Connector,
-    reachable: &Reachable,
+    reachable: &SessionScope,
     input: impl AsyncRead + Unpin,
     mut output: impl AsyncWrite + Unpin,
 ) -> Result<(), Failure> {
@@ -65,7 +65,7 @@ async fn serve_streams(
                     end = Some(Instant::now() + END_TIMEOUT);
                 }
                 let text = std::mem::take(&mut line);
-                match take(&text, stops.len()) {
+                match parse_message(&text, stops.len()) {
                     Message::Reply(reply) => Some(reply),
                     Message::Cancel(id) => {
                         // Dropping the sender ends the call without a reply.
@@ -78,7 +78,7 @@ async fn serve_streams(
                         stops.insert(key.clone(), stop);
                         calls.push(async move {
                             let reply = tokio::select! {
-                                result = tools::call(reach, reachable, &name, arguments) => Some(called(&id, result)),
+                                result = tools::call(reach, reachable, &name, arguments) => Some(call_reply(&id, result)),
                                 _ = stopped => None,
                             };
                             (key, reply)
@@ -121,12 +121,12 @@ enum Message {
     Nothing,
 }
 
-fn take(line: &[u8], running: usize) -> Message {
+fn parse_message(line: &[u8], running: usize) -> Message {
     if line.trim_ascii().is_empty() {
         return Message::Nothing;
     }
     let Ok(message) = serde_json::from_slice::<Value>(line) else {
-        return Message::Reply(refused(&Value::Null, PARSE_ERROR, "the line is not JSON"));
+        return Message::Reply(error_reply(&Value::Null, PARSE_ERROR, "the line is not JSON"));
     };
     let (method, params) = (message["method"].as_str(), &message["params"]);
     let Some(id) = message.get("id") else {
@@ -136,7 +136,7 @@ fn take(line: &[u8], running: usize) -> Message {
         };
     };
     let Some(method) = method else {
-        return Message::Reply(refused(id, INVALID_REQUEST, "there is no method"));
+        return Message::Reply(error_reply(id, INVALID_REQUEST, "there is no method"));
     };
     let result = match method {
         "initialize" => {
@@ -153,27 +153,27 @@ fn take(line: &[u8], running: usize) -> Message {
         "tools/list" => json!({ "tools": tools::list() }),
         "tools/call" => {
             let Some(name) = params["name"].as_str().filter(|name| tools::exists(name)) else {
-                return Message::Reply(refused(id, INVALID_PARAMS, "there is no such tool"));
+                return Message::Reply(error_reply(id, INVALID_PARAMS, "there is no such tool"));
             };
             if running >= MAX_CALLS {
-                return Message::Reply(refused(id, INVALID_REQUEST, "too many calls at the same time"));
+                return Message::Reply(error_reply(id, INVALID_REQUEST, "too many calls at the same time"));
             }
             let arguments = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
             return Message::Call { id: id.clone(), name: name.to_owned(), arguments };
         }
         other => {
-            return Message::Reply(refused(id, METHOD_NOT_FOUND, &format!("there is no method {other}")));
+            return Message::Reply(error_reply(id, METHOD_NOT_FOUND, &format!("there is no method {other}")));
         }
     };
     Message::Reply(json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-fn refused(id: &Value, code: i64, message: &str) -> Value {
+fn error_reply(id: &Value, code: i64, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
 
 /// The reply to a call. A failure is a result, so that the calling model sees it.
-fn called(id: &Value, result: Result<Value, Failure>) -> Value {
+fn call_reply(id: &Value, result: Result<Value, Failure>) -> Value {
     let result = match result {
         Ok(value) => json!({
             "content": [{"type": "text", "text": value.to_string()}],
@@ -187,15 +187,15 @@ fn called(id: &Value, result: Result<Value, Failure>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fake::Fake;
+    use crate::client::fake_daemon::FakeDaemon;
 
-    fn all_sessions() -> Reachable {
-        Reachable { all: true, started: Mutex::default() }
+    fn all_sessions() -> SessionScope {
+        SessionScope { all: true, started: Mutex::default() }
     }
 
     #[tokio::test]
     async fn calls_get_replies_after_end_of_input() {
-        let fake = Fake::start(|_, _, _| {
+        let fake = FakeDaemon::start(|_, _, _| {
             Ok(json!({"session": {"session_id": "ses_1", "title": "t", "state": "idle", "cwd": "/w"}}))
         });
         let call = |id: u64| {
@@ -205,7 +205,9 @@ mod tests {
         // The last line has no line break.
         let input = format!("{}\n{}", call(1), call(2));
         let mut output = Vec::new();
-        serve_streams(&fake.reach(), &all_sessions(), input.as_bytes(), &mut output).await.expect("served");
+        serve_streams(&fake.connector(), &all_sessions(), input.as_bytes(), &mut output)
+            .await
+            .expect("served");
         let mut ids: Vec<Value> = String::from_utf8(output)
             .expect("text")
             .lines()
@@ -217,7 +219,7 @@ mod tests {
 
     #[tokio::test]
     async fn served_messages_are_answered_by_the_protocol() {
-        let fake = Fake::start(|_, method, params| {
+        let fake = FakeDaemon::start(|_, method, params| {
             assert_eq!((method, &params["session_id"]), ("session.get", &json!("ses_1")));
             Ok(json!({"session": {"session_id": "ses_1", "title": "t", "state": "idle", "cwd": "/w"}}))
         });
@@ -234,7 +236,7 @@ mod tests {
         let (mut client, server) = tokio::io::duplex(1 << 20);
         client.write_all(input.as_bytes()).await.expect("written");
         let (reader, mut writer) = tokio::io::split(server);
-        let reach = fake.reach();
+        let reach = fake.connector();
         let mut replies = HashMap::new();
         let mut lines = BufReader::new(client).lines();
         let all = all_sessions();

@@ -81,14 +81,14 @@ pub(super) fn exists(name: &str) -> bool {
 }
 
 /// The sessions that the tools reach.
-pub(super) struct Reachable {
+pub(super) struct SessionScope {
     /// All sessions of the user, or only those that this server started.
     pub all: bool,
     /// Ids of the started ones, the oldest first.
     pub started: Mutex<Vec<String>>,
 }
 
-impl Reachable {
+impl SessionScope {
     /// The session that the arguments name.
     fn session<'a>(&self, arguments: &'a Value) -> Result<&'a str, Failure> {
         let id = text(arguments, "session_id")?;
@@ -103,7 +103,7 @@ impl Reachable {
 /// Runs a tool.
 pub(super) async fn call(
     reach: &Connector,
-    reachable: &Reachable,
+    reachable: &SessionScope,
     tool: &str,
     arguments: Value,
 ) -> Result<Value, Failure> {
@@ -124,13 +124,13 @@ pub(super) async fn call(
         "session_status" => {
             let reply: Value =
                 client.call("session.get", &json!({"session_id": reachable.session(&arguments)?})).await?;
-            Ok(facts(&reply["session"]))
+            Ok(public_facts(&reply["session"]))
         }
         "session_wait" => {
             let wait = arguments["timeout_ms"].as_u64().unwrap_or(DEFAULT_WAIT_MS).min(MAX_WAIT_MS);
             let params = json!({"session_id": reachable.session(&arguments)?, "timeout_ms": wait});
             let reply: Value = client.call("session.wait", &params).await?;
-            let mut found = facts(&reply["session"]);
+            let mut found = public_facts(&reply["session"]);
             found["timed_out"] = reply["timed_out"].clone();
             let result = &reply["result"];
             if !result.is_null() {
@@ -149,20 +149,20 @@ pub(super) async fn call(
             for id in ids {
                 // One that a user deleted is left out.
                 let found: Result<Value, _> = client.call("session.get", &json!({ "session_id": id })).await;
-                sessions.extend(found.ok().map(|reply| facts(&reply["session"])));
+                sessions.extend(found.ok().map(|reply| public_facts(&reply["session"])));
             }
             Ok(json!({ "sessions": sessions }))
         }
         _ => {
             let reply: Value = client.call("session.list", &json!({"limit": DEFAULT_ITEMS})).await?;
             let sessions: Vec<Value> =
-                reply["sessions"].as_array().into_iter().flatten().map(facts).collect();
+                reply["sessions"].as_array().into_iter().flatten().map(public_facts).collect();
             Ok(json!({ "sessions": sessions }))
         }
     }
 }
 
-async fn start(client: &Client, reachable: &Reachable, arguments: &Value) -> Result<Value, Failure> {
+async fn start(client: &Client, reachable: &SessionScope, arguments: &Value) -> Result<Value, Failure> {
     let prompt = text(arguments, "prompt")?;
     let cwd = match arguments["cwd"].as_str() {
         Some(cwd) => cwd.to_owned(),
@@ -205,7 +205,7 @@ async fn read(client: &Client, session_id: &str, limit: u64) -> Result<Value, Fa
 }
 
 /// The part of a session that other agents see.
-fn facts(session: &Value) -> Value {
+fn public_facts(session: &Value) -> Value {
     let mut found = json!({});
     for name in ["session_id", "number", "title", "state", "requires", "cwd", "model", "updated_at_ms"] {
         if !session[name].is_null() {

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use crate::types::invisible_chars::is_invisible;
 
 /// A run of at least this many blanks is replaced by its count.
-const MANY: &str = "                                        ";
+const BLANK_RUN: &str = "                                        ";
 const OPEN: char = '⟦';
 const CLOSE: char = '⟧';
 
@@ -27,18 +27,18 @@ pub fn line(raw: &str) -> Cow<'_, str> {
 
 /// Text that was escaped before and decoded since, as Markdown does with `&#27;`: the names of escapes stay.
 #[must_use]
-pub fn decoded(shown: &str) -> Cow<'_, str> {
+pub fn escape_decoded(shown: &str) -> Cow<'_, str> {
     escape(shown, |c| !matches!(c, '\t') && is_invisible(c))
 }
 
 /// The exact text of a command or a diff, line by line, for a user who must approve it: tabs, carriage
 /// returns, unusual blanks and trailing blanks are visible.
 #[must_use]
-pub fn exact(raw: &str) -> Vec<String> {
+pub fn exact_lines(raw: &str) -> Vec<String> {
     raw.split('\n').map(exact_line).collect()
 }
 
-/// One line of [`exact`].
+/// One line of [`exact_lines`].
 #[must_use]
 pub fn exact_line(raw: &str) -> String {
     let solid = raw.trim_end_matches(' ');
@@ -52,7 +52,7 @@ pub fn exact_line(raw: &str) -> String {
 
 /// Long runs of blanks would push the following text out of view, or to the beginning of a row.
 pub(in crate::client) fn count_blanks(shown: &mut String) {
-    while let Some(start) = shown.find(MANY) {
+    while let Some(start) = shown.find(BLANK_RUN) {
         let blanks = shown[start..].chars().take_while(|c| *c == ' ').count();
         shown.replace_range(start..start + blanks, &format!("{OPEN}SP×{blanks}{CLOSE}"));
     }
@@ -127,12 +127,12 @@ mod tests {
 
     #[test]
     fn exact_text_shows_easily_missed_blanks() {
-        assert_eq!(exact("ls \t \r\n  x\u{a0}y  "), ["ls ⟦TAB⟧ ⟦CR⟧", "  x⟦U+00A0⟧y⟦SP⟧⟦SP⟧"]);
-        assert_eq!(exact("a b"), ["a b"]);
+        assert_eq!(exact_lines("ls \t \r\n  x\u{a0}y  "), ["ls ⟦TAB⟧ ⟦CR⟧", "  x⟦U+00A0⟧y⟦SP⟧⟦SP⟧"]);
+        assert_eq!(exact_lines("a b"), ["a b"]);
         let many = format!("ls{}; rm x", " ".repeat(4_000));
-        assert_eq!(exact(&many), ["ls⟦SP×4000⟧; rm x"]);
+        assert_eq!(exact_lines(&many), ["ls⟦SP×4000⟧; rm x"]);
         let indented = format!("{}x", " ".repeat(32));
-        assert_eq!(exact(&indented), [indented.as_str()]);
+        assert_eq!(exact_lines(&indented), [indented.as_str()]);
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
             let shown = text(&raw);
             prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
             prop_assert!(!line(&raw).chars().any(|c| c.is_control()));
-            for shown in exact(&raw) {
+            for shown in exact_lines(&raw) {
                 prop_assert!(!shown.chars().any(|c| c.is_control()));
                 prop_assert!(!shown.ends_with(' '));
             }
@@ -157,7 +157,7 @@ mod tests {
 
         #[test]
         fn different_texts_have_different_exact_forms(a in ".{0,8}", b in ".{0,8}") {
-            prop_assert_eq!(a == b, exact(&a) == exact(&b));
+            prop_assert_eq!(a == b, exact_lines(&a) == exact_lines(&b));
         }
 
         #[test]

@@ -14,7 +14,7 @@ pub fn now() -> Timestamp {
 
 /// A duration in milliseconds as text.
 #[must_use]
-pub fn took(ms: u64) -> String {
+pub fn format_ms(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
         1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
@@ -102,9 +102,9 @@ mod tests {
     #[test]
     fn sizes_and_durations_are_formatted_short() {
         let check = |shown: String, expected: &str| assert_eq!(shown, expected);
-        check(took(12), "12 ms");
-        check(took(1_250), "1.2 s");
-        check(took(61_000), "1 min 1 s");
+        check(format_ms(12), "12 ms");
+        check(format_ms(1_250), "1.2 s");
+        check(format_ms(61_000), "1 min 1 s");
         check(age(59_999), "59s");
         check(age(7_200_000), "2h");
         check(tokens(1_234), "1.2k");

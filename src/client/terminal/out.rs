@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
-use crate::client::terminal::style::{Line, Tone, width};
+use crate::client::terminal::style::{StyledLine, Tone, width};
 
 /// Standard output and standard error with their properties.
-pub struct Out {
+pub struct OutputStreams {
     text: Box<dyn Write + Send>,
     side: Box<dyn Write + Send>,
     text_colour: bool,
@@ -20,11 +20,11 @@ pub struct Out {
     plain: bool,
 }
 
-impl Out {
+impl OutputStreams {
     /// The process's own streams; colours only on terminals and without `NO_COLOR`.
     #[must_use]
     pub fn standard() -> Self {
-        let colours = colours_wanted();
+        let colours = allows_colours();
         Self {
             text: Box::new(io::stdout()),
             side: Box::new(io::stderr()),
@@ -59,8 +59,8 @@ impl Out {
     }
 
     /// A line as it is printed.
-    fn shown(&self, line: &Line, colour: bool) -> String {
-        if self.plain { in_words(&line.plain()) } else { line.ansi(colour) }
+    fn render_line(&self, line: &StyledLine, colour: bool) -> String {
+        if self.plain { replace_signs(&line.plain()) } else { line.ansi(colour) }
     }
 
     /// Streams text; the caller has escaped it.
@@ -71,13 +71,13 @@ impl Out {
         if text.is_empty() {
             return Ok(());
         }
-        self.text.write_all(ends(text, self.raw).as_bytes())?;
+        self.text.write_all(convert_line_ends(text, self.raw).as_bytes())?;
         self.text.flush()?;
         self.at_start = text.ends_with('\n');
         Ok(())
     }
 
-    /// Ends a line that [`Out::stream`] left open.
+    /// Ends a line that [`OutputStreams::stream`] left open.
     ///
     /// # Errors
     /// The reader has closed the pipe.
@@ -89,9 +89,9 @@ impl Out {
     ///
     /// # Errors
     /// The reader has closed the pipe.
-    pub fn line(&mut self, line: &Line) -> io::Result<()> {
+    pub fn line(&mut self, line: &StyledLine) -> io::Result<()> {
         self.fresh_line()?;
-        let shown = self.shown(line, self.text_colour);
+        let shown = self.render_line(line, self.text_colour);
         self.stream(&(shown + "\n"))
     }
 
@@ -108,10 +108,10 @@ impl Out {
     ///
     /// # Errors
     /// The reader has closed the pipe.
-    pub fn aside(&mut self, line: &Line) -> io::Result<()> {
+    pub fn say_err(&mut self, line: &StyledLine) -> io::Result<()> {
         self.fresh_line()?;
-        let shown = self.shown(line, self.side_colour) + "\n";
-        self.side.write_all(ends(&shown, self.raw).as_bytes())?;
+        let shown = self.render_line(line, self.side_colour) + "\n";
+        self.side.write_all(convert_line_ends(&shown, self.raw).as_bytes())?;
         self.side.flush()
     }
 
@@ -142,12 +142,12 @@ impl Out {
     /// # Errors
     /// The reader has closed the pipe.
     pub fn note(&mut self, text: &str) -> io::Result<()> {
-        let line = Line::new(Tone::Dim, text);
+        let line = StyledLine::new(Tone::Dim, text);
         if self.raw || !self.side_wraps {
-            return self.aside(&line);
+            return self.say_err(&line);
         }
         // The terminal would break words at its edge.
-        line.wrap(terminal_columns()).iter().try_for_each(|row| self.aside(row))
+        line.wrap(terminal_columns()).iter().try_for_each(|row| self.say_err(row))
     }
 
     /// Prints a value as indented JSON. JSON text escapes C0 itself. Other non-ASCII characters that
@@ -162,7 +162,7 @@ impl Out {
 }
 
 /// A line with words in the place of the sign that it begins with.
-fn in_words(line: &str) -> String {
+fn replace_signs(line: &str) -> String {
     let signs = [
         ("› ", "you: "),
         ("● ", "call: "),
@@ -178,7 +178,7 @@ fn in_words(line: &str) -> String {
     found.unwrap_or_else(|| line.to_owned())
 }
 
-fn ends(text: &str, raw: bool) -> Cow<'_, str> {
+fn convert_line_ends(text: &str, raw: bool) -> Cow<'_, str> {
     if raw { text.replace('\n', "\r\n").into() } else { text.into() }
 }
 
@@ -216,7 +216,7 @@ pub fn harmless_json(text: &str) -> String {
 
 /// Whether the user allows colours (<https://no-color.org>).
 #[must_use]
-pub fn colours_wanted() -> bool {
+pub fn allows_colours() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
@@ -228,15 +228,15 @@ pub(in crate::client) mod testing {
 
     /// Captured output, readable while it is being printed.
     #[derive(Clone, Default)]
-    pub(in crate::client) struct Paper(Arc<Mutex<Vec<u8>>>);
+    pub(in crate::client) struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
 
-    impl Paper {
+    impl CapturedOutput {
         pub(in crate::client) fn text(&self) -> String {
             String::from_utf8(self.0.lock().expect("sound").clone()).expect("text")
         }
     }
 
-    impl Write for Paper {
+    impl Write for CapturedOutput {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().expect("sound").extend_from_slice(bytes);
             Ok(bytes.len())
@@ -247,9 +247,9 @@ pub(in crate::client) mod testing {
     }
 
     /// An output with two captured streams.
-    pub(in crate::client) fn papers() -> (Out, Paper, Paper) {
-        let (text, side) = (Paper::default(), Paper::default());
-        let out = Out {
+    pub(in crate::client) fn captured_output() -> (OutputStreams, CapturedOutput, CapturedOutput) {
+        let (text, side) = (CapturedOutput::default(), CapturedOutput::default());
+        let out = OutputStreams {
             text: Box::new(text.clone()),
             side: Box::new(side.clone()),
             text_colour: false,
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn note_during_streamed_text_starts_new_line() {
-        let (mut out, text, side) = testing::papers();
+        let (mut out, text, side) = testing::captured_output();
         out.stream("half").expect("written");
         out.note("aside").expect("written");
         out.stream("rest\n").expect("written");

@@ -1,6 +1,6 @@
 //! Lines of output: text with tones, printed with or without colours; widths and wrapping.
 //!
-//! The caller must escape foreign text before putting it into a [`Line`]; this module only lays out.
+//! The caller must escape foreign text before putting it into a [`StyledLine`]; this module only lays out.
 
 use unicode_width::UnicodeWidthChar;
 
@@ -68,9 +68,9 @@ impl Tone {
 
 /// One line: pieces with their tones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line(pub Vec<(Tone, String)>);
+pub struct StyledLine(pub Vec<(Tone, String)>);
 
-impl Line {
+impl StyledLine {
     /// A line of one piece.
     #[must_use]
     pub fn new(tone: Tone, text: impl Into<String>) -> Self {
@@ -112,7 +112,7 @@ impl Line {
     /// Wraps the line into rows of at most `columns`, between words where possible. Tabs become four
     /// blanks; a wide character is never split.
     #[must_use]
-    pub fn wrap(&self, columns: usize) -> Vec<Line> {
+    pub fn wrap(&self, columns: usize) -> Vec<StyledLine> {
         let columns = columns.max(2);
         let cells: Vec<(Tone, char, usize)> = self.cells();
         let mut rows = Vec::new();
@@ -143,14 +143,14 @@ impl Line {
             start = next.max(start + 1);
         }
         if rows.is_empty() {
-            rows.push(Line::default());
+            rows.push(StyledLine::default());
         }
         rows
     }
 
     /// Splits the line into rows as a terminal does: at its edge, without regard to words.
     #[must_use]
-    pub fn hard_wrap(&self, columns: usize) -> Vec<Line> {
+    pub fn hard_wrap(&self, columns: usize) -> Vec<StyledLine> {
         let columns = columns.max(2);
         let cells = self.cells();
         let mut rows = Vec::new();
@@ -184,7 +184,7 @@ impl Line {
 
     /// The columns that two lines have in common at their beginning, and the rest of this one.
     #[must_use]
-    pub fn after_common_start(&self, other: &Line) -> (usize, Line) {
+    pub fn after_common_start(&self, other: &StyledLine) -> (usize, StyledLine) {
         let (cells, others) = (self.cells(), other.cells());
         let mut same = cells.iter().zip(&others).take_while(|(a, b)| a == b).count();
         // A mark that has no width belongs to the character before it.
@@ -212,7 +212,7 @@ impl Line {
 
     /// The line after a lead, for rows that belong to a marked block.
     #[must_use]
-    pub fn after(mut self, tone: Tone, lead: &str) -> Self {
+    pub fn with_lead(mut self, tone: Tone, lead: &str) -> Self {
         if !lead.is_empty() {
             self.0.insert(0, (tone, lead.to_owned()));
         }
@@ -238,7 +238,7 @@ impl Line {
     }
 
     fn from_cells(cells: &[(Tone, char, usize)]) -> Self {
-        let mut line = Line::default();
+        let mut line = StyledLine::default();
         for (tone, c, _) in cells {
             match line.0.last_mut() {
                 Some((last, text)) if last == tone => text.push(*c),
@@ -252,7 +252,7 @@ impl Line {
 /// Number of terminal columns of a text.
 #[must_use]
 pub fn width(text: &str) -> usize {
-    Line::new(Tone::Plain, text).cells().iter().map(|(_, _, w)| w).sum()
+    StyledLine::new(Tone::Plain, text).cells().iter().map(|(_, _, w)| w).sum()
 }
 
 /// The text shortened to `columns`, with `…` for the missing part.
@@ -302,7 +302,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn rows(text: &str, columns: usize) -> Vec<String> {
-        Line::new(Tone::Plain, text).wrap(columns).iter().map(Line::plain).collect()
+        StyledLine::new(Tone::Plain, text).wrap(columns).iter().map(StyledLine::plain).collect()
     }
 
     #[test]
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn ansi_colours_are_written_only_when_enabled() {
-        let line = Line::new(Tone::Good, "yes").and(Tone::Plain, " it is");
+        let line = StyledLine::new(Tone::Good, "yes").and(Tone::Plain, " it is");
         assert_eq!(line.ansi(false), "yes it is");
         assert_eq!(line.ansi(true), "\x1b[32myes\x1b[0m it is");
     }

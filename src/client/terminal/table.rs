@@ -5,8 +5,8 @@
 use std::io::{IsTerminal as _, stdout};
 
 use crate::client::failure::Failure;
-use crate::client::terminal::out::{Out, terminal_columns};
-use crate::client::terminal::style::{Line, Tone, cut, cut_start, pad, width};
+use crate::client::terminal::out::{OutputStreams, terminal_columns};
+use crate::client::terminal::style::{StyledLine, Tone, cut, cut_start, pad, width};
 
 /// Columns between two cells.
 const GAP: usize = 2;
@@ -14,7 +14,7 @@ const GAP: usize = 2;
 /// Highest rank of columns that are comfortable before others are shown.
 const LAST_IMPORTANT: u8 = 2;
 /// Columns with which a text is comfortable.
-const COMFORT: usize = 22;
+const COMFORTABLE_COLUMNS: usize = 22;
 
 /// How a column is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Table {
     /// The lines, with the head first, in at most `columns` columns of a terminal. Without a terminal all
     /// columns are there, at their widest.
     #[must_use]
-    pub fn lines(&self, columns: Option<usize>) -> Vec<Line> {
+    pub fn lines(&self, columns: Option<usize>) -> Vec<StyledLine> {
         let layout = self.layout(columns);
         let head: Vec<Cell> = self.columns.iter().map(|it| (Tone::Bold, it.head.to_owned())).collect();
         std::iter::once(&head).chain(&self.rows).map(|row| self.line(row, &layout, columns)).collect()
@@ -98,7 +98,7 @@ impl Table {
     ///
     /// # Errors
     /// The reader has closed the pipe.
-    pub fn print(&self, out: &mut Out) -> Result<(), Failure> {
+    pub fn print(&self, out: &mut OutputStreams) -> Result<(), Failure> {
         for line in self.lines(stdout().is_terminal().then(terminal_columns)) {
             out.line(&line)?;
         }
@@ -120,7 +120,7 @@ impl Table {
         let total = |shown: &[usize]| shown.iter().map(|n| least(*n)).sum::<usize>() + gaps(shown);
         // The important columns are comfortable before a less important one is shown at all.
         let comfortable = |n: usize| match self.columns[n].rank {
-            0..=LAST_IMPORTANT => least(n).max(wide[n].min(COMFORT)),
+            0..=LAST_IMPORTANT => least(n).max(wide[n].min(COMFORTABLE_COLUMNS)),
             _ => least(n),
         };
         let wished = |shown: &[usize]| shown.iter().map(|n| comfortable(*n)).sum::<usize>() + gaps(shown);
@@ -128,7 +128,7 @@ impl Table {
         self.drop_columns(&mut shown, 0, |shown| total(shown) > room);
         let spare = room.saturating_sub(total(&shown));
         let mut given: Vec<(usize, usize)> = shown.iter().map(|n| (*n, least(*n))).collect();
-        self.share(&mut given, &wide, spare);
+        self.share_columns(&mut given, &wide, spare);
         given
     }
 
@@ -143,7 +143,7 @@ impl Table {
     }
 
     /// Gives the spare columns to the lowest rank first, and equally to the columns of one rank.
-    fn share(&self, given: &mut [(usize, usize)], wide: &[usize], mut spare: usize) {
+    fn share_columns(&self, given: &mut [(usize, usize)], wide: &[usize], mut spare: usize) {
         let mut ranks: Vec<u8> = given.iter().map(|(n, _)| self.columns[*n].rank).collect();
         ranks.sort_unstable();
         ranks.dedup();
@@ -164,8 +164,8 @@ impl Table {
         }
     }
 
-    fn line(&self, row: &[Cell], layout: &[(usize, usize)], room: Option<usize>) -> Line {
-        let mut line = Line::default();
+    fn line(&self, row: &[Cell], layout: &[(usize, usize)], room: Option<usize>) -> StyledLine {
+        let mut line = StyledLine::default();
         let mut used = 0;
         for (at, (n, wide)) in layout.iter().enumerate() {
             let Some((tone, text)) = row.get(*n) else { continue };

@@ -6,18 +6,18 @@ use serde_json::Value;
 
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::{Out, harmless_json};
+use crate::client::terminal::out::{OutputStreams, harmless_json};
 use crate::client::terminal::style::{pad, width};
 
 /// A parsed template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
     is_table: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
     Field { path: Vec<String>, is_json: bool },
 }
@@ -30,7 +30,7 @@ impl Template {
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.trim() == "json" {
             return Ok(Self {
-                parts: vec![Part::Field { path: Vec::new(), is_json: true }],
+                parts: vec![TemplatePart::Field { path: Vec::new(), is_json: true }],
                 is_table: false,
             });
         }
@@ -43,13 +43,13 @@ impl Template {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some(start) = rest.find("{{") {
-            parts.push(Part::Text(unescape(&rest[..start])));
+            parts.push(TemplatePart::Text(unescape(&rest[..start])));
             let end = rest[start..].find("}}").ok_or("a field is not closed: write {{.Title}}")?;
             parts.push(field(rest[start + 2..start + end].trim())?);
             rest = &rest[start + end + 2..];
         }
-        parts.push(Part::Text(unescape(rest)));
-        parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
+        parts.push(TemplatePart::Text(unescape(rest)));
+        parts.retain(|part| !matches!(part, TemplatePart::Text(text) if text.is_empty()));
         Ok(Self { parts, is_table })
     }
 
@@ -57,7 +57,7 @@ impl Template {
     ///
     /// # Errors
     /// A field does not exist in any row, or the reader has closed the pipe.
-    pub fn print(&self, rows: &[Value], out: &mut Out) -> Result<(), Failure> {
+    pub fn print(&self, rows: &[Value], out: &mut OutputStreams) -> Result<(), Failure> {
         self.check(rows)?;
         let mut lines: Vec<String> = rows.iter().map(|row| self.line(row)).collect();
         if self.is_table {
@@ -71,7 +71,7 @@ impl Template {
     fn check(&self, rows: &[Value]) -> Result<(), Failure> {
         let Some(first) = rows.first() else { return Ok(()) };
         for part in &self.parts {
-            let Part::Field { path, .. } = part else { continue };
+            let TemplatePart::Field { path, .. } = part else { continue };
             let Some(name) = path.first() else { continue };
             if rows.iter().any(|row| find(row, name).is_some()) || OPTIONAL.contains(&plain(name).as_str()) {
                 continue;
@@ -91,10 +91,10 @@ impl Template {
         let mut line = String::new();
         for part in &self.parts {
             match part {
-                Part::Text(text) => line.push_str(text),
-                Part::Field { path, is_json } => {
+                TemplatePart::Text(text) => line.push_str(text),
+                TemplatePart::Field { path, is_json } => {
                     let value = path.iter().try_fold(row, |value, name| find(value, name));
-                    line.push_str(&shown(value.unwrap_or(&Value::Null), *is_json));
+                    line.push_str(&value_text(value.unwrap_or(&Value::Null), *is_json));
                 }
             }
         }
@@ -102,9 +102,11 @@ impl Template {
     }
 
     fn heads(&self) -> String {
-        let head = |part: &Part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Field { path, .. } => path.last().map(|name| name.to_uppercase()).unwrap_or_default(),
+        let head = |part: &TemplatePart| match part {
+            TemplatePart::Text(text) => text.clone(),
+            TemplatePart::Field { path, .. } => {
+                path.last().map(|name| name.to_uppercase()).unwrap_or_default()
+            }
         };
         self.parts.iter().map(head).collect()
     }
@@ -126,7 +128,7 @@ const OPTIONAL: [&str; 12] = [
     "backgroundcommands",
 ];
 
-fn field(text: &str) -> Result<Part, String> {
+fn field(text: &str) -> Result<TemplatePart, String> {
     let (is_json, path) = match text.strip_prefix("json ") {
         Some(path) => (true, path.trim()),
         None => (false, text),
@@ -135,7 +137,7 @@ fn field(text: &str) -> Result<Part, String> {
         .strip_prefix('.')
         .ok_or_else(|| format!("{{{{{text}}}}}: a field begins with a dot, as {{{{.Title}}}}"))?;
     let path: Vec<String> = path.split('.').filter(|name| !name.is_empty()).map(String::from).collect();
-    Ok(Part::Field { is_json: is_json || path.is_empty(), path })
+    Ok(TemplatePart::Field { is_json: is_json || path.is_empty(), path })
 }
 
 fn unescape(text: &str) -> String {
@@ -156,7 +158,7 @@ fn find<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     }
 }
 
-fn shown(value: &Value, is_json: bool) -> String {
+fn value_text(value: &Value, is_json: bool) -> String {
     match value {
         _ if is_json => harmless_json(&value.to_string()),
         Value::Null => String::new(),
@@ -184,14 +186,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::terminal::out::testing::captured_output;
 
     fn printed(template: &str) -> String {
         let rows = [
             json!({"title": "one\u{1b}", "last_turn": {"subtype": "success"}, "usage": {"input_tokens": 3}, "number": 1}),
             json!({"title": "another", "usage": {"input_tokens": 40}, "number": 12}),
         ];
-        let (mut out, text, _) = papers();
+        let (mut out, text, _) = captured_output();
         match Template::parse(template).map_err(Failure::usage).and_then(|it| it.print(&rows, &mut out)) {
             Ok(()) => text.text(),
             Err(failure) => failure.message,

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::client::failure::Failure;
-use crate::client::terminal::out::{colours_wanted, terminal_columns};
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::out::{allows_colours, terminal_columns};
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::ui::keys::Keys;
 
 /// How long the list takes no key.
-const DEAF: Duration = Duration::from_millis(600);
+const IGNORE_KEYS_TIME: Duration = Duration::from_millis(600);
 
 /// The list and the place of its cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,18 +23,20 @@ struct Choice {
 
 /// What a key did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Moved {
+enum KeyResult {
     Stays,
     Chosen(usize),
     Left,
 }
 
 impl Choice {
-    fn on_key(&mut self, key: KeyEvent) -> Moved {
+    fn on_key(&mut self, key: KeyEvent) -> KeyResult {
         match key.code {
-            KeyCode::Esc => return Moved::Left,
-            KeyCode::Char('c' | 'd') if key.modifiers.contains(KeyModifiers::CONTROL) => return Moved::Left,
-            KeyCode::Enter => return Moved::Chosen(self.at),
+            KeyCode::Esc => return KeyResult::Left,
+            KeyCode::Char('c' | 'd') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                return KeyResult::Left;
+            }
+            KeyCode::Enter => return KeyResult::Chosen(self.at),
             KeyCode::Up => self.at = self.at.saturating_sub(1),
             KeyCode::Down => self.at = (self.at + 1).min(self.count.saturating_sub(1)),
             KeyCode::Char(c) => {
@@ -45,11 +47,11 @@ impl Choice {
             }
             _ => {}
         }
-        Moved::Stays
+        KeyResult::Stays
     }
 
-    fn lines(self, options: &[&str], is_deaf: bool) -> Vec<Line> {
-        let mut lines: Vec<Line> = options
+    fn lines(self, options: &[&str], is_deaf: bool) -> Vec<StyledLine> {
+        let mut lines: Vec<StyledLine> = options
             .iter()
             .enumerate()
             .map(|(n, option)| {
@@ -59,10 +61,12 @@ impl Choice {
                     (false, true) => Tone::Bold,
                     (false, false) => Tone::Plain,
                 };
-                Line::new(Tone::Warn, "▌ ").and(Tone::User, mark).and(tone, format!(" {}  {option}", n + 1))
+                StyledLine::new(Tone::Warn, "▌ ")
+                    .and(Tone::User, mark)
+                    .and(tone, format!(" {}  {option}", n + 1))
             })
             .collect();
-        lines.push(Line::new(Tone::Dim, "▌ ↑↓ or a number, then Enter · Esc leaves it as it is"));
+        lines.push(StyledLine::new(Tone::Dim, "▌ ↑↓ or a number, then Enter · Esc leaves it as it is"));
         lines
     }
 }
@@ -78,9 +82,11 @@ pub async fn choose(options: &[&str], preselected: usize) -> Result<Option<usize
     draw(&choice.lines(options, true), 0)?;
     let rows = options.len() + 1;
     loop {
-        let is_deaf = shown.elapsed() < DEAF;
+        let is_deaf = shown.elapsed() < IGNORE_KEYS_TIME;
         let input = match is_deaf {
-            true => match tokio::time::timeout(DEAF.saturating_sub(shown.elapsed()), keys.next()).await {
+            true => match tokio::time::timeout(IGNORE_KEYS_TIME.saturating_sub(shown.elapsed()), keys.next())
+                .await
+            {
                 Ok(input) => input,
                 Err(_) => {
                     draw(&choice.lines(options, false), rows)?;
@@ -90,27 +96,27 @@ pub async fn choose(options: &[&str], preselected: usize) -> Result<Option<usize
             false => keys.next().await,
         };
         let moved = match input {
-            None => Moved::Left,
+            None => KeyResult::Left,
             Some(Input::Key(key)) if key.kind != KeyEventKind::Release => {
                 // Leaving changes nothing, so it is always possible.
                 match choice.on_key(key) {
-                    Moved::Chosen(_) if is_deaf => Moved::Stays,
+                    KeyResult::Chosen(_) if is_deaf => KeyResult::Stays,
                     moved => moved,
                 }
             }
-            Some(_) => Moved::Stays,
+            Some(_) => KeyResult::Stays,
         };
         match moved {
-            Moved::Stays => draw(&choice.lines(options, shown.elapsed() < DEAF), rows)?,
-            Moved::Chosen(at) => return Ok(Some(at)),
-            Moved::Left => return Ok(None),
+            KeyResult::Stays => draw(&choice.lines(options, shown.elapsed() < IGNORE_KEYS_TIME), rows)?,
+            KeyResult::Chosen(at) => return Ok(Some(at)),
+            KeyResult::Left => return Ok(None),
         }
     }
 }
 
 /// Draws the rows over the last ones.
-fn draw(lines: &[Line], over: usize) -> io::Result<()> {
-    let colour = colours_wanted();
+fn draw(lines: &[StyledLine], over: usize) -> io::Result<()> {
+    let colour = allows_colours();
     let columns = terminal_columns();
     let mut text = if over > 0 { format!("\x1b[{over}A\r") } else { String::new() };
     for line in lines {
@@ -123,7 +129,7 @@ fn draw(lines: &[Line], over: usize) -> io::Result<()> {
 
 /// The list as it is shown, for tests of what stands around it.
 #[cfg(test)]
-pub(in crate::client) fn lines(options: &[&str], at: usize) -> Vec<Line> {
+pub(in crate::client) fn lines(options: &[&str], at: usize) -> Vec<StyledLine> {
     Choice { count: options.len(), at }.lines(options, false)
 }
 
@@ -135,14 +141,14 @@ mod tests {
     fn choice_moves_with_arrows_and_numbers_and_takes_enter() {
         let mut choice = Choice { count: 2, at: 1 };
         let mut press = |code| choice.on_key(KeyEvent::new(code, KeyModifiers::NONE));
-        assert_eq!(press(KeyCode::Enter), Moved::Chosen(1));
-        assert_eq!(press(KeyCode::Up), Moved::Stays);
-        assert_eq!(press(KeyCode::Enter), Moved::Chosen(0));
-        assert_eq!(press(KeyCode::Char('2')), Moved::Stays);
-        assert_eq!(press(KeyCode::Enter), Moved::Chosen(1));
-        assert_eq!(press(KeyCode::Char('3')), Moved::Stays);
-        assert_eq!(press(KeyCode::Char('y')), Moved::Stays);
-        assert_eq!(press(KeyCode::Esc), Moved::Left);
+        assert_eq!(press(KeyCode::Enter), KeyResult::Chosen(1));
+        assert_eq!(press(KeyCode::Up), KeyResult::Stays);
+        assert_eq!(press(KeyCode::Enter), KeyResult::Chosen(0));
+        assert_eq!(press(KeyCode::Char('2')), KeyResult::Stays);
+        assert_eq!(press(KeyCode::Enter), KeyResult::Chosen(1));
+        assert_eq!(press(KeyCode::Char('3')), KeyResult::Stays);
+        assert_eq!(press(KeyCode::Char('y')), KeyResult::Stays);
+        assert_eq!(press(KeyCode::Esc), KeyResult::Left);
     }
 
     #[test]
@@ -150,7 +156,7 @@ mod tests {
         let lines: Vec<String> = Choice { count: 2, at: 1 }
             .lines(&["Trust it", "Not now"], false)
             .iter()
-            .map(Line::plain)
+            .map(StyledLine::plain)
             .collect();
         assert_eq!(lines[..2], ["▌   1  Trust it", "▌ › 2  Not now"]);
     }

@@ -23,14 +23,14 @@ use tokio::time::{interval, sleep};
 use crate::client::failure::code;
 
 /// How long the thread waits for a key before it checks whether it should end.
-const POLL: Duration = Duration::from_millis(60);
+const READ_POLL_INTERVAL: Duration = Duration::from_millis(60);
 
 /// Interval between two checks whether the terminal still exists.
-const POLL_INTERVAL: Duration = Duration::from_millis(250);
+const TERMINAL_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long the reader may take to end, and how long the program may take after the terminal is closed
 /// or a signal arrives.
-const GRACE: Duration = Duration::from_millis(500);
+const END_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Raw mode with a key reader. Dropping it restores the terminal.
 pub struct Keys {
@@ -51,7 +51,7 @@ impl Keys {
     /// # Errors
     /// Standard input is not a terminal.
     pub fn enter_raw_mode() -> io::Result<Self> {
-        Self::take_with(false, false)
+        Self::enter(false, false)
     }
 
     /// Same as [`Keys::enter_raw_mode`]. SIGTERM and SIGHUP also end the program if its own loop does not within
@@ -59,19 +59,19 @@ impl Keys {
     ///
     /// # Errors
     /// As [`Keys::enter_raw_mode`].
-    pub fn take_until_signal() -> io::Result<Self> {
-        Self::take_with(true, false)
+    pub fn enter_raw_mode_with_signals() -> io::Result<Self> {
+        Self::enter(true, false)
     }
 
-    /// As [`Keys::take_until_signal`], and asks the terminal for the row of the cursor.
+    /// As [`Keys::enter_raw_mode_with_signals`], and asks the terminal for the row of the cursor.
     ///
     /// # Errors
     /// As [`Keys::enter_raw_mode`].
-    pub fn take_with_cursor() -> io::Result<Self> {
-        Self::take_with(true, true)
+    pub fn enter_raw_mode_with_cursor() -> io::Result<Self> {
+        Self::enter(true, true)
     }
 
-    fn take_with(signals: bool, asks_cursor: bool) -> io::Result<Self> {
+    fn enter(signals: bool, asks_cursor: bool) -> io::Result<Self> {
         restore_on_panic();
         terminal::enable_raw_mode()?;
         // From here on the guard restores the terminal after any failure.
@@ -103,7 +103,7 @@ impl Keys {
             }
         })?;
         (keys.gone, keys._watched) = (Some(gone), Some(watched));
-        // The thread below would hold the library's reader, so that the answer would come up to `POLL` later.
+        // The thread below would hold the library's reader, so that the answer would come up to `READ_POLL_INTERVAL` later.
         if asks_cursor {
             keys.cursor_row = cursor::position().ok().map(|(_, row)| row);
         }
@@ -147,14 +147,14 @@ impl Drop for Keys {
         self.events.close();
         if let Some(reader) = self.reader.take() {
             // Only one reader may exist at a time. A blocked one is left to the end of the program.
-            let _ = reader.recv_timeout(GRACE);
+            let _ = reader.recv_timeout(END_TIMEOUT);
         }
         restore();
     }
 }
 
 /// Whether the terminal still exists: after a hang-up every request to it fails.
-fn is_there(terminal: &impl AsFd) -> bool {
+fn terminal_exists(terminal: &impl AsFd) -> bool {
     tcgetattr(terminal).is_ok()
 }
 
@@ -165,17 +165,17 @@ async fn watch(signals: bool, mut unwatched: oneshot::Receiver<()>, gone: onesho
     else {
         return false;
     };
-    let mut look = interval(POLL_INTERVAL);
+    let mut look = interval(TERMINAL_POLL_INTERVAL);
     loop {
         tokio::select! {
             // A closed terminal may have left a reader that never ends.
             _ = &mut unwatched => {
-                if is_there(&io::stdin()) {
+                if terminal_exists(&io::stdin()) {
                     return false;
                 }
                 break;
             }
-            _ = look.tick() => if !is_there(&io::stdin()) {
+            _ = look.tick() => if !terminal_exists(&io::stdin()) {
                 break;
             },
             _ = terminate.recv(), if signals => break,
@@ -183,13 +183,13 @@ async fn watch(signals: bool, mut unwatched: oneshot::Receiver<()>, gone: onesho
         }
     }
     let _ = gone.send(());
-    sleep(GRACE).await;
+    sleep(END_TIMEOUT).await;
     true
 }
 
 fn read(tell: &mpsc::Sender<Event>, stop: &AtomicBool, terminal: &impl AsFd) {
-    while !stop.load(Ordering::Relaxed) && is_there(terminal) {
-        match event::poll(POLL) {
+    while !stop.load(Ordering::Relaxed) && terminal_exists(terminal) {
+        match event::poll(READ_POLL_INTERVAL) {
             Ok(false) => {}
             Ok(true) => match event::read() {
                 Ok(event) => {
@@ -232,9 +232,9 @@ mod tests {
     #[tokio::test]
     async fn closed_terminal_ends_key_reader() {
         let pty = nix::pty::openpty(None, None).expect("a terminal");
-        assert!(is_there(&pty.slave));
+        assert!(terminal_exists(&pty.slave));
         drop(pty.master);
-        assert!(!is_there(&pty.slave));
+        assert!(!terminal_exists(&pty.slave));
         let (tell, mut events) = mpsc::channel(1);
         let reader = std::thread::spawn(move || read(&tell, &AtomicBool::new(false), &pty.slave));
         let end = tokio::time::timeout(Duration::from_secs(10), events.recv()).await;

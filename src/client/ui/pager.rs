@@ -2,7 +2,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::client::terminal::style::{Line, Tone, cut};
+use crate::client::terminal::style::{StyledLine, Tone, cut};
 
 /// What begins a line of the user.
 const USER_MARK: &str = "› ";
@@ -19,9 +19,9 @@ pub(in crate::client) enum PagerEnd {
 /// The open pager.
 #[derive(Debug)]
 pub(in crate::client) struct Pager {
-    lines: Vec<Line>,
+    lines: Vec<StyledLine>,
     /// The rows of the lines in the current width.
-    rows: Vec<Line>,
+    rows: Vec<StyledLine>,
     columns: usize,
     /// First visible row; the end of the text if it is larger.
     top: usize,
@@ -33,7 +33,7 @@ pub(in crate::client) struct Pager {
 
 impl Pager {
     /// A pager that shows the end of the lines.
-    pub(in crate::client) fn at_end(lines: Vec<Line>) -> Self {
+    pub(in crate::client) fn at_end(lines: Vec<StyledLine>) -> Self {
         Self {
             lines,
             rows: Vec::new(),
@@ -46,7 +46,7 @@ impl Pager {
     }
 
     /// Adds lines at the beginning. The shown part stays where it is.
-    pub(in crate::client) fn prepend(&mut self, lines: Vec<Line>) {
+    pub(in crate::client) fn prepend(&mut self, lines: Vec<StyledLine>) {
         if self.columns > 0 && self.top != usize::MAX {
             self.top += lines.iter().map(|line| line.hard_wrap(self.columns).len()).sum::<usize>();
         }
@@ -56,16 +56,16 @@ impl Pager {
     }
 
     /// The rows of the screen.
-    pub(in crate::client) fn view(&mut self, columns: usize, rows: usize) -> Vec<Line> {
+    pub(in crate::client) fn view(&mut self, columns: usize, rows: usize) -> Vec<StyledLine> {
         if self.columns != columns {
             self.columns = columns;
             self.rows = self.lines.iter().flat_map(|line| line.hard_wrap(columns)).collect();
         }
         let height = rows.saturating_sub(1).max(1);
         self.top = self.top.min(self.rows.len().saturating_sub(height));
-        let mut shown: Vec<Line> =
+        let mut shown: Vec<StyledLine> =
             self.rows.iter().skip(self.top).take(height).map(|row| self.marked(row)).collect();
-        shown.resize(height, Line::default());
+        shown.resize(height, StyledLine::default());
         let last = (self.top + height).min(self.rows.len());
         let foot = match (self.is_typing, self.notice) {
             (true, _) => format!("/{}", self.query),
@@ -76,19 +76,19 @@ impl Pager {
             ),
             (false, notice) => notice.into(),
         };
-        shown.push(Line::new(Tone::Dim, cut(&foot, columns)));
+        shown.push(StyledLine::new(Tone::Dim, cut(&foot, columns)));
         shown
     }
 
     /// A row with the found text marked.
-    fn marked(&self, row: &Line) -> Line {
+    fn marked(&self, row: &StyledLine) -> StyledLine {
         if self.query.is_empty() || !self.is_hit(row) {
             return row.clone();
         }
-        Line(row.0.iter().map(|(_, text)| (Tone::Link, text.clone())).collect())
+        StyledLine(row.0.iter().map(|(_, text)| (Tone::Link, text.clone())).collect())
     }
 
-    fn is_hit(&self, row: &Line) -> bool {
+    fn is_hit(&self, row: &StyledLine) -> bool {
         row.plain().to_lowercase().contains(&self.query.to_lowercase())
     }
 
@@ -135,7 +135,7 @@ impl Pager {
                 self.top = before.unwrap_or(0);
             }
             KeyCode::Char('v') => {
-                let text: Vec<String> = self.lines.iter().map(Line::plain).collect();
+                let text: Vec<String> = self.lines.iter().map(StyledLine::plain).collect();
                 return PagerEnd::Edit(text.join("\n"));
             }
             _ => {}
@@ -159,7 +159,7 @@ impl Pager {
     }
 }
 
-fn is_input(row: &Line) -> bool {
+fn is_input(row: &StyledLine) -> bool {
     row.0.first().is_some_and(|(tone, text)| *tone == Tone::User && text.starts_with(USER_MARK))
 }
 
@@ -181,13 +181,16 @@ mod tests {
 
     #[test]
     fn pager_screen_matches_fixture() {
-        let output = (1..=60).map(|n| Line::new(Tone::Plain, format!("  │ test store::case_{n} ... ok")));
-        let lines: Vec<Line> =
-            [Line::new(Tone::User, "› run the tests"), Line::new(Tone::Tool, "● Bash cargo test  8.1 s")]
-                .into_iter()
-                .chain(output)
-                .chain([Line::new(Tone::Plain, "All of them pass. ".repeat(8))])
-                .collect();
+        let output =
+            (1..=60).map(|n| StyledLine::new(Tone::Plain, format!("  │ test store::case_{n} ... ok")));
+        let lines: Vec<StyledLine> = [
+            StyledLine::new(Tone::User, "› run the tests"),
+            StyledLine::new(Tone::Tool, "● Bash cargo test  8.1 s"),
+        ]
+        .into_iter()
+        .chain(output)
+        .chain([StyledLine::new(Tone::Plain, "All of them pass. ".repeat(8))])
+        .collect();
         check_screen("pager", |(columns, rows)| {
             let mut pager = Pager::at_end(lines.clone());
             for c in "/case_5\n".chars() {
@@ -201,7 +204,7 @@ mod tests {
 
     #[test]
     fn added_beginning_leaves_shown_part_where_it_is() {
-        let line = |n: usize| Line::new(Tone::Plain, format!("line {n}"));
+        let line = |n: usize| StyledLine::new(Tone::Plain, format!("line {n}"));
         let mut pager = Pager::at_end((50..100).map(line).collect());
         assert_eq!(first(&mut pager), "line 96");
         key(&mut pager, "k");
@@ -214,8 +217,8 @@ mod tests {
     #[test]
     fn pager_moves_by_pages_inputs_and_search() {
         let line = |n: usize| match n % 10 {
-            0 => Line::new(Tone::User, format!("› input {n}")),
-            _ => Line::new(Tone::Plain, format!("line {n}")),
+            0 => StyledLine::new(Tone::User, format!("› input {n}")),
+            _ => StyledLine::new(Tone::Plain, format!("line {n}")),
         };
         let mut pager = Pager::at_end((0..100).map(line).collect());
         assert_eq!(first(&mut pager), "line 96");
@@ -230,7 +233,7 @@ mod tests {
         key(&mut pager, "} ");
         assert_eq!(first(&mut pager), "line 13");
         key(&mut pager, "/nosuch\n");
-        assert_eq!(pager.view(20, 5).last().map(Line::plain), Some("not found".into()));
+        assert_eq!(pager.view(20, 5).last().map(StyledLine::plain), Some("not found".into()));
         assert_eq!(pager.on_key(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE), 5), PagerEnd::Close);
     }
 }

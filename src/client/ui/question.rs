@@ -2,7 +2,7 @@
 
 use crate::api::params::AnswerParams;
 use crate::client::terminal::escape;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::ui::prompt;
 use crate::client::ui::summary::{call_summary, one_line};
 use crate::types::ids::QuestionId;
@@ -69,14 +69,14 @@ pub(in crate::client) fn input_mark(question: &Question, at: usize) -> String {
 }
 
 /// The questions of the model with their options.
-fn shown_questions(question: &Question) -> Vec<Line> {
+fn shown_questions(question: &Question) -> Vec<StyledLine> {
     let all = question.questions.len();
     let mut lines = Vec::new();
     // The text of a server's question names the server.
     let is_of_server = question.tool.as_deref().is_some_and(|tool| tool.starts_with(MCP_PREFIX));
     let asks = if is_of_server { "An MCP server asks" } else { "The model asks" };
     if all > 1 {
-        lines.push(Line::new(Tone::Warn, format!("▌ {asks} {all} questions")));
+        lines.push(StyledLine::new(Tone::Warn, format!("▌ {asks} {all} questions")));
     }
     for (at, UserQuestion { question, header, options, multi_select }) in
         question.questions.iter().enumerate()
@@ -86,19 +86,19 @@ fn shown_questions(question: &Question) -> Vec<Line> {
             _ if is_of_server => "▌ ".into(),
             _ => format!("▌ {asks}: "),
         };
-        let mut text = escape::exact(question).into_iter();
-        let mut line = Line::new(Tone::Warn, lead);
+        let mut text = escape::exact_lines(question).into_iter();
+        let mut line = StyledLine::new(Tone::Warn, lead);
         if let Some(header) = header {
             line = line.and(Tone::Dim, format!("[{}] ", escape::line(header)));
         }
         lines.push(line.and(Tone::Bold, text.next().unwrap_or_default()));
-        lines.extend(text.map(|line| Line::new(Tone::Bold, format!("    {line}"))));
+        lines.extend(text.map(|line| StyledLine::new(Tone::Bold, format!("    {line}"))));
         if *multi_select {
-            lines.push(Line::new(Tone::Dim, "    several may be chosen: 1,2"));
+            lines.push(StyledLine::new(Tone::Dim, "    several may be chosen: 1,2"));
         }
         for (nth, QuestionOption { label, description }) in options.iter().enumerate() {
-            let line =
-                Line::new(Tone::Tool, format!("    {}  ", nth + 1)).and(Tone::Plain, escape::line(label));
+            let line = StyledLine::new(Tone::Tool, format!("    {}  ", nth + 1))
+                .and(Tone::Plain, escape::line(label));
             let more = description.as_ref().map(|text| format!(" — {}", one_line(text, 300)));
             lines.push(line.and(Tone::Dim, more.unwrap_or_default()));
         }
@@ -107,52 +107,53 @@ fn shown_questions(question: &Question) -> Vec<Line> {
 }
 
 /// The text of a question, without its keys.
-pub(in crate::client) fn shown(question: &Question) -> Vec<Line> {
+pub(in crate::client) fn question_lines(question: &Question) -> Vec<StyledLine> {
     let head = match question.kind {
         QuestionKind::UnknownOutcome => "▌ Outcome unknown: ",
         QuestionKind::Resume => "▌ Paused: ",
         QuestionKind::Question => return shown_questions(question),
     };
-    let mut lines = vec![Line::new(Tone::Warn, head).and(Tone::Plain, escape::line(&question.text))];
+    let mut lines = vec![StyledLine::new(Tone::Warn, head).and(Tone::Plain, escape::line(&question.text))];
     if let (Some(tool), Some(input)) = (&question.tool, &question.input) {
-        lines.push(Line::new(Tone::Dim, "    ").and(Tone::Bold, call_summary(tool, input)));
+        lines.push(StyledLine::new(Tone::Dim, "    ").and(Tone::Bold, call_summary(tool, input)));
     }
     if let Some(output) = &question.output {
         let said: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
         let from = said.len().saturating_sub(OUTPUT_LINES);
         if from > 0 {
-            lines.push(Line::new(Tone::Dim, format!("    │ … {from} lines of output before these")));
+            lines.push(StyledLine::new(Tone::Dim, format!("    │ … {from} lines of output before these")));
         }
         lines.extend(
             said[from..]
                 .iter()
-                .map(|line| Line::new(Tone::Dim, "    │ ").and(Tone::Plain, one_line(line, 200))),
+                .map(|line| StyledLine::new(Tone::Dim, "    │ ").and(Tone::Plain, one_line(line, 200))),
         );
     }
     lines
 }
 
 /// The keys, in one line.
-pub(in crate::client) fn keys(question: &Question) -> Line {
+pub(in crate::client) fn keys(question: &Question) -> StyledLine {
     if is_typed(question) {
-        return Line::new(Tone::Bold, "▌ type a number or your own words").and(Tone::Plain, ", then Enter");
+        return StyledLine::new(Tone::Bold, "▌ type a number or your own words")
+            .and(Tone::Plain, ", then Enter");
     }
-    Line::new(Tone::Bold, "▌ c")
+    StyledLine::new(Tone::Bold, "▌ c")
         .and(Tone::Plain, " continue")
         .and(Tone::Bold, "  a")
         .and(Tone::Plain, " abort the turn")
 }
 
 /// The line shown instead of the keys while a choice needs confirmation; `None` if it needs none.
-pub(in crate::client) fn confirmation(choice: Choice) -> Option<Line> {
+pub(in crate::client) fn confirmation(choice: Choice) -> Option<StyledLine> {
     match choice {
-        Choice::Abort => Some(prompt::confirm(Line::new(Tone::Warn, "▌ abort the turn"))),
+        Choice::Abort => Some(prompt::confirm(StyledLine::new(Tone::Warn, "▌ abort the turn"))),
         Choice::Continue => None,
     }
 }
 
 /// The choice of a key.
-pub(in crate::client) fn of_key(key: char) -> Option<Choice> {
+pub(in crate::client) fn choice_for_key(key: char) -> Option<Choice> {
     match key.to_ascii_lowercase() {
         'c' => Some(Choice::Continue),
         'a' => Some(Choice::Abort),
@@ -211,7 +212,7 @@ mod tests {
             options: Vec::new(),
             questions,
         };
-        let first = |question: &Question| shown(question)[0].plain();
+        let first = |question: &Question| question_lines(question)[0].plain();
         let one = vec![asked("The MCP server s asks: Go on?")];
         assert_eq!(first(&question("mcp__s__t", one.clone())), "▌ The MCP server s asks: Go on?");
         assert_eq!(first(&question("AskUser", vec![asked("Why?")])), "▌ The model asks: Why?");

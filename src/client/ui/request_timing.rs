@@ -9,7 +9,7 @@ use crate::types::ids::{PermissionId, QuestionId};
 pub(in crate::client) const TYPING_PAUSE: Duration = Duration::from_secs(1);
 
 /// For this long after a request has appeared, and after a key in that time, keys do not answer it.
-pub(in crate::client) const KEYS_IGNORED: Duration = Duration::from_millis(600);
+pub(in crate::client) const IGNORE_KEYS_TIME: Duration = Duration::from_millis(600);
 
 /// A request or question that waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl RequestTiming {
     pub(in crate::client) fn key_pressed(&mut self, now: Instant) {
         self.last_key = Some(now);
         if self.phase == Some(Phase::Shown) {
-            self.answerable_from = Some(now + KEYS_IGNORED);
+            self.answerable_from = Some(now + IGNORE_KEYS_TIME);
         }
     }
 
@@ -54,7 +54,7 @@ impl RequestTiming {
     pub(in crate::client) fn ignore_keys(&mut self, now: Instant) {
         self.last_key = Some(now);
         if self.phase == Some(Phase::Answerable) {
-            (self.answerable_from, self.phase) = (Some(now + KEYS_IGNORED), Some(Phase::Shown));
+            (self.answerable_from, self.phase) = (Some(now + IGNORE_KEYS_TIME), Some(Phase::Shown));
         }
     }
 
@@ -74,12 +74,12 @@ impl RequestTiming {
             let is_open = self.phase.is_some_and(|phase| phase != Phase::Hidden);
             let is_next =
                 matches!((self.front, front), (Some(Pending::Permission(_)), Some(Pending::Permission(_))));
-            self.answerable_from = (is_open && is_next).then_some(now + KEYS_IGNORED);
+            self.answerable_from = (is_open && is_next).then_some(now + IGNORE_KEYS_TIME);
             (self.front, self.phase) = (front, None);
         }
         let before = self.phase;
         if front.is_some() && self.answerable_from.is_none() && self.appears_at().is_none_or(|at| at <= now) {
-            self.answerable_from = Some(now + KEYS_IGNORED);
+            self.answerable_from = Some(now + IGNORE_KEYS_TIME);
         }
         self.phase = match (front, self.answerable_from) {
             (None, _) => None,

@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use crate::client::terminal::style::{Line, width};
+use crate::client::terminal::style::{StyledLine, width};
 
 /// The sizes of terminals that the files show.
 pub(in crate::client) const SIZES: [(usize, usize); 2] = [(80, 24), (120, 40)];
 
 /// Compares a screen at both sizes with its files.
-pub(in crate::client) fn check_screen(name: &str, screen: impl Fn((usize, usize)) -> Vec<Line>) {
+pub(in crate::client) fn check_screen(name: &str, screen: impl Fn((usize, usize)) -> Vec<StyledLine>) {
     for size in SIZES {
-        let lines: Vec<String> = screen(size).iter().map(Line::plain).collect();
+        let lines: Vec<String> = screen(size).iter().map(StyledLine::plain).collect();
         check_lines(name, size, &lines);
     }
 }

@@ -5,12 +5,12 @@ use crate::client::terminal::style::{Tone, cut};
 use crate::types::session::{LastTurn, Requires, SessionState, SessionView, Subtype};
 
 /// Maximum columns of a call in a state.
-const CALL: usize = 40;
+const MAX_CALL_COLUMNS: usize = 40;
 
 /// The state in words: what runs, what the session waits for, or how its last turn ended.
 #[must_use]
 pub fn state(session: &SessionView) -> (Tone, String) {
-    let (tone, text) = words(session);
+    let (tone, text) = state_words(session);
     match session.background_commands.len() {
         0 => (tone, text),
         count => (if tone == Tone::Dim { Tone::Good } else { tone }, format!("{text} +{count} bg")),
@@ -28,8 +28,8 @@ pub fn has_failed(session: &SessionView) -> bool {
         || session.state == SessionState::Failed
 }
 
-fn words(session: &SessionView) -> (Tone, String) {
-    let activity = session.activity.as_deref().map(|text| cut(&escape::line(text), CALL));
+fn state_words(session: &SessionView) -> (Tone, String) {
+    let activity = session.activity.as_deref().map(|text| cut(&escape::line(text), MAX_CALL_COLUMNS));
     match (session.state, session.requires) {
         (SessionState::Running, _) => (Tone::Good, activity.unwrap_or_else(|| "running".into())),
         (SessionState::RequiresAction, Some(Requires::Permission)) => {

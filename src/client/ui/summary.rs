@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::client::terminal::escape;
-use crate::client::terminal::style::{Line, Tone, cut};
+use crate::client::terminal::style::{StyledLine, Tone, cut};
 use crate::types::subagent::TASK;
 
 /// A call in one line: the tool and its most important arguments.
@@ -48,7 +48,7 @@ pub fn one_line(text: &str, columns: usize) -> String {
 
 /// A unified diff in colours, with inconspicuous blanks made visible.
 #[must_use]
-pub fn diff(text: &str) -> Vec<Line> {
+pub fn diff(text: &str) -> Vec<StyledLine> {
     let tone = |line: &str| match line.as_bytes() {
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Tone::Bold,
         [b'+', ..] => Tone::Good,
@@ -57,7 +57,7 @@ pub fn diff(text: &str) -> Vec<Line> {
         _ => Tone::Plain,
     };
     let body = text.strip_suffix('\n').unwrap_or(text);
-    body.split('\n').map(|line| Line::new(tone(line), format!("    {}", diff_line(line)))).collect()
+    body.split('\n').map(|line| StyledLine::new(tone(line), format!("    {}", diff_line(line)))).collect()
 }
 
 /// An unchanged empty line is a single blank in a diff, which stays as it is.

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use crate::client::terminal::escape;
-use crate::client::terminal::style::{Line, Tone, width};
+use crate::client::terminal::style::{StyledLine, Tone, width};
 use crate::types::ids::SessionId;
 use crate::types::permission::Scope;
 
 /// The lines that say how to remove a grant, at most `columns` wide; none for a grant that does not last.
-/// `flags` are `Places::flags`: without them the pasted command could reach another daemon.
+/// `flags` are `ClientPaths::flags`: without them the pasted command could reach another daemon.
 pub(in crate::client) fn lines(
     scope: Scope,
     grant: &str,
@@ -16,28 +16,28 @@ pub(in crate::client) fn lines(
     cwd: &str,
     flags: &[String],
     columns: usize,
-) -> Vec<Line> {
+) -> Vec<StyledLine> {
     if scope == Scope::Once {
         return Vec::new();
     }
     let mut rows = Rows { rows: vec![String::new()], columns: columns.max(20) };
     if scope == Scope::Project {
         rows.push("cd", true);
-        rows.quoted(cwd);
+        rows.push_quoted(cwd);
         rows.push("&&", true);
     }
     rows.push("agentctl", true);
     for word in flags {
-        if word.starts_with("--") { rows.push(word, true) } else { rows.quoted(word) }
+        if word.starts_with("--") { rows.push(word, true) } else { rows.push_quoted(word) }
     }
     rows.push("rules rm", true);
     if scope == Scope::Session {
         rows.push("--session", true);
         rows.push(&session.to_string(), true);
     }
-    rows.quoted(grant);
-    let head = Line::new(Tone::Dim, "  allowed from now on; to undo it:");
-    std::iter::once(head).chain(rows.rows.into_iter().map(|row| Line::new(Tone::Plain, row))).collect()
+    rows.push_quoted(grant);
+    let head = StyledLine::new(Tone::Dim, "  allowed from now on; to undo it:");
+    std::iter::once(head).chain(rows.rows.into_iter().map(|row| StyledLine::new(Tone::Plain, row))).collect()
 }
 
 /// A shell command in rows: a row that goes on in the next one ends with a backslash.
@@ -61,7 +61,7 @@ impl Rows {
     }
 
     /// Appends a word with whatever quotes it needs, in as many pieces as it takes.
-    fn quoted(&mut self, word: &str) {
+    fn push_quoted(&mut self, word: &str) {
         let mut is_new_word = true;
         let mut rest: Vec<char> = word.chars().collect();
         // Four columns for the quotes with a `$`, two for the end of the row.
@@ -70,14 +70,14 @@ impl Rows {
             let is_odd = is_odd(*first);
             let (mut count, mut used) = (0, 0);
             for c in rest.iter().take_while(|c| crate::client::ui::undo::is_odd(**c) == is_odd) {
-                used += if is_odd { escaped(*c).len() } else { width(c.encode_utf8(&mut [0; 4])) };
+                used += if is_odd { escape_char(*c).len() } else { width(c.encode_utf8(&mut [0; 4])) };
                 if used > room && count > 0 {
                     break;
                 }
                 count += 1;
             }
             let piece: String = match is_odd {
-                true => format!("$'{}'", rest[..count].iter().map(|c| escaped(*c)).collect::<String>()),
+                true => format!("$'{}'", rest[..count].iter().map(|c| escape_char(*c)).collect::<String>()),
                 false => format!("'{}'", rest[..count].iter().collect::<String>()),
             };
             self.push(&piece, is_new_word);
@@ -93,7 +93,7 @@ fn is_odd(c: char) -> bool {
 }
 
 /// For `$'…'`, as bash and zsh read it.
-fn escaped(c: char) -> String {
+fn escape_char(c: char) -> String {
     match c {
         '\'' => "\\'".into(),
         '\n' => "\\n".into(),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn command(scope: Scope, grant: &str, cwd: &str, columns: usize) -> Vec<String> {
-        lines(scope, grant, session(), cwd, &[], columns).iter().skip(1).map(Line::plain).collect()
+        lines(scope, grant, session(), cwd, &[], columns).iter().skip(1).map(StyledLine::plain).collect()
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
             let rows: Vec<String> = lines(scope, "Bash(make)", session(), "/w", &flags, 400)
                 .iter()
                 .skip(1)
-                .map(Line::plain)
+                .map(StyledLine::plain)
                 .collect();
             assert_eq!(rows, [expected]);
         };

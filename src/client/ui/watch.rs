@@ -12,15 +12,15 @@ use crate::api::params::{AbortParams, AbortReply, AnswerParams, AnswerReply, App
 use crate::client::args::Output;
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::first_time::is_first_time;
-use crate::client::connection::follow::{Follow, Step};
-use crate::client::connection::wire::Received;
+use crate::client::connection::follow::{FollowStep, SessionFollower};
+use crate::client::connection::wire::ReceivedEvent;
 use crate::client::failure::{Failure, code, code_of};
 use crate::client::terminal::format::{now, short_id};
-use crate::client::terminal::out::{Out, harmless_json, terminal_columns};
-use crate::client::terminal::style::{Line, Tone};
-use crate::client::ui::approval_prompt::{ApprovalPrompt, Asking, Outcome, show, unasked};
+use crate::client::terminal::out::{OutputStreams, harmless_json, terminal_columns};
+use crate::client::terminal::style::{StyledLine, Tone};
+use crate::client::ui::approval_prompt::{AnswerPolicy, ApprovalPrompt, Outcome, automatic_answer, show};
 use crate::client::ui::question;
-use crate::client::ui::render::{Piece, Transcript};
+use crate::client::ui::render::{OutputPiece, Transcript};
 use crate::client::ui::request_timing::wait_until;
 use crate::client::ui::undo;
 use crate::types::event::Event;
@@ -30,7 +30,7 @@ use crate::types::question::{Choice, Question, UserAnswer};
 use crate::types::session::{PermissionRequest, SessionView};
 
 /// The answer to questions of the model if there is no user: a text that says so.
-fn no_answer(question: &Question) -> AnswerParams {
+fn absent_user_answer(question: &Question) -> AnswerParams {
     let text = "No answer: there is no user at a terminal to ask. Decide yourself what is most likely meant, and say \
                 which assumption you made.";
     let answer = UserAnswer { choices: Vec::new(), text: Some(text.into()) };
@@ -39,7 +39,7 @@ fn no_answer(question: &Question) -> AnswerParams {
 
 /// How a turn ended.
 #[derive(Debug)]
-pub(in crate::client) struct Ended {
+pub(in crate::client) struct TurnEnd {
     /// The exit code.
     pub(in crate::client) code: u8,
     /// `turn.completed.result`, with the ids of session and turn.
@@ -50,11 +50,11 @@ pub(in crate::client) struct Ended {
 ///
 /// # Errors
 /// The event is no JSON.
-pub(in crate::client) fn ended(
-    received: &Received,
+pub(in crate::client) fn find_turn_end(
+    received: &ReceivedEvent,
     session: SessionId,
     turn: TurnId,
-) -> io::Result<Option<Ended>> {
+) -> io::Result<Option<TurnEnd>> {
     if received.kind != "turn.completed" {
         return Ok(None);
     }
@@ -69,16 +69,16 @@ pub(in crate::client) fn ended(
         members.insert("session_id".into(), json!(session));
         members.insert("turn_id".into(), json!(turn));
     }
-    Ok(Some(Ended { code, result }))
+    Ok(Some(TurnEnd { code, result }))
 }
 
 /// One turn that is being followed.
-pub(in crate::client) struct Watch {
+pub(in crate::client) struct TurnWatcher {
     client: Client,
-    follow: Follow,
+    follow: SessionFollower,
     session: SessionView,
     turn: TurnId,
-    asking: Asking,
+    asking: AnswerPolicy,
     output: Output,
     transcript: Transcript,
     asker: ApprovalPrompt,
@@ -91,17 +91,17 @@ pub(in crate::client) struct Watch {
     unanswerable: u32,
     interrupts: u32,
     /// File with the folders and days on which the user was told about trust; `None` to tell always.
-    told_trust: Option<PathBuf>,
+    trust_notice_file: Option<PathBuf>,
     /// Only answers, requests and errors are printed.
     is_quiet: bool,
 }
 
-impl Watch {
+impl TurnWatcher {
     pub(in crate::client) fn new(
         client: Client,
-        follow: Follow,
+        follow: SessionFollower,
         (session, turn): (SessionView, TurnId),
-        asking: Asking,
+        asking: AnswerPolicy,
         output: Output,
     ) -> Self {
         Self {
@@ -118,25 +118,28 @@ impl Watch {
             questions: Vec::new(),
             unanswerable: 0,
             interrupts: 0,
-            told_trust: None,
+            trust_notice_file: None,
             is_quiet: false,
         }
     }
 
     /// Prints the answer alone, and what needs the user: requests and errors.
-    pub(in crate::client) fn quiet(mut self) -> Self {
+    pub(in crate::client) fn with_quiet_output(mut self) -> Self {
         self.is_quiet = true;
         self
     }
 
     /// Says once a day that the folder is not trusted; the days are kept in this file.
-    pub(in crate::client) fn with_told_trust(mut self, file: PathBuf) -> Self {
-        self.told_trust = Some(file);
+    pub(in crate::client) fn with_trust_notice_file(mut self, file: PathBuf) -> Self {
+        self.trust_notice_file = Some(file);
         self
     }
 
     /// Prints events and answers requests until the turn has ended.
-    pub(in crate::client) async fn until_ended(mut self, out: &mut Out) -> Result<Ended, Failure> {
+    pub(in crate::client) async fn until_ended(
+        mut self,
+        out: &mut OutputStreams,
+    ) -> Result<TurnEnd, Failure> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let ended = self.watch(out, &mut interrupt, &mut terminate).await;
@@ -147,22 +150,22 @@ impl Watch {
 
     async fn watch(
         &mut self,
-        out: &mut Out,
+        out: &mut OutputStreams,
         interrupt: &mut Signal,
         terminate: &mut Signal,
-    ) -> Result<Ended, Failure> {
+    ) -> Result<TurnEnd, Failure> {
         loop {
             self.asker.update(Instant::now(), out)?;
             let next_change = self.asker.next_change();
             tokio::select! {
                 step = self.follow.next() => match step? {
-                    Step::Event(event) => {
+                    FollowStep::Event(event) => {
                         if let Some(ended) = self.event(&event, out)? {
                             return Ok(ended);
                         }
                     }
-                    Step::Lost => out.note("  lost the daemon; looking for it…")?,
-                    Step::Back(client) => self.back(client, out)?,
+                    FollowStep::Lost => out.note("  lost the daemon; looking for it…")?,
+                    FollowStep::Back(client) => self.back(client, out)?,
                 },
                 input = self.asker.key() => match input {
                     Some(input) => match self.asker.press(&input, Instant::now(), out)? {
@@ -174,7 +177,7 @@ impl Watch {
                     },
                     None => return Err(Failure::new(code::ABORTED, "the terminal is gone; the session goes on")),
                 },
-                Some(done) = self.calls.join_next() => self.called(done, out)?,
+                Some(done) = self.calls.join_next() => self.handle_call_end(done, out)?,
                 () = wait_until(next_change) => {}
                 _ = interrupt.recv() => self.interrupted(out)?,
                 _ = terminate.recv() => return Err(Failure::silent(code::ABORTED)),
@@ -183,17 +186,17 @@ impl Watch {
     }
 
     /// Lets the user edit the arguments of the open request, in the editor or in the input line.
-    async fn edit(&mut self, out: &mut Out) -> Result<(), Failure> {
+    async fn edit(&mut self, out: &mut OutputStreams) -> Result<(), Failure> {
         let Some(text) = self.asker.editable() else { return Ok(()) };
         if !crate::client::ui::editor::has_editor() {
             return Ok(self.asker.edit_here(out)?);
         }
         self.asker.close(out);
         let changed = crate::client::ui::editor::in_editor(&text).await;
-        self.asker.again(Instant::now(), out)?;
+        self.asker.reopen(Instant::now(), out)?;
         match changed {
             Ok(changed) => {
-                if let Outcome::Send(answer) = self.asker.edited(&changed, out)? {
+                if let Outcome::Send(answer) = self.asker.parse_edited(&changed, out)? {
                     self.answer(answer);
                 }
                 Ok(())
@@ -202,7 +205,11 @@ impl Watch {
         }
     }
 
-    fn event(&mut self, received: &Received, out: &mut Out) -> Result<Option<Ended>, Failure> {
+    fn event(
+        &mut self,
+        received: &ReceivedEvent,
+        out: &mut OutputStreams,
+    ) -> Result<Option<TurnEnd>, Failure> {
         self.print(received, out)?;
         if let Some(envelope) = &received.event {
             match &envelope.event {
@@ -213,15 +220,17 @@ impl Watch {
                     if self.open.len() < open && *decision == Decision::Allow {
                         self.unanswerable = self.unanswerable.saturating_sub(1);
                     }
-                    self.asker.settled(*request_id, Instant::now(), out)?;
-                    if let (Asking::Person, Decision::Allow, Some(grant)) = (self.asking, decision, grant) {
+                    self.asker.remove_request(*request_id, Instant::now(), out)?;
+                    if let (AnswerPolicy::Person, Decision::Allow, Some(grant)) =
+                        (self.asking, decision, grant)
+                    {
                         self.show_undo(*scope, grant, out)?;
                     }
                 }
                 Event::QuestionRequested { question } => self.question(question, out)?,
                 Event::QuestionResolved { request_id, .. } => {
                     self.questions.retain(|q| q.request_id != *request_id);
-                    self.asker.question_settled(*request_id, Instant::now(), out)?;
+                    self.asker.remove_question(*request_id, Instant::now(), out)?;
                 }
                 Event::SessionEnded { .. } => {
                     return Err(Failure::new(
@@ -232,33 +241,35 @@ impl Watch {
                 _ => {}
             }
         }
-        let ended = ended(received, self.session.session_id, self.turn)?;
+        let ended = find_turn_end(received, self.session.session_id, self.turn)?;
         Ok(ended.map(|ended| match ended.code {
-            code::SUCCESS if self.unanswerable > 0 => Ended { code: code::DENIED, ..ended },
+            code::SUCCESS if self.unanswerable > 0 => TurnEnd { code: code::DENIED, ..ended },
             _ => ended,
         }))
     }
 
-    fn print(&mut self, received: &Received, out: &mut Out) -> io::Result<()> {
+    fn print(&mut self, received: &ReceivedEvent, out: &mut OutputStreams) -> io::Result<()> {
         match self.output {
             Output::Json => Ok(()),
             Output::StreamJson if io::stdout().is_terminal() => out.say(&harmless_json(received.raw.get())),
             Output::StreamJson => out.say(received.raw.get()),
             Output::Text => {
                 let Some(envelope) = &received.event else { return Ok(()) };
-                if matches!(envelope.event, Event::WorkspaceTrustRequired { .. }) && !self.tells_of_trust() {
+                if matches!(envelope.event, Event::WorkspaceTrustRequired { .. })
+                    && !self.needs_trust_notice()
+                {
                     return Ok(());
                 }
                 let is_answer_only = self.is_quiet && !matches!(envelope.event, Event::Error { .. });
-                for piece in self.transcript.on(envelope) {
+                for piece in self.transcript.render_event(envelope) {
                     match piece {
-                        Piece::Text(text) => out.stream(&text)?,
-                        Piece::Break => out.fresh_line()?,
-                        Piece::Line(_) | Piece::Folded { .. } if is_answer_only => {}
-                        Piece::Line(line) => out.aside(&line)?,
-                        Piece::Folded { shown, .. } => {
+                        OutputPiece::Text(text) => out.stream(&text)?,
+                        OutputPiece::Break => out.fresh_line()?,
+                        OutputPiece::Line(_) | OutputPiece::Folded { .. } if is_answer_only => {}
+                        OutputPiece::Line(line) => out.say_err(&line)?,
+                        OutputPiece::Folded { shown, .. } => {
                             for line in shown {
-                                out.aside(&line)?;
+                                out.say_err(&line)?;
                             }
                         }
                     }
@@ -269,31 +280,31 @@ impl Watch {
     }
 
     /// Whether it is said that the folder is not trusted: once a day.
-    fn tells_of_trust(&self) -> bool {
-        let Some(file) = &self.told_trust else { return true };
+    fn needs_trust_notice(&self) -> bool {
+        let Some(file) = &self.trust_notice_file else { return true };
         is_first_time(file, &format!("{} {}", now().day(), self.session.cwd))
     }
 
     /// Prints how to remove a lasting grant.
-    fn show_undo(&self, scope: Scope, grant: &str, out: &mut Out) -> io::Result<()> {
+    fn show_undo(&self, scope: Scope, grant: &str, out: &mut OutputStreams) -> io::Result<()> {
         let flags = self.follow.flags();
         for line in
             undo::lines(scope, grant, self.session.session_id, &self.session.cwd, flags, terminal_columns())
         {
-            out.aside(&line)?;
+            out.say_err(&line)?;
         }
         Ok(())
     }
 
-    fn requested(&mut self, request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
-        let Some((answer, line)) = unasked(request, self.asking) else {
+    fn requested(&mut self, request: &PermissionRequest, out: &mut OutputStreams) -> io::Result<()> {
+        let Some((answer, line)) = automatic_answer(request, self.asking) else {
             return self.asker.push(request.clone(), Instant::now(), out);
         };
         if self.output == Output::Text {
             show(request, out)?;
-            out.aside(&line)?;
+            out.say_err(&line)?;
         }
-        if matches!(self.asking, Asking::Deny(_)) {
+        if matches!(self.asking, AnswerPolicy::Deny(_)) {
             self.unanswerable += 1;
         }
         self.open.push(request.clone());
@@ -303,23 +314,23 @@ impl Watch {
 
     /// A question that a restart has asked. The user answers; without a user the turn is aborted
     /// instead of guessing.
-    fn question(&mut self, question: &Question, out: &mut Out) -> io::Result<()> {
-        if question::is_typed(question) && self.asking != Asking::Person {
-            let word = Line::new(Tone::Warn, "▌ no answer: there is no user to ask");
+    fn question(&mut self, question: &Question, out: &mut OutputStreams) -> io::Result<()> {
+        if question::is_typed(question) && self.asking != AnswerPolicy::Person {
+            let word = StyledLine::new(Tone::Warn, "▌ no answer: there is no user to ask");
             if self.output == Output::Text {
-                out.aside(&word)?;
+                out.say_err(&word)?;
             }
             self.questions.push(question.clone());
-            self.choose(no_answer(question));
+            self.choose(absent_user_answer(question));
             return Ok(());
         }
         let (choice, word) = match self.asking {
-            Asking::Person => return self.asker.push_question(question.clone(), Instant::now(), out),
-            Asking::Deny(_) => (Choice::Abort, "▌ aborted: there is no user to ask"),
-            Asking::Allow => (Choice::Continue, "▌ answered by the demonstration: c (continue)"),
+            AnswerPolicy::Person => return self.asker.push_question(question.clone(), Instant::now(), out),
+            AnswerPolicy::Deny(_) => (Choice::Abort, "▌ aborted: there is no user to ask"),
+            AnswerPolicy::Allow => (Choice::Continue, "▌ answered by the demonstration: c (continue)"),
         };
         if self.output == Output::Text {
-            out.aside(&Line::new(Tone::Warn, word))?;
+            out.say_err(&StyledLine::new(Tone::Warn, word))?;
         }
         self.questions.push(question.clone());
         self.choose(question::params(question.request_id, choice.name()));
@@ -333,18 +344,22 @@ impl Watch {
     }
 
     /// An answer may have been lost with the connection: answer open requests again.
-    fn back(&mut self, client: Client, out: &mut Out) -> io::Result<()> {
+    fn back(&mut self, client: Client, out: &mut OutputStreams) -> io::Result<()> {
         self.client = client;
         out.note("  the daemon is back")?;
-        let answers: Vec<ApproveParams> =
-            self.open.iter().filter_map(|r| unasked(r, self.asking)).map(|(answer, _)| answer).collect();
+        let answers: Vec<ApproveParams> = self
+            .open
+            .iter()
+            .filter_map(|r| automatic_answer(r, self.asking))
+            .map(|(answer, _)| answer)
+            .collect();
         for answer in answers {
             self.answer(answer);
         }
-        let choice = if self.asking == Asking::Allow { Choice::Continue } else { Choice::Abort };
+        let choice = if self.asking == AnswerPolicy::Allow { Choice::Continue } else { Choice::Abort };
         for question in self.questions.clone() {
             self.choose(match question::is_typed(&question) {
-                true => no_answer(&question),
+                true => absent_user_answer(&question),
                 false => question::params(question.request_id, choice.name()),
             });
         }
@@ -357,10 +372,10 @@ impl Watch {
             .spawn(async move { client.call::<ApproveReply>("session.approve", &answer).await.map(|_| ()) });
     }
 
-    fn called(
+    fn handle_call_end(
         &mut self,
         done: Result<Result<(), CallError>, tokio::task::JoinError>,
-        out: &mut Out,
+        out: &mut OutputStreams,
     ) -> io::Result<()> {
         match done {
             // Another client answered first, and the event says which. A lost connection is detected
@@ -370,12 +385,12 @@ impl Watch {
             Ok(Err(CallError::Fault(fault))) if fault.data["path"] == "no_approver" => out.note(
                 "  it waits (on_timeout = \"pause\"): `agentctl approvals` lists it, `agentctl approve ID` answers",
             ),
-            Ok(Err(fault)) => out.aside(&Line::new(Tone::Bad, format!("  {}", Failure::from(fault)))),
+            Ok(Err(fault)) => out.say_err(&StyledLine::new(Tone::Bad, format!("  {}", Failure::from(fault)))),
             Err(_) => Ok(()),
         }
     }
 
-    fn interrupted(&mut self, out: &mut Out) -> Result<(), Failure> {
+    fn interrupted(&mut self, out: &mut OutputStreams) -> Result<(), Failure> {
         self.interrupts += 1;
         if self.interrupts > 1 {
             let short = short_id(self.session.session_id);

@@ -7,11 +7,11 @@ use toml::{Table, Value};
 use super::Config;
 
 /// Keys that are read only at the start.
-const AT_START: [&str; 5] =
+const START_ONLY_KEYS: [&str; 5] =
     ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups", "telemetry"];
 
 /// Keys and tables that are accepted and have no effect yet. Their changes are not reported.
-const WITHOUT_EFFECT: [&str; 0] = [];
+const KEYS_WITHOUT_EFFECT: [&str; 0] = [];
 
 /// Keys that differ, in dotted form and sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,13 +26,13 @@ impl Changes {
     /// The changes in `new` compared with the active configuration. That is `old`, except for the keys that
     /// only the start reads, which are as in `at_start`.
     pub fn between(at_start: &Config, old: &Config, new: &Config) -> Self {
-        let at_once = keys(&old.table, &new.table)
+        let at_once = changed_keys(&old.table, &new.table)
             .into_iter()
-            .filter(|key| !is_any(key, &AT_START) && !is_any(key, &WITHOUT_EFFECT))
+            .filter(|key| !is_any(key, &START_ONLY_KEYS) && !is_any(key, &KEYS_WITHOUT_EFFECT))
             .collect();
-        let after_restart = keys(&at_start.table, &new.table)
+        let after_restart = changed_keys(&at_start.table, &new.table)
             .into_iter()
-            .filter(|key| is_any(key, &AT_START) && !is_unbuilt(key))
+            .filter(|key| is_any(key, &START_ONLY_KEYS) && !is_unbuilt(key))
             .collect();
         Self { at_once, after_restart }
     }
@@ -40,18 +40,18 @@ impl Changes {
 
 /// Whether the key with this dotted name is read only at the start.
 pub fn is_read_at_start(key: &str) -> bool {
-    is_any(key, &AT_START)
+    is_any(key, &START_ONLY_KEYS)
 }
 
 /// Keys that are set and have no effect yet, in dotted form and sorted.
 pub fn without_effect(config: &Config) -> Vec<String> {
-    let set = keys(&Table::new(), &config.table);
-    set.into_iter().filter(|key| is_any(key, &WITHOUT_EFFECT)).collect()
+    let set = changed_keys(&Table::new(), &config.table);
+    set.into_iter().filter(|key| is_any(key, &KEYS_WITHOUT_EFFECT)).collect()
 }
 
 /// Keys that are set but need a feature that this build lacks, in dotted form and sorted.
 pub fn not_in_build(config: &Config) -> Vec<String> {
-    let set = keys(&Table::new(), &config.table);
+    let set = changed_keys(&Table::new(), &config.table);
     set.into_iter().filter(|key| is_unbuilt(key)).collect()
 }
 
@@ -65,21 +65,23 @@ fn is_any(key: &str, of: &[&str]) -> bool {
     of.iter().any(|name| key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }
 
-fn keys(old: &Table, new: &Table) -> BTreeSet<String> {
+fn changed_keys(old: &Table, new: &Table) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    differ("", old, new, &mut found);
+    collect_changed_keys("", old, new, &mut found);
     found
 }
 
-fn differ(above: &str, old: &Table, new: &Table, found: &mut BTreeSet<String>) {
+fn collect_changed_keys(above: &str, old: &Table, new: &Table, found: &mut BTreeSet<String>) {
     let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let none = Table::new();
     for name in names {
         let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
         match (old.get(name), new.get(name)) {
-            (Some(Value::Table(old)), Some(Value::Table(new))) => differ(&path, old, new, found),
-            (Some(Value::Table(old)), None) => differ(&path, old, &none, found),
-            (None, Some(Value::Table(new))) => differ(&path, &none, new, found),
+            (Some(Value::Table(old)), Some(Value::Table(new))) => {
+                collect_changed_keys(&path, old, new, found)
+            }
+            (Some(Value::Table(old)), None) => collect_changed_keys(&path, old, &none, found),
+            (None, Some(Value::Table(new))) => collect_changed_keys(&path, &none, new, found),
             (old, new) if old == new => {}
             _ => {
                 found.insert(path);

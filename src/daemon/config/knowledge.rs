@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::types::config_values::Span;
+use crate::types::config_values::ConfigDuration;
 use crate::types::knowledge::{IndexLevel, QueryMode};
 
 /// `[knowledge]`
@@ -37,7 +37,7 @@ pub struct Knowledge {
     /// Model calls about all indexes at the same time; those of questions go first.
     pub model_concurrency: usize,
     /// Time limit of a model call.
-    pub model_timeout: Span,
+    pub model_timeout: ConfigDuration,
     /// Language of extracted descriptions.
     pub language: String,
     /// Types of extracted entities; empty for the built-in ones.
@@ -45,7 +45,7 @@ pub struct Knowledge {
     /// Whether the files of indexes in use are watched, so that changes start a job.
     pub watch: bool,
     /// An index is closed after this time without use.
-    pub idle_unload: Span,
+    pub idle_unload: ConfigDuration,
     /// Jobs of all workspaces at the same time.
     pub max_jobs: usize,
     /// Queries at the same time.
@@ -71,11 +71,11 @@ impl Default for Knowledge {
             max_total_tokens: 30_000,
             max_gleaning: 1,
             model_concurrency: 4,
-            model_timeout: Span(Duration::from_secs(240)),
+            model_timeout: ConfigDuration(Duration::from_secs(240)),
             language: "English".into(),
             entity_types: Vec::new(),
             watch: false,
-            idle_unload: Span(Duration::from_secs(300)),
+            idle_unload: ConfigDuration(Duration::from_secs(300)),
             max_jobs: 2,
             max_queries: 8,
             embedder: Embedder::default(),
@@ -114,7 +114,7 @@ pub struct Embedder {
     /// For `http`: requests at the same time.
     pub concurrency: usize,
     /// For `http`: time limit of a request.
-    pub timeout: Span,
+    pub timeout: ConfigDuration,
     /// For `static`: the folder with `model.safetensors` and `tokenizer.json`.
     pub path: Option<PathBuf>,
     /// How much vector search counts against full-text search; absent for 1 with `http` and 0 with `static`.
@@ -132,7 +132,7 @@ impl Default for Embedder {
             api_key_env: None,
             batch_size: 64,
             concurrency: 8,
-            timeout: Span(Duration::from_secs(30)),
+            timeout: ConfigDuration(Duration::from_secs(30)),
             path: None,
             weight: None,
             min_cosine: 0.2,
@@ -151,7 +151,7 @@ pub struct Reranker {
     /// Environment variable with the key.
     pub api_key_env: Option<String>,
     /// Time limit of a request.
-    pub timeout: Span,
+    pub timeout: ConfigDuration,
     /// Chunks below this score are dropped.
     pub min_score: f64,
 }
@@ -162,7 +162,7 @@ impl Default for Reranker {
             base_url: None,
             model: None,
             api_key_env: None,
-            timeout: Span(Duration::from_secs(30)),
+            timeout: ConfigDuration(Duration::from_secs(30)),
             min_score: 0.0,
         }
     }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::transport;
-use crate::types::config_values::{Size, Span};
+use crate::types::config_values::{ConfigDuration, ConfigSize};
 
 /// The parser refuses deeper JSON in any case.
-const DEEPEST: usize = 128;
+const MAX_NESTING: usize = 128;
 
 /// `[limits]`. Absent values use the defaults of the transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -18,7 +18,7 @@ pub struct Limits {
     /// Maximum size of a message in bytes.
     pub message_bytes: Option<NonZeroUsize>,
     /// Maximum nesting of a call's parameters, up to 128.
-    #[serde(deserialize_with = "nesting")]
+    #[serde(deserialize_with = "deserialize_nesting")]
     pub nesting: Option<NonZeroUsize>,
     /// Maximum number of calls in one batch.
     pub batch: Option<NonZeroUsize>,
@@ -31,8 +31,8 @@ pub struct Limits {
     /// Whether root may connect to a daemon of another user.
     pub allow_root: bool,
     /// How long an unused session stays loaded.
-    #[serde(deserialize_with = "some_time")]
-    pub idle_unload: Option<Span>,
+    #[serde(deserialize_with = "deserialize_nonzero_span")]
+    pub idle_unload: Option<ConfigDuration>,
     /// Maximum number of loaded sessions. Beyond it, the least recently used ones are unloaded.
     pub loaded_sessions: Option<NonZeroUsize>,
     /// Maximum depth of sub-agents: a sub-agent of a sub-agent has depth 2.
@@ -40,58 +40,58 @@ pub struct Limits {
     /// Maximum number of sub-agents of a session, with those of its sub-agents, at once; 0 turns them off.
     pub subagents: Option<usize>,
     /// Size limit of the journal.
-    pub journal_size: Option<Size>,
+    pub journal_size: Option<ConfigSize>,
     /// Age at which ended sessions are deleted.
-    #[serde(deserialize_with = "some_time")]
-    pub delete_ended_after: Option<Span>,
+    #[serde(deserialize_with = "deserialize_nonzero_span")]
+    pub delete_ended_after: Option<ConfigDuration>,
 }
 
 /// Default time that an unused session stays loaded.
-const IDLE_UNLOAD: Duration = Duration::from_secs(600);
+const DEFAULT_IDLE_UNLOAD: Duration = Duration::from_secs(600);
 /// Default maximum number of loaded sessions, unless more are in use.
-const LOADED_SESSIONS: usize = 1_000;
+const DEFAULT_LOADED_SESSIONS: usize = 1_000;
 
 /// Default size limit of the journal: 32 GiB.
-const JOURNAL_SIZE: u64 = 32 << 30;
+const DEFAULT_JOURNAL_BYTES: u64 = 32 << 30;
 
 /// Default depth and number of sub-agents.
-const SUBAGENT_DEPTH: u32 = 3;
-const SUBAGENTS: usize = 10;
+const DEFAULT_SUBAGENT_DEPTH: u32 = 3;
+const DEFAULT_SUBAGENTS: usize = 10;
 
 impl Limits {
     /// Maximum depth of sub-agents.
     #[must_use]
     pub fn subagent_depth(&self) -> u32 {
-        self.subagent_depth.unwrap_or(SUBAGENT_DEPTH)
+        self.subagent_depth.unwrap_or(DEFAULT_SUBAGENT_DEPTH)
     }
 
     /// Maximum number of sub-agents of a tree at once.
     #[must_use]
     pub fn subagents(&self) -> usize {
-        self.subagents.unwrap_or(SUBAGENTS)
+        self.subagents.unwrap_or(DEFAULT_SUBAGENTS)
     }
 
     /// Size limit of the journal in bytes.
     #[must_use]
     pub fn journal_size(&self) -> u64 {
-        self.journal_size.map_or(JOURNAL_SIZE, |size| size.0)
+        self.journal_size.map_or(DEFAULT_JOURNAL_BYTES, |size| size.0)
     }
 
     /// How long an unused session stays loaded.
     #[must_use]
     pub fn idle_unload(&self) -> Duration {
-        self.idle_unload.map_or(IDLE_UNLOAD, |span| span.0)
+        self.idle_unload.map_or(DEFAULT_IDLE_UNLOAD, |span| span.0)
     }
 
     /// Maximum number of loaded sessions, unless more are in use.
     #[must_use]
     pub fn loaded_sessions(&self) -> usize {
-        self.loaded_sessions.map_or(LOADED_SESSIONS, NonZeroUsize::get)
+        self.loaded_sessions.map_or(DEFAULT_LOADED_SESSIONS, NonZeroUsize::get)
     }
 
     /// Converts the limits to those of the transport.
     #[must_use]
-    pub fn of_transport(&self) -> transport::Limits {
+    pub fn transport_limits(&self) -> transport::Limits {
         let default = transport::Limits::default();
         let or = |given: Option<NonZeroUsize>, default: usize| given.map_or(default, NonZeroUsize::get);
         transport::Limits {
@@ -107,16 +107,18 @@ impl Limits {
     }
 }
 
-fn nesting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroUsize>, D::Error> {
+fn deserialize_nesting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroUsize>, D::Error> {
     let given = NonZeroUsize::deserialize(deserializer)?;
-    if given.get() > DEEPEST {
-        return Err(de::Error::custom(format!("{given} is too deep: {DEEPEST} at most")));
+    if given.get() > MAX_NESTING {
+        return Err(de::Error::custom(format!("{given} is too deep: {MAX_NESTING} at most")));
     }
     Ok(Some(given))
 }
 
-fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
-    let given = Span::deserialize(deserializer)?;
+fn deserialize_nonzero_span<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<ConfigDuration>, D::Error> {
+    let given = ConfigDuration::deserialize(deserializer)?;
     if given.0.is_zero() {
         return Err(de::Error::custom("must be at least 1ms"));
     }
@@ -133,7 +135,7 @@ mod tests {
             let limits = toml::from_str::<Limits>(text).map_err(|error| error.to_string());
             limits.map(|limits| (limits.idle_unload(), limits.loaded_sessions()))
         };
-        assert_eq!(kept(""), Ok((IDLE_UNLOAD, LOADED_SESSIONS)));
+        assert_eq!(kept(""), Ok((DEFAULT_IDLE_UNLOAD, DEFAULT_LOADED_SESSIONS)));
         let given = kept("idle_unload = \"30s\"\nloaded_sessions = 5");
         assert_eq!(given, Ok((Duration::from_secs(30), 5)));
         for wrong in
@@ -144,7 +146,7 @@ mod tests {
     }
 
     fn parse(text: &str) -> Result<transport::Limits, String> {
-        toml::from_str::<Limits>(text).map(|limits| limits.of_transport()).map_err(|e| e.to_string())
+        toml::from_str::<Limits>(text).map(|limits| limits.transport_limits()).map_err(|e| e.to_string())
     }
 
     #[test]

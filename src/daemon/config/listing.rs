@@ -11,9 +11,9 @@ const DEFAULT: &str = "default";
 /// Replaces a value that may be a secret.
 const MASK: &str = "***";
 /// Tables of other programs' settings: their texts may hold anything.
-const FOREIGN: [&str; 2] = ["hooks", "mcp"];
+const FOREIGN_TABLES: [&str; 2] = ["hooks", "mcp"];
 /// Tables in which unset keys are not listed, because there are many of them for each entry.
-const NAMED: [&str; 2] = ["providers", "model"];
+const ENTRY_TABLES: [&str; 2] = ["providers", "model"];
 const RULES: [&str; 3] = ["allow", "ask", "deny"];
 
 /// A value that did not come from a file.
@@ -26,7 +26,7 @@ pub(in crate::daemon) struct Override {
 }
 
 /// The origin of a value from an environment variable.
-pub(in crate::daemon) fn from_variable(name: &str) -> String {
+pub(in crate::daemon) fn variable_origin(name: &str) -> String {
     format!("environment ({name})")
 }
 
@@ -57,7 +57,7 @@ impl Listing<'_> {
                     path.pop();
                 }
             }
-            Value::Null if NAMED.contains(&path[0]) => {}
+            Value::Null if ENTRY_TABLES.contains(&path[0]) => {}
             _ if path.len() == 2 && path[0] == "permissions" && RULES.contains(&path[1]) => {
                 self.add_rules(path);
             }
@@ -69,7 +69,12 @@ impl Listing<'_> {
                     (origin, line) = (other, None);
                 }
                 let value = given.map_or_else(|| value.clone(), |given| given.value.clone().into());
-                self.rows.push(ConfigValue { key: dotted(path), value: masked(path, value), origin, line });
+                self.rows.push(ConfigValue {
+                    key: dotted_key(path),
+                    value: mask_value(path, value),
+                    origin,
+                    line,
+                });
             }
         }
     }
@@ -87,7 +92,7 @@ impl Listing<'_> {
             };
             let rules = self.config.rules().into_iter().filter(of_kind).map(|(_, _, rule)| Value::from(rule));
             self.rows.push(ConfigValue {
-                key: dotted(path),
+                key: dotted_key(path),
                 value: rules.collect(),
                 origin: source.file.display().to_string(),
                 line: Some(line),
@@ -95,7 +100,7 @@ impl Listing<'_> {
         }
         if self.rows.len() == before {
             let value = Value::Array(Vec::new());
-            self.rows.push(ConfigValue { key: dotted(path), value, origin: DEFAULT.into(), line: None });
+            self.rows.push(ConfigValue { key: dotted_key(path), value, origin: DEFAULT.into(), line: None });
         }
     }
 
@@ -108,14 +113,14 @@ impl Listing<'_> {
         let by_variable = || {
             let names = (1..=path.len()).rev().map(|depth| path[..depth].join("."));
             let mut variables = names.filter_map(|name| self.config.from_environment.get(&name));
-            variables.next().map(|variable| (from_variable(variable), None))
+            variables.next().map(|variable| (variable_origin(variable), None))
         };
         found.or_else(by_variable).unwrap_or_else(|| (DEFAULT.into(), None))
     }
 }
 
 /// The key as it is written in a file.
-fn dotted(path: &[&str]) -> String {
+fn dotted_key(path: &[&str]) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let quoted = |name: &&str| match !name.is_empty() && name.chars().all(is_bare) {
         true => (*name).to_owned(),
@@ -125,10 +130,10 @@ fn dotted(path: &[&str]) -> String {
 }
 
 /// The value without what may be a secret.
-fn masked(path: &[&str], value: Value) -> Value {
+fn mask_value(path: &[&str], value: Value) -> Value {
     let name = *path.last().unwrap_or(&"");
     match path {
-        [table, ..] if FOREIGN.contains(table) => masked_texts(value),
+        [table, ..] if FOREIGN_TABLES.contains(table) => mask_texts(value),
         ["providers", _, "headers", _] | ["telemetry", "headers", _] => MASK.into(),
         ["providers", _, "api_key_command"] => MASK.into(),
         ["providers", _, "api_key_env"] | ["telemetry", "headers_env", _] => variable_name(value),
@@ -147,9 +152,9 @@ fn masked(path: &[&str], value: Value) -> Value {
         },
         _ => match value {
             // The path of a webhook is often its secret.
-            Value::String(text) if name == "notify_url" => masked_url(&text, true).into(),
+            Value::String(text) if name == "notify_url" => mask_url(&text, true).into(),
             Value::String(text) if text.contains("://") || name == "web_proxy" => {
-                masked_url(&text, false).into()
+                mask_url(&text, false).into()
             }
             other => other,
         },
@@ -167,17 +172,17 @@ fn variable_name(value: Value) -> Value {
     }
 }
 
-fn masked_texts(value: Value) -> Value {
+fn mask_texts(value: Value) -> Value {
     match value {
         Value::Bool(_) | Value::Null => value,
-        Value::Array(values) => values.into_iter().map(masked_texts).collect(),
-        Value::Object(table) => table.into_iter().map(|(name, value)| (name, masked_texts(value))).collect(),
+        Value::Array(values) => values.into_iter().map(mask_texts).collect(),
+        Value::Object(table) => table.into_iter().map(|(name, value)| (name, mask_texts(value))).collect(),
         Value::String(_) | Value::Number(_) => MASK.into(),
     }
 }
 
 /// The address without user, password, query and fragment, and without its path if that is secret too.
-fn masked_url(text: &str, is_path_secret: bool) -> String {
+fn mask_url(text: &str, is_path_secret: bool) -> String {
     let (scheme, rest) = text.split_once("://").map_or(("", text), |(scheme, rest)| (scheme, rest));
     let separator = if scheme.is_empty() { "" } else { "://" };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -229,7 +234,7 @@ mod tests {
         let socket = Override {
             key: "daemon.socket",
             value: "/s".into(),
-            origin: Some(from_variable("AGENTD_SOCKET")),
+            origin: Some(variable_origin("AGENTD_SOCKET")),
         };
         let rows = list(&config, &[socket]);
         let file = dir.path().join("config.toml").display().to_string();

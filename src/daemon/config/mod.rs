@@ -26,7 +26,7 @@ mod tables;
 mod values;
 
 pub(super) use changes::{Changes, is_read_at_start, not_in_build, without_effect};
-pub(super) use listing::{Override, from_variable, list};
+pub(super) use listing::{Override, list, variable_origin};
 use source::Source;
 
 /// An error in the configuration.
@@ -81,11 +81,11 @@ impl Config {
             // Check each file separately first, so that an error names its line in that file.
             Self::parse(&text, &file)?;
             let mut table =
-                text.parse::<toml::Table>().map_err(|error| explain(&text, &file, error.into()))?;
+                text.parse::<toml::Table>().map_err(|error| explain_error(&text, &file, error.into()))?;
             let source = Source { file, text };
             paths::resolve(&mut table, &source, env)?;
             keep_rules(&merged, &mut table);
-            merge(&mut merged, table);
+            merge_tables(&mut merged, table);
             sources.push(source);
         }
         let text = toml::to_string(&merged).unwrap_or_default();
@@ -102,12 +102,12 @@ impl Config {
 
     /// An error about the key at `path`. It names the file and line of the key, or of the table that lacks the
     /// key.
-    pub(super) fn wrong(&self, path: &[&str], message: String) -> ConfigError {
-        source::wrong(&self.sources, path, message)
+    pub(super) fn key_error(&self, path: &[&str], message: String) -> ConfigError {
+        source::key_error(&self.sources, path, message)
     }
 
     /// Whether only the system's file sets the key at `path`.
-    pub(super) fn is_of_system(&self, path: &[&str]) -> bool {
+    pub(super) fn is_set_by_system(&self, path: &[&str]) -> bool {
         let sets = |source: &&source::Source| source.find(path).is_some_and(|(depth, _)| depth == path.len());
         let last = self.sources.iter().rev().find(sets);
         last.is_some_and(|source| source.file == Path::new(crate::api::endpoint::SYSTEM_CONFIG))
@@ -129,7 +129,7 @@ impl Config {
     }
 
     fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
-        typed_toml::from_str(text).map_err(|error| explain(text, file, error))
+        typed_toml::from_str(text).map_err(|error| explain_error(text, file, error))
     }
 
     /// If no provider is configured, keys and addresses in the environment define providers.
@@ -210,10 +210,10 @@ fn keep_rules(earlier: &toml::Table, later: &mut toml::Table) {
 /// Keys of `[permissions]` that contain rules.
 const RULES: [&str; 3] = ["allow", "ask", "deny"];
 
-fn merge(into: &mut toml::Table, from: toml::Table) {
+fn merge_tables(into: &mut toml::Table, from: toml::Table) {
     for (key, value) in from {
         match (into.get_mut(&key), value) {
-            (Some(toml::Value::Table(old)), toml::Value::Table(new)) => merge(old, new),
+            (Some(toml::Value::Table(old)), toml::Value::Table(new)) => merge_tables(old, new),
             (_, value) => {
                 into.insert(key, value);
             }
@@ -221,7 +221,7 @@ fn merge(into: &mut toml::Table, from: toml::Table) {
     }
 }
 
-fn explain(text: &str, file: &Path, error: WrongToml) -> ConfigError {
+fn explain_error(text: &str, file: &Path, error: WrongToml) -> ConfigError {
     let WrongToml { path, why: mut message, start } = error;
     let line = start.map(|start| source::line_at(text, start));
     // The message names an unknown key already, but it does not name the key of an invalid value.
@@ -283,7 +283,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::types::config_values::Span;
+    use crate::types::config_values::ConfigDuration;
 
     fn none(_: &str) -> Option<String> {
         None
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn configured_durations_require_a_unit() {
         let config = Config::parse("[session.budgets]\nwall_time = \"30m\"", Path::new("c")).expect("right");
-        assert_eq!(config.session.budgets.wall_time, Some(Span(Duration::from_secs(1_800))));
+        assert_eq!(config.session.budgets.wall_time, Some(ConfigDuration(Duration::from_secs(1_800))));
         assert!(Config::parse("[session.budgets]\nwall_time = \"30\"", Path::new("c")).is_err());
         for (table, line) in [
             ("session.budgets", "usd = -1.0"),
@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn later_configuration_file_overrides_single_keys() {
         let mut merged: toml::Table = "[daemon]\nlog = \"info\"\nsocket = \"/a\"".parse().expect("toml");
-        merge(&mut merged, "[daemon]\nlog = \"debug\"".parse().expect("toml"));
+        merge_tables(&mut merged, "[daemon]\nlog = \"debug\"".parse().expect("toml"));
         let config: Config = merged.try_into().expect("right");
         assert_eq!(config.daemon.log, LogLevel::Debug);
         assert_eq!(config.daemon.socket, Some("/a".into()));
@@ -411,7 +411,7 @@ mod tests {
         for (file, text) in files {
             let mut table: toml::Table = text.parse().expect("toml");
             keep_rules(&merged, &mut table);
-            merge(&mut merged, table);
+            merge_tables(&mut merged, table);
             sources.push(Source { file: file.into(), text: text.into() });
         }
         let config = Config { sources, ..merged.try_into().expect("right") };

@@ -9,9 +9,9 @@ use super::source::{self, Source};
 use crate::api::endpoint::{self, Env};
 
 /// Keys of `[daemon]` that are paths.
-const OF_DAEMON: [&str; 2] = ["socket", "data_dir"];
+const DAEMON_PATH_KEYS: [&str; 2] = ["socket", "data_dir"];
 /// Keys of `[providers.NAME]` that are paths.
-const OF_PROVIDER: [&str; 3] = ["cassette", "record", "api_key_file"];
+const PROVIDER_PATH_KEYS: [&str; 3] = ["cassette", "record", "api_key_file"];
 /// Prefix of the name of a systemd credential, used in place of a key file.
 pub(super) const CREDENTIAL: &str = "credential:";
 
@@ -27,7 +27,7 @@ pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Resul
             let Some(Value::String(text)) = table.get_mut(*key) else { continue };
             let path = [above, &[*key]].concat();
             let wrong = |why: String| {
-                source::wrong(std::slice::from_ref(source), &path, format!("{}: {why}", path.join(".")))
+                source::key_error(std::slice::from_ref(source), &path, format!("{}: {why}", path.join(".")))
             };
             if *key == "api_key_file" && is_credential(text).map_err(wrong)? {
                 continue;
@@ -39,12 +39,12 @@ pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Resul
         Ok(())
     };
     if let Some(Value::Table(daemon)) = table.get_mut("daemon") {
-        each(daemon, &["daemon"], &OF_DAEMON)?;
+        each(daemon, &["daemon"], &DAEMON_PATH_KEYS)?;
     }
     if let Some(Value::Table(providers)) = table.get_mut("providers") {
         for (name, provider) in providers.iter_mut() {
             if let Value::Table(provider) = provider {
-                each(provider, &["providers", name], &OF_PROVIDER)?;
+                each(provider, &["providers", name], &PROVIDER_PATH_KEYS)?;
             }
         }
     }
@@ -55,7 +55,7 @@ pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Resul
             let Value::String(text) = item else { continue };
             let path = ["sandbox", "writable"];
             let wrong = |why: String| {
-                source::wrong(std::slice::from_ref(source), &path, format!("sandbox.writable: {why}"))
+                source::key_error(std::slice::from_ref(source), &path, format!("sandbox.writable: {why}"))
             };
             *text = absolute(text, folder, env).map_err(wrong)?.to_string_lossy().into_owned();
         }

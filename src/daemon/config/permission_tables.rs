@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::judge::Rule;
-use crate::types::config_values::{Span, dollars};
+use crate::types::config_values::{ConfigDuration, dollars};
 use crate::types::permission::OnTimeout;
 
 /// `[permissions]`
@@ -52,8 +52,10 @@ impl Default for Permissions {
 }
 
 /// A duration above zero.
-pub(super) fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
-    let span = Span::deserialize(deserializer)?;
+pub(super) fn deserialize_nonzero_span<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<ConfigDuration, D::Error> {
+    let span = ConfigDuration::deserialize(deserializer)?;
     if span.0.is_zero() {
         return Err(serde::de::Error::custom("0 leaves no time for anything; give a time like \"30m\""));
     }
@@ -78,7 +80,7 @@ pub(super) fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
 #[serde(default, deny_unknown_fields)]
 pub struct Unattended {
     /// How long a request waits for a user; 0 asks no user.
-    pub deadline: Span,
+    pub deadline: ConfigDuration,
     /// Decision at the deadline.
     pub on_timeout: OnTimeout,
     /// Cost of one turn in US dollars.
@@ -89,8 +91,8 @@ pub struct Unattended {
     /// Output tokens of one turn.
     pub output_tokens: NonZeroU64,
     /// Elapsed time of one turn.
-    #[serde(deserialize_with = "some_time")]
-    pub wall_time: Span,
+    #[serde(deserialize_with = "deserialize_nonzero_span")]
+    pub wall_time: ConfigDuration,
     /// Program and arguments that the daemon starts for a pending request. The program receives JSON on its
     /// standard input.
     pub notify_command: Vec<String>,
@@ -101,12 +103,12 @@ pub struct Unattended {
 impl Default for Unattended {
     fn default() -> Self {
         Self {
-            deadline: Span(Duration::from_secs(3_600)),
+            deadline: ConfigDuration(Duration::from_secs(3_600)),
             on_timeout: OnTimeout::Deny,
             usd: None,
             model_calls: NonZeroU64::new(200).unwrap_or(NonZeroU64::MIN),
             output_tokens: NonZeroU64::new(400_000).unwrap_or(NonZeroU64::MIN),
-            wall_time: Span(Duration::from_secs(4 * 3_600)),
+            wall_time: ConfigDuration(Duration::from_secs(4 * 3_600)),
             notify_command: Vec::new(),
             notify_url: None,
         }

@@ -41,7 +41,7 @@ pub(super) fn line_at(text: &str, place: usize) -> usize {
 
 /// An error about the key at `path`. It names the last file with the longest part of the path, because that
 /// file's value is effective. It names no file if none has any part.
-pub(super) fn wrong(sources: &[Source], path: &[&str], message: String) -> ConfigError {
+pub(super) fn key_error(sources: &[Source], path: &[&str], message: String) -> ConfigError {
     let best = sources
         .iter()
         .filter_map(|source| source.find(path).map(|found| (found, source.file.as_path())))
@@ -63,7 +63,7 @@ mod tests {
             source("a", "[models]\nmain = \"x/y\"\n\n[providers.x]\nkind = \"replay\"\ncassette = \"f\"\n"),
             source("b", "models.main = \"x/z\"\n[providers]\n# a word\nx = { kind = \"replay\" }\n"),
         ];
-        let got = wrong(&sources, path, "no".into());
+        let got = key_error(&sources, path, "no".into());
         let got = got.file.as_deref().and_then(Path::to_str).zip(got.line);
         assert_eq!(got, expected, "{path:?}");
     }

@@ -15,7 +15,7 @@ use super::source::Source;
 use super::values::CgroupChoice;
 use crate::mcp::ServerConfig;
 use crate::types::ablation::Ablation;
-use crate::types::config_values::{Size, Span, dollars, part};
+use crate::types::config_values::{ConfigDuration, ConfigSize, dollars, part};
 use crate::types::permission::Mode;
 use crate::types::session::OnRestart;
 use crate::types::thinking::Thinking;
@@ -195,7 +195,7 @@ pub struct Budgets {
     /// Output tokens of one turn.
     pub output_tokens: Option<u64>,
     /// Elapsed time of one turn.
-    pub wall_time: Option<Span>,
+    pub wall_time: Option<ConfigDuration>,
     /// Cost of the whole session in US dollars.
     #[serde(deserialize_with = "dollars")]
     pub session_usd: Option<f64>,
@@ -204,7 +204,7 @@ pub struct Budgets {
     /// Output tokens of the whole session.
     pub session_output_tokens: Option<u64>,
     /// Elapsed time of all turns of the session together.
-    pub session_wall_time: Option<Span>,
+    pub session_wall_time: Option<ConfigDuration>,
 }
 
 /// `[compaction]`
@@ -283,19 +283,19 @@ pub struct Retry {
     /// Longest wait in milliseconds in unattended sessions, which retry rate limits and overloads without end.
     pub unattended_max_ms: u64,
     /// Longest accepted wait of a provider. In attended sessions a longer one fails the turn.
-    pub max_retry_after: Span,
+    pub max_retry_after: ConfigDuration,
     /// Interval of the events during a long wait.
-    pub heartbeat: Span,
+    pub heartbeat: ConfigDuration,
     /// Reaction to a rate limit.
     pub on_rate_limit: OnRateLimit,
     /// A stream without a byte for this time causes a warning.
-    pub idle_warn: Span,
+    pub idle_warn: ConfigDuration,
     /// A stream without a byte for this time is dropped, and the call is retried.
-    pub idle_timeout: Span,
+    pub idle_timeout: ConfigDuration,
     /// The same for a stream that sends only keep-alive messages.
-    pub content_timeout: Span,
+    pub content_timeout: ConfigDuration,
     /// Time limit of one attempt.
-    pub attempt_timeout: Span,
+    pub attempt_timeout: ConfigDuration,
     /// Maximum resumes of one turn after restarts of the daemon.
     pub resumes: u32,
     /// Wait before the second resume in milliseconds. It doubles with each further one.
@@ -304,7 +304,7 @@ pub struct Retry {
 
 impl Default for Retry {
     fn default() -> Self {
-        let span = |seconds| Span(Duration::from_secs(seconds));
+        let span = |seconds| ConfigDuration(Duration::from_secs(seconds));
         Self {
             attempts: 10,
             base_ms: 500,
@@ -343,11 +343,11 @@ pub struct Tools {
     /// Maximum number of parallel calls.
     pub parallel: usize,
     /// Time limit of a command that sets none.
-    pub bash_timeout: Span,
+    pub bash_timeout: ConfigDuration,
     /// Longest time limit that a command may set.
-    pub bash_timeout_max: Span,
+    pub bash_timeout_max: ConfigDuration,
     /// Time limit of a background task.
-    pub background_timeout: Span,
+    pub background_timeout: ConfigDuration,
     /// Maximum number of background tasks per session.
     pub background_commands: usize,
     /// Environment variables that tools may see in addition to the usual ones.
@@ -355,27 +355,27 @@ pub struct Tools {
     /// Where each command gets a separate cgroup.
     pub cgroup: CgroupChoice,
     /// Memory limit of a command.
-    pub memory: Option<Size>,
+    pub memory: Option<ConfigSize>,
     /// Process limit of a command.
     pub processes: Option<NonZeroU64>,
     /// Maximum size of a file that a command may write.
-    pub file_size: Option<Size>,
+    pub file_size: Option<ConfigSize>,
     /// Processor time limit of each process of a command.
-    pub cpu_time: Option<Span>,
+    pub cpu_time: Option<ConfigDuration>,
     /// Private addresses and ranges that WebFetch may reach.
     pub web_allowed_private: Vec<String>,
     /// The proxy of WebFetch.
     pub web_proxy: Option<String>,
     /// Maximum size of one result for the model. The full result is stored as a blob.
-    pub max_result_size: Size,
+    pub max_result_size: ConfigSize,
     /// Maximum size of all results of one message.
-    pub max_results_total: Size,
+    pub max_results_total: ConfigSize,
     /// Maximum stored output of one command.
-    pub max_spool_size: Size,
+    pub max_spool_size: ConfigSize,
     /// Maximum stored output of all commands of all sessions.
-    pub max_spool_total: Size,
+    pub max_spool_total: ConfigSize,
     /// Maximum size of a file whose content is kept before a tool changes it.
-    pub max_checkpoint_size: Size,
+    pub max_checkpoint_size: ConfigSize,
 }
 
 impl Default for Tools {
@@ -383,9 +383,9 @@ impl Default for Tools {
         Self {
             edit_requires_read: true,
             parallel: 10,
-            bash_timeout: Span(Duration::from_secs(120)),
-            bash_timeout_max: Span(Duration::from_secs(600)),
-            background_timeout: Span(Duration::from_secs(12 * 3_600)),
+            bash_timeout: ConfigDuration(Duration::from_secs(120)),
+            bash_timeout_max: ConfigDuration(Duration::from_secs(600)),
+            background_timeout: ConfigDuration(Duration::from_secs(12 * 3_600)),
             background_commands: 8,
             env: Vec::new(),
             cgroup: CgroupChoice::default(),
@@ -395,11 +395,11 @@ impl Default for Tools {
             cpu_time: None,
             web_allowed_private: Vec::new(),
             web_proxy: None,
-            max_result_size: Size(128 << 10),
-            max_results_total: Size(256 << 10),
-            max_spool_size: Size(1 << 30),
-            max_spool_total: Size(8 << 30),
-            max_checkpoint_size: Size(8 << 20),
+            max_result_size: ConfigSize(128 << 10),
+            max_results_total: ConfigSize(256 << 10),
+            max_spool_size: ConfigSize(1 << 30),
+            max_spool_total: ConfigSize(8 << 30),
+            max_checkpoint_size: ConfigSize(8 << 20),
         }
     }
 }

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 
 use crate::daemon::config::Config;
 use crate::daemon::error::DaemonError;
-use crate::mcp::{Launched, Launcher, ScopedServer, ServerProcess, ServerSource, server_part};
+use crate::mcp::{LaunchedProcess, Launcher, ScopedServer, ServerProcess, ServerSource, server_part};
 use crate::session::Registry;
 use crate::sync::lock;
 use crate::tools::{RunningServer, ServerLaunch};
@@ -19,13 +19,13 @@ use crate::types::server_program::ServerProgram;
 /// A server's values do not fit together. The error names file, line and key.
 pub(super) fn servers(config: &Config) -> Result<Arc<[ScopedServer]>, DaemonError> {
     let server = |(name, server): (&String, &crate::mcp::ServerConfig)| {
-        let wrong = |why: String| config.wrong(&["mcp", name], format!("[mcp.{name}] {why}"));
+        let wrong = |why: String| config.key_error(&["mcp", name], format!("[mcp.{name}] {why}"));
         if server_part(name).is_none() {
             return Err(wrong("the name needs a letter or a digit".into()));
         }
         server.transport().map_err(wrong)?;
         let source =
-            if config.is_of_system(&["mcp", name]) { ServerSource::System } else { ServerSource::User };
+            if config.is_set_by_system(&["mcp", name]) { ServerSource::System } else { ServerSource::User };
         Ok(ScopedServer { name: name.clone(), source, config: Ok(server.clone()) })
     };
     Ok(config.mcp.iter().map(server).collect::<Result<Vec<_>, _>>()?.into())
@@ -62,14 +62,14 @@ impl Launcher for ServerLauncher {
         Ok(std::env::var(name).ok())
     }
 
-    fn launch(&self, program: ServerProgram) -> BoxFuture<'static, Result<Launched, String>> {
+    fn launch(&self, program: ServerProgram) -> BoxFuture<'static, Result<LaunchedProcess, String>> {
         let shared = self.registry.shared();
         let (tools, now) = (shared.components().tools.clone(), shared.clock.now());
         let mut mint = Mint::new(now.0, lock(&self.seeds).next_seed());
         let launch = ServerLaunch { program, mark: mint.call(), temp_owner: mint.session() };
         Box::pin(async move {
             let (server, streams) = tools.launch_server(launch).await?;
-            Ok(Launched {
+            Ok(LaunchedProcess {
                 stdin: Box::new(streams.stdin),
                 stdout: Box::new(streams.stdout),
                 stderr: Box::new(streams.stderr),

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use crate::daemon::config::{Config, Network, SandboxLevel};
 use crate::daemon::error::DaemonError;
-use crate::daemon::paths::Places;
+use crate::daemon::paths::DaemonPaths;
 use crate::daemon::wiring::models::{
-    check_model, check_retry, compaction, fallback_models, known, models, quick, retry,
+    check_model, check_retry, compaction, fallback_models, model_catalog, models, retry, title_model,
 };
 use crate::daemon::wiring::sandbox::{
-    bypass, check_sandbox, limits, offer_unsandboxed_retry, protected, sandbox, web_allowed_private,
-    web_proxy,
+    check_bypass, check_sandbox, limits, offer_unsandboxed_retry, protected_paths, sandbox,
+    web_allowed_private, web_proxy,
 };
 use crate::engine;
 use crate::hooks::own_hooks;
@@ -44,7 +44,7 @@ pub(super) struct HostFacts {
     pub open_files: Option<(u64, u64)>,
     /// The sandboxes that work on this host. They are checked only if the configuration requires it at the
     /// start.
-    pub sandboxes: Option<&'static tools::Available>,
+    pub sandboxes: Option<&'static tools::AvailableLevels>,
 }
 
 impl HostFacts {
@@ -54,7 +54,7 @@ impl HostFacts {
         let asks = matches!(config.sandbox.level, SandboxLevel::Bubblewrap | SandboxLevel::Landlock)
             || config.sandbox.network == Network::Off
             || config.permissions.allow_bypass;
-        let sandboxes = if asks { Some(tools::Available::here().await) } else { None };
+        let sandboxes = if asks { Some(tools::AvailableLevels::probe_once().await) } else { None };
         Self { sandboxes, ..self }
     }
 }
@@ -65,7 +65,7 @@ impl HostFacts {
 /// A value parses but cannot work. The error names file, line and key.
 pub(super) fn components(
     config: &Config,
-    places: &Places,
+    places: &DaemonPaths,
     found: &HostFacts,
     indexes: Option<&Indexes>,
 ) -> Result<Components, DaemonError> {
@@ -81,7 +81,7 @@ pub(super) fn components(
     check_sandbox(config, &sandbox, found)?;
     let tools = Toolbox::new(tools::Settings {
         sandbox: sandbox.clone(),
-        protected: protected(places, &config.files),
+        protected: protected_paths(places, &config.files),
         env_allow: config.tools.env.clone(),
         bash_timeout_ms: millis(config.tools.bash_timeout.0),
         bash_timeout_max_ms: millis(config.tools.bash_timeout_max.0),
@@ -106,16 +106,16 @@ pub(super) fn components(
     });
     let permissions = &config.permissions;
     let rules = Rules::parse(&permissions.allow, &permissions.ask, &permissions.deny)
-        .map_err(|error| config.wrong(&["permissions"], format!("[permissions]: {error}")))?;
+        .map_err(|error| config.key_error(&["permissions"], format!("[permissions]: {error}")))?;
     let is_root = nix::unistd::geteuid().is_root();
     let held = |here| sandbox.least_level(here) >= 2;
-    let bypass = bypass(config, is_root && !found.sandboxes.is_some_and(held));
+    let bypass = check_bypass(config, is_root && !found.sandboxes.is_some_and(held));
     check_mode(config, &bypass)?;
     let engine = engine::Settings {
         retry: retry(config),
         fallback_models: fallback_models(config),
-        quick: quick(config, &models),
-        known: known(&models),
+        quick: title_model(config, &models),
+        known: model_catalog(&models),
         output_tokens: config.session.output_tokens.get(),
         max_resumes: config.retry.resumes,
         resume_base_ms: config.retry.resume_base_ms,
@@ -126,7 +126,7 @@ pub(super) fn components(
         result_bytes: usize::try_from(config.tools.max_result_size.0).unwrap_or(usize::MAX),
         results_bytes: usize::try_from(config.tools.max_results_total.0).unwrap_or(usize::MAX),
         tools: offered_tools(config, &tools),
-        tool_search: Some(tools.tool_search_card()),
+        tool_search: Some(tools.tool_search_definition()),
         unattended: unattended(config),
         offer_unsandboxed_retry: offer_unsandboxed_retry(config),
         compaction: compaction(config),
@@ -139,9 +139,9 @@ pub(super) fn components(
         mcp: mcp::servers(config)?,
         key_variables: mcp::key_variables(config),
         rules: Arc::new(rules),
-        configured: configured(config),
+        configured: configured_rules(config),
         hooks: own_hooks(&config.hooks)
-            .map_err(|error| config.wrong(&["hooks"], format!("[hooks]: {}", error.0)))?
+            .map_err(|error| config.key_error(&["hooks"], format!("[hooks]: {}", error.0)))?
             .into(),
         home: places.home.clone(),
         user_dir: Some(places.config_dir.clone()),
@@ -175,13 +175,13 @@ fn offered_tools(config: &Config, tools: &Toolbox) -> Arc<[ToolDefinition]> {
     let has_subagents = config.limits.subagents() > 0 && config.limits.subagent_depth() > 0;
     let is_offered =
         |card: &&ToolDefinition| (has_subagents || card.name != TASK) && card.name != KNOWLEDGE_SEARCH;
-    tools.cards().iter().filter(is_offered).cloned().collect()
+    tools.definitions().iter().filter(is_offered).cloned().collect()
 }
 
 /// The tools of sessions whose workspace has an index.
 fn with_index_search(offered: &Arc<[ToolDefinition]>, tools: &Toolbox) -> Arc<[ToolDefinition]> {
-    let cards = tools.cards();
-    let search = cards.iter().filter(|card| card.name == KNOWLEDGE_SEARCH);
+    let definitions = tools.definitions();
+    let search = definitions.iter().filter(|tool| tool.name == KNOWLEDGE_SEARCH);
     offered.iter().chain(search).cloned().collect()
 }
 
@@ -190,7 +190,7 @@ fn check_mode(config: &Config, bypass: &Result<(), String>) -> Result<(), Daemon
     let wrong = |why: &str| {
         let name = config.session.mode.name();
         let why = format!("[session] mode = {name:?}: {why}");
-        Err(config.wrong(&["session", "mode"], why).into())
+        Err(config.key_error(&["session", "mode"], why).into())
     };
     match (config.session.mode, bypass) {
         (Mode::Bypass, Err(why)) => wrong(why),
@@ -213,13 +213,13 @@ pub(super) fn telemetry(
     for (header, name) in &given.headers_env {
         let value = env(name).filter(|value| !value.is_empty()).ok_or_else(|| {
             let why = format!("[telemetry] headers_env: {name} is not set in the daemon's environment");
-            config.wrong(&["telemetry", "headers_env"], why)
+            config.key_error(&["telemetry", "headers_env"], why)
         })?;
         headers.insert(header.clone(), value);
     }
     let settings = crate::otel::Settings { endpoint, headers, service_name: given.service_name.clone() };
     crate::otel::Exporter::check(&settings)
-        .map_err(|why| config.wrong(&["telemetry"], format!("[telemetry]: {why}")))?;
+        .map_err(|why| config.key_error(&["telemetry"], format!("[telemetry]: {why}")))?;
     Ok(Some(settings))
 }
 
@@ -251,16 +251,16 @@ fn unattended_budgets(config: &Config) -> Budgets {
     }
 }
 
-fn unattended(config: &Config) -> engine::Unattended {
+fn unattended(config: &Config) -> engine::UnattendedSettings {
     let given = &config.permissions.unattended;
-    engine::Unattended {
+    engine::UnattendedSettings {
         deadline_ms: Some(millis(given.deadline.0)).filter(|ms| *ms > 0),
         on_timeout: given.on_timeout,
     }
 }
 
 /// The system's file belongs to the administrator; all others belong to the user.
-fn configured(config: &Config) -> Arc<[ConfiguredRule]> {
+fn configured_rules(config: &Config) -> Arc<[ConfiguredRule]> {
     let managed = Path::new(crate::api::endpoint::SYSTEM_CONFIG);
     let of = |(file, kind, rule): (&Path, _, String)| {
         let scope = if file == managed { RuleScope::Managed } else { RuleScope::User };
@@ -283,20 +283,20 @@ mod tests {
         let root = folder.path().canonicalize().expect("a path");
         let file = root.join("my.toml");
         std::fs::write(&file, "").expect("written");
-        let places = Places {
+        let places = DaemonPaths {
             home: root.join("home"),
             data_dir: root.join("data"),
             socket: root.join("run/agentd.sock"),
             config_dir: root.join("home/.config/agentd"),
         };
-        let protected = protected(&places, &[root.join("data/../my.toml"), file.clone()]);
+        let protected = protected_paths(&places, &[root.join("data/../my.toml"), file.clone()]);
         assert!(protected.contains(&file), "{protected:?}");
     }
 
     #[test]
     fn web_fetch_ranges_are_validated_in_configuration() {
         let mut config = Config::default();
-        assert_eq!(web_allowed_private(&config).expect("right"), tools::Ranges::default());
+        assert_eq!(web_allowed_private(&config).expect("right"), tools::AddressRanges::default());
         config.tools.web_allowed_private = vec!["10.0.0.0/8".into(), "intranet".into()];
         let told = web_allowed_private(&config).expect_err("no address").to_string();
         assert!(told.contains("web_allowed_private") && told.contains("intranet"), "{told}");
@@ -327,11 +327,11 @@ mod tests {
     #[test]
     fn bypass_requires_configuration_and_second_key_for_root() {
         let mut config = Config::default();
-        assert!(bypass(&config, false).is_err());
+        assert!(check_bypass(&config, false).is_err());
         config.permissions.allow_bypass = true;
-        assert!(bypass(&config, false).is_ok());
-        assert!(bypass(&config, true).is_err());
+        assert!(check_bypass(&config, false).is_ok());
+        assert!(check_bypass(&config, true).is_err());
         config.permissions.allow_bypass_as_root = true;
-        assert!(bypass(&config, true).is_ok());
+        assert!(check_bypass(&config, true).is_ok());
     }
 }

@@ -6,11 +6,11 @@ use crate::daemon::config::{Config, OnRateLimit};
 use crate::daemon::error::DaemonError;
 use crate::daemon::wiring::millis;
 use crate::engine;
-use crate::model::{self, Key, ModelError, ModelFacts, Models};
+use crate::model::{self, KeySource, ModelError, ModelFacts, Models};
 use crate::types::model::ModelRef;
 
 /// Time limit for connecting to a provider.
-pub(super) const CONNECT: Duration = Duration::from_secs(15);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
     let providers = config
@@ -18,13 +18,13 @@ pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
         .iter()
         .map(|(name, provider)| {
             let key = match (&provider.api_key_env, &provider.api_key_file, &provider.api_key_command) {
-                (Some(variable), _, _) => Key::Env(variable.clone()),
+                (Some(variable), _, _) => KeySource::Env(variable.clone()),
                 (None, Some(file), _) => match provider.credential() {
-                    Some(name) => Key::Credential(name.to_owned()),
-                    None => Key::File(file.clone()),
+                    Some(name) => KeySource::Credential(name.to_owned()),
+                    None => KeySource::File(file.clone()),
                 },
-                (None, None, Some(command)) => Key::Command(command.clone()),
-                (None, None, None) => Key::None,
+                (None, None, Some(command)) => KeySource::Command(command.clone()),
+                (None, None, None) => KeySource::None,
             };
             let made = model::Provider {
                 base_url: provider.base_url.clone(),
@@ -70,7 +70,7 @@ pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
         models: known,
         user_agent: concat!("agentd/", env!("CARGO_PKG_VERSION")).into(),
         cache: config.session.response_cache,
-        connect_timeout: CONNECT,
+        connect_timeout: CONNECT_TIMEOUT,
         idle_warn: config.retry.idle_warn.0,
         idle_timeout: config.retry.idle_timeout.0,
         content_timeout: config.retry.content_timeout.0,
@@ -85,13 +85,13 @@ pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
             ModelError::MisplacedStore { provider } => vec!["providers", provider, "store"],
             ModelError::BadApiVersion { provider } => vec!["providers", provider, "api_version"],
         };
-        config.wrong(&path, error.to_string()).into()
+        config.key_error(&path, error.to_string()).into()
     })
 }
 
-pub(super) fn retry(config: &Config) -> engine::Retry {
+pub(super) fn retry(config: &Config) -> engine::RetrySettings {
     let given = &config.retry;
-    engine::Retry {
+    engine::RetrySettings {
         attempts: given.attempts.max(1),
         base_ms: given.base_ms,
         max_ms: given.max_ms,
@@ -105,9 +105,9 @@ pub(super) fn retry(config: &Config) -> engine::Retry {
     }
 }
 
-pub(super) fn compaction(config: &Config) -> engine::Compaction {
+pub(super) fn compaction(config: &Config) -> engine::CompactionSettings {
     let given = &config.compaction;
-    engine::Compaction {
+    engine::CompactionSettings {
         auto: given.auto,
         // The configuration has checked that it is between 0 and 1.
         threshold_percent: (given.threshold * 100.0).round() as u64,
@@ -132,14 +132,14 @@ pub(super) fn fallback_models(config: &Config) -> engine::FallbackModels {
 
 /// Without the pointer there is no title model, so the daemon never calls a model that the user did not
 /// configure.
-pub(super) fn quick(config: &Config, models: &Models) -> Option<engine::TitleModel> {
+pub(super) fn title_model(config: &Config, models: &Models) -> Option<engine::TitleModel> {
     let model = config.models.quick.clone()?;
     let model_snapshot = models.model_snapshot(&model.parse::<ModelRef>().ok()?);
     Some(engine::TitleModel { model, model_snapshot })
 }
 
 /// The model data for the engine: tables only, no network.
-pub(super) fn known(models: &Models) -> engine::ModelCatalog {
+pub(super) fn model_catalog(models: &Models) -> engine::ModelCatalog {
     let models = models.clone();
     engine::ModelCatalog::from_lookup(move |name| {
         let Ok(model) = name.parse::<ModelRef>() else { return engine::ModelCapabilities::default() };
@@ -147,7 +147,7 @@ pub(super) fn known(models: &Models) -> engine::ModelCatalog {
         engine::ModelCapabilities {
             context_window: known.context_window,
             max_output_tokens: known.max_output_tokens,
-            sees: models.sees(&model),
+            sees: models.accepts_images(&model),
             has_price: known.price.is_some(),
             // Dollars per million tokens are thousandths of a dollar per thousand.
             output_usd_micros_per_1k: known.price.map(|price| (price.output * 1e3) as u64),
@@ -169,19 +169,19 @@ pub(super) fn check_retry(config: &Config) -> Result<(), DaemonError> {
         None if given.on_rate_limit == OnRateLimit::Backup && config.models.backup.is_none() => {
             let why =
                 "[retry] on_rate_limit = \"backup\" needs [models] backup = \"PROVIDER/MODEL\"".to_owned();
-            Err(config.wrong(&["retry", "on_rate_limit"], why).into())
+            Err(config.key_error(&["retry", "on_rate_limit"], why).into())
         }
         None => Ok(()),
         Some((key, _)) => {
             let why = format!("[retry] {key}: expected more than nothing, like \"30s\"");
-            Err(config.wrong(&["retry", key], why).into())
+            Err(config.key_error(&["retry", key], why).into())
         }
     }
 }
 
 pub(super) fn check_model(config: &Config, pointer: &str, text: &str) -> Result<(), DaemonError> {
     let wrong = |why: String| -> DaemonError {
-        config.wrong(&["models", pointer], format!("[models] {pointer} = {text:?}: {why}")).into()
+        config.key_error(&["models", pointer], format!("[models] {pointer} = {text:?}: {why}")).into()
     };
     let model: ModelRef = text.parse().map_err(|why: &str| wrong(why.into()))?;
     if config.providers.contains_key(&model.provider) {

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use crate::daemon::config::{Config, Network, SandboxLevel};
 use crate::daemon::error::DaemonError;
-use crate::daemon::paths::Places;
+use crate::daemon::paths::DaemonPaths;
 use crate::daemon::wiring::HostFacts;
 use crate::tools;
 use crate::types::tool::OfferUnsandboxedRetry;
 
-pub(super) fn web_allowed_private(config: &Config) -> Result<tools::Ranges, DaemonError> {
-    tools::Ranges::parse(&config.tools.web_allowed_private).map_err(|error| {
+pub(super) fn web_allowed_private(config: &Config) -> Result<tools::AddressRanges, DaemonError> {
+    tools::AddressRanges::parse(&config.tools.web_allowed_private).map_err(|error| {
         config
-            .wrong(&["tools", "web_allowed_private"], format!("[tools] web_allowed_private: {error}"))
+            .key_error(&["tools", "web_allowed_private"], format!("[tools] web_allowed_private: {error}"))
             .into()
     })
 }
@@ -23,14 +23,14 @@ pub(super) fn web_proxy(config: &Config) -> Result<Option<String>, DaemonError> 
         Some(proxy) if !["http://", "https://"].iter().any(|scheme| proxy.starts_with(scheme)) => {
             // Do not repeat the value: it may contain a password.
             let why = "[tools] web_proxy: expected a url like http://proxy.example:3128";
-            Err(config.wrong(&["tools", "web_proxy"], why.to_owned()).into())
+            Err(config.key_error(&["tools", "web_proxy"], why.to_owned()).into())
         }
         proxy => Ok(proxy.clone()),
     }
 }
 
 /// The paths that no tool may write: the daemon's folders and the configuration files.
-pub(super) fn protected(places: &Places, config_files: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn protected_paths(places: &DaemonPaths, config_files: &[PathBuf]) -> Vec<PathBuf> {
     let mut protected = vec![places.config_dir.clone(), places.data_dir.clone()];
     protected.extend_from_slice(config_files);
     if let Some(folder) = places.socket.parent() {
@@ -48,9 +48,9 @@ pub(super) fn offer_unsandboxed_retry(config: &Config) -> OfferUnsandboxedRetry 
     }
 }
 
-pub(super) fn sandbox(config: &Config, places: &Places, instance: &str) -> tools::SandboxSettings {
+pub(super) fn sandbox(config: &Config, places: &DaemonPaths, instance: &str) -> tools::SandboxSettings {
     let given = &config.sandbox;
-    let mut hidden = protected(places, &config.files);
+    let mut hidden = protected_paths(places, &config.files);
     // A folder that the user works in cannot be hidden, but the socket in it can.
     if let Some(folder) = places.socket.parent()
         && places.home.starts_with(folder)
@@ -108,11 +108,11 @@ pub(super) fn check_sandbox(
     let Some(here) = found.sandboxes else { return Ok(()) };
     sandbox.check(here).map_err(|why| {
         let key = if why.contains("network") { "network" } else { "level" };
-        config.wrong(&["sandbox", key], why).into()
+        config.key_error(&["sandbox", key], why).into()
     })
 }
 
-pub(super) fn bypass(config: &Config, is_root: bool) -> Result<(), String> {
+pub(super) fn check_bypass(config: &Config, is_root: bool) -> Result<(), String> {
     if !config.permissions.allow_bypass {
         return Err("bypass is not allowed here: set [permissions] allow_bypass = true".into());
     }

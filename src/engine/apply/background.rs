@@ -47,7 +47,7 @@ impl State {
         });
     }
 
-    pub(super) fn heard_command(&mut self, call_id: CallId, text: &str) {
+    pub(super) fn record_command_output(&mut self, call_id: CallId, text: &str) {
         let running = self.commands.iter_mut().find(|it| it.known.call_id == call_id && it.is_running());
         if let Some(command) = running {
             Arc::make_mut(command).said.push(text);

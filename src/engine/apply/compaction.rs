@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::engine::state::{Compacting, State};
+use crate::engine::state::{OpenCompaction, State};
 use crate::types::compaction::{CompactStage, CompactTrigger, WindowEdit};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::CallId;
@@ -17,7 +17,7 @@ impl State {
                     if *trigger == CompactTrigger::Overflow {
                         turn.compacted_step = turn.step;
                     }
-                    turn.compaction = Some(Compacting {
+                    turn.compaction = Some(OpenCompaction {
                         stage: *stage,
                         trigger: *trigger,
                         item_id: envelope.item_id,
@@ -63,11 +63,12 @@ impl State {
             WindowEdit::Results { results } => {
                 let contents: HashMap<CallId, &String> =
                     results.iter().map(|result| (result.call_id, &result.content)).collect();
-                self.transcript.change(|part| part.iter_mut().for_each(|it| replace_results(it, &contents)));
+                self.transcript
+                    .edit_messages(|part| part.iter_mut().for_each(|it| replace_results(it, &contents)));
             }
             WindowEdit::Messages { from, count, messages } => {
                 let place = |number: &u64| usize::try_from(*number).unwrap_or(usize::MAX);
-                self.transcript.splice(place(from), place(count), messages);
+                self.transcript.replace_range(place(from), place(count), messages);
             }
         }
     }

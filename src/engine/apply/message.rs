@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::engine::apply::turn::answered;
-use crate::engine::state::partial::Partial;
+use crate::engine::apply::turn::apply_answer;
+use crate::engine::state::partial::PartialAnswer;
 use crate::engine::state::transcript::last_line_of;
 use crate::engine::state::{Activity, Candidate, State, TokenRatio, Turn};
 use crate::types::event::{Envelope, Event};
@@ -18,7 +18,7 @@ impl State {
         let Some(Turn { activity: Activity::Calling { partial, .. }, .. }) = &mut self.turn else { return };
         match (&envelope.event, partial, envelope.item_id) {
             (Event::MessageStarted { .. }, partial, Some(item_id)) => {
-                *partial = Some(Partial::new(item_id, envelope.seq));
+                *partial = Some(PartialAnswer::new(item_id, envelope.seq));
             }
             (Event::MessageBlockStarted { block, .. }, Some(partial), _) => partial.begin_block(block),
             (Event::MessageTextDelta { text, .. }, Some(partial), _) => partial.push_text(text),
@@ -110,7 +110,7 @@ impl State {
                 if let Some(turn) = &mut self.turn {
                     turn.candidates = Arc::default();
                     if let Some(request_id) = request_id {
-                        answered(turn, RequestId::Question(*request_id), envelope);
+                        apply_answer(turn, RequestId::Question(*request_id), envelope);
                     }
                 }
             }

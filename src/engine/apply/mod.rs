@@ -98,7 +98,7 @@ impl State {
             self.updated_at = envelope.at_ms;
         }
         if let Some(booking) = UsageRecord::from_envelope(envelope) {
-            self.book(&booking, envelope.turn_id);
+            self.book_usage(&booking, envelope.turn_id);
         }
         match &envelope.event {
             event if event.shows_request_of().is_some() => self.apply_subagent_request(envelope),
@@ -194,12 +194,12 @@ impl State {
     }
 
     /// Session, turn and model receive the same usage record, so that their sums agree.
-    fn book(&mut self, booking: &UsageRecord, turn_id: Option<TurnId>) {
-        self.spent.book(booking);
+    fn book_usage(&mut self, booking: &UsageRecord, turn_id: Option<TurnId>) {
+        self.spent.add_record(booking);
         // The usage of a helper call counts for the session only.
         if let Some(turn) = self.turn.as_mut().filter(|turn| turn_id == Some(turn.id)) {
-            turn.spent.book(booking);
-            turn.usage_by_model.entry(booking.model.clone()).or_default().book(booking);
+            turn.spent.add_record(booking);
+            turn.usage_by_model.entry(booking.model.clone()).or_default().add_record(booking);
         }
     }
 }

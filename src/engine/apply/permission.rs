@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::engine::apply::tool::set_stage;
-use crate::engine::apply::turn::answered;
-use crate::engine::state::{Call, Deadline, Stage, State};
+use crate::engine::apply::turn::apply_answer;
+use crate::engine::state::{CallStage, CallState, Deadline, State};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{RequestId, SessionId};
 use crate::types::permission::{Decision, RuleKind, Scope, digest};
@@ -15,7 +15,7 @@ impl State {
         match event {
             Event::PermissionRuleAdded { kind, rule } => self.add_rule(*kind, rule),
             Event::PermissionRuleRemoved { kind, rule } => {
-                Arc::make_mut(&mut self.rules).of_mut(*kind).retain(|known| known != rule);
+                Arc::make_mut(&mut self.rules).with_kind_mut(*kind).retain(|known| known != rule);
             }
             _ => {}
         }
@@ -34,7 +34,7 @@ impl State {
                     sandbox: *sandbox,
                 });
                 turn.waiting_since.get_or_insert(envelope.at_ms);
-                let stage = Stage::Awaiting {
+                let stage = CallStage::Awaiting {
                     request_id: request.request_id,
                     prepared,
                     suggestions: request.suggestions.clone(),
@@ -61,9 +61,9 @@ impl State {
                     if call.blocked_run.is_none() && updated_input.is_some() {
                         call.edited.clone_from(updated_input);
                     }
-                    settled(call, session_id, &envelope.event);
+                    apply_settled(call, session_id, &envelope.event);
                 }
-                answered(turn, RequestId::Permission(*request_id), envelope);
+                apply_answer(turn, RequestId::Permission(*request_id), envelope);
                 if let Event::PermissionResolved {
                     decision: Decision::Allow,
                     scope: Scope::Session,
@@ -76,7 +76,7 @@ impl State {
             }
             Event::PermissionExpired { call_id, .. } => {
                 if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id)
-                    && let Stage::Awaiting { expired, .. } = &mut call.stage
+                    && let CallStage::Awaiting { expired, .. } = &mut call.stage
                 {
                     *expired = true;
                 }
@@ -86,7 +86,7 @@ impl State {
     }
 
     fn add_rule(&mut self, kind: RuleKind, rule: &str) {
-        let rules = Arc::make_mut(&mut self.rules).of_mut(kind);
+        let rules = Arc::make_mut(&mut self.rules).with_kind_mut(kind);
         if !rules.iter().any(|known| known == rule) {
             rules.push(rule.to_string());
         }
@@ -94,19 +94,19 @@ impl State {
 }
 
 /// Makes an allowed call ready to start, with its verdict and bound to the request that the user saw.
-fn settled(call: &mut Call, session_id: SessionId, event: &Event) {
+fn apply_settled(call: &mut CallState, session_id: SessionId, event: &Event) {
     let Event::PermissionResolved { request_id, decision: Decision::Allow, prepared: edited, rule, .. } =
         event
     else {
         return;
     };
-    let Stage::Awaiting { prepared, folder, digest: shown, .. } = &call.stage else { return };
+    let CallStage::Awaiting { prepared, folder, digest: shown, .. } = &call.stage else { return };
     let bound = match &call.edited {
         Some(input) => Some(digest(session_id, folder, &call.call.tool, input)),
         // Older journals have no digest; then the answer is not bound to one.
         None => Some(shown.clone()).filter(|shown| !shown.is_empty()),
     };
-    call.stage = Stage::Ready {
+    call.stage = CallStage::Ready {
         prepared: edited.clone().map_or_else(|| Arc::clone(prepared), Arc::new),
         allowed_by: rule.clone().unwrap_or_else(|| request_id.to_string()),
         bound: bound.map(|digest| (folder.clone(), digest)),

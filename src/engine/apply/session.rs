@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::engine::request::vision::withhold;
+use crate::engine::request::vision::replace_media;
 use crate::engine::state::transcript::Transcript;
 use crate::engine::state::{Activity, Helper, State};
 use crate::types::event::{Envelope, Event, Purpose, UsageReason};
@@ -56,7 +56,7 @@ impl State {
                 }
             }
             Event::McpTools(catalog) => self.mcp = Arc::new(self.mcp.with_catalog(catalog)),
-            Event::SessionCleared {} => self.clear(),
+            Event::SessionCleared {} => self.clear_conversation_state(),
             Event::ReminderAdded { kind, text, files } => {
                 self.transcript.push_user_block(Block::Text { text: text.clone() });
                 self.note_reminder(*kind, files, envelope.at_ms);
@@ -137,7 +137,7 @@ impl State {
                 }
             }
             Event::MediaWithheld { .. } => {
-                self.transcript.change(withhold);
+                self.transcript.edit_messages(replace_media);
                 // The conversation stored by the provider may contain the refused media.
                 self.continues = None;
             }
@@ -148,7 +148,7 @@ impl State {
 
 impl State {
     /// Starts the conversation again. The next turn builds the system prompt again.
-    fn clear(&mut self) {
+    fn clear_conversation_state(&mut self) {
         self.transcript = Transcript::default();
         self.continues = None;
         self.context_tokens = 0;

@@ -59,7 +59,7 @@ impl State {
             } else if let Some(turn) = &mut self.turn {
                 turn.spent_by_earlier_subagents.add(usage);
             } else {
-                self.left_of_turn.take(usage);
+                self.left_of_turn.subtract(usage);
             }
         }
     }

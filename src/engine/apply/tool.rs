@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::engine::state::output_excerpt::OutputExcerpt;
-use crate::engine::state::{Activity, Call, FirstRun, Stage, State, Turn};
+use crate::engine::state::{Activity, CallStage, CallState, FirstRun, State, Turn};
 use crate::types::blob::Attachment;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::CallId;
@@ -25,7 +25,7 @@ impl State {
 
     pub(super) fn apply_tool_event(&mut self, envelope: &Envelope) {
         if let Event::ToolProgress { call_id, text, .. } = &envelope.event {
-            self.heard_command(*call_id, text);
+            self.record_command_output(*call_id, text);
         }
         let Some(turn) = &mut self.turn else { return };
         match &envelope.event {
@@ -42,13 +42,13 @@ impl State {
                     None => self.transcript.last().and_then(|message| call_of(message, *call_id)),
                 };
                 let (Some(call), Some(item_id)) = (call, envelope.item_id) else { return };
-                let call = Call {
+                let call = CallState {
                     call: Arc::new(call),
                     item_id,
                     first_seq: envelope.seq,
                     edited: None,
                     blocked_run: None,
-                    stage: Stage::Requested,
+                    stage: CallStage::Requested,
                 };
                 turn.forget_settled_calls();
                 turn.calls.push(call);
@@ -57,7 +57,7 @@ impl State {
                 {
                     // Calls that could not start early stand between those that did.
                     let order = calls_of(message);
-                    let place = |call: &Call| order.iter().position(|id| *id == call.call.call_id);
+                    let place = |call: &CallState| order.iter().position(|id| *id == call.call.call_id);
                     turn.calls.sort_by_key(place);
                 }
             }
@@ -68,15 +68,16 @@ impl State {
                     call.edited.clone_from(updated_input);
                 }
                 let (prepared, allowed_by) = (Arc::new(prepared.clone()), allowed_by.clone());
-                let stage = Stage::Ready { prepared, allowed_by, bound: None };
+                let stage = CallStage::Ready { prepared, allowed_by, bound: None };
                 set_stage(turn, *call_id, stage);
             }
             Event::ToolStarted { call_id, .. } => {
                 if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id)
-                    && let Stage::Ready { prepared, .. } = &call.stage
+                    && let CallStage::Ready { prepared, .. } = &call.stage
                 {
                     let (prepared, said) = (Arc::clone(prepared), OutputExcerpt::default());
-                    call.stage = Stage::Running { prepared, started_seq: envelope.seq, said, question: None };
+                    call.stage =
+                        CallStage::Running { prepared, started_seq: envelope.seq, said, question: None };
                 }
             }
             Event::ToolBlocked {
@@ -107,7 +108,7 @@ impl State {
             }
             Event::ToolProgress { call_id, text, .. } => {
                 if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id)
-                    && let Stage::Running { said, .. } = &mut call.stage
+                    && let CallStage::Running { said, .. } = &mut call.stage
                 {
                     said.push(text);
                 }
@@ -136,7 +137,7 @@ impl State {
                 if !reads.is_empty() {
                     let known = Arc::make_mut(&mut self.reads);
                     for read in reads {
-                        let read = read.and_before(known.get(&read.path));
+                        let read = read.merged_with(known.get(&read.path));
                         known.insert(read.path.clone(), read);
                     }
                 }
@@ -159,7 +160,7 @@ impl State {
     ) {
         let Some(turn) = &mut self.turn else { return };
         let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == call_id) else { return };
-        call.stage = Stage::Done {
+        call.stage = CallStage::Done {
             output: Arc::from(output),
             is_error: status != ToolStatus::Completed,
             attachments: attachments.to_vec(),
@@ -184,11 +185,11 @@ impl State {
             return;
         };
         let asked = self.transcript.last().map(|message| calls_of(message)).unwrap_or_default();
-        if asked.is_empty() || turn.calls.len() != asked.len() || !turn.calls.iter().all(Call::is_done) {
+        if asked.is_empty() || turn.calls.len() != asked.len() || !turn.calls.iter().all(CallState::is_done) {
             return;
         }
         let results = turn.calls.iter().filter_map(|call| match &call.stage {
-            Stage::Done { output, is_error, attachments, .. } => Some(Block::ToolResult {
+            CallStage::Done { output, is_error, attachments, .. } => Some(Block::ToolResult {
                 call_id: call.call.call_id,
                 provider_id: call.call.provider_id.clone(),
                 content: output.to_string(),
@@ -222,7 +223,7 @@ fn call_of(message: &Message, call_id: CallId) -> Option<ToolCall> {
     })
 }
 
-pub(super) fn set_stage(turn: &mut Turn, call_id: CallId, stage: Stage) {
+pub(super) fn set_stage(turn: &mut Turn, call_id: CallId, stage: CallStage) {
     if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == call_id) {
         call.stage = stage;
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::engine::decide::recover::RESUMED_TOO_OFTEN;
 use crate::engine::state::backoff::Backoff;
-use crate::engine::state::{Activity, CONTEXT_OVERFLOW, Call, Hold, OpenQuestion, Stage, State, Turn};
+use crate::engine::state::{
+    Activity, CONTEXT_OVERFLOW, CallStage, CallState, Hold, OpenQuestion, State, Turn,
+};
 use crate::types::event::{Envelope, Event, HISTORY_LOST, Phase};
 use crate::types::hook::HookDecision;
 use crate::types::ids::RequestId;
@@ -87,14 +89,14 @@ impl Turn {
                 turn.resumes = *resumes;
                 turn.hold = (*delay_ms > 0).then_some(Hold::Wait { token: envelope.seq });
             }
-            Event::QuestionRequested { question } => ask(turn, question, envelope),
+            Event::QuestionRequested { question } => apply_question(turn, question, envelope),
             Event::QuestionResolved { request_id, kind, .. } => {
                 if *kind == QuestionKind::Resume {
                     turn.hold = None;
                 }
-                answered(turn, RequestId::Question(*request_id), envelope);
+                apply_answer(turn, RequestId::Question(*request_id), envelope);
                 for call in &mut turn.calls {
-                    if let Stage::Running { question, .. } = &mut call.stage {
+                    if let CallStage::Running { question, .. } = &mut call.stage {
                         question.take_if(|open| open.request_id == *request_id);
                     }
                 }
@@ -158,7 +160,7 @@ impl Turn {
 }
 
 /// Applies a new question, about a call or about the whole turn.
-fn ask(turn: &mut Turn, question: &Question, envelope: &Envelope) {
+fn apply_question(turn: &mut Turn, question: &Question, envelope: &Envelope) {
     turn.waiting_since.get_or_insert(envelope.at_ms);
     let request_id = question.request_id;
     let Some(call_id) = question.call_id else {
@@ -169,20 +171,20 @@ fn ask(turn: &mut Turn, question: &Question, envelope: &Envelope) {
     if question.kind == QuestionKind::Question {
         let open = OpenQuestion { request_id, questions: Arc::new(question.questions.clone()) };
         match &mut call.stage {
-            Stage::Running { question, .. } => *question = Some(open),
-            stage => *stage = Stage::Asking(open),
+            CallStage::Running { question, .. } => *question = Some(open),
+            stage => *stage = CallStage::Asking(open),
         }
-    } else if let Stage::Running { started_seq, .. } = call.stage {
+    } else if let CallStage::Running { started_seq, .. } = call.stage {
         let said = question.output.clone().unwrap_or_default();
-        call.stage = Stage::Unknown { request_id, started_seq, said };
+        call.stage = CallStage::Unknown { request_id, started_seq, said };
     }
 }
 
 /// Applies a user's answer: without other pending requests, the waiting time ends.
-pub(super) fn answered(turn: &mut Turn, request: RequestId, envelope: &Envelope) {
-    let waits = |call: &Call| match call.stage {
-        Stage::Awaiting { request_id, .. } => request != RequestId::Permission(request_id),
-        Stage::Unknown { request_id, .. } => request != RequestId::Question(request_id),
+pub(super) fn apply_answer(turn: &mut Turn, request: RequestId, envelope: &Envelope) {
+    let waits = |call: &CallState| match call.stage {
+        CallStage::Awaiting { request_id, .. } => request != RequestId::Permission(request_id),
+        CallStage::Unknown { request_id, .. } => request != RequestId::Question(request_id),
         _ => call.open_question().is_some_and(|open| request != RequestId::Question(open.request_id)),
     };
     let open = turn.calls.iter().any(waits) || matches!(turn.hold, Some(Hold::Paused { .. }));

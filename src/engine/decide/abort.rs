@@ -5,7 +5,7 @@ use crate::engine::decide::question::unknown;
 use crate::engine::input::Refusal;
 use crate::engine::output::Effect;
 use crate::engine::request::model_texts;
-use crate::engine::state::{Activity, Call, Stage};
+use crate::engine::state::{Activity, CallStage, CallState};
 use crate::types::background::KilledBy;
 use crate::types::event::{DequeueReason, Event, SettledBy};
 use crate::types::ids::{CallId, TurnId};
@@ -38,7 +38,7 @@ impl PlanBuilder<'_> {
             return if current.is_none() { Ok(()) } else { Err(Refusal::StaleTurn { current }) };
         }
         if current.is_none() && call_id.is_none() && !self.state.subagents.is_empty() {
-            self.effect(Effect::StopSubagents);
+            self.add_effect(Effect::StopSubagents);
         }
         if current.is_none() || self.is_aborting() {
             return Ok(());
@@ -56,18 +56,21 @@ impl PlanBuilder<'_> {
     fn abort_call(&mut self, call_id: CallId) -> Result<(), Refusal> {
         let Some(call) = self.state.call(call_id).cloned() else { return Err(Refusal::NoSuchCall) };
         match &call.stage {
-            Stage::Done { .. } => {}
+            CallStage::Done { .. } => {}
             // A restart left the call behind, and it does not run (again) yet.
-            Stage::Running { .. } if self.state.turn.as_ref().is_some_and(|turn| turn.hold.is_some()) => {
-                self.withdraw(&call, model_texts::ABORTED);
+            CallStage::Running { .. } if self.state.turn.as_ref().is_some_and(|turn| turn.hold.is_some()) => {
+                self.withdraw_call(&call, model_texts::ABORTED);
             }
-            Stage::Running { .. } => self.effect(Effect::StopCall(call_id)),
-            Stage::Unknown { .. } => {
+            CallStage::Running { .. } => self.add_effect(Effect::StopCall(call_id)),
+            CallStage::Unknown { .. } => {
                 self.settle_unknown(call_id, Choice::Abort, SettledBy::Abort);
                 self.advance_tools();
             }
-            Stage::Requested | Stage::Awaiting { .. } | Stage::Asking(_) | Stage::Ready { .. } => {
-                self.withdraw(&call, model_texts::ABORTED_UNSTARTED);
+            CallStage::Requested
+            | CallStage::Awaiting { .. }
+            | CallStage::Asking(_)
+            | CallStage::Ready { .. } => {
+                self.withdraw_call(&call, model_texts::ABORTED_UNSTARTED);
                 self.advance_tools();
             }
         }
@@ -82,7 +85,7 @@ impl PlanBuilder<'_> {
             self.end_session();
             self.stop_commands(KilledBy::Session, |_| true);
             if !self.state.subagents.is_empty() {
-                self.effect(Effect::StopSubagents);
+                self.add_effect(Effect::StopSubagents);
             }
         } else if !self.state.turn.as_ref().is_some_and(|turn| turn.ending) {
             self.push_turn(Event::TurnAborting { ending: true, subtype: Subtype::Aborted });
@@ -104,23 +107,23 @@ impl PlanBuilder<'_> {
 
     /// Stops all effects of the turn that is being aborted.
     pub fn stop_turn(&mut self) {
-        self.effect(Effect::StopAll);
+        self.add_effect(Effect::StopAll);
         if !self.state.subagents.is_empty() {
-            self.effect(Effect::StopSubagents);
+            self.add_effect(Effect::StopSubagents);
         }
         self.stop_aborted_commands();
     }
 
     /// Ends a call that never ran: settles its request, and gives a result that says so.
-    pub fn withdraw(&mut self, call: &Call, text: &str) {
+    pub fn withdraw_call(&mut self, call: &CallState, text: &str) {
         let outcome = ToolOutcome { status: ToolStatus::Cancelled, ..ToolOutcome::failed("aborted", text) };
-        self.close(call, outcome);
+        self.close_call(call, outcome);
     }
 
     /// Ends a call with this result and settles its request.
-    fn close(&mut self, call: &Call, outcome: ToolOutcome) {
+    fn close_call(&mut self, call: &CallState, outcome: ToolOutcome) {
         let call_id = call.call.call_id;
-        if let Stage::Awaiting { request_id, .. } = call.stage {
+        if let CallStage::Awaiting { request_id, .. } = call.stage {
             self.push_item(
                 call.item_id,
                 Event::PermissionResolved {
@@ -147,7 +150,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Closes all open parts of the turn and ends it. Precondition: no effect of the turn runs.
-    pub fn stopped(&mut self, model_snapshot: ModelSnapshot) {
+    pub fn finish_stop(&mut self, model_snapshot: ModelSnapshot) {
         let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return };
         let ends_as = turn.ends_as;
         // The events that follow have the origin of the abort.
@@ -172,27 +175,33 @@ impl PlanBuilder<'_> {
         let lost = self.state.turn.as_ref().is_some_and(|turn| turn.journal_truncated);
         for call in self.state.calls().to_vec() {
             match call.stage {
-                Stage::Done { .. } => {}
+                CallStage::Done { .. } => {}
                 // The lost end of the journal may contain the start of this call.
-                Stage::Running { .. } | Stage::Requested | Stage::Awaiting { .. } | Stage::Ready { .. }
+                CallStage::Running { .. }
+                | CallStage::Requested
+                | CallStage::Awaiting { .. }
+                | CallStage::Ready { .. }
                     if lost =>
                 {
-                    self.close(&call, unknown(""));
+                    self.close_call(&call, unknown(""));
                 }
                 // Its end was not reported, although it no longer runs.
-                Stage::Running { .. } if self.is_stopped_by_limit() => {
-                    self.withdraw(&call, model_texts::STOPPED_BY_LIMIT);
+                CallStage::Running { .. } if self.is_stopped_by_limit() => {
+                    self.withdraw_call(&call, model_texts::STOPPED_BY_LIMIT);
                 }
-                Stage::Running { .. } => self.withdraw(&call, model_texts::ABORTED),
-                Stage::Unknown { .. } => {
+                CallStage::Running { .. } => self.withdraw_call(&call, model_texts::ABORTED),
+                CallStage::Unknown { .. } => {
                     self.settle_unknown(call.call.call_id, Choice::Abort, SettledBy::Abort);
                 }
-                Stage::Requested | Stage::Awaiting { .. } | Stage::Asking(_) | Stage::Ready { .. } => {
-                    self.withdraw(&call, model_texts::ABORTED_UNSTARTED);
+                CallStage::Requested
+                | CallStage::Awaiting { .. }
+                | CallStage::Asking(_)
+                | CallStage::Ready { .. } => {
+                    self.withdraw_call(&call, model_texts::ABORTED_UNSTARTED);
                 }
             }
         }
         let errors = self.budget_error(ends_as).into_iter().collect();
-        self.finish(ends_as, errors);
+        self.finish_turn(ends_as, errors);
     }
 }

@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::input::{Answer, Refusal};
+use crate::engine::input::{Refusal, RequestAnswer};
 use crate::engine::output::Reply;
 use crate::engine::request::model_texts;
-use crate::engine::state::{Call, Deadline, Stage};
+use crate::engine::state::{CallStage, CallState, Deadline};
 use crate::types::event::{Event, SettledBy};
 use crate::types::ids::{CallId, PermissionId};
 use crate::types::outcome::AnswerOutcome;
@@ -17,7 +17,7 @@ use crate::types::tool::{PathSensitivity, PreparedCall, ProposedPlan, Subject, T
 use crate::types::turn_options::TurnOptions;
 
 /// How a request is settled, with the texts about it.
-struct Settled {
+struct Settlement {
     decision: Decision,
     by: SettledBy,
     scope: Scope,
@@ -36,7 +36,7 @@ struct ApprovedPlan {
     edited: Option<String>,
 }
 
-impl Settled {
+impl Settlement {
     fn new(decision: Decision, by: SettledBy) -> Self {
         let (scope, grant, feedback, rule, edited) = (Scope::Once, None, None, None, None);
         Self { decision, by, scope, grant, feedback, rule, edited, stop: false }
@@ -45,18 +45,18 @@ impl Settled {
 
 impl PlanBuilder<'_> {
     /// Decides what the answer to a permission request does: settles the request, then ends or advances its call.
-    pub fn answer(&mut self, answer: Answer) -> Result<(), Refusal> {
-        let Some(call) = self.awaiting(answer.request_id).filter(|_| !self.is_aborting()) else {
+    pub fn answer(&mut self, answer: RequestAnswer) -> Result<(), Refusal> {
+        let Some(call) = self.awaiting_call(answer.request_id).filter(|_| !self.is_aborting()) else {
             return Err(Refusal::NotPending);
         };
-        let Stage::Awaiting { suggestions, digest, .. } = &call.stage else {
+        let CallStage::Awaiting { suggestions, digest, .. } = &call.stage else {
             return Err(Refusal::NotPending);
         };
         if answer.digest.as_ref().is_some_and(|seen| seen != digest) {
             return Err(Refusal::OtherRequest);
         }
         if answer.no_approver && answer.decision == Decision::Deny {
-            return self.no_approver(&call, answer.request_id, answer.stop);
+            return self.settle_without_approver(&call, answer.request_id, answer.stop);
         }
         if call.blocked_run.is_some() && (answer.scope == Scope::Project || answer.edited.is_some()) {
             return Err(Refusal::RetryMustBeUnchanged);
@@ -71,16 +71,16 @@ impl PlanBuilder<'_> {
             return Err(Refusal::RetryMustBeUnchanged);
         }
         let stop = answer.stop && answer.decision == Decision::Deny;
-        let settled = Settled {
+        let settled = Settlement {
             scope: answer.scope,
             grant,
             feedback: answer.feedback.clone(),
             edited: answer.edited.map(|edited| (edited.input, edited.prepared)),
             stop,
-            ..Settled::new(answer.decision, SettledBy::Answer)
+            ..Settlement::new(answer.decision, SettledBy::Answer)
         };
         self.reply_answered(settled.grant.clone());
-        self.settle(&call, answer.request_id, settled);
+        self.settle_request(&call, answer.request_id, settled);
         if let Some(plan) = plan {
             self.leave_plan_mode(call.call.call_id, plan, answer.feedback.as_deref());
         } else if answer.decision == Decision::Deny {
@@ -94,7 +94,7 @@ impl PlanBuilder<'_> {
                 None => ("denied", model_texts::DENIED.to_string()),
             };
             if !self.finish_with_first_run(call.call.call_id, code, &model_texts::outside_denied(said)) {
-                self.deny(call.call.call_id, code, text);
+                self.deny_call(call.call.call_id, code, text);
             }
         }
         if stop {
@@ -106,7 +106,11 @@ impl PlanBuilder<'_> {
     }
 
     /// The approved plan and the mode that follows, if the answer approves one.
-    fn proposed_plan(&self, call: &Call, answer: &Answer) -> Result<Option<ApprovedPlan>, Refusal> {
+    fn proposed_plan(
+        &self,
+        call: &CallState,
+        answer: &RequestAnswer,
+    ) -> Result<Option<ApprovedPlan>, Refusal> {
         let approves = is_plan(call) && answer.decision == Decision::Allow;
         if !approves {
             return if answer.mode.is_some() { Err(Refusal::ModeOfOtherAnswer) } else { Ok(None) };
@@ -134,7 +138,12 @@ impl PlanBuilder<'_> {
     }
 
     /// No user can answer: the action of `on_timeout` applies at once.
-    fn no_approver(&mut self, call: &Call, request_id: PermissionId, stop: bool) -> Result<(), Refusal> {
+    fn settle_without_approver(
+        &mut self,
+        call: &CallState,
+        request_id: PermissionId,
+        stop: bool,
+    ) -> Result<(), Refusal> {
         let on_timeout = self.engine.settings.unattended.on_timeout;
         if on_timeout == OnTimeout::Pause {
             return Err(Refusal::Paused);
@@ -152,25 +161,25 @@ impl PlanBuilder<'_> {
     /// Applies the action for an unanswered request. Returns whether the turn ends with it.
     fn settle_unanswered(
         &mut self,
-        call: &Call,
+        call: &CallState,
         request_id: PermissionId,
         on_timeout: OnTimeout,
         by: SettledBy,
         (said, outside): (&str, &str),
         stop: bool,
     ) -> bool {
-        let harmless = matches!(&call.stage, Stage::Awaiting { prepared, read_only_command, .. }
+        let harmless = matches!(&call.stage, CallStage::Awaiting { prepared, read_only_command, .. }
                 if *read_only_command || is_harmless(prepared))
             && call.blocked_run.is_none();
         if on_timeout == OnTimeout::AllowReadOnly && harmless {
-            self.settle(call, request_id, Settled::new(Decision::Allow, by));
+            self.settle_request(call, request_id, Settlement::new(Decision::Allow, by));
             return false;
         }
         let stop = stop || on_timeout == OnTimeout::Fail;
-        self.settle(call, request_id, Settled { stop, ..Settled::new(Decision::Deny, by) });
+        self.settle_request(call, request_id, Settlement { stop, ..Settlement::new(Decision::Deny, by) });
         let call_id = call.call.call_id;
         if !self.finish_with_first_run(call_id, "no_answer", outside) {
-            self.deny(call_id, "no_answer", said.to_string());
+            self.deny_call(call_id, "no_answer", said.to_string());
         }
         stop
     }
@@ -178,27 +187,28 @@ impl PlanBuilder<'_> {
     /// Settles a request that a new rule or another mode allows. A run outside the sandbox needs its own grant:
     /// no mode and no rule for commands allows it.
     pub fn settle_without_answer(&mut self, request_id: PermissionId, by: SettledBy, rule: String) {
-        let Some(call) = self.awaiting(request_id).filter(|_| !self.is_aborting()) else { return };
-        if let (Some(_), Stage::Awaiting { suggestions, .. }) = (&call.blocked_run, &call.stage)
+        let Some(call) = self.awaiting_call(request_id).filter(|_| !self.is_aborting()) else { return };
+        if let (Some(_), CallStage::Awaiting { suggestions, .. }) = (&call.blocked_run, &call.stage)
             && (by != SettledBy::Rule || suggestions.first() != Some(&rule))
         {
             return;
         }
-        let settled = Settled { rule: Some(rule), ..Settled::new(Decision::Allow, by) };
-        self.settle(&call, request_id, settled);
+        let settled = Settlement { rule: Some(rule), ..Settlement::new(Decision::Allow, by) };
+        self.settle_request(&call, request_id, settled);
         self.advance_tools();
     }
 
     /// Expires requests that were not answered in time. A request expires once, and never before its deadline,
     /// even if the clock changes.
-    pub fn expire(&mut self) {
+    pub fn expire_requests(&mut self) {
         if self.is_aborting() || self.check_time() {
             return;
         }
         let now = self.now.at;
         let mut fails = false;
         for call in self.state.calls().to_vec() {
-            let Stage::Awaiting { request_id, deadline: Some(deadline), expired: false, .. } = &call.stage
+            let CallStage::Awaiting { request_id, deadline: Some(deadline), expired: false, .. } =
+                &call.stage
             else {
                 continue;
             };
@@ -224,14 +234,13 @@ impl PlanBuilder<'_> {
         }
     }
 
-    fn awaiting(&self, request_id: PermissionId) -> Option<Call> {
-        let is_it =
-            |call: &&Call| matches!(call.stage, Stage::Awaiting { request_id: id, .. } if id == request_id);
+    fn awaiting_call(&self, request_id: PermissionId) -> Option<CallState> {
+        let is_it = |call: &&CallState| matches!(call.stage, CallStage::Awaiting { request_id: id, .. } if id == request_id);
         self.state.calls().iter().find(is_it).cloned()
     }
 
-    fn settle(&mut self, call: &Call, request_id: PermissionId, settled: Settled) {
-        let Settled { decision, by, scope, grant, feedback, rule, edited, stop } = settled;
+    fn settle_request(&mut self, call: &CallState, request_id: PermissionId, settled: Settlement) {
+        let Settlement { decision, by, scope, grant, feedback, rule, edited, stop } = settled;
         let (updated_input, prepared) = edited.unzip();
         let prepared = prepared.map(|prepared| PreparedCall { diff: None, ..prepared });
         let call_id = call.call.call_id;
@@ -255,7 +264,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Ends a call that was refused.
-    pub fn deny(&mut self, call_id: CallId, code: &str, text: String) {
+    pub fn deny_call(&mut self, call_id: CallId, code: &str, text: String) {
         let outcome = ToolOutcome { status: ToolStatus::Denied, ..ToolOutcome::failed(code, text) };
         self.complete(call_id, outcome, 0);
     }
@@ -268,17 +277,17 @@ impl PlanBuilder<'_> {
 }
 
 /// Whether the call presents a plan for approval.
-fn is_plan(call: &Call) -> bool {
-    matches!(&call.stage, Stage::Awaiting { prepared, .. } if matches!(prepared.subject, Subject::ProposedPlan(_)))
+fn is_plan(call: &CallState) -> bool {
+    matches!(&call.stage, CallStage::Awaiting { prepared, .. } if matches!(prepared.subject, Subject::ProposedPlan(_)))
 }
 
 /// Calls that `allow_read_only` allows: reading, except of probable secrets, and nothing that leaves this
 /// machine.
 pub(in crate::engine) fn is_harmless(prepared: &PreparedCall) -> bool {
-    prepared.read_only && stays_quiet(&prepared.subject)
+    prepared.read_only && is_harmless_subject(&prepared.subject)
 }
 
-fn stays_quiet(subject: &Subject) -> bool {
+fn is_harmless_subject(subject: &Subject) -> bool {
     match subject {
         Subject::Read { path } => path.sensitivity != PathSensitivity::Secret,
         Subject::Background { .. }
@@ -287,7 +296,7 @@ fn stays_quiet(subject: &Subject) -> bool {
         | Subject::Tool { .. }
         | Subject::Mcp { .. }
         | Subject::Blob { .. } => true,
-        Subject::Several { parts } => parts.iter().all(stays_quiet),
+        Subject::Several { parts } => parts.iter().all(is_harmless_subject),
         // For commands, `read_only_command` decides this; it also means that no rule requires a request.
         Subject::Bash { .. }
         | Subject::Edit { .. }

@@ -4,9 +4,9 @@
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::output::Effect;
 use crate::engine::request::model_texts;
-use crate::engine::state::Stage;
+use crate::engine::state::CallStage;
 use crate::engine::state::background_task::BackgroundTask;
-use crate::types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy, Over};
+use crate::types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy, UnrecordedEnd};
 use crate::types::blob::{Blob, BlobRef};
 use crate::types::event::Event;
 use crate::types::ids::CallId;
@@ -26,7 +26,7 @@ impl PlanBuilder<'_> {
             return false;
         }
         let is_background = |subject: &Subject| matches!(subject, Subject::Bash { background: true, .. });
-        let next = self.startable().into_iter().find(|it| is_background(&it.prepared.subject));
+        let next = self.startable_calls().into_iter().find(|it| is_background(&it.prepared.subject));
         let Some(next) = next else { return false };
         let outcome =
             ToolOutcome::failed("too_many_background", model_texts::too_many_commands(most, &running));
@@ -37,9 +37,9 @@ impl PlanBuilder<'_> {
     /// Records that a command continues in the background after its call returned. Returns the text for the
     /// model.
     pub(in crate::engine) fn command_began(&mut self, call_id: CallId) -> Option<String> {
-        let call = self.state.call(call_id).filter(|call| matches!(call.stage, Stage::Running { .. }))?;
+        let call = self.state.call(call_id).filter(|call| matches!(call.stage, CallStage::Running { .. }))?;
         let item_id = call.item_id;
-        let input = call.effective();
+        let input = call.effective_call();
         let text = input.input.get("command").and_then(serde_json::Value::as_str).unwrap_or_default();
         let mut command: String = text.chars().take(MAX_SHOWN_CHARS).collect();
         if command.len() < text.len() {
@@ -60,9 +60,9 @@ impl PlanBuilder<'_> {
     }
 
     /// Records the end of a background command.
-    pub fn command_over(&mut self, call_id: CallId, over: Over) {
+    pub fn command_over(&mut self, call_id: CallId, over: UnrecordedEnd) {
         let Some(command) = self.state.running_command(call_id).cloned() else { return };
-        let Over { state, end, blob } = over;
+        let UnrecordedEnd { state, end, blob } = over;
         self.plan.blobs.extend(blob);
         self.end_command(&command, state, end);
     }
@@ -88,7 +88,7 @@ impl PlanBuilder<'_> {
         let running = self.state.commands.iter().filter(|it| it.is_running() && meant(it));
         let calls: Vec<CallId> = running.map(|it| it.known.call_id).collect();
         if !calls.is_empty() {
-            self.effect(Effect::StopCommands { calls, by });
+            self.add_effect(Effect::StopCommands { calls, by });
         }
     }
 

@@ -9,16 +9,16 @@ use crate::types::ids::Seq;
 impl PlanBuilder<'_> {
     /// Starts the wait that the event `token` reports.
     pub fn start_backoff(&mut self, token: Seq, delay_ms: u64) {
-        self.effect(Effect::Sleep { token, delay_ms: self.slice(delay_ms) });
+        self.add_effect(Effect::Sleep { token, delay_ms: self.next_slice_ms(delay_ms) });
     }
 
     /// The part of a wait, in milliseconds, after which it is reported again.
-    fn slice(&self, left_ms: u64) -> u64 {
+    fn next_slice_ms(&self, left_ms: u64) -> u64 {
         left_ms.min(self.engine.settings.retry.heartbeat_ms.max(1))
     }
 
     pub fn timer_fired(&mut self, token: Seq) {
-        if self.wait_is_over(token) {
+        if self.end_resume_wait(token) {
             return;
         }
         let Some(turn) = &self.state.turn else { return };
@@ -27,7 +27,7 @@ impl PlanBuilder<'_> {
             return;
         }
         let (step, left_ms) = (turn.step, wait.as_ref().map_or(0, |wait| wait.left_ms));
-        let left_ms = left_ms - self.slice(left_ms);
+        let left_ms = left_ms - self.next_slice_ms(left_ms);
         if !self.start_next_slice(left_ms) {
             self.call_model_step(step);
         }

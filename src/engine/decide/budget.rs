@@ -2,7 +2,7 @@
 //! run. A client is warned once for each limit and turn.
 
 use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::state::{Activity, Call, Stage, State};
+use crate::engine::state::{Activity, CallStage, CallState, State};
 use crate::types::event::Event;
 use crate::types::session::{Subtype, TurnError};
 use crate::types::time::Timestamp;
@@ -17,7 +17,7 @@ const MAX_BYTES_PER_TOKEN: u64 = 16;
 
 /// The parts of the limits that are reserved for running sub-agents.
 #[derive(Clone, Copy, Debug, Default)]
-struct Reserved {
+struct ReservedUse {
     calls: u64,
     usd_micros: u64,
     output_tokens: u64,
@@ -36,7 +36,7 @@ impl BudgetUse {
         self.used >= self.limit
     }
 
-    fn warns(&self) -> bool {
+    fn is_near_limit(&self) -> bool {
         self.limit > 0 && self.used >= warn_at(self.limit)
     }
 
@@ -75,8 +75,8 @@ impl BudgetKind {
 }
 
 impl State {
-    fn reserved(&self) -> Reserved {
-        let mut sum = Reserved::default();
+    fn reserved_use(&self) -> ReservedUse {
+        let mut sum = ReservedUse::default();
         for Budgets { session_usd_micros, session_model_calls, session_output_tokens, .. } in
             self.subagents.iter().map(|it| it.reserved)
         {
@@ -90,7 +90,7 @@ impl State {
     /// The limits of the whole session in `limits`. `elapsed` is the time of the running turn.
     fn session_uses(&self, limits: &Budgets, elapsed: u64) -> Vec<BudgetUse> {
         // A running helper call counts as well.
-        let reserved = self.reserved();
+        let reserved = self.reserved_use();
         let calls = self.spent.calls + u64::from(self.helper.is_some()) + reserved.calls;
         let cost = self.spent.cost_at_least_usd_micros.saturating_add(reserved.usd_micros);
         let tokens = self.spent.usage.output_tokens.saturating_add(reserved.output_tokens);
@@ -101,14 +101,14 @@ impl State {
             (BudgetKind::SessionOutputTokens, limits.session_output_tokens, tokens),
             (BudgetKind::SessionWallTimeMs, limits.session_wall_time_ms, worked),
         ];
-        uses(all)
+        budget_uses(all)
     }
 
     /// All limits of the running turn. `made` is the number of its own model calls. What sub-agents used, and what is
     /// reserved for those that run, counts as well.
     fn turn_uses(&self, made: u64, now: Timestamp) -> Vec<BudgetUse> {
         let Some(turn) = &self.turn else { return Vec::new() };
-        let (limits, spent, reserved) = (&turn.budgets, &turn.spent, self.reserved());
+        let (limits, spent, reserved) = (&turn.budgets, &turn.spent, self.reserved_use());
         let earlier = &turn.spent_by_earlier_subagents;
         let elapsed = now.since(turn.started_at);
         let calls = made + turn.subagent_calls + earlier.calls + reserved.calls;
@@ -118,7 +118,7 @@ impl State {
         let tokens = [earlier.usage.output_tokens, reserved.output_tokens]
             .into_iter()
             .fold(spent.usage.output_tokens, u64::saturating_add);
-        let mut all = uses([
+        let mut all = budget_uses([
             (BudgetKind::ModelCalls, limits.model_calls, calls),
             (BudgetKind::UsdMicros, limits.usd_micros, cost),
             (BudgetKind::OutputTokens, limits.output_tokens, tokens),
@@ -130,18 +130,18 @@ impl State {
     }
 
     /// Whether the turn does something that a time limit must end. Waiting for a user is not work.
-    fn works(&self) -> bool {
+    fn does_timed_work(&self) -> bool {
         let Some(turn) = self.turn.as_ref().filter(|turn| !turn.aborting && turn.hold.is_none()) else {
             return false;
         };
-        let runs = |call: &Call| matches!(call.stage, Stage::Running { .. });
+        let runs = |call: &CallState| matches!(call.stage, CallStage::Running { .. });
         matches!(turn.activity, Activity::Calling { .. }) || turn.calls.iter().any(runs)
     }
 
     /// When the time limits must be checked next. It is computed from the journal, so a restart does not change
     /// it.
     pub(in crate::engine) fn next_time_check(&self) -> Option<Timestamp> {
-        let turn = self.turn.as_ref().filter(|_| self.works())?;
+        let turn = self.turn.as_ref().filter(|_| self.does_timed_work())?;
         let limits = [
             (BudgetKind::WallTimeMs, turn.budgets.wall_time_ms),
             (BudgetKind::SessionWallTimeMs, turn.budgets.session_wall_time_ms),
@@ -156,7 +156,7 @@ impl State {
     }
 }
 
-fn uses<const N: usize>(all: [(BudgetKind, Option<u64>, u64); N]) -> Vec<BudgetUse> {
+fn budget_uses<const N: usize>(all: [(BudgetKind, Option<u64>, u64); N]) -> Vec<BudgetUse> {
     let used =
         |(kind, limit, used): (BudgetKind, Option<u64>, u64)| Some(BudgetUse { kind, limit: limit?, used });
     all.into_iter().filter_map(used).collect()
@@ -167,32 +167,32 @@ impl PlanBuilder<'_> {
     pub fn over_budget(&self, step: u64) -> Option<(Subtype, String)> {
         let turn = self.state.turn.as_ref()?;
         let made = step.saturating_sub(1) + turn.unanswered_attempts;
-        self.reached(&self.state.turn_uses(made, self.now.at))
+        self.reached_limit(&self.state.turn_uses(made, self.now.at))
     }
 
     /// The limit of the whole session that is reached, if any.
     pub fn over_session(&self, limits: &Budgets, elapsed: u64) -> Option<(Subtype, String)> {
-        self.reached(&self.state.session_uses(limits, elapsed))
+        self.reached_limit(&self.state.session_uses(limits, elapsed))
     }
 
-    fn reached(&self, all: &[BudgetUse]) -> Option<(Subtype, String)> {
+    fn reached_limit(&self, all: &[BudgetUse]) -> Option<(Subtype, String)> {
         all.iter().find(|it| it.is_reached()).map(|it| (it.kind.subtype(), it.text()))
     }
 
     /// Warns of limits that are nearly used up, once for each limit and turn.
     pub fn warn_of_budgets(&mut self) {
         let made = self.state.turn.as_ref().map_or(0, |turn| turn.model_calls);
-        for BudgetUse { kind: budget, used, limit } in self.near_limits(made) {
+        for BudgetUse { kind: budget, used, limit } in self.uses_near_limits(made) {
             self.push_turn(Event::BudgetWarning { budget, used, limit });
         }
     }
 
-    fn near_limits(&self, made: u64) -> Vec<BudgetUse> {
+    fn uses_near_limits(&self, made: u64) -> Vec<BudgetUse> {
         let Some(turn) = self.state.turn.as_ref().filter(|turn| !turn.aborting) else { return Vec::new() };
         let mut near = Vec::<BudgetUse>::new();
         for it in self.state.turn_uses(made, self.now.at) {
             let is_new = !turn.warned.contains(&it.kind) && near.iter().all(|other| other.kind != it.kind);
-            if it.warns() && is_new {
+            if it.is_near_limit() && is_new {
                 near.push(it);
             }
         }
@@ -207,7 +207,7 @@ impl PlanBuilder<'_> {
 
     /// Ends the turn if its time has passed while it works. Returns whether it did.
     pub fn check_time(&mut self) -> bool {
-        if self.state.works() {
+        if self.state.does_timed_work() {
             self.warn_of_budgets();
             if self.is_out_of_time() {
                 self.stop_for(Subtype::ErrorMaxTime);

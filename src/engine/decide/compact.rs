@@ -8,9 +8,9 @@ use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::decide::retry::MAX_SUMMARY_OVERFLOWS;
 use crate::engine::input::Refusal;
 use crate::engine::output::{Effect, Reply};
-use crate::engine::request::build::behind;
+use crate::engine::request::build::append_normalized;
 use crate::engine::request::tokens;
-use crate::engine::state::{CONTEXT_OVERFLOW, Compacting, QueuedInput};
+use crate::engine::state::{CONTEXT_OVERFLOW, OpenCompaction, QueuedInput};
 use crate::engine::window::StageEdit;
 use crate::engine::window::collapse::collapse;
 use crate::engine::window::history::History;
@@ -23,7 +23,7 @@ use crate::types::compaction::{CompactRequest, CompactStage, CompactTrigger, Win
 use crate::types::event::{Event, Origin, Phase, Purpose, UsageReason};
 use crate::types::message::Message;
 use crate::types::model::{ModelReply, ModelRequest, ReplyBlock};
-use crate::types::outcome::{SubmitOutcome, SubmittedAs};
+use crate::types::outcome::{AcceptedState, SubmitOutcome};
 use crate::types::session::{SessionState, Subtype, TurnError};
 use crate::types::thinking::Thinking;
 use crate::types::turn_options::TurnOptions;
@@ -44,7 +44,7 @@ const MAX_LEFT_PERCENT: u64 = 90;
 const NO_SAVING: &str = "no_saving";
 
 /// What limits the stages for one model call.
-struct Limits {
+struct StageLimits {
     /// Tokens that the stages aim for.
     target: u64,
     /// Fewest tokens that an edit must save.
@@ -73,13 +73,14 @@ impl PlanBuilder<'_> {
             let turn = QueuedInput { turn_id, input: Vec::new(), options, queued_at, front: false, origin };
             let seq = self.begin_turn(&turn);
             self.reply =
-                Reply::Submitted(SubmitOutcome { turn_id, state: SubmittedAs::Running, seq, text: None });
+                Reply::Submitted(SubmitOutcome { turn_id, state: AcceptedState::Running, seq, text: None });
             return Ok(());
         }
         let options = Box::new(TurnOptions { budgets: Some(self.state.spec.budgets), ..options });
         let queued = Event::TurnQueued { input: Vec::new(), front: true, options };
         let seq = self.push(None, Some(turn_id), queued);
-        self.reply = Reply::Submitted(SubmitOutcome { turn_id, state: SubmittedAs::Queued, seq, text: None });
+        self.reply =
+            Reply::Submitted(SubmitOutcome { turn_id, state: AcceptedState::Queued, seq, text: None });
         Ok(())
     }
 
@@ -103,7 +104,7 @@ impl PlanBuilder<'_> {
         if self.state.spec.ablation.compaction || self.sent_tokens() < size.threshold(&settings) {
             return true;
         }
-        let limits = Limits {
+        let limits = StageLimits {
             target: size.target(&settings),
             min_saving: size.min_saving(),
             recent: size.recent(&settings),
@@ -120,10 +121,10 @@ impl PlanBuilder<'_> {
 
     /// The error of a request that cannot fit the window, even if its tokens are twice as long as usual. A wrong
     /// estimate alone never ends a turn.
-    pub fn never_fits(&self) -> Option<TurnError> {
+    pub fn cannot_fit_error(&self) -> Option<TurnError> {
         let size = self.window_size()?;
-        let fixed = tokens::of_system(&self.state) + tokens::of_tools(&self.offered());
-        let all = fixed + tokens::of_texts(self.state.transcript.iter());
+        let fixed = tokens::system_tokens(&self.state) + tokens::tools_tokens(&self.offered_tools());
+        let all = fixed + tokens::texts_tokens(self.state.transcript.iter());
         if all / CERTAIN_PART <= size.usable() {
             return None;
         }
@@ -166,7 +167,7 @@ impl PlanBuilder<'_> {
         let size = self.window_size();
         // The provider's own limit is the truth; without one, assume that the estimate reached it.
         let usable = limit.or(size.map(WindowSize::usable)).unwrap_or(used).min(used);
-        let limits = Limits {
+        let limits = StageLimits {
             target: usable / 2,
             min_saving: 1,
             recent: settings.keep_recent_tokens.min(usable / 4),
@@ -181,7 +182,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Runs the stages that need no model, in order, until the request has at most the wanted length.
-    fn run_stages(&mut self, trigger: CompactTrigger, limits: &Limits) {
+    fn run_stages(&mut self, trigger: CompactTrigger, limits: &StageLimits) {
         let settings = self.engine.compaction();
         let stages = [
             (CompactStage::ToolResults, settings.tool_results),
@@ -266,20 +267,22 @@ impl PlanBuilder<'_> {
     /// Calls the model for the summary (again), unless a budget is used up.
     pub fn call_summary(&mut self, step: u64) {
         if let Some((subtype, message)) = self.over_budget(step) {
-            self.finish(subtype, vec![TurnError::new("budget", message)]);
+            self.finish_turn(subtype, vec![TurnError::new("budget", message)]);
             return;
         }
         let phase = Phase::CompactCheck;
         let token = self.push_phase(phase, step);
-        match self.request() {
-            Ok(request) => self.effect(Effect::CallModel { token, request: Box::new(request) }),
-            Err(message) => self.finish(Subtype::LlmError, vec![TurnError::new("unconfigured", message)]),
+        match self.build_request() {
+            Ok(request) => self.add_effect(Effect::CallModel { token, request: Box::new(request) }),
+            Err(message) => {
+                self.finish_turn(Subtype::LlmError, vec![TurnError::new("unconfigured", message)])
+            }
         }
     }
 
     /// The request for a summary. It begins like the request of the conversation, so that the provider's cache
     /// serves the beginning.
-    pub fn summary_request(&self, conversation: ModelRequest, compaction: &Compacting) -> ModelRequest {
+    pub fn summary_request(&self, conversation: ModelRequest, compaction: &OpenCompaction) -> ModelRequest {
         let thinks = conversation.thinking.is_some_and(|thinking| thinking != Thinking::Off);
         let size = self.window_size();
         let most = conversation.max_output_tokens.unwrap_or(u32::MAX);
@@ -287,7 +290,7 @@ impl PlanBuilder<'_> {
         let part = size.map_or(u64::MAX, |size| (size.usable() / SUMMARY_PART).max(256));
         let most = if thinks { most } else { most.min(u32::try_from(part).unwrap_or(u32::MAX)) };
         let ratio = self.state.token_ratio(&self.turn_model());
-        let fixed = tokens::of_system(&self.state) + tokens::of_tools(&conversation.tools);
+        let fixed = tokens::system_tokens(&self.state) + tokens::tools_tokens(&conversation.tools);
         let usable = size.map_or(compaction.tokens_before, WindowSize::usable);
         let usable = usable.saturating_mul(SUMMARY_REQUEST_PERCENT) / 100;
         // Each refusal of the provider leaves out a further quarter.
@@ -301,7 +304,7 @@ impl PlanBuilder<'_> {
         let model = conversation.model.to_string();
         let thinker = (conversation.thinking != Some(Thinking::Off)).then_some(model.as_str());
         ModelRequest {
-            messages: behind(Vec::new(), shown.iter(), thinker),
+            messages: append_normalized(Vec::new(), shown.iter(), thinker),
             max_output_tokens: Some(most).filter(|most| *most < u32::MAX),
             media: HashMap::new(),
             previous_response_id: None,
@@ -338,7 +341,7 @@ impl PlanBuilder<'_> {
         let history = History::new(&all, 0);
         let message = summary_message(&history, count, &summary, ratio.uncalibrated(room));
         let edit = WindowEdit::Messages { from: 0, count: count as u64, messages: vec![message] };
-        let before = ratio.tokens(tokens::of_request(&self.state, &self.offered()));
+        let before = ratio.tokens(tokens::request_tokens(&self.state, &self.offered_tools()));
         let after = before.saturating_sub(ratio.tokens(saved_tokens(&all, &edit)));
         if after.saturating_mul(100) > before.saturating_mul(MAX_LEFT_PERCENT) {
             let error = TurnError::new(NO_SAVING, "the summary is about as long as the conversation");
@@ -357,8 +360,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    fn end_summary(&mut self, compaction: &Compacting, result: Result<(WindowEdit, u64), TurnError>) {
-        let Compacting { stage, trigger, tokens_before, .. } = *compaction;
+    fn end_summary(&mut self, compaction: &OpenCompaction, result: Result<(WindowEdit, u64), TurnError>) {
+        let OpenCompaction { stage, trigger, tokens_before, .. } = *compaction;
         let (tokens_after, edit, error) = match result {
             Ok((edit, after)) => (after, Some(edit), None),
             Err(error) => (tokens_before, None, Some(error)),
@@ -379,9 +382,9 @@ impl PlanBuilder<'_> {
             match error {
                 // A short conversation needs no summary.
                 Some(error) if error.kind != NO_SAVING => {
-                    self.finish(Subtype::ErrorDuringExecution, vec![error]);
+                    self.finish_turn(Subtype::ErrorDuringExecution, vec![error]);
                 }
-                _ => self.finish(Subtype::Success, Vec::new()),
+                _ => self.finish_turn(Subtype::Success, Vec::new()),
             }
             return;
         }
@@ -389,7 +392,7 @@ impl PlanBuilder<'_> {
         self.call_model_step(compaction.step.max(1));
     }
 
-    fn push_open_item(&mut self, compaction: &Compacting, event: Event) {
+    fn push_open_item(&mut self, compaction: &OpenCompaction, event: Event) {
         match compaction.item_id {
             Some(item_id) => _ = self.push_item(item_id, event),
             None => _ = self.push_turn(event),
@@ -399,7 +402,7 @@ impl PlanBuilder<'_> {
     /// Closes a summary that the end of the turn interrupts.
     pub fn close_compaction(&mut self) {
         let Some(compaction) = self.state.compacting().cloned() else { return };
-        let Compacting { stage, trigger, tokens_before, .. } = compaction;
+        let OpenCompaction { stage, trigger, tokens_before, .. } = compaction;
         let (tokens_after, error) = (tokens_before, Some("aborted".into()));
         let completed =
             Event::CompactCompleted { stage, trigger, tokens_before, tokens_after, error, edit: None };
@@ -408,7 +411,7 @@ impl PlanBuilder<'_> {
 
     fn book_summary(&mut self, reply: &ModelReply, cost: Option<u64>, model_snapshot: ModelSnapshot) {
         let estimated = reply.usage.all_tokens() == 0 && !reply.cache_hit;
-        let request = if estimated { self.request().ok() } else { None };
+        let request = if estimated { self.build_request().ok() } else { None };
         let bytes: usize = reply.content.iter().map(text_bytes).sum();
         let usage = match request {
             Some(request) => super::usage_estimate::estimate(&request, bytes, &model_snapshot),
@@ -439,11 +442,11 @@ fn saved_tokens(messages: &[Arc<Message>], edit: &WindowEdit) -> u64 {
     match edit {
         WindowEdit::Results { results } => {
             let new: HashMap<_, _> =
-                results.iter().map(|it| (it.call_id, tokens::of_text(&it.content))).collect();
+                results.iter().map(|it| (it.call_id, tokens::text_tokens(&it.content))).collect();
             let blocks = messages.iter().flat_map(|message| &message.content);
             let saved = blocks.filter_map(|block| match block {
                 crate::types::message::Block::ToolResult { call_id, .. } => {
-                    Some(tokens::of_block(block).saturating_sub(*new.get(call_id)?))
+                    Some(tokens::block_tokens(block).saturating_sub(*new.get(call_id)?))
                 }
                 _ => None,
             });
@@ -452,8 +455,8 @@ fn saved_tokens(messages: &[Arc<Message>], edit: &WindowEdit) -> u64 {
         WindowEdit::Messages { from, count, messages: new } => {
             let place = |number: &u64| usize::try_from(*number).unwrap_or(usize::MAX);
             let old = messages.iter().skip(place(from)).take(place(count));
-            let new: u64 = new.iter().map(tokens::of_message).sum();
-            tokens::of_messages(old).saturating_sub(new)
+            let new: u64 = new.iter().map(tokens::message_tokens).sum();
+            tokens::messages_tokens(old).saturating_sub(new)
         }
     }
 }

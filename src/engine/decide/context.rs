@@ -30,7 +30,7 @@ impl PlanBuilder<'_> {
             || self.output_limit().or(known.max_output_tokens).map_or(0, u64::from),
             |size| size.reserved_output,
         );
-        let mut parts = self.parts(used);
+        let mut parts = self.context_parts(used);
         if let Some(WindowSize { window, reserved_output }) = size {
             let free = window.saturating_sub(used).saturating_sub(reserved_output);
             parts.push(ContextPart { name: PartName::Free, tokens: free });
@@ -46,30 +46,30 @@ impl PlanBuilder<'_> {
     }
 
     /// The parts of a request, scaled so that they add up to `used`.
-    fn parts(&self, used: u64) -> Vec<ContextPart> {
-        let system = self.system();
+    fn context_parts(&self, used: u64) -> Vec<ContextPart> {
+        let system = self.system_prompt();
         let instructions = instructions_of(&system);
         let mut sums: BTreeMap<usize, (PartName, u64)> = BTreeMap::new();
         let mut add = |at: usize, name: PartName, tokens: u64| {
             sums.entry(at).or_insert((name, 0)).1 += tokens;
         };
         let memory = memory_of(&system);
-        let (of_instructions, of_memory) = (tokens::of_text(instructions), tokens::of_text(memory));
-        let of_servers = tokens::of_text(&self.state.mcp.prompt);
+        let (of_instructions, of_memory) = (tokens::text_tokens(instructions), tokens::text_tokens(memory));
+        let of_servers = tokens::text_tokens(&self.state.mcp.prompt);
         let elsewhere = of_instructions + of_memory + of_servers;
-        add(0, PartName::System, tokens::of_text(&system).saturating_sub(elsewhere));
+        add(0, PartName::System, tokens::text_tokens(&system).saturating_sub(elsewhere));
         add(1, PartName::Instructions, of_instructions);
         if !memory.is_empty() {
             add(2, PartName::Memory, of_memory);
         }
         let (mcp, own): (Vec<_>, Vec<_>) =
-            self.offered().iter().cloned().partition(|card| self.is_of_mcp(&card.name));
-        add(3, PartName::Tools, tokens::of_tools(&own));
+            self.offered_tools().iter().cloned().partition(|card| self.is_of_mcp(&card.name));
+        add(3, PartName::Tools, tokens::tools_tokens(&own));
         if self.has_mcp() {
-            add(7, PartName::Mcp, tokens::of_tools(&mcp) + of_servers);
+            add(7, PartName::Mcp, tokens::tools_tokens(&mcp) + of_servers);
         }
         for block in self.state.transcript.iter().flat_map(|message| &message.content) {
-            let size = tokens::of_block(block);
+            let size = tokens::block_tokens(block);
             match block {
                 Block::ToolResult { .. } => add(5, PartName::ToolResults, size),
                 Block::Text { text } if text.starts_with(REMINDER) => add(6, PartName::Reminders, size),

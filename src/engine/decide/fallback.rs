@@ -3,7 +3,7 @@
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::decide::retry::{RetryContext, RetryDecision};
 use crate::engine::model_catalog::FallbackModels;
-use crate::engine::request::vision::{count_shown, needs_vision};
+use crate::engine::request::vision::{count_media, needs_vision};
 use crate::types::event::{Event, SwitchReason, TombstoneReason};
 use crate::types::model::{ModelFault, Overflow};
 use crate::types::session::TurnError;
@@ -21,7 +21,7 @@ impl PlanBuilder<'_> {
             unattended: self.state.spec.background,
             asked: self.output_limit(),
             is_fitted: turn.reduced_output_limit.is_some(),
-            shows: self.shown() > 0,
+            shows: self.count_media() > 0,
             can_compact: self.can_compact_after_overflow(),
             fallback_models: self.fallback_models(fault.overflow),
             time_left_ms: self.time_left(),
@@ -32,19 +32,19 @@ impl PlanBuilder<'_> {
     }
 
     /// Number of pictures and documents in the request.
-    fn shown(&self) -> usize {
+    fn count_media(&self) -> usize {
         let sees = self.engine.settings.known.capabilities(&self.turn_model()).sees;
-        if sees { count_shown(self.state.transcript.iter().map(|message| &**message)) } else { 0 }
+        if sees { count_media(self.state.transcript.iter().map(|message| &**message)) } else { 0 }
     }
 
     /// Removes the refused pictures and documents from all later requests, to every model.
-    pub fn withhold(&mut self, reason: &str) {
-        let count = u32::try_from(self.shown()).unwrap_or(u32::MAX);
+    pub fn withhold_media(&mut self, reason: &str) {
+        let count = u32::try_from(self.count_media()).unwrap_or(u32::MAX);
         self.push_turn(Event::MediaWithheld { count, reason: reason.into() });
     }
 
     /// Switches to another model until the turn ends. The partial answers of this call are discarded.
-    pub fn switch(&mut self, to: String, reason: SwitchReason, detail: &str) {
+    pub fn switch_model(&mut self, to: String, reason: SwitchReason, detail: &str) {
         let from = self.turn_model();
         self.push_turn(Event::ModelSwitched { from, to, reason, detail: detail.into() });
         for item_id in self.state.turn.as_ref().map(|turn| turn.discarded_items.clone()).unwrap_or_default() {
@@ -62,7 +62,7 @@ impl PlanBuilder<'_> {
             && let Some(to) = self.fallback_models(None).vision
         {
             let detail = format!("the conversation holds pictures, which {model} cannot see");
-            self.switch(to, SwitchReason::Vision, &detail);
+            self.switch_model(to, SwitchReason::Vision, &detail);
         }
     }
 
@@ -78,7 +78,7 @@ impl PlanBuilder<'_> {
             let detail = format!(
                 "the conversation has about {tokens} tokens, and {window} fit into the window of {model}"
             );
-            self.switch(to, SwitchReason::LargeContext, &detail);
+            self.switch_model(to, SwitchReason::LargeContext, &detail);
         }
     }
 
@@ -92,7 +92,7 @@ impl PlanBuilder<'_> {
             let holds = |model: &String| !limits_money || settings.known.capabilities(model).has_price;
             model.clone().filter(|model| is_new(model) && holds(model))
         };
-        fn or<'a>(own: &'a Option<String>, other: &'a Option<String>) -> &'a Option<String> {
+        fn first_set<'a>(own: &'a Option<String>, other: &'a Option<String>) -> &'a Option<String> {
             if own.is_some() { own } else { other }
         }
         let project = &self.state.spec.project_settings;
@@ -107,10 +107,13 @@ impl PlanBuilder<'_> {
                 .fallback_model()
                 .or(settings.fallback_models.fallback.as_ref())
                 .cloned()),
-            backup: may(or(&project.backup_model, &settings.fallback_models.backup)),
-            large_context: may(or(&project.large_context_model, &settings.fallback_models.large_context))
-                .filter(has_room),
-            vision: may(or(&project.vision_model, &settings.fallback_models.vision))
+            backup: may(first_set(&project.backup_model, &settings.fallback_models.backup)),
+            large_context: may(first_set(
+                &project.large_context_model,
+                &settings.fallback_models.large_context,
+            ))
+            .filter(has_room),
+            vision: may(first_set(&project.vision_model, &settings.fallback_models.vision))
                 .filter(|model| settings.known.capabilities(model).sees),
         }
     }

@@ -1,9 +1,9 @@
 //! The end of a copied journal, and the rewind of a conversation.
 
-use crate::engine::copy::Forked;
+use crate::engine::copy::CopyEnd;
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::{Refusal, Rewind};
-use crate::engine::state::{Engine, Stage};
+use crate::engine::state::{CallStage, Engine};
 use crate::types::blob::Blob;
 use crate::types::event::{DequeueReason, Event};
 use crate::types::history::{FileCheckpoint, RewoundHistory};
@@ -18,24 +18,24 @@ use crate::types::usage::ModelSnapshot;
 impl PlanBuilder<'_> {
     /// Ends the copied part of a fork: closes an open turn as interrupted, pairs calls with results, and marks
     /// the end. Precondition: no effect runs.
-    pub fn forked(&mut self, forked: Forked) {
+    pub fn finish_fork(&mut self, forked: CopyEnd) {
         if self.state.turn.is_some() {
             self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
-            self.stopped(ModelSnapshot::default());
+            self.finish_stop(ModelSnapshot::default());
         }
         self.repair_history();
-        let Forked { forked_from, context_tokens } = forked;
+        let CopyEnd { forked_from, context_tokens } = forked;
         self.push_session(Event::SessionForked { forked_from, context_tokens });
     }
 
     /// Ends an imported journal: nothing of it runs, and it brings no permissions. Precondition: no effect runs.
-    pub fn imported(&mut self) {
+    pub fn finish_import(&mut self) {
         let queued: Vec<TurnId> = self.state.queue.iter().map(|queued| queued.turn_id).collect();
         queued.into_iter().for_each(|turn_id| self.dequeue(turn_id, DequeueReason::Cleared));
         self.close_lost_commands();
         if self.state.turn.is_some() {
             self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
-            self.stopped(ModelSnapshot::default());
+            self.finish_stop(ModelSnapshot::default());
         }
         self.drop_helper(true);
         // The file decides about the conversation. Only the user decides what may run.
@@ -86,7 +86,7 @@ impl PlanBuilder<'_> {
 
     /// Stores the content of files that a running call is about to change.
     pub fn files_read(&mut self, call_id: CallId, files: Vec<FileCheckpoint>, blobs: Vec<Blob>) {
-        let running = self.state.call(call_id).filter(|call| matches!(call.stage, Stage::Running { .. }));
+        let running = self.state.call(call_id).filter(|call| matches!(call.stage, CallStage::Running { .. }));
         let Some(item_id) = running.map(|call| call.item_id).filter(|_| !self.is_aborting()) else { return };
         self.plan.blobs.extend(blobs);
         self.push_item(item_id, Event::FileCheckpointed { call_id, files });

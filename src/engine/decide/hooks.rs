@@ -1,7 +1,7 @@
 //! Runs of hooks: each is an event. A hook on `stop` can make the session continue.
 
 use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::input::{Busy, Submit};
+use crate::engine::input::{BusyPolicy, SubmitRequest};
 use crate::engine::request::model_texts;
 use crate::types::event::Event;
 use crate::types::hook::HookRun;
@@ -28,10 +28,10 @@ impl PlanBuilder<'_> {
         }
         let text = model_texts::stop_hook(&reason);
         // Refused if a limit of the session is reached.
-        let _ = self.submit(Submit {
+        let _ = self.submit(SubmitRequest {
             input: vec![InputBlock::Text { text }],
             blobs: Vec::new(),
-            when_busy: Busy::Queue,
+            when_busy: BusyPolicy::Queue,
             expected_turn: None,
             options: TurnOptions::default(),
             origin: None,

@@ -43,7 +43,8 @@ impl PlanBuilder<'_> {
         let definitions = &self.state.mcp.definitions;
         let window = self.engine.settings.known.capabilities(&self.turn_model()).context_window;
         !definitions.is_empty()
-            && window.is_some_and(|window| tokens::of_tools(definitions) > u64::from(window) / DEFERRED_PART)
+            && window
+                .is_some_and(|window| tokens::tools_tokens(definitions) > u64::from(window) / DEFERRED_PART)
     }
 
     /// Adds the definitions of the servers' tools to those of the daemon. Loaded ones come in the order in which

@@ -73,7 +73,7 @@ impl Engine {
                 builder.model_failed(token, &fault, model_snapshot)
             }
             Input::TimerFired { token } => builder.timer_fired(token),
-            Input::Prepared { turn_id, mode, calls } => builder.prepared(turn_id, mode, calls),
+            Input::Prepared { turn_id, mode, calls } => builder.judge_prepared_calls(turn_id, mode, calls),
             Input::Progress { call_id, progress } => builder.progress(call_id, progress),
             Input::FilesRead { call_id, files, blobs } => builder.files_read(call_id, files, blobs),
             Input::ToolDone { call_id, outcome, duration_ms } => {
@@ -97,7 +97,7 @@ impl Engine {
             Input::Update(update) => builder.update(*update)?,
             Input::Rule { add, kind, rule, origin } => {
                 builder.origin = origin;
-                builder.rule(add, kind, rule)?;
+                builder.change_rule(add, kind, rule)?;
             }
             Input::EditQueue { edit, origin } => {
                 builder.origin = origin;
@@ -107,10 +107,10 @@ impl Engine {
                 builder.origin = origin;
                 builder.archive(archived)?;
             }
-            Input::Forked(forked) => builder.forked(*forked),
-            Input::Imported => builder.imported(),
+            Input::Forked(forked) => builder.finish_fork(*forked),
+            Input::Imported => builder.finish_import(),
             Input::Rewind(rewind) => builder.rewind(*rewind)?,
-            Input::DeadlineReached => builder.expire(),
+            Input::DeadlineReached => builder.expire_requests(),
             Input::UsageOfIndex { model, usage, cost_usd_micros, model_snapshot, is_lost } => {
                 let reason = if is_lost { UsageReason::LostAttempt } else { UsageReason::Helper };
                 builder.push_session(Event::UsageBooked {
@@ -126,7 +126,7 @@ impl Engine {
             Input::Notice { kind, text } => _ = builder.push_session(Event::Notice { kind, text }),
             Input::AnswerQuestion { request_id, choice, origin } => {
                 builder.origin = origin;
-                builder.choose(request_id, choice)?;
+                builder.answer_question(request_id, choice)?;
             }
             Input::AnswerUser { request_id, answers, origin } => {
                 builder.origin = origin;
@@ -136,7 +136,7 @@ impl Engine {
                 builder.origin = origin;
                 builder.choose_answer(request_id, item_id)?;
             }
-            Input::Inspected { call_id, inspection } => builder.inspected(call_id, inspection),
+            Input::Inspected { call_id, inspection } => builder.apply_inspection(call_id, inspection),
             Input::Abort { turn_id, call_id, origin } => {
                 builder.origin = origin;
                 builder.abort(turn_id, call_id)?;
@@ -145,7 +145,7 @@ impl Engine {
                 builder.origin = origin;
                 builder.kill();
             }
-            Input::Stopped { model_snapshot } => builder.stopped(model_snapshot),
+            Input::Stopped { model_snapshot } => builder.finish_stop(model_snapshot),
             Input::Attached { clients, origin } => {
                 builder.origin = origin;
                 builder.push_session(Event::SessionAttached { clients });
@@ -154,7 +154,7 @@ impl Engine {
                 builder.origin = origin;
                 builder.push_session(Event::SessionDetached { clients });
             }
-            Input::Parked { helped } => builder.parked(helped),
+            Input::Parked { helped } => builder.park_session(helped),
             Input::HelperDone { token, outcome, began, duration_ms } => {
                 builder.helper_done(token, *outcome, began, duration_ms);
             }

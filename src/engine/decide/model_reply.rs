@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use crate::engine::decide::message::PlainMessage;
-use crate::engine::decide::output_limit::{CutAtLimit, drop_cut_call};
+use crate::engine::decide::output_limit::{TruncatedAnswer, drop_cut_call};
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::decide::retry::{MAX_SUMMARY_OVERFLOWS, RetryDecision};
 use crate::engine::decide::usage_estimate::{estimate, settle};
-use crate::engine::state::partial::Partial;
-use crate::engine::state::{Activity, CONTEXT_OVERFLOW, Call, Stage};
+use crate::engine::state::partial::PartialAnswer;
+use crate::engine::state::{Activity, CONTEXT_OVERFLOW, CallStage, CallState};
 use crate::types::event::{Event, Phase, UsageReason};
 use crate::types::ids::{CallId, ItemId, Seq};
 use crate::types::message::{Block, Role, ToolCall};
@@ -20,7 +20,7 @@ use crate::types::usage::{ModelSnapshot, Usage};
 const DELTA_BYTES: usize = 8 * 1024;
 
 /// Deltas → events. Adjacent deltas of the same kind and block are joined up to [`DELTA_BYTES`].
-fn join(deltas: Vec<Delta>) -> Vec<Event> {
+fn join_deltas(deltas: Vec<Delta>) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::with_capacity(deltas.len().min(16));
     let (mut signature, mut data) = (None, None);
     for delta in deltas {
@@ -42,7 +42,7 @@ fn join(deltas: Vec<Delta>) -> Vec<Event> {
                     sum.push_str(&text);
                 }
                 _ => events
-                    .extend(pieces(text).into_iter().map(|text| Event::MessageTextDelta { index, text })),
+                    .extend(split_text(text).into_iter().map(|text| Event::MessageTextDelta { index, text })),
             },
             Delta::Thinking { index, text } => match events.last_mut() {
                 Some(Event::MessageThinkingDelta { index: last, text: sum })
@@ -50,8 +50,9 @@ fn join(deltas: Vec<Delta>) -> Vec<Event> {
                 {
                     sum.push_str(&text);
                 }
-                _ => events
-                    .extend(pieces(text).into_iter().map(|text| Event::MessageThinkingDelta { index, text })),
+                _ => events.extend(
+                    split_text(text).into_iter().map(|text| Event::MessageThinkingDelta { index, text }),
+                ),
             },
             Delta::ToolInput { index, json } => match events.last_mut() {
                 Some(Event::MessageToolInputDelta { index: last, json: sum })
@@ -60,7 +61,7 @@ fn join(deltas: Vec<Delta>) -> Vec<Event> {
                     sum.push_str(&json);
                 }
                 _ => events.extend(
-                    pieces(json).into_iter().map(|json| Event::MessageToolInputDelta { index, json }),
+                    split_text(json).into_iter().map(|json| Event::MessageToolInputDelta { index, json }),
                 ),
             },
         }
@@ -69,7 +70,7 @@ fn join(deltas: Vec<Delta>) -> Vec<Event> {
 }
 
 /// Cuts a text into parts of at most [`DELTA_BYTES`], never inside a character.
-pub(in crate::engine) fn pieces(text: String) -> Vec<String> {
+pub(in crate::engine) fn split_text(text: String) -> Vec<String> {
     if text.len() <= DELTA_BYTES {
         return vec![text];
     }
@@ -86,7 +87,7 @@ pub(in crate::engine) fn pieces(text: String) -> Vec<String> {
 
 impl PlanBuilder<'_> {
     /// Whether the engine still waits for the model call `token`.
-    fn awaits(&self, token: Seq) -> bool {
+    fn awaits_model_call(&self, token: Seq) -> bool {
         self.state.turn.as_ref().is_some_and(|turn| {
             let is_it =
                 matches!(turn.activity, Activity::Calling { token: expected, .. } if expected == token);
@@ -96,7 +97,7 @@ impl PlanBuilder<'_> {
 
     /// Adds the deltas of an answer. Adjacent deltas of the same block that arrived together become one event.
     pub fn add_deltas(&mut self, token: Seq, deltas: Vec<Delta>) {
-        if deltas.is_empty() || !self.awaits(token) {
+        if deltas.is_empty() || !self.awaits_model_call(token) {
             return;
         }
         let is_silence = |delta: &Delta| matches!(delta, Delta::Silence { .. });
@@ -119,7 +120,7 @@ impl PlanBuilder<'_> {
             }
             other => Some(other),
         });
-        for event in join(deltas.collect()) {
+        for event in join_deltas(deltas.collect()) {
             self.push_item(item_id, event);
         }
         // A budget that this answer exceeds aborts the turn, and then no call of it may start.
@@ -146,7 +147,7 @@ impl PlanBuilder<'_> {
         model_snapshot: ModelSnapshot,
         duration_ms: u64,
     ) {
-        if !self.awaits(token) {
+        if !self.awaits_model_call(token) {
             return;
         }
         if self.state.compacting().is_some() {
@@ -198,7 +199,7 @@ impl PlanBuilder<'_> {
         let longer = !candidate && cut.is_some() && calls.is_empty() && self.can_raise_limit();
         // Some servers report no usage, which differs from zero usage. A cached answer has no usage.
         let estimated = reply.usage.all_tokens() == 0 && !reply.cache_hit;
-        let request = if estimated { self.request().ok() } else { None };
+        let request = if estimated { self.build_request().ok() } else { None };
         let (usage, cost_usd_micros) = match request {
             Some(request) => {
                 let usage = estimate(&request, received, &model_snapshot);
@@ -261,7 +262,7 @@ impl PlanBuilder<'_> {
         calls: Vec<ToolCall>,
         stop_reason: StopReason,
         has_said: bool,
-        cut: Option<CutAtLimit>,
+        cut: Option<TruncatedAnswer>,
     ) {
         if !calls.is_empty() {
             self.request_tools(calls);
@@ -270,7 +271,7 @@ impl PlanBuilder<'_> {
         } else if stop_reason == StopReason::Pause {
             // The next request would be the same, and could get the same answer in an endless loop.
             let text = "the provider paused its answer without having said anything";
-            self.finish(Subtype::LlmError, vec![TurnError::new("paused", text)]);
+            self.finish_turn(Subtype::LlmError, vec![TurnError::new("paused", text)]);
         } else if let Some(cut) = cut {
             self.ask_for_rest(cut);
         } else {
@@ -294,7 +295,7 @@ impl PlanBuilder<'_> {
 
     /// Prepares the calls that are not prepared yet; without any, continues with the others.
     fn go_on_with_calls(&mut self) {
-        let is_open = |call: &Call| call.stage == Stage::Requested;
+        let is_open = |call: &CallState| call.stage == CallStage::Requested;
         if self.state.calls().iter().any(is_open) {
             self.prepare_open_calls();
         } else {
@@ -342,7 +343,7 @@ impl PlanBuilder<'_> {
     }
 
     pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, model_snapshot: ModelSnapshot) {
-        if !self.awaits(token) {
+        if !self.awaits_model_call(token) {
             return;
         }
         if self.keep_streamed_calls(model_snapshot, fault.usage.as_deref()) {
@@ -387,11 +388,11 @@ impl PlanBuilder<'_> {
                 self.start_backoff(token, delay_ms);
             }
             RetryDecision::Switch { to, reason } => {
-                self.switch(to, reason, &fault.message);
+                self.switch_model(to, reason, &fault.message);
                 self.call_model_step(step);
             }
             RetryDecision::Withhold => {
-                self.withhold(&fault.message);
+                self.withhold_media(&fault.message);
                 self.call_model_step(step);
             }
             RetryDecision::Compact { .. } if self.state.compacting().is_some() => {
@@ -412,14 +413,17 @@ impl PlanBuilder<'_> {
                 // Only the continuation of an answer did not fit; the existing part stays valid.
                 let is_rest = self.state.turn.as_ref().is_some_and(|turn| turn.continuations > 0);
                 let is_full = is_rest && error.kind == CONTEXT_OVERFLOW;
-                self.finish(if is_full { Subtype::MaxOutputTokens } else { Subtype::LlmError }, vec![error]);
+                self.finish_turn(
+                    if is_full { Subtype::MaxOutputTokens } else { Subtype::LlmError },
+                    vec![error],
+                );
             }
         }
     }
 
     /// Closes a message that stays incomplete: it is kept, marked, and never sent to a model. `superseded`: the
     /// model is asked again, and its next answer replaces this one.
-    pub fn interrupt_message(&mut self, partial: &Partial, superseded: bool) {
+    pub fn interrupt_message(&mut self, partial: &PartialAnswer, superseded: bool) {
         let content = partial.content();
         let texts = content.iter().filter_map(|block| match block {
             Block::Text { text } => Some(text.as_str()),
@@ -445,7 +449,7 @@ impl PlanBuilder<'_> {
     /// upper estimate of the rest.
     pub fn book_lost_attempt(
         &mut self,
-        partial: Option<&Partial>,
+        partial: Option<&PartialAnswer>,
         reported: Option<&Usage>,
         model_snapshot: ModelSnapshot,
     ) {
@@ -457,11 +461,11 @@ impl PlanBuilder<'_> {
     /// The usage of a model call that was sent and brought no complete answer.
     fn lost_usage(
         &self,
-        partial: Option<&Partial>,
+        partial: Option<&PartialAnswer>,
         reported: Option<&Usage>,
         model_snapshot: &ModelSnapshot,
     ) -> Option<Usage> {
-        let request = self.request().ok()?;
+        let request = self.build_request().ok()?;
         let received = partial.map_or(0, |partial| partial.bytes);
         Some(settle(estimate(&request, received, model_snapshot), reported))
     }

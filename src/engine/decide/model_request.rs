@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 
 use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::request::build::of_transcript;
+use crate::engine::request::build::normalize_transcript;
 use crate::engine::request::tokens;
-use crate::engine::window::result_budget::{self, Bounded};
+use crate::engine::window::result_budget::{self, BoundedResult};
 use crate::types::blob::BlobRef;
 use crate::types::model::ModelRequest;
 use crate::types::thinking::Thinking;
 
 impl PlanBuilder<'_> {
     /// The request for the next model call.
-    pub fn request(&self) -> Result<ModelRequest, &'static str> {
+    pub fn build_request(&self) -> Result<ModelRequest, &'static str> {
         let model = self.turn_model();
         if model.is_empty() {
             return Err("no model is configured: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or [models] main \
@@ -23,17 +23,17 @@ impl PlanBuilder<'_> {
         let compaction = self.state.compacting();
         let request = ModelRequest {
             model: model.parse()?,
-            system: self.system(),
+            system: self.system_prompt(),
             messages: match compaction {
                 Some(_) => Vec::new(),
-                None => of_transcript(&self.state.transcript, thinks.then_some(model.as_str())),
+                None => normalize_transcript(&self.state.transcript, thinks.then_some(model.as_str())),
             },
-            tools: self.offered(),
+            tools: self.offered_tools(),
             max_output_tokens: self.output_limit(),
             thinking,
             sampling: self.state.turn.as_ref().map_or(self.state.spec.sampling, |turn| turn.sampling),
             media: HashMap::new(),
-            previous_response_id: self.continues(&model),
+            previous_response_id: self.previous_response_id(&model),
             fresh_connection: self.state.turn.as_ref().is_some_and(|turn| turn.is_fresh),
             aside: false,
             stop: self.state.stop_sequences().to_vec(),
@@ -48,25 +48,31 @@ impl PlanBuilder<'_> {
     }
 
     /// The provider's id of the newest answer, if `model` gave it.
-    fn continues(&self, model: &str) -> Option<String> {
+    fn previous_response_id(&self, model: &str) -> Option<String> {
         let (by, response_id) = self.state.continues.as_ref()?;
         (by == model).then(|| response_id.clone())
     }
 
     /// Tokens of the next request, as far as they are known.
     pub fn sent_tokens(&self) -> u64 {
-        tokens::sent_tokens(&self.state, &self.turn_model(), &self.offered())
+        tokens::sent_tokens(&self.state, &self.turn_model(), &self.offered_tools())
     }
 
     /// Limits a result to the bytes that the message has left. `whole` is the blob with the tool's full output,
     /// if the tool kept more than `output`.
-    pub fn bound(&mut self, output: String, whole: Option<BlobRef>) -> Bounded {
-        self.bound_sparing(output, whole, 0)
+    pub fn bound_result(&mut self, output: String, whole: Option<BlobRef>) -> BoundedResult {
+        self.bound_result_with_reserve(output, whole, 0)
     }
 
-    /// Like [`PlanBuilder::bound`], with this many bytes reserved for text that may be added later.
-    pub fn bound_sparing(&mut self, output: String, whole: Option<BlobRef>, spare: usize) -> Bounded {
-        let (bounded, blob) = result_budget::bound(&self.state, self.result_limits(), output, whole, spare);
+    /// Like [`PlanBuilder::bound_result`], with this many bytes reserved for text that may be added later.
+    pub fn bound_result_with_reserve(
+        &mut self,
+        output: String,
+        whole: Option<BlobRef>,
+        spare: usize,
+    ) -> BoundedResult {
+        let (bounded, blob) =
+            result_budget::bound_result(&self.state, self.result_limits(), output, whole, spare);
         self.plan.blobs.extend(blob);
         bounded
     }

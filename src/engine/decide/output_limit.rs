@@ -16,14 +16,14 @@ const MAX_CONTINUATIONS: u32 = 3;
 
 /// The handling of an answer that was cut at the output limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct CutAtLimit {
+pub(in crate::engine) struct TruncatedAnswer {
     /// The last call was incomplete and is removed.
     pub lost_call: bool,
 }
 
 /// Removes a call that was cut off: its arguments are invalid JSON, or empty. A call that really has no
 /// arguments, cut exactly after it, is requested once more.
-pub(in crate::engine) fn drop_cut_call(content: &mut Vec<ReplyBlock>) -> CutAtLimit {
+pub(in crate::engine) fn drop_cut_call(content: &mut Vec<ReplyBlock>) -> TruncatedAnswer {
     let is_cut = match content.last() {
         Some(ReplyBlock::ToolCall { input: Err(_), .. }) => true,
         Some(ReplyBlock::ToolCall { input: Ok(input), .. }) => {
@@ -34,7 +34,7 @@ pub(in crate::engine) fn drop_cut_call(content: &mut Vec<ReplyBlock>) -> CutAtLi
     if is_cut {
         content.pop();
     }
-    CutAtLimit { lost_call: is_cut }
+    TruncatedAnswer { lost_call: is_cut }
 }
 
 impl PlanBuilder<'_> {
@@ -76,7 +76,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Keeps the partial answer and asks the model for the rest of it.
-    pub fn ask_for_rest(&mut self, cut: CutAtLimit) {
+    pub fn ask_for_rest(&mut self, cut: TruncatedAnswer) {
         let Some(turn) = &self.state.turn else { return };
         if turn.continuations >= MAX_CONTINUATIONS {
             let message = match MAX_CONTINUATIONS {
@@ -85,7 +85,7 @@ impl PlanBuilder<'_> {
                     format!("the answer reached the model's output limit, also after {times} continuations")
                 }
             };
-            self.finish(Subtype::MaxOutputTokens, vec![TurnError::new("max_output_tokens", message)]);
+            self.finish_turn(Subtype::MaxOutputTokens, vec![TurnError::new("max_output_tokens", message)]);
             return;
         }
         let text = if cut.lost_call { model_texts::GO_ON_CALL } else { model_texts::GO_ON };

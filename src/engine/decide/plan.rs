@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::input::Now;
 use crate::engine::output::{Decision, Effect, ItemChange, Plan, PlannedEvent, Reply, RequestChange};
-use crate::engine::state::{Activity, Engine, Hold, Stage, State};
+use crate::engine::state::{Activity, CallStage, Engine, Hold, State};
 use crate::types::event::{Envelope, Event, Origin, Phase};
 use crate::types::ids::{CallId, ItemId, Mint, RequestId, Seq, TurnId};
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionState};
@@ -142,7 +142,7 @@ impl<'a> PlanBuilder<'a> {
             Event::ToolBlocked { call_id, .. } => {
                 if let Some(call) = self.state.call(*call_id) {
                     let first = call.first_seq;
-                    if let Stage::Running { started_seq, .. } = call.stage {
+                    if let CallStage::Running { started_seq, .. } = call.stage {
                         self.plan.prune_deltas_of.push(started_seq);
                     }
                     self.item(first, seq, ItemKind::ToolCall, ItemStatus::Running);
@@ -151,7 +151,7 @@ impl<'a> PlanBuilder<'a> {
             Event::ToolCompleted { call_id, .. } => {
                 if let Some(call) = self.state.call(*call_id) {
                     let (first, kind) = (call.first_seq, ItemKind::of_tool(&call.call.tool));
-                    if let Stage::Running { started_seq, .. } | Stage::Unknown { started_seq, .. } =
+                    if let CallStage::Running { started_seq, .. } | CallStage::Unknown { started_seq, .. } =
                         call.stage
                     {
                         self.plan.prune_deltas_of.push(started_seq);
@@ -202,7 +202,7 @@ impl<'a> PlanBuilder<'a> {
         self.plan.items.push(ItemChange { first_seq, last_seq, kind, status });
     }
 
-    pub fn effect(&mut self, effect: Effect) {
+    pub fn add_effect(&mut self, effect: Effect) {
         self.plan.effects.push(effect);
     }
 
@@ -233,16 +233,16 @@ impl<'a> PlanBuilder<'a> {
             return (SessionState::RequiresAction, Some(Requires::Question));
         }
         let child_requests = || self.state.subagents.iter().flat_map(|it| &it.requests);
-        let stands = |is: fn(&Stage) -> bool| self.state.calls().iter().any(|call| is(&call.stage));
-        if stands(|stage| matches!(stage, Stage::Unknown { .. })) {
+        let stands = |is: fn(&CallStage) -> bool| self.state.calls().iter().any(|call| is(&call.stage));
+        if stands(|stage| matches!(stage, CallStage::Unknown { .. })) {
             // An unattended session comes here only with the policy `pause`: no user is expected to answer
             // soon.
             let waits =
                 if self.state.spec.background { SessionState::Paused } else { SessionState::RequiresAction };
             (waits, Some(Requires::UnknownOutcome))
-        } else if stands(|stage| matches!(stage, Stage::Awaiting { expired: true, .. })) {
+        } else if stands(|stage| matches!(stage, CallStage::Awaiting { expired: true, .. })) {
             (SessionState::Paused, Some(Requires::Permission))
-        } else if stands(|stage| matches!(stage, Stage::Awaiting { .. }))
+        } else if stands(|stage| matches!(stage, CallStage::Awaiting { .. }))
             || child_requests().any(|id| matches!(id, RequestId::Permission(_)))
         {
             (SessionState::RequiresAction, Some(Requires::Permission))

@@ -6,7 +6,7 @@ use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::Refusal;
 use crate::engine::output::{Effect, Reply};
 use crate::engine::request::model_texts;
-use crate::engine::state::{Call, Hold, Stage};
+use crate::engine::state::{CallStage, CallState, Hold};
 use crate::types::event::{Event, SettledBy};
 use crate::types::ids::{CallId, QuestionId};
 use crate::types::question::{
@@ -17,8 +17,8 @@ use crate::types::tool::{ToolOutcome, ToolStatus};
 
 impl PlanBuilder<'_> {
     /// Asks what to do about a call that may have been running when the daemon died.
-    pub fn ask_about(&mut self, call: &Call, why: &str) {
-        let Stage::Running { said, .. } = &call.stage else { return };
+    pub fn ask_about(&mut self, call: &CallState, why: &str) {
+        let CallStage::Running { said, .. } = &call.stage else { return };
         let said = said.text();
         let tool = &call.call.tool;
         // What the call asked itself has no receiver any more.
@@ -70,8 +70,8 @@ impl PlanBuilder<'_> {
 
     /// Calls with an open question.
     fn unknown_calls(&self) -> Vec<(QuestionId, CallId)> {
-        let open = |call: &Call| match call.stage {
-            Stage::Unknown { request_id, .. } => Some((request_id, call.call.call_id)),
+        let open = |call: &CallState| match call.stage {
+            CallStage::Unknown { request_id, .. } => Some((request_id, call.call.call_id)),
             _ => None,
         };
         self.state.calls().iter().filter_map(open).collect()
@@ -82,7 +82,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Handles an answer; the first one counts.
-    pub fn choose(&mut self, request_id: QuestionId, choice: Choice) -> Result<(), Refusal> {
+    pub fn answer_question(&mut self, request_id: QuestionId, choice: Choice) -> Result<(), Refusal> {
         if self.is_aborting() {
             return Err(Refusal::NotPending);
         }
@@ -93,7 +93,7 @@ impl PlanBuilder<'_> {
         match call {
             Some((_, call_id)) => self.settle_unknown(call_id, choice, SettledBy::Answer),
             None if paused => self.settle_paused(choice, SettledBy::Answer),
-            None if self.asking(request_id).is_some() => {
+            None if self.call_with_questions(request_id).is_some() => {
                 let why = "this question takes answers, one for each of its questions".into();
                 return Err(Refusal::WrongAnswer(WrongAnswer { path: "choice".into(), why }));
             }
@@ -101,7 +101,7 @@ impl PlanBuilder<'_> {
         }
         self.reply = reply;
         match choice {
-            Choice::Continue if paused => self.go_on(),
+            Choice::Continue if paused => self.continue_turn(),
             Choice::Continue => self.advance_tools(),
             Choice::Abort => {
                 self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
@@ -118,7 +118,7 @@ impl PlanBuilder<'_> {
         }
         if self.paused_by().is_some() {
             self.settle_paused(Choice::Continue, SettledBy::Submit);
-            self.go_on();
+            self.continue_turn();
         } else {
             self.advance_tools();
         }
@@ -127,7 +127,7 @@ impl PlanBuilder<'_> {
     /// Settles the question about a call and gives the call its result.
     pub fn settle_unknown(&mut self, call_id: CallId, choice: Choice, by: SettledBy) {
         let Some(call) = self.state.call(call_id).cloned() else { return };
-        let Stage::Unknown { request_id, said, .. } = &call.stage else { return };
+        let CallStage::Unknown { request_id, said, .. } = &call.stage else { return };
         let kind = QuestionKind::UnknownOutcome;
         self.push_resolved(&call, *request_id, kind, (Some(choice), Vec::new()), by);
         self.complete(call.call.call_id, unknown(said), 0);
@@ -152,7 +152,7 @@ impl PlanBuilder<'_> {
 
 impl PlanBuilder<'_> {
     /// Raises the questions of a call. An unattended session has no user to ask, so the model is told at once.
-    pub fn ask_user(&mut self, call: &Call, questions: Vec<UserQuestion>) {
+    pub fn ask_user(&mut self, call: &CallState, questions: Vec<UserQuestion>) {
         if self.state.spec.background {
             let call_id = call.call.call_id;
             let text = model_texts::QUESTION_UNATTENDED;
@@ -166,23 +166,23 @@ impl PlanBuilder<'_> {
     /// is told at once.
     pub fn tool_asks(&mut self, call_id: CallId, questions: Vec<UserQuestion>) {
         let call = self.state.call(call_id).cloned();
-        let running = call.filter(|call| matches!(call.stage, Stage::Running { question: None, .. }));
+        let running = call.filter(|call| matches!(call.stage, CallStage::Running { question: None, .. }));
         match running.filter(|_| !self.state.spec.background && !self.is_aborting()) {
             Some(call) => self.raise_questions(&call, questions),
-            None => self.effect(Effect::AnswerTool { call_id, answers: None }),
+            None => self.add_effect(Effect::AnswerTool { call_id, answers: None }),
         }
     }
 
     /// A running tool no longer waits for the answers.
     pub fn tool_stopped_asking(&mut self, call_id: CallId) {
         if let Some(call) = self.state.call(call_id).cloned()
-            && matches!(call.stage, Stage::Running { .. })
+            && matches!(call.stage, CallStage::Running { .. })
         {
             self.withdraw_questions(&call);
         }
     }
 
-    fn raise_questions(&mut self, call: &Call, questions: Vec<UserQuestion>) {
+    fn raise_questions(&mut self, call: &CallState, questions: Vec<UserQuestion>) {
         let question = Question {
             child_session_id: None,
             request_id: self.mint.question(),
@@ -199,7 +199,7 @@ impl PlanBuilder<'_> {
     }
 
     /// The call whose questions have this id.
-    fn asking(&self, request_id: QuestionId) -> Option<(Call, Arc<Vec<UserQuestion>>)> {
+    fn call_with_questions(&self, request_id: QuestionId) -> Option<(CallState, Arc<Vec<UserQuestion>>)> {
         self.state.calls().iter().find_map(|call| {
             let open = call.open_question().filter(|open| open.request_id == request_id)?;
             Some((call.clone(), Arc::clone(&open.questions)))
@@ -211,7 +211,7 @@ impl PlanBuilder<'_> {
         if self.is_aborting() {
             return Err(Refusal::NotPending);
         }
-        let Some((call, questions)) = self.asking(request_id) else {
+        let Some((call, questions)) = self.call_with_questions(request_id) else {
             let takes_choice = self.paused_by() == Some(request_id)
                 || self.unknown_calls().iter().any(|(id, _)| *id == request_id);
             let why = "this question takes a choice: continue or abort".into();
@@ -225,8 +225,8 @@ impl PlanBuilder<'_> {
         let reply = Reply::QuestionAnswered(self.state.next_seq);
         self.resolve_questions(&call, request_id, answers.clone(), SettledBy::Answer);
         self.reply = reply;
-        if matches!(call.stage, Stage::Running { .. }) {
-            self.effect(Effect::AnswerTool { call_id: call.call.call_id, answers: Some(answers) });
+        if matches!(call.stage, CallStage::Running { .. }) {
+            self.add_effect(Effect::AnswerTool { call_id: call.call.call_id, answers: Some(answers) });
             return Ok(());
         }
         self.complete(call.call.call_id, ToolOutcome::completed(text), 0);
@@ -235,7 +235,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Settles the questions of a call that ends without answers.
-    pub fn withdraw_questions(&mut self, call: &Call) {
+    pub fn withdraw_questions(&mut self, call: &CallState) {
         if let Some(open) = call.open_question() {
             self.resolve_questions(call, open.request_id, Vec::new(), SettledBy::Abort);
         }
@@ -243,7 +243,7 @@ impl PlanBuilder<'_> {
 
     fn resolve_questions(
         &mut self,
-        call: &Call,
+        call: &CallState,
         request_id: QuestionId,
         answers: Vec<UserAnswer>,
         by: SettledBy,
@@ -254,7 +254,7 @@ impl PlanBuilder<'_> {
     /// Records how a question about a call ended.
     fn push_resolved(
         &mut self,
-        call: &Call,
+        call: &CallState,
         request_id: QuestionId,
         kind: QuestionKind,
         (choice, answers): (Option<Choice>, Vec<UserAnswer>),

@@ -9,7 +9,7 @@ use crate::engine::input::Recovery;
 use crate::engine::output::Effect;
 use crate::engine::request::model_texts;
 use crate::engine::request::repair_history::repair;
-use crate::engine::state::{Activity, Call, Hold, Stage};
+use crate::engine::state::{Activity, CallStage, CallState, Hold};
 use crate::types::event::{Event, SettledBy};
 use crate::types::ids::{CallId, Seq};
 use crate::types::message::Message;
@@ -45,7 +45,7 @@ impl PlanBuilder<'_> {
             // An aborted turn stays aborted, once the state of its files is known.
             let ends = self.end_subagents();
             if !self.inspect_edits() && !ends {
-                self.stopped(recovery.model_snapshot);
+                self.finish_stop(recovery.model_snapshot);
             }
             return;
         }
@@ -62,9 +62,9 @@ impl PlanBuilder<'_> {
         }
         self.give_up_fetches();
         self.settle_kills();
-        let lost: Vec<Call> = self.state.calls().iter().filter(|call| is_lost(call)).cloned().collect();
+        let lost: Vec<CallState> = self.state.calls().iter().filter(|call| is_lost(call)).cloned().collect();
         match self.about_unknown() {
-            AboutUnknown::Fail if !lost.is_empty() => {
+            UnknownOutcomePolicy::Fail if !lost.is_empty() => {
                 self.give_up_unknown(&lost);
                 return;
             }
@@ -83,7 +83,7 @@ impl PlanBuilder<'_> {
 
     /// Parks the session for a clean shutdown. A turn that cannot have caused the stop is not charged with a
     /// resume. `helped`: a helper call was running.
-    pub fn parked(&mut self, helped: bool) {
+    pub fn park_session(&mut self, helped: bool) {
         self.drop_helper(helped);
         if self.state.turn.is_some() && !self.is_aborting() {
             self.push_turn(Event::TurnParked {});
@@ -116,12 +116,12 @@ impl PlanBuilder<'_> {
             return false;
         }
         let calls = self.state.calls();
-        let moves = |call: &Call| matches!(call.stage, Stage::Requested | Stage::Running { .. });
+        let moves = |call: &CallState| matches!(call.stage, CallStage::Requested | CallStage::Running { .. });
         calls.is_empty()
             || matches!(turn.hold, Some(Hold::Wait { .. }))
-            || calls.iter().all(Call::is_done)
+            || calls.iter().all(CallState::is_done)
             || calls.iter().any(moves)
-            || !self.startable().is_empty()
+            || !self.startable_calls().is_empty()
     }
 
     /// Counts a resume and continues, at once or after a wait. A turn that was resumed too often ends. A resume
@@ -130,7 +130,7 @@ impl PlanBuilder<'_> {
         let settings = &self.engine.settings;
         if was_parked {
             self.push_turn(Event::TurnResumed { resumes, delay_ms: 0 });
-            self.go_on();
+            self.continue_turn();
             return;
         }
         if resumes >= settings.max_resumes {
@@ -139,7 +139,7 @@ impl PlanBuilder<'_> {
             let error = TurnError::new(RESUMED_TOO_OFTEN, message);
             // Every call needs its result before the turn ends, or every later request is invalid.
             self.close_after_restart();
-            self.finish(Subtype::ErrorDuringExecution, vec![error]);
+            self.finish_turn(Subtype::ErrorDuringExecution, vec![error]);
             return;
         }
         let delay_ms = match resumes {
@@ -148,14 +148,14 @@ impl PlanBuilder<'_> {
         };
         let token = self.push_turn(Event::TurnResumed { resumes: resumes + 1, delay_ms });
         if delay_ms == 0 {
-            self.go_on();
+            self.continue_turn();
         } else {
-            self.effect(Effect::Sleep { token, delay_ms });
+            self.add_effect(Effect::Sleep { token, delay_ms });
         }
     }
 
     /// Handles the end of the wait before a resume.
-    pub fn wait_is_over(&mut self, token: Seq) -> bool {
+    pub fn end_resume_wait(&mut self, token: Seq) -> bool {
         let Some(turn) = &self.state.turn else { return false };
         if turn.aborting || turn.hold != Some(Hold::Wait { token }) {
             return false;
@@ -164,12 +164,12 @@ impl PlanBuilder<'_> {
             // Ends the hold for readers of the journal; a model call reports this by itself.
             self.push_phase(crate::types::event::Phase::ToolExecution, turn.step);
         }
-        self.go_on();
+        self.continue_turn();
         true
     }
 
     /// Continues the turn from its last activity.
-    pub fn go_on(&mut self) {
+    pub fn continue_turn(&mut self) {
         let Some(turn) = &self.state.turn else { return };
         let step = turn.step;
         match turn.activity.clone() {
@@ -194,18 +194,18 @@ impl PlanBuilder<'_> {
         }
     }
 
-    fn go_on_with_tools(&mut self, calls: &[Call]) {
+    fn go_on_with_tools(&mut self, calls: &[CallState]) {
         if self.check_time() {
             return;
         }
         // Calls that were running and may be repeated run again: their start is already in the journal.
         for call in calls {
-            if let Stage::Running { prepared, .. } = &call.stage
+            if let CallStage::Running { prepared, .. } = &call.stage
                 && can_be_repeated(prepared)
                 && !prepared.is_task()
             {
-                let (call, prepared) = (call.effective(), Arc::clone(prepared));
-                self.effect(Effect::RunTool { call, prepared });
+                let (call, prepared) = (call.effective_call(), Arc::clone(prepared));
+                self.add_effect(Effect::RunTool { call, prepared });
             }
         }
         self.follow_subagents();
@@ -218,7 +218,7 @@ impl PlanBuilder<'_> {
     /// Settles kill calls: the restart has ended the commands that they were to end.
     fn settle_kills(&mut self) {
         for call in self.state.calls().to_vec() {
-            if matches!(&call.stage, Stage::Running { prepared, .. } if is_kill(prepared)) {
+            if matches!(&call.stage, CallStage::Running { prepared, .. } if is_kill(prepared)) {
                 self.complete(call.call.call_id, ToolOutcome::completed(model_texts::KILLED_BY_RESTART), 0);
             }
         }
@@ -228,7 +228,7 @@ impl PlanBuilder<'_> {
     /// nothing on this machine.
     fn give_up_fetches(&mut self) {
         for call in self.state.calls().to_vec() {
-            if matches!(&call.stage, Stage::Running { prepared, .. } if is_fetch(prepared)) {
+            if matches!(&call.stage, CallStage::Running { prepared, .. } if is_fetch(prepared)) {
                 let outcome = ToolOutcome::failed("interrupted", model_texts::FETCH_LOST);
                 self.complete(call.call.call_id, outcome, 0);
             }
@@ -242,23 +242,23 @@ impl PlanBuilder<'_> {
             .calls()
             .iter()
             .filter_map(|call| match &call.stage {
-                Stage::Running { prepared, .. } if is_edit(prepared) => {
-                    Some((call.effective(), Arc::clone(prepared)))
+                CallStage::Running { prepared, .. } if is_edit(prepared) => {
+                    Some((call.effective_call(), Arc::clone(prepared)))
                 }
                 _ => None,
             })
             .collect();
         let any = !edits.is_empty();
         for (call, prepared) in edits {
-            self.effect(Effect::Inspect { call, prepared });
+            self.add_effect(Effect::Inspect { call, prepared });
         }
         any
     }
 
     /// Uses the file's content to determine whether its change took effect.
-    pub fn inspected(&mut self, call_id: CallId, inspection: Inspection) {
+    pub fn apply_inspection(&mut self, call_id: CallId, inspection: Inspection) {
         let Some(call) = self.state.call(call_id).cloned() else { return };
-        let Stage::Running { prepared, .. } = &call.stage else { return };
+        let CallStage::Running { prepared, .. } = &call.stage else { return };
         if !is_edit(prepared) {
             return;
         }
@@ -280,7 +280,7 @@ impl PlanBuilder<'_> {
             }
             Inspection::Conflict(_) if self.is_aborting() => {}
             Inspection::Conflict(why) => match self.about_unknown() {
-                AboutUnknown::Fail => {
+                UnknownOutcomePolicy::Fail => {
                     self.give_up_unknown(&[call]);
                     return;
                 }
@@ -294,26 +294,26 @@ impl PlanBuilder<'_> {
 
     /// The handling of a call with unknown outcome: an attended session asks the user, an unattended one
     /// follows its policy.
-    fn about_unknown(&self) -> AboutUnknown {
+    fn about_unknown(&self) -> UnknownOutcomePolicy {
         match self.engine.settings.unattended.on_timeout {
-            _ if !self.state.spec.background => AboutUnknown::Ask,
-            OnTimeout::Pause => AboutUnknown::Ask,
-            OnTimeout::Deny | OnTimeout::AllowReadOnly => AboutUnknown::Tell,
-            OnTimeout::Fail => AboutUnknown::Fail,
+            _ if !self.state.spec.background => UnknownOutcomePolicy::Ask,
+            OnTimeout::Pause => UnknownOutcomePolicy::Ask,
+            OnTimeout::Deny | OnTimeout::AllowReadOnly => UnknownOutcomePolicy::Tell,
+            OnTimeout::Fail => UnknownOutcomePolicy::Fail,
         }
     }
 
-    fn treat_unknown(&mut self, call: &Call, why: &str, about: AboutUnknown) {
-        let Stage::Running { said, .. } = &call.stage else { return };
+    fn treat_unknown(&mut self, call: &CallState, why: &str, about: UnknownOutcomePolicy) {
+        let CallStage::Running { said, .. } = &call.stage else { return };
         match about {
-            AboutUnknown::Tell => self.complete(call.call.call_id, unknown(&said.text()), 0),
-            AboutUnknown::Ask | AboutUnknown::Fail => self.ask_about(call, why),
+            UnknownOutcomePolicy::Tell => self.complete(call.call.call_id, unknown(&said.text()), 0),
+            UnknownOutcomePolicy::Ask | UnknownOutcomePolicy::Fail => self.ask_about(call, why),
         }
     }
 
     /// Ends the turn when it cannot ask and must not continue; the model learns the reason with the next
     /// submit.
-    fn give_up_unknown(&mut self, lost: &[Call]) {
+    fn give_up_unknown(&mut self, lost: &[CallState]) {
         self.close_after_restart();
         let names: Vec<&str> = lost.iter().map(|call| call.call.tool.as_str()).collect();
         let message = format!(
@@ -322,7 +322,7 @@ impl PlanBuilder<'_> {
             names.join(", ")
         );
         let error = TurnError::new("unknown_outcome", message);
-        self.finish(Subtype::ErrorDuringExecution, vec![error]);
+        self.finish_turn(Subtype::ErrorDuringExecution, vec![error]);
     }
 
     /// Gives every open call the result that fits a turn ended by a restart.
@@ -331,17 +331,20 @@ impl PlanBuilder<'_> {
         for call in self.state.calls().to_vec() {
             let call_id = call.call.call_id;
             match &call.stage {
-                Stage::Done { .. } => {}
-                Stage::Unknown { .. } => self.settle_unknown(call_id, Choice::Abort, SettledBy::Abort),
-                Stage::Running { prepared, .. } if prepared.is_task() => {
-                    self.withdraw(&call, model_texts::LOST_RESTART);
+                CallStage::Done { .. } => {}
+                CallStage::Unknown { .. } => self.settle_unknown(call_id, Choice::Abort, SettledBy::Abort),
+                CallStage::Running { prepared, .. } if prepared.is_task() => {
+                    self.withdraw_call(&call, model_texts::LOST_RESTART);
                 }
-                Stage::Running { prepared, said, .. } if !prepared.read_only => {
+                CallStage::Running { prepared, said, .. } if !prepared.read_only => {
                     self.complete(call_id, unknown(&said.text()), 0);
                 }
-                Stage::Running { .. } => self.withdraw(&call, model_texts::LOST_RESTART),
-                Stage::Requested | Stage::Awaiting { .. } | Stage::Asking(_) | Stage::Ready { .. } => {
-                    self.withdraw(&call, model_texts::NOT_RUN_RESTART);
+                CallStage::Running { .. } => self.withdraw_call(&call, model_texts::LOST_RESTART),
+                CallStage::Requested
+                | CallStage::Awaiting { .. }
+                | CallStage::Asking(_)
+                | CallStage::Ready { .. } => {
+                    self.withdraw_call(&call, model_texts::NOT_RUN_RESTART);
                 }
             }
         }
@@ -350,7 +353,7 @@ impl PlanBuilder<'_> {
 
 /// The handling of a call whose outcome is unknown.
 #[derive(Clone, Copy)]
-enum AboutUnknown {
+enum UnknownOutcomePolicy {
     /// The user decides, and the turn waits.
     Ask,
     /// The model is told, and the turn continues.
@@ -360,10 +363,10 @@ enum AboutUnknown {
 }
 
 /// A call that may have been running and whose outcome no file shows.
-fn is_lost(call: &Call) -> bool {
+fn is_lost(call: &CallState) -> bool {
     matches!(
         &call.stage,
-        Stage::Running { prepared, .. }
+        CallStage::Running { prepared, .. }
             if !can_be_repeated(prepared) && !is_edit(prepared) && !prepared.is_task()
     )
 }

@@ -3,7 +3,7 @@
 
 use crate::engine::model_catalog::FallbackModels;
 use crate::engine::request::vision::is_about_media;
-use crate::engine::settings::{OnRateLimit, Retry};
+use crate::engine::settings::{OnRateLimit, RetrySettings};
 use crate::engine::state::CONTEXT_OVERFLOW;
 use crate::types::event::SwitchReason;
 use crate::types::model::{FaultKind, ModelFault, Overflow};
@@ -76,22 +76,23 @@ pub(in crate::engine) enum RetryDecision {
     GiveUp(TurnError),
 }
 
-impl Retry {
+impl RetrySettings {
     /// Selects the row of the table that matches the fault.
     pub(in crate::engine) fn decide(&self, fault: &ModelFault, past: &RetryContext) -> RetryDecision {
-        if let Some(reaction) = self.overflow(fault, past) {
+        if let Some(reaction) = self.shrink_request(fault, past) {
             return reaction;
         }
-        let switch = |to: &Option<String>, reason| to.clone().map(|to| RetryDecision::Switch { to, reason });
+        let switch_decision =
+            |to: &Option<String>, reason| to.clone().map(|to| RetryDecision::Switch { to, reason });
         // Every later request would contain the same media and be refused.
         if past.shows && is_about_media(fault) {
-            return switch(&past.fallback_models.vision, SwitchReason::Vision)
+            return switch_decision(&past.fallback_models.vision, SwitchReason::Vision)
                 .unwrap_or(RetryDecision::Withhold);
         }
-        let fallback = |reason| switch(&past.fallback_models.fallback, reason);
+        let fallback = |reason| switch_decision(&past.fallback_models.fallback, reason);
         let now = match fault.kind {
             FaultKind::RateLimited if self.on_rate_limit == OnRateLimit::Backup => {
-                switch(&past.fallback_models.backup, SwitchReason::RateLimited)
+                switch_decision(&past.fallback_models.backup, SwitchReason::RateLimited)
             }
             FaultKind::Overloaded if past.overloads + 1 >= MAX_OVERLOADS => {
                 fallback(SwitchReason::Overloaded)
@@ -103,7 +104,7 @@ impl Retry {
             return reaction;
         }
         if !fault.kind.is_retryable() {
-            let mut error = error(fault, past.failures);
+            let mut error = turn_error(fault, past.failures);
             if past.shows && fault.kind == FaultKind::BadRequest {
                 error.message += "; the conversation shows pictures or documents: if that is why, vision = false in \
                                   [model.\"PROVIDER/MODEL\"] leaves them out";
@@ -111,17 +112,17 @@ impl Retry {
             return RetryDecision::GiveUp(error);
         }
         let last = || fallback(SwitchReason::Unavailable);
-        if let Some(reaction) = self.asked_too_much(fault, past) {
+        if let Some(reaction) = self.refuse_long_wait(fault, past) {
             return last().unwrap_or(reaction);
         }
-        match self.wait(fault, past) {
+        match self.next_wait(fault, past) {
             Some((max, delay_ms)) => RetryDecision::Retry { max, delay_ms, max_output_tokens: None },
-            None => last().unwrap_or_else(|| RetryDecision::GiveUp(error(fault, past.failures))),
+            None => last().unwrap_or_else(|| RetryDecision::GiveUp(turn_error(fault, past.failures))),
         }
     }
 
     /// The maximum number of attempts and the wait before the next one, or `None` to give up.
-    fn wait(&self, fault: &ModelFault, past: &RetryContext) -> Option<(u32, u64)> {
+    fn next_wait(&self, fault: &ModelFault, past: &RetryContext) -> Option<(u32, u64)> {
         let busy = matches!(fault.kind, FaultKind::RateLimited | FaultKind::Overloaded);
         let endless = past.unattended && busy;
         let max = if endless { 0 } else { self.attempts };
@@ -139,23 +140,23 @@ impl Retry {
     }
 
     /// Whether the provider requests a longer wait than an attended user would expect.
-    fn asked_too_much(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
+    fn refuse_long_wait(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
         let wait = fault.retry_after_ms.filter(|wait| !past.unattended && *wait > self.max_retry_after_ms)?;
-        let mut error = error(fault, past.failures);
+        let mut error = turn_error(fault, past.failures);
         error.message = format!(
             "{}; it asks to wait until {} ({}), longer than [retry] max_retry_after ({}): submit again then, or set \
              [models] fallback",
             error.message,
             past.now.plus(wait).minute(),
-            span(wait),
-            span(self.max_retry_after_ms)
+            duration_text(wait),
+            duration_text(self.max_retry_after_ms)
         );
         Some(RetryDecision::GiveUp(error))
     }
 
     /// The request and its answer do not fit: try a shorter answer, then a compacted conversation, then a
     /// larger window, then give up.
-    fn overflow(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
+    fn shrink_request(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
         let says_so = fault.word.as_deref() == Some("context_length_exceeded");
         if fault.overflow.is_none() && !says_so {
             return None;
@@ -173,7 +174,7 @@ impl Retry {
         if let Some(to) = past.fallback_models.large_context.clone() {
             return Some(RetryDecision::Switch { to, reason: SwitchReason::LargeContext });
         }
-        let mut error = error(fault, past.failures);
+        let mut error = turn_error(fault, past.failures);
         error.kind = CONTEXT_OVERFLOW.into();
         error.message = format!(
             "{}; the conversation does not fit the model's window: set [models] large_context, or begin a new \
@@ -184,7 +185,7 @@ impl Retry {
     }
 }
 
-fn error(fault: &ModelFault, failures: u32) -> TurnError {
+fn turn_error(fault: &ModelFault, failures: u32) -> TurnError {
     let mut message = fault.message.clone();
     if failures > 0 {
         message = format!("{message} (tried {} times)", failures.saturating_add(1));
@@ -193,7 +194,7 @@ fn error(fault: &ModelFault, failures: u32) -> TurnError {
 }
 
 /// A duration as text for users: the two largest units.
-fn span(ms: u64) -> String {
+fn duration_text(ms: u64) -> String {
     let units = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)];
     let first = units.iter().position(|(_, unit)| ms >= *unit).unwrap_or(units.len() - 1);
     let mut rest = ms;
@@ -212,8 +213,8 @@ fn span(ms: u64) -> String {
 mod tests {
     use crate::engine::decide::retry::*;
 
-    fn retry() -> Retry {
-        Retry::default()
+    fn retry() -> RetrySettings {
+        RetrySettings::default()
     }
 
     fn fault(kind: FaultKind) -> ModelFault {
@@ -221,7 +222,7 @@ mod tests {
     }
 
     /// A context in which all four fallback models are available.
-    fn past() -> RetryContext {
+    fn full_context() -> RetryContext {
         let of = |name: &str| Some(format!("p/{name}"));
         let fallback_models = FallbackModels {
             fallback: of("fallback"),
@@ -232,12 +233,12 @@ mod tests {
         RetryContext { fallback_models, ..RetryContext::default() }
     }
 
-    fn switch(to: &str, reason: SwitchReason) -> RetryDecision {
+    fn switch_decision(to: &str, reason: SwitchReason) -> RetryDecision {
         RetryDecision::Switch { to: format!("p/{to}"), reason }
     }
 
     #[track_caller]
-    fn waits(retry: &Retry, fault: &ModelFault, past: &RetryContext) -> (u32, u64) {
+    fn assert_retries(retry: &RetrySettings, fault: &ModelFault, past: &RetryContext) -> (u32, u64) {
         match retry.decide(fault, past) {
             RetryDecision::Retry { max, delay_ms, max_output_tokens: None } => (max, delay_ms),
             other => panic!("{fault:?}: {other:?}"),
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn gives_up(retry: &Retry, fault: &ModelFault, past: &RetryContext) -> TurnError {
+    fn assert_gives_up(retry: &RetrySettings, fault: &ModelFault, past: &RetryContext) -> TurnError {
         match retry.decide(fault, past) {
             RetryDecision::GiveUp(error) => error,
             other => panic!("{fault:?}: {other:?}"),
@@ -265,20 +266,20 @@ mod tests {
             Kind::Unreachable,
         ] {
             // One failure is no reason to switch to another model.
-            for past in [&alone, &past()] {
-                let (max, delay_ms) = waits(&retry(), &fault(kind), past);
+            for past in [&alone, &full_context()] {
+                let (max, delay_ms) = assert_retries(&retry(), &fault(kind), past);
                 assert_eq!(max, 10, "{kind:?}");
                 assert!((250..=500).contains(&delay_ms), "{kind:?}: {delay_ms}");
             }
             // After all attempts there is no other reaction.
             let tired = |past: RetryContext| RetryContext { failures: 9, ..past };
-            let error = gives_up(&retry(), &fault(kind), &tired(alone.clone()));
+            let error = assert_gives_up(&retry(), &fault(kind), &tired(alone.clone()));
             assert_eq!(
                 (error.kind.as_str(), error.message.as_str()),
                 (kind.name(), "so it is (tried 10 times)")
             );
-            let reaction = retry().decide(&fault(kind), &tired(past()));
-            assert_eq!(reaction, switch("fallback", SwitchReason::Unavailable), "{kind:?}");
+            let reaction = retry().decide(&fault(kind), &tired(full_context()));
+            assert_eq!(reaction, switch_decision("fallback", SwitchReason::Unavailable), "{kind:?}");
         }
         for kind in [
             Kind::Unauthorized,
@@ -289,24 +290,24 @@ mod tests {
             Kind::Garbage,
             Kind::CassetteExhausted,
         ] {
-            assert_eq!(gives_up(&retry(), &fault(kind), &past()).kind, kind.name());
+            assert_eq!(assert_gives_up(&retry(), &fault(kind), &full_context()).kind, kind.name());
         }
-        assert_eq!(gives_up(&retry(), &fault(Kind::NotFound), &alone).kind, "not_found");
-        let reaction = retry().decide(&fault(Kind::NotFound), &past());
-        assert_eq!(reaction, switch("fallback", SwitchReason::NotFound));
+        assert_eq!(assert_gives_up(&retry(), &fault(Kind::NotFound), &alone).kind, "not_found");
+        let reaction = retry().decide(&fault(Kind::NotFound), &full_context());
+        assert_eq!(reaction, switch_decision("fallback", SwitchReason::NotFound));
     }
 
     #[test]
     fn third_consecutive_overload_switches_to_fallback() {
-        let overloaded = |overloads| RetryContext { failures: 4, overloads, ..past() };
+        let overloaded = |overloads| RetryContext { failures: 4, overloads, ..full_context() };
         for overloads in 0..2 {
-            waits(&retry(), &fault(FaultKind::Overloaded), &overloaded(overloads));
+            assert_retries(&retry(), &fault(FaultKind::Overloaded), &overloaded(overloads));
         }
         let reaction = retry().decide(&fault(FaultKind::Overloaded), &overloaded(2));
-        assert_eq!(reaction, switch("fallback", SwitchReason::Overloaded));
+        assert_eq!(reaction, switch_decision("fallback", SwitchReason::Overloaded));
         // Other failures do not count.
-        waits(&retry(), &fault(FaultKind::Server), &overloaded(2));
-        waits(
+        assert_retries(&retry(), &fault(FaultKind::Server), &overloaded(2));
+        assert_retries(
             &retry(),
             &fault(FaultKind::Overloaded),
             &RetryContext { overloads: 7, ..RetryContext::default() },
@@ -316,10 +317,13 @@ mod tests {
     #[test]
     fn rate_limit_waits_or_switches_to_backup() {
         let limited = fault(FaultKind::RateLimited);
-        let backup = Retry { on_rate_limit: OnRateLimit::Backup, ..retry() };
-        waits(&retry(), &limited, &past());
-        assert_eq!(backup.decide(&limited, &past()), switch("backup", SwitchReason::RateLimited));
-        waits(&backup, &limited, &RetryContext::default());
+        let backup = RetrySettings { on_rate_limit: OnRateLimit::Backup, ..retry() };
+        assert_retries(&retry(), &limited, &full_context());
+        assert_eq!(
+            backup.decide(&limited, &full_context()),
+            switch_decision("backup", SwitchReason::RateLimited)
+        );
+        assert_retries(&backup, &limited, &RetryContext::default());
     }
 
     #[test]
@@ -327,7 +331,7 @@ mod tests {
         let busy = fault(FaultKind::Overloaded);
         for failures in 0..9 {
             let past = RetryContext { failures, random: u64::MAX, ..RetryContext::default() };
-            let (_, delay_ms) = waits(&retry(), &busy, &past);
+            let (_, delay_ms) = assert_retries(&retry(), &busy, &past);
             let ceiling = (500 << failures).min(32_000);
             assert!((ceiling / 2..=ceiling).contains(&delay_ms), "{delay_ms}");
         }
@@ -336,27 +340,31 @@ mod tests {
     #[test]
     fn retry_after_is_respected_up_to_configured_maximum() {
         let asks = |ms| ModelFault { retry_after_ms: Some(ms), ..fault(FaultKind::RateLimited) };
-        assert_eq!(waits(&retry(), &asks(7_000), &RetryContext::default()), (10, 7_000));
-        assert_eq!(waits(&retry(), &asks(600_000), &RetryContext::default()), (10, 600_000));
+        assert_eq!(assert_retries(&retry(), &asks(7_000), &RetryContext::default()), (10, 7_000));
+        assert_eq!(assert_retries(&retry(), &asks(600_000), &RetryContext::default()), (10, 600_000));
         // Unlimited retries without a wait would flood the provider with requests.
         let tired = RetryContext { failures: 4, unattended: true, ..RetryContext::default() };
         for ms in [0, 499] {
             assert_eq!(
-                waits(&retry(), &asks(ms), &tired),
-                waits(&retry(), &fault(FaultKind::RateLimited), &tired)
+                assert_retries(&retry(), &asks(ms), &tired),
+                assert_retries(&retry(), &fault(FaultKind::RateLimited), &tired)
             );
         }
         let now = Timestamp(1_795_219_200_000);
-        let error = gives_up(&retry(), &asks(86_400_000), &RetryContext { now, ..RetryContext::default() });
+        let error =
+            assert_gives_up(&retry(), &asks(86_400_000), &RetryContext { now, ..RetryContext::default() });
         for word in ["2026-11-22 00:00 UTC", "(1 d)", "max_retry_after", "10 min"] {
             assert!(error.message.contains(word), "{error:?}");
         }
-        assert_eq!(retry().decide(&asks(86_400_000), &past()), switch("fallback", SwitchReason::Unavailable));
+        assert_eq!(
+            retry().decide(&asks(86_400_000), &full_context()),
+            switch_decision("fallback", SwitchReason::Unavailable)
+        );
         // No user is present in an unattended session, but its time limit still applies.
         let alone = RetryContext { unattended: true, ..RetryContext::default() };
-        assert_eq!(waits(&retry(), &asks(86_400_000), &alone), (0, 86_400_000));
+        assert_eq!(assert_retries(&retry(), &asks(86_400_000), &alone), (0, 86_400_000));
         let short = RetryContext { time_left_ms: Some(1_000), ..alone };
-        assert_eq!(waits(&retry(), &asks(86_400_000), &short), (0, 1_000));
+        assert_eq!(assert_retries(&retry(), &asks(86_400_000), &short), (0, 1_000));
     }
 
     #[test]
@@ -368,10 +376,10 @@ mod tests {
             ..RetryContext::default()
         };
         for kind in [FaultKind::RateLimited, FaultKind::Overloaded] {
-            let (max, delay_ms) = waits(&retry(), &fault(kind), &past);
+            let (max, delay_ms) = assert_retries(&retry(), &fault(kind), &past);
             assert!(max == 0 && (150_000..=300_000).contains(&delay_ms), "{delay_ms}");
         }
-        gives_up(&retry(), &fault(FaultKind::Server), &past);
+        assert_gives_up(&retry(), &fault(FaultKind::Server), &past);
     }
 
     #[test]
@@ -384,14 +392,14 @@ mod tests {
             RetryDecision::Retry { delay_ms: 0, max_output_tokens, .. } => max_output_tokens,
             _ => None,
         };
-        let asked = RetryContext { asked: Some(32_000), ..past() };
+        let asked = RetryContext { asked: Some(32_000), ..full_context() };
         assert_eq!(shorter(&overflow(200_000, 190_000), &asked), Some(10_000));
         assert_eq!(
-            shorter(&overflow(200_000, 190_000), &RetryContext { asked: None, ..past() }),
+            shorter(&overflow(200_000, 190_000), &RetryContext { asked: None, ..full_context() }),
             Some(10_000)
         );
         // Requesting the same limit as before would change nothing.
-        let less = RetryContext { asked: Some(9_000), ..past() };
+        let less = RetryContext { asked: Some(9_000), ..full_context() };
         assert_eq!(shorter(&overflow(200_000, 190_000), &less), None);
         for (fault, past) in [
             (overflow(200_000, 190_000), RetryContext { is_fitted: true, ..asked.clone() }),
@@ -404,11 +412,14 @@ mod tests {
         ] {
             assert_eq!(
                 retry().decide(&fault, &past),
-                switch("large", SwitchReason::LargeContext),
+                switch_decision("large", SwitchReason::LargeContext),
                 "{fault:?}"
             );
-            let error =
-                gives_up(&retry(), &fault, &RetryContext { is_fitted: true, ..RetryContext::default() });
+            let error = assert_gives_up(
+                &retry(),
+                &fault,
+                &RetryContext { is_fitted: true, ..RetryContext::default() },
+            );
             assert_eq!(error.kind, "context_overflow");
             assert!(error.message.contains("large_context"), "{error:?}");
         }
@@ -418,18 +429,22 @@ mod tests {
     fn refused_image_switches_to_vision_model_or_is_withheld() {
         let refused = ModelFault::new(FaultKind::BadRequest, "Could not process image");
         let shows = |past: RetryContext| RetryContext { shows: true, ..past };
-        assert_eq!(retry().decide(&refused, &shows(past())), switch("vision", SwitchReason::Vision));
+        assert_eq!(
+            retry().decide(&refused, &shows(full_context())),
+            switch_decision("vision", SwitchReason::Vision)
+        );
         assert_eq!(retry().decide(&refused, &shows(RetryContext::default())), RetryDecision::Withhold);
         // Without media in the request, the error has another cause.
-        assert_eq!(gives_up(&retry(), &refused, &past()).kind, "bad_request");
-        let other = gives_up(&retry(), &fault(FaultKind::BadRequest), &shows(past()));
+        assert_eq!(assert_gives_up(&retry(), &refused, &full_context()).kind, "bad_request");
+        let other = assert_gives_up(&retry(), &fault(FaultKind::BadRequest), &shows(full_context()));
         assert!(other.message.contains("vision = false"), "there is a way out: {}", other.message);
-        waits(&retry(), &fault(FaultKind::Server), &shows(past()));
+        assert_retries(&retry(), &fault(FaultKind::Server), &shows(full_context()));
     }
 
     #[test]
     fn duration_text_uses_at_most_two_units() {
-        let told: Vec<String> = [0, 7, 1_500, 60_000, 86_400_000, 90_061_000].into_iter().map(span).collect();
+        let told: Vec<String> =
+            [0, 7, 1_500, 60_000, 86_400_000, 90_061_000].into_iter().map(duration_text).collect();
         assert_eq!(told, ["0 ms", "7 ms", "1 s 500 ms", "1 min", "1 d", "1 d 1 h"]);
     }
 }

@@ -4,7 +4,7 @@
 //! also while a turn runs; then its answer belongs to that turn.
 
 use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::input::{AnsweredCommand, Busy, Refusal};
+use crate::engine::input::{AnsweredCommand, BusyPolicy, Refusal};
 use crate::engine::state::QueuedInput;
 use crate::types::event::Event;
 use crate::types::message::InputBlock;
@@ -108,7 +108,7 @@ impl PlanBuilder<'_> {
         if expected_turn.is_some() && expected_turn != current {
             return Err(Refusal::StaleTurn { current });
         }
-        if let Some(turn_id) = current.filter(|_| when_busy == Busy::Reject) {
+        if let Some(turn_id) = current.filter(|_| when_busy == BusyPolicy::Reject) {
             return Err(Refusal::Busy { turn_id });
         }
         self.origin = origin;
@@ -134,7 +134,7 @@ impl PlanBuilder<'_> {
             self.update(*change)?;
         }
         self.push_command(&command, text.clone());
-        self.finish(Subtype::Success, Vec::new());
+        self.finish_turn(Subtype::Success, Vec::new());
         self.reply_command(turn_id, seq, text);
         Ok(())
     }
@@ -143,7 +143,7 @@ impl PlanBuilder<'_> {
     pub fn clear_conversation(&mut self, command: &SlashCommand) {
         self.push_session(Event::SessionCleared {});
         self.push_command(command, CLEARED.into());
-        self.finish(Subtype::Success, Vec::new());
+        self.finish_turn(Subtype::Success, Vec::new());
     }
 
     fn push_command(&mut self, command: &SlashCommand, text: String) -> crate::types::ids::Seq {
@@ -156,7 +156,7 @@ impl PlanBuilder<'_> {
 mod tests {
     use super::*;
 
-    fn typed(text: &str) -> Option<TypedLine> {
+    fn typed_line_of(text: &str) -> Option<TypedLine> {
         typed_line(&[InputBlock::Text { text: text.into() }])
     }
 
@@ -164,9 +164,9 @@ mod tests {
     fn only_one_line_with_valid_name_is_a_command() {
         let command =
             |name: &str, arguments: &str| Some(TypedLine::Command(SlashCommand::new(name, arguments)));
-        assert_eq!(typed("/help"), command("help", ""));
-        assert_eq!(typed("/team:review-all  src main \n"), command("team:review-all", "src main"));
-        assert_eq!(typed("# use tabs"), Some(TypedLine::Note("use tabs".into())));
+        assert_eq!(typed_line_of("/help"), command("help", ""));
+        assert_eq!(typed_line_of("/team:review-all  src main \n"), command("team:review-all", "src main"));
+        assert_eq!(typed_line_of("# use tabs"), Some(TypedLine::Note("use tabs".into())));
         let plain = [
             "/home/x is broken",
             "/Help",
@@ -181,7 +181,7 @@ mod tests {
             " /help",
         ];
         for text in plain {
-            assert_eq!(typed(text), None, "{text:?}");
+            assert_eq!(typed_line_of(text), None, "{text:?}");
         }
         let two = [InputBlock::Text { text: "/help".into() }, InputBlock::Text { text: "x".into() }];
         assert_eq!(typed_line(&two), None);

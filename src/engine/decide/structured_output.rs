@@ -59,26 +59,26 @@ fn other_document(schema: &Value) -> Option<&str> {
 /// The patterns of a schema are matched in linear time.
 fn validator(schema: &Value) -> Result<Validator, String> {
     let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
-    options.build(schema).map_err(|error| shortened(format!("{}: {error}", error.instance_path())))
+    options.build(schema).map_err(|error| shorten_error(format!("{}: {error}", error.instance_path())))
 }
 
 /// The value of an answer, if it satisfies the schema; else the problems.
-fn value_of(schema: &Value, answer: &str) -> Result<Value, Vec<String>> {
-    let value = parse(answer).map_err(|error| vec![error])?;
+fn checked_value(schema: &Value, answer: &str) -> Result<Value, Vec<String>> {
+    let value = parse_answer(answer).map_err(|error| vec![error])?;
     if !depth::is_readable(&value) {
         return Err(vec![format!("the value has more than {} levels", depth::MAX_DEPTH)]);
     }
     let validator = validator(schema).map_err(|error| vec![error])?;
     let problem = |error: jsonschema::ValidationError<'_>| {
         let place = error.instance_path().to_string();
-        shortened(if place.is_empty() { error.to_string() } else { format!("{place}: {error}") })
+        shorten_error(if place.is_empty() { error.to_string() } else { format!("{place}: {error}") })
     };
     let errors: Vec<String> = validator.iter_errors(&value).take(MAX_ERRORS).map(problem).collect();
     if errors.is_empty() { Ok(value) } else { Err(errors) }
 }
 
 /// Parses an answer that is a JSON value, possibly in a fenced block.
-fn parse(answer: &str) -> Result<Value, String> {
+fn parse_answer(answer: &str) -> Result<Value, String> {
     let text = answer.trim();
     let error = match serde_json::from_str(text) {
         Ok(value) => return Ok(value),
@@ -87,10 +87,10 @@ fn parse(answer: &str) -> Result<Value, String> {
     let blocks = text.split("```").skip(1).step_by(2);
     let content = blocks.filter_map(|block| block.split_once('\n').map(|(_, content)| content));
     let mut values = content.filter_map(|content| serde_json::from_str(content.trim()).ok());
-    values.next().ok_or_else(|| shortened(format!("the answer is not one JSON value: {error}")))
+    values.next().ok_or_else(|| shorten_error(format!("the answer is not one JSON value: {error}")))
 }
 
-fn shortened(mut text: String) -> String {
+fn shorten_error(mut text: String) -> String {
     if text.len() > MAX_ERROR_BYTES {
         text.truncate(text.floor_char_boundary(MAX_ERROR_BYTES));
         text.push('…');
@@ -104,14 +104,14 @@ impl PlanBuilder<'_> {
     pub fn finish_answered(&mut self) {
         let Some(turn) = &self.state.turn else { return };
         let Some(schema) = turn.options.output_schema.clone() else {
-            self.finish(Subtype::Success, Vec::new());
+            self.finish_turn(Subtype::Success, Vec::new());
             return;
         };
         let rejected = turn.rejected_outputs;
-        match value_of(&schema, &turn.last_text) {
+        match checked_value(&schema, &turn.last_text) {
             Ok(value) => {
                 self.structured = Some(value);
-                self.finish(Subtype::Success, Vec::new());
+                self.finish_turn(Subtype::Success, Vec::new());
             }
             Err(errors) if rejected < MAX_CORRECTIONS => {
                 let (attempt, text) = (rejected + 1, model_texts::output_rejected(&errors));
@@ -121,7 +121,7 @@ impl PlanBuilder<'_> {
             Err(errors) => {
                 let subtype = Subtype::StructuredOutputInvalid;
                 let why = format!("the answer does not satisfy output_schema: {}", errors.join("; "));
-                self.finish(subtype, vec![TurnError::new(subtype.name(), why)]);
+                self.finish_turn(subtype, vec![TurnError::new(subtype.name(), why)]);
             }
         }
     }
@@ -155,23 +155,23 @@ mod tests {
     fn answer_is_accepted_plain_or_in_fenced_block() {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
         for answer in ["{\"n\": 1}", " {\"n\":1}\n", "Here it is:\n```json\n{\"n\": 1}\n```\nDone."] {
-            assert_eq!(value_of(&schema, answer), Ok(json!({"n": 1})), "{answer}");
+            assert_eq!(checked_value(&schema, answer), Ok(json!({"n": 1})), "{answer}");
         }
-        let errors = value_of(&schema, "{\"n\": \"one\"}").expect_err("wrong");
+        let errors = checked_value(&schema, "{\"n\": \"one\"}").expect_err("wrong");
         assert!(errors[0].contains("/n") && errors[0].contains("integer"), "{errors:?}");
-        assert!(value_of(&schema, "n is 1").expect_err("no JSON")[0].contains("JSON"));
+        assert!(checked_value(&schema, "n is 1").expect_err("no JSON")[0].contains("JSON"));
     }
 
     #[test]
     fn schema_that_refers_to_itself_ends() {
         for schema in [json!({"$ref": "#"}), json!({"allOf": [{"$ref": "#"}]})] {
             if check_schema(&schema).is_ok() {
-                let _ = value_of(&schema, "{}");
+                let _ = checked_value(&schema, "{}");
             }
         }
         let tree =
             json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "additionalProperties": false});
-        assert!(value_of(&tree, "{\"next\": {\"next\": {}}}").is_ok());
-        assert!(value_of(&tree, "{\"next\": {\"other\": {}}}").is_err());
+        assert!(checked_value(&tree, "{\"next\": {\"next\": {}}}").is_ok());
+        assert!(checked_value(&tree, "{\"next\": {\"other\": {}}}").is_err());
     }
 }

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::decide::tool_calls::Startable;
-use crate::engine::input::{Busy, Submit};
+use crate::engine::decide::tool_calls::StartableCall;
+use crate::engine::input::{BusyPolicy, SubmitRequest};
 use crate::engine::output::Effect;
 use crate::engine::request::model_texts;
-use crate::engine::state::{Stage, Subagent};
+use crate::engine::state::{CallStage, Subagent};
 use crate::types::event::{Event, SettledBy};
 use crate::types::ids::{CallId, RequestId, SessionId};
 use crate::types::message::{InputBlock, ToolCall};
@@ -32,7 +32,8 @@ fn is_background_task(prepared: &PreparedCall) -> bool {
 impl PlanBuilder<'_> {
     /// Refuses a sub-agent that cannot start, because too many run. Returns `false` if there is none.
     pub fn refuse_subagent(&mut self) -> bool {
-        let tasks: Vec<Startable> = self.startable().into_iter().filter(|it| it.prepared.is_task()).collect();
+        let tasks: Vec<StartableCall> =
+            self.startable_calls().into_iter().filter(|it| it.prepared.is_task()).collect();
         let most = self.engine.settings.subagents;
         let is_off = self.state.spec.ablation.background_tasks;
         let refused = tasks.iter().enumerate().find_map(|(at, it)| {
@@ -70,8 +71,8 @@ impl PlanBuilder<'_> {
     }
 
     /// Reserves a share of the limits and starts a sub-agent.
-    pub fn start_subagent(&mut self, startable: &Startable, budgets: Budgets) {
-        let Startable { call, item_id, prepared, .. } = startable;
+    pub fn start_subagent(&mut self, startable: &StartableCall, budgets: Budgets) {
+        let StartableCall { call, item_id, prepared, .. } = startable;
         let Subject::Task { agent, background, .. } = &prepared.subject else { return };
         let description = call.input["description"].as_str().unwrap_or_default();
         let child_session_id = self.mint.session();
@@ -95,7 +96,7 @@ impl PlanBuilder<'_> {
     }
 
     fn run_subagent(&mut self, subagent: &Subagent, call: Arc<ToolCall>, prepared: Arc<PreparedCall>) {
-        self.effect(Effect::RunSubagent {
+        self.add_effect(Effect::RunSubagent {
             call,
             prepared,
             child_session_id: subagent.child_session_id,
@@ -109,7 +110,7 @@ impl PlanBuilder<'_> {
         for subagent in self.state.subagents.clone() {
             let call = self.state.call(subagent.call_id);
             let running = call.and_then(|call| match &call.stage {
-                Stage::Running { prepared, .. } => Some((call.effective(), Arc::clone(prepared))),
+                CallStage::Running { prepared, .. } => Some((call.effective_call(), Arc::clone(prepared))),
                 _ => None,
             });
             if let Some((call, prepared)) = running {
@@ -121,7 +122,7 @@ impl PlanBuilder<'_> {
     /// Follows the sub-agents without a waiting call again after a restart.
     pub fn follow_background_subagents(&mut self) {
         for subagent in self.state.subagents.clone().iter().filter(|it| it.background) {
-            self.effect(Effect::FollowSubagent {
+            self.add_effect(Effect::FollowSubagent {
                 call_id: subagent.call_id,
                 child_session_id: subagent.child_session_id,
             });
@@ -132,11 +133,11 @@ impl PlanBuilder<'_> {
     pub fn end_subagents(&mut self) -> bool {
         for subagent in self.state.subagents.clone() {
             let (call_id, child_session_id) = (subagent.call_id, subagent.child_session_id);
-            self.effect(Effect::FollowSubagent { call_id, child_session_id });
+            self.add_effect(Effect::FollowSubagent { call_id, child_session_id });
         }
         let any = !self.state.subagents.is_empty();
         if any {
-            self.effect(Effect::StopSubagents);
+            self.add_effect(Effect::StopSubagents);
         }
         any
     }
@@ -158,7 +159,7 @@ impl PlanBuilder<'_> {
         };
         let (Some(item_id), true) = (subagent.item_id, is_news) else { return };
         let child = event.shows_request_of().unwrap_or(subagent.child_session_id);
-        let event = event.shown_for(child);
+        let event = event.for_child_session(child);
         self.push(Some(item_id), self.open_turn_of(&subagent), event);
     }
 
@@ -203,7 +204,7 @@ impl PlanBuilder<'_> {
     fn close_subagent(&mut self, subagent: &Subagent, result: TurnResult) {
         let turn_id = self.open_turn_of(subagent);
         for request_id in subagent.requests.clone() {
-            let event = withdrawn(request_id, subagent.call_id, subagent.child_session_id);
+            let event = withdrawn_request_event(request_id, subagent.call_id, subagent.child_session_id);
             self.push(subagent.item_id, turn_id, event);
         }
         let (call_id, child_session_id) = (subagent.call_id, subagent.child_session_id);
@@ -239,11 +240,11 @@ impl PlanBuilder<'_> {
             Some(_) => None,
         };
         let text = model_texts::subagent_ended(&subagent.agent, &subagent.description, &outcome.output);
-        let submit = Submit {
+        let submit = SubmitRequest {
             input: vec![InputBlock::Text { text }],
             blobs: Vec::new(),
             // It is no answer to an open question.
-            when_busy: if is_busy { Busy::Queue } else { Busy::Steer },
+            when_busy: if is_busy { BusyPolicy::Queue } else { BusyPolicy::Steer },
             expected_turn: None,
             options: TurnOptions { budgets, ..TurnOptions::default() },
             origin: None,
@@ -254,7 +255,7 @@ impl PlanBuilder<'_> {
 }
 
 /// The end of a request whose sub-agent has ended.
-fn withdrawn(request_id: RequestId, call_id: CallId, child: SessionId) -> Event {
+fn withdrawn_request_event(request_id: RequestId, call_id: CallId, child: SessionId) -> Event {
     let (by, child_session_id) = (SettledBy::Abort, Some(child));
     match request_id {
         RequestId::Permission(request_id) => Event::PermissionResolved {

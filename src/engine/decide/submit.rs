@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::decide::slash_command;
-use crate::engine::input::{Busy, Refusal, Submit};
+use crate::engine::input::{BusyPolicy, Refusal, SubmitRequest};
 use crate::engine::output::{Effect, Reply};
 use crate::engine::request::{model_texts, tokens};
 use crate::engine::state::{Activity, QueuedInput};
@@ -12,18 +12,18 @@ use crate::types::compaction::CompactTrigger;
 use crate::types::event::{Event, Phase, TitledBy};
 use crate::types::ids::{Seq, TurnId};
 use crate::types::message::{Block, InputBlock, input_content, input_text};
-use crate::types::outcome::{SubmitOutcome, SubmittedAs};
+use crate::types::outcome::{AcceptedState, SubmitOutcome};
 use crate::types::reminder::FileVersion;
-use crate::types::session::{ItemKind, Subtype, TurnError, TurnResult, Untrusted};
+use crate::types::session::{ItemKind, Subtype, TurnError, TurnResult, UntrustedParts};
 use crate::types::slash_command::SlashCommand;
 use crate::types::thinking::Thinking;
 use crate::types::turn_options::TurnOptions;
 
 /// Maximum characters of a title made from the first prompt.
-const TITLE: usize = 60;
+const MAX_TITLE_CHARS: usize = 60;
 
 impl PlanBuilder<'_> {
-    pub fn submit(&mut self, submit: Submit) -> Result<(), Refusal> {
+    pub fn submit(&mut self, submit: SubmitRequest) -> Result<(), Refusal> {
         if self.state.status == crate::types::session::SessionState::Ended {
             return Err(Refusal::Ended);
         }
@@ -38,11 +38,11 @@ impl PlanBuilder<'_> {
             return Err(Refusal::StaleTurn { current });
         }
         let steers = match submit.when_busy {
-            Busy::Steer => current.is_some() && !self.is_aborting(),
-            Busy::Unspecified => {
+            BusyPolicy::Steer => current.is_some() && !self.is_aborting(),
+            BusyPolicy::Unspecified => {
                 !self.is_aborting() && self.has_questions() && submit.options.command.is_none()
             }
-            Busy::Queue | Busy::Interrupt | Busy::Reject => false,
+            BusyPolicy::Queue | BusyPolicy::Interrupt | BusyPolicy::Reject => false,
         };
         if steers {
             check_steering_options(&submit.options)?;
@@ -61,30 +61,30 @@ impl PlanBuilder<'_> {
                 self.begin_turn(&QueuedInput { turn_id, input, options, queued_at, front: false, origin });
             // `/clear` is done at once.
             if self.state.turn.is_some() {
-                self.reply_submitted(turn_id, SubmittedAs::Running, seq);
+                self.reply_submitted(turn_id, AcceptedState::Running, seq);
             } else {
                 self.reply_command(turn_id, seq, slash_command::CLEARED.into());
             }
             return Ok(());
         };
-        if submit.when_busy == Busy::Reject {
+        if submit.when_busy == BusyPolicy::Reject {
             return Err(Refusal::Busy { turn_id: running });
         }
         if steers {
             let seq = self.push_turn(Event::TurnSteered { input });
-            self.reply_submitted(running, SubmittedAs::Steered, seq);
+            self.reply_submitted(running, AcceptedState::Steered, seq);
             // An input during an open question means that the turn continues with this input.
             if self.has_questions() {
                 self.continue_all();
             }
             return Ok(());
         }
-        let (turn_id, front) = (self.mint.turn(), submit.when_busy == Busy::Interrupt);
+        let (turn_id, front) = (self.mint.turn(), submit.when_busy == BusyPolicy::Interrupt);
         let budgets = Some(options.budgets.unwrap_or(self.state.spec.budgets));
         let options = Box::new(TurnOptions { budgets, ..options });
         let queued = Event::TurnQueued { input, front, options };
         let seq = self.push(None, Some(turn_id), queued);
-        self.reply_submitted(turn_id, SubmittedAs::Queued, seq);
+        self.reply_submitted(turn_id, AcceptedState::Queued, seq);
         if front && !self.is_aborting() {
             self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
             self.stop_turn();
@@ -92,13 +92,13 @@ impl PlanBuilder<'_> {
         Ok(())
     }
 
-    fn reply_submitted(&mut self, turn_id: TurnId, state: SubmittedAs, seq: Seq) {
+    fn reply_submitted(&mut self, turn_id: TurnId, state: AcceptedState, seq: Seq) {
         self.reply = Reply::Submitted(SubmitOutcome { turn_id, state, seq, text: None });
     }
 
     /// Replies with the answer of a command that needed no model.
     pub fn reply_command(&mut self, turn_id: TurnId, seq: Seq, text: String) {
-        let state = SubmittedAs::Completed;
+        let state = AcceptedState::Completed;
         self.reply = Reply::Submitted(SubmitOutcome { turn_id, state, seq, text: Some(text) });
     }
 
@@ -144,7 +144,7 @@ impl PlanBuilder<'_> {
             let line = text.lines().find(|line| !line.trim().is_empty());
             // The input contains only pictures or documents.
             let line = line.or_else(|| input.iter().find_map(InputBlock::name)).unwrap_or("(no words)");
-            let title = line.trim().chars().take(TITLE).collect();
+            let title = line.trim().chars().take(MAX_TITLE_CHARS).collect();
             self.set_title(title, TitledBy::Prompt);
         }
         let options = self.state.turn.as_ref().map(|turn| Arc::clone(&turn.options));
@@ -158,13 +158,13 @@ impl PlanBuilder<'_> {
     /// Builds the system prompt, or checks whether it and the read files are still up to date.
     pub fn prepare_context(&mut self, step: u64) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
-        if self.state.system().is_some() && self.state.spec.ablation.reminders && !self.has_mcp() {
+        if self.state.system_prompt().is_some() && self.state.spec.ablation.reminders && !self.has_mcp() {
             self.deliver_steered();
             self.call_model();
             return;
         }
         self.push_phase(Phase::Context, step);
-        self.effect(match self.state.system() {
+        self.add_effect(match self.state.system_prompt() {
             Some(_) => Effect::CheckContext { turn_id },
             None => Effect::GatherContext,
         });
@@ -191,10 +191,10 @@ impl PlanBuilder<'_> {
         sources: Vec<String>,
         instructions: Vec<FileVersion>,
         skipped_instructions: Vec<String>,
-        untrusted: Option<Untrusted>,
+        untrusted: Option<UntrustedParts>,
     ) {
         let waits = matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
-        if self.state.system().is_some() || !waits || self.is_aborting() {
+        if self.state.system_prompt().is_some() || !waits || self.is_aborting() {
             return;
         }
         let is_of_turn = self.state.turn.as_ref().is_some_and(|turn| turn.options.change_system_prompt());
@@ -223,8 +223,8 @@ impl PlanBuilder<'_> {
     }
 
     /// Requests trust for the workspace's files, once per digest.
-    pub fn ask_for_trust(&mut self, untrusted: Untrusted) {
-        let Untrusted { digest, parts } = untrusted;
+    pub fn ask_for_trust(&mut self, untrusted: UntrustedParts) {
+        let UntrustedParts { digest, parts } = untrusted;
         let is_ended = self.state.status == crate::types::session::SessionState::Ended;
         if is_ended || self.state.trust_asked.as_ref() == Some(&digest) {
             return;
@@ -266,7 +266,7 @@ impl PlanBuilder<'_> {
             if !self.start_summary(CompactTrigger::Manual, step) {
                 let text = "there is nothing to compact yet".into();
                 self.push_turn(Event::Notice { kind: "nothing_to_compact".into(), text });
-                self.finish(Subtype::Success, Vec::new());
+                self.finish_turn(Subtype::Success, Vec::new());
             }
             return;
         }
@@ -275,7 +275,7 @@ impl PlanBuilder<'_> {
             return;
         }
         if let Some((subtype, message)) = self.over_budget(step) {
-            self.finish(subtype, vec![TurnError::new("budget", message)]);
+            self.finish_turn(subtype, vec![TurnError::new("budget", message)]);
             return;
         }
         self.choose_seeing_model();
@@ -283,28 +283,28 @@ impl PlanBuilder<'_> {
             return;
         }
         self.choose_larger_model();
-        if let Some(error) = self.never_fits() {
-            self.finish(Subtype::LlmError, vec![error]);
+        if let Some(error) = self.cannot_fit_error() {
+            self.finish_turn(Subtype::LlmError, vec![error]);
             return;
         }
         if let Err(message) = self.send_request(step) {
-            self.finish(Subtype::LlmError, vec![TurnError::new("unconfigured", message)]);
+            self.finish_turn(Subtype::LlmError, vec![TurnError::new("unconfigured", message)]);
         }
     }
 
     /// Writes the begin of the model call of this step and sends its request; the error says why there is none.
     pub fn send_request(&mut self, step: u64) -> Result<(), &'static str> {
-        let uncalibrated_tokens = Some(tokens::of_request(&self.state, &self.offered()));
+        let uncalibrated_tokens = Some(tokens::request_tokens(&self.state, &self.offered_tools()));
         self.push_phase(Phase::Normalize, step);
         let token = self.push_model_call(step, uncalibrated_tokens);
         self.warn_of_budgets();
-        let request = Box::new(self.request()?);
-        self.effect(Effect::CallModel { token, request });
+        let request = Box::new(self.build_request()?);
+        self.add_effect(Effect::CallModel { token, request });
         Ok(())
     }
 
     /// Ends the turn and starts the next queued one.
-    pub fn finish(&mut self, subtype: Subtype, errors: Vec<TurnError>) {
+    pub fn finish_turn(&mut self, subtype: Subtype, errors: Vec<TurnError>) {
         self.close_compaction();
         // No user input is lost: the next turn's request will contain it.
         self.deliver_steered();
@@ -354,8 +354,8 @@ impl PlanBuilder<'_> {
         self.state.turn.as_ref().map_or_else(|| self.state.spec.model.clone(), |turn| turn.model.clone())
     }
 
-    pub(in crate::engine) fn system(&self) -> Arc<str> {
-        let system = self.state.system().cloned().unwrap_or_else(|| Arc::from(""));
+    pub(in crate::engine) fn system_prompt(&self) -> Arc<str> {
+        let system = self.state.system_prompt().cloned().unwrap_or_else(|| Arc::from(""));
         match &*self.state.mcp.prompt {
             "" => system,
             instructions => Arc::from(format!("{system}{instructions}")),

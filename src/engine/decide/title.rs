@@ -16,11 +16,11 @@ use crate::types::thinking::Thinking;
 use crate::types::usage::{Budgets, Usage};
 
 /// Maximum characters of a title.
-const TITLE: usize = 60;
+const MAX_TITLE_CHARS: usize = 60;
 /// How often a session requests a title.
-pub(in crate::engine) const TRIES: u32 = 3;
+pub(in crate::engine) const MAX_TITLE_REQUESTS: u32 = 3;
 /// Maximum bytes of the user's text, and of the answer, that the title model receives.
-const SHOWN: usize = 2_000;
+const MAX_PROMPT_BYTES: usize = 2_000;
 /// Maximum tokens of the answer: more than a title needs, because some models think before they answer.
 const OUTPUT_TOKENS: u32 = 200;
 
@@ -36,7 +36,7 @@ impl PlanBuilder<'_> {
         let Some(quick) = self.engine.settings.quick.clone() else { return };
         let state = &self.state;
         let needs_one = state.titled_by == Some(TitledBy::Prompt);
-        if !needs_one || state.helper.is_some() || state.title_tries >= TRIES {
+        if !needs_one || state.helper.is_some() || state.title_tries >= MAX_TITLE_REQUESTS {
             return;
         }
         let own = state.spec.budgets;
@@ -61,7 +61,7 @@ impl PlanBuilder<'_> {
             model_snapshot,
             max_usage,
         });
-        self.effect(Effect::AskHelper { token, request: Box::new(request) });
+        self.add_effect(Effect::AskHelper { token, request: Box::new(request) });
     }
 
     /// Whether the session's limits leave room for the maximum usage of a helper call and for one model call of
@@ -83,7 +83,7 @@ impl PlanBuilder<'_> {
             _ => None,
         });
         let said = said.collect::<Vec<_>>().join("\n");
-        let begin = |text: &str| text[..text.floor_char_boundary(SHOWN)].trim().to_owned();
+        let begin = |text: &str| text[..text.floor_char_boundary(MAX_PROMPT_BYTES)].trim().to_owned();
         let (said, answer) = (begin(&said), begin(answer));
         if said.is_empty() && answer.is_empty() {
             return None;
@@ -199,29 +199,29 @@ fn title_of(reply: &ModelReply) -> Option<String> {
         ReplyBlock::Text(text) => Some(text.as_str()),
         _ => None,
     });
-    clean(&text.collect::<String>())
+    clean_title(&text.collect::<String>())
 }
 
-fn clean(text: &str) -> Option<String> {
+fn clean_title(text: &str) -> Option<String> {
     // Some servers leave the reasoning in the text.
     let text = match text.trim_start().strip_prefix("<think>") {
         Some(thought) => thought.split_once("</think>")?.1,
         None => text,
     };
     let text = without_escapes(text);
-    let line = text.lines().map(bare).find(|line| line.chars().any(is_seen))?;
+    let line = text.lines().map(strip_title_marks).find(|line| line.chars().any(is_visible))?;
     // Text that could be mistaken for a session id is no title either.
     if line.chars().all(|char| char.is_ascii_hexdigit() || char == '-') {
         return None;
     }
     let mut title = String::new();
-    let mut left = TITLE;
+    let mut left = MAX_TITLE_CHARS;
     for word in line.split_whitespace() {
         let room = left.saturating_sub(usize::from(!title.is_empty()));
         let length = word.chars().count();
         if length > room {
             if title.is_empty() {
-                title.extend(word.chars().take(TITLE));
+                title.extend(word.chars().take(MAX_TITLE_CHARS));
             }
             break;
         }
@@ -235,7 +235,7 @@ fn clean(text: &str) -> Option<String> {
 }
 
 /// A line without heading and list marks, quotes, and a prefix such as "Title:".
-fn bare(line: &str) -> &str {
+fn strip_title_marks(line: &str) -> &str {
     const QUOTES: &[char] = &['"', '\'', '`', '“', '”', '‘', '’', '«', '»', '„', '*', '_'];
     let mut line = line.trim().trim_start_matches(['#', '-', '>']).trim();
     loop {
@@ -296,7 +296,7 @@ fn without_escapes(text: &str) -> String {
 }
 
 /// A letter or a digit with a visible shape.
-fn is_seen(char: char) -> bool {
+fn is_visible(char: char) -> bool {
     char.is_alphanumeric() && !is_blank(char)
 }
 
@@ -336,17 +336,17 @@ mod tests {
             ("Don't break it's", Some("Don't break it's")),
         ];
         for (text, expected) in cases {
-            assert_eq!(clean(text).as_deref(), expected, "{text:?}");
+            assert_eq!(clean_title(text).as_deref(), expected, "{text:?}");
         }
     }
 
     #[test]
     fn long_title_is_truncated_at_word_boundary() {
-        let words = clean(&"seven77 ".repeat(20)).expect("a title");
+        let words = clean_title(&"seven77 ".repeat(20)).expect("a title");
         assert_eq!(words, ["seven77"; 7].join(" "));
         let exact = format!("{} {}", "a".repeat(29), "b".repeat(30));
-        assert_eq!(clean(&exact).as_deref(), Some(exact.as_str()));
-        let word = clean(&"ü".repeat(100)).expect("a title");
+        assert_eq!(clean_title(&exact).as_deref(), Some(exact.as_str()));
+        let word = clean_title(&"ü".repeat(100)).expect("a title");
         assert_eq!(word, "ü".repeat(60));
     }
 }

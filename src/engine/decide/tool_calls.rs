@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::model_reply::pieces;
+use crate::engine::decide::model_reply::split_text;
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::JudgedCall;
 use crate::engine::output::Effect;
 use crate::engine::request::{model_texts, tokens};
-use crate::engine::state::{Activity, Call, Stage};
-use crate::engine::window::result_budget::Bounded;
+use crate::engine::state::{Activity, CallStage, CallState};
+use crate::engine::window::result_budget::BoundedResult;
 use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::Event;
 use crate::types::ids::{CallId, ItemId, TurnId};
@@ -16,10 +16,10 @@ use crate::types::message::ToolCall;
 use crate::types::permission::{Mode, OnTimeout, RequestKind, Verdict, VerdictKind};
 use crate::types::session::{PermissionRequest, Subtype};
 use crate::types::time::Timestamp;
-use crate::types::tool::{Access, PreparedCall, Progress, Subject, ToolOutcome, ToolStatus};
+use crate::types::tool::{Access, PreparedCall, Subject, ToolOutcome, ToolProgress, ToolStatus};
 
 /// Maximum bytes of changed arguments that the model receives.
-const EDITED_BYTES: usize = 2_000;
+const MAX_EDITED_BYTES: usize = 2_000;
 
 /// Whether a user must answer something before the call can go on.
 fn needs_user(prepared: &PreparedCall, verdict: &Verdict) -> bool {
@@ -28,7 +28,7 @@ fn needs_user(prepared: &PreparedCall, verdict: &Verdict) -> bool {
 
 /// A call that may start now.
 #[derive(Clone)]
-pub(in crate::engine) struct Startable {
+pub(in crate::engine) struct StartableCall {
     pub call: Arc<ToolCall>,
     pub item_id: ItemId,
     pub prepared: Arc<PreparedCall>,
@@ -39,9 +39,9 @@ pub(in crate::engine) struct Startable {
 
 impl PlanBuilder<'_> {
     /// Adds the output of a running tool; the output of any other tool is ignored.
-    pub fn progress(&mut self, call_id: CallId, progress: Progress) {
+    pub fn progress(&mut self, call_id: CallId, progress: ToolProgress) {
         let Some((turn_id, item_id, _)) = self.state.progress_target(call_id) else { return };
-        for text in pieces(progress.text) {
+        for text in split_text(progress.text) {
             let stream = progress.stream.into();
             self.push(item_id, turn_id, Event::ToolProgress { call_id, stream, text });
         }
@@ -55,29 +55,30 @@ impl PlanBuilder<'_> {
             .state
             .calls()
             .iter()
-            .filter(|call| call.stage == Stage::Requested)
+            .filter(|call| call.stage == CallStage::Requested)
             .map(|call| Arc::clone(&call.call))
             .collect();
         if !calls.is_empty() {
-            self.effect(Effect::Prepare { turn_id, calls });
+            self.add_effect(Effect::Prepare { turn_id, calls });
         }
     }
 
     /// Refuses calls of tools that the session does not offer. If no other call is open, the turn continues.
     fn refuse_withheld(&mut self) {
-        let is_withheld = |call: &&Call| call.stage == Stage::Requested && self.is_withheld(&call.call.tool);
+        let is_withheld =
+            |call: &&CallState| call.stage == CallStage::Requested && self.is_withheld(&call.call.tool);
         let withheld: Vec<_> = self.state.calls().iter().filter(is_withheld).cloned().collect();
         for call in &withheld {
             let text = model_texts::tool_withheld(&call.call.tool);
             self.complete(call.call.call_id, ToolOutcome::failed("tool_not_offered", text), 0);
         }
-        if !withheld.is_empty() && self.state.calls().iter().all(Call::is_done) {
+        if !withheld.is_empty() && self.state.calls().iter().all(CallState::is_done) {
             self.advance_tools();
         }
     }
 
     /// Judges every call before it raises any request, so that users see the requests together.
-    pub fn prepared(&mut self, turn_id: TurnId, mode: Mode, calls: Vec<JudgedCall>) {
+    pub fn judge_prepared_calls(&mut self, turn_id: TurnId, mode: Mode, calls: Vec<JudgedCall>) {
         let current = self.state.turn.as_ref().filter(|turn| turn.id == turn_id && !turn.aborting);
         let Some(current) = current else { return };
         if current.mode != mode {
@@ -85,12 +86,14 @@ impl PlanBuilder<'_> {
             self.prepare_open_calls();
             return;
         }
-        let is_left = |call: &Call| {
-            call.stage == Stage::Requested && !calls.iter().any(|judged| judged.call_id == call.call.call_id)
+        let is_left = |call: &CallState| {
+            call.stage == CallStage::Requested
+                && !calls.iter().any(|judged| judged.call_id == call.call.call_id)
         };
         let is_part = self.is_streaming() || self.state.calls().iter().any(is_left);
         for judged in calls {
-            let Some(call) = self.state.call(judged.call_id).filter(|call| call.stage == Stage::Requested)
+            let Some(call) =
+                self.state.call(judged.call_id).filter(|call| call.stage == CallStage::Requested)
             else {
                 continue;
             };
@@ -104,7 +107,7 @@ impl PlanBuilder<'_> {
                 Err(_) if is_part => {}
                 Ok((prepared, verdict)) if is_part && needs_user(&prepared, &verdict) => {}
                 Err(outcome) => self.complete(judged.call_id, outcome, 0),
-                Ok((prepared, verdict)) => self.judged(&call, prepared, verdict, judged.updated_input),
+                Ok((prepared, verdict)) => self.apply_verdict(&call, prepared, verdict, judged.updated_input),
             }
         }
         self.advance_tools();
@@ -135,12 +138,12 @@ impl PlanBuilder<'_> {
             calls.extend(call.map(|call| Arc::clone(&call.call)));
         }
         if !calls.is_empty() {
-            self.effect(Effect::Prepare { turn_id, calls });
+            self.add_effect(Effect::Prepare { turn_id, calls });
         }
     }
 
     /// Whether another preparation of a call may differ once the calls before it are done.
-    fn may_change(&self, call: &Call, outcome: &ToolOutcome) -> bool {
+    fn may_change(&self, call: &CallState, outcome: &ToolOutcome) -> bool {
         let is_its_own =
             matches!(outcome.code.as_deref(), Some("invalid_input" | "unknown_tool" | "internal"));
         let mut before =
@@ -151,7 +154,7 @@ impl PlanBuilder<'_> {
     /// Prepares the next call again, if its preparation was postponed.
     fn prepare_next(&mut self) {
         let next = self.state.calls().iter().find(|call| !call.is_done());
-        let is_left = next.is_some_and(|call| call.stage == Stage::Requested) && !self.is_streaming();
+        let is_left = next.is_some_and(|call| call.stage == CallStage::Requested) && !self.is_streaming();
         let is_looked_at = |effect: &Effect| matches!(effect, Effect::Prepare { .. });
         if is_left && !self.plan.effects.iter().any(is_looked_at) {
             self.prepare_open_calls();
@@ -159,9 +162,9 @@ impl PlanBuilder<'_> {
     }
 
     /// `updated_input`: arguments of a hook that replace the model's.
-    fn judged(
+    fn apply_verdict(
         &mut self,
-        call: &Call,
+        call: &CallState,
         prepared: PreparedCall,
         verdict: Verdict,
         updated_input: Option<serde_json::Value>,
@@ -187,10 +190,10 @@ impl PlanBuilder<'_> {
                 self.complete(call_id, outcome, 0);
             }
             (VerdictKind::Ask, _) if is_plan && self.state.spec.background => {
-                self.deny(call_id, "unattended", model_texts::PLAN_UNATTENDED.into());
+                self.deny_call(call_id, "unattended", model_texts::PLAN_UNATTENDED.into());
             }
             (VerdictKind::Ask, _) if self.has_no_approver() => {
-                self.deny(call_id, "unattended", model_texts::no_approver_to_ask(&verdict.reason));
+                self.deny_call(call_id, "unattended", model_texts::no_approver_to_ask(&verdict.reason));
             }
             (VerdictKind::Ask, _) => {
                 let (deadline_ms, on_timeout) = self.deadline().unzip();
@@ -249,7 +252,7 @@ impl PlanBuilder<'_> {
     pub fn complete(&mut self, call_id: CallId, mut outcome: ToolOutcome, duration_ms: u64) {
         let Some(call) = self.state.call(call_id).filter(|call| !call.is_done()).cloned() else { return };
         let (item_id, tool) = (call.item_id, call.call.tool.clone());
-        if matches!(call.stage, Stage::Running { .. }) {
+        if matches!(call.stage, CallStage::Running { .. }) {
             self.withdraw_questions(&call);
         }
         if let Some(first) = call.blocked_run.as_ref().filter(|_| call.has_begun()) {
@@ -258,7 +261,7 @@ impl PlanBuilder<'_> {
         if let Some(input) = call.edited.as_ref().filter(|_| call.has_begun() || call.blocked_run.is_some()) {
             // The model's own arguments stay in the history; its result states the arguments that ran.
             let shown = input.to_string();
-            let cut = shown.floor_char_boundary(EDITED_BYTES);
+            let cut = shown.floor_char_boundary(MAX_EDITED_BYTES);
             let rest = if cut < shown.len() { "…" } else { "" };
             outcome.output.insert_str(0, &model_texts::edited(&format!("{}{rest}", &shown[..cut])));
         }
@@ -269,9 +272,9 @@ impl PlanBuilder<'_> {
             self.push_item(item_id, Event::TodoUpdated { todos });
         }
         let bytes_before = outcome.output.len();
-        let Bounded { output, whole, is_cut } = self.bound(outcome.output, outcome.whole);
+        let BoundedResult { output, whole, is_cut } = self.bound_result(outcome.output, outcome.whole);
         let shortened = is_cut.then(|| {
-            let after = tokens::of_text(&output);
+            let after = tokens::text_tokens(&output);
             // The excerpt is made of the same text, so its ratio of bytes to tokens is that of the whole.
             (after * bytes_before as u64 / output.len().max(1) as u64, after)
         });
@@ -309,7 +312,7 @@ impl PlanBuilder<'_> {
 
     pub fn tool_done(&mut self, call_id: CallId, mut outcome: ToolOutcome, duration_ms: u64) {
         let Some(call) = self.state.call(call_id).cloned() else { return };
-        let Stage::Running { prepared, .. } = &call.stage else { return };
+        let CallStage::Running { prepared, .. } = &call.stage else { return };
         // A run that the sandbox blocked leaves the stage without a result.
         self.withdraw_questions(&call);
         let goes_on = if outcome.goes_on { self.command_began(call_id) } else { None };
@@ -331,19 +334,21 @@ impl PlanBuilder<'_> {
     }
 
     /// Calls that may start now, in order.
-    pub fn startable(&self) -> Vec<Startable> {
+    pub fn startable_calls(&self) -> Vec<StartableCall> {
         let serial = self.state.safe_mode();
         let limit = self.engine.parallel_tools();
         let mut running =
-            self.state.calls().iter().filter(|call| matches!(call.stage, Stage::Running { .. })).count();
+            self.state.calls().iter().filter(|call| matches!(call.stage, CallStage::Running { .. })).count();
         let mut before: Vec<Access<'_>> = Vec::new();
         let mut start = Vec::new();
         for call in self.state.calls() {
             let (prepared, ready) = match &call.stage {
-                Stage::Done { .. } => continue,
-                Stage::Requested | Stage::Asking(_) | Stage::Unknown { .. } => (None, None),
-                Stage::Awaiting { prepared, .. } | Stage::Running { prepared, .. } => (Some(prepared), None),
-                Stage::Ready { prepared, allowed_by, bound } => {
+                CallStage::Done { .. } => continue,
+                CallStage::Requested | CallStage::Asking(_) | CallStage::Unknown { .. } => (None, None),
+                CallStage::Awaiting { prepared, .. } | CallStage::Running { prepared, .. } => {
+                    (Some(prepared), None)
+                }
+                CallStage::Ready { prepared, allowed_by, bound } => {
                     (Some(prepared), Some((Arc::clone(prepared), allowed_by.clone(), bound.clone())))
                 }
             };
@@ -354,8 +359,8 @@ impl PlanBuilder<'_> {
                 && running < limit
             {
                 running += 1;
-                start.push(Startable {
-                    call: call.effective(),
+                start.push(StartableCall {
+                    call: call.effective_call(),
                     item_id: call.item_id,
                     prepared,
                     allowed_by,
@@ -370,7 +375,7 @@ impl PlanBuilder<'_> {
     /// An allowed call runs only as it was shown to the user: a call whose folder has changed since is refused.
     /// The next call may become startable then. Returns `false` if no call was refused.
     fn refuse_stale(&mut self) -> bool {
-        let moved = self.startable().into_iter().find_map(|ready| {
+        let moved = self.startable_calls().into_iter().find_map(|ready| {
             let (folder, digest) = ready.bound?;
             (self.state.digest(&ready.call) != digest).then_some((ready.call.call_id, folder))
         });
@@ -395,14 +400,14 @@ impl PlanBuilder<'_> {
         }
         // A refusal can make another call startable, so repeat until neither check refuses anything.
         while self.refuse_stale() || self.refuse_over_limit() || self.refuse_subagent() {}
-        if self.is_out_of_time() && !self.startable().is_empty() {
+        if self.is_out_of_time() && !self.startable_calls().is_empty() {
             self.stop_for(Subtype::ErrorMaxTime);
             return;
         }
-        let (startable, mut has_refused) = (self.startable(), false);
+        let (startable, mut has_refused) = (self.startable_calls(), false);
         let mut tasks = startable.iter().filter(|it| it.prepared.is_task()).count() as u64;
         for startable in startable {
-            let Startable { call, item_id, prepared, allowed_by, .. } = startable.clone();
+            let StartableCall { call, item_id, prepared, allowed_by, .. } = startable.clone();
             let share = match prepared.is_task() {
                 true => {
                     tasks -= 1;
@@ -433,7 +438,7 @@ impl PlanBuilder<'_> {
                 self.start_subagent(&startable, share);
                 continue;
             }
-            self.effect(Effect::RunTool { call, prepared });
+            self.add_effect(Effect::RunTool { call, prepared });
         }
         if has_refused {
             // Another call may have waited for a refused one.
@@ -442,7 +447,9 @@ impl PlanBuilder<'_> {
         }
         self.prepare_next();
         let all_done = self.state.turn.as_ref().is_some_and(|turn| {
-            turn.activity == Activity::Tools && !turn.calls.is_empty() && turn.calls.iter().all(Call::is_done)
+            turn.activity == Activity::Tools
+                && !turn.calls.is_empty()
+                && turn.calls.iter().all(CallState::is_done)
         });
         if all_done {
             self.summarize_calls();

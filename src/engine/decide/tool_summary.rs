@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::state::{Call, Stage};
+use crate::engine::state::{CallStage, CallState};
 use crate::types::event::Event;
 
 /// How calls of some tools are counted. Calls of the same target count once.
-struct CountedAs {
+struct CountRule {
     verb: &'static str,
     tools: &'static [&'static str],
     one: &'static str,
@@ -17,39 +17,40 @@ struct CountedAs {
 }
 
 /// All other tools are counted as `called NAME 2 times`.
-const COUNTED: [CountedAs; 7] = [
-    CountedAs { verb: "read", tools: &["Read"], one: "file", many: "files", target: Some("file_path") },
-    CountedAs {
+const COUNT_RULES: [CountRule; 7] = [
+    CountRule { verb: "read", tools: &["Read"], one: "file", many: "files", target: Some("file_path") },
+    CountRule {
         verb: "edited",
         tools: &["Edit", "MultiEdit", "Write", "ApplyPatch"],
         one: "file",
         many: "files",
         target: Some("file_path"),
     },
-    CountedAs {
+    CountRule {
         verb: "edited",
         tools: &["NotebookEdit"],
         one: "notebook",
         many: "notebooks",
         target: Some("notebook_path"),
     },
-    CountedAs {
+    CountRule {
         verb: "searched for",
         tools: &["Grep", "Glob"],
         one: "pattern",
         many: "patterns",
         target: Some("pattern"),
     },
-    CountedAs { verb: "listed", tools: &["LS"], one: "folder", many: "folders", target: Some("path") },
-    CountedAs { verb: "ran", tools: &["Bash"], one: "command", many: "commands", target: None },
-    CountedAs { verb: "fetched", tools: &["WebFetch"], one: "page", many: "pages", target: Some("url") },
+    CountRule { verb: "listed", tools: &["LS"], one: "folder", many: "folders", target: Some("path") },
+    CountRule { verb: "ran", tools: &["Bash"], one: "command", many: "commands", target: None },
+    CountRule { verb: "fetched", tools: &["WebFetch"], one: "page", many: "pages", target: Some("url") },
 ];
 
 /// One line about these calls, for example `read 2 files, ran 1 command; 1 failed`.
-fn summarize(calls: &[Call]) -> String {
+fn summarize(calls: &[CallState]) -> String {
     let mut parts = Vec::new();
-    for CountedAs { verb, tools, one, many, target } in COUNTED {
-        let of: Vec<&Call> = calls.iter().filter(|call| tools.contains(&call.call.tool.as_str())).collect();
+    for CountRule { verb, tools, one, many, target } in COUNT_RULES {
+        let of: Vec<&CallState> =
+            calls.iter().filter(|call| tools.contains(&call.call.tool.as_str())).collect();
         let count = match target {
             // A call without the argument (a patch names its files inside) counts by itself.
             Some(key) => of
@@ -66,7 +67,7 @@ fn summarize(calls: &[Call]) -> String {
             parts.push(format!("{verb} {count} {}", if count == 1 { one } else { many }));
         }
     }
-    let is_known = |tool: &str| COUNTED.iter().any(|counted| counted.tools.contains(&tool));
+    let is_known = |tool: &str| COUNT_RULES.iter().any(|counted| counted.tools.contains(&tool));
     let others: BTreeSet<&str> =
         calls.iter().map(|call| call.call.tool.as_str()).filter(|tool| !is_known(tool)).collect();
     for tool in others {
@@ -74,7 +75,8 @@ fn summarize(calls: &[Call]) -> String {
         let times = if count == 1 { String::new() } else { format!(" {count} times") };
         parts.push(format!("called {}{times}", tool.chars().take(80).collect::<String>()));
     }
-    let failed = calls.iter().filter(|call| matches!(call.stage, Stage::Done { is_error: true, .. })).count();
+    let failed =
+        calls.iter().filter(|call| matches!(call.stage, CallStage::Done { is_error: true, .. })).count();
     let end = if failed == 0 { String::new() } else { format!("; {failed} failed") };
     format!("{}{end}", parts.join(", "))
 }

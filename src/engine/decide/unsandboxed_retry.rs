@@ -6,8 +6,8 @@
 //! Without a second run the call ends with the result of the first.
 
 use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::state::Call;
-use crate::engine::window::result_budget::Bounded;
+use crate::engine::state::CallState;
+use crate::engine::window::result_budget::BoundedResult;
 use crate::types::event::Event;
 use crate::types::ids::CallId;
 use crate::types::permission::{Mode, RequestKind, unsandboxed_grant};
@@ -15,18 +15,18 @@ use crate::types::session::PermissionRequest;
 use crate::types::tool::{Barrier, Blocked, Confinement, PreparedCall, Subject, ToolOutcome};
 
 /// Bytes of a result that are reserved for the user's feedback.
-const SPARE: usize = 4 * 1024;
+const FEEDBACK_BYTES: usize = 4 * 1024;
 
 impl PlanBuilder<'_> {
     /// Whether to ask the user. In a mode that never asks, or without a user to ask, the first run's result
     /// stays.
-    pub fn may_retry_unsandboxed(&self, call: &Call, prepared: &PreparedCall) -> bool {
+    pub fn may_retry_unsandboxed(&self, call: &CallState, prepared: &PreparedCall) -> bool {
         let background = self.state.spec.background;
         call.blocked_run.is_none()
             // A background command is not started a second time without the user's knowledge.
             && matches!(prepared.subject, Subject::Bash { background: false, .. })
             && prepared.sandbox.is_some_and(|held| !held.unsandboxed)
-            && self.engine.settings.offer_unsandboxed_retry.holds(background)
+            && self.engine.settings.offer_unsandboxed_retry.applies_to(background)
             && self.state.mode() != Mode::DontAsk
             && !self.has_no_approver()
             && !self.is_aborting()
@@ -35,7 +35,7 @@ impl PlanBuilder<'_> {
     /// Keeps the result of the first run and raises the request.
     pub fn offer_unsandboxed_retry(
         &mut self,
-        call: &Call,
+        call: &CallState,
         prepared: &PreparedCall,
         blocked: Blocked,
         outcome: ToolOutcome,
@@ -45,7 +45,8 @@ impl PlanBuilder<'_> {
         for change in outcome.changes {
             self.push_item(call.item_id, Event::FileChanged { call_id, change });
         }
-        let Bounded { output, whole, .. } = self.bound_sparing(outcome.output, outcome.whole, SPARE);
+        let BoundedResult { output, whole, .. } =
+            self.bound_result_with_reserve(outcome.output, outcome.whole, FEEDBACK_BYTES);
         self.plan.blobs.extend(outcome.blobs);
         self.push_item(
             call.item_id,
@@ -66,7 +67,7 @@ impl PlanBuilder<'_> {
             Subject::Bash { command, .. } => unsandboxed_grant(command),
             _ => None,
         };
-        let effective = call.effective();
+        let effective = call.effective_call();
         let (deadline_ms, on_timeout) = self.deadline().unzip();
         let request = PermissionRequest {
             request_id: self.mint.permission(),

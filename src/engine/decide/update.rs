@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::input::{Refusal, Update};
+use crate::engine::input::{Refusal, SessionUpdate};
 use crate::types::event::{Event, SettledBy};
 use crate::types::permission::RuleKind;
 use crate::types::session::SessionState;
@@ -17,8 +17,8 @@ impl PlanBuilder<'_> {
     /// Applies the changes; a value that is already set is no change. The mode counts for every verdict from
     /// now on, and requests that it allows are settled in the same decision. A stricter mode revokes nothing
     /// that was allowed.
-    pub fn update(&mut self, update: Update) -> Result<(), Refusal> {
-        let Update { title, options, covered, origin } = update;
+    pub fn update(&mut self, update: SessionUpdate) -> Result<(), Refusal> {
+        let SessionUpdate { title, options, covered, origin } = update;
         if self.state.status == SessionState::Ended {
             return Err(Refusal::Ended);
         }
@@ -40,7 +40,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Adds a rule to this session, or removes one. Adding an existing rule changes nothing.
-    pub fn rule(&mut self, add: bool, kind: RuleKind, rule: String) -> Result<(), Refusal> {
+    pub fn change_rule(&mut self, add: bool, kind: RuleKind, rule: String) -> Result<(), Refusal> {
         if self.state.status == SessionState::Ended {
             return Err(Refusal::Ended);
         }
@@ -55,31 +55,31 @@ impl PlanBuilder<'_> {
     }
 
     /// The tools that the model is offered, in the daemon's fixed order.
-    pub fn offered(&self) -> Arc<[ToolDefinition]> {
+    pub fn offered_tools(&self) -> Arc<[ToolDefinition]> {
         let all = &self.engine.settings.tools;
         let is_all = self.choice().is_all() && !self.state.spec.ablation.auto_memory;
         let own = match is_all {
             true => Arc::clone(all),
-            false => all.iter().filter(|card| self.allows(&card.name)).cloned().collect(),
+            false => all.iter().filter(|card| self.allows_tool(&card.name)).cloned().collect(),
         };
         self.with_mcp_tools(own)
     }
 
     /// Whether the session or the turn allows this tool, if it exists.
-    fn allows(&self, tool: &str) -> bool {
+    fn allows_tool(&self, tool: &str) -> bool {
         self.choice().offers(tool) && !(tool == MEMORY && self.state.spec.ablation.auto_memory)
     }
 
     /// Whether a call is of an existing tool that this session does not offer.
     pub fn is_withheld(&self, tool: &str) -> bool {
         let exists = self.engine.settings.tools.iter().any(|card| card.name == tool) || self.is_of_mcp(tool);
-        exists && !self.allows(tool)
+        exists && !self.allows_tool(tool)
     }
 
     /// Whether models of the running turn may call this tool.
     pub fn is_offered(&self, tool: &str) -> bool {
         let exists = self.engine.settings.tools.iter().any(|card| card.name == tool);
-        exists && self.allows(tool)
+        exists && self.allows_tool(tool)
     }
 
     pub(super) fn choice(&self) -> &ToolChoice {

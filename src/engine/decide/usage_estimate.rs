@@ -9,12 +9,13 @@ use crate::types::usage::{ModelSnapshot, Usage};
 /// three to four bytes of most text. No answer is longer than the requested limit, or the model's limit.
 #[must_use]
 pub fn estimate(request: &ModelRequest, received: usize, model_snapshot: &ModelSnapshot) -> Usage {
-    let mut sent = Count(request.system.len());
+    let mut sent = ByteCounter(request.system.len());
     // This cannot fail: it writes plain data with string keys to a counter.
     let _ = serde_json::to_writer(&mut sent, &request.messages);
     let _ = serde_json::to_writer(&mut sent, &request.tools);
-    let shown = request.messages.iter().flat_map(|message| message.content.iter().flat_map(Block::shown));
-    let shown: u64 = shown.map(|(kind, blob)| sight(kind, blob.bytes)).sum();
+    let shown =
+        request.messages.iter().flat_map(|message| message.content.iter().flat_map(Block::media_refs));
+    let shown: u64 = shown.map(|(kind, blob)| media_tokens(kind, blob.bytes)).sum();
     let tokens = |bytes: usize| bytes.div_ceil(2) as u64;
     let most = request.max_output_tokens.or(model_snapshot.max_output_tokens).map_or(u64::MAX, u64::from);
     let output_tokens = tokens(received.max(1)).min(most);
@@ -23,7 +24,7 @@ pub fn estimate(request: &ModelRequest, received: usize, model_snapshot: &ModelS
 
 /// An upper estimate of the tokens of a picture or a document. Vendors count at most about 1,600 tokens for a
 /// picture of the size that is sent, and about 3,000 per page for at most a hundred pages.
-fn sight(kind: AttachmentKind, bytes: u64) -> u64 {
+fn media_tokens(kind: AttachmentKind, bytes: u64) -> u64 {
     match kind {
         AttachmentKind::Image => 3_000,
         AttachmentKind::Document => (bytes / 2).min(300_000),
@@ -46,9 +47,9 @@ pub fn settle(estimate: Usage, reported: Option<&Usage>) -> Usage {
 }
 
 /// Counts the bytes that are written to it.
-struct Count(usize);
+struct ByteCounter(usize);
 
-impl std::io::Write for Count {
+impl std::io::Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0 += bytes.len();
         Ok(bytes.len())

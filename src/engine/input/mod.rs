@@ -3,11 +3,12 @@
 mod values;
 
 pub use values::{
-    Answer, AnsweredCommand, Busy, EditedCall, JudgedCall, Now, QueueEdit, Refusal, Rewind, Submit, Update,
+    AnsweredCommand, BusyPolicy, EditedCall, JudgedCall, Now, QueueEdit, Refusal, RequestAnswer, Rewind,
+    SessionUpdate, SubmitRequest,
 };
 
-use crate::engine::copy::Forked;
-use crate::types::background::Over;
+use crate::engine::copy::CopyEnd;
+use crate::types::background::UnrecordedEnd;
 use crate::types::blob::Blob;
 use crate::types::compaction::CompactRequest;
 use crate::types::event::{Event, Origin, SettledBy};
@@ -19,15 +20,15 @@ use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Mode, RuleKind};
 use crate::types::question::{Choice, UserAnswer, UserQuestion};
 use crate::types::reminder::FileVersion;
-use crate::types::session::{TurnResult, Untrusted};
-use crate::types::tool::{Inspection, Progress, ToolOutcome};
+use crate::types::session::{TurnResult, UntrustedParts};
+use crate::types::tool::{Inspection, ToolOutcome, ToolProgress};
 use crate::types::usage::{ModelSnapshot, Usage};
 
 /// One thing that happened to a session.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A client submitted an input.
-    Submit(Box<Submit>),
+    Submit(Box<SubmitRequest>),
     /// A client requests that the conversation is compacted.
     Compact {
         /// The user's wishes.
@@ -48,7 +49,7 @@ pub enum Input {
         /// For users: instructions that were left out, each with the reason.
         skipped_instructions: Vec<String>,
         /// Parts of the workspace that need trust, if any.
-        untrusted: Option<Untrusted>,
+        untrusted: Option<UntrustedParts>,
     },
     /// The session compared the disk with what the model knows.
     ContextChecked {
@@ -67,7 +68,7 @@ pub enum Input {
         catalog: Option<Box<McpCatalog>>,
     },
     /// A check of the workspace found parts that need trust.
-    Untrusted(Untrusted),
+    Untrusted(UntrustedParts),
     /// The model streamed more of its answer. `token` is that of the effect that called the model.
     Deltas {
         /// Token of [`super::Effect::CallModel`].
@@ -129,7 +130,7 @@ pub enum Input {
         /// Id of the call.
         call_id: CallId,
         /// The new output.
-        progress: Progress,
+        progress: ToolProgress,
     },
     /// The files that a call will change were read; the call waits for `file.checkpointed`.
     FilesRead {
@@ -154,7 +155,7 @@ pub enum Input {
         /// The call that started it.
         call_id: CallId,
         /// How it ended.
-        over: Box<Over>,
+        over: Box<UnrecordedEnd>,
     },
     /// Hooks ran.
     HooksRan {
@@ -194,7 +195,7 @@ pub enum Input {
         duration_ms: u64,
     },
     /// A user answered a permission request.
-    Answer(Box<Answer>),
+    Answer(Box<RequestAnswer>),
     /// A rule or a mode now allows a pending request.
     AllowedByRule {
         /// Id of the request.
@@ -205,7 +206,7 @@ pub enum Input {
         rule: String,
     },
     /// A client changes settings of the session.
-    Update(Box<Update>),
+    Update(Box<SessionUpdate>),
     /// A client adds or removes a rule of this session.
     Rule {
         /// `true` to add, `false` to remove.
@@ -232,7 +233,7 @@ pub enum Input {
         origin: Option<Origin>,
     },
     /// The events so far were copied from another session; nothing runs.
-    Forked(Box<Forked>),
+    Forked(Box<CopyEnd>),
     /// The events so far were imported; nothing runs.
     Imported,
     /// A client rewinds the conversation.

@@ -31,13 +31,13 @@ impl Now {
 
 /// A request to work on an input.
 #[derive(Clone, Debug)]
-pub struct Submit {
+pub struct SubmitRequest {
     /// Text, pictures and documents; must not be empty.
     pub input: Vec<InputBlock>,
     /// Contents of the pictures and documents of `input`.
     pub blobs: Vec<Blob>,
     /// Action if a turn is running.
-    pub when_busy: Busy,
+    pub when_busy: BusyPolicy,
     /// Refuse unless this is the current turn.
     pub expected_turn: Option<TurnId>,
     /// Options of the turn.
@@ -54,9 +54,9 @@ pub struct AnsweredCommand {
     /// The answer for users.
     pub text: String,
     /// The change of the session that it requests.
-    pub change: Option<Box<Update>>,
-    /// With [`Busy::Reject`] it is refused while a turn runs. All others are answered at once.
-    pub when_busy: Busy,
+    pub change: Option<Box<SessionUpdate>>,
+    /// With [`BusyPolicy::Reject`] it is refused while a turn runs. All others are answered at once.
+    pub when_busy: BusyPolicy,
     /// Refuse unless this is the current turn.
     pub expected_turn: Option<TurnId>,
     /// The client that submits.
@@ -65,7 +65,7 @@ pub struct AnsweredCommand {
 
 /// The action of a submit while a turn runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Busy {
+pub enum BusyPolicy {
     /// The caller gave no policy: queue the input, but if a question is open, settle it by continuing.
     #[default]
     Unspecified,
@@ -92,7 +92,7 @@ pub struct JudgedCall {
 
 /// A user's answer to a permission request.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct RequestAnswer {
     /// Id of the request.
     pub request_id: PermissionId,
     /// Allow or deny.
@@ -129,7 +129,7 @@ pub struct EditedCall {
 
 /// Changes of a session. Absent values stay as they are.
 #[derive(Clone, Debug, Default)]
-pub struct Update {
+pub struct SessionUpdate {
     /// Short name.
     pub title: Option<String>,
     /// Options of later turns. Mode, safe mode and folders also apply to the running turn.

@@ -1,8 +1,8 @@
 //! Properties of the events of tool calls: requested before allowed, allowed before started, ended once.
 
 use crate::engine::properties::property;
-use crate::engine::properties::watch::ReferenceModel;
-use crate::engine::properties::watched::{CallWatch, CommandWatch};
+use crate::engine::properties::reference_model::ReferenceModel;
+use crate::engine::properties::watches::{CallWatch, CommandWatch};
 use crate::engine::request::model_texts;
 use crate::types::background::BackgroundState;
 use crate::types::event::{Envelope, Event, SettledBy};
@@ -20,7 +20,11 @@ pub const OUTSIDE: &str = "Unsandboxed(ls)";
 const OUTSIDE_SERVE: &str = "Unsandboxed(serve)";
 
 impl ReferenceModel {
-    pub(super) fn tool_fact(&mut self, envelope: &Envelope, delta_of: Option<Seq>) -> Result<(), String> {
+    pub(super) fn check_tool_event(
+        &mut self,
+        envelope: &Envelope,
+        delta_of: Option<Seq>,
+    ) -> Result<(), String> {
         match &envelope.event {
             Event::ToolRequested { call_id, tool, input, provider_id } => {
                 if let Some(provider_id) = provider_id {
@@ -54,7 +58,7 @@ impl ReferenceModel {
                     self.plans.insert(request.request_id);
                 }
                 property!(leaves || !self.asked_before, "all requests of a message are raised together");
-                let may_leave = self.setup.settings.offer_unsandboxed_retry.holds(self.setup.background);
+                let may_leave = self.setup.settings.offer_unsandboxed_retry.applies_to(self.setup.background);
                 let call = self.open_call(request.call_id)?;
                 property!(call.asked.is_none() && !call.allowed, "a call is judged once");
                 property!(call.blocked.is_some() == leaves, "what the sandbox stopped may ask to leave it");
@@ -297,7 +301,7 @@ impl ReferenceModel {
                 property!(self.open_call(*call_id)?.started.is_some(), "only a running tool changes files");
             }
             Event::ToolCompleted { call_id, status, output, cwd, .. } => {
-                self.ended(*call_id, *status, output)?;
+                self.check_end(*call_id, *status, output)?;
                 self.folder = cwd.clone().unwrap_or(std::mem::take(&mut self.folder));
             }
             _ => {}
@@ -305,7 +309,7 @@ impl ReferenceModel {
         Ok(())
     }
 
-    fn ended(&mut self, call_id: CallId, status: ToolStatus, output: &str) -> Result<(), String> {
+    fn check_end(&mut self, call_id: CallId, status: ToolStatus, output: &str) -> Result<(), String> {
         self.running.retain(|running| *running != call_id);
         let call = self.open_call(call_id)?;
         property!(

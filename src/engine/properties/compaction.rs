@@ -1,13 +1,13 @@
 //! Properties of compaction: each stage completes once, and only a complete stage changes what models receive.
 
 use crate::engine::properties::property;
-use crate::engine::properties::watch::ReferenceModel;
+use crate::engine::properties::reference_model::ReferenceModel;
 use crate::types::compaction::{CompactStage, WindowEdit};
 use crate::types::event::{Envelope, Event};
 use crate::types::session::{ItemKind, ItemStatus};
 
 impl ReferenceModel {
-    pub(super) fn compaction_fact(&mut self, envelope: &Envelope) -> Result<(), String> {
+    pub(super) fn check_compaction_event(&mut self, envelope: &Envelope) -> Result<(), String> {
         match &envelope.event {
             Event::CompactStarted { stage, trigger, messages, .. } => {
                 property!(self.compacting.is_none() && self.turn.is_some(), "one stage runs at a time");

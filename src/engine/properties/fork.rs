@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::engine::properties::given::someone;
+use crate::engine::properties::generators::origin;
 use crate::engine::properties::property;
-use crate::engine::properties::world::{Simulator, choose};
-use crate::engine::{CopyLimits, Engine, Forked, HistoryPoint, Input, JournalCopier, Now, Rewind, breach};
+use crate::engine::properties::simulator::{Simulator, choose};
+use crate::engine::{
+    CopyEnd, CopyLimits, Engine, HistoryPoint, Input, JournalCopier, Now, Rewind, find_breach,
+};
 use crate::types::event::{Envelope, Event};
 use crate::types::history::ForkedFrom;
 use crate::types::ids::{ItemId, Mint, Seed, Seq};
@@ -36,7 +38,7 @@ impl Simulator {
             removed_items,
             target: Box::new(target),
             files: Vec::new(),
-            origin: someone(),
+            origin: origin(),
         };
         if self.feed(Input::Rewind(Box::new(rewind)))?.is_some() {
             property!(
@@ -55,7 +57,7 @@ impl Simulator {
         let mut copied: Vec<Envelope> = rows.filter_map(|envelope| copier.copy(envelope)).collect();
         let base = Engine::replay(id, Arc::clone(&self.settings), &copied);
         let forked_from = ForkedFrom { session_id: self.id, item_id: Some(item_id) };
-        let forked = Forked { forked_from, context_tokens: copier.context_tokens() };
+        let forked = CopyEnd { forked_from, context_tokens: copier.context_tokens() };
         let now = Now { at: Timestamp(self.clock), seed: Seed(7) };
         let ending = base.decide(Input::Forked(Box::new(forked)), now).map_err(|it| format!("{it:?}"))?;
         property!(ending.plan.effects.iter().all(|effect| !effect.does_work()), "a fork runs nothing");
@@ -68,7 +70,7 @@ impl Simulator {
         property!(state.spent == ModelUsage::default(), "a fork has spent nothing");
         property!(state.rules.allow.is_empty(), "a fork allows nothing by rules of its source");
         let messages: Vec<Arc<Message>> = state.transcript.iter().cloned().collect();
-        let broken = breach(&messages.iter().map(|message| (**message).clone()).collect::<Vec<_>>());
+        let broken = find_breach(&messages.iter().map(|message| (**message).clone()).collect::<Vec<_>>());
         // The engine's own histories may end with an empty answer, which normalization leaves out.
         let is_valid = broken.is_none() || broken == Some("a message is empty");
         property!(is_valid, "the history of a fork is valid: {broken:?}");

@@ -1,27 +1,27 @@
 //! Property tests of the engine with random scripts: users submit, answer, abort and detach; models and tools
-//! answer in any order, or fail; the daemon crashes at any point. `watch`, `words` and `calls` hold the
-//! properties of events, `deeds` those of effects, `request` those of model requests, `restart` those of a
+//! answer in any order, or fail; the daemon crashes at any point. `reference_model`, `message_properties` and `calls` hold the
+//! properties of events, `effect_properties` those of effects, `request` those of model requests, `restart` those of a
 //! crash.
 
 mod calls;
 mod compaction;
-mod deeds;
+mod effect_properties;
+mod effect_results;
 mod fork;
-mod given;
-mod home;
+mod generators;
+mod message_properties;
 mod queue;
+mod reference_model;
 mod refusals;
 mod request;
 mod restart;
 mod script;
 mod setup;
+mod simulator;
+mod simulator_effects;
 mod subagents;
 mod turns;
-mod watch;
-mod watched;
-mod words;
-mod world;
-mod world_effects;
+mod watches;
 
 use std::collections::BTreeSet;
 
@@ -29,11 +29,11 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 
-pub(crate) use world::Played;
+pub(crate) use simulator::ScriptRecord;
 
 /// Played random scripts, for tests in higher layers that store their events.
-pub(crate) fn histories() -> impl Strategy<Value = Played> {
-    (setup::setup(), script::script()).prop_map(|(setup, script)| world::play(&setup, &script))
+pub(crate) fn histories() -> impl Strategy<Value = ScriptRecord> {
+    (setup::setup(), script::script()).prop_map(|(setup, script)| simulator::play(&setup, &script))
 }
 
 /// Ends the function with the name of the violated property.
@@ -51,12 +51,12 @@ proptest! {
 
     #[test]
     fn random_scripts_satisfy_all_engine_properties(setup in setup::setup(), script in script::script()) {
-        world::play(&setup, &script).result.map_err(TestCaseError::fail)?;
+        simulator::play(&setup, &script).result.map_err(TestCaseError::fail)?;
     }
 }
 
 /// Upper limit of scripts until every event kind and result occurred.
-const MANY: usize = 10_000;
+const MAX_SCRIPTS: usize = 10_000;
 
 /// Properties over scripts that reach few states would hold trivially, so the scripts must reach every event
 /// and result.
@@ -156,12 +156,12 @@ fn random_scripts_reach_every_event_and_result() {
         "workspace.trust_required",
     ];
     // The rarest result needs three truncated answers in a row, so many scripts are necessary.
-    for _ in 0..MANY {
+    for _ in 0..MAX_SCRIPTS {
         if wanted.iter().all(|kind| seen.contains(*kind)) {
             return;
         }
         let case = (setup::setup(), script::script()).new_tree(&mut runner).expect("a script").current();
-        let played = world::play(&case.0, &case.1);
+        let played = simulator::play(&case.0, &case.1);
         played.result.expect("the properties hold");
         seen.extend(played.seen);
     }

@@ -1,8 +1,8 @@
 //! A client changes the queue, or aborts a queued turn.
 
-use crate::engine::properties::given::someone;
+use crate::engine::properties::generators::origin;
 use crate::engine::properties::script::QueueChange;
-use crate::engine::properties::world::Simulator;
+use crate::engine::properties::simulator::Simulator;
 use crate::engine::{Input, QueueEdit};
 use crate::types::ids::TurnId;
 use crate::types::message::InputBlock;
@@ -23,7 +23,7 @@ impl Simulator {
                 let text = if blank { " \n".into() } else { format!("rather {word}") };
                 let input = vec![InputBlock::Text { text }];
                 let edit = QueueEdit::Update { turn_id, input, blobs: Vec::new() };
-                let plan = self.feed(Input::EditQueue { edit, origin: someone() })?;
+                let plan = self.feed(Input::EditQueue { edit, origin: origin() })?;
                 if plan.is_some()
                     && let Some(queued) = self.queued.iter_mut().find(|(id, _)| *id == turn_id)
                 {
@@ -34,12 +34,12 @@ impl Simulator {
             QueueChange::Abort => {
                 let turn_id = at(pick);
                 if turn_id.is_some() {
-                    self.feed(Input::Abort { turn_id, call_id: None, origin: someone() })?;
+                    self.feed(Input::Abort { turn_id, call_id: None, origin: origin() })?;
                 }
                 return Ok(());
             }
         };
-        self.feed(Input::EditQueue { edit, origin: someone() })?;
+        self.feed(Input::EditQueue { edit, origin: origin() })?;
         Ok(())
     }
 }

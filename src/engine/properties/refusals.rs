@@ -1,8 +1,8 @@
 //! Properties of refusals: which input the engine must not accept.
 
 use crate::engine::properties::calls::OUTSIDE;
-use crate::engine::properties::watch::ReferenceModel;
-use crate::engine::{Busy, Input, QueueEdit, Refusal, Submit};
+use crate::engine::properties::reference_model::ReferenceModel;
+use crate::engine::{BusyPolicy, Input, QueueEdit, Refusal, SubmitRequest};
 use crate::types::ids::TurnId;
 use crate::types::message::input_line;
 use crate::types::permission::{Decision, OnTimeout, Scope};
@@ -11,7 +11,7 @@ use crate::types::session::SessionState;
 
 impl ReferenceModel {
     /// The refusal that the input must receive, if any.
-    pub fn refusal(&self, input: &Input) -> Option<Refusal> {
+    pub fn expected_refusal(&self, input: &Input) -> Option<Refusal> {
         let current = self.turn.as_ref().map(|turn| turn.id);
         match input {
             Input::Submit(_) if self.status.0 == SessionState::Ended => Some(Refusal::Ended),
@@ -20,35 +20,35 @@ impl ReferenceModel {
             Input::Submit(submit) if submit.expected_turn.is_some() && submit.expected_turn != current => {
                 Some(Refusal::StaleTurn { current })
             }
-            Input::Submit(submit) if submit.options.mode.is_some() && self.steers(submit) => {
+            Input::Submit(submit) if submit.options.mode.is_some() && self.is_steering(submit) => {
                 Some(Refusal::ModeOfSteer)
             }
-            Input::Submit(submit) if submit.options.model.is_some() && self.steers(submit) => {
+            Input::Submit(submit) if submit.options.model.is_some() && self.is_steering(submit) => {
                 Some(Refusal::ModelOfSteer)
             }
-            Input::Submit(submit) if submit.options.thinking.is_some() && self.steers(submit) => {
+            Input::Submit(submit) if submit.options.thinking.is_some() && self.is_steering(submit) => {
                 Some(Refusal::ThinkingOfSteer)
             }
-            Input::Submit(submit) if submit.options.tools.is_some() && self.steers(submit) => {
+            Input::Submit(submit) if submit.options.tools.is_some() && self.is_steering(submit) => {
                 Some(Refusal::ToolsOfSteer)
             }
-            Input::Submit(submit) if submit.options.command.is_some() && self.steers(submit) => {
+            Input::Submit(submit) if submit.options.command.is_some() && self.is_steering(submit) => {
                 Some(Refusal::CommandOfSteer)
             }
-            Input::Submit(submit) if submit.options.output_schema.is_some() && self.steers(submit) => {
+            Input::Submit(submit) if submit.options.output_schema.is_some() && self.is_steering(submit) => {
                 Some(Refusal::OptionOfSteer("output_schema"))
             }
             Input::Command(_) if self.status.0 == SessionState::Ended => Some(Refusal::Ended),
             Input::Command(it) if it.expected_turn.is_some() && it.expected_turn != current => {
                 Some(Refusal::StaleTurn { current })
             }
-            Input::Command(it) if it.when_busy == Busy::Reject => {
+            Input::Command(it) if it.when_busy == BusyPolicy::Reject => {
                 current.map(|turn_id| Refusal::Busy { turn_id })
             }
-            Input::Submit(submit) if submit.options.system_prompt.is_some() && self.steers(submit) => {
+            Input::Submit(submit) if submit.options.system_prompt.is_some() && self.is_steering(submit) => {
                 Some(Refusal::OptionOfSteer("system_prompt"))
             }
-            Input::Submit(submit) if submit.when_busy == Busy::Reject && current.is_some() => {
+            Input::Submit(submit) if submit.when_busy == BusyPolicy::Reject && current.is_some() => {
                 current.map(|turn_id| Refusal::Busy { turn_id })
             }
             Input::Submit(submit) if current.is_none() => {
@@ -171,10 +171,11 @@ impl ReferenceModel {
     }
 
     /// Whether a submit would steer the running turn.
-    fn steers(&self, submit: &Submit) -> bool {
+    fn is_steering(&self, submit: &SubmitRequest) -> bool {
         let (paused, unknown) = self.open_questions();
         let continues = (paused || unknown) && submit.options.command.is_none();
-        let joins = submit.when_busy == Busy::Steer || submit.when_busy == Busy::Unspecified && continues;
+        let joins =
+            submit.when_busy == BusyPolicy::Steer || submit.when_busy == BusyPolicy::Unspecified && continues;
         joins && self.turn.is_some() && !self.is_aborting()
     }
 }

@@ -83,7 +83,7 @@ pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<
 }
 
 /// Messages that were sent before stay byte-identical; only the last one may have grown.
-pub fn continues(before: &ModelRequest, now: &ModelRequest) -> Result<(), String> {
+pub fn check_continuation(before: &ModelRequest, now: &ModelRequest) -> Result<(), String> {
     let Some((grown, fixed)) = before.messages.split_last() else { return Ok(()) };
     property!(now.messages.len() > fixed.len(), "a request never forgets");
     for (old, new) in fixed.iter().zip(&now.messages) {
@@ -96,7 +96,7 @@ pub fn continues(before: &ModelRequest, now: &ModelRequest) -> Result<(), String
 }
 
 /// All parts of a message that a model can read as text.
-pub fn words(message: &Message) -> String {
+pub fn message_text(message: &Message) -> String {
     let parts: Vec<&str> = message
         .content
         .iter()

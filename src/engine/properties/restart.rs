@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::engine::properties::given::model_snapshot;
+use crate::engine::properties::generators::model_snapshot;
 use crate::engine::properties::property;
-use crate::engine::properties::world::Simulator;
+use crate::engine::properties::simulator::Simulator;
 use crate::engine::{Effect, Engine, Input, LATEST_ONLY_KINDS, Now, Plan, Recovery, TRANSIENT_KINDS};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{CallId, Seed, Seq};
@@ -21,7 +21,7 @@ fn recovered() -> Input {
 
 impl Simulator {
     /// Parks the session for a clean shutdown and recovers it as the next daemon does.
-    pub fn stop(&mut self) -> Result<(), String> {
+    pub fn restart_cleanly(&mut self) -> Result<(), String> {
         let running = self.engine.turn_id().is_some() && !self.engine.is_aborting();
         if self.next().is_multiple_of(2) {
             self.end_commands(|_| true)?;
@@ -47,7 +47,7 @@ impl Simulator {
         let (turn, was_aborting) = (self.engine.turn_id(), self.engine.is_aborting());
         let behind = self.watch.running_commands().count() + usize::from(self.watch.helper.is_some());
         let helped = self.watch.helper.is_some();
-        self.die()?;
+        self.drop_state()?;
         let first = self.feed(recovered())?.unwrap_or_default();
         property!(self.watch.running_commands().next().is_none(), "nothing runs on behind a crash");
         let over =
@@ -97,7 +97,7 @@ impl Simulator {
         }
         if twice {
             self.watch.running.clear();
-            self.die()?;
+            self.drop_state()?;
             let second = self.feed(recovered())?.unwrap_or_default();
             self.same_recovery(&first, &second)?;
         }
@@ -159,9 +159,9 @@ impl Simulator {
     }
 
     /// Drops everything except the journal.
-    fn die(&mut self) -> Result<(), String> {
+    fn drop_state(&mut self) -> Result<(), String> {
         self.trace.push("the daemon dies".into());
-        self.replayed()?;
+        self.check_replay()?;
         self.engine = self.reload()?;
         self.outstanding.clear();
         self.helpers.clear();
@@ -189,7 +189,7 @@ impl Simulator {
         found.map_or(0, |fact| fact.seq)
     }
 
-    pub fn replayed(&self) -> Result<(), String> {
+    pub fn check_replay(&self) -> Result<(), String> {
         let again = Engine::replay(
             self.id,
             Arc::clone(&self.settings),

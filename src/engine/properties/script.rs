@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::engine::Busy;
+use crate::engine::BusyPolicy;
 use crate::engine::properties::setup::budgets;
 use crate::types::model::{FaultKind, StopReason};
 use crate::types::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
@@ -14,7 +14,7 @@ use crate::types::usage::{Budgets, Usage};
 
 /// The turn that a client names.
 #[derive(Clone, Copy, Debug)]
-pub enum Named {
+pub enum NamedTurn {
     NoTurn,
     Current,
     Stale,
@@ -22,10 +22,10 @@ pub enum Named {
 
 /// One step. `pick` selects one of the candidates that exist at that moment.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum ScriptStep {
     Submit {
-        busy: Busy,
-        named: Named,
+        busy: BusyPolicy,
+        named: NamedTurn,
         blank: bool,
         budgets: Option<Budgets>,
         mode: Option<Mode>,
@@ -40,8 +40,8 @@ pub enum Step {
     /// A command that needs no model, or one that starts the conversation again.
     Slash {
         clear: bool,
-        busy: Busy,
-        named: Named,
+        busy: BusyPolicy,
+        named: NamedTurn,
         mode: Option<Mode>,
     },
     /// The model reaches its output limit repeatedly.
@@ -51,7 +51,7 @@ pub enum Step {
     /// An outstanding effect delivers its result.
     Next {
         pick: u8,
-        chance: Box<Chance>,
+        chance: Box<EffectOutcome>,
     },
     Answer {
         pick: u8,
@@ -106,7 +106,7 @@ pub enum Step {
         pick: u8,
         rewinds: bool,
     },
-    AbortTurn(Named),
+    AbortTurn(NamedTurn),
     AbortCall {
         pick: u8,
         known: bool,
@@ -146,13 +146,13 @@ pub enum QueueChange {
 
 /// How the next result of an effect ends.
 #[derive(Clone, Debug)]
-pub struct Chance {
+pub struct EffectOutcome {
     pub model: ModelStep,
-    pub reply: Vec<Part>,
+    pub reply: Vec<ReplyPart>,
     pub stop: StopReason,
     pub usage: Usage,
     pub cost: Option<u64>,
-    pub fates: Vec<Fate>,
+    pub fates: Vec<PreparationOutcome>,
     pub tool: ToolStep,
     pub inspection: FileState,
     pub wait_ms: u16,
@@ -172,14 +172,14 @@ pub enum FileState {
 pub enum ModelStep {
     Stream(u8),
     Finish,
-    Fail(Failure),
+    Fail(ModelFailure),
     /// The model sends nothing for a while.
     Silence,
 }
 
 /// How a model call fails.
 #[derive(Clone, Copy, Debug)]
-pub struct Failure {
+pub struct ModelFailure {
     pub kind: FaultKind,
     pub retry_after_ms: Option<u64>,
     /// The size of the context window and of the request, in tokens.
@@ -188,7 +188,7 @@ pub struct Failure {
 
 /// One block of an answer.
 #[derive(Clone, Copy, Debug)]
-pub enum Part {
+pub enum ReplyPart {
     /// The number of repetitions of a short text; large numbers exceed one delta.
     Text(u16),
     Blank,
@@ -202,7 +202,7 @@ pub enum Part {
 
 /// The result of preparing a call.
 #[derive(Clone, Copy, Debug)]
-pub enum Fate {
+pub enum PreparationOutcome {
     Allow {
         read_only: bool,
     },
@@ -233,7 +233,7 @@ pub enum ToolStep {
     Blocked,
 }
 
-pub fn script() -> impl Strategy<Value = Vec<Step>> {
+pub fn script() -> impl Strategy<Value = Vec<ScriptStep>> {
     vec(step(), 1..75)
 }
 
@@ -246,8 +246,8 @@ pub(super) fn on_timeout() -> impl Strategy<Value = OnTimeout> {
     prop_oneof![Just(Deny), Just(AllowReadOnly), Just(Pause), Just(Fail)]
 }
 
-fn named() -> impl Strategy<Value = Named> {
-    prop_oneof![3 => Just(Named::NoTurn), 1 => Just(Named::Current), 1 => Just(Named::Stale)]
+fn named_turn() -> impl Strategy<Value = NamedTurn> {
+    prop_oneof![3 => Just(NamedTurn::NoTurn), 1 => Just(NamedTurn::Current), 1 => Just(NamedTurn::Stale)]
 }
 
 pub(super) fn thinking() -> impl Strategy<Value = Option<Thinking>> {
@@ -259,12 +259,12 @@ pub(super) fn thinking() -> impl Strategy<Value = Option<Thinking>> {
     ]
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let busy = || prop_oneof![2 => Just(Busy::Unspecified), 2 => Just(Busy::Queue), 5 => Just(Busy::Steer), 1 => Just(Busy::Interrupt), 1 => Just(Busy::Reject)];
+fn step() -> impl Strategy<Value = ScriptStep> {
+    let busy = || prop_oneof![2 => Just(BusyPolicy::Unspecified), 2 => Just(BusyPolicy::Queue), 5 => Just(BusyPolicy::Steer), 1 => Just(BusyPolicy::Interrupt), 1 => Just(BusyPolicy::Reject)];
     let seldom = || prop_oneof![9 => Just(false), 1 => Just(true)];
     let submit = (
         busy(),
-        named(),
+        named_turn(),
         prop_oneof![12 => Just(false), 1 => Just(true)],
         proptest::option::weighted(0.1, budgets()),
         proptest::option::weighted(0.1, mode()),
@@ -272,17 +272,17 @@ fn step() -> impl Strategy<Value = Step> {
         prop_oneof![9 => Just(None), 1 => thinking()],
     )
         .prop_map(|(busy, named, blank, budgets, mode, (model, command, schema), thinking)| {
-            Step::Submit { busy, named, blank, budgets, mode, model, thinking, command, schema }
+            ScriptStep::Submit { busy, named, blank, budgets, mode, model, thinking, command, schema }
         });
-    let slash = (seldom(), busy(), named(), proptest::option::weighted(0.2, mode()))
-        .prop_map(|(clear, busy, named, mode)| Step::Slash { clear, busy, named, mode });
+    let slash = (seldom(), busy(), named_turn(), proptest::option::weighted(0.2, mode()))
+        .prop_map(|(clear, busy, named, mode)| ScriptStep::Slash { clear, busy, named, mode });
     let decision = prop_oneof![3 => Just(Decision::Allow), 1 => Just(Decision::Deny)];
     let scope = prop_oneof![4 => Just(Scope::Once), 2 => Just(Scope::Session), 1 => Just(Scope::Project)];
     let right = prop_oneof![9 => Just(true), 1 => Just(false)];
     let rarely = || prop_oneof![5 => Just(false), 1 => Just(true)];
     let more = (rarely(), rarely(), rarely());
     let answer = (any::<u8>(), right, decision, scope, any::<[bool; 2]>(), more).prop_map(
-        |(pick, right, decision, scope, [grant, feedback], (stop, edit, other))| Step::Answer {
+        |(pick, right, decision, scope, [grant, feedback], (stop, edit, other))| ScriptStep::Answer {
             pick,
             right,
             decision,
@@ -295,11 +295,14 @@ fn step() -> impl Strategy<Value = Step> {
         },
     );
     let kind = prop_oneof![3 => Just(RuleKind::Allow), 1 => Just(RuleKind::Ask), 1 => Just(RuleKind::Deny)];
-    let rule =
-        (any::<bool>(), kind, rarely()).prop_map(|(add, kind, covers)| Step::Rule { add, kind, covers });
+    let rule = (any::<bool>(), kind, rarely()).prop_map(|(add, kind, covers)| ScriptStep::Rule {
+        add,
+        kind,
+        covers,
+    });
     let choice = prop_oneof![4 => Just(Choice::Continue), 1 => Just(Choice::Abort)];
     let choose = (any::<u8>(), prop_oneof![9 => Just(true), 1 => Just(false)], choice)
-        .prop_map(|(pick, right, choice)| Step::Choose { pick, right, choice });
+        .prop_map(|(pick, right, choice)| ScriptStep::Choose { pick, right, choice });
     let edit = prop_oneof![
         1 => Just(QueueChange::Clear),
         2 => Just(QueueChange::Remove),
@@ -307,36 +310,37 @@ fn step() -> impl Strategy<Value = Step> {
         4 => Just(QueueChange::Move),
         2 => Just(QueueChange::Abort),
     ];
-    let queue = (any::<u8>(), any::<u8>(), edit).prop_map(|(pick, to, edit)| Step::Queue { pick, to, edit });
+    let queue =
+        (any::<u8>(), any::<u8>(), edit).prop_map(|(pick, to, edit)| ScriptStep::Queue { pick, to, edit });
     let archived = prop_oneof![1 => Just(true), 3 => Just(false)];
     prop_oneof![
         3 => queue,
-        1 => archived.prop_map(Step::Archive),
-        2 => any::<(u8, bool)>().prop_map(|(pick, rewinds)| Step::Fork { pick, rewinds }),
+        1 => archived.prop_map(ScriptStep::Archive),
+        2 => any::<(u8, bool)>().prop_map(|(pick, rewinds)| ScriptStep::Fork { pick, rewinds }),
         7 => submit,
         2 => slash,
-        44 => (any::<u8>(), chance()).prop_map(|(pick, chance)| Step::Next { pick, chance: Box::new(chance) }),
+        44 => (any::<u8>(), effect_outcome()).prop_map(|(pick, chance)| ScriptStep::Next { pick, chance: Box::new(chance) }),
         9 => answer,
-        1 => thinking().prop_map(Step::Think),
-        1 => any::<bool>().prop_map(|same| Step::Title { same }),
-        2 => (mode(), rarely()).prop_map(|(mode, covers)| Step::Mode { mode, covers }),
+        1 => thinking().prop_map(ScriptStep::Think),
+        1 => any::<bool>().prop_map(|same| ScriptStep::Title { same }),
+        2 => (mode(), rarely()).prop_map(|(mode, covers)| ScriptStep::Mode { mode, covers }),
         1 => rule,
-        3 => (0..2_000u16).prop_map(|wait_ms| Step::Due { wait_ms }),
+        3 => (0..2_000u16).prop_map(|wait_ms| ScriptStep::Due { wait_ms }),
         3 => choose,
-        1 => named().prop_map(Step::AbortTurn),
-        2 => (any::<u8>(), any::<bool>()).prop_map(|(pick, known)| Step::AbortCall { pick, known }),
-        1 => prop_oneof![3 => Just(Step::Detach), 1 => Just(Step::Kill), 1 => Just(Step::Reload)],
-        1 => Just(Step::Attach),
-        1 => Just(Step::TooLong),
-        1 => Just(Step::Compact),
-        2 => Just(Step::Stop),
-        3 => any::<[bool; 2]>().prop_map(|[unwritten, twice]| Step::Crash { unwritten, twice }),
-        6 => any::<u8>().prop_map(|pick| Step::Late { pick }),
-        6 => (any::<u8>(), any::<bool>()).prop_map(|(pick, ends)| Step::Command { pick, ends }),
+        1 => named_turn().prop_map(ScriptStep::AbortTurn),
+        2 => (any::<u8>(), any::<bool>()).prop_map(|(pick, known)| ScriptStep::AbortCall { pick, known }),
+        1 => prop_oneof![3 => Just(ScriptStep::Detach), 1 => Just(ScriptStep::Kill), 1 => Just(ScriptStep::Reload)],
+        1 => Just(ScriptStep::Attach),
+        1 => Just(ScriptStep::TooLong),
+        1 => Just(ScriptStep::Compact),
+        2 => Just(ScriptStep::Stop),
+        3 => any::<[bool; 2]>().prop_map(|[unwritten, twice]| ScriptStep::Crash { unwritten, twice }),
+        6 => any::<u8>().prop_map(|pick| ScriptStep::Late { pick }),
+        6 => (any::<u8>(), any::<bool>()).prop_map(|(pick, ends)| ScriptStep::Command { pick, ends }),
     ]
 }
 
-fn chance() -> impl Strategy<Value = Chance> {
+fn effect_outcome() -> impl Strategy<Value = EffectOutcome> {
     let model = prop_oneof![
         4 => (0..9u8).prop_map(ModelStep::Stream),
         7 => Just(ModelStep::Finish),
@@ -369,8 +373,8 @@ fn chance() -> impl Strategy<Value = Chance> {
         Just(FileState::Old),
         Just(FileState::Neither)
     ];
-    (model, vec(part(), 0..5), stop, usage, cost, vec(fate(), 5), tool, found, 0..400u16).prop_map(
-        |(model, reply, stop, usage, cost, fates, tool, inspection, wait_ms)| Chance {
+    (model, vec(part(), 0..5), stop, usage, cost, vec(preparation_outcome(), 5), tool, found, 0..400u16)
+        .prop_map(|(model, reply, stop, usage, cost, fates, tool, inspection, wait_ms)| EffectOutcome {
             model,
             reply,
             stop,
@@ -380,38 +384,37 @@ fn chance() -> impl Strategy<Value = Chance> {
             tool,
             inspection,
             wait_ms,
-        },
-    )
+        })
 }
 
-fn failure() -> impl Strategy<Value = Failure> {
+fn failure() -> impl Strategy<Value = ModelFailure> {
     let room = prop_oneof![Just((200_000, 190_000)), Just((200_000, 210_000))];
     let wait = proptest::option::weighted(0.2, 0..5_000u64);
     (fault(), wait, proptest::option::weighted(0.2, room))
-        .prop_map(|(kind, retry_after_ms, overflow)| Failure { kind, retry_after_ms, overflow })
+        .prop_map(|(kind, retry_after_ms, overflow)| ModelFailure { kind, retry_after_ms, overflow })
 }
 
-fn part() -> impl Strategy<Value = Part> {
+fn part() -> impl Strategy<Value = ReplyPart> {
     prop_oneof![
-        4 => prop_oneof![30 => 1..4u16, 1 => 700..1_500u16].prop_map(Part::Text),
-        2 => Just(Part::Blank),
-        2 => Just(Part::Thinking),
-        1 => Just(Part::Redacted),
+        4 => prop_oneof![30 => 1..4u16, 1 => 700..1_500u16].prop_map(ReplyPart::Text),
+        2 => Just(ReplyPart::Blank),
+        2 => Just(ReplyPart::Thinking),
+        1 => Just(ReplyPart::Redacted),
         7 => (0..3u8, prop_oneof![8 => Just(false), 1 => Just(true)])
-            .prop_map(|(tool, bad_json)| Part::Call { tool, bad_json }),
+            .prop_map(|(tool, bad_json)| ReplyPart::Call { tool, bad_json }),
     ]
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
+fn preparation_outcome() -> impl Strategy<Value = PreparationOutcome> {
     prop_oneof![
-        5 => any::<bool>().prop_map(|read_only| Fate::Allow { read_only }),
-        4 => any::<[bool; 2]>().prop_map(|[read_only, suggests]| Fate::Ask { read_only, suggests }),
-        3 => any::<[bool; 3]>().prop_map(|[a, b, c]| Fate::Edit { asks: a && b, plans: b || c }),
-        3 => Just(Fate::Background),
-        1 => Just(Fate::Question),
-        1 => Just(Fate::Plan),
-        1 => Just(Fate::Deny),
-        1 => prop_oneof![Just(ToolStatus::Failed), Just(ToolStatus::Denied)].prop_map(Fate::Refused),
+        5 => any::<bool>().prop_map(|read_only| PreparationOutcome::Allow { read_only }),
+        4 => any::<[bool; 2]>().prop_map(|[read_only, suggests]| PreparationOutcome::Ask { read_only, suggests }),
+        3 => any::<[bool; 3]>().prop_map(|[a, b, c]| PreparationOutcome::Edit { asks: a && b, plans: b || c }),
+        3 => Just(PreparationOutcome::Background),
+        1 => Just(PreparationOutcome::Question),
+        1 => Just(PreparationOutcome::Plan),
+        1 => Just(PreparationOutcome::Deny),
+        1 => prop_oneof![Just(ToolStatus::Failed), Just(ToolStatus::Denied)].prop_map(PreparationOutcome::Refused),
     ]
 }
 

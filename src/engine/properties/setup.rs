@@ -2,8 +2,8 @@
 
 use crate::engine::properties::script::{on_timeout, thinking};
 use crate::engine::{
-    Compaction, FallbackModels, ModelCapabilities, ModelCatalog, OnRateLimit, Retry, Settings, TitleModel,
-    Unattended,
+    CompactionSettings, FallbackModels, ModelCapabilities, ModelCatalog, OnRateLimit, RetrySettings,
+    Settings, TitleModel, UnattendedSettings,
 };
 use crate::types::session::OnRestart;
 use crate::types::thinking::Thinking;
@@ -25,7 +25,7 @@ pub struct Setup {
 }
 
 /// Model capabilities in these scripts: some models accept no pictures, some have no known price.
-pub fn known(model: &str) -> ModelCapabilities {
+pub fn model_capabilities(model: &str) -> ModelCapabilities {
     let (context_window, max_output_tokens) = match model {
         "p/m" => (Some(90), Some(64_000)),
         "p/large" => (Some(1_000_000), None),
@@ -54,23 +54,23 @@ fn fallback_models() -> impl Strategy<Value = FallbackModels> {
 }
 
 /// A title model with a known price, one without, or none.
-fn quick() -> impl Strategy<Value = Option<TitleModel>> {
-    let model_snapshot = prop_oneof![3 => Just(crate::engine::properties::given::model_snapshot()), 1 => Just(ModelSnapshot::default())];
+fn title_model() -> impl Strategy<Value = Option<TitleModel>> {
+    let model_snapshot = prop_oneof![3 => Just(crate::engine::properties::generators::model_snapshot()), 1 => Just(ModelSnapshot::default())];
     proptest::option::weighted(
         0.6,
         model_snapshot.prop_map(|model_snapshot| TitleModel { model: "p/quick".into(), model_snapshot }),
     )
 }
 
-fn retry() -> impl Strategy<Value = Retry> {
+fn retry() -> impl Strategy<Value = RetrySettings> {
     let on_rate_limit = prop_oneof![Just(OnRateLimit::Wait), Just(OnRateLimit::Backup)];
     (1..6u32, on_rate_limit, prop_oneof![3 => Just(30_000), 1 => Just(400)]).prop_map(
-        |(attempts, on_rate_limit, heartbeat_ms)| Retry {
+        |(attempts, on_rate_limit, heartbeat_ms)| RetrySettings {
             attempts,
             on_rate_limit,
             heartbeat_ms,
             max_retry_after_ms: 4_000,
-            ..Retry::default()
+            ..RetrySettings::default()
         },
     )
 }
@@ -92,10 +92,16 @@ pub(super) fn budgets() -> impl Strategy<Value = Budgets> {
 }
 
 /// Compaction with all stages, without summaries, or none.
-fn compaction() -> impl Strategy<Value = Compaction> {
-    let on = Compaction { keep_recent_tokens: 12, max_failures: 2, ..Compaction::default() };
-    let stages = Compaction { auto: false, ..on };
-    let off = Compaction { tool_results: false, snip: false, microcompact: false, collapse: false, ..stages };
+fn compaction() -> impl Strategy<Value = CompactionSettings> {
+    let on = CompactionSettings { keep_recent_tokens: 12, max_failures: 2, ..CompactionSettings::default() };
+    let stages = CompactionSettings { auto: false, ..on };
+    let off = CompactionSettings {
+        tool_results: false,
+        snip: false,
+        microcompact: false,
+        collapse: false,
+        ..stages
+    };
     prop_oneof![3 => Just(on), 1 => Just(stages), 3 => Just(off)]
 }
 
@@ -120,7 +126,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
             proptest::option::weighted(0.8, 0..1_500u64),
             on_timeout(),
             prop_oneof![1 => Just(Never), 2 => Just(Attended), 2 => Just(Always)],
-            (fallback_models(), quick(), compaction()),
+            (fallback_models(), title_model(), compaction()),
         ),
     )
         .prop_map(
@@ -137,12 +143,12 @@ pub fn setup() -> impl Strategy<Value = Setup> {
                     fallback_models: unattended.3.0,
                     quick: unattended.3.1,
                     compaction: unattended.3.2,
-                    known: ModelCatalog::from_lookup(known),
+                    known: ModelCatalog::from_lookup(model_capabilities),
                     parallel_tools,
                     max_resumes,
                     background_commands,
                     on_restart: policy,
-                    unattended: Unattended { deadline_ms: unattended.0, on_timeout: unattended.1 },
+                    unattended: UnattendedSettings { deadline_ms: unattended.0, on_timeout: unattended.1 },
                     offer_unsandboxed_retry: unattended.2,
                     ..Settings::default()
                 },

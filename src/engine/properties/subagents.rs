@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::engine::properties::given::model_snapshot;
-use crate::engine::{Busy, Effect, Engine, Input, JudgedCall, Now, Settings, Submit};
+use crate::engine::properties::generators::model_snapshot;
+use crate::engine::{BusyPolicy, Effect, Engine, Input, JudgedCall, Now, Settings, SubmitRequest};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{CallId, Mint, Seed, SessionId};
 use crate::types::message::InputBlock;
@@ -92,7 +92,7 @@ impl Tree {
     }
 
     /// The next draw; after the script all are zero, so that each tree ends.
-    fn draw(&mut self) -> u8 {
+    fn next_draw(&mut self) -> u8 {
         self.drawn += 1;
         self.draws.get(self.drawn - 1).copied().unwrap_or(0)
     }
@@ -133,10 +133,10 @@ impl Tree {
         engine.apply(&created);
         let node = Node { engine, depth, parent, effects: Vec::new(), result: None, journal: vec![created] };
         self.nodes.insert(id, node);
-        let submit = Submit {
+        let submit = SubmitRequest {
             input: vec![InputBlock::Text { text: "go".into() }],
             blobs: Vec::new(),
-            when_busy: Busy::Queue,
+            when_busy: BusyPolicy::Queue,
             expected_turn: None,
             options: TurnOptions::default(),
             origin: None,
@@ -171,7 +171,7 @@ impl Tree {
         let waiting: Vec<SessionId> =
             self.nodes.iter().filter(|(_, node)| !node.effects.is_empty()).map(|(id, _)| *id).collect();
         if let Some((id, parent, call_id, result)) = ended
-            && (waiting.is_empty() || self.draw().is_multiple_of(2))
+            && (waiting.is_empty() || self.next_draw().is_multiple_of(2))
         {
             if let Some(node) = self.nodes.get_mut(&id) {
                 node.parent = None;
@@ -183,15 +183,15 @@ impl Tree {
         if waiting.is_empty() {
             return false;
         }
-        let id = waiting[usize::from(self.draw()) % waiting.len()];
+        let id = waiting[usize::from(self.next_draw()) % waiting.len()];
         let Some(node) = self.nodes.get_mut(&id) else { return false };
         let effect = node.effects.remove(0);
         let depth = node.depth;
-        self.act(id, depth, effect);
+        self.start_effect(id, depth, effect);
         true
     }
 
-    fn act(&mut self, id: SessionId, depth: u32, effect: Effect) {
+    fn start_effect(&mut self, id: SessionId, depth: u32, effect: Effect) {
         match effect {
             Effect::GatherContext => self.feed(
                 id,
@@ -226,8 +226,8 @@ impl Tree {
             Effect::Prepare { turn_id, calls } => {
                 let judge = |call_id| {
                     // Only the first session may leave sub-agents behind.
-                    let background = self.background && depth == 0 && self.draw().is_multiple_of(3);
-                    judged(call_id, background)
+                    let background = self.background && depth == 0 && self.next_draw().is_multiple_of(3);
+                    judged_call(call_id, background)
                 };
                 let calls = calls.iter().map(|call| call.call_id).map(judge).collect();
                 let mode = self.nodes[&id].engine.mode();
@@ -246,10 +246,10 @@ impl Tree {
 
     /// An answer that costs one token and one millionth of a dollar, and may start sub-agents.
     fn answer(&mut self, depth: u32) -> ModelReply {
-        let count = if depth < MAX_DEPTH { usize::from(self.draw()) % 4 } else { 0 };
+        let count = if depth < MAX_DEPTH { usize::from(self.next_draw()) % 4 } else { 0 };
         let mut content = vec![ReplyBlock::Text("a".into())];
         for _ in 0..count {
-            let number = self.draw();
+            let number = self.next_draw();
             content.push(ReplyBlock::ToolCall {
                 provider_id: format!("p{}-{number}", self.drawn),
                 tool: "Task".into(),
@@ -268,7 +268,7 @@ impl Tree {
     }
 }
 
-fn judged(call_id: CallId, background: bool) -> JudgedCall {
+fn judged_call(call_id: CallId, background: bool) -> JudgedCall {
     let prepared = PreparedCall {
         subject: Subject::Task { agent: "a".into(), background, read_only: false },
         summary: "a: d".into(),

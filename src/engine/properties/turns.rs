@@ -2,9 +2,9 @@
 
 use crate::engine::Input;
 use crate::engine::properties::property;
+use crate::engine::properties::reference_model::ReferenceModel;
 use crate::engine::properties::setup;
-use crate::engine::properties::watch::ReferenceModel;
-use crate::engine::properties::watched::{CommandWatch, TurnWatch};
+use crate::engine::properties::watches::{CommandWatch, TurnWatch};
 use crate::engine::state::CONTEXT_OVERFLOW;
 use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::{Envelope, Event, FeedbackBy, Phase, Purpose};
@@ -16,7 +16,7 @@ use crate::types::usage::Usage;
 use std::collections::BTreeSet;
 
 impl ReferenceModel {
-    pub(super) fn turn_fact(&mut self, envelope: &Envelope, input: &Input) -> Result<(), String> {
+    pub(super) fn check_turn_event(&mut self, envelope: &Envelope, input: &Input) -> Result<(), String> {
         match &envelope.event {
             Event::TurnQueued { front, .. } => {
                 property!(self.turn.is_some(), "only behind a running turn is there a queue");
@@ -112,7 +112,7 @@ impl ReferenceModel {
                     !turn.aborting || !self.running_commands().any(|it| is_left(&it)),
                     "what an aborted turn started is gone before it ends"
                 );
-                self.completed(&turn, result, envelope.at_ms)?;
+                self.check_turn_result(&turn, result, envelope.at_ms)?;
             }
             _ => {}
         }
@@ -123,7 +123,7 @@ impl ReferenceModel {
             property!(self.compacting.is_some(), "only a summary that was requested is booked");
             let turn = self.turn.as_mut().ok_or("a summary belongs to a turn")?;
             self.usage.add(usage);
-            turn.book(usage, *cost_usd_micros);
+            turn.add_usage(usage, *cost_usd_micros);
             self.calls_made += 1;
             self.at_least += cost_usd_micros.unwrap_or(0);
             (turn.summaries, turn.model_calls) = (turn.summaries + 1, turn.model_calls + 1);
@@ -184,7 +184,7 @@ impl ReferenceModel {
             Event::TurnPhase { .. } => turn.waits = false,
             Event::UsageBooked { usage, cost_usd_micros, estimated, .. } => {
                 property!(*estimated && usage.input_tokens > 0, "what was sent was not free");
-                turn.book(usage, *cost_usd_micros);
+                turn.add_usage(usage, *cost_usd_micros);
                 self.calls_made += 1;
                 self.at_least += cost_usd_micros.unwrap_or(0);
                 turn.lost += 1;
@@ -266,7 +266,7 @@ impl ReferenceModel {
                 );
                 let limits_money = limits_money || turn.budgets.limits_money();
                 property!(
-                    !limits_money || setup::known(to).has_price,
+                    !limits_money || setup::model_capabilities(to).has_price,
                     "a limit on money holds for every model"
                 );
                 turn.model.clone_from(to);
@@ -283,7 +283,7 @@ impl ReferenceModel {
                 // The request is sent again, and its beginning differs.
                 let asked = self.sent.take().ok_or("what is refused was sent")?;
                 let shown = asked.messages.iter().flat_map(|message| &message.content);
-                let shown: Vec<_> = shown.flat_map(Block::shown).map(|(_, blob)| blob.blob_id).collect();
+                let shown: Vec<_> = shown.flat_map(Block::media_refs).map(|(_, blob)| blob.blob_id).collect();
                 property!(
                     shown.len() == *count as usize && *count > 0,
                     "what is withheld was shown: {count}"
@@ -327,7 +327,12 @@ impl ReferenceModel {
         Ok(())
     }
 
-    fn completed(&mut self, turn: &TurnWatch, result: &TurnResult, at: Timestamp) -> Result<(), String> {
+    fn check_turn_result(
+        &mut self,
+        turn: &TurnWatch,
+        result: &TurnResult,
+        at: Timestamp,
+    ) -> Result<(), String> {
         self.seen.insert(format!("turn {}", result.subtype.name()));
         for call_id in &turn.calls {
             property!(self.calls[call_id].status.is_some(), "a turn leaves no call open");

@@ -23,19 +23,22 @@ pub fn normalize<'a>(
 ) -> Vec<Arc<Message>> {
     let transcript = transcript.into_iter();
     let out = Vec::with_capacity(transcript.size_hint().0);
-    behind(out, transcript, thinker)
+    append_normalized(out, transcript, thinker)
 }
 
 /// Normalizes a session's transcript; most of it is already normalized.
-pub(in crate::engine) fn of_transcript(transcript: &Transcript, thinker: Option<&str>) -> Vec<Arc<Message>> {
+pub(in crate::engine) fn normalize_transcript(
+    transcript: &Transcript,
+    thinker: Option<&str>,
+) -> Vec<Arc<Message>> {
     let (plain, rest) = transcript.plain();
     let mut out = Vec::with_capacity(transcript.len());
     out.extend_from_slice(plain);
-    behind(out, rest, thinker)
+    append_normalized(out, rest, thinker)
 }
 
 /// Appends the rest of a transcript to its normalized part.
-pub(in crate::engine) fn behind<'a>(
+pub(in crate::engine) fn append_normalized<'a>(
     mut out: Vec<Arc<Message>>,
     rest: impl Iterator<Item = &'a Arc<Message>>,
     thinker: Option<&str>,
@@ -106,16 +109,16 @@ mod tests {
         Arc::new(Message { role: Role::Assistant, content, model: model.map(str::to_owned) })
     }
 
-    fn text(text: &str) -> Block {
+    fn text_block(text: &str) -> Block {
         Block::Text { text: text.into() }
     }
 
-    fn thought(text: &str) -> Block {
+    fn thinking_block(text: &str) -> Block {
         Block::Thinking { text: text.into(), signature: Some("s".into()) }
     }
 
     /// The reasoning that is sent to this model, and the number of messages.
-    fn sent(transcript: &[Arc<Message>], thinker: Option<&str>) -> (Vec<String>, usize) {
+    fn sent_thinking(transcript: &[Arc<Message>], thinker: Option<&str>) -> (Vec<String>, usize) {
         let messages = normalize(transcript, thinker);
         let thoughts = messages.iter().flat_map(|message| &message.content).filter_map(|block| match block {
             Block::Thinking { text, .. } => Some(text.clone()),
@@ -131,41 +134,41 @@ mod tests {
         let hidden = Block::RedactedThinking { data: "c".into() };
         let transcript = [
             ask(),
-            assistant_message(Some("p/one"), vec![thought("a"), text("x")]),
+            assistant_message(Some("p/one"), vec![thinking_block("a"), text_block("x")]),
             ask(),
-            assistant_message(Some("p/two"), vec![thought("b"), hidden, text("y")]),
+            assistant_message(Some("p/two"), vec![thinking_block("b"), hidden, text_block("y")]),
             ask(),
             // From a journal that does not record the model.
-            assistant_message(None, vec![thought("d"), text("z")]),
+            assistant_message(None, vec![thinking_block("d"), text_block("z")]),
             ask(),
         ];
         let own = |thoughts: &[&str]| (thoughts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>(), 7);
-        assert_eq!(sent(&transcript, Some("p/one")), own(&["a"]));
-        assert_eq!(sent(&transcript, Some("p/two")), own(&["b", "c"]));
-        assert_eq!(sent(&transcript, Some("q/one")), own(&[]));
-        assert_eq!(sent(&transcript, None), own(&[]), "with thinking off there is none");
+        assert_eq!(sent_thinking(&transcript, Some("p/one")), own(&["a"]));
+        assert_eq!(sent_thinking(&transcript, Some("p/two")), own(&["b", "c"]));
+        assert_eq!(sent_thinking(&transcript, Some("q/one")), own(&[]));
+        assert_eq!(sent_thinking(&transcript, None), own(&[]), "with thinking off there is none");
     }
 
     #[test]
     fn message_empty_without_reasoning_is_omitted() {
-        let only = assistant_message(Some("p/one"), vec![thought("a")]);
+        let only = assistant_message(Some("p/one"), vec![thinking_block("a")]);
         let transcript = [Arc::new(Message::user("go")), only, Arc::new(Message::user("on"))];
         let messages = normalize(&transcript, Some("p/two"));
         assert_eq!(messages.len(), 1, "neighbours are one message then: {messages:?}");
-        assert_eq!(messages[0].content, [text("go"), text("on")]);
+        assert_eq!(messages[0].content, [text_block("go"), text_block("on")]);
     }
 
     #[test]
     fn adjacent_messages_keep_reasoning_of_requested_model() {
         let transcript = [
             Arc::new(Message::user("go")),
-            assistant_message(Some("p/one"), vec![thought("a"), text("x")]),
-            assistant_message(Some("p/two"), vec![thought("b"), text("y")]),
+            assistant_message(Some("p/one"), vec![thinking_block("a"), text_block("x")]),
+            assistant_message(Some("p/two"), vec![thinking_block("b"), text_block("y")]),
             Arc::new(Message::user("on")),
         ];
         for thinker in ["p/one", "p/two"] {
             let once = normalize(&transcript, Some(thinker));
-            assert_eq!(sent(&once, Some(thinker)).0.len(), 1, "{thinker}");
+            assert_eq!(sent_thinking(&once, Some(thinker)).0.len(), 1, "{thinker}");
             assert_eq!(normalize(&once, Some(thinker)), once, "{thinker}: a second time is not the first");
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::engine::request::model_texts;
-use crate::engine::state::{Stage, State};
+use crate::engine::state::{CallStage, State};
 use crate::types::mcp::{McpState, McpStatus};
 use crate::types::permission::Mode;
 use crate::types::reminder::{FileVersion, ReminderKind};
@@ -79,8 +79,7 @@ pub(in crate::engine) fn of_files(
 
 /// The reminder about edits of the newest message that were refused because their text occurs several times.
 pub(in crate::engine) fn of_matches(state: &State) -> Option<Reminder> {
-    let is_refused =
-        |stage: &Stage| matches!(stage, Stage::Done { code: Some(code), .. } if code == MULTIPLE_MATCHES);
+    let is_refused = |stage: &CallStage| matches!(stage, CallStage::Done { code: Some(code), .. } if code == MULTIPLE_MATCHES);
     let refused = state.calls().iter().any(|call| is_refused(&call.stage));
     refused.then(|| plain(ReminderKind::SeveralMatches, model_texts::SEVERAL_MATCHES))
 }

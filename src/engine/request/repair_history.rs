@@ -17,7 +17,7 @@ const LOST_BEGINNING: &str = "(The beginning of this conversation is missing fro
 
 /// A repaired history.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Repair {
+pub struct RepairedHistory {
     /// The complete repaired history.
     pub messages: Vec<Message>,
     /// The changes, as text for users; never empty.
@@ -28,7 +28,7 @@ pub struct Repair {
 /// empty message. Every block fits its role. Each call has exactly one result, in call order, at the beginning
 /// of the next message.
 #[must_use]
-pub fn breach<M: Borrow<Message>>(messages: &[M]) -> Option<&'static str> {
+pub fn find_breach<M: Borrow<Message>>(messages: &[M]) -> Option<&'static str> {
     if messages.first().is_some_and(|first| first.borrow().role != Role::User) {
         return Some("it does not begin with a person");
     }
@@ -38,7 +38,7 @@ pub fn breach<M: Borrow<Message>>(messages: &[M]) -> Option<&'static str> {
         if message.content.is_empty() {
             return Some("a message is empty");
         }
-        if !message.content.iter().all(|block| fits(message.role, block)) {
+        if !message.content.iter().all(|block| is_allowed_block(message.role, block)) {
             return Some("a block does not fit its speaker");
         }
         let answered = message.content.iter().map_while(|block| match block {
@@ -68,8 +68,8 @@ pub fn breach<M: Borrow<Message>>(messages: &[M]) -> Option<&'static str> {
 /// Repairs a history; `None` if it is valid. Valid parts stay, in order. Repairing a repaired history changes
 /// nothing.
 #[must_use]
-pub fn repair<M: Borrow<Message>>(messages: &[M]) -> Option<Repair> {
-    breach(messages)?;
+pub fn repair<M: Borrow<Message>>(messages: &[M]) -> Option<RepairedHistory> {
+    find_breach(messages)?;
     let mut mender = HistoryRepairer::default();
     for message in messages {
         mender.handle_message(message.borrow());
@@ -80,7 +80,7 @@ pub fn repair<M: Borrow<Message>>(messages: &[M]) -> Option<Repair> {
     if changes.is_empty() {
         changes.push("results were put in the order of their calls".into());
     }
-    Some(Repair { messages, changes })
+    Some(RepairedHistory { messages, changes })
 }
 
 fn calls_of(message: &Message) -> impl Iterator<Item = &ToolCall> {
@@ -90,7 +90,7 @@ fn calls_of(message: &Message) -> impl Iterator<Item = &ToolCall> {
     })
 }
 
-fn fits(role: Role, block: &Block) -> bool {
+fn is_allowed_block(role: Role, block: &Block) -> bool {
     match block {
         Block::Text { .. } => true,
         Block::ToolResult { .. } | Block::Image(_) | Block::Document(_) => role == Role::User,
@@ -135,7 +135,7 @@ impl HistoryRepairer {
                         None => self.note("a result without its call was left out"),
                     }
                 }
-                block if fits(Role::User, block) => content.push(block.clone()),
+                block if is_allowed_block(Role::User, block) => content.push(block.clone()),
                 _ => self.note("a block of the model in a person's message was left out"),
             }
         }
@@ -176,7 +176,7 @@ impl HistoryRepairer {
                     content.push(Block::ToolCall(call.clone()));
                     self.open.push((call, None));
                 }
-                block if fits(Role::Assistant, block) => content.push(block.clone()),
+                block if is_allowed_block(Role::Assistant, block) => content.push(block.clone()),
                 _ => self.note("a result in a message of the model was left out"),
             }
         }
@@ -360,9 +360,9 @@ mod tests {
         #[test]
         fn repaired_history_is_valid_and_repair_is_idempotent(history in history()) {
             match repair(&history) {
-                None => prop_assert_eq!(breach(&history), None),
+                None => prop_assert_eq!(find_breach(&history), None),
                 Some(repair) => {
-                    prop_assert_eq!(breach(&repair.messages), None, "{:?}", &repair.messages);
+                    prop_assert_eq!(find_breach(&repair.messages), None, "{:?}", &repair.messages);
                     prop_assert!(crate::engine::request::repair_history::repair(&repair.messages).is_none());
                     prop_assert!(!repair.changes.is_empty());
                 }
@@ -378,7 +378,7 @@ mod tests {
             let owned: Vec<Message> = messages.iter().map(|message| (**message).clone()).collect();
             // If the first message is blank, only the user can correct it.
             if owned.first().is_none_or(|first| first.role == Role::User) {
-                prop_assert_eq!(breach(&owned), None, "{:?}", owned);
+                prop_assert_eq!(find_breach(&owned), None, "{:?}", owned);
             }
         }
     }

@@ -13,89 +13,92 @@ use crate::types::tool::ToolDefinition;
 
 /// Characters per token of code and of unaccented Latin text: vendors say four (platform.openai.com, "What are
 /// tokens"). In other writing systems, nearly each character is one token.
-const PLAIN: u64 = 4;
+const ASCII_CHARS_PER_TOKEN: u64 = 4;
 /// Maximum tokens of a picture of the size that is sent.
-const PICTURE: u64 = 1_600;
+const PICTURE_TOKENS: u64 = 1_600;
 /// Tokens of the next request of `model`, as far as they are known.
 pub(in crate::engine) fn sent_tokens(state: &State, model: &str, tools: &[ToolDefinition]) -> u64 {
     let (transcript, reported) = (&state.transcript, state.context_tokens);
     let ratio = state.token_ratio(model);
     let since = transcript.iter().rev().take_while(|message| message.role != Role::Assistant).count();
     if reported > 0 && since < transcript.len() {
-        return reported.saturating_add(ratio.tokens(of_messages(transcript.iter().rev().take(since))));
+        return reported.saturating_add(ratio.tokens(messages_tokens(transcript.iter().rev().take(since))));
     }
-    ratio.tokens(of_request(state, tools))
+    ratio.tokens(request_tokens(state, tools))
 }
 
 /// Uncalibrated tokens of the next request.
-pub(in crate::engine) fn of_request(state: &State, tools: &[ToolDefinition]) -> u64 {
-    of_system(state) + of_tools(tools) + of_messages(state.transcript.iter())
+pub(in crate::engine) fn request_tokens(state: &State, tools: &[ToolDefinition]) -> u64 {
+    system_tokens(state) + tools_tokens(tools) + messages_tokens(state.transcript.iter())
 }
 
-pub(in crate::engine) fn of_system(state: &State) -> u64 {
-    state.system().map_or(0, |system| of_text(system)) + of_text(&state.mcp.prompt)
+pub(in crate::engine) fn system_tokens(state: &State) -> u64 {
+    state.system_prompt().map_or(0, |system| text_tokens(system)) + text_tokens(&state.mcp.prompt)
 }
 
-pub(in crate::engine) fn of_tools(tools: &[ToolDefinition]) -> u64 {
-    tools.iter().map(of_tool).sum()
+pub(in crate::engine) fn tools_tokens(tools: &[ToolDefinition]) -> u64 {
+    tools.iter().map(tool_tokens).sum()
 }
 
-fn of_tool(tool: &ToolDefinition) -> u64 {
-    of_text(&tool.name) + of_text(&tool.description) + of_json(&tool.input_schema)
+fn tool_tokens(tool: &ToolDefinition) -> u64 {
+    text_tokens(&tool.name) + text_tokens(&tool.description) + json_tokens(&tool.input_schema)
 }
 
-pub(in crate::engine) fn of_messages<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
-    messages.map(|message| of_message(message)).sum()
+pub(in crate::engine) fn messages_tokens<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
+    messages.map(|message| message_tokens(message)).sum()
 }
 
 /// Uncalibrated tokens without pictures, whose length is known least.
-pub(in crate::engine) fn of_texts<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
-    messages.flat_map(|message| &message.content).map(|block| of_block(block) - of_pictures(block)).sum()
+pub(in crate::engine) fn texts_tokens<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
+    messages
+        .flat_map(|message| &message.content)
+        .map(|block| block_tokens(block) - picture_tokens(block))
+        .sum()
 }
 
-fn of_pictures(block: &Block) -> u64 {
-    block.shown().filter(|(kind, _)| *kind == AttachmentKind::Image).count() as u64 * PICTURE
+fn picture_tokens(block: &Block) -> u64 {
+    block.media_refs().filter(|(kind, _)| *kind == AttachmentKind::Image).count() as u64 * PICTURE_TOKENS
 }
 
-pub(in crate::engine) fn of_message(message: &Message) -> u64 {
-    message.content.iter().map(of_block).sum()
+pub(in crate::engine) fn message_tokens(message: &Message) -> u64 {
+    message.content.iter().map(block_tokens).sum()
 }
 
-pub(in crate::engine) fn of_block(block: &Block) -> u64 {
+pub(in crate::engine) fn block_tokens(block: &Block) -> u64 {
     let text = match block {
-        Block::Text { text } | Block::Thinking { text, .. } => of_text(text),
-        Block::RedactedThinking { data } => of_text(data),
-        Block::Document(document) => of_text(&document.text),
-        Block::ToolResult { content, .. } => of_text(content),
-        Block::ToolCall(call) => of_text(&call.tool) + of_json(&call.input),
+        Block::Text { text } | Block::Thinking { text, .. } => text_tokens(text),
+        Block::RedactedThinking { data } => text_tokens(data),
+        Block::Document(document) => text_tokens(&document.text),
+        Block::ToolResult { content, .. } => text_tokens(content),
+        Block::ToolCall(call) => text_tokens(&call.tool) + json_tokens(&call.input),
         Block::Image(_) => 0,
     };
-    text + of_pictures(block)
+    text + picture_tokens(block)
 }
 
-pub(in crate::engine) fn of_text(text: &str) -> u64 {
-    let mut characters = Characters::default();
+pub(in crate::engine) fn text_tokens(text: &str) -> u64 {
+    let mut characters = CharacterCounts::default();
     characters.add_text(text);
     characters.tokens()
 }
 
 /// Tokens of a value as JSON without spaces; escapes do not count.
-fn of_json(value: &Value) -> u64 {
-    let mut characters = Characters::default();
+fn json_tokens(value: &Value) -> u64 {
+    let mut characters = CharacterCounts::default();
     characters.add_json(value);
     characters.tokens()
 }
 
 /// Counted characters. Whole conversations are counted at each step, so nothing is copied.
 #[derive(Default)]
-struct Characters {
+struct CharacterCounts {
     ascii: usize,
     others: usize,
 }
 
-impl Characters {
+impl CharacterCounts {
     fn tokens(&self) -> u64 {
-        (self.ascii as u64).div_ceil(PLAIN) + self.others as u64
+        (self.ascii as u64).div_ceil(ASCII_CHARS_PER_TOKEN) + self.others as u64
     }
 
     fn add_text(&mut self, text: &str) {
@@ -144,19 +147,19 @@ mod tests {
     #[test]
     fn json_counts_as_its_text() {
         let value = json!({ "a": [1, -2.5, null, true, false], "é": { "b": "日本", "c": [] }, "d": {} });
-        assert_eq!(of_json(&value), of_text(&value.to_string()));
-        assert_eq!(of_json(&json!("a\n\"b")), of_json(&json!("abcd")), "escapes do not count");
+        assert_eq!(json_tokens(&value), text_tokens(&value.to_string()));
+        assert_eq!(json_tokens(&json!("a\n\"b")), json_tokens(&json!("abcd")), "escapes do not count");
     }
 
     #[test]
     fn token_estimate_depends_on_script_and_images() {
         for (text, tokens) in [("", 0), ("abc", 1), ("abcd", 1), ("abcde", 2), ("日本語", 3), ("Grüße", 3)]
         {
-            assert_eq!(of_text(text), tokens, "{text}");
+            assert_eq!(text_tokens(text), tokens, "{text}");
         }
         let blob = BlobRef::from(&Blob::new("image/png", *b"x"));
         let content = vec![Block::Text { text: "a".repeat(400) }, Block::Image(Picture { blob, name: None })];
         let message = Arc::new(Message::new(Role::User, content));
-        assert_eq!(of_messages([message].iter()), 100 + PICTURE);
+        assert_eq!(messages_tokens([message].iter()), 100 + PICTURE_TOKENS);
     }
 }

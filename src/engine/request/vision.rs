@@ -13,13 +13,13 @@ use crate::types::model::{FaultKind, ModelFault};
 #[must_use]
 pub fn needs_vision<'a>(messages: impl IntoIterator<Item = &'a Message>) -> bool {
     let blocks = messages.into_iter().flat_map(|message| &message.content);
-    blocks.flat_map(|block| block.shown()).any(|(kind, _)| kind == AttachmentKind::Image)
+    blocks.flat_map(|block| block.media_refs()).any(|(kind, _)| kind == AttachmentKind::Image)
 }
 
 /// Number of pictures and PDFs in a request of these messages.
-pub(in crate::engine) fn count_shown<'a>(messages: impl IntoIterator<Item = &'a Message>) -> usize {
+pub(in crate::engine) fn count_media<'a>(messages: impl IntoIterator<Item = &'a Message>) -> usize {
     let blocks = messages.into_iter().flat_map(|message| &message.content);
-    blocks.map(|block| block.shown().count()).sum()
+    blocks.map(|block| block.media_refs().count()).sum()
 }
 
 /// Whether a provider refused a request because of its media. No provider has a stable code for it, but all
@@ -48,15 +48,15 @@ pub(in crate::engine) fn is_about_media(fault: &ModelFault) -> bool {
 }
 
 /// Replaces every picture and PDF by a text; a PDF by its own text where that is known.
-pub(in crate::engine) fn withhold(transcript: &mut [Arc<Message>]) {
+pub(in crate::engine) fn replace_media(transcript: &mut [Arc<Message>]) {
     for message in transcript {
-        if message.content.iter().any(|block| block.shown().next().is_some()) {
-            Arc::make_mut(message).content.iter_mut().for_each(tell);
+        if message.content.iter().any(|block| block.media_refs().next().is_some()) {
+            Arc::make_mut(message).content.iter_mut().for_each(replace_media_in_block);
         }
     }
 }
 
-fn tell(block: &mut Block) {
+fn replace_media_in_block(block: &mut Block) {
     match block {
         Block::Image(Picture { blob, name }) => {
             let text = model_texts::withheld(AttachmentKind::Image, blob, name.as_deref());
@@ -157,9 +157,9 @@ mod tests {
         ];
         let untouched = Arc::new(Message::user("a"));
         let mut transcript = vec![Arc::clone(&untouched), Arc::new(Message::new(Role::User, content))];
-        assert_eq!(count_shown(transcript.iter().map(|message| &**message)), 4);
-        withhold(&mut transcript);
-        assert_eq!(count_shown(transcript.iter().map(|message| &**message)), 0);
+        assert_eq!(count_media(transcript.iter().map(|message| &**message)), 4);
+        replace_media(&mut transcript);
+        assert_eq!(count_media(transcript.iter().map(|message| &**message)), 0);
         assert!(Arc::ptr_eq(&transcript[0], &untouched), "what shows nothing is not copied");
         let told = serde_json::to_string(&transcript[1]).expect("written");
         for words in ["look", "shot.png", "the pages", "image/gif", "read"] {
@@ -167,7 +167,7 @@ mod tests {
         }
         assert_eq!(transcript[1].content[3], Block::Document(text_file));
         let once = transcript.clone();
-        withhold(&mut transcript);
+        replace_media(&mut transcript);
         assert_eq!(transcript, once, "a second time changes nothing");
     }
 

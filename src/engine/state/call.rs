@@ -13,7 +13,7 @@ use crate::types::tool::{Blocked, PreparedCall, ToolStatus};
 
 /// One tool call of the current message.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct Call {
+pub(in crate::engine) struct CallState {
     pub call: Arc<ToolCall>,
     pub item_id: ItemId,
     pub first_seq: Seq,
@@ -21,7 +21,7 @@ pub(in crate::engine) struct Call {
     pub edited: Option<serde_json::Value>,
     /// The result of its first run, if the sandbox blocked it and a second run was requested.
     pub blocked_run: Option<Arc<FirstRun>>,
-    pub stage: Stage,
+    pub stage: CallStage,
 }
 
 /// The result of a run that the sandbox blocked: the result of the call unless it runs again.
@@ -53,7 +53,7 @@ pub(in crate::engine) struct OpenQuestion {
 
 /// The stage of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) enum Stage {
+pub(in crate::engine) enum CallStage {
     /// Requested by the model; not prepared yet.
     Requested,
     /// Waits for a user's answer.
@@ -89,27 +89,29 @@ pub(in crate::engine) enum Stage {
     Done { output: Arc<str>, is_error: bool, attachments: Vec<Attachment>, code: Option<String> },
 }
 
-impl Call {
+impl CallState {
     /// Whether the run has started whose result the call will have. A run that the sandbox blocked does not
     /// count.
     pub fn has_begun(&self) -> bool {
-        matches!(self.stage, Stage::Running { .. } | Stage::Unknown { .. })
+        matches!(self.stage, CallStage::Running { .. } | CallStage::Unknown { .. })
     }
 
     /// Its questions that wait for the user's answers.
     pub fn open_question(&self) -> Option<&OpenQuestion> {
         match &self.stage {
-            Stage::Asking(question) | Stage::Running { question: Some(question), .. } => Some(question),
+            CallStage::Asking(question) | CallStage::Running { question: Some(question), .. } => {
+                Some(question)
+            }
             _ => None,
         }
     }
 
     pub fn is_done(&self) -> bool {
-        matches!(self.stage, Stage::Done { .. })
+        matches!(self.stage, CallStage::Done { .. })
     }
 
     /// The call as it runs: with a user's arguments, if the user changed them.
-    pub fn effective(&self) -> Arc<ToolCall> {
+    pub fn effective_call(&self) -> Arc<ToolCall> {
         match &self.edited {
             Some(input) => {
                 Arc::new(ToolCall { input: input.clone(), input_error: None, ..(*self.call).clone() })

@@ -21,11 +21,11 @@ use std::sync::Arc;
 
 use super::settings::Settings;
 use crate::types::permission::RuleKind;
-pub(in crate::engine) use call::{Call, Deadline, FirstRun, OpenQuestion, Stage};
+pub(in crate::engine) use call::{CallStage, CallState, Deadline, FirstRun, OpenQuestion};
 pub(in crate::engine) use session::{Helper, QueuedInput, State};
 pub(in crate::engine) use subagent::Subagent;
 pub(in crate::engine) use token_ratio::TokenRatio;
-pub(in crate::engine) use turn::{Activity, CONTEXT_OVERFLOW, Candidate, Compacting, Hold, Turn};
+pub(in crate::engine) use turn::{Activity, CONTEXT_OVERFLOW, Candidate, Hold, OpenCompaction, Turn};
 
 /// Rules that users gave this session, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl SessionRules {
         }
     }
 
-    pub(in crate::engine) fn of_mut(&mut self, kind: RuleKind) -> &mut Vec<String> {
+    pub(in crate::engine) fn with_kind_mut(&mut self, kind: RuleKind) -> &mut Vec<String> {
         match kind {
             RuleKind::Allow => &mut self.allow,
             RuleKind::Ask => &mut self.ask,

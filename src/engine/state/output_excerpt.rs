@@ -2,9 +2,9 @@
 //! only record of its output.
 
 /// Bytes kept from the beginning.
-const HEAD: usize = 4 * 1024;
+const HEAD_BYTES: usize = 4 * 1024;
 /// Minimum bytes kept from the end; the buffer holds up to twice as many.
-const TAIL: usize = 12 * 1024;
+const MIN_TAIL_BYTES: usize = 12 * 1024;
 
 /// The beginning and the end of a growing text.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,17 +18,17 @@ pub(in crate::engine) struct OutputExcerpt {
 impl OutputExcerpt {
     /// Appends output.
     pub fn push(&mut self, text: &str) {
-        let room = if self.tail.is_empty() && self.lost == 0 { HEAD - self.head.len() } else { 0 };
+        let room = if self.tail.is_empty() && self.lost == 0 { HEAD_BYTES - self.head.len() } else { 0 };
         let (head, tail) = text.split_at(text.floor_char_boundary(room));
         self.head.push_str(head);
         self.tail.push_str(tail);
-        if self.tail.len() > 2 * TAIL {
+        if self.tail.len() > 2 * MIN_TAIL_BYTES {
             self.trim();
         }
     }
 
     fn trim(&mut self) {
-        let cut = self.tail.ceil_char_boundary(self.tail.len().saturating_sub(TAIL));
+        let cut = self.tail.ceil_char_boundary(self.tail.len().saturating_sub(MIN_TAIL_BYTES));
         self.tail.drain(..cut);
         self.lost += cut;
     }
@@ -36,7 +36,7 @@ impl OutputExcerpt {
     /// The excerpt, with a note at the gap; empty without output.
     pub fn text(&self) -> String {
         let mut said = self.clone();
-        if said.tail.len() > TAIL {
+        if said.tail.len() > MIN_TAIL_BYTES {
             said.trim();
         }
         let note = match said.lost {
@@ -72,7 +72,7 @@ mod tests {
             said.push(&format!("line {number} é\n"));
         }
         let text = said.text();
-        assert!(text.len() < HEAD + TAIL + 100, "{}", text.len());
+        assert!(text.len() < HEAD_BYTES + MIN_TAIL_BYTES + 100, "{}", text.len());
         assert!(text.starts_with("line 0 é\nline 1 é\n"), "{text:.100}");
         assert!(text.ends_with("line 49999 é\n") && text.contains(" bytes left out "));
     }

@@ -7,7 +7,7 @@ use crate::types::model::BlockKind;
 
 /// The received part of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct Partial {
+pub(in crate::engine) struct PartialAnswer {
     pub item_id: ItemId,
     pub first_seq: Seq,
     /// Blocks of text and of reasoning, in order. Calls are left out, because a partial call is useless.
@@ -27,7 +27,7 @@ enum PartialBlock {
     },
 }
 
-impl Partial {
+impl PartialAnswer {
     pub fn new(item_id: ItemId, first_seq: Seq) -> Self {
         Self { item_id, first_seq, blocks: Vec::new(), bytes: 0 }
     }

@@ -1,13 +1,13 @@
 //! Settings in force: those of the daemon, with the changes of the session's project.
 
 use super::Engine;
-use crate::engine::settings::Compaction;
+use crate::engine::settings::CompactionSettings;
 
 impl Engine {
     /// How the conversation is made to fit the window.
-    pub(in crate::engine) fn compaction(&self) -> Compaction {
+    pub(in crate::engine) fn compaction(&self) -> CompactionSettings {
         let (known, project) = (self.settings.compaction, &self.state.spec.project_settings.compaction);
-        Compaction {
+        CompactionSettings {
             auto: project.auto.unwrap_or(known.auto),
             threshold_percent: project.threshold_percent.unwrap_or(known.threshold_percent),
             tool_results: project.tool_results.unwrap_or(known.tool_results),

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use crate::engine::state::background_task::BackgroundTask;
 use crate::engine::state::mcp::McpTools;
-use crate::engine::state::partial::Partial;
+use crate::engine::state::partial::PartialAnswer;
 use crate::engine::state::transcript::Transcript;
-use crate::engine::state::{Activity, Call, Compacting, SessionRules, Stage, Subagent, TokenRatio, Turn};
+use crate::engine::state::{
+    Activity, CallStage, CallState, OpenCompaction, SessionRules, Subagent, TokenRatio, Turn,
+};
 use crate::types::event::{Origin, Purpose, TitledBy};
 use crate::types::ids::{CallId, ItemId, Seq, SessionId, TurnId};
 use crate::types::ledger::ModelUsage;
@@ -170,7 +172,7 @@ impl State {
     }
 
     /// The summary call that is running, or that is repeated next.
-    pub fn compacting(&self) -> Option<&Compacting> {
+    pub fn compacting(&self) -> Option<&OpenCompaction> {
         self.turn.as_ref()?.compaction.as_ref()
     }
 
@@ -214,7 +216,7 @@ impl State {
     }
 
     /// The system prompt of the running turn, or of the session; `None` if it must be built first.
-    pub fn system(&self) -> Option<&Arc<str>> {
+    pub fn system_prompt(&self) -> Option<&Arc<str>> {
         match &self.turn {
             Some(turn) if turn.options.change_system_prompt() => turn.system.as_ref(),
             _ => self.system.as_ref(),
@@ -226,16 +228,16 @@ impl State {
         digest(self.session_id, &self.cwd.to_string_lossy(), &call.tool, &call.input)
     }
 
-    pub fn calls(&self) -> &[Call] {
+    pub fn calls(&self) -> &[CallState] {
         self.turn.as_ref().map_or(&[], |turn| &turn.calls)
     }
 
-    pub fn call(&self, call_id: CallId) -> Option<&Call> {
+    pub fn call(&self, call_id: CallId) -> Option<&CallState> {
         self.calls().iter().find(|call| call.call.call_id == call_id)
     }
 
     /// The answer that is streaming.
-    pub fn partial(&self) -> Option<&Partial> {
+    pub fn partial(&self) -> Option<&PartialAnswer> {
         match &self.turn.as_ref()?.activity {
             Activity::Calling { partial, .. } => partial.as_ref(),
             _ => None,
@@ -247,7 +249,7 @@ impl State {
     pub fn progress_target(&self, call_id: CallId) -> Option<(Option<TurnId>, Option<ItemId>, Seq)> {
         let turn_id = self.turn.as_ref().map(|turn| turn.id);
         if let Some(call) = self.call(call_id)
-            && let Stage::Running { started_seq, .. } = call.stage
+            && let CallStage::Running { started_seq, .. } = call.stage
         {
             return Some((turn_id, Some(call.item_id), started_seq));
         }

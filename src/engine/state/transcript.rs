@@ -10,23 +10,23 @@ use std::sync::Arc;
 use crate::types::message::{Block, Message, Role};
 
 /// Maximum number of messages that are copied with the state; older ones move to the shared part.
-const NEWEST: usize = 32;
+const MAX_NEWEST_MESSAGES: usize = 32;
 
 /// Messages in order, the oldest first.
 #[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct Transcript {
-    settled: Arc<Settled>,
+    settled: Arc<SharedMessages>,
     newest: Vec<Arc<Message>>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Settled {
+struct SharedMessages {
     messages: Vec<Arc<Message>>,
     /// Number of the oldest messages that enter every request unchanged.
     plain: usize,
 }
 
-impl Settled {
+impl SharedMessages {
     /// Counts the messages after the plain ones that are plain as well.
     fn count_plain(&mut self) {
         let rest = self.messages[self.plain..].iter();
@@ -59,7 +59,7 @@ impl Transcript {
     }
 
     pub fn push(&mut self, message: Message) {
-        if self.newest.len() == NEWEST {
+        if self.newest.len() == MAX_NEWEST_MESSAGES {
             let settled = Arc::make_mut(&mut self.settled);
             settled.messages.append(&mut self.newest);
             settled.count_plain();
@@ -107,18 +107,18 @@ impl Transcript {
     }
 
     /// Puts other messages in the place of `count` messages behind the first `from`.
-    pub fn splice(&mut self, from: usize, count: usize, messages: &[Message]) {
+    pub fn replace_range(&mut self, from: usize, count: usize, messages: &[Message]) {
         let mut all: Vec<Arc<Message>> = self.iter().cloned().collect();
         let from = from.min(all.len());
         let end = from.saturating_add(count).min(all.len());
         all.splice(from..end, messages.iter().cloned().map(Arc::new));
-        let mut settled = Settled { messages: all, plain: 0 };
+        let mut settled = SharedMessages { messages: all, plain: 0 };
         settled.count_plain();
         *self = Self { settled: Arc::new(settled), newest: Vec::new() };
     }
 
     /// Changes messages in place.
-    pub fn change(&mut self, mut how: impl FnMut(&mut [Arc<Message>])) {
+    pub fn edit_messages(&mut self, mut how: impl FnMut(&mut [Arc<Message>])) {
         let settled = Arc::make_mut(&mut self.settled);
         how(&mut settled.messages);
         settled.plain = 0;
@@ -158,7 +158,7 @@ pub(in crate::engine) fn is_blank(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::request::build::{normalize, of_transcript};
+    use crate::engine::request::build::{normalize, normalize_transcript};
     use crate::engine::state::transcript::*;
     use proptest::prelude::*;
 
@@ -175,19 +175,19 @@ mod tests {
     }
 
     #[derive(Clone, Debug)]
-    enum Step {
+    enum TranscriptChange {
         Push(u8),
         Truncate(usize),
         Change(u8),
         Block(u8),
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<TranscriptChange>> {
         let step = prop_oneof![
-            8 => any::<u8>().prop_map(Step::Push),
-            1 => (0..90usize).prop_map(Step::Truncate),
-            1 => any::<u8>().prop_map(Step::Change),
-            2 => any::<u8>().prop_map(Step::Block),
+            8 => any::<u8>().prop_map(TranscriptChange::Push),
+            1 => (0..90usize).prop_map(TranscriptChange::Truncate),
+            1 => any::<u8>().prop_map(TranscriptChange::Change),
+            2 => any::<u8>().prop_map(TranscriptChange::Block),
         ];
         prop::collection::vec(step, 0..200)
     }
@@ -201,11 +201,11 @@ mod tests {
             for step in steps {
                 copies.push((transcript.clone(), plain.clone()));
                 match step {
-                    Step::Push(n) => {
+                    TranscriptChange::Push(n) => {
                         transcript.push(Message::user(n.to_string()));
                         plain.push(Arc::new(Message::user(n.to_string())));
                     }
-                    Step::Block(n) => {
+                    TranscriptChange::Block(n) => {
                         let block = Block::Text { text: n.to_string() };
                         transcript.push_user_block(block.clone());
                         match plain.last_mut() {
@@ -213,15 +213,15 @@ mod tests {
                             None => plain.push(Arc::new(Message::new(Role::User, vec![block]))),
                         }
                     }
-                    Step::Truncate(count) => {
+                    TranscriptChange::Truncate(count) => {
                         transcript.truncate(count);
                         plain.truncate(count);
                     }
-                    Step::Change(n) => {
+                    TranscriptChange::Change(n) => {
                         let how = |part: &mut [Arc<Message>]| {
                             part.iter_mut().for_each(|it| *it = Arc::new(Message::user(n.to_string())));
                         };
-                        transcript.change(how);
+                        transcript.edit_messages(how);
                         how(&mut plain);
                     }
                 }
@@ -245,7 +245,7 @@ mod tests {
             for (at, (kind, is_changed)) in kinds.iter().copied().enumerate() {
                 transcript.push(message(at, kind));
                 if is_changed && kind == 0 {
-                    transcript.change(|part| {
+                    transcript.edit_messages(|part| {
                         part.iter_mut().take(1).for_each(|it| *it = Arc::new(message(1, kind)));
                     });
                 }
@@ -253,7 +253,7 @@ mod tests {
             transcript.truncate(kept);
             let thinker = thinks.then_some("p/m");
             let plain: Vec<Arc<Message>> = transcript.iter().cloned().collect();
-            prop_assert_eq!(of_transcript(&transcript, thinker), normalize(&plain, thinker));
+            prop_assert_eq!(normalize_transcript(&transcript, thinker), normalize(&plain, thinker));
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::engine::state::Call;
+use crate::engine::state::CallState;
 use crate::engine::state::backoff::Backoff;
-use crate::engine::state::partial::Partial;
+use crate::engine::state::partial::PartialAnswer;
 use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, ItemId, QuestionId, Seq, TurnId};
@@ -81,13 +81,13 @@ pub(in crate::engine) struct Turn {
     /// Limits of which a client was warned.
     pub warned: Vec<BudgetKind>,
     /// The tool calls of the newest answer. They are requested while the answer is still streaming.
-    pub calls: Vec<Call>,
+    pub calls: Vec<CallState>,
     /// Steps with tool calls since the todo list was changed, or since the turn began.
     pub steps_since_todo: u32,
     /// Their results are in the transcript: the next answer's calls replace them.
     pub has_results: bool,
     /// The stage of compaction that started and has not completed.
-    pub compaction: Option<Compacting>,
+    pub compaction: Option<OpenCompaction>,
     /// The step before which the last summary was requested; 0 for none. A step requests one at most.
     pub compacted_step: u64,
     /// Uncalibrated tokens of the running model call's request.
@@ -120,7 +120,7 @@ pub(in crate::engine) struct Turn {
 
 /// A stage of compaction that is not complete. Only a summary stays open between two decisions.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct Compacting {
+pub(in crate::engine) struct OpenCompaction {
     pub stage: CompactStage,
     pub trigger: CompactTrigger,
     pub item_id: Option<ItemId>,
@@ -159,7 +159,7 @@ pub(in crate::engine) enum Activity {
     /// Just started, or waiting for the system prompt.
     Context,
     /// Waiting for the model; `token` identifies the call.
-    Calling { token: Seq, partial: Option<Partial> },
+    Calling { token: Seq, partial: Option<PartialAnswer> },
     /// Waiting for another attempt; without a `wait` it is due.
     Waiting { token: Seq, wait: Option<Backoff> },
     /// A client chooses one of the candidates.
@@ -173,8 +173,8 @@ impl Turn {
     pub fn left_of_budgets(&self, at: Timestamp) -> Budgets {
         let mut left = self.budgets;
         // Not `model_calls`: loading a session skips the events that count them.
-        left.take(&self.spent);
-        left.take(&self.spent_by_earlier_subagents);
+        left.subtract(&self.spent);
+        left.subtract(&self.spent_by_earlier_subagents);
         let elapsed = at.since(self.started_at);
         left.wall_time_ms = left.wall_time_ms.map(|limit| limit.saturating_sub(elapsed));
         left

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::engine::request::tokens::{of_message, of_messages};
+use crate::engine::request::tokens::{message_tokens, messages_tokens};
 use crate::engine::window::StageEdit;
 use crate::engine::window::history::{History, file_of};
 use crate::types::blob::Blob;
@@ -32,10 +32,10 @@ pub(in crate::engine) fn collapse(history: &History<'_>, excess: u64) -> Option<
             break;
         }
         let turn = &history.messages[from..to];
-        let before = of_messages(turn.iter());
-        match projection(turn) {
-            Some((short, blob)) if short.iter().map(of_message).sum::<u64>() < before => {
-                saved += before - short.iter().map(of_message).sum::<u64>();
+        let before = messages_tokens(turn.iter());
+        match short_turn(turn) {
+            Some((short, blob)) if short.iter().map(message_tokens).sum::<u64>() < before => {
+                saved += before - short.iter().map(message_tokens).sum::<u64>();
                 messages.extend(short);
                 blobs.push(blob);
             }
@@ -57,7 +57,7 @@ pub(in crate::engine) fn collapse(history: &History<'_>, excess: u64) -> Option<
 }
 
 /// The short form of a turn; `None` if it is short already.
-fn projection(turn: &[Arc<Message>]) -> Option<([Message; 2], Blob)> {
+fn short_turn(turn: &[Arc<Message>]) -> Option<([Message; 2], Blob)> {
     let (first, rest) = turn.split_first()?;
     if rest.is_empty() || text_of(rest).starts_with(COLLAPSED) {
         return None;
@@ -78,9 +78,9 @@ fn projection(turn: &[Arc<Message>]) -> Option<([Message; 2], Blob)> {
     let answer = rest.iter().rev().find(|message| message.role == Role::Assistant);
     let answer = answer.map(|message| text_of(std::slice::from_ref(message))).unwrap_or_default();
     if !answer.trim().is_empty() {
-        let _ = write!(text, "\n{}", beginning(&answer, ANSWER_BYTES));
+        let _ = write!(text, "\n{}", text_beginning(&answer, ANSWER_BYTES));
     }
-    let input = beginning(&text_of(std::slice::from_ref(first)), INPUT_BYTES);
+    let input = text_beginning(&text_of(std::slice::from_ref(first)), INPUT_BYTES);
     let input = if input.trim().is_empty() { "(no text)".into() } else { input };
     let message = |role, text| Message::new(role, vec![Block::Text { text }]);
     Some(([message(Role::User, input), message(Role::Assistant, text)], blob))
@@ -106,12 +106,14 @@ fn name_of(call: &ToolCall) -> String {
         ["command", "pattern", "url", "path"].iter().find_map(|name| call.input.get(name)?.as_str())
     });
     match what {
-        Some(what) => format!("{} {}", call.tool, beginning(what.lines().next().unwrap_or_default(), 60)),
+        Some(what) => {
+            format!("{} {}", call.tool, text_beginning(what.lines().next().unwrap_or_default(), 60))
+        }
         None => call.tool.clone(),
     }
 }
 
-fn beginning(text: &str, bytes: usize) -> String {
+fn text_beginning(text: &str, bytes: usize) -> String {
     let cut = text.floor_char_boundary(bytes);
     if cut == text.len() { text.to_owned() } else { format!("{}…", &text[..cut]) }
 }

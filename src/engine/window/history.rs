@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::engine::request::tokens::of_message;
+use crate::engine::request::tokens::message_tokens;
 use crate::types::ids::CallId;
 use crate::types::message::{Block, Message, Role, ToolCall};
 
@@ -111,7 +111,7 @@ fn recent_from(messages: &[Arc<Message>], recent: u64) -> usize {
     let mut from = messages.len();
     let mut sum = 0u64;
     for (at, message) in messages.iter().enumerate().rev() {
-        sum = sum.saturating_add(of_message(message));
+        sum = sum.saturating_add(message_tokens(message));
         if sum > recent {
             break;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::engine::request::tokens::of_text;
+use crate::engine::request::tokens::text_tokens;
 use crate::engine::window::StageEdit;
 use crate::engine::window::history::{CLEARED, History};
 use crate::types::blob::Blob;
@@ -44,7 +44,7 @@ pub(in crate::engine) fn microcompact(
             entry.content.len(),
             entry.call.tool
         );
-        saved += of_text(entry.content).saturating_sub(of_text(&content));
+        saved += text_tokens(entry.content).saturating_sub(text_tokens(&content));
         results.push(ReplacedResult { call_id: entry.call.call_id, content });
     }
     (!results.is_empty()).then_some(StageEdit { edit: WindowEdit::Results { results }, blobs })
@@ -56,7 +56,7 @@ fn newest_reads(history: &History<'_>, mut room: u64) -> HashSet<CallId> {
     let reads = history.results.iter().rev().filter(|entry| entry.is_read());
     let newest = reads.filter(|entry| entry.file().is_some_and(|file| files.insert(file)));
     let fits = newest.take(MAX_KEPT_FILES).take_while(|entry| {
-        let size = of_text(entry.content);
+        let size = text_tokens(entry.content);
         let fits = size <= room;
         room = room.saturating_sub(size);
         fits

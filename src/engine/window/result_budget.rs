@@ -4,18 +4,18 @@
 //! The excerpt is computed once, when the call ends, and written into `tool.completed`. So a replay shows the
 //! model the same bytes, even with other settings.
 
-use crate::engine::state::{Call, Stage, State};
+use crate::engine::state::{CallStage, CallState, State};
 use crate::engine::window::size::ResultLimits;
 use crate::types::blob::{Blob, BlobRef};
 
 /// Minimum bytes of an excerpt, even if the message is already full. It is less only if the message has too
 /// many calls for this minimum.
-const LEAST: usize = 2 * 1024;
+const MIN_EXCERPT_BYTES: usize = 2 * 1024;
 /// Bytes reserved for the note in an excerpt.
-const NOTE: usize = 300;
+const NOTE_BYTES: usize = 300;
 
 /// A result as the model receives it.
-pub(in crate::engine) struct Bounded {
+pub(in crate::engine) struct BoundedResult {
     pub output: String,
     pub whole: Option<BlobRef>,
     /// The output is shorter than the tool's output.
@@ -25,41 +25,41 @@ pub(in crate::engine) struct Bounded {
 /// Limits a result by its own cap and by the bytes that the other results of the message left. `whole` is the
 /// blob with the tool's full output, if the tool kept more than `output`. `spare` bytes are reserved for text that
 /// may be added later. Returns the blob to store, if the full output has none yet.
-pub(in crate::engine) fn bound(
+pub(in crate::engine) fn bound_result(
     state: &State,
     limits: ResultLimits,
     output: String,
     whole: Option<BlobRef>,
     spare: usize,
-) -> (Bounded, Option<Blob>) {
+) -> (BoundedResult, Option<Blob>) {
     let calls = state.calls();
-    let bytes = |call: &Call| match &call.stage {
-        Stage::Done { output, .. } => output.len(),
+    let bytes = |call: &CallState| match &call.stage {
+        CallStage::Done { output, .. } => output.len(),
         _ => 0,
     };
     let others: usize = calls.iter().map(bytes).sum();
-    let least = LEAST.min((limits.all / calls.len().max(1)).saturating_sub(NOTE));
+    let least = MIN_EXCERPT_BYTES.min((limits.all / calls.len().max(1)).saturating_sub(NOTE_BYTES));
     // Reserve bytes for the calls that have no result yet.
     let to_come = calls.iter().filter(|call| !call.is_done()).count().saturating_sub(1);
-    let taken = others + to_come * (least + NOTE);
+    let taken = others + to_come * (least + NOTE_BYTES);
     let room = limits.one.min(limits.all.saturating_sub(taken));
     let room = room.saturating_sub(spare).max(least);
     if output.len() <= room {
-        return (Bounded { output, whole, is_cut: false }, None);
+        return (BoundedResult { output, whole, is_cut: false }, None);
     }
     let blob = whole.is_none().then(|| Blob::text(&output));
     let whole = whole.or_else(|| blob.as_ref().map(BlobRef::from));
     let output = match &whole {
-        Some(whole) => preview(&output, room.saturating_sub(NOTE).max(least), whole),
+        Some(whole) => preview(&output, room.saturating_sub(NOTE_BYTES).max(least), whole),
         None => output,
     };
-    (Bounded { output, whole, is_cut: true }, blob)
+    (BoundedResult { output, whole, is_cut: true }, blob)
 }
 
 /// The beginning and the end of a text with a note between them, in at most `limit` bytes if that leaves room for
 /// more than the note.
 pub(in crate::engine) fn excerpt(text: &str, limit: usize, whole: &BlobRef) -> String {
-    preview(text, limit.saturating_sub(NOTE), whole)
+    preview(text, limit.saturating_sub(NOTE_BYTES), whole)
 }
 
 /// The beginning and the end of a text in at most about `room` bytes, with a note between them.
@@ -94,7 +94,7 @@ mod tests {
         let lines: String = (0..9_000).map(|n| format!("line {n} é\n")).collect();
         let one_line = "é".repeat(60_000);
         for text in [&lines, &one_line] {
-            for room in [LEAST, 10_000, 50_001] {
+            for room in [MIN_EXCERPT_BYTES, 10_000, 50_001] {
                 let shown = preview(text, room, &BlobRef::from(&Blob::text(text)));
                 assert!(shown.len() <= room + 300, "{} of {room}", shown.len());
                 let (head, rest) = shown.split_once("\n[… ").expect("a note");

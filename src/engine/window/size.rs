@@ -1,6 +1,6 @@
 //! How much fits: the part of a model's window for requests, and the limits that follow from it.
 
-use crate::engine::settings::Compaction;
+use crate::engine::settings::CompactionSettings;
 use crate::engine::state::Engine;
 
 /// Part of the usable window that all results of one message may fill.
@@ -42,17 +42,17 @@ impl WindowSize {
     }
 
     /// Tokens from which on the conversation is compacted.
-    pub fn threshold(self, settings: &Compaction) -> u64 {
+    pub fn threshold(self, settings: &CompactionSettings) -> u64 {
         self.usable().saturating_mul(settings.threshold_percent) / 100
     }
 
     /// Tokens that a compaction aims for.
-    pub fn target(self, settings: &Compaction) -> u64 {
+    pub fn target(self, settings: &CompactionSettings) -> u64 {
         self.threshold(settings).saturating_mul(TARGET_PERCENT) / 100
     }
 
     /// Tokens of the newest messages, which the stages do not change.
-    pub fn recent(self, settings: &Compaction) -> u64 {
+    pub fn recent(self, settings: &CompactionSettings) -> u64 {
         settings.keep_recent_tokens.min(self.usable() / RECENT_PART)
     }
 

@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::engine::request::model_texts;
-use crate::engine::request::tokens::{of_message, of_messages, of_text};
+use crate::engine::request::tokens::{message_tokens, messages_tokens, text_tokens};
 use crate::engine::window::history::{History, file_of, has_results};
 use crate::types::message::{Block, Message, Role};
 
 /// Number of most recently read files whose content stays.
 const MAX_FILES: usize = 5;
 /// The tools whose success makes an earlier read of the same file outdated.
-const EDITING: [&str; 5] = ["Edit", "MultiEdit", "Write", "ApplyPatch", "NotebookEdit"];
+const EDIT_TOOLS: [&str; 5] = ["Edit", "MultiEdit", "Write", "ApplyPatch", "NotebookEdit"];
 /// Maximum bytes of the user's newest input that stay next to the summary.
 const INPUT_BYTES: usize = 8_000;
 
@@ -26,11 +26,11 @@ pub(in crate::engine) fn summary_messages(
 ) -> Vec<Arc<Message>> {
     let messages = &messages[..count.min(messages.len())];
     let request = model_texts::summary_request(instructions);
-    let room = room.saturating_sub(of_text(&request));
+    let room = room.saturating_sub(text_tokens(&request));
     let mut from = 0;
-    let mut size = of_messages(messages.iter());
+    let mut size = messages_tokens(messages.iter());
     while size > room && from < messages.len() {
-        size -= of_message(&messages[from]);
+        size -= message_tokens(&messages[from]);
         from += 1;
     }
     // A result needs its call directly before it.
@@ -53,15 +53,15 @@ pub(in crate::engine) fn summary_message(
     let text = model_texts::summary(summary.trim());
     let replaced = &history.messages[..count];
     let mut blocks = vec![Block::Text { text }];
-    let is_shown = history.messages[count..].iter().any(|message| input_of(message).is_some());
-    if !is_shown && let Some(said) = replaced.iter().rev().find_map(|message| input_of(message)) {
+    let is_shown = history.messages[count..].iter().any(|message| user_input(message).is_some());
+    if !is_shown && let Some(said) = replaced.iter().rev().find_map(|message| user_input(message)) {
         let cut = said.floor_char_boundary(INPUT_BYTES);
         let rest = if cut < said.len() { "…" } else { "" };
         blocks.push(Block::Text { text: format!("{}\n{}{rest}", model_texts::NEWEST_INPUT, &said[..cut]) });
     }
     let mut left = file_room;
     for (file, content) in recent_files(history, count) {
-        let size = of_text(content);
+        let size = text_tokens(content);
         if size <= left {
             left -= size;
             blocks.push(Block::Text { text: model_texts::file_after_summary(file, content) });
@@ -71,7 +71,7 @@ pub(in crate::engine) fn summary_message(
 }
 
 /// The user's input in a message. A summary repeats the newest input before it.
-fn input_of(message: &Message) -> Option<String> {
+fn user_input(message: &Message) -> Option<String> {
     if message.role != Role::User || has_results(message) {
         return None;
     }
@@ -102,7 +102,7 @@ fn recent_files<'a>(history: &'a History<'_>, count: usize) -> Vec<(&'a str, &'a
     let mut files = Vec::new();
     for entry in history.results.iter().rev() {
         let Some(file) = file_of(entry.call) else { continue };
-        let changes = EDITING.contains(&entry.call.tool.as_str()) && !entry.is_error;
+        let changes = EDIT_TOOLS.contains(&entry.call.tool.as_str()) && !entry.is_error;
         if !(changes || entry.is_read()) || !seen.insert(file) {
             continue;
         }

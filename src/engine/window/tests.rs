@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::engine::request::build::normalize;
-use crate::engine::request::tokens::of_messages;
+use crate::engine::request::tokens::messages_tokens;
 use crate::engine::window::StageEdit;
 use crate::engine::window::collapse::collapse;
 use crate::engine::window::history::{History, has_results};
@@ -22,16 +22,16 @@ use crate::types::ids::{CallId, Mint, Seed};
 use crate::types::message::{Block, Message, Role, ToolCall};
 
 /// One model answer with calls: per call the tool, the file, the length of the result, whether it failed.
-type Step = Vec<(u8, u8, u16, bool)>;
+type AnswerCalls = Vec<(u8, u8, u16, bool)>;
 
 /// Turns of steps; each turn ends with an answer, except perhaps the last.
-fn conversation() -> impl Strategy<Value = (Vec<Vec<Step>>, bool)> {
+fn conversation() -> impl Strategy<Value = (Vec<Vec<AnswerCalls>>, bool)> {
     let call = (0..4u8, 0..4u8, 0..3_000u16, prop::bool::weighted(0.2));
     let step = prop::collection::vec(call, 1..4);
     (prop::collection::vec(prop::collection::vec(step, 0..5), 1..6), any::<bool>())
 }
 
-fn messages(turns: &[Vec<Step>], is_open: bool) -> Vec<Arc<Message>> {
+fn messages(turns: &[Vec<AnswerCalls>], is_open: bool) -> Vec<Arc<Message>> {
     let mut mint = Mint::new(0, Seed(1));
     let mut all = Vec::new();
     for (number, steps) in turns.iter().enumerate() {
@@ -130,7 +130,7 @@ fn check(
     let Some(found) = found else { return messages.to_vec() };
     let after = apply(messages, &found.edit);
     assert_paired(&after);
-    assert!(of_messages(after.iter()) <= of_messages(messages.iter()), "a stage saves");
+    assert!(messages_tokens(after.iter()) <= messages_tokens(messages.iter()), "a stage saves");
     if keeps_recent {
         let newest = messages.len() - History::new(messages, recent).recent_from;
         assert_eq!(&messages[messages.len() - newest..], &after[after.len() - newest..]);
@@ -166,7 +166,7 @@ proptest! {
         assert_paired(&shown);
         prop_assert_eq!(shown.last().map(|message| message.role), Some(Role::User));
         let request = shown.len() - 1;
-        prop_assert!(request == 0 || of_messages(shown.iter()) <= room, "the request fits");
+        prop_assert!(request == 0 || messages_tokens(shown.iter()) <= room, "the request fits");
         let message = summary_message(&history, count, "it went well", room);
         let edit = WindowEdit::Messages { from: 0, count: count as u64, messages: vec![message] };
         let after = apply(&before, &edit);

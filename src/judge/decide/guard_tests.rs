@@ -7,7 +7,7 @@ use VerdictKind::{Allow, Ask, Deny};
 use crate::judge::policy::BypassGuard;
 use crate::judge::rule::Rules;
 
-const CAUGHT: &[&str] = &[
+const CAUGHT_COMMANDS: &[&str] = &[
     "rm -rf /",
     "rm -rf /*",
     "sudo rm -fr --no-preserve-root /",
@@ -74,7 +74,7 @@ const CAUGHT: &[&str] = &[
     "cp k ~/.ss?/id",
 ];
 
-const PASSES: &[&str] = &[
+const PASSING_COMMANDS: &[&str] = &[
     "rm -rf target",
     "rm -rf *",
     "rm -rf .",
@@ -106,21 +106,21 @@ const PASSES: &[&str] = &[
 #[test]
 fn bypass_guard_asks_before_destructive_commands() {
     let mut missed = Vec::new();
-    for command in CAUGHT {
+    for command in CAUGHT_COMMANDS {
         for rules in [&[][..], &["+Bash"]] {
             let parsed: Vec<&str> = rules.iter().filter_map(|rule| rule.strip_prefix('+')).collect();
             let parsed = Rules::parse(&parsed, &[], &[]).unwrap();
-            let policy = Policy { mode: Mode::Bypass, ..Policy::of_tests(&parsed) };
+            let policy = Policy { mode: Mode::Bypass, ..Policy::for_tests(&parsed) };
             let asked = judge(&policy, "Bash", &bash(command));
             if asked.verdict != Ask || !asked.reason.contains("bypass") {
                 missed.push(format!("{command} {rules:?}: {}", asked.reason));
             }
         }
     }
-    for command in PASSES {
+    for command in PASSING_COMMANDS {
         let rules = Rules::default();
         let passed =
-            judge(&Policy { mode: Mode::Bypass, ..Policy::of_tests(&rules) }, "Bash", &bash(command));
+            judge(&Policy { mode: Mode::Bypass, ..Policy::for_tests(&rules) }, "Bash", &bash(command));
         if passed.verdict != Allow {
             missed.push(format!("{command} should pass: {}", passed.reason));
         }
@@ -151,7 +151,7 @@ fn only_exact_grant_satisfies_bypass_guard() {
 fn bypass_guard_setting_asks_denies_or_allows() {
     let rules = Rules::default();
     for (guard, expected) in [(BypassGuard::Ask, Ask), (BypassGuard::Deny, Deny), (BypassGuard::Off, Allow)] {
-        let policy = Policy { mode: Mode::Bypass, bypass_guard: guard, ..Policy::of_tests(&rules) };
+        let policy = Policy { mode: Mode::Bypass, bypass_guard: guard, ..Policy::for_tests(&rules) };
         assert_eq!(judge(&policy, "Bash", &bash("rm -rf ~")).verdict, expected, "{guard:?}");
         let key = edit("/home/u/.ssh/id", PathSensitivity::Secret);
         assert_eq!(judge(&policy, "Write", &key).verdict, expected, "{guard:?}");
@@ -176,7 +176,7 @@ fn read_only_verdict_ignores_rules_and_excludes_cd() {
             let parsed =
                 |sign: char| -> Vec<&str> { rules.iter().filter_map(|r| r.strip_prefix(sign)).collect() };
             let rules = Rules::parse(&parsed('+'), &parsed('?'), &[]).unwrap();
-            let judged = judge(&Policy::of_tests(&rules), "Bash", &bash(command));
+            let judged = judge(&Policy::for_tests(&rules), "Bash", &bash(command));
             assert_eq!(judged.read_only, expected, "{command} {rules:?}: {judged:?}");
         }
     }

@@ -23,9 +23,9 @@ pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
 pub fn explain(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
     let mut verdict = judge_all(policy, tool, subject, true);
     if verdict.verdict == VerdictKind::Deny {
-        let mut left = MOST_ALONE;
+        let mut left = MAX_SEPARATE_BYTES;
         for part in &mut verdict.parts {
-            let Some(rest) = left.checked_sub(ONE_ALONE + part.command.len()) else { break };
+            let Some(rest) = left.checked_sub(PART_OVERHEAD_BYTES + part.command.len()) else { break };
             left = rest;
             let alone = judge(policy, tool, &Subject::command(part.command.clone()));
             if alone.verdict == VerdictKind::Deny {
@@ -39,8 +39,8 @@ pub fn explain(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
 }
 
 /// Bytes of parts that are judged alone, and bytes that each part counts in addition to its own.
-const MOST_ALONE: usize = 8 * 1024;
-const ONE_ALONE: usize = 256;
+const MAX_SEPARATE_BYTES: usize = 8 * 1024;
+const PART_OVERHEAD_BYTES: usize = 256;
 
 fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bool) -> Verdict {
     let folders = match subject {
@@ -50,7 +50,7 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bo
             let is_kept = policy.rules.deny.iter().chain(&policy.rules.ask).any(keeps);
             Some(
                 Folders::new(policy.workspace, policy.additional, start, policy.home)
-                    .keeping(is_kept)
+                    .with_hidden_files(is_kept)
                     .with(policy.repository)
                     .with_key_folders(if policy.has_guard() { policy.key_folders } else { &[] }),
             )
@@ -169,13 +169,13 @@ fn judge_subject(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Opti
     let granted = given
         .chain(extra)
         .filter(|rule| rule.may_grant(tool, subject))
-        .find(|rule| grants(policy, rule, subject));
+        .find(|rule| covers_call(policy, rule, subject));
     if let Subject::Edit { path } | Subject::Delete { path } = subject
         && policy.has_guard()
         && is_key(path, policy.key_folders)
         && !granted.is_some_and(|rule| names_exactly(policy, rule, path))
     {
-        return policy.guarded(&format!("{} lies in a folder of keys", path.path.display()));
+        return policy.guard_verdict(&format!("{} lies in a folder of keys", path.path.display()));
     }
     if let Some(rule) = granted
         && (policy.mode != Mode::Plan || is_read(subject))
@@ -183,7 +183,7 @@ fn judge_subject(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Opti
         return verdict(Allow, Some(rule), format!("allowed by the rule {rule}"));
     }
     let perhaps = perhaps_denied.or(perhaps_asked).or_else(|| rule_for_hard_link(policy, tool, subject));
-    by_mode(policy.mode, perhaps, subject)
+    verdict_of_mode(policy.mode, perhaps, subject)
 }
 
 /// A rule that may name the file by a name that was not found.
@@ -197,7 +197,7 @@ fn rule_for_hard_link<'p>(policy: &Policy<'p>, tool: &str, subject: &Subject) ->
         .iter()
         .chain(&policy.rules.ask)
         .filter(|_| path.sensitivity == PathSensitivity::HardLinked);
-    rules.find(|rule| matches!(rule.pattern, Pattern::Path(_)) && rule.speaks_of(tool, subject))
+    rules.find(|rule| matches!(rule.pattern, Pattern::Path(_)) && rule.applies_to(tool, subject))
 }
 
 fn is_read(subject: &Subject) -> bool {
@@ -208,7 +208,7 @@ const OTHER_NAMES: &str = "the file has other names (hard links), perhaps outsid
 
 /// What the mode says of a call that no rule decides. `perhaps` is a deny or ask rule whose
 /// command may hide in the text.
-fn by_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
+fn verdict_of_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
     use VerdictKind::{Allow, Ask};
     if mode == Mode::Bypass {
         return match perhaps {
@@ -273,7 +273,7 @@ fn search<'r>(
     subject: &Subject,
 ) -> (Option<&'r Rule>, Option<&'r Rule>) {
     let mut perhaps = None;
-    for rule in rules.iter().filter(|rule| rule.speaks_of(tool, subject)) {
+    for rule in rules.iter().filter(|rule| rule.applies_to(tool, subject)) {
         let found = match (&rule.pattern, subject) {
             (Pattern::All, _) => PatternMatch::Yes,
             (
@@ -281,7 +281,7 @@ fn search<'r>(
                 Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path },
             ) => {
                 let mut names = std::iter::once(&path.path).chain(&path.matched_aliases);
-                if names.any(|name| pattern.catches(name, policy.workspace, policy.home)) {
+                if names.any(|name| pattern.matches_any_spelling(name, policy.workspace, policy.home)) {
                     PatternMatch::Yes
                 } else {
                     PatternMatch::No
@@ -306,7 +306,7 @@ fn search<'r>(
 pub fn is_unreadable(policy: &Policy<'_>, tool: &str, path: &Path) -> bool {
     policy.rules.deny.iter().chain(&policy.rules.ask).any(|rule| match &rule.pattern {
         Pattern::Path(pattern) if rule.tool == "Read" || rule.tool == tool => {
-            pattern.catches(path, policy.workspace, policy.home)
+            pattern.matches_any_spelling(path, policy.workspace, policy.home)
         }
         _ => false,
     })
@@ -325,9 +325,9 @@ fn names_exactly(policy: &Policy<'_>, rule: &Rule, path: &ResolvedPath) -> bool 
 
 /// Whether an allow rule covers the call. Files that need care are covered only by a rule that
 /// names exactly that file.
-fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
+fn covers_call(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
     match (&rule.pattern, subject) {
-        (Pattern::Domain(domain), Subject::Web { host, .. }) => domain.is(host),
+        (Pattern::Domain(domain), Subject::Web { host, .. }) => domain.covers_host(host),
         (pattern, Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) => {
             let careful = match path.sensitivity {
                 PathSensitivity::Ordinary => false,

@@ -36,7 +36,7 @@ pub(super) fn check(
 ) -> Verdict {
     let of = |sign: char| -> Vec<&str> { rules.iter().filter_map(|r| r.strip_prefix(sign)).collect() };
     let parsed = Rules::parse(&of('+'), &of('?'), &of('-')).unwrap();
-    let policy = Policy { mode, ..Policy::of_tests(&parsed) };
+    let policy = Policy { mode, ..Policy::for_tests(&parsed) };
     let got = judge(&policy, tool, subject);
     assert_eq!(got.verdict, expected, "{mode:?} {rules:?} {tool} {subject:?}: {got:?}");
     got
@@ -104,7 +104,7 @@ fn read_deny_rule_applies_to_edit_tools() {
 fn overlong_path_asks_when_file_rules_exist() {
     let rules = Rules::parse(&["Bash(cat:*)"], &[], &["Read(.env)", "Read(private/**)"]).unwrap();
     let verdict = |command: String| {
-        let policy = Policy::of_tests(&rules);
+        let policy = Policy::for_tests(&rules);
         judge(&policy, "Bash", &bash(&command)).verdict
     };
     assert_eq!(verdict(format!("cat {}x", "a/".repeat(100))), Allow);
@@ -134,7 +134,7 @@ fn file_rules_apply_to_paths_in_commands() {
         let (workspace, home) = (Path::new("/w/proj"), Path::new("/home/u"));
         let (grants, additional) = (&[][..], &[][..]);
         let policy =
-            Policy { mode, grants, workspace, additional, home, safe_commands, ..Policy::of_tests(&parsed) };
+            Policy { mode, grants, workspace, additional, home, safe_commands, ..Policy::for_tests(&parsed) };
         judge(&policy, "Bash", &bash(text))
     };
     for text in ["cd sub && git show HEAD:private/k", "git diff ':(top)private/k'", "git show :/private/k"] {
@@ -377,7 +377,7 @@ fn dont_ask_reason_names_missing_requests() {
 fn safe_mode_asks_despite_allow_rules() {
     let rules = Rules::parse(&["Bash", "Read"], &[], &["Bash(rm:*)"]).unwrap();
     let policy =
-        Policy { mode: Mode::Bypass, safe_mode: true, safe_commands: true, ..Policy::of_tests(&rules) };
+        Policy { mode: Mode::Bypass, safe_mode: true, safe_commands: true, ..Policy::for_tests(&rules) };
     let of = |subject: Subject| judge(&policy, "Bash", &subject).verdict;
     assert_eq!(of(bash("ls")), Ask);
     assert_eq!(of(read("/w/proj/a", PathSensitivity::Ordinary)), Ask);
@@ -426,13 +426,13 @@ fn protected_path_is_denied_after_cd() {
         "cd .git && cp ../evil/config .",
         "mv evil/agentd ~/.config",
     ] {
-        let policy = Policy { mode: Mode::Bypass, ..Policy::of_tests(&rules) };
+        let policy = Policy { mode: Mode::Bypass, ..Policy::for_tests(&rules) };
         assert_eq!(judge(&policy, "Bash", &bash(command)).verdict, Deny, "{command}");
     }
     for command in
         ["mv a b", "mv a b .git2", "cd ~/x && ls", "ln -s a b", "cp a ~/b", "cd ~ && touch config.toml"]
     {
-        let policy = Policy { mode: Mode::Bypass, ..Policy::of_tests(&rules) };
+        let policy = Policy { mode: Mode::Bypass, ..Policy::for_tests(&rules) };
         assert_eq!(judge(&policy, "Bash", &bash(command)).verdict, Allow, "{command}");
     }
 }

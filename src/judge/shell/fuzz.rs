@@ -37,7 +37,7 @@ pub fn command(data: &[u8]) {
     let reading = ParsedLine::new(&text, &folders);
     reading.forbidden();
     let Ok(pattern) = CommandPattern::parse("ls:*") else { return };
-    reading.finds(&pattern);
+    reading.find_command(&pattern);
     let grants = [Grant { pattern: &pattern, rule: () }];
     let parts = reading.parts(&grants, true);
     if reading.unsupported().is_none() && !parts.is_empty() && parts.iter().all(|part| part.allowed) {

@@ -11,6 +11,6 @@ mod read_only;
 pub(crate) mod fuzz;
 
 pub(super) use evaluate::pattern::{CommandPattern, PatternMatch};
-pub(super) use evaluate::{Grant, Outcome, ParsedLine};
+pub(super) use evaluate::{Grant, ParsedLine, PartOutcome};
 pub(super) use paths::resolve::Folders;
 pub use paths::resolve::Repository;

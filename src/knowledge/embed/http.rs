@@ -98,21 +98,21 @@ impl HttpTarget {
                 value.set_sensitive(true);
                 request = request.header(AUTHORIZATION, value);
             }
-            let answer = request.send().await.map_err(deepest)?;
+            let answer = request.send().await.map_err(innermost_cause)?;
             let status = answer.status();
             let mut bytes = Vec::new();
             let mut chunks = answer.bytes_stream();
             while let Some(chunk) = chunks.next().await {
-                bytes.extend_from_slice(&chunk.map_err(deepest)?);
+                bytes.extend_from_slice(&chunk.map_err(innermost_cause)?);
                 if bytes.len() > MAX_ANSWER_BYTES {
                     return Err(format!("it answered more than {} MiB", MAX_ANSWER_BYTES >> 20));
                 }
             }
             if !status.is_success() {
-                return Err(format!("it answered {}: {}", status.as_u16(), self.shown(&bytes)));
+                return Err(format!("it answered {}: {}", status.as_u16(), self.shown_answer(&bytes)));
             }
             serde_json::from_slice(&bytes)
-                .map_err(|_| format!("it did not answer JSON: {}", self.shown(&bytes)))
+                .map_err(|_| format!("it did not answer JSON: {}", self.shown_answer(&bytes)))
         };
         match tokio::time::timeout(self.timeout, work).await {
             Ok(answer) => answer,
@@ -121,7 +121,7 @@ impl HttpTarget {
     }
 
     /// The beginning of an answer, without the key that a server may repeat.
-    fn shown(&self, bytes: &[u8]) -> String {
+    fn shown_answer(&self, bytes: &[u8]) -> String {
         let mut text = String::from_utf8_lossy(bytes).into_owned();
         if let Some(key) = &self.key {
             text = text.replace(&**key, "[key]");
@@ -131,7 +131,7 @@ impl HttpTarget {
 }
 
 /// The innermost cause of an error, without the address.
-fn deepest(error: reqwest::Error) -> String {
+fn innermost_cause(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut deepest: &dyn std::error::Error = &error;
     while let Some(source) = deepest.source() {

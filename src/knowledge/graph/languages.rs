@@ -6,7 +6,7 @@ use super::imports::ImportStyle;
 
 /// Where the name of a definition is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Name {
+pub(super) enum NameLocation {
     /// In this field.
     Field(&'static str),
     /// In the innermost `declarator` field (C and C++).
@@ -15,13 +15,13 @@ pub(super) enum Name {
 
 /// What a node means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum NodeRole {
     /// Defines a type, which encloses its members.
-    Type(Name),
+    Type(NameLocation),
     /// Defines a module inside a file, which encloses its members.
-    Module(Name),
+    Module(NameLocation),
     /// Defines a function. The field, if any, names the type that it belongs to.
-    Function(Name, Option<&'static str>),
+    Function(NameLocation, Option<&'static str>),
     /// Defines a function if the field `value` holds a node of a function.
     FunctionValue,
     /// Encloses members of the type in this field without defining it.
@@ -41,18 +41,18 @@ pub(super) enum Role {
 /// One row: a node kind and its meaning. `needs` is a field without which the node defines nothing, such as the body of a
 /// struct that C only mentions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rule {
+pub(super) struct NodeRule {
     pub kind: &'static str,
-    pub role: Role,
+    pub role: NodeRole,
     pub needs: Option<&'static str>,
 }
 
-const fn rule(kind: &'static str, role: Role) -> Rule {
-    Rule { kind, role, needs: None }
+const fn rule(kind: &'static str, role: NodeRole) -> NodeRule {
+    NodeRule { kind, role, needs: None }
 }
 
-const fn with_body(kind: &'static str, role: Role) -> Rule {
-    Rule { kind, role, needs: Some("body") }
+const fn with_body(kind: &'static str, role: NodeRole) -> NodeRule {
+    NodeRule { kind, role, needs: Some("body") }
 }
 
 /// A language.
@@ -61,7 +61,7 @@ pub(super) struct Language {
     pub name: &'static str,
     pub extensions: &'static [&'static str],
     grammar: fn() -> tree_sitter::Language,
-    pub rules: &'static [Rule],
+    pub rules: &'static [NodeRule],
     pub imports: ImportStyle,
     /// Names of files that speak for their folder, without extension.
     pub folder_files: &'static [&'static str],
@@ -71,12 +71,12 @@ pub(super) struct Language {
     pub own_type: &'static [&'static str],
 }
 
-use Name::{Declarator, Field};
-use Role::{Call, Comment, Function, FunctionValue, Import, Members, MethodCall, Module, Prefix, Type};
+use NameLocation::{Declarator, Field};
+use NodeRole::{Call, Comment, Function, FunctionValue, Import, Members, MethodCall, Module, Prefix, Type};
 
-const NAME: Name = Field("name");
+const NAME: NameLocation = Field("name");
 
-const RUST: &[Rule] = &[
+const RUST: &[NodeRule] = &[
     rule("function_item", Function(NAME, None)),
     rule("function_signature_item", Function(NAME, None)),
     rule("struct_item", Type(NAME)),
@@ -95,7 +95,7 @@ const RUST: &[Rule] = &[
     rule("attribute_item", Prefix),
 ];
 
-const PYTHON: &[Rule] = &[
+const PYTHON: &[NodeRule] = &[
     rule("function_definition", Function(NAME, None)),
     rule("class_definition", Type(NAME)),
     rule("call", Call("function")),
@@ -105,7 +105,7 @@ const PYTHON: &[Rule] = &[
     rule("decorator", Prefix),
 ];
 
-const JAVASCRIPT: &[Rule] = &[
+const JAVASCRIPT: &[NodeRule] = &[
     rule("function_declaration", Function(NAME, None)),
     rule("generator_function_declaration", Function(NAME, None)),
     rule("method_definition", Function(NAME, None)),
@@ -118,7 +118,7 @@ const JAVASCRIPT: &[Rule] = &[
     rule("decorator", Prefix),
 ];
 
-const TYPESCRIPT: &[Rule] = &[
+const TYPESCRIPT: &[NodeRule] = &[
     rule("function_declaration", Function(NAME, None)),
     rule("generator_function_declaration", Function(NAME, None)),
     rule("function_signature", Function(NAME, None)),
@@ -140,7 +140,7 @@ const TYPESCRIPT: &[Rule] = &[
     rule("decorator", Prefix),
 ];
 
-const GO: &[Rule] = &[
+const GO: &[NodeRule] = &[
     rule("function_declaration", Function(NAME, None)),
     rule("method_declaration", Function(NAME, Some("receiver"))),
     rule("type_spec", Type(NAME)),
@@ -150,7 +150,7 @@ const GO: &[Rule] = &[
     rule("comment", Comment),
 ];
 
-const JAVA: &[Rule] = &[
+const JAVA: &[NodeRule] = &[
     rule("method_declaration", Function(NAME, None)),
     rule("constructor_declaration", Function(NAME, None)),
     rule("class_declaration", Type(NAME)),
@@ -165,7 +165,7 @@ const JAVA: &[Rule] = &[
     rule("block_comment", Comment),
 ];
 
-const C: &[Rule] = &[
+const C: &[NodeRule] = &[
     rule("function_definition", Function(Declarator, None)),
     with_body("struct_specifier", Type(NAME)),
     with_body("union_specifier", Type(NAME)),
@@ -177,7 +177,7 @@ const C: &[Rule] = &[
     rule("comment", Comment),
 ];
 
-const CPP: &[Rule] = &[
+const CPP: &[NodeRule] = &[
     rule("function_definition", Function(Declarator, None)),
     with_body("struct_specifier", Type(NAME)),
     with_body("class_specifier", Type(NAME)),
@@ -359,7 +359,7 @@ impl Grammar {
     }
 
     /// The rule for a node.
-    pub fn rule(&self, node: &tree_sitter::Node<'_>) -> Option<&'static Rule> {
+    pub fn rule(&self, node: &tree_sitter::Node<'_>) -> Option<&'static NodeRule> {
         let at = usize::from(*self.by_kind.get(usize::from(node.kind_id()))?);
         self.language.rules.get(at.checked_sub(1)?)
     }
@@ -394,8 +394,8 @@ mod tests {
         }
     }
 
-    fn fields(rule: &Rule) -> Vec<&'static str> {
-        let name = |name: Name| match name {
+    fn fields(rule: &NodeRule) -> Vec<&'static str> {
+        let name = |name: NameLocation| match name {
             Field(field) => field,
             Declarator => "declarator",
         };

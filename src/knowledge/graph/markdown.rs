@@ -36,7 +36,7 @@ pub(super) fn outline(text: &str) -> Outline {
             Event::End(TagEnd::Heading(_)) => {
                 let Some(Heading { level, start, text: name }) = heading.take() else { continue };
                 while open.last().is_some_and(|(outer, _)| *outer >= level) {
-                    close(&mut outline, &mut open, start);
+                    close_headings(&mut outline, &mut open, start);
                 }
                 outline.cuts.push(CutPoint { at: line_start(text, start), depth: level as u8 });
                 let name = shorten(name.trim(), MAX_NAME_BYTES / 2);
@@ -112,7 +112,7 @@ fn finish_description(outline: &mut Outline, open: Option<&(HeadingLevel, usize)
     }
 }
 
-fn close(outline: &mut Outline, open: &mut Vec<(HeadingLevel, usize)>, at: usize) {
+fn close_headings(outline: &mut Outline, open: &mut Vec<(HeadingLevel, usize)>, at: usize) {
     if let Some((_, symbol)) = open.pop() {
         outline.symbols[symbol].end = at;
     }

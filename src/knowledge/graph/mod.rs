@@ -14,7 +14,7 @@ mod walk;
 
 pub use languages::language_of_path;
 pub use outline::{CutPoint, Mention, Outline, Symbol};
-pub use records::{Records, Span, records};
+pub use records::{ChunkSpan, StructureRecords, records};
 pub use walk::outline;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::languages::folder_files;
 use super::outline::{Mention, Outline, shorten};
-use crate::knowledge::store::words::parts;
+use crate::knowledge::store::words::word_parts;
 use crate::knowledge::store::{EntityRecord, ReferenceKind, ReferenceRecord, RelationRecord, SymbolRecord};
 
 /// Characters of an entity's name.
@@ -14,7 +14,7 @@ const MAX_NAME_BYTES: usize = 512;
 
 /// Byte range of a chunk in its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct ChunkSpan {
     /// First byte.
     pub start: usize,
     /// Byte after the last one.
@@ -23,7 +23,7 @@ pub struct Span {
 
 /// What the store takes of a document's structure.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Records {
+pub struct StructureRecords {
     /// Entities.
     pub entities: Vec<EntityRecord>,
     /// Relations.
@@ -36,11 +36,11 @@ pub struct Records {
 
 /// The records of a document. `place` is its path, or its id if it has none.
 #[must_use]
-pub fn records(place: &str, language: &str, outline: &Outline, chunks: &[Span]) -> Records {
+pub fn records(place: &str, language: &str, outline: &Outline, chunks: &[ChunkSpan]) -> StructureRecords {
     if chunks.is_empty() {
-        return Records::default();
+        return StructureRecords::default();
     }
-    let mut builder = Builder { place, outline, chunks, records: Records::default() };
+    let mut builder = Builder { place, outline, chunks, records: StructureRecords::default() };
     builder.file_and_folders(language);
     let names = builder.symbols();
     builder.references(&names);
@@ -50,8 +50,8 @@ pub fn records(place: &str, language: &str, outline: &Outline, chunks: &[Span]) 
 struct Builder<'a> {
     place: &'a str,
     outline: &'a Outline,
-    chunks: &'a [Span],
-    records: Records,
+    chunks: &'a [ChunkSpan],
+    records: StructureRecords,
 }
 
 impl Builder<'_> {
@@ -83,7 +83,7 @@ impl Builder<'_> {
     }
 
     fn file_and_folders(&mut self, language: &str) {
-        let place = bounded(self.place);
+        let place = bounded_name(self.place);
         let mut folders: Vec<&str> = self.place.match_indices('/').map(|(at, _)| &self.place[..at]).collect();
         folders.retain(|folder| folder.len() <= MAX_NAME_BYTES && !folder.is_empty());
         let file = self.place.rsplit('/').next().unwrap_or(self.place);
@@ -123,13 +123,13 @@ impl Builder<'_> {
     /// Adds the symbols and returns the names of their entities.
     fn symbols(&mut self) -> Vec<String> {
         let outline = self.outline;
-        let file = bounded(self.place);
+        let file = bounded_name(self.place);
         let names: Vec<String> = outline
             .symbols
             .iter()
             .map(|symbol| {
                 let path = shorten(&symbol.path(), MAX_NAME_CHARS / 2);
-                bounded(&format!("{path} ({})", self.place))
+                bounded_name(&format!("{path} ({})", self.place))
             })
             .collect();
         // Types and modules by name, for members that are defined elsewhere in the file.
@@ -162,11 +162,11 @@ impl Builder<'_> {
     }
 
     fn references(&mut self, names: &[String]) {
-        let file = bounded(self.place);
+        let file = bounded_name(self.place);
         let mut seen = HashSet::new();
         let defined: HashSet<&str> = self.outline.symbols.iter().map(|symbol| symbol.name.as_str()).collect();
         for mention in &self.outline.mentions {
-            if !defined.contains(mention.name.as_str()) && is_hopeless(mention) {
+            if !defined.contains(mention.name.as_str()) && is_unresolvable(mention) {
                 continue;
             }
             let chunk = self.chunk_at(mention.at);
@@ -186,12 +186,14 @@ impl Builder<'_> {
 
 /// Whether a mention is never resolved to another file: the method of a value of unknown type, with a name of one word, such
 /// as `x.len()`. These are most of all calls, so they are not stored.
-fn is_hopeless(mention: &Mention) -> bool {
-    mention.kind == ReferenceKind::MethodCall && mention.qualifier.len() < 3 && parts(&mention.name).len() < 2
+fn is_unresolvable(mention: &Mention) -> bool {
+    mention.kind == ReferenceKind::MethodCall
+        && mention.qualifier.len() < 3
+        && word_parts(&mention.name).len() < 2
 }
 
 /// A name within the limits. Of a longer one the end stays, because it tells more than its begin.
-fn bounded(name: &str) -> String {
+fn bounded_name(name: &str) -> String {
     if name.len() <= MAX_NAME_BYTES && name.chars().count() <= MAX_NAME_CHARS {
         return name.to_owned();
     }

@@ -155,7 +155,7 @@ fn hostile_code_yields_an_outline_without_panic() {
 fn records_relate_folders_files_types_and_functions() {
     let text = "//! Keeps.\nstruct A;\nimpl A {\n    fn f(&self) { g() }\n}\nfn g() {}\n";
     let outline = outline("rust", text).unwrap();
-    let records = records("src/store/mod.rs", "rust", &outline, &[Span { start: 0, end: text.len() }]);
+    let records = records("src/store/mod.rs", "rust", &outline, &[ChunkSpan { start: 0, end: text.len() }]);
     let relations: Vec<String> = records
         .relations
         .iter()
@@ -182,7 +182,7 @@ fn records_relate_folders_files_types_and_functions() {
 fn overlong_paths_and_names_stay_within_limits() {
     let path = format!("{}/{}.rs", "ö".repeat(300), "f".repeat(300));
     let outline = outline("rust", &format!("mod {} {{ fn x() {{}} }}", "m".repeat(120))).unwrap();
-    let records = records(&path, "rust", &outline, &[Span { start: 0, end: 1 }]);
+    let records = records(&path, "rust", &outline, &[ChunkSpan { start: 0, end: 1 }]);
     for entity in &records.entities {
         assert!(entity.name.chars().count() <= 256 && entity.name.len() <= 512, "{}", entity.name);
     }

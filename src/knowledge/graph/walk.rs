@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tree_sitter::{Node, ParseOptions, Parser, TreeCursor};
 
 use super::imports::imported_names;
-use super::languages::{Grammar, Name, Role, Rule, grammar};
+use super::languages::{Grammar, NameLocation, NodeRole, NodeRule, grammar};
 use super::markdown;
 use super::outline::{CutPoint, MAX_NAME_BYTES, Mention, Outline, Symbol, shorten};
 use crate::knowledge::store::ReferenceKind;
@@ -40,7 +40,8 @@ pub fn outline(language: &str, text: &str) -> Option<Outline> {
     let options = ParseOptions::new().progress_callback(&mut progress);
     let tree =
         parser.parse_with_options(&mut |at, _| bytes.get(at..).unwrap_or_default(), None, Some(options))?;
-    let mut walk = Walk { grammar, text, outline: Outline::default(), enclosing: Vec::new(), prefix: None };
+    let mut walk =
+        TreeWalk { grammar, text, outline: Outline::default(), enclosing: Vec::new(), prefix: None };
     walk.run(tree.walk());
     Some(walk.outline)
 }
@@ -56,7 +57,7 @@ struct PrefixRun {
 }
 
 /// Something that encloses the current node.
-struct Enclosing {
+struct EnclosingNode {
     depth: u32,
     name: String,
     /// The symbol, if it defines one.
@@ -64,15 +65,15 @@ struct Enclosing {
     is_function: bool,
 }
 
-struct Walk<'a> {
+struct TreeWalk<'a> {
     grammar: &'static Grammar,
     text: &'a str,
     outline: Outline,
-    enclosing: Vec<Enclosing>,
+    enclosing: Vec<EnclosingNode>,
     prefix: Option<PrefixRun>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> TreeWalk<'a> {
     /// Visits every node before its children, without recursion: a file may nest thousands of levels.
     fn run(&mut self, mut cursor: TreeCursor<'_>) {
         let mut is_first_comment = true;
@@ -83,11 +84,13 @@ impl<'a> Walk<'a> {
             }
             let rule = if node.is_named() { self.grammar.rule(&node) } else { None };
             if depth > 0 && node.is_named() {
-                self.visit(node, depth, rule, &mut is_first_comment);
+                self.visit_node(node, depth, rule, &mut is_first_comment);
             }
             // Their children are of no interest.
-            let descends =
-                !matches!(rule.map(|rule| rule.role), Some(Role::Comment | Role::Prefix | Role::Import));
+            let descends = !matches!(
+                rule.map(|rule| rule.role),
+                Some(NodeRole::Comment | NodeRole::Prefix | NodeRole::Import)
+            );
             if descends && cursor.goto_first_child() {
                 continue;
             }
@@ -99,20 +102,20 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn visit(
+    fn visit_node(
         &mut self,
         node: Node<'_>,
         depth: u32,
-        rule: Option<&'static Rule>,
+        rule: Option<&'static NodeRule>,
         is_first_comment: &mut bool,
     ) {
         let role = rule.map(|rule| rule.role);
-        if matches!(role, Some(Role::Comment | Role::Prefix)) {
-            let is_new = self.extend_prefix(node, role == Some(Role::Comment));
+        if matches!(role, Some(NodeRole::Comment | NodeRole::Prefix)) {
+            let is_new = self.extend_prefix(node, role == Some(NodeRole::Comment));
             if is_new {
-                self.cut(node, depth);
+                self.note_cut_point(node, depth);
             }
-            if role == Some(Role::Comment)
+            if role == Some(NodeRole::Comment)
                 && *is_first_comment
                 && depth == 1
                 && self.outline.symbols.is_empty()
@@ -131,7 +134,7 @@ impl<'a> Walk<'a> {
         let prefix = self.prefix.take_if(|run| run.end_row + 1 >= node.start_position().row);
         if prefix.is_none() {
             self.prefix = None;
-            self.cut(node, depth);
+            self.note_cut_point(node, depth);
         }
         if self.grammar.language.has_docstrings && depth == 1 && self.outline.symbols.is_empty() {
             let string = if node.kind() == "string" { Some(node) } else { node.named_child(0) };
@@ -141,7 +144,7 @@ impl<'a> Walk<'a> {
                 self.outline.description = first_paragraph(string_content(self.text_of(string)));
             }
         }
-        let is_definition = rule.is_some_and(|rule| self.apply(rule, node, depth, prefix.as_ref()));
+        let is_definition = rule.is_some_and(|rule| self.apply_rule(rule, node, depth, prefix.as_ref()));
         // `export` and decorators enclose what they belong to: the comment above goes to the definition inside.
         let starts_inside =
             node.named_child(0).is_some_and(|child| child.start_position().row == node.start_position().row)
@@ -152,33 +155,49 @@ impl<'a> Walk<'a> {
     }
 
     /// Applies a rule and returns whether the node defines something.
-    fn apply(&mut self, rule: &Rule, node: Node<'_>, depth: u32, prefix: Option<&PrefixRun>) -> bool {
+    fn apply_rule(
+        &mut self,
+        rule: &NodeRule,
+        node: Node<'_>,
+        depth: u32,
+        prefix: Option<&PrefixRun>,
+    ) -> bool {
         if rule.needs.is_some_and(|field| node.child_by_field_name(field).is_none()) {
             return false;
         }
         match rule.role {
-            Role::Type(name) => self.define(node, depth, "type", name, None, prefix),
-            Role::Module(name) => self.define(node, depth, "module", name, None, prefix),
-            Role::Function(name, parent) => self.define(node, depth, "function", name, parent, prefix),
-            Role::FunctionValue => {
+            NodeRole::Type(name) => self.push_definition(node, depth, "type", name, None, prefix),
+            NodeRole::Module(name) => self.push_definition(node, depth, "module", name, None, prefix),
+            NodeRole::Function(name, parent) => {
+                self.push_definition(node, depth, "function", name, parent, prefix)
+            }
+            NodeRole::FunctionValue => {
                 let value = node.child_by_field_name("value");
                 let is_function = value.is_some_and(|value| value.kind().contains("function"));
-                is_function && self.define(node, depth, "function", Name::Field("name"), None, prefix)
+                is_function
+                    && self.push_definition(
+                        node,
+                        depth,
+                        "function",
+                        NameLocation::Field("name"),
+                        None,
+                        prefix,
+                    )
             }
-            Role::Members(field) => {
+            NodeRole::Members(field) => {
                 if let Some(of) = node.child_by_field_name(field) {
                     let name = type_name(self.text_of(of));
-                    self.enclosing.push(Enclosing { depth, name, symbol: None, is_function: false });
+                    self.enclosing.push(EnclosingNode { depth, name, symbol: None, is_function: false });
                 }
                 false
             }
-            Role::Call(field) => {
+            NodeRole::Call(field) => {
                 if let Some(callee) = node.child_by_field_name(field) {
                     self.call(callee, node.start_byte());
                 }
                 false
             }
-            Role::MethodCall(object, method) => {
+            NodeRole::MethodCall(object, method) => {
                 if let Some(method) = node.child_by_field_name(method) {
                     let object = node.child_by_field_name(object).map(|object| self.text_of(object));
                     let kind = if object.is_some() { ReferenceKind::MethodCall } else { ReferenceKind::Call };
@@ -187,22 +206,22 @@ impl<'a> Walk<'a> {
                 }
                 false
             }
-            Role::Import => {
+            NodeRole::Import => {
                 for (name, qualifier) in imported_names(self.grammar.language.imports, self.text_of(node)) {
                     self.push_mention(ReferenceKind::Import, name, qualifier, None, node.start_byte());
                 }
                 false
             }
-            Role::Comment | Role::Prefix => false,
+            NodeRole::Comment | NodeRole::Prefix => false,
         }
     }
 
-    fn define(
+    fn push_definition(
         &mut self,
         node: Node<'_>,
         depth: u32,
         entity_type: &'static str,
-        name: Name,
+        name: NameLocation,
         parent: Option<&'static str>,
         prefix: Option<&PrefixRun>,
     ) -> bool {
@@ -238,7 +257,7 @@ impl<'a> Walk<'a> {
             // The comment at the top of the file was this symbol's.
             self.outline.description.clear();
         }
-        self.enclosing.push(Enclosing {
+        self.enclosing.push(EnclosingNode {
             depth,
             name: own.to_owned(),
             symbol: Some(symbol),
@@ -247,10 +266,10 @@ impl<'a> Walk<'a> {
         true
     }
 
-    fn name_of(&self, node: Node<'_>, name: Name) -> Option<String> {
+    fn name_of(&self, node: Node<'_>, name: NameLocation) -> Option<String> {
         let named = match name {
-            Name::Field(field) => node.child_by_field_name(field)?,
-            Name::Declarator => {
+            NameLocation::Field(field) => node.child_by_field_name(field)?,
+            NameLocation::Declarator => {
                 let mut inner = node.child_by_field_name("declarator")?;
                 while let Some(next) = inner.child_by_field_name("declarator").or_else(|| {
                     // `(*name)` has its declarator in no field.
@@ -367,7 +386,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Notes that the text can be cut before this node, if it is the first one of its line.
-    fn cut(&mut self, node: Node<'_>, depth: u32) {
+    fn note_cut_point(&mut self, node: Node<'_>, depth: u32) {
         let start = node.start_byte();
         let line = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let is_first = self.text[line..start].trim().is_empty();

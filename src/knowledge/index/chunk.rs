@@ -9,11 +9,11 @@ use crate::knowledge::types::{Chunk, ChunkId, DocId, ErrorKind, KnowledgeError, 
 /// Tokens of a window, and of the unit that a model reads.
 pub const WINDOW_TOKENS: usize = 1200;
 /// Tokens that two windows share.
-pub const WINDOW_OVERLAP: usize = 100;
+pub const WINDOW_OVERLAP_TOKENS: usize = 100;
 /// Tokens of a chunk of code or of a section: small enough to be found, large enough to be understood.
 const SYMBOL_TOKENS: usize = 600;
 /// Chunks with fewer tokens join their neighbour if that fits.
-const SMALL_TOKENS: usize = 80;
+const MIN_CHUNK_TOKENS: usize = 80;
 /// Characters of the symbol column.
 const MAX_SYMBOL_CHARS: usize = 200;
 
@@ -32,12 +32,12 @@ pub struct ChunkSettings {
 
 impl Default for ChunkSettings {
     fn default() -> Self {
-        Self { tokens: WINDOW_TOKENS, overlap: WINDOW_OVERLAP, split_by: None, split_only: false }
+        Self { tokens: WINDOW_TOKENS, overlap: WINDOW_OVERLAP_TOKENS, split_by: None, split_only: false }
     }
 }
 
 /// Where a text comes from.
-pub(super) struct Origin<'a> {
+pub(super) struct TextOrigin<'a> {
     pub doc: &'a DocId,
     pub path: Option<&'a str>,
     pub language: Option<&'a str>,
@@ -48,7 +48,7 @@ pub(super) struct Origin<'a> {
 /// # Errors
 /// The settings are wrong, or a piece is over the limit with `split_only`.
 pub(super) fn chunks(
-    origin: &Origin<'_>,
+    origin: &TextOrigin<'_>,
     text: &str,
     outline: Option<&Outline>,
     settings: &ChunkSettings,
@@ -59,18 +59,18 @@ pub(super) fn chunks(
             "could not split the text: the overlap must be smaller than the chunk size; lower it",
         ));
     }
-    let ends = tokens::ends(text);
-    let text = Text { text, ends: &ends };
+    let ends = tokens::token_ends(text);
+    let text = TokenizedText { text, ends: &ends };
     let ranges = match outline {
         Some(outline) if settings.split_by.is_none() => {
-            text.by_cuts(&outline.cuts, SYMBOL_TOKENS.min(settings.tokens))
+            text.ranges_between_cuts(&outline.cuts, SYMBOL_TOKENS.min(settings.tokens))
         }
-        _ => text.plain(settings)?,
+        _ => text.plain_ranges(settings)?,
     };
     let lines = LineStarts::new(text.text);
     let mut found = Vec::with_capacity(ranges.len());
     for range in ranges {
-        let range = text.trimmed(range, outline.is_some());
+        let range = text.trim_range(range, outline.is_some());
         if range.is_empty() {
             continue;
         }
@@ -118,26 +118,26 @@ fn symbols_in(symbols: &[Symbol], range: &Range<usize>) -> Option<String> {
 }
 
 /// A text with the ends of its tokens.
-struct Text<'a> {
+struct TokenizedText<'a> {
     text: &'a str,
     ends: &'a [usize],
 }
 
-impl Text<'_> {
+impl TokenizedText<'_> {
     /// Tokens in a range. May be one off at each border.
     fn count(&self, range: &Range<usize>) -> usize {
         let at = |offset: usize| self.ends.partition_point(|end| *end <= offset);
         at(range.end) - at(range.start)
     }
 
-    fn whole(&self) -> Range<usize> {
+    fn full_range(&self) -> Range<usize> {
         0..self.text.len()
     }
 
     /// Token windows, or pieces between separators.
-    fn plain(&self, settings: &ChunkSettings) -> Result<Vec<Range<usize>>, KnowledgeError> {
+    fn plain_ranges(&self, settings: &ChunkSettings) -> Result<Vec<Range<usize>>, KnowledgeError> {
         let Some(separator) = settings.split_by.as_deref().filter(|separator| !separator.is_empty()) else {
-            return Ok(self.windows(self.whole(), settings.tokens, settings.overlap));
+            return Ok(self.windows(self.full_range(), settings.tokens, settings.overlap));
         };
         let mut ranges = Vec::new();
         let mut start = 0;
@@ -186,9 +186,9 @@ impl Text<'_> {
     }
 
     /// Ranges of at most `size` tokens between cut points; the whole text if it fits.
-    fn by_cuts(&self, cuts: &[CutPoint], size: usize) -> Vec<Range<usize>> {
+    fn ranges_between_cuts(&self, cuts: &[CutPoint], size: usize) -> Vec<Range<usize>> {
         let mut ranges = Vec::new();
-        self.split(self.whole(), cuts, size, &mut ranges);
+        self.split(self.full_range(), cuts, size, &mut ranges);
         self.join_small(ranges, size)
     }
 
@@ -232,8 +232,8 @@ impl Text<'_> {
         let mut joined: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
         for range in ranges {
             if let Some(last) = joined.last_mut() {
-                let is_small = self.count(last) < SMALL_TOKENS || self.count(&range) < SMALL_TOKENS;
-                if is_small && self.count(&(last.start..range.end)) <= size + SMALL_TOKENS {
+                let is_small = self.count(last) < MIN_CHUNK_TOKENS || self.count(&range) < MIN_CHUNK_TOKENS;
+                if is_small && self.count(&(last.start..range.end)) <= size + MIN_CHUNK_TOKENS {
                     last.end = range.end;
                     continue;
                 }
@@ -244,7 +244,7 @@ impl Text<'_> {
     }
 
     /// The range without white space at its ends. Code keeps the indentation of its first line.
-    fn trimmed(&self, range: Range<usize>, keeps_indentation: bool) -> Range<usize> {
+    fn trim_range(&self, range: Range<usize>, keeps_indentation: bool) -> Range<usize> {
         let part = &self.text[range.clone()];
         let end = range.start + part.trim_end().len();
         let mut start = range.start + (part.len() - part.trim_start().len());
@@ -287,7 +287,7 @@ mod tests {
 
     fn split(language: Option<&str>, text: &str, settings: &ChunkSettings) -> Vec<Chunk> {
         let doc = DocId("doc-1".into());
-        let origin = Origin { doc: &doc, path: Some("a"), language };
+        let origin = TextOrigin { doc: &doc, path: Some("a"), language };
         let outline = language.and_then(|language| outline(language, text));
         chunks(&origin, text, outline.as_ref(), settings).expect("valid settings")
     }
@@ -320,7 +320,7 @@ mod tests {
         assert!(found.len() > 4);
         settings.split_only = true;
         let doc = DocId("d".into());
-        let origin = Origin { doc: &doc, path: None, language: None };
+        let origin = TextOrigin { doc: &doc, path: None, language: None };
         assert_eq!(chunks(&origin, &text, None, &settings).unwrap_err().kind, ErrorKind::Invalid);
         settings.overlap = 20;
         assert_eq!(chunks(&origin, &text, None, &settings).unwrap_err().kind, ErrorKind::Invalid);

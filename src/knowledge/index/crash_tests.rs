@@ -65,7 +65,7 @@ fn indexer(file: &Path) -> Indexer {
         embedder: None,
         warning: None,
         // All times are equal, so that they do not tell the runs apart.
-        clock: Arc::new(CountingClock::stopped()),
+        clock: Arc::new(CountingClock::with_fixed_time()),
         chunks: ChunkSettings::default(),
         settings: semantic::SemanticSettings::default(),
     }
@@ -74,7 +74,7 @@ fn indexer(file: &Path) -> Indexer {
 /// Inserts a document and runs a job over everything.
 async fn run(file: &Path) -> JobOutcome {
     let indexer = indexer(file);
-    let sink: Arc<dyn JobSink> = Arc::new(super::testing::Events::default());
+    let sink: Arc<dyn JobSink> = Arc::new(super::testing::EventRecorder::default());
     let cancel = tokio_util::sync::CancellationToken::new();
     let document = InsertDocument { id: Some("inserted".into()), path: None, text: "fact of its own".into() };
     insert_documents(&indexer, vec![document], &cancel).await.expect("inserted");

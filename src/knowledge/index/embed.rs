@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::progress::{Spent, StageProgress};
+use super::progress::{StageProgress, UsedBudget};
 use crate::knowledge::store::KnowledgeStore;
 use crate::knowledge::traits::{Embedder, JobSink};
 use crate::knowledge::types::{ErrorKind, JobStage, KnowledgeError, VectorKind};
 
 /// Batches that are embedded at the same time.
-const CONCURRENCY: usize = 8;
+const MAX_CONCURRENT_BATCHES: usize = 8;
 /// Texts in one batch at most, whatever the embedder says.
 const MAX_BATCH: usize = 256;
 
 /// A text whose vector tells the dimension.
-const PROBE: &str = "dimension";
+const PROBE_TEXT: &str = "dimension";
 
 /// Embeds chunks, entities and relations without a vector of this embedder's model. Lexical search serves meanwhile, and
 /// vectors of another model are replaced. Returns the number of embedded texts.
@@ -28,7 +28,7 @@ pub async fn embed_pending(
     sink: &Arc<dyn JobSink>,
     cancel: &CancellationToken,
 ) -> Result<u64, KnowledgeError> {
-    let spent = Arc::new(Spent::default());
+    let spent = Arc::new(UsedBudget::default());
     embed(store, embedder, sink, &spent, cancel).await
 }
 
@@ -36,7 +36,7 @@ pub(super) async fn embed(
     store: &KnowledgeStore,
     embedder: &Arc<dyn Embedder>,
     sink: &Arc<dyn JobSink>,
-    spent: &Arc<Spent>,
+    spent: &Arc<UsedBudget>,
     cancel: &CancellationToken,
 ) -> Result<u64, KnowledgeError> {
     let model = embedder.model_id();
@@ -47,7 +47,7 @@ pub(super) async fn embed(
     let known = model.clone();
     if dimension.is_none() && store.read_rows(move |reader| reader.has_vectors(&known, None)).await? {
         // The model may give vectors of another length than those in the index: then all are stale.
-        dimension = embedder.embed(vec![PROBE.into()]).await?.first().map(Vec::len);
+        dimension = embedder.embed(vec![PROBE_TEXT.into()]).await?.first().map(Vec::len);
     }
     let mut has_answered = false;
     for kind in [VectorKind::Chunk, VectorKind::Entity, VectorKind::Relation] {
@@ -55,7 +55,7 @@ pub(super) async fn embed(
             if cancel.is_cancelled() {
                 return Err(KnowledgeError::cancelled());
             }
-            let limit = u32::try_from(batch * CONCURRENCY).unwrap_or(u32::MAX);
+            let limit = u32::try_from(batch * MAX_CONCURRENT_BATCHES).unwrap_or(u32::MAX);
             let pending = {
                 let model = model.clone();
                 store.write(move |writer| writer.pending_vectors(kind, &model, dimension, limit)).await?

@@ -58,7 +58,7 @@ pub async fn insert_documents(
         let (folder, now_ms) = (indexer.store.kept_documents(), indexer.clock.now().0);
         let accept = move |writer: &mut Writer| {
             // First the second place: what the index acknowledges must survive its damage.
-            folder.keep(&kept)?;
+            folder.store_document(&kept)?;
             crate::crash::point("KN.kept");
             writer.accept_document(&inserted_document(&kept), &kept.text, now_ms)
         };

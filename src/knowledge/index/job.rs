@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::indexer::Indexer;
-use super::prepare::{Prepared, file_document, prepare};
-use super::progress::{Spent, StageProgress};
+use super::prepare::{PreparedDocument, file_document, prepare};
+use super::progress::{StageProgress, UsedBudget};
 use super::request::IndexRequest;
 use super::scan::{KnownFiles, ReadFile, read_file, scan};
 use super::{embed, inserts, restore, semantic};
@@ -24,7 +24,7 @@ const BATCH_FILES: usize = 64;
 
 /// Counters of a job's end.
 #[derive(Debug, Default)]
-struct Counts {
+struct JobCounts {
     indexed: u64,
     unchanged: u64,
     removed: u64,
@@ -42,7 +42,7 @@ pub async fn run_job(
     sink: &Arc<dyn JobSink>,
     cancel: &CancellationToken,
 ) -> JobOutcome {
-    let outcome = match Job::new(request, indexer, sink, cancel).run().await {
+    let outcome = match JobRun::new(request, indexer, sink, cancel).run().await {
         Ok(counts) => JobOutcome::Done {
             indexed: counts.indexed,
             unchanged: counts.unchanged,
@@ -69,23 +69,23 @@ pub async fn run_job(
     outcome
 }
 
-struct Job<'a> {
+struct JobRun<'a> {
     request: &'a IndexRequest,
     indexer: &'a Indexer,
     sink: &'a Arc<dyn JobSink>,
     cancel: &'a CancellationToken,
-    spent: Arc<Spent>,
-    counts: Counts,
+    spent: Arc<UsedBudget>,
+    counts: JobCounts,
 }
 
-impl<'a> Job<'a> {
+impl<'a> JobRun<'a> {
     fn new(
         request: &'a IndexRequest,
         indexer: &'a Indexer,
         sink: &'a Arc<dyn JobSink>,
         cancel: &'a CancellationToken,
     ) -> Self {
-        Self { request, indexer, sink, cancel, spent: Arc::default(), counts: Counts::default() }
+        Self { request, indexer, sink, cancel, spent: Arc::default(), counts: JobCounts::default() }
     }
 
     fn now_ms(&self) -> i64 {
@@ -96,7 +96,7 @@ impl<'a> Job<'a> {
         if self.cancel.is_cancelled() { Err(KnowledgeError::cancelled()) } else { Ok(()) }
     }
 
-    async fn run(mut self) -> Result<Counts, KnowledgeError> {
+    async fn run(mut self) -> Result<JobCounts, KnowledgeError> {
         let indexer = self.indexer;
         let store = &indexer.store;
         let is_semantic = self.request.level == Level::Semantic;
@@ -129,7 +129,7 @@ impl<'a> Job<'a> {
                     "could not start: level semantic needs a model; configure one for knowledge, or use level structure",
                 )
             })?;
-            let failed = semantic::run(&semantic::Run {
+            let failed = semantic::run(&semantic::SemanticRun {
                 store,
                 model,
                 settings: &self.indexer.settings,
@@ -183,11 +183,11 @@ impl<'a> Job<'a> {
             self.check_cancelled()?;
             let reading = self.read_batch(worker, batch, &by_path);
             let (read, written) = tokio::join!(reading, self.write_batch(writing.take()));
-            self.count(written?, &mut progress);
+            self.count_batch(written?, &mut progress);
             writing = Some(read?);
         }
         let written = self.write_batch(writing).await?;
-        self.count(written, &mut progress);
+        self.count_batch(written, &mut progress);
         let forgotten = found.gone_skipped;
         store.write(move |writer| writer.note_skipped(&[], &forgotten)).await?;
         for id in found.gone {
@@ -283,7 +283,7 @@ impl<'a> Job<'a> {
             .await
     }
 
-    fn count(&mut self, batch: Batch, progress: &mut StageProgress) {
+    fn count_batch(&mut self, batch: Batch, progress: &mut StageProgress) {
         self.counts.indexed += batch.indexed;
         self.counts.unchanged += batch.unchanged;
         self.counts.removed += batch.removed;
@@ -326,7 +326,7 @@ struct Batch {
 
 #[derive(Debug)]
 enum Change {
-    Store(Prepared),
+    Store(PreparedDocument),
     Remove(DocId),
     Fail(NewDocument, String),
 }

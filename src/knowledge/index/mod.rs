@@ -28,7 +28,7 @@ pub(in crate::knowledge) mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use chunk::{ChunkSettings, WINDOW_OVERLAP, WINDOW_TOKENS};
+pub use chunk::{ChunkSettings, WINDOW_OVERLAP_TOKENS, WINDOW_TOKENS};
 pub use embed::embed_pending;
 pub use estimate::estimate;
 pub use indexer::Indexer;

@@ -1,13 +1,13 @@
 //! From a text to what the store takes: chunks, and from level structure on the records of its outline. Pure.
 
-use super::chunk::{ChunkSettings, Origin, chunks};
-use crate::knowledge::graph::{self, Span, language_of_path};
+use super::chunk::{ChunkSettings, TextOrigin, chunks};
+use crate::knowledge::graph::{self, ChunkSpan, language_of_path};
 use crate::knowledge::store::{DocumentContent, NewDocument};
 use crate::knowledge::types::{DocId, DocumentSource, KnowledgeError, Level, hash128};
 
 /// A text that is ready to be stored.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Prepared {
+pub(super) struct PreparedDocument {
     pub new: NewDocument,
     pub content: DocumentContent,
 }
@@ -35,16 +35,16 @@ pub(super) fn prepare(
     text: &str,
     level: Level,
     settings: &ChunkSettings,
-) -> Result<Prepared, KnowledgeError> {
+) -> Result<PreparedDocument, KnowledgeError> {
     let language = new.language.as_deref();
     let outline = language.and_then(|language| graph::outline(language, text));
-    let origin = Origin { doc: &new.id, path: new.path.as_deref(), language };
+    let origin = TextOrigin { doc: &new.id, path: new.path.as_deref(), language };
     let chunks = chunks(&origin, text, outline.as_ref(), settings)?;
     let mut content = DocumentContent::default();
     if level >= Level::Structure {
-        let spans: Vec<Span> = chunks
+        let spans: Vec<ChunkSpan> = chunks
             .iter()
-            .map(|chunk| Span {
+            .map(|chunk| ChunkSpan {
                 start: usize::try_from(chunk.start_byte).unwrap_or(usize::MAX),
                 end: usize::try_from(chunk.end_byte).unwrap_or(usize::MAX),
             })
@@ -64,5 +64,5 @@ pub(super) fn prepare(
         }
     }
     content.chunks = chunks;
-    Ok(Prepared { new, content })
+    Ok(PreparedDocument { new, content })
 }

@@ -10,7 +10,7 @@ use crate::knowledge::traits::JobSink;
 use crate::knowledge::types::{JobEvent, JobProgress, JobStage, ModelUsage};
 
 /// Shortest time between two reports of one stage.
-const INTERVAL: Duration = Duration::from_millis(100);
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What a job may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ impl Budget {
 
 /// What a job has used so far. Model calls that run at the same time share it.
 #[derive(Debug, Default)]
-pub(super) struct Spent {
+pub(super) struct UsedBudget {
     tokens: AtomicU64,
     cost_usd_micros: AtomicU64,
     /// Estimates of the calls that run: after a crash they count as used.
@@ -41,7 +41,7 @@ pub(super) struct Spent {
     running_cost_usd_micros: AtomicU64,
 }
 
-impl Spent {
+impl UsedBudget {
     pub fn add(&self, usage: ModelUsage) {
         self.tokens.fetch_add(usage.input_tokens + usage.output_tokens, Ordering::Relaxed);
         self.cost_usd_micros.fetch_add(usage.cost_usd_micros, Ordering::Relaxed);
@@ -61,7 +61,7 @@ impl Spent {
     }
 
     /// What is left of a budget if the calls that run use what was estimated.
-    pub fn left_of(&self, budget: Budget) -> Budget {
+    pub fn remaining_budget(&self, budget: Budget) -> Budget {
         let left = |limit: Option<u64>, used: u64, running: &AtomicU64| {
             limit.map(|limit| limit.saturating_sub(used).saturating_sub(running.load(Ordering::Relaxed)))
         };
@@ -83,7 +83,7 @@ impl Spent {
 /// Reports the progress of one stage.
 pub(super) struct StageProgress {
     sink: Arc<dyn JobSink>,
-    spent: Arc<Spent>,
+    spent: Arc<UsedBudget>,
     stage: JobStage,
     total: u64,
     done: u64,
@@ -92,7 +92,7 @@ pub(super) struct StageProgress {
 
 impl StageProgress {
     /// Begins a stage and reports that.
-    pub fn begin(sink: &Arc<dyn JobSink>, spent: &Arc<Spent>, stage: JobStage, total: u64) -> Self {
+    pub fn begin(sink: &Arc<dyn JobSink>, spent: &Arc<UsedBudget>, stage: JobStage, total: u64) -> Self {
         let mut progress =
             Self { sink: sink.clone(), spent: spent.clone(), stage, total, done: 0, reported: None };
         progress.report();
@@ -102,7 +102,7 @@ impl StageProgress {
     /// Counts finished units.
     pub fn advance(&mut self, units: u64) {
         self.done += units;
-        if self.reported.is_none_or(|(at, _)| at.elapsed() >= INTERVAL) {
+        if self.reported.is_none_or(|(at, _)| at.elapsed() >= REPORT_INTERVAL) {
             self.report();
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::indexer::Indexer;
 use super::inserts::inserted_document;
-use crate::knowledge::store::{KeptDocuments, Salvaged, Writer, kept_name};
+use crate::knowledge::store::{KeptDocuments, SalvageReport, Writer, kept_name};
 use crate::knowledge::types::KnowledgeError;
 
 /// Takes over edits and answers from the damaged file, and inserted documents that the index lacks from their second place.
@@ -30,7 +30,9 @@ pub(super) async fn restore(indexer: &Indexer) -> Result<(), KnowledgeError> {
         None => Vec::new(),
     };
     let file = salvaged.as_ref().map(|(file, _)| file.file_name().unwrap_or_default().to_string_lossy());
-    let Some(notice) = notice(file.as_deref(), salvaged.as_ref().map(|(_, it)| it), &documents, &lost) else {
+    let Some(notice) =
+        restore_notice(file.as_deref(), salvaged.as_ref().map(|(_, it)| it), &documents, &lost)
+    else {
         return Ok(());
     };
     tracing::warn!(notice, "an index was repaired");
@@ -64,7 +66,7 @@ fn restore_documents(
         let holder = document.path.as_deref().map(|path| writer.find_document(path)).transpose()?.flatten();
         if holder.is_some_and(|holder| holder.path == document.path) {
             // Another document has its path now, and so has replaced it.
-            kept.forget(&document.id)?;
+            kept.remove_document(&document.id)?;
             continue;
         }
         writer.accept_document(&inserted_document(&document), &document.text, now_ms)?;
@@ -74,9 +76,9 @@ fn restore_documents(
 }
 
 /// What a user must know; `None` if nothing happened.
-fn notice(
+fn restore_notice(
     file: Option<&str>,
-    salvaged: Option<&Salvaged>,
+    salvaged: Option<&SalvageReport>,
     documents: &RestoredDocuments,
     lost: &[String],
 ) -> Option<String> {
@@ -87,19 +89,19 @@ fn notice(
     if documents.restored > 0 {
         parts.push(format!(
             "Restored: {}.",
-            count(documents.restored, "inserted document", "inserted documents")
+            count_text(documents.restored, "inserted document", "inserted documents")
         ));
     }
     if documents.unreadable > 0 {
-        let lost = count(documents.unreadable, "inserted document", "inserted documents");
+        let lost = count_text(documents.unreadable, "inserted document", "inserted documents");
         parts.push(format!("Lost, because it could not be read: {lost}."));
     }
     if !lost.is_empty() {
         parts.push(format!("These inserted documents are lost: {}. Insert them again.", lost.join(", ")));
     }
     if let Some(salvaged) = salvaged {
-        let edits = count(salvaged.edits as usize, "edit of the graph", "edits of the graph");
-        let answers = count(salvaged.answers as usize, "answer of models", "answers of models");
+        let edits = count_text(salvaged.edits as usize, "edit of the graph", "edits of the graph");
+        let answers = count_text(salvaged.answers as usize, "answer of models", "answers of models");
         parts.push(format!("Taken over: {edits}, {answers}."));
         if !salvaged.is_complete {
             parts.push("Other edits and answers may be lost: a part of the file could not be read.".into());
@@ -108,7 +110,7 @@ fn notice(
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
-fn count(number: usize, one: &str, many: &str) -> String {
+fn count_text(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
@@ -119,11 +121,11 @@ mod tests {
     #[test]
     fn notice_names_what_is_restored_and_what_is_lost() {
         let nothing = RestoredDocuments::default();
-        assert_eq!(notice(None, None, &nothing, &[]), None);
-        let salvaged = Salvaged { edits: 2, answers: 3, is_complete: false, ..Salvaged::default() };
+        assert_eq!(restore_notice(None, None, &nothing, &[]), None);
+        let salvaged = SalvageReport { edits: 2, answers: 3, is_complete: false, ..SalvageReport::default() };
         let documents = RestoredDocuments { restored: 1, unreadable: 4 };
-        let text =
-            notice(Some("x.damaged-1"), Some(&salvaged), &documents, &["note-1".into()]).expect("a text");
+        let text = restore_notice(Some("x.damaged-1"), Some(&salvaged), &documents, &["note-1".into()])
+            .expect("a text");
         for part in [
             "x.damaged-1",
             "Restored: 1 inserted document.",

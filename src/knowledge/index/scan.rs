@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use tokio_util::sync::CancellationToken;
 
-use super::text::{MAX_FILE_BYTES, Unsuitable, decode, is_secret_path};
+use super::text::{MAX_FILE_BYTES, UnsuitableReason, decode, is_secret_path};
 use crate::knowledge::graph::language_of_path;
 use crate::knowledge::store::{KnownFile, SkippedFile, Writer};
 use crate::knowledge::traits::{FileEntry, FileSource};
@@ -170,7 +170,7 @@ pub(super) fn read_file(
     }
     match decode(bytes) {
         Ok(text) => ReadFile::Text { text, hash },
-        Err(Unsuitable::Binary | Unsuitable::Secret) => ReadFile::Unsuitable,
+        Err(UnsuitableReason::Binary | UnsuitableReason::Secret) => ReadFile::Unsuitable,
     }
 }
 

@@ -92,11 +92,11 @@ impl FileSource for MemoryFiles {
     }
 }
 
-type Script = dyn Fn(&ModelCall) -> Result<Completion, KnowledgeError> + Send + Sync;
+type AnswerFn = dyn Fn(&ModelCall) -> Result<Completion, KnowledgeError> + Send + Sync;
 
 /// A model that answers by a function.
 pub(in crate::knowledge) struct ScriptedModel {
-    script: Box<Script>,
+    script: Box<AnswerFn>,
     /// All calls so far.
     pub calls: Mutex<Vec<ModelCall>>,
     running: AtomicUsize,
@@ -117,7 +117,7 @@ impl ScriptedModel {
     }
 
     /// A model that always answers this.
-    pub fn answering(text: &str) -> Arc<Self> {
+    pub fn with_answer(text: &str) -> Arc<Self> {
         let text = text.to_owned();
         Self::new(move |_| Ok(answer(&text)))
     }
@@ -241,7 +241,7 @@ impl Default for CountingClock {
 
 impl CountingClock {
     /// A clock that always shows the same time.
-    pub fn stopped() -> Self {
+    pub fn with_fixed_time() -> Self {
         Self { step: 0, ..Self::default() }
     }
 }
@@ -254,24 +254,24 @@ impl Clock for CountingClock {
 
 /// Keeps all events.
 #[derive(Debug, Default)]
-pub(in crate::knowledge) struct Events(pub Mutex<Vec<JobEvent>>);
+pub(in crate::knowledge) struct EventRecorder(pub Mutex<Vec<JobEvent>>);
 
-impl JobSink for Events {
+impl JobSink for EventRecorder {
     fn emit(&self, event: JobEvent) {
         lock(&self.0).push(event);
     }
 }
 
 /// An index in a folder of its own, with everything that a job needs.
-pub(in crate::knowledge) struct Workspace {
+pub(in crate::knowledge) struct IndexFixture {
     pub files: Arc<MemoryFiles>,
     pub indexer: Indexer,
-    pub events: Arc<Events>,
+    pub events: Arc<EventRecorder>,
     pub cancel: CancellationToken,
     pub folder: tempfile::TempDir,
 }
 
-impl Workspace {
+impl IndexFixture {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let store = KnowledgeStore::open(&folder.path().join("index.db")).expect("a store");

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use tokio_util::sync::CancellationToken;
 
-use super::testing::{HashEmbedder, ScriptedModel, Workspace, answer, model_error, request};
+use super::testing::{HashEmbedder, IndexFixture, ScriptedModel, answer, model_error, request};
 use super::*;
 use crate::knowledge::store::{DeleteOutcome, DocumentFilter};
 use crate::knowledge::traits::{CallPurpose, Completion, QueryVector};
@@ -13,7 +13,7 @@ use crate::knowledge::types::{DocumentStatus, ErrorKind, JobEvent, JobOutcome, J
 const RUST: &str =
     "//! Keeps rows.\n\n/// Opens it.\npub fn open_store() { check_rows() }\n\nfn check_rows() {}\n";
 
-fn done(outcome: &JobOutcome) -> (u64, u64, u64, u64, u64) {
+fn outcome_counts(outcome: &JobOutcome) -> (u64, u64, u64, u64, u64) {
     match outcome {
         JobOutcome::Done { indexed, unchanged, removed, skipped, failed, .. } => {
             (*indexed, *unchanged, *removed, *skipped, *failed)
@@ -24,13 +24,13 @@ fn done(outcome: &JobOutcome) -> (u64, u64, u64, u64, u64) {
 
 #[tokio::test]
 async fn second_job_reads_changed_files_only() {
-    let workspace = Workspace::new();
+    let workspace = IndexFixture::new();
     workspace.files.put("src/store.rs", RUST);
     workspace.files.put("README.md", "# Title\n\nSee [the store](src/store.rs).\n");
     workspace.files.put("data.bin", b"\0\x01\x02");
     workspace.files.put(".ssh/id_rsa", "x");
     workspace.files.put("big.txt", "x".repeat(1024 * 1024 + 1));
-    assert_eq!(done(&workspace.index(Level::Structure).await), (2, 0, 0, 3, 0));
+    assert_eq!(outcome_counts(&workspace.index(Level::Structure).await), (2, 0, 0, 3, 0));
     let reads = workspace.files.take_reads();
     assert_eq!(reads, ["README.md", "data.bin", "src/store.rs"]);
     let store = &workspace.indexer.store;
@@ -44,39 +44,47 @@ async fn second_job_reads_changed_files_only() {
     assert_eq!(link[0].relation.keywords, "links");
 
     let generation = store.read(|reader| reader.generation()).await.unwrap();
-    assert_eq!(done(&workspace.index(Level::Structure).await), (0, 2, 0, 3, 0));
+    assert_eq!(outcome_counts(&workspace.index(Level::Structure).await), (0, 2, 0, 3, 0));
     assert_eq!(workspace.files.take_reads(), [""; 0], "a binary is not read again");
     let unchanged = store.read(|reader| reader.generation()).await.unwrap();
     assert_eq!(unchanged, generation, "cached answers to queries stay valid");
 
     workspace.files.put("src/store.rs", RUST);
-    assert_eq!(done(&workspace.index(Level::Structure).await).0, 0, "touched, but the same content");
+    assert_eq!(
+        outcome_counts(&workspace.index(Level::Structure).await).0,
+        0,
+        "touched, but the same content"
+    );
     workspace.files.put("src/store.rs", "fn other_name() {}\n");
     workspace.files.remove("README.md");
-    assert_eq!(done(&workspace.index(Level::Structure).await), (1, 0, 1, 3, 0));
+    assert_eq!(outcome_counts(&workspace.index(Level::Structure).await), (1, 0, 1, 3, 0));
     let hits = store.read(|reader| reader.search_chunks("check_rows Title", 10)).await.unwrap();
     assert!(hits.is_empty());
 }
 
 #[tokio::test]
 async fn lexical_level_makes_no_graph_and_structure_adds_it_later() {
-    let workspace = Workspace::new();
+    let workspace = IndexFixture::new();
     workspace.files.put("src/store.rs", RUST);
     workspace.index(Level::Lexical).await;
     let store = &workspace.indexer.store;
     let counts = store.read(|reader| reader.counts()).await.unwrap();
     assert_eq!((counts.chunks, counts.entities, counts.relations), (1, 0, 0));
-    assert_eq!(done(&workspace.index(Level::Structure).await).0, 1);
+    assert_eq!(outcome_counts(&workspace.index(Level::Structure).await).0, 1);
     assert!(store.read(|reader| reader.counts()).await.unwrap().entities >= 4);
-    assert_eq!(done(&workspace.index(Level::Lexical).await).1, 1, "a lower level keeps what is there");
+    assert_eq!(
+        outcome_counts(&workspace.index(Level::Lexical).await).1,
+        1,
+        "a lower level keeps what is there"
+    );
 }
 
 #[tokio::test]
 async fn unreadable_file_fails_alone_and_is_tried_again() {
-    let workspace = Workspace::new();
+    let workspace = IndexFixture::new();
     workspace.files.put("a.txt", "unreadable");
     workspace.files.put("b.txt", "words");
-    assert_eq!(done(&workspace.index(Level::Structure).await), (1, 0, 0, 0, 1));
+    assert_eq!(outcome_counts(&workspace.index(Level::Structure).await), (1, 0, 0, 0, 1));
     let store = &workspace.indexer.store;
     let failed = store
         .read_rows(|reader| {
@@ -86,12 +94,12 @@ async fn unreadable_file_fails_alone_and_is_tried_again() {
         .unwrap();
     assert!(failed[0].error.as_deref().unwrap().contains("permission denied"));
     workspace.files.put("a.txt", "readable");
-    assert_eq!(done(&workspace.index(Level::Structure).await), (1, 1, 0, 0, 0));
+    assert_eq!(outcome_counts(&workspace.index(Level::Structure).await), (1, 1, 0, 0, 0));
 }
 
 #[tokio::test]
 async fn job_reports_stages_in_order_and_one_end() {
-    let workspace = Workspace::new();
+    let workspace = IndexFixture::new();
     for n in 0..200 {
         workspace.files.put(&format!("f{n}.rs"), format!("fn f{n}() {{}}"));
     }
@@ -118,19 +126,19 @@ async fn job_reports_stages_in_order_and_one_end() {
 
 #[tokio::test]
 async fn cancelled_job_keeps_finished_documents_and_continues() {
-    let workspace = Workspace::new();
+    let workspace = IndexFixture::new();
     for n in 0..300 {
         workspace.files.put(&format!("f{n}.rs"), format!("fn f{n}() {{}}"));
     }
     workspace.cancel.cancel();
     assert_eq!(workspace.index(Level::Structure).await, JobOutcome::Cancelled);
-    let workspace = Workspace { cancel: CancellationToken::new(), ..workspace };
-    assert_eq!(done(&workspace.index(Level::Structure).await).0, 300);
+    let workspace = IndexFixture { cancel: CancellationToken::new(), ..workspace };
+    assert_eq!(outcome_counts(&workspace.index(Level::Structure).await).0, 300);
 }
 
 #[tokio::test]
 async fn inserted_documents_are_searchable_and_repeats_are_no_ops() {
-    let workspace = Workspace::new();
+    let workspace = IndexFixture::new();
     let insert = |id: Option<&str>, path: Option<&str>, text: &str| InsertDocument {
         id: id.map(str::to_owned),
         path: path.map(str::to_owned),
@@ -167,18 +175,18 @@ const EXTRACTION: &str = "entity<|#|>Alice<|#|>person<|#|>Alice leads the team.\
 
 #[tokio::test]
 async fn semantic_level_needs_a_budget_and_uses_cached_answers() {
-    let model = ScriptedModel::answering(EXTRACTION);
-    let workspace = Workspace::with_model(&model);
+    let model = ScriptedModel::with_answer(EXTRACTION);
+    let workspace = IndexFixture::with_model(&model);
     workspace.files.put("a.txt", "Alice works at Acme and leads the team.");
     let refused = workspace.run(&request(Level::Semantic)).await;
     assert!(matches!(refused, JobOutcome::Failed { ref error } if error.contains("budget")), "{refused:?}");
     assert_eq!(model.count(), 0);
-    assert_eq!(done(&workspace.index(Level::Semantic).await).0, 1);
+    assert_eq!(outcome_counts(&workspace.index(Level::Semantic).await).0, 1);
     assert_eq!(model.count(), 2, "one call and one gleaning call");
     let store = &workspace.indexer.store;
     let entities = store.read(|reader| reader.entities(&["Alice".into()])).await.unwrap();
     assert_eq!((entities[0].entity_type.as_str(), entities[0].degree), ("person", 1));
-    assert_eq!(done(&workspace.index(Level::Semantic).await).1, 1);
+    assert_eq!(outcome_counts(&workspace.index(Level::Semantic).await).1, 1);
     assert_eq!(model.count(), 2, "the document was read");
     // Deleted and indexed again: the answers come from the cache.
     let deleted = store.write(|writer| writer.delete_document("a.txt", false)).await.unwrap();
@@ -192,7 +200,7 @@ async fn semantic_level_needs_a_budget_and_uses_cached_answers() {
 #[tokio::test]
 async fn truncated_extraction_is_used_but_not_cached() {
     let model = ScriptedModel::new(|_| Ok(Completion { truncated: true, ..answer(EXTRACTION) }));
-    let workspace = Workspace::with_model(&model);
+    let workspace = IndexFixture::with_model(&model);
     workspace.files.put("a.txt", "Alice");
     workspace.index(Level::Semantic).await;
     let store = &workspace.indexer.store;
@@ -205,8 +213,8 @@ async fn truncated_extraction_is_used_but_not_cached() {
 
 #[tokio::test]
 async fn used_up_budget_ends_the_job_and_a_new_one_continues() {
-    let model = ScriptedModel::answering(EXTRACTION);
-    let workspace = Workspace::with_model(&model);
+    let model = ScriptedModel::with_answer(EXTRACTION);
+    let workspace = IndexFixture::with_model(&model);
     for n in 0..10 {
         workspace.files.put(&format!("f{n}.txt"), format!("Alice {n}"));
     }
@@ -221,7 +229,7 @@ async fn used_up_budget_ends_the_job_and_a_new_one_continues() {
     let first = model.count();
     assert!((5..=9).contains(&first), "{first}");
     assert!(model.most_running.load(Ordering::SeqCst) <= 4);
-    assert_eq!(done(&workspace.index(Level::Semantic).await).4, 0);
+    assert_eq!(outcome_counts(&workspace.index(Level::Semantic).await).4, 0);
     assert!(model.count() <= 20 + 4, "{} calls: answers are not asked for twice", model.count());
     let store = &workspace.indexer.store;
     let alice = store.read(|reader| reader.entity_chunks(&["Alice".into()])).await.unwrap();
@@ -231,7 +239,7 @@ async fn used_up_budget_ends_the_job_and_a_new_one_continues() {
 #[tokio::test]
 async fn unavailable_model_ends_the_job_after_five_failures() {
     let model = ScriptedModel::new(|_| Err(model_error()));
-    let workspace = Workspace::with_model(&model);
+    let workspace = IndexFixture::with_model(&model);
     for n in 0..20 {
         workspace.files.put(&format!("f{n}.txt"), format!("text {n}"));
     }
@@ -253,7 +261,7 @@ async fn many_descriptions_are_summarised_once() {
             }
         })
     });
-    let workspace = Workspace::with_model(&model);
+    let workspace = IndexFixture::with_model(&model);
     for n in 0..9 {
         workspace.files.put(&format!("f{n}.txt"), format!("fact number {n} of Alice"));
     }
@@ -272,8 +280,8 @@ async fn many_descriptions_are_summarised_once() {
 
 #[tokio::test]
 async fn estimate_names_calls_and_tokens_without_calling_the_model() {
-    let model = ScriptedModel::answering("");
-    let workspace = Workspace::with_model(&model);
+    let model = ScriptedModel::with_answer("");
+    let workspace = IndexFixture::with_model(&model);
     workspace.files.put("a.txt", "word ".repeat(5000));
     let found = estimate(&request(Level::Semantic), &workspace.indexer, &workspace.cancel).await.unwrap();
     assert_eq!((found.files, found.bytes), (1, 25_000));
@@ -287,8 +295,8 @@ async fn estimate_names_calls_and_tokens_without_calling_the_model() {
 
 #[tokio::test]
 async fn semantic_job_over_paths_reads_and_estimates_these_only() {
-    let model = ScriptedModel::answering(EXTRACTION);
-    let workspace = Workspace::with_model(&model);
+    let model = ScriptedModel::with_answer(EXTRACTION);
+    let workspace = IndexFixture::with_model(&model);
     workspace.files.put("docs/a.txt", "Alice");
     workspace.files.put("src/b.txt", "word ".repeat(5000));
     workspace.index(Level::Structure).await;
@@ -305,7 +313,7 @@ async fn semantic_job_over_paths_reads_and_estimates_these_only() {
 
 #[tokio::test]
 async fn changed_embedding_model_embeds_everything_again() {
-    let mut workspace = Workspace::new();
+    let mut workspace = IndexFixture::new();
     workspace.files.put("src/store.rs", RUST);
     workspace.files.put("b.txt", "other words");
     let first = HashEmbedder::new("m1", 32);
@@ -327,7 +335,7 @@ async fn changed_embedding_model_embeds_everything_again() {
 
 #[tokio::test]
 async fn unfinished_job_is_listed_until_it_ends() {
-    let workspace = Workspace::new();
+    let workspace = IndexFixture::new();
     let folder = workspace.folder.path().to_owned();
     let store = workspace.indexer.store.clone();
     let stored = serde_json::to_string(&request(Level::Structure)).unwrap();

@@ -7,11 +7,11 @@ pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// Bytes at the begin that must not contain NUL.
 const BINARY_PROBE_BYTES: usize = 8 * 1024;
 /// A file with more than one invalid byte in this many is binary.
-const MAX_INVALID_SHARE: usize = 50;
+const BYTES_PER_INVALID_BYTE: usize = 50;
 
 /// Why a file is not indexed although it could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unsuitable {
+pub(super) enum UnsuitableReason {
     /// It is no text.
     Binary,
     /// It holds a private key or a token.
@@ -25,9 +25,9 @@ pub(super) fn is_secret_path(path: &str) -> bool {
 }
 
 /// The text of a file. Single invalid bytes, for example of an old encoding, become replacement characters.
-pub(super) fn decode(bytes: Vec<u8>) -> Result<String, Unsuitable> {
+pub(super) fn decode(bytes: Vec<u8>) -> Result<String, UnsuitableReason> {
     if bytes[..bytes.len().min(BINARY_PROBE_BYTES)].contains(&0) {
-        return Err(Unsuitable::Binary);
+        return Err(UnsuitableReason::Binary);
     }
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
@@ -35,13 +35,13 @@ pub(super) fn decode(bytes: Vec<u8>) -> Result<String, Unsuitable> {
             let bytes = error.as_bytes();
             let text = String::from_utf8_lossy(bytes);
             let invalid = text.matches(char::REPLACEMENT_CHARACTER).count();
-            if invalid * MAX_INVALID_SHARE > bytes.len() {
-                return Err(Unsuitable::Binary);
+            if invalid * BYTES_PER_INVALID_BYTE > bytes.len() {
+                return Err(UnsuitableReason::Binary);
             }
             text.into_owned()
         }
     };
-    if has_secret(&text) { Err(Unsuitable::Secret) } else { Ok(text) }
+    if has_secret(&text) { Err(UnsuitableReason::Secret) } else { Ok(text) }
 }
 
 /// Begins of tokens and keys, and the number of token characters that must follow.
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn binary_and_broken_text_is_told_apart() {
-        assert_eq!(decode(b"a\0b".to_vec()), Err(Unsuitable::Binary));
-        assert_eq!(decode(vec![0xff; 100]), Err(Unsuitable::Binary));
+        assert_eq!(decode(b"a\0b".to_vec()), Err(UnsuitableReason::Binary));
+        assert_eq!(decode(vec![0xff; 100]), Err(UnsuitableReason::Binary));
         let mut latin = b"caf\xe9 ".to_vec();
         latin.extend(b"x".repeat(200));
         assert!(decode(latin).unwrap().starts_with("caf\u{fffd} "));
@@ -114,9 +114,9 @@ mod tests {
     #[test]
     fn files_with_keys_and_tokens_are_refused() {
         let key = format!("-----BEGIN RSA {} KEY-----\nMIIE\n", "PRIVATE");
-        assert_eq!(decode(key.into_bytes()), Err(Unsuitable::Secret));
+        assert_eq!(decode(key.into_bytes()), Err(UnsuitableReason::Secret));
         let token = format!("token = {}{}", "ghp_", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6u");
-        assert_eq!(decode(token.into_bytes()), Err(Unsuitable::Secret));
+        assert_eq!(decode(token.into_bytes()), Err(UnsuitableReason::Secret));
         for harmless in ["AKIAIOSFODNN7EXAMPLE", "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "MAKIA1234"] {
             assert!(decode(harmless.into()).is_ok(), "{harmless}");
         }

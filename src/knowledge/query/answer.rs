@@ -3,7 +3,7 @@
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::context::Context;
+use super::context::QueryContext;
 use super::params::QueryParams;
 use super::progress::{Progress, QueryEvent};
 use crate::knowledge::traits::{CallPurpose, ChatMessage, Completion, LanguageModel, ModelCall};
@@ -15,7 +15,7 @@ const DELTA_CAPACITY: usize = 32;
 
 /// The answer call for this context.
 #[must_use]
-pub fn answer_call(context: &Context, params: &QueryParams) -> ModelCall {
+pub fn answer_call(context: &QueryContext, params: &QueryParams) -> ModelCall {
     let message = |role: HistoryRole, text: &str| match role {
         HistoryRole::User => ChatMessage::user(text),
         HistoryRole::Assistant => ChatMessage::assistant(text),
@@ -31,7 +31,7 @@ pub fn answer_call(context: &Context, params: &QueryParams) -> ModelCall {
 /// # Errors
 /// The model failed, or the query was cancelled.
 pub async fn generate_answer(
-    context: &Context,
+    context: &QueryContext,
     params: &QueryParams,
     model: &dyn LanguageModel,
     progress: &Progress,

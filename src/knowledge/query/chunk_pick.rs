@@ -35,13 +35,17 @@ pub fn pick_chunks(
     similarities: &[Option<f32>],
 ) -> Vec<ChunkId> {
     if pick == ChunkPick::Vector && similarities.iter().any(Option::is_some) {
-        return by_similarity(assigned, per_owner, similarities);
+        return pick_by_similarity(assigned, per_owner, similarities);
     }
-    by_weight(assigned, per_owner)
+    pick_by_weight(assigned, per_owner)
 }
 
 /// Half of what all owners together may have, those most like the query.
-fn by_similarity(assigned: &[Vec<ChunkId>], per_owner: usize, similarities: &[Option<f32>]) -> Vec<ChunkId> {
+fn pick_by_similarity(
+    assigned: &[Vec<ChunkId>],
+    per_owner: usize,
+    similarities: &[Option<f32>],
+) -> Vec<ChunkId> {
     let limit = per_owner * assigned.len() / 2;
     let ids = assigned.iter().flatten();
     let scored = ids.zip(similarities).filter_map(|(id, score)| score.map(|score| (id, score)));
@@ -52,7 +56,7 @@ fn by_similarity(assigned: &[Vec<ChunkId>], per_owner: usize, similarities: &[Op
 
 /// A quota that falls from `per_owner` for the first owner to 1 for the last one. What an owner does not use goes to
 /// the first owners that have more.
-fn by_weight(assigned: &[Vec<ChunkId>], per_owner: usize) -> Vec<ChunkId> {
+fn pick_by_weight(assigned: &[Vec<ChunkId>], per_owner: usize) -> Vec<ChunkId> {
     let last = assigned.len().saturating_sub(1);
     let quota = |index: usize| {
         if last == 0 {

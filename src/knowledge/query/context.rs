@@ -67,12 +67,12 @@ pub fn select(
     let mut of_entities = Vec::new();
     if params.mode.has_entity_chunks() && !entities.is_empty() {
         let names: Vec<String> = entities.iter().map(|entity| entity.name.clone()).collect();
-        of_entities = related(reader, reader.entity_chunks(&names)?, params, vectors)?;
+        of_entities = related_chunks(reader, reader.entity_chunks(&names)?, params, vectors)?;
     }
     let mut of_relations = Vec::new();
     if params.wants_relation_chunks() && !relations.is_empty() {
         let pairs: Vec<PairKey> = relations.iter().map(|edge| edge.relation.key()).collect();
-        of_relations = related(reader, reader.relation_chunks(&pairs)?, params, vectors)?;
+        of_relations = related_chunks(reader, reader.relation_chunks(&pairs)?, params, vectors)?;
     }
     let order = round_robin(&[&direct_chunks, &of_entities, &of_relations], usize::MAX);
     counts.chunks = order.len();
@@ -92,7 +92,7 @@ pub fn select(
 }
 
 /// The chosen chunks of entities or relations.
-fn related(
+fn related_chunks(
     reader: &dyn IndexReader,
     lists: Vec<Vec<ChunkId>>,
     params: &QueryParams,
@@ -173,14 +173,14 @@ fn reference_line(reference: &Reference) -> String {
 
 /// The prompt with everything that it was made of.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Context {
+pub struct QueryContext {
     /// The system prompt of the answer call.
     pub system: String,
     /// What it contains.
     pub raw_data: RawData,
 }
 
-impl Context {
+impl QueryContext {
     /// The complete prompt of the answer call as one text.
     #[must_use]
     pub fn full_prompt(&self, params: &QueryParams) -> String {
@@ -201,7 +201,7 @@ pub fn build_context(
     params: &QueryParams,
     metadata: Metadata,
     count: &CountTokens,
-) -> Context {
+) -> QueryContext {
     let options = PromptOptions {
         language: params.language.as_deref(),
         response_type: &params.response_type,
@@ -268,7 +268,7 @@ pub fn build_context(
             ..metadata
         },
     };
-    Context { system, raw_data }
+    QueryContext { system, raw_data }
 }
 
 /// Stands for the number of a reference while it is not known.

@@ -94,7 +94,7 @@ impl Default for QueryParams {
 
 /// A parameter that the query cannot work with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadParam {
+pub struct InvalidParam {
     /// The parameter.
     pub path: String,
     /// What is wrong with it.
@@ -124,8 +124,8 @@ impl QueryParams {
     ///
     /// # Errors
     /// The first parameter beyond its limit.
-    pub fn check(&self) -> Result<(), BadParam> {
-        let bad = |path: &str, why: String| Err(BadParam { path: path.into(), why });
+    pub fn check(&self) -> Result<(), InvalidParam> {
+        let bad = |path: &str, why: String| Err(InvalidParam { path: path.into(), why });
         if self.query.trim().is_empty() {
             return bad("query", "there is no text in it".into());
         }

@@ -22,13 +22,13 @@ pub struct Progress(Option<mpsc::Sender<QueryEvent>>);
 impl Progress {
     /// Reports to this channel.
     #[must_use]
-    pub const fn to(events: mpsc::Sender<QueryEvent>) -> Self {
+    pub const fn to_channel(events: mpsc::Sender<QueryEvent>) -> Self {
         Self(Some(events))
     }
 
     /// Reports to nothing.
     #[must_use]
-    pub const fn none() -> Self {
+    pub const fn disabled() -> Self {
         Self(None)
     }
 
@@ -39,7 +39,7 @@ impl Progress {
     }
 
     /// A stage begins. Left out if the channel is full.
-    pub fn stage(&self, stage: QueryStage) {
+    pub fn report_stage(&self, stage: QueryStage) {
         if let Some(events) = &self.0 {
             let _ = events.try_send(QueryEvent::Stage(stage));
         }

@@ -73,8 +73,8 @@ pub async fn run_query(
         progress.send(QueryEvent::RawData(Box::new(raw_data))).await;
         return QueryResult::no_context(metadata);
     }
-    let mut run = Run { env, params: Arc::new(params), progress, cancel, metadata };
-    match run.stages(index).await {
+    let mut run = QueryRun { env, params: Arc::new(params), progress, cancel, metadata };
+    match run.run_stages(index).await {
         Ok(result) => result,
         Err((error, raw_data)) => QueryResult::failed(error.kind.as_str(), &error.message, *raw_data),
     }
@@ -97,9 +97,9 @@ pub fn find_context(
 }
 
 /// An error with what was found until then.
-type Failure = (KnowledgeError, Box<RawData>);
+type QueryFailure = (KnowledgeError, Box<RawData>);
 
-struct Run<'a> {
+struct QueryRun<'a> {
     env: &'a QueryEnv,
     params: Arc<QueryParams>,
     progress: &'a Progress,
@@ -107,8 +107,8 @@ struct Run<'a> {
     metadata: Metadata,
 }
 
-impl Run<'_> {
-    async fn stages(&mut self, index: &impl ReadIndex) -> Result<QueryResult, Failure> {
+impl QueryRun<'_> {
+    async fn run_stages(&mut self, index: &impl ReadIndex) -> Result<QueryResult, QueryFailure> {
         let keywords = self.keywords(index).await.map_err(|error| self.failure(error))?;
         self.metadata.keywords = keywords.clone();
         self.check_cancelled()?;
@@ -119,7 +119,7 @@ impl Run<'_> {
             (Arc::clone(&self.params), self.env.weights, Arc::clone(&self.env.count));
         let progress = self.progress.clone();
         let searched = index.read(move |reader| {
-            let on_stage = |stage| progress.stage(stage);
+            let on_stage = |stage| progress.report_stage(stage);
             let found = search(reader, &params, &keywords, &vectors, weights, &on_stage)?;
             let selection = select(reader, found, &params, &vectors, &*count, &on_stage)?;
             Ok((reader.generation()?, selection))
@@ -136,11 +136,11 @@ impl Run<'_> {
         self.rerank(&mut selection).await;
         self.check_cancelled()?;
 
-        self.progress.stage(QueryStage::BuildingContext);
+        self.progress.report_stage(QueryStage::BuildingContext);
         let (params, metadata, count) =
             (Arc::clone(&self.params), self.metadata.clone(), Arc::clone(&self.env.count));
         let built = tokio::task::spawn_blocking(move || build_context(selection, &params, metadata, &*count));
-        let context = built.await.map_err(|_| self.failure(broken()))?;
+        let context = built.await.map_err(|_| self.failure(panic_error()))?;
         if self.params.only_need_context {
             self.progress.send(QueryEvent::RawData(Box::new(context.raw_data.clone()))).await;
             let text = context.full_prompt(&self.params);
@@ -152,8 +152,8 @@ impl Run<'_> {
     async fn answer(
         &self,
         index: &impl ReadIndex,
-        mut context: super::context::Context,
-    ) -> Result<QueryResult, Failure> {
+        mut context: super::context::QueryContext,
+    ) -> Result<QueryResult, QueryFailure> {
         let Some(model) = &self.env.model else {
             let text = "could not answer: no model is configured; set [knowledge] model or [models] main, or ask for \
                         the context alone (only_need_context, --context)";
@@ -166,13 +166,13 @@ impl Run<'_> {
             let (keywords, generation) = (&self.metadata.keywords, self.metadata.generation);
             answer_key(&self.params, keywords, &model.identity(), &embedder, generation)
         });
-        if let Some(text) = self.cached(index, CacheKind::Query, key.as_deref()).await {
+        if let Some(text) = self.cached_answer(index, CacheKind::Query, key.as_deref()).await {
             context.raw_data.metadata.cached = true;
             self.progress.send(QueryEvent::RawData(Box::new(context.raw_data.clone()))).await;
             self.progress.send(QueryEvent::Delta(text.clone())).await;
             return Ok(success(text, None, context.raw_data));
         }
-        self.progress.stage(QueryStage::GeneratingResponse);
+        self.progress.report_stage(QueryStage::GeneratingResponse);
         if !self.progress.send(QueryEvent::RawData(Box::new(context.raw_data.clone()))).await {
             return Err((KnowledgeError::cancelled(), Box::new(context.raw_data)));
         }
@@ -181,7 +181,7 @@ impl Run<'_> {
             Ok(answer) => {
                 // An answer that was cut, or whose query was cancelled, is not what another caller wants.
                 if let Some(key) = key.filter(|_| !answer.truncated && !self.cancel.is_cancelled()) {
-                    self.keep(CacheKind::Query, key, answer.text.clone()).await;
+                    self.store_answer(CacheKind::Query, key, answer.text.clone()).await;
                 }
                 Ok(success(answer.text, None, context.raw_data))
             }
@@ -193,7 +193,7 @@ impl Run<'_> {
         if let Some(keywords) = given_keywords(&self.params) {
             return Ok(keywords);
         }
-        self.progress.stage(QueryStage::ExtractingKeywords);
+        self.progress.report_stage(QueryStage::ExtractingKeywords);
         let query = self.params.query.clone();
         let Some(model) = &self.env.model else {
             self.metadata.warnings.push("no model is configured; the query itself is searched".into());
@@ -202,7 +202,7 @@ impl Run<'_> {
         };
         let language = self.params.language.as_deref();
         let key = keywords_key(&query, language, &model.identity());
-        let cached = self.cached(index, CacheKind::Keywords, Some(&key)).await;
+        let cached = self.cached_answer(index, CacheKind::Keywords, Some(&key)).await;
         if let Some(keywords) = cached.and_then(|text| serde_json::from_str(&text).ok()) {
             return Ok(keywords);
         }
@@ -210,7 +210,8 @@ impl Run<'_> {
         let ExtractedKeywords { keywords, failed, truncated, .. } = extracted;
         self.metadata.keywords_failed = failed;
         if !failed && !truncated {
-            self.keep(CacheKind::Keywords, key, serde_json::to_string(&keywords).unwrap_or_default()).await;
+            self.store_answer(CacheKind::Keywords, key, serde_json::to_string(&keywords).unwrap_or_default())
+                .await;
         }
         Ok(keywords)
     }
@@ -237,13 +238,13 @@ impl Run<'_> {
             }
             Ok(vectors) => {
                 let got = vectors.len();
-                self.warn(format!(
+                self.add_warning(format!(
                     "the embedder gave {got} vectors for {wanted} texts; full-text search is used"
                 ));
                 QueryVectors::default()
             }
             Err(error) => {
-                self.warn(format!("the embedder failed, full-text search is used: {error}"));
+                self.add_warning(format!("the embedder failed, full-text search is used: {error}"));
                 QueryVectors::default()
             }
         }
@@ -254,19 +255,24 @@ impl Run<'_> {
         if selection.chunks.is_empty() {
             return;
         }
-        self.progress.stage(QueryStage::Reranking);
+        self.progress.report_stage(QueryStage::Reranking);
         if let Err(error) = rerank(selection, &self.params.query, &**reranker).await {
-            self.warn(format!("the reranker failed, the order is unchanged: {error}"));
+            self.add_warning(format!("the reranker failed, the order is unchanged: {error}"));
         }
     }
 
-    async fn cached(&self, index: &impl ReadIndex, kind: CacheKind, key: Option<&str>) -> Option<String> {
+    async fn cached_answer(
+        &self,
+        index: &impl ReadIndex,
+        kind: CacheKind,
+        key: Option<&str>,
+    ) -> Option<String> {
         let key = key?.to_owned();
         self.env.cache.as_ref()?;
         index.read(move |reader| reader.cached(kind, &key)).await.ok().flatten()
     }
 
-    async fn keep(&self, kind: CacheKind, key: String, value: String) {
+    async fn store_answer(&self, kind: CacheKind, key: String, value: String) {
         if let Some(cache) = &self.env.cache
             && let Err(error) = cache.put(kind, key, value).await
         {
@@ -274,16 +280,16 @@ impl Run<'_> {
         }
     }
 
-    fn warn(&mut self, warning: String) {
+    fn add_warning(&mut self, warning: String) {
         tracing::warn!(warning, "a query goes on without a part");
         self.metadata.warnings.push(warning);
     }
 
-    fn failure(&self, error: KnowledgeError) -> Failure {
+    fn failure(&self, error: KnowledgeError) -> QueryFailure {
         (error, Box::new(RawData { metadata: self.metadata.clone(), ..RawData::default() }))
     }
 
-    fn check_cancelled(&self) -> Result<(), Failure> {
+    fn check_cancelled(&self) -> Result<(), QueryFailure> {
         if self.cancel.is_cancelled() { Err(self.failure(KnowledgeError::cancelled())) } else { Ok(()) }
     }
 }
@@ -292,7 +298,7 @@ fn success(response: String, context: Option<String>, raw_data: RawData) -> Quer
     QueryResult { status: QueryStatus::Success, response, context, raw_data, error: None }
 }
 
-fn broken() -> KnowledgeError {
+fn panic_error() -> KnowledgeError {
     KnowledgeError::new(
         ErrorKind::Storage,
         "could not read the index: the query failed in an unforeseen way; index again",

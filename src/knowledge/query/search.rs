@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::fusion::{fuse, round_robin};
 use super::params::QueryParams;
 use crate::knowledge::traits::{IndexReader, QueryVector};
-use crate::knowledge::types::{ChunkId, Edge, Entity, Hit, KnowledgeError, PairKey};
+use crate::knowledge::types::{ChunkId, Edge, Entity, KnowledgeError, PairKey, SearchHit};
 use crate::types::knowledge::{EntityOrder, Keywords, QueryStage};
 
 /// The embedded texts of a query; `None` without an embedder.
@@ -76,7 +76,8 @@ pub fn search(
         on_stage(QueryStage::RetrievingRelations);
         let themed = search_relations(reader, params, keywords, vectors, weights)?;
         let edges = related_edges(reader, &found.entities)?;
-        found.entities = with_ends(reader, std::mem::take(&mut found.entities), &themed, params.top_k)?;
+        found.entities =
+            merge_relation_ends(reader, std::mem::take(&mut found.entities), &themed, params.top_k)?;
         found.relations = join_relations(themed, edges);
     } else if params.wants_relations() {
         on_stage(QueryStage::RetrievingRelations);
@@ -89,7 +90,7 @@ pub fn search(
     Ok(found)
 }
 
-fn keys<K>(hits: Vec<Hit<K>>) -> Vec<K> {
+fn keys<K>(hits: Vec<SearchHit<K>>) -> Vec<K> {
     hits.into_iter().map(|hit| hit.key).collect()
 }
 
@@ -149,7 +150,7 @@ pub fn related_edges(reader: &dyn IndexReader, entities: &[Entity]) -> Result<Ve
 }
 
 /// The found entities and the ends of the found relations take turns.
-fn with_ends(
+fn merge_relation_ends(
     reader: &dyn IndexReader,
     entities: Vec<Entity>,
     relations: &[Edge],

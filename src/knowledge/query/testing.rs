@@ -12,8 +12,8 @@ use crate::knowledge::traits::{
     CallPurpose, Completion, Embedder, IndexReader, LanguageModel, ModelCall, QueryVector,
 };
 use crate::knowledge::types::{
-    CacheKind, Chunk, ChunkId, DocId, Edge, Entity, ErrorKind, Hit, IndexCounts, KnowledgeError, ModelUsage,
-    PairKey, Relation, VectorKind,
+    CacheKind, Chunk, ChunkId, DocId, Edge, Entity, ErrorKind, IndexCounts, KnowledgeError, ModelUsage,
+    PairKey, Relation, SearchHit, VectorKind,
 };
 use crate::sync::lock;
 
@@ -91,7 +91,7 @@ impl MemoryIndex {
         self.chunks.insert(ChunkId(id.into()), chunk(id, Some(path), 1, 9, text));
     }
 
-    fn note(&self, name: &'static str) -> Result<(), KnowledgeError> {
+    fn record_call(&self, name: &'static str) -> Result<(), KnowledgeError> {
         lock(&self.reads).push(name);
         if self.is_broken {
             return Err(KnowledgeError::new(ErrorKind::Storage, "could not read the index: test; stop"));
@@ -106,7 +106,11 @@ impl MemoryIndex {
 }
 
 /// Keys ranked by the number of words that their text shares with the query.
-fn ranked<K: Clone + Ord>(query: &str, k: usize, texts: impl Iterator<Item = (K, String)>) -> Vec<Hit<K>> {
+fn ranked<K: Clone + Ord>(
+    query: &str,
+    k: usize,
+    texts: impl Iterator<Item = (K, String)>,
+) -> Vec<SearchHit<K>> {
     let words = |text: &str| -> HashSet<String> {
         text.split(|c: char| !c.is_alphanumeric())
             .filter(|word| !word.is_empty())
@@ -114,8 +118,8 @@ fn ranked<K: Clone + Ord>(query: &str, k: usize, texts: impl Iterator<Item = (K,
             .collect()
     };
     let wanted = words(query);
-    let mut hits: Vec<Hit<K>> = texts
-        .map(|(key, text)| Hit { key, score: wanted.intersection(&words(&text)).count() as f64 })
+    let mut hits: Vec<SearchHit<K>> = texts
+        .map(|(key, text)| SearchHit { key, score: wanted.intersection(&words(&text)).count() as f64 })
         .filter(|hit| hit.score > 0.0)
         .collect();
     hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
@@ -137,21 +141,21 @@ impl IndexReader for MemoryIndex {
         Ok(IndexCounts::default())
     }
 
-    fn search_entities(&self, text: &str, k: usize) -> Result<Vec<Hit<String>>, KnowledgeError> {
-        self.note("entities")?;
+    fn search_entities(&self, text: &str, k: usize) -> Result<Vec<SearchHit<String>>, KnowledgeError> {
+        self.record_call("entities")?;
         let texts =
             self.entities.values().map(|it| (it.name.clone(), format!("{} {}", it.name, it.description)));
         Ok(ranked(text, k, texts))
     }
 
-    fn search_relations(&self, text: &str, k: usize) -> Result<Vec<Hit<PairKey>>, KnowledgeError> {
-        self.note("relations")?;
+    fn search_relations(&self, text: &str, k: usize) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError> {
+        self.record_call("relations")?;
         let text_of = |it: &Relation| format!("{} {}", it.keywords, it.description);
         Ok(ranked(text, k, self.relations.iter().map(|(key, it)| (key.clone(), text_of(it)))))
     }
 
-    fn search_chunks(&self, text: &str, k: usize) -> Result<Vec<Hit<ChunkId>>, KnowledgeError> {
-        self.note("chunks")?;
+    fn search_chunks(&self, text: &str, k: usize) -> Result<Vec<SearchHit<ChunkId>>, KnowledgeError> {
+        self.record_call("chunks")?;
         Ok(ranked(text, k, self.chunks.iter().map(|(id, it)| (id.clone(), it.text.clone()))))
     }
 
@@ -160,7 +164,7 @@ impl IndexReader for MemoryIndex {
         _: &QueryVector,
         _: usize,
         _: f32,
-    ) -> Result<Vec<Hit<String>>, KnowledgeError> {
+    ) -> Result<Vec<SearchHit<String>>, KnowledgeError> {
         Ok(Vec::new())
     }
 
@@ -169,7 +173,7 @@ impl IndexReader for MemoryIndex {
         _: &QueryVector,
         _: usize,
         _: f32,
-    ) -> Result<Vec<Hit<PairKey>>, KnowledgeError> {
+    ) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError> {
         Ok(Vec::new())
     }
 
@@ -178,11 +182,11 @@ impl IndexReader for MemoryIndex {
         query: &QueryVector,
         k: usize,
         min: f32,
-    ) -> Result<Vec<Hit<ChunkId>>, KnowledgeError> {
+    ) -> Result<Vec<SearchHit<ChunkId>>, KnowledgeError> {
         let scored = self.vectors.iter().map(|(id, vector)| (id, cosine(vector, &query.values)));
-        let mut hits: Vec<Hit<ChunkId>> = scored
+        let mut hits: Vec<SearchHit<ChunkId>> = scored
             .filter(|(_, score)| *score >= min)
-            .map(|(id, score)| Hit { key: id.clone(), score: f64::from(score) })
+            .map(|(id, score)| SearchHit { key: id.clone(), score: f64::from(score) })
             .collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
         hits.truncate(k);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::context::{BUFFER_TOKENS, Context};
+use super::context::{BUFFER_TOKENS, QueryContext};
 use super::testing::{HashingEmbedder, MemoryIndex, ScriptedModel, count_words, hashed_vector};
 use super::*;
 use crate::knowledge::traits::CallPurpose;
@@ -36,13 +36,13 @@ fn index() -> MemoryIndex {
     index
 }
 
-struct Setup {
+struct QueryFixture {
     index: MemoryIndex,
     model: Arc<ScriptedModel>,
     env: QueryEnv,
 }
 
-fn setup() -> Setup {
+fn setup() -> QueryFixture {
     let (index, model) = (index(), Arc::new(ScriptedModel::new()));
     let env = QueryEnv {
         model: Some(model.clone()),
@@ -50,15 +50,15 @@ fn setup() -> Setup {
         cache: None,
         ..QueryEnv::lexical(Arc::new(count_words))
     };
-    Setup { index, model, env }
+    QueryFixture { index, model, env }
 }
 
 fn params(mode: QueryMode) -> QueryParams {
     QueryParams { query: "how does the parser work".into(), mode, ..QueryParams::default() }
 }
 
-async fn run(setup: &Setup, params: QueryParams) -> QueryResult {
-    run_query(&setup.env, &setup.index, params, &Progress::none(), CancellationToken::new()).await
+async fn run(setup: &QueryFixture, params: QueryParams) -> QueryResult {
+    run_query(&setup.env, &setup.index, params, &Progress::disabled(), CancellationToken::new()).await
 }
 
 /// The golden table: which indexes each mode reads, how many calls it makes, and what it returns.
@@ -160,10 +160,12 @@ async fn answers_are_cached_until_index_changes() {
     run(&case, with_history.clone()).await;
     run(&case, with_history).await;
     assert_eq!(case.model.purposes().len(), 4, "never cached with a history");
-    let case =
-        Setup { model: Arc::new(ScriptedModel { is_truncating: true, ..ScriptedModel::new() }), ..case };
+    let case = QueryFixture {
+        model: Arc::new(ScriptedModel { is_truncating: true, ..ScriptedModel::new() }),
+        ..case
+    };
     let env = QueryEnv { model: Some(case.model.clone()), ..case.env.clone() };
-    let cut = Setup { env, ..case };
+    let cut = QueryFixture { env, ..case };
     let query = QueryParams { query: "the lexer".into(), ..query() };
     run(&cut, query.clone()).await;
     run(&cut, query).await;
@@ -197,7 +199,7 @@ async fn failing_parts_are_replaced_and_reported() {
 async fn raw_data_comes_before_first_delta() {
     let case = setup();
     let (sender, mut events) = mpsc::channel(64);
-    let progress = Progress::to(sender);
+    let progress = Progress::to_channel(sender);
     let result =
         run_query(&case.env, &case.index, params(QueryMode::Mix), &progress, CancellationToken::new()).await;
     drop(progress);
@@ -242,7 +244,7 @@ async fn cancelled_query_leaves_no_cache_entry() {
         &case.env,
         &case.index,
         params(QueryMode::Naive),
-        &Progress::to(sender),
+        &Progress::to_channel(sender),
         CancellationToken::new(),
     )
     .await;
@@ -250,7 +252,8 @@ async fn cancelled_query_leaves_no_cache_entry() {
     assert!(lock(&case.index.cache).is_empty());
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let result = run_query(&case.env, &case.index, params(QueryMode::Naive), &Progress::none(), cancel).await;
+    let result =
+        run_query(&case.env, &case.index, params(QueryMode::Naive), &Progress::disabled(), cancel).await;
     assert_eq!(result.error.map(|error| error.kind).as_deref(), Some("cancelled"));
     assert!(lock(&case.index.cache).is_empty());
 }
@@ -284,9 +287,9 @@ fn missing_chunks_are_counted_and_left_out() {
     assert!(selection.chunks.iter().all(|chunk| index.chunks.contains_key(&chunk.id)));
 }
 
-struct Reversing(bool);
+struct ReversingReranker(bool);
 
-impl Reranker for Reversing {
+impl Reranker for ReversingReranker {
     fn rerank(
         &self,
         _: String,
@@ -311,18 +314,18 @@ async fn reranker_orders_chunks_and_failure_keeps_order() {
     let query = || QueryParams { only_need_context: true, ..params(QueryMode::Naive) };
     let mut case = setup();
     let plain = ids(&run(&case, query()).await);
-    case.env.reranker = Some(Arc::new(Reversing(false)));
+    case.env.reranker = Some(Arc::new(ReversingReranker(false)));
     let ranked = run(&case, query()).await;
     assert_eq!(ids(&ranked), plain.iter().rev().cloned().collect::<Vec<_>>());
     let best = run(&case, QueryParams { min_rerank_score: 1.5, ..query() }).await;
     assert!(ids(&best).len() < plain.len());
-    case.env.reranker = Some(Arc::new(Reversing(true)));
+    case.env.reranker = Some(Arc::new(ReversingReranker(true)));
     let failed = run(&case, query()).await;
     assert_eq!(ids(&failed), plain);
     assert!(failed.raw_data.metadata.warnings.iter().any(|it| it.contains("reranker")));
 }
 
-fn build(index: &MemoryIndex, query: &QueryParams) -> Context {
+fn build(index: &MemoryIndex, query: &QueryParams) -> QueryContext {
     let (keywords, selection) = find_context(index, query, &count_words).expect("a selection");
     let metadata = Metadata { query_mode: query.mode, keywords, ..Metadata::default() };
     build_context(selection, query, metadata, &count_words)

@@ -35,10 +35,10 @@ pub fn tool_params(
 pub fn tool_text(selection: &Selection, max_tokens: usize, count: &CountTokens) -> Option<String> {
     let mut out = Excerpt { text: String::new(), used: FRAME_TOKENS, max_tokens, count };
     let shown_entities = selection.entities.iter().filter(|entity| !entity.stub);
-    out.section("Entities", shown_entities.map(entity_line));
-    out.section("Relations", selection.relations.iter().map(relation_line));
+    out.push_section("Entities", shown_entities.map(entity_line));
+    out.push_section("Relations", selection.relations.iter().map(relation_line));
     for chunk in &selection.chunks {
-        if !out.push(&chunk_text(chunk)) {
+        if !out.push_if_fits(&chunk_text(chunk)) {
             break;
         }
     }
@@ -66,7 +66,7 @@ struct Excerpt<'a> {
 
 impl Excerpt<'_> {
     /// Adds a part if it fits.
-    fn push(&mut self, part: &str) -> bool {
+    fn push_if_fits(&mut self, part: &str) -> bool {
         // Joining two parts never makes more tokens than both have alone, up to one at the seam.
         let tokens = (self.count)(part) + 1;
         if self.used + tokens > self.max_tokens {
@@ -77,17 +77,17 @@ impl Excerpt<'_> {
         true
     }
 
-    fn section(&mut self, title: &str, lines: impl Iterator<Item = String>) {
+    fn push_section(&mut self, title: &str, lines: impl Iterator<Item = String>) {
         let mut is_titled = false;
         for line in lines {
             let line = if is_titled { line } else { format!("{title}:\n{line}") };
-            if !self.push(&line) {
+            if !self.push_if_fits(&line) {
                 break;
             }
             is_titled = true;
         }
         if is_titled {
-            self.push("\n");
+            self.push_if_fits("\n");
         }
     }
 }

@@ -24,7 +24,7 @@ impl Indexes {
         let delete = move |writer: &mut Writer| {
             if let Some(found) = writer.find_document(&id)? {
                 // First the second place: otherwise a crash in between would bring the document back.
-                kept.forget(found.id.as_str())?;
+                kept.remove_document(found.id.as_str())?;
             }
             writer.delete_document(&id, with_cache)
         };
@@ -140,13 +140,13 @@ impl Indexes {
     async fn entity(&self, workspace: &Path, name: String) -> Result<Entity, KnowledgeError> {
         let store = self.store(workspace).await?;
         let found = store.read_rows(move |reader| reader.entities(&[name])).await?;
-        found.into_iter().next().ok_or_else(|| vanished("entity"))
+        found.into_iter().next().ok_or_else(|| deleted_error("entity"))
     }
 
     async fn relation(&self, workspace: &Path, pair: PairKey) -> Result<Relation, KnowledgeError> {
         let store = self.store(workspace).await?;
         let found = store.read_rows(move |reader| reader.relations(&[pair])).await?;
-        found.into_iter().next().map(|edge| edge.relation).ok_or_else(|| vanished("relation"))
+        found.into_iter().next().map(|edge| edge.relation).ok_or_else(|| deleted_error("relation"))
     }
 
     fn now_ms(&self) -> Result<i64, KnowledgeError> {
@@ -154,7 +154,7 @@ impl Indexes {
     }
 }
 
-fn vanished(what: &str) -> KnowledgeError {
+fn deleted_error(what: &str) -> KnowledgeError {
     let text = format!("could not show the {what}: it was changed by another call meanwhile; read it again");
     KnowledgeError::new(ErrorKind::NotFound, text)
 }

@@ -25,18 +25,18 @@ use crate::types::knowledge::{
 /// Events of one job that are kept: the newest ones say how far it is.
 const MAX_EVENTS: usize = 256;
 /// Finished jobs that are kept.
-const MAX_FINISHED: usize = 64;
+const MAX_FINISHED_JOBS: usize = 64;
 /// Documents of one insert.
 const MAX_DOCUMENTS: usize = 100;
 
 /// Running and finished jobs.
 #[derive(Default)]
-pub(super) struct Jobs {
-    known: Mutex<HashMap<String, Arc<Job>>>,
+pub(super) struct IndexJobs {
+    known: Mutex<HashMap<String, Arc<IndexJob>>>,
     tasks: Mutex<JoinSet<()>>,
 }
 
-struct Job {
+struct IndexJob {
     id: String,
     workspace: PathBuf,
     log: Arc<EventLog>,
@@ -74,7 +74,7 @@ pub struct StartedJob {
     pub estimate: IndexEstimate,
 }
 
-impl JobSink for Job {
+impl JobSink for IndexJob {
     fn emit(&self, event: JobEvent) {
         match event {
             JobEvent::Progress(progress) => {
@@ -82,13 +82,13 @@ impl JobSink for Job {
                 lock(&self.state).progress = Some(progress.clone());
                 self.log.push(&KnowledgeEvent::Progress { progress });
             }
-            JobEvent::Ended(outcome) => self.end(outcome),
+            JobEvent::Ended(outcome) => self.end_job(outcome),
         }
     }
 }
 
-impl Job {
-    fn end(&self, outcome: JobOutcome) {
+impl IndexJob {
+    fn end_job(&self, outcome: JobOutcome) {
         let event = match &outcome {
             JobOutcome::Done { .. } => KnowledgeEvent::Done { result: None, summary: summary(&outcome) },
             JobOutcome::Cancelled => KnowledgeEvent::Cancelled {},
@@ -120,13 +120,13 @@ impl Job {
 }
 
 /// Ends a job whose task ends without an outcome, for example by a panic.
-struct EndGuard(Arc<Job>);
+struct EndGuard(Arc<IndexJob>);
 
 impl Drop for EndGuard {
     fn drop(&mut self) {
         if !self.0.log.is_ended() {
             let error = "could not finish the job: it was stopped; start it again to continue".to_owned();
-            self.0.end(JobOutcome::Failed { error });
+            self.0.end_job(JobOutcome::Failed { error });
         }
     }
 }
@@ -158,7 +158,7 @@ fn index_progress(progress: &JobProgress) -> IndexProgress {
     }
 }
 
-impl Jobs {
+impl IndexJobs {
     /// The running job of a workspace.
     pub(super) fn running_in(&self, workspace: &Path) -> Option<JobView> {
         self.newest_in(workspace).filter(|job| job.state == "running")
@@ -172,7 +172,7 @@ impl Jobs {
         newest.map(|job| job.view())
     }
 
-    fn find(&self, workspace: &Path, id: &str) -> Result<Arc<Job>, KnowledgeError> {
+    fn find(&self, workspace: &Path, id: &str) -> Result<Arc<IndexJob>, KnowledgeError> {
         let known = lock(&self.known);
         known.get(id).filter(|job| job.workspace == workspace).cloned().ok_or_else(|| {
             let text =
@@ -182,18 +182,18 @@ impl Jobs {
     }
 
     /// Takes a place for a job; refuses if the workspace or the daemon has enough.
-    fn enter(&self, job: &Arc<Job>, max_jobs: usize) -> Result<(), KnowledgeError> {
+    fn register_job(&self, job: &Arc<IndexJob>, max_jobs: usize) -> Result<(), KnowledgeError> {
         let mut known = lock(&self.known);
-        let running = |job: &&Arc<Job>| !job.log.is_ended();
+        let running = |job: &&Arc<IndexJob>| !job.log.is_ended();
         if let Some(other) = known.values().filter(running).find(|other| other.workspace == job.workspace) {
-            return Err(busy(&other.id));
+            return Err(busy_error(&other.id));
         }
         let count = known.values().filter(running).count();
         if count >= max_jobs {
             let text = format!("could not start the job: {count} run already; try again when one has ended");
             return Err(KnowledgeError::new(ErrorKind::Busy, text));
         }
-        while known.len() >= MAX_FINISHED {
+        while known.len() >= MAX_FINISHED_JOBS {
             let oldest = known.values().filter(|job| job.log.is_ended()).map(|job| job.id.clone()).min();
             let Some(oldest) = oldest else { break };
             known.remove(&oldest);
@@ -210,14 +210,14 @@ impl Jobs {
     }
 }
 
-fn busy(id: &str) -> KnowledgeError {
+fn busy_error(id: &str) -> KnowledgeError {
     let text = format!("could not change the index: the job {id} works on it; wait for its end or cancel it");
     KnowledgeError::new(ErrorKind::Busy, text)
 }
 
 impl Indexes {
     pub(super) fn refuse_if_busy(&self, workspace: &Path) -> Result<(), KnowledgeError> {
-        self.0.jobs.running_in(workspace).map_or(Ok(()), |job| Err(busy(&job.id)))
+        self.0.jobs.running_in(workspace).map_or(Ok(()), |job| Err(busy_error(&job.id)))
     }
 
     pub(super) async fn indexer(
@@ -334,14 +334,14 @@ impl Indexes {
         max_jobs: usize,
     ) -> Result<String, KnowledgeError> {
         let id = request.id.clone();
-        let job = Arc::new(Job {
+        let job = Arc::new(IndexJob {
             id: id.clone(),
             workspace: workspace.to_owned(),
             log: EventLog::new(MAX_EVENTS),
             cancel,
             state: Mutex::default(),
         });
-        self.0.jobs.enter(&job, max_jobs)?;
+        self.0.jobs.register_job(&job, max_jobs)?;
         let mut tasks = lock(&self.0.jobs.tasks);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {

@@ -27,7 +27,7 @@ use super::tokens;
 use super::traits::Embedder;
 use super::types::{ErrorKind, KnowledgeError};
 use crate::sync::lock;
-use jobs::Jobs;
+use jobs::IndexJobs;
 use queries::Queries;
 use watched::WatchedIndexes;
 
@@ -41,16 +41,16 @@ pub struct Indexes(Arc<Inner>);
 struct Inner {
     folder: PathBuf,
     services: OnceLock<Arc<dyn Services>>,
-    open: AsyncMutex<HashMap<PathBuf, Opened>>,
+    open: AsyncMutex<HashMap<PathBuf, OpenIndex>>,
     /// Whether a workspace has an index file, as far as a caller asked.
     present: Mutex<HashMap<PathBuf, bool>>,
     embedder: Mutex<Option<LoadedEmbedder>>,
-    jobs: Jobs,
+    jobs: IndexJobs,
     queries: Queries,
     watched: WatchedIndexes,
 }
 
-struct Opened {
+struct OpenIndex {
     store: KnowledgeStore,
     used_at: Instant,
 }
@@ -77,7 +77,7 @@ impl Indexes {
             open: AsyncMutex::default(),
             present: Mutex::default(),
             embedder: Mutex::default(),
-            jobs: Jobs::default(),
+            jobs: IndexJobs::default(),
             queries: Queries::default(),
             watched: WatchedIndexes::default(),
         }))
@@ -156,9 +156,9 @@ impl Indexes {
         let name = workspace.to_string_lossy().into_owned();
         store.write(move |writer| writer.set_workspace(&name)).await?;
         lock(&self.0.present).insert(workspace.to_owned(), true);
-        open.insert(workspace.to_owned(), Opened { store: store.clone(), used_at: Instant::now() });
+        open.insert(workspace.to_owned(), OpenIndex { store: store.clone(), used_at: Instant::now() });
         drop(open);
-        self.0.watched.note_use(workspace);
+        self.0.watched.record_use(workspace);
         if store.was_rebuilt() {
             tracing::warn!(workspace = %workspace.display(), "a damaged index was set aside; it is built again");
             if let Err(error) = Box::pin(self.rebuild(workspace)).await {
@@ -202,7 +202,7 @@ impl Indexes {
                 *lock(&self.0.embedder) = None;
             }
         }
-        self.0.queries.forget_old(now);
+        self.0.queries.drop_old_queries(now);
         tokens::release_idle(now);
     }
 
@@ -223,7 +223,7 @@ impl Indexes {
         let path = index_path(&self.0.folder, workspace);
         let removed = tokio::task::spawn_blocking(move || delete_index(&path)).await;
         lock(&self.0.present).insert(workspace.to_owned(), false);
-        self.0.watched.forget(workspace);
+        self.0.watched.forget_index(workspace);
         removed.map_err(|_| {
             KnowledgeError::new(
                 ErrorKind::Storage,

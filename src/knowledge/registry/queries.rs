@@ -26,11 +26,11 @@ use crate::sync::lock;
 use crate::types::knowledge::{KnowledgeEvent, QueryError, QueryMode, QueryResult, QueryStatus};
 
 /// How long the events of a finished query are kept.
-const KEEP_TIME: Duration = Duration::from_secs(300);
+const FINISHED_QUERY_TTL: Duration = Duration::from_secs(300);
 /// Time between two attempts to embed an index again: the last one may have failed.
 const EMBED_PAUSE: Duration = Duration::from_secs(600);
 /// Finished queries that are kept.
-const MAX_FINISHED: usize = 64;
+const MAX_FINISHED_QUERIES: usize = 64;
 /// Events of one query that are kept: more than the deltas of the longest answers.
 const MAX_EVENTS: usize = 65_536;
 /// Events that wait to be added to the log.
@@ -67,9 +67,10 @@ impl Queries {
         lock(&self.streamed).values().for_each(|query| query.cancel.cancel());
     }
 
-    pub(super) fn forget_old(&self, now: Instant) {
-        let is_kept =
-            |query: &StreamedQuery| !query.log.is_ended() || now.duration_since(query.started_at) < KEEP_TIME;
+    pub(super) fn drop_old_queries(&self, now: Instant) {
+        let is_kept = |query: &StreamedQuery| {
+            !query.log.is_ended() || now.duration_since(query.started_at) < FINISHED_QUERY_TTL
+        };
         lock(&self.streamed).retain(|_, query| is_kept(query));
         while lock(&self.tasks).try_join_next().is_some() {}
     }
@@ -84,7 +85,7 @@ impl Queries {
         }
     }
 
-    fn begin(&self, settings: &Settings) -> Result<RunningQuery, KnowledgeError> {
+    fn begin_query(&self, settings: &Settings) -> Result<RunningQuery, KnowledgeError> {
         let running = RunningQuery(Arc::clone(&self.running));
         if self.running.fetch_add(1, Ordering::Relaxed) >= settings.max_queries {
             let text = format!(
@@ -133,11 +134,11 @@ impl Indexes {
         cancel: CancellationToken,
     ) -> Result<QueryResult, KnowledgeError> {
         let settings = self.settings()?;
-        let _running = self.0.queries.begin(&settings)?;
+        let _running = self.0.queries.begin_query(&settings)?;
         if params.mode == QueryMode::Bypass {
             // Nothing is opened for it.
             let env = QueryEnv::lexical(Arc::new(tokens::count));
-            return Ok(run_query(&env, &NoIndex, params, progress, cancel).await);
+            return Ok(run_query(&env, &EmptyIndex, params, progress, cancel).await);
         }
         let store = self.store(workspace).await?;
         let services = self.services()?;
@@ -160,7 +161,7 @@ impl Indexes {
         let embedder = env.embedder.clone().filter(|_| env.weights.dense > 0.0);
         let mut result = run_query(&env, &store, params, progress, cancel).await;
         if let Some(embedder) = embedder
-            && self.starts_embedding(workspace, &store, &*embedder).await?
+            && self.start_embedding_if_stale(workspace, &store, &*embedder).await?
         {
             warning = Some(
                 "the index has no vectors of this embedding model; they are being made, and full-text search is used"
@@ -173,7 +174,7 @@ impl Indexes {
 
     /// Starts a job that embeds the index again if all of its vectors are of another model or dimension. Lexical search serves
     /// meanwhile. Returns whether the vectors are missing.
-    async fn starts_embedding(
+    async fn start_embedding_if_stale(
         &self,
         workspace: &Path,
         store: &KnowledgeStore,
@@ -209,7 +210,7 @@ impl Indexes {
         let (log, cancel) = (EventLog::new(MAX_EVENTS), CancellationToken::new());
         {
             let mut streamed = lock(&self.0.queries.streamed);
-            if streamed.len() >= MAX_FINISHED {
+            if streamed.len() >= MAX_FINISHED_QUERIES {
                 let oldest = streamed.iter().filter(|(_, query)| query.log.is_ended());
                 let oldest = oldest.min_by_key(|(_, query)| query.started_at).map(|(id, _)| id.clone());
                 match oldest {
@@ -242,7 +243,7 @@ impl Indexes {
                 }
             };
             let work = async {
-                let progress = Progress::to(sender);
+                let progress = Progress::to_channel(sender);
                 indexes.query(&workspace, params, &progress, cancel.clone()).await
             };
             let (result, ()) = tokio::join!(work, copy);
@@ -259,7 +260,7 @@ impl Indexes {
     pub fn follow_query(&self, workspace: &Path, id: &str) -> Result<LogFollower, KnowledgeError> {
         let streamed = lock(&self.0.queries.streamed);
         let query = streamed.get(id).filter(|query| query.workspace == workspace);
-        query.map(|query| query.log.follow()).ok_or_else(|| no_query(id))
+        query.map(|query| query.log.follow()).ok_or_else(|| unknown_query_error(id))
     }
 
     /// Cancels a streamed query. Returns whether it ran.
@@ -268,8 +269,10 @@ impl Indexes {
     /// There is no such query.
     pub fn cancel_query(&self, workspace: &Path, id: &str) -> Result<bool, KnowledgeError> {
         let streamed = lock(&self.0.queries.streamed);
-        let query =
-            streamed.get(id).filter(|query| query.workspace == workspace).ok_or_else(|| no_query(id))?;
+        let query = streamed
+            .get(id)
+            .filter(|query| query.workspace == workspace)
+            .ok_or_else(|| unknown_query_error(id))?;
         query.cancel.cancel();
         Ok(!query.log.is_ended())
     }
@@ -313,15 +316,15 @@ fn terminal_event(result: Result<QueryResult, KnowledgeError>) -> KnowledgeEvent
     }
 }
 
-fn no_query(id: &str) -> KnowledgeError {
+fn unknown_query_error(id: &str) -> KnowledgeError {
     let text = format!("could not find the query {id}: it never existed, or it ended long ago; ask again");
     KnowledgeError::new(ErrorKind::NotFound, text)
 }
 
 /// For queries that read nothing.
-struct NoIndex;
+struct EmptyIndex;
 
-impl ReadIndex for NoIndex {
+impl ReadIndex for EmptyIndex {
     fn read<T: Send + 'static>(
         &self,
         _: impl FnOnce(&dyn IndexReader) -> Result<T, KnowledgeError> + Send + 'static,

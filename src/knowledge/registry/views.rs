@@ -15,7 +15,7 @@ use crate::types::knowledge::IndexState;
 /// Chunks of a document that a reply shows.
 const MAX_SHOWN_CHUNKS: usize = 500;
 /// Entities that a graph without a start begins with.
-const GRAPH_STARTS: u32 = 20;
+const GRAPH_START_ENTITIES: u32 = 20;
 
 /// State and size of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Indexes {
         let read = move |reader: &crate::knowledge::store::Reader| {
             let start = match &name {
                 Some(name) => reader.entities(reader.find_entity(name)?.as_slice())?,
-                None => reader.greatest_entities(GRAPH_STARTS)?,
+                None => reader.greatest_entities(GRAPH_START_ENTITIES)?,
             };
             if let (Some(name), true) = (&name, start.is_empty()) {
                 let text = format!("could not find the entity {name}: the index has none with this name");

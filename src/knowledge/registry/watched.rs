@@ -29,7 +29,7 @@ pub(super) struct WatchedIndexes {
 
 impl WatchedIndexes {
     /// Called at each opening of an index.
-    pub fn note_use(&self, workspace: &Path) {
+    pub fn record_use(&self, workspace: &Path) {
         {
             let mut used = lock(&self.used);
             used.retain(|other| other != workspace);
@@ -42,7 +42,7 @@ impl WatchedIndexes {
     }
 
     /// Called when an index is deleted.
-    pub fn forget(&self, workspace: &Path) {
+    pub fn forget_index(&self, workspace: &Path) {
         lock(&self.used).retain(|other| other != workspace);
         self.changed.send_modify(|count| *count += 1);
     }

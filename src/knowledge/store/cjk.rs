@@ -32,7 +32,7 @@ const fn is_hiragana(c: char) -> bool {
 
 /// A part of a word in one script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub(super) enum WordPart<'a> {
     /// Letters, digits and underscores.
     Word(&'a str),
     /// Characters that are indexed in pairs.
@@ -40,14 +40,14 @@ pub(super) enum Piece<'a> {
 }
 
 /// The parts of a word: `agentd的会话` → agentd, 的会话. A word of one script is one part.
-pub(super) fn pieces(word: &str) -> Vec<Piece<'_>> {
+pub(super) fn pieces(word: &str) -> Vec<WordPart<'_>> {
     let mut pieces = Vec::new();
     let mut rest = word;
     while let Some(first) = rest.chars().next() {
         let kind = is_cjk(first);
         let end = rest.find(|c| is_cjk(c) != kind).unwrap_or(rest.len());
         let (piece, after) = rest.split_at(end);
-        pieces.push(if kind { Piece::Run(piece) } else { Piece::Word(piece) });
+        pieces.push(if kind { WordPart::Run(piece) } else { WordPart::Word(piece) });
         rest = after;
     }
     pieces
@@ -63,7 +63,7 @@ pub(super) fn tokens(run: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The full-text terms of the runs of a search text, quoted. A single character is searched as the begin of tokens.
-pub(super) fn terms(runs: &[&str]) -> Vec<String> {
+pub(super) fn search_terms(runs: &[&str]) -> Vec<String> {
     let mut pairs: Vec<&str> = Vec::new();
     let mut common: Vec<&str> = Vec::new();
     let mut singles: Vec<&str> = Vec::new();
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn words_are_cut_where_their_script_changes() {
-        use Piece::{Run, Word};
+        use WordPart::{Run, Word};
         assert_eq!(pieces("agentd的会话"), [Word("agentd"), Run("的会话")]);
         assert_eq!(pieces("파일을"), [Run("파일을")]);
         assert_eq!(pieces("read_file"), [Word("read_file")]);
@@ -130,16 +130,16 @@ mod tests {
 
     #[test]
     fn searched_runs_lose_particles_unless_nothing_else_is_left() {
-        assert_eq!(terms(&["会话的状态"]), ["\"会话\"", "\"状态\""]);
-        assert_eq!(terms(&["如何解析"]), ["\"何解\"", "\"解析\""]);
-        assert_eq!(terms(&["です"]), ["\"です\""]);
-        assert_eq!(terms(&["猫", "の"]), ["\"猫\" *"]);
+        assert_eq!(search_terms(&["会话的状态"]), ["\"会话\"", "\"状态\""]);
+        assert_eq!(search_terms(&["如何解析"]), ["\"何解\"", "\"解析\""]);
+        assert_eq!(search_terms(&["です"]), ["\"です\""]);
+        assert_eq!(search_terms(&["猫", "の"]), ["\"猫\" *"]);
     }
 
     #[test]
     fn long_runs_keep_terms_from_all_their_parts() {
         let run: String = (0..300_u32).filter_map(|n| char::from_u32(0x4e00 + n)).collect();
-        let found = terms(&[&run]);
+        let found = search_terms(&[&run]);
         assert!(found.len() <= MAX_TERMS, "{}", found.len());
         let last = found.last().expect("a term").trim_matches('"').chars().next().expect("a character");
         assert!(last > '\u{4f00}', "the end of the text is searched too");

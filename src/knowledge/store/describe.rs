@@ -11,7 +11,7 @@ pub const MAX_JOINED_TOKENS: usize = 1200;
 const SUMMARY_POLICY: &str = "summary-1";
 
 /// Descriptions of one name in their order, exact duplicates dropped.
-pub(super) fn distinct(descriptions: impl IntoIterator<Item = String>) -> Vec<String> {
+pub(super) fn distinct_descriptions(descriptions: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     descriptions
         .into_iter()
@@ -23,13 +23,13 @@ pub(super) fn distinct(descriptions: impl IntoIterator<Item = String>) -> Vec<St
 pub(super) fn needs_summary(descriptions: &[String]) -> bool {
     descriptions.len() > 1
         && (descriptions.len() >= MAX_JOINED_DESCRIPTIONS
-            || !tokens::fits(&descriptions.join("\n"), MAX_JOINED_TOKENS - 1))
+            || !tokens::fits_tokens(&descriptions.join("\n"), MAX_JOINED_TOKENS - 1))
 }
 
 /// The descriptions joined by newlines: the first ones that fit, and at least one.
-pub(super) fn join(descriptions: &[String]) -> String {
+pub(super) fn join_descriptions(descriptions: &[String]) -> String {
     let whole = descriptions.join("\n");
-    if tokens::fits(&whole, MAX_JOINED_TOKENS) {
+    if tokens::fits_tokens(&whole, MAX_JOINED_TOKENS) {
         return whole;
     }
     let mut joined = String::new();

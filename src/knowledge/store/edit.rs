@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::entities::{EntityContribution, contribute_entity, entity_id, resolve_alias};
-use super::lookup::{find_entity, find_or_given};
-use super::relations::{RelationContribution, Touched, contribute_relation, ends, relation_id};
+use super::lookup::{find_entity, find_name_or_given};
+use super::relations::{RelationContribution, TouchedRows, contribute_relation, ends_text, relation_id};
 use super::schema::origin;
 use super::words::split_words;
 use super::writer::{Writer, raise_generation};
@@ -73,9 +73,9 @@ impl Writer {
         now_ms: i64,
     ) -> Result<String, KnowledgeError> {
         self.transaction(|connection| {
-            let id = existing(connection, name)?;
+            let id = existing_entity(connection, name)?;
             let (current, entity_type, description) = entity_row(connection, id)?;
-            let mut touched = Touched::default();
+            let mut touched = TouchedRows::default();
             let mut name = current.clone();
             if let Some(new) = edit.name.as_deref().filter(|new| *new != current) {
                 if entity_id(connection, new)?.is_some() {
@@ -97,7 +97,7 @@ impl Writer {
                 let description = edit.description.as_deref().unwrap_or(&description);
                 set_custom_entity(connection, &name, entity_type, description, now_ms)?;
             }
-            touched.settle(connection)?;
+            touched.rebuild(connection)?;
             raise_generation(connection)?;
             Ok(name)
         })
@@ -116,17 +116,17 @@ impl Writer {
         now_ms: i64,
     ) -> Result<String, KnowledgeError> {
         self.transaction(|connection| {
-            let target = find_or_given(connection, target)?;
+            let target = find_name_or_given(connection, target)?;
             let mut ids = BTreeSet::new();
             for source in sources {
-                ids.insert(existing(connection, source)?);
+                ids.insert(existing_entity(connection, source)?);
             }
             let target_id = match entity_id(connection, &target)? {
                 Some(id) => id,
                 None => super::entities::ensure_entity(connection, &target, "", "")?,
             };
             ids.remove(&target_id);
-            let mut touched = Touched::default();
+            let mut touched = TouchedRows::default();
             touched.entities.insert(target_id);
             for id in ids {
                 let (name, entity_type, description) = entity_row(connection, id)?;
@@ -137,7 +137,7 @@ impl Writer {
                 connection.execute("delete from kn_entity where id = ?1", [id])?;
                 add_alias(connection, &name, &target)?;
             }
-            touched.settle(connection)?;
+            touched.rebuild(connection)?;
             if edit.entity_type.is_some() || edit.description.is_some() {
                 let (_, entity_type, description) = entity_row(connection, target_id)?;
                 let entity_type = edit.entity_type.as_deref().unwrap_or(&entity_type);
@@ -155,9 +155,9 @@ impl Writer {
     /// There is no such entity, or the write failed.
     pub fn delete_entity(&mut self, name: &str) -> Result<(), KnowledgeError> {
         self.transaction(|connection| {
-            let id = existing(connection, name)?;
+            let id = existing_entity(connection, name)?;
             let name = entity_row(connection, id)?.0;
-            let mut touched = Touched::default();
+            let mut touched = TouchedRows::default();
             for (relation, other) in relations_of(connection, id)? {
                 remove_relation(connection, relation)?;
                 touched.entities.insert(other);
@@ -165,7 +165,7 @@ impl Writer {
             connection.execute("delete from kn_entity_desc where entity_id = ?1", [id])?;
             connection.execute("delete from kn_entity where id = ?1", [id])?;
             connection.execute("delete from kn_alias where name = ?1", [name])?;
-            touched.settle(connection)?;
+            touched.rebuild(connection)?;
             raise_generation(connection)?;
             Ok(())
         })
@@ -185,7 +185,8 @@ impl Writer {
         now_ms: i64,
     ) -> Result<PairKey, KnowledgeError> {
         self.transaction(|connection| {
-            let (source, target) = (find_or_given(connection, source)?, find_or_given(connection, target)?);
+            let (source, target) =
+                (find_name_or_given(connection, source)?, find_name_or_given(connection, target)?);
             if source == target {
                 return Err(KnowledgeError::new(
                     ErrorKind::Invalid,
@@ -251,14 +252,14 @@ impl Writer {
     pub fn delete_relation(&mut self, pair: &PairKey) -> Result<(), KnowledgeError> {
         self.transaction(|connection| {
             let id = find_relation(connection, pair)?;
-            let mut touched = Touched::default();
+            let mut touched = TouchedRows::default();
             let pair: (i64, i64) =
                 connection.query_row("select a, b from kn_relation where id = ?1", [id], |row| {
                     Ok((row.get(0)?, row.get(1)?))
                 })?;
             touched.entities.extend([pair.0, pair.1]);
             remove_relation(connection, id)?;
-            touched.settle(connection)?;
+            touched.rebuild(connection)?;
             raise_generation(connection)?;
             Ok(())
         })
@@ -294,7 +295,7 @@ fn find_relation(connection: &Connection, pair: &PairKey) -> Result<i64, Knowled
 }
 
 /// The row of the entity that a user means.
-fn existing(connection: &Connection, name: &str) -> Result<i64, KnowledgeError> {
+fn existing_entity(connection: &Connection, name: &str) -> Result<i64, KnowledgeError> {
     let found = find_entity(connection, name)?;
     found.map(|found| entity_id(connection, &found)).transpose()?.flatten().ok_or_else(|| {
         KnowledgeError::new(
@@ -392,9 +393,9 @@ pub(super) fn set_custom_relation(
         weight,
         ts: now_ms,
     };
-    let mut touched = Touched::default();
+    let mut touched = TouchedRows::default();
     contribute_relation(connection, &contribution, &mut touched)?;
-    touched.settle(connection)
+    touched.rebuild(connection)
 }
 
 /// Makes a name an alias. Aliases of the old name follow, so that no chain arises.
@@ -445,7 +446,7 @@ fn move_relation(
     from: i64,
     other: i64,
     to: i64,
-    touched: &mut Touched,
+    touched: &mut TouchedRows,
 ) -> Result<(), KnowledgeError> {
     if other == to {
         remove_relation(connection, relation)?;
@@ -456,7 +457,7 @@ fn move_relation(
         Some(id) => id,
         None => {
             let (to_name, other_name) = (entity_row(connection, to)?.0, entity_row(connection, other)?.0);
-            let ends = ends(&to_name, &other_name);
+            let ends = ends_text(&to_name, &other_name);
             connection.execute(
                 "insert into kn_relation (a, b, forward, keywords, description, weight, ends, words) \
                  values (?1, ?2, 1, '', '', 0, ?3, ?4)",

@@ -118,7 +118,7 @@ pub(super) fn entity_statements(
         found.types.push(entity_type);
         found.descriptions.push(description);
     }
-    found.descriptions = describe::distinct(found.descriptions);
+    found.descriptions = describe::distinct_descriptions(found.descriptions);
     Ok(found)
 }
 
@@ -154,7 +154,7 @@ pub(super) fn rebuild_entity(connection: &Connection, id: i64) -> Result<bool, K
         (String::new(), String::new(), true, false)
     } else {
         let (description, is_due) =
-            described(connection, &name, &statements.descriptions, statements.has_model)?;
+            current_description(connection, &name, &statements.descriptions, statements.has_model)?;
         (most_frequent(&statements.types), description, false, is_due)
     };
     if wanted == current {
@@ -170,14 +170,14 @@ pub(super) fn rebuild_entity(connection: &Connection, id: i64) -> Result<bool, K
 }
 
 /// The description of these statements, and whether a summary is missing.
-pub(super) fn described(
+pub(super) fn current_description(
     connection: &Connection,
     name: &str,
     descriptions: &[String],
     has_model: bool,
 ) -> Result<(String, bool), KnowledgeError> {
     if !has_model || !describe::needs_summary(descriptions) {
-        return Ok((describe::join(descriptions), false));
+        return Ok((describe::join_descriptions(descriptions), false));
     }
     let model = meta_value(connection, meta::MODEL)?.unwrap_or_default();
     let key = describe::summary_key(&model, name, descriptions);
@@ -187,7 +187,7 @@ pub(super) fn described(
         .optional()?;
     Ok(match summary {
         Some(summary) => (summary, false),
-        None => (describe::join(descriptions), true),
+        None => (describe::join_descriptions(descriptions), true),
     })
 }
 

@@ -130,7 +130,7 @@ fn companion(path: &Path, suffix: &str) -> PathBuf {
 pub fn delete_index(path: &Path) -> Result<(), KnowledgeError> {
     remove(path)?;
     remove_companions(path)?;
-    KeptDocuments::of_index(path).remove()
+    KeptDocuments::for_index(path).remove()
 }
 
 fn remove_companions(path: &Path) -> Result<(), KnowledgeError> {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::knowledge::types::{ErrorKind, KnowledgeError, hash128};
 
 /// Ending of a document's file.
-const ENDING: &str = "txt";
+const FILE_EXTENSION: &str = "txt";
 
 /// An inserted document as it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,19 +47,19 @@ pub fn kept_name(id: &str) -> String {
 impl KeptDocuments {
     /// The folder of the index in this file. It need not exist.
     #[must_use]
-    pub fn of_index(file: &Path) -> Self {
+    pub fn for_index(file: &Path) -> Self {
         Self(file.with_extension("documents"))
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name).with_extension(ENDING)
+        self.0.join(name).with_extension(FILE_EXTENSION)
     }
 
     /// Keeps a document in place of an earlier one with its id. It is on disk when this returns.
     ///
     /// # Errors
     /// The file could not be written.
-    pub fn keep(&self, document: &KeptDocument) -> Result<(), KnowledgeError> {
+    pub fn store_document(&self, document: &KeptDocument) -> Result<(), KnowledgeError> {
         let header = Header {
             id: document.id.clone(),
             path: document.path.clone(),
@@ -77,16 +77,16 @@ impl KeptDocuments {
             out.sync_all()?;
             fs::rename(&part, &file)
         };
-        write().map_err(|error| self.failed("keep", &error))
+        write().map_err(|error| self.io_failure("keep", &error))
     }
 
     /// Forgets a document. A missing one is no error.
     ///
     /// # Errors
     /// The file could not be removed.
-    pub fn forget(&self, id: &str) -> Result<(), KnowledgeError> {
+    pub fn remove_document(&self, id: &str) -> Result<(), KnowledgeError> {
         match fs::remove_file(self.file(&kept_name(id))) {
-            Err(error) if error.kind() != IoErrorKind::NotFound => Err(self.failed("delete", &error)),
+            Err(error) if error.kind() != IoErrorKind::NotFound => Err(self.io_failure("delete", &error)),
             _ => Ok(()),
         }
     }
@@ -97,7 +97,7 @@ impl KeptDocuments {
         let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries
             .map(|entry| entry.path())
-            .filter(|path| path.extension().is_some_and(|ending| ending == ENDING))
+            .filter(|path| path.extension().is_some_and(|ending| ending == FILE_EXTENSION))
             .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
             .collect();
         names.sort();
@@ -110,7 +110,7 @@ impl KeptDocuments {
     /// The file could not be read, or it is damaged.
     pub fn load(&self, name: &str) -> Result<KeptDocument, KnowledgeError> {
         let file = self.file(name);
-        let bytes = fs::read(&file).map_err(|error| self.failed("read", &error))?;
+        let bytes = fs::read(&file).map_err(|error| self.io_failure("read", &error))?;
         let parsed = || {
             let end = bytes.iter().position(|byte| *byte == b'\n')?;
             let header: Header = serde_json::from_slice(&bytes[..end]).ok()?;
@@ -133,12 +133,12 @@ impl KeptDocuments {
     /// It could not be removed.
     pub fn remove(&self) -> Result<(), KnowledgeError> {
         match fs::remove_dir_all(&self.0) {
-            Err(error) if error.kind() != IoErrorKind::NotFound => Err(self.failed("delete", &error)),
+            Err(error) if error.kind() != IoErrorKind::NotFound => Err(self.io_failure("delete", &error)),
             _ => Ok(()),
         }
     }
 
-    fn failed(&self, what: &str, error: &std::io::Error) -> KnowledgeError {
+    fn io_failure(&self, what: &str, error: &std::io::Error) -> KnowledgeError {
         let folder = self.0.display();
         let text = format!(
             "could not {what} an inserted document in {folder}: {error}; check the folder's permissions and space"
@@ -154,15 +154,15 @@ mod tests {
     #[test]
     fn kept_document_is_read_again_unless_its_file_is_damaged() {
         let place = tempfile::tempdir().expect("a folder");
-        let kept = KeptDocuments::of_index(&place.path().join("x.db"));
+        let kept = KeptDocuments::for_index(&place.path().join("x.db"));
         assert!(kept.names().is_empty());
         let one = KeptDocument { id: "a/ö\u{202e}".into(), path: None, text: "line\nline\n".into() };
         let other = KeptDocument { id: "b".into(), path: Some("n/b.md".into()), text: "b".into() };
         for document in [&one, &other] {
-            kept.keep(document).expect("kept");
+            kept.store_document(document).expect("kept");
         }
         let newer = KeptDocument { text: "newer".into(), ..other };
-        kept.keep(&newer).expect("kept");
+        kept.store_document(&newer).expect("kept");
         assert_eq!(kept.names().len(), 2);
         assert_eq!(kept.load(&kept_name("b")), Ok(newer));
         let file = kept.file(&kept_name(&one.id));
@@ -172,8 +172,8 @@ mod tests {
         fs::write(&file, bytes).expect("damaged");
         let name = file.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
         assert_eq!(kept.load(&name).expect_err("damage").kind, ErrorKind::Damaged);
-        kept.forget("b").expect("gone");
-        kept.forget("b").expect("no error");
+        kept.remove_document("b").expect("gone");
+        kept.remove_document("b").expect("no error");
         assert!(kept.names().is_empty(), "a damaged file is set aside");
         kept.remove().expect("removed");
         kept.remove().expect("no error");

@@ -31,7 +31,7 @@ const OTHER_LETTERS: &str = "select name from kn_entity where name = ?1 collate 
 /// Several entities fit equally well, or the read failed.
 pub(super) fn find_entity(connection: &Connection, given: &str) -> Result<Option<String>, KnowledgeError> {
     match find_exact_or_part(connection, given)? {
-        None => one_of(connection, OTHER_LETTERS, given),
+        None => single_match(connection, OTHER_LETTERS, given),
         found => Ok(found),
     }
 }
@@ -40,7 +40,7 @@ pub(super) fn find_entity(connection: &Connection, given: &str) -> Result<Option
 ///
 /// # Errors
 /// Several entities fit equally well, or the read failed.
-pub(super) fn find_or_given(connection: &Connection, given: &str) -> Result<String, KnowledgeError> {
+pub(super) fn find_name_or_given(connection: &Connection, given: &str) -> Result<String, KnowledgeError> {
     Ok(find_exact_or_part(connection, given)?.unwrap_or_else(|| given.to_owned()))
 }
 
@@ -50,25 +50,25 @@ fn find_exact_or_part(connection: &Connection, given: &str) -> Result<Option<Str
         return Ok(Some(exact));
     }
     for sql in PARTS {
-        if let Some(found) = one_of(connection, sql, given)? {
+        if let Some(found) = single_match(connection, sql, given)? {
             return Ok(Some(found));
         }
     }
     Ok(None)
 }
 
-fn one_of(connection: &Connection, sql: &str, given: &str) -> Result<Option<String>, KnowledgeError> {
+fn single_match(connection: &Connection, sql: &str, given: &str) -> Result<Option<String>, KnowledgeError> {
     let limit = i64::try_from(MAX_CANDIDATES + 1).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params![given, limit], |row| row.get::<_, String>(0))?;
     let names: BTreeSet<String> = rows.collect::<Result<_, _>>()?;
     match names.len() {
         0 | 1 => Ok(names.into_iter().next()),
-        _ => Err(ambiguous(given, names)),
+        _ => Err(ambiguous_error(given, names)),
     }
 }
 
-fn ambiguous(given: &str, names: BTreeSet<String>) -> KnowledgeError {
+fn ambiguous_error(given: &str, names: BTreeSet<String>) -> KnowledgeError {
     let has_more = names.len() > MAX_CANDIDATES;
     let candidates: Vec<String> = names.into_iter().take(MAX_CANDIDATES).collect();
     let more = if has_more { " and others" } else { "" };

@@ -36,7 +36,7 @@ pub use jobs::unfinished_jobs;
 pub use kept_documents::{KeptDocument, KeptDocuments, kept_name};
 pub use reader::Reader;
 pub use relations::PendingSummary;
-pub use salvage::Salvaged;
+pub use salvage::SalvageReport;
 pub use thread::WorkThread;
 pub use vectors::PendingVector;
 pub use writer::{
@@ -80,10 +80,14 @@ impl KnowledgeStore {
     /// The file or a thread could not be opened.
     pub fn open(path: &Path) -> Result<Self, KnowledgeError> {
         let (connection, aside) = file::open_to_write(path)?;
-        Self::with(path, connection, aside.as_deref())
+        Self::from_connection(path, connection, aside.as_deref())
     }
 
-    fn with(path: &Path, connection: Connection, aside: Option<&Path>) -> Result<Self, KnowledgeError> {
+    fn from_connection(
+        path: &Path,
+        connection: Connection,
+        aside: Option<&Path>,
+    ) -> Result<Self, KnowledgeError> {
         let reader = Reader::new(file::open_to_read(path)?);
         let mut writer = Writer::new(connection)?;
         if let Some(aside) = aside {
@@ -105,7 +109,7 @@ impl KnowledgeStore {
     pub fn reopen_empty(path: &Path) -> Result<Self, KnowledgeError> {
         let aside = file::set_aside(path)?;
         let (connection, _) = file::open_to_write(path)?;
-        let mut store = Self::with(path, connection, aside.as_deref())?;
+        let mut store = Self::from_connection(path, connection, aside.as_deref())?;
         store.was_rebuilt = true;
         Ok(store)
     }
@@ -113,7 +117,7 @@ impl KnowledgeStore {
     /// The second place of inserted documents.
     #[must_use]
     pub fn kept_documents(&self) -> KeptDocuments {
-        KeptDocuments::of_index(&self.path)
+        KeptDocuments::for_index(&self.path)
     }
 
     /// The file.

@@ -8,7 +8,7 @@ use crate::knowledge::types::Level;
 
 /// One random document: its number, and what its chunks say by small numbers.
 #[derive(Clone, Debug)]
-struct Script {
+struct DocumentScript {
     path: usize,
     version: usize,
     entities: Vec<(usize, usize)>,
@@ -17,11 +17,11 @@ struct Script {
     references: Vec<usize>,
 }
 
-fn script() -> impl Strategy<Value = Script> {
+fn script() -> impl Strategy<Value = DocumentScript> {
     let pairs = |size| prop::collection::vec((0..6_usize, 0..6_usize), 0..size);
     let numbers = || prop::collection::vec(0..4_usize, 0..3);
     (0..5_usize, 0..3_usize, pairs(5), pairs(5), numbers(), numbers()).prop_map(
-        |(path, version, entities, relations, symbols, references)| Script {
+        |(path, version, entities, relations, symbols, references)| DocumentScript {
             path,
             version,
             entities,
@@ -32,11 +32,11 @@ fn script() -> impl Strategy<Value = Script> {
     )
 }
 
-fn path(script: &Script) -> String {
+fn path(script: &DocumentScript) -> String {
     format!("dir/f{}.rs", script.path)
 }
 
-fn content(script: &Script) -> (NewDocument, DocumentContent) {
+fn content(script: &DocumentScript) -> (NewDocument, DocumentContent) {
     let texts = [format!("first {} {}", script.path, script.version), "second shared text".to_owned()];
     let (new, chunks) = document(&path(script), &[&texts[0], &texts[1]]);
     let name = |n: usize| format!("N{n}");
@@ -85,7 +85,7 @@ fn content(script: &Script) -> (NewDocument, DocumentContent) {
     (new, content)
 }
 
-fn put(test: &mut TestStore, script: &Script, now_ms: i64) {
+fn put(test: &mut TestStore, script: &DocumentScript, now_ms: i64) {
     let (new, content) = content(script);
     test.writer.store_document(&new, &content, Level::Structure, now_ms).expect("stored");
 }
@@ -120,7 +120,7 @@ proptest! {
         keys in prop::collection::vec(any::<u32>(), 5),
     ) {
         // One version of each path; every document keeps its own time.
-        let mut unique: Vec<(Script, i64)> = Vec::new();
+        let mut unique: Vec<(DocumentScript, i64)> = Vec::new();
         for (script, now_ms) in documents.into_iter().zip(1..) {
             if unique.iter().all(|(other, _)| other.path != script.path) {
                 unique.push((script, now_ms));

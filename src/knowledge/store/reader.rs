@@ -15,8 +15,8 @@ use super::writer::{meta, meta_value};
 use super::{cache, search, writer};
 use crate::knowledge::traits::{IndexReader, QueryVector};
 use crate::knowledge::types::{
-    CacheKind, Chunk, ChunkId, Document, Edge, Entity, Hit, IndexCounts, KnowledgeError, Level, PairKey,
-    Relation, VectorKind,
+    CacheKind, Chunk, ChunkId, Document, Edge, Entity, IndexCounts, KnowledgeError, Level, PairKey, Relation,
+    SearchHit, VectorKind,
 };
 
 /// The reading connection.
@@ -220,15 +220,15 @@ impl IndexReader for Reader {
         })?)
     }
 
-    fn search_entities(&self, text: &str, k: usize) -> Result<Vec<Hit<String>>, KnowledgeError> {
+    fn search_entities(&self, text: &str, k: usize) -> Result<Vec<SearchHit<String>>, KnowledgeError> {
         search::entities(&self.connection, text, k)
     }
 
-    fn search_relations(&self, text: &str, k: usize) -> Result<Vec<Hit<PairKey>>, KnowledgeError> {
+    fn search_relations(&self, text: &str, k: usize) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError> {
         search::relations(&self.connection, text, k)
     }
 
-    fn search_chunks(&self, text: &str, k: usize) -> Result<Vec<Hit<ChunkId>>, KnowledgeError> {
+    fn search_chunks(&self, text: &str, k: usize) -> Result<Vec<SearchHit<ChunkId>>, KnowledgeError> {
         search::chunks(&self.connection, text, k)
     }
 
@@ -237,9 +237,9 @@ impl IndexReader for Reader {
         query: &QueryVector,
         k: usize,
         min_cosine: f32,
-    ) -> Result<Vec<Hit<String>>, KnowledgeError> {
+    ) -> Result<Vec<SearchHit<String>>, KnowledgeError> {
         let rows = self.nearest(VectorKind::Entity, query, k, min_cosine)?;
-        search::with_keys(rows, |row| search::entity_name(&self.connection, row))
+        search::keyed_hits(rows, |row| search::entity_name(&self.connection, row))
     }
 
     fn nearest_relations(
@@ -247,9 +247,9 @@ impl IndexReader for Reader {
         query: &QueryVector,
         k: usize,
         min_cosine: f32,
-    ) -> Result<Vec<Hit<PairKey>>, KnowledgeError> {
+    ) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError> {
         let rows = self.nearest(VectorKind::Relation, query, k, min_cosine)?;
-        search::with_keys(rows, |row| search::relation_pair(&self.connection, row))
+        search::keyed_hits(rows, |row| search::relation_pair(&self.connection, row))
     }
 
     fn nearest_chunks(
@@ -257,9 +257,9 @@ impl IndexReader for Reader {
         query: &QueryVector,
         k: usize,
         min_cosine: f32,
-    ) -> Result<Vec<Hit<ChunkId>>, KnowledgeError> {
+    ) -> Result<Vec<SearchHit<ChunkId>>, KnowledgeError> {
         let rows = self.nearest(VectorKind::Chunk, query, k, min_cosine)?;
-        search::with_keys(rows, |row| search::chunk_key(&self.connection, row))
+        search::keyed_hits(rows, |row| search::chunk_key(&self.connection, row))
     }
 
     fn similarities(

@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::{Connection, params};
 
 use super::entities::resolve_alias;
-use super::relations::{RelationContribution, Touched, contribute_relation};
+use super::relations::{RelationContribution, TouchedRows, contribute_relation};
 use super::schema::origin;
 use super::writer::{DocumentContent, ReferenceKind, Writer, raise_generation};
 use crate::knowledge::types::KnowledgeError;
 
 /// Names that one transaction resolves.
-const BATCH: u32 = 500;
+const MAX_BATCH_NAMES: u32 = 500;
 
 /// Stores what a document defines and mentions.
 pub(super) fn insert(
@@ -31,7 +31,7 @@ pub(super) fn insert(
                 "insert into kn_symbol (chunk_id, entity, name, parent, lang) values (?1, ?2, ?3, ?4, ?5)",
             )?
             .execute(params![chunk, symbol.entity, symbol.name, symbol.parent, language(symbol.chunk)])?;
-        mark(connection, &symbol.name)?;
+        mark_unresolved(connection, &symbol.name)?;
     }
     for reference in &content.references {
         let Some(chunk) = chunks.get(reference.chunk) else { continue };
@@ -48,12 +48,12 @@ pub(super) fn insert(
                 reference.qualifier,
                 language(reference.chunk)
             ])?;
-        mark(connection, &reference.name)?;
+        mark_unresolved(connection, &reference.name)?;
     }
     Ok(())
 }
 
-fn mark(connection: &Connection, name: &str) -> Result<(), KnowledgeError> {
+fn mark_unresolved(connection: &Connection, name: &str) -> Result<(), KnowledgeError> {
     connection.prepare_cached("insert or ignore into kn_unresolved (name) values (?1)")?.execute([name])?;
     Ok(())
 }
@@ -100,12 +100,12 @@ fn resolve_batch(connection: &Connection) -> Result<u64, KnowledgeError> {
         "delete from kn_unresolved where name in (select name from kn_unresolved order by name limit ?1) returning name",
     )?;
     let names: BTreeSet<String> =
-        statement.query_map([BATCH], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    let mut touched = Touched::default();
+        statement.query_map([MAX_BATCH_NAMES], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let mut touched = TouchedRows::default();
     for name in &names {
         resolve_name(connection, name, &mut touched)?;
     }
-    touched.settle(connection)?;
+    touched.rebuild(connection)?;
     Ok(names.len() as u64)
 }
 
@@ -135,13 +135,17 @@ type StatementKey<'a> = (i64, &'a str, &'a str);
 
 /// What the mentions of one chunk say about a pair.
 #[derive(Default)]
-struct Statement {
+struct PairStatement {
     keywords: BTreeSet<&'static str>,
     ts: i64,
     references: Vec<i64>,
 }
 
-fn resolve_name(connection: &Connection, name: &str, touched: &mut Touched) -> Result<(), KnowledgeError> {
+fn resolve_name(
+    connection: &Connection,
+    name: &str,
+    touched: &mut TouchedRows,
+) -> Result<(), KnowledgeError> {
     let symbols: Vec<Symbol> = connection
         .prepare_cached(
             "select s.entity, s.parent, coalesce(c.path, ''), s.lang from kn_symbol s join kn_chunk c on c.id = s.chunk_id \
@@ -186,7 +190,7 @@ fn resolve_name(connection: &Connection, name: &str, touched: &mut Touched) -> R
         }
     }
     // One statement per chunk and pair, with the key words of all mentions.
-    let mut statements: BTreeMap<StatementKey<'_>, Statement> = BTreeMap::new();
+    let mut statements: BTreeMap<StatementKey<'_>, PairStatement> = BTreeMap::new();
     for (id, relation, mention) in &mentions {
         match resolve(name, mention, &symbols) {
             Some(symbol) => {
@@ -204,7 +208,7 @@ fn resolve_name(connection: &Connection, name: &str, touched: &mut Touched) -> R
             None => {}
         }
     }
-    for ((chunk, source, target), Statement { keywords, ts, references }) in statements {
+    for ((chunk, source, target), PairStatement { keywords, ts, references }) in statements {
         let keywords = keywords.into_iter().collect::<Vec<_>>().join(",");
         let contribution = RelationContribution {
             chunk,
@@ -244,7 +248,7 @@ fn resolve<'a>(name: &str, mention: &Mention, symbols: &'a [Symbol]) -> Option<&
     let in_file = |symbol: &Symbol| symbol.path == mention.path;
     if !mention.qualifier.is_empty() {
         let is_named = |symbol: &Symbol| {
-            symbol.parent == mention.qualifier || is_place(&symbol.path, &mention.qualifier)
+            symbol.parent == mention.qualifier || is_named_place(&symbol.path, &mention.qualifier)
         };
         let named = single(&|symbol| in_file(symbol) && is_named(symbol)).or_else(|| single(&is_named));
         // A receiver may be named like a file or a type, or be any variable.
@@ -256,14 +260,14 @@ fn resolve<'a>(name: &str, mention: &Mention, symbols: &'a [Symbol]) -> Option<&
         return single(&in_file);
     }
     // The type of a receiver is unknown: `x.len()` must not become a call of the only `len` of the workspace.
-    if mention.kind == ReferenceKind::MethodCall && super::words::parts(name).len() < 2 {
+    if mention.kind == ReferenceKind::MethodCall && super::words::word_parts(name).len() < 2 {
         return None;
     }
     single(&|_| true)
 }
 
 /// Whether a path's file or last folder has this name: `store` for `src/store/mod.rs` and for `src/store.rs`.
-fn is_place(path: &str, name: &str) -> bool {
+fn is_named_place(path: &str, name: &str) -> bool {
     let mut parts = path.rsplit('/');
     let file = parts.next().unwrap_or_default();
     let stem = file.split('.').next().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::describe;
-use super::entities::{MAX_SOURCES, described, ensure_entity, entity_statements, rebuild_entity};
+use super::entities::{MAX_SOURCES, current_description, ensure_entity, entity_statements, rebuild_entity};
 use super::schema::origin;
 use super::words::split_words;
 use super::writer::{Writer, raise_generation};
@@ -25,14 +25,14 @@ pub(super) struct RelationContribution<'a> {
 
 /// Rows that a transaction touched and must compute again.
 #[derive(Debug, Default)]
-pub(super) struct Touched {
+pub(super) struct TouchedRows {
     pub entities: BTreeSet<i64>,
     pub relations: BTreeSet<i64>,
 }
 
-impl Touched {
+impl TouchedRows {
     /// Computes the touched rows again: relations first, because a removed one changes the degrees of its ends.
-    pub fn settle(mut self, connection: &Connection) -> Result<(), KnowledgeError> {
+    pub fn rebuild(mut self, connection: &Connection) -> Result<(), KnowledgeError> {
         for relation in std::mem::take(&mut self.relations) {
             if let Some((a, b)) = rebuild_relation(connection, relation)? {
                 self.entities.extend([a, b]);
@@ -60,7 +60,7 @@ pub(super) fn relation_id(
 pub(super) fn contribute_relation(
     connection: &Connection,
     contribution: &RelationContribution<'_>,
-    touched: &mut Touched,
+    touched: &mut TouchedRows,
 ) -> Result<Option<i64>, KnowledgeError> {
     let source = ensure_entity(connection, contribution.source, "", "")?;
     let target = ensure_entity(connection, contribution.target, "", "")?;
@@ -73,7 +73,7 @@ pub(super) fn contribute_relation(
         Some(id) => id,
         None => {
             let keywords = keyword_union([contribution.keywords]);
-            let ends = ends(contribution.source, contribution.target);
+            let ends = ends_text(contribution.source, contribution.target);
             let words = split_words([ends.as_str(), keywords.as_str(), contribution.description]);
             connection
                 .prepare_cached(
@@ -119,7 +119,7 @@ pub(super) fn contribute_relation(
 }
 
 /// The text of both ends for the full-text index, in the order of the alphabet.
-pub(super) fn ends(one: &str, other: &str) -> String {
+pub(super) fn ends_text(one: &str, other: &str) -> String {
     if one <= other { format!("{one} {other}") } else { format!("{other} {one}") }
 }
 
@@ -178,7 +178,7 @@ fn relation_statements(connection: &Connection, id: i64) -> Result<RelationState
         let known = found.weights.entry(chunk).or_insert(weight);
         *known = known.max(weight);
     }
-    found.descriptions = describe::distinct(found.descriptions);
+    found.descriptions = describe::distinct_descriptions(found.descriptions);
     Ok(found)
 }
 
@@ -216,12 +216,12 @@ pub(super) fn rebuild_relation(
     };
     // Row numbers depend on the order of documents, so names decide a tie.
     let forward = if balance == 0 { names.0 <= names.1 } else { balance > 0 };
-    let ends = ends(&names.0, &names.1);
+    let ends = ends_text(&names.0, &names.1);
     let wanted = if let Some((keywords, description, weight)) = statements.custom {
         (forward, keyword_union([keywords.as_str()]), description, weight, ends, false)
     } else {
         let (description, is_due) =
-            described(connection, &ends, &statements.descriptions, statements.has_model)?;
+            current_description(connection, &ends, &statements.descriptions, statements.has_model)?;
         let keywords = keyword_union(statements.keywords.iter().map(String::as_str));
         // The sum over chunks, and never less than their number, so that reading a chunk again changes nothing.
         let sum: f64 = statements.weights.values().sum();

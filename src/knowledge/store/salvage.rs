@@ -11,7 +11,7 @@ use crate::knowledge::types::KnowledgeError;
 
 /// What was read of a damaged file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Salvaged {
+pub struct SalvageReport {
     /// Edits of entities and relations.
     pub edits: u64,
     /// Answers and summaries of models.
@@ -24,7 +24,11 @@ pub struct Salvaged {
 
 /// Reads rows until the first that cannot be read, then from the other end. Returns whether all could be read. `{}` in the
 /// query is the place of the direction.
-fn each(connection: &Connection, sql: &str, mut take: impl FnMut(&Row<'_>) -> rusqlite::Result<()>) -> bool {
+fn read_rows_from_both_ends(
+    connection: &Connection,
+    sql: &str,
+    mut take: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
+) -> bool {
     let mut read = |direction: &str| -> rusqlite::Result<()> {
         let mut statement = connection.prepare(&sql.replace("{}", direction))?;
         let mut rows = statement.query([])?;
@@ -62,9 +66,10 @@ impl Writer {
     ///
     /// # Errors
     /// The write failed. What could not be read is no error.
-    pub fn salvage(&mut self, file: &Path, now_ms: i64) -> Result<Salvaged, KnowledgeError> {
+    pub fn salvage(&mut self, file: &Path, now_ms: i64) -> Result<SalvageReport, KnowledgeError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let found = Connection::open_with_flags(file, flags).map(|old| Found::read(&old)).unwrap_or_default();
+        let found =
+            Connection::open_with_flags(file, flags).map(|old| SalvagedRows::read(&old)).unwrap_or_default();
         self.transaction(|connection| {
             for (alias, name) in &found.aliases {
                 connection
@@ -99,7 +104,7 @@ impl Writer {
             Ok(())
         })?;
         let edits = found.aliases.len() + found.entities.len() + found.relations.len();
-        Ok(Salvaged {
+        Ok(SalvageReport {
             edits: edits as u64,
             answers: (found.answers.len() + found.summaries.len()) as u64,
             inserted: found.inserted,
@@ -140,7 +145,7 @@ struct AnswerRow {
 }
 
 #[derive(Default)]
-struct Found {
+struct SalvagedRows {
     aliases: Vec<(String, String)>,
     entities: Vec<EntityRow>,
     relations: Vec<RelationRow>,
@@ -150,15 +155,15 @@ struct Found {
     is_complete: bool,
 }
 
-impl Found {
+impl SalvagedRows {
     fn read(old: &Connection) -> Self {
         let mut found = Self::default();
         let all = [
-            each(old, "select alias, name from kn_alias order by alias {}", |row| {
+            read_rows_from_both_ends(old, "select alias, name from kn_alias order by alias {}", |row| {
                 found.aliases.push((row.get(0)?, row.get(1)?));
                 Ok(())
             }),
-            each(
+            read_rows_from_both_ends(
                 old,
                 "select e.name, s.type, s.description from kn_entity_desc s join kn_entity e on e.id = s.entity_id \
                  where s.chunk_id = 0 and s.origin = 0 order by s.entity_id {}",
@@ -168,7 +173,7 @@ impl Found {
                     Ok(())
                 },
             ),
-            each(
+            read_rows_from_both_ends(
                 old,
                 "select case when s.forward then a.name else b.name end, case when s.forward then b.name else a.name end, \
                  s.keywords, s.description, s.weight from kn_relation_desc s join kn_relation r on r.id = s.relation_id \
@@ -182,7 +187,7 @@ impl Found {
                 },
             ),
             // Answers to queries belong to the old state of the index.
-            each(
+            read_rows_from_both_ends(
                 old,
                 "select kind, key, value from kn_cache where kind <> 'query' order by kind {}, key {}",
                 |row| {
@@ -190,14 +195,18 @@ impl Found {
                     Ok(())
                 },
             ),
-            each(old, "select key, text from kn_summary order by key {}", |row| {
+            read_rows_from_both_ends(old, "select key, text from kn_summary order by key {}", |row| {
                 found.summaries.push((row.get(0)?, row.get(1)?));
                 Ok(())
             }),
-            each(old, "select key from kn_doc where source = 'inserted' order by key {}", |row| {
-                found.inserted.push(row.get(0)?);
-                Ok(())
-            }),
+            read_rows_from_both_ends(
+                old,
+                "select key from kn_doc where source = 'inserted' order by key {}",
+                |row| {
+                    found.inserted.push(row.get(0)?);
+                    Ok(())
+                },
+            ),
         ];
         found.is_complete = all.into_iter().all(|is_read| is_read);
         for list in [&mut found.aliases, &mut found.summaries] {

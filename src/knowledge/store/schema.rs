@@ -18,8 +18,10 @@ struct Migration {
 type MigrationStep = fn(&Connection) -> Result<(), KnowledgeError>;
 
 /// Migrations in order: added, never edited.
-const MIGRATIONS: &[Migration] =
-    &[Migration { sql: FIRST, then: None }, Migration { sql: SECOND, then: Some(split_words_again) }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { sql: FIRST_SCHEMA, then: None },
+    Migration { sql: SECOND_SCHEMA, then: Some(split_words_again) },
+];
 
 /// Who made a contribution. One chunk can have one of each kind for the same name.
 pub(super) mod origin {
@@ -36,7 +38,7 @@ pub(super) mod origin {
     pub const REFERENCE_REVERSED: i64 = 4;
 }
 
-const FIRST: &str = "
+const FIRST_SCHEMA: &str = "
 create table kn_meta (key text primary key, value text not null) strict, without rowid;
 
 create table kn_doc (
@@ -272,7 +274,7 @@ insert into kn_fts_relation (kn_fts_relation, rank) values ('rank', 'bm25(2.0, 2
 insert into kn_meta (key, value) values ('generation', '0');
 ";
 
-const SECOND: &str = "
+const SECOND_SCHEMA: &str = "
 -- Files that are no text or hold a secret. They are read again when their time, their size or the rules change.
 create table kn_skipped (
     path text primary key,
@@ -288,7 +290,7 @@ const OTHER_SCRIPTS: &str = "glob '*[' || char(128) || '-' || char(1114111) || '
 /// Splits Chinese, Japanese and Korean texts that were stored as one word.
 fn split_words_again(connection: &Connection) -> Result<(), KnowledgeError> {
     for (id, words) in
-        words_of(connection, "kn_chunk", ["text", "coalesce(path, '')", "coalesce(symbol, '')"])?
+        changed_words(connection, "kn_chunk", ["text", "coalesce(path, '')", "coalesce(symbol, '')"])?
     {
         // Chunks never change otherwise, so they have no trigger for it.
         connection.execute(
@@ -303,17 +305,17 @@ fn split_words_again(connection: &Connection) -> Result<(), KnowledgeError> {
             [id],
         )?;
     }
-    for (id, words) in words_of(connection, "kn_entity", ["name", "description", "''"])? {
+    for (id, words) in changed_words(connection, "kn_entity", ["name", "description", "''"])? {
         connection.execute("update kn_entity set words = ?2 where id = ?1", params![id, words])?;
     }
-    for (id, words) in words_of(connection, "kn_relation", ["ends", "keywords", "description"])? {
+    for (id, words) in changed_words(connection, "kn_relation", ["ends", "keywords", "description"])? {
         connection.execute("update kn_relation set words = ?2 where id = ?1", params![id, words])?;
     }
     Ok(())
 }
 
 /// The rows of a table whose words are different now.
-fn words_of(
+fn changed_words(
     connection: &Connection,
     table: &str,
     [one, other, third]: [&str; 3],
@@ -363,7 +365,7 @@ mod tests {
     #[test]
     fn older_file_gets_words_of_texts_without_spaces() {
         let mut connection = Connection::open_in_memory().expect("a database");
-        connection.execute_batch(FIRST).expect("the first form");
+        connection.execute_batch(FIRST_SCHEMA).expect("the first form");
         connection.pragma_update(None, "user_version", 1).expect("a version");
         connection
             .execute_batch(

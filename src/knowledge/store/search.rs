@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::words::match_query;
-use crate::knowledge::types::{ChunkId, Hit, KnowledgeError, PairKey};
+use crate::knowledge::types::{ChunkId, KnowledgeError, PairKey, SearchHit};
 
 /// Results of one search at most.
 const MAX_RESULTS: usize = 10_000;
@@ -25,14 +25,14 @@ fn search(
 }
 
 /// Turns rows into keys, drops rows that are gone, and orders equal scores by key.
-pub(super) fn with_keys<K: Ord>(
+pub(super) fn keyed_hits<K: Ord>(
     rows: Vec<(i64, f64)>,
     key: impl Fn(i64) -> Result<Option<K>, KnowledgeError>,
-) -> Result<Vec<Hit<K>>, KnowledgeError> {
+) -> Result<Vec<SearchHit<K>>, KnowledgeError> {
     let mut hits = Vec::with_capacity(rows.len());
     for (row, score) in rows {
         if let Some(key) = key(row)? {
-            hits.push(Hit { key, score });
+            hits.push(SearchHit { key, score });
         }
     }
     hits.sort_by(|one, other| other.score.total_cmp(&one.score).then_with(|| one.key.cmp(&other.key)));
@@ -43,28 +43,28 @@ pub(super) fn entities(
     connection: &Connection,
     text: &str,
     k: usize,
-) -> Result<Vec<Hit<String>>, KnowledgeError> {
+) -> Result<Vec<SearchHit<String>>, KnowledgeError> {
     let sql = "select rowid, rank from kn_fts_entity where kn_fts_entity match ?1 order by +rank limit ?2";
-    with_keys(search(connection, sql, text, k)?, |row| entity_name(connection, row))
+    keyed_hits(search(connection, sql, text, k)?, |row| entity_name(connection, row))
 }
 
 pub(super) fn relations(
     connection: &Connection,
     text: &str,
     k: usize,
-) -> Result<Vec<Hit<PairKey>>, KnowledgeError> {
+) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError> {
     let sql =
         "select rowid, rank from kn_fts_relation where kn_fts_relation match ?1 order by +rank limit ?2";
-    with_keys(search(connection, sql, text, k)?, |row| relation_pair(connection, row))
+    keyed_hits(search(connection, sql, text, k)?, |row| relation_pair(connection, row))
 }
 
 pub(super) fn chunks(
     connection: &Connection,
     text: &str,
     k: usize,
-) -> Result<Vec<Hit<ChunkId>>, KnowledgeError> {
+) -> Result<Vec<SearchHit<ChunkId>>, KnowledgeError> {
     let sql = "select rowid, rank from kn_fts_chunk where kn_fts_chunk match ?1 order by +rank limit ?2";
-    with_keys(search(connection, sql, text, k)?, |row| chunk_key(connection, row))
+    keyed_hits(search(connection, sql, text, k)?, |row| chunk_key(connection, row))
 }
 
 pub(super) fn entity_name(connection: &Connection, row: i64) -> Result<Option<String>, KnowledgeError> {

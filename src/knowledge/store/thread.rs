@@ -8,14 +8,14 @@ use tokio::sync::{mpsc, oneshot};
 use crate::knowledge::types::{ErrorKind, KnowledgeError};
 
 /// Closures that may wait.
-const CAPACITY: usize = 64;
+const QUEUE_CAPACITY: usize = 64;
 
-type Work<S> = Box<dyn FnOnce(&mut S) + Send>;
+type WorkItem<S> = Box<dyn FnOnce(&mut S) + Send>;
 
 /// The handle. The thread ends when its last handle is dropped, after the closures that were sent.
 #[derive(Debug)]
 pub struct WorkThread<S> {
-    work: mpsc::Sender<Work<S>>,
+    work: mpsc::Sender<WorkItem<S>>,
 }
 
 impl<S> Clone for WorkThread<S> {
@@ -30,7 +30,7 @@ impl<S: Send + 'static> WorkThread<S> {
     /// # Errors
     /// The thread could not be started.
     pub fn start(name: &str, mut state: S) -> Result<Self, KnowledgeError> {
-        let (work, mut inbox) = mpsc::channel::<Work<S>>(CAPACITY);
+        let (work, mut inbox) = mpsc::channel::<WorkItem<S>>(QUEUE_CAPACITY);
         let run = move || {
             while let Some(next) = inbox.blocking_recv() {
                 // The caller sees that its answer is missing; the thread goes on with the next closure.
@@ -57,16 +57,16 @@ impl<S: Send + 'static> WorkThread<S> {
         work: impl FnOnce(&mut S) -> Result<T, KnowledgeError> + Send + 'static,
     ) -> Result<T, KnowledgeError> {
         let (reply, result) = oneshot::channel();
-        let work: Work<S> = Box::new(move |state| {
+        let work: WorkItem<S> = Box::new(move |state| {
             // The caller may be gone: then the result is dropped.
             drop(reply.send(work(state)));
         });
-        self.work.send(work).await.map_err(|_| stopped())?;
-        result.await.map_err(|_| stopped())?
+        self.work.send(work).await.map_err(|_| stopped_error())?;
+        result.await.map_err(|_| stopped_error())?
     }
 }
 
-fn stopped() -> KnowledgeError {
+fn stopped_error() -> KnowledgeError {
     KnowledgeError::new(
         ErrorKind::Storage,
         "could not use the index: its thread failed; try again, and report it if it happens again",

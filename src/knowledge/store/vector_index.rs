@@ -3,19 +3,19 @@
 use std::collections::HashMap;
 
 /// Up to this number of vectors all are compared; above it, sign bits choose the candidates.
-const MAX_EXACT: usize = 20_000;
+const MAX_EXACT_VECTORS: usize = 20_000;
 /// Candidates that the sign bits choose. Their recall at 40 was 0.99 with a million vectors of 384 dimensions.
 const MIN_CANDIDATES: usize = 800;
 
 /// A vector of length 1 as signed bytes and the factor that restores it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Quantized {
+pub(super) struct QuantizedVector {
     pub scale: f32,
     pub bytes: Vec<u8>,
 }
 
-impl Quantized {
-    pub fn of(values: &[f32]) -> Self {
+impl QuantizedVector {
+    pub fn from_values(values: &[f32]) -> Self {
         let norm = values.iter().map(|value| f64::from(*value) * f64::from(*value)).sum::<f64>().sqrt();
         let greatest = values.iter().fold(0.0_f32, |greatest, value| greatest.max(value.abs()));
         if !(norm.is_finite() && norm > 0.0) || greatest == 0.0 {
@@ -53,7 +53,7 @@ fn sign_bits(bytes: &[u8], bits: &mut Vec<u64>) {
 /// neighbours, can take the place of [`ScanIndex`].
 pub(super) trait VectorIndex {
     /// Adds the vector of a row, or replaces it. A vector of another dimension is left out.
-    fn upsert(&mut self, row: i64, vector: &Quantized);
+    fn upsert(&mut self, row: i64, vector: &QuantizedVector);
 
     /// Removes the vector of a row, if there is one.
     fn remove(&mut self, row: i64);
@@ -90,7 +90,7 @@ impl ScanIndex {
 
     /// Keeps the sign bits in step with the vector at this place, once the set is large.
     fn update_bits(&mut self, at: usize) {
-        if self.rows.len() <= MAX_EXACT {
+        if self.rows.len() <= MAX_EXACT_VECTORS {
             self.bits.clear();
             return;
         }
@@ -129,7 +129,7 @@ impl ScanIndex {
 }
 
 impl VectorIndex for ScanIndex {
-    fn upsert(&mut self, row: i64, vector: &Quantized) {
+    fn upsert(&mut self, row: i64, vector: &QuantizedVector) {
         if vector.bytes.len() != self.dimension {
             return;
         }
@@ -166,13 +166,13 @@ impl VectorIndex for ScanIndex {
         if at < last {
             self.places.insert(self.rows[at], at);
         }
-        if self.rows.len() <= MAX_EXACT {
+        if self.rows.len() <= MAX_EXACT_VECTORS {
             self.bits.clear();
         }
     }
 
     fn search(&self, values: &[f32], k: usize, min_cosine: f32) -> Vec<(i64, f64)> {
-        let query = Quantized::of(values);
+        let query = QuantizedVector::from_values(values);
         if query.bytes.len() != self.dimension {
             return Vec::new();
         }
@@ -205,10 +205,10 @@ mod tests {
         let dot: f32 = one.iter().zip(&other).map(|(a, b)| a * b).sum();
         let norm = |v: &[f32]| v.iter().map(|x| x * x).sum::<f32>().sqrt();
         let exact = dot / norm(&one) / norm(&other);
-        let (a, b) = (Quantized::of(&one), Quantized::of(&other));
+        let (a, b) = (QuantizedVector::from_values(&one), QuantizedVector::from_values(&other));
         assert!((a.similarity(&b.bytes, b.scale) - exact).abs() < 0.01);
         assert!((a.similarity(&a.bytes, a.scale) - 1.0).abs() < 0.01);
-        assert_eq!(Quantized::of(&[0.0, f32::NAN]).scale, 0.0);
+        assert_eq!(QuantizedVector::from_values(&[0.0, f32::NAN]).scale, 0.0);
     }
 
     #[test]
@@ -220,14 +220,14 @@ mod tests {
         };
         let mut index = ScanIndex::new(70);
         for row in 1..=4 {
-            index.upsert(row, &Quantized::of(&axis(row as usize)));
+            index.upsert(row, &QuantizedVector::from_values(&axis(row as usize)));
         }
         let best = |index: &ScanIndex, at: usize| index.search(&axis(at), 9, 0.5).first().map(|hit| hit.0);
         assert_eq!((best(&index, 1), best(&index, 4), best(&index, 5)), (Some(1), Some(4), None));
-        index.upsert(4, &Quantized::of(&axis(5)));
+        index.upsert(4, &QuantizedVector::from_values(&axis(5)));
         index.remove(1);
         index.remove(9);
-        index.upsert(7, &Quantized::of(&[1.0; 3]));
+        index.upsert(7, &QuantizedVector::from_values(&[1.0; 3]));
         assert_eq!((best(&index, 1), best(&index, 4), best(&index, 5)), (None, None, Some(4)));
         assert_eq!((best(&index, 2), best(&index, 3)), (Some(2), Some(3)));
         assert!(index.search(&[1.0; 3], 9, 0.0).is_empty(), "another dimension finds nothing");
@@ -237,18 +237,18 @@ mod tests {
     fn sign_bits_follow_a_set_that_grows_and_shrinks() {
         const DIMENSION: usize = 16;
         let mut index = ScanIndex::new(DIMENSION);
-        let count = MAX_EXACT as i64 + 50;
+        let count = MAX_EXACT_VECTORS as i64 + 50;
         for row in 0..count {
-            index.upsert(row, &Quantized::of(&numbers(row as usize, DIMENSION)));
+            index.upsert(row, &QuantizedVector::from_values(&numbers(row as usize, DIMENSION)));
         }
         let check = |index: &ScanIndex| {
             let mut bits = Vec::new();
             (0..index.rows.len()).for_each(|at| sign_bits(index.vector(at), &mut bits));
-            assert!(index.bits == bits || (index.bits.is_empty() && index.rows.len() <= MAX_EXACT));
+            assert!(index.bits == bits || (index.bits.is_empty() && index.rows.len() <= MAX_EXACT_VECTORS));
         };
         check(&index);
         assert!(!index.bits.is_empty());
-        index.upsert(3, &Quantized::of(&numbers(99, DIMENSION)));
+        index.upsert(3, &QuantizedVector::from_values(&numbers(99, DIMENSION)));
         index.remove(7);
         check(&index);
         (8..80).for_each(|row| index.remove(row));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::vector_index::{Quantized, ScanIndex, VectorIndex};
+use super::vector_index::{QuantizedVector, ScanIndex, VectorIndex};
 use super::writer::{Writer, raise_generation};
 use crate::knowledge::traits::QueryVector;
 use crate::knowledge::types::{ChunkId, ErrorKind, KnowledgeError, VectorKind, hash128};
@@ -58,7 +58,7 @@ impl LoadedVectors {
                 content.get(..16).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or_default();
             if gone.remove(&id) != Some(content) {
                 let bytes: Vec<u8> = row.get(3)?;
-                self.index.upsert(id, &Quantized { scale: row.get::<_, f64>(2)? as f32, bytes });
+                self.index.upsert(id, &QuantizedVector { scale: row.get::<_, f64>(2)? as f32, bytes });
             }
             self.contents.insert(id, content);
         }
@@ -113,7 +113,7 @@ pub(super) fn similarities(
     query: &QueryVector,
     chunks: &[ChunkId],
 ) -> Result<Vec<Option<f32>>, KnowledgeError> {
-    let query_vector = Quantized::of(&query.values);
+    let query_vector = QuantizedVector::from_values(&query.values);
     let mut statement = connection.prepare_cached(
         "select v.scale, v.q8 from kn_chunk c join kn_vec v on v.kind = 2 and v.row_id = c.id \
          where c.key = ?1 and v.model = ?2 and v.dim = ?3",
@@ -247,7 +247,7 @@ impl Writer {
         }
         self.transaction(|connection| {
             for (text, vector) in pending.iter().zip(vectors) {
-                let Quantized { scale, bytes } = Quantized::of(vector);
+                let QuantizedVector { scale, bytes } = QuantizedVector::from_values(vector);
                 connection
                     .prepare_cached(
                         "insert or replace into kn_vec (kind, row_id, model, dim, scale, content_hash, q8) \

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::cjk::{self, Piece};
+use super::cjk::{self, WordPart};
 
 /// Terms of one full-text query at most. More terms cost time and find the same.
 pub const MAX_SEARCH_TERMS: usize = 12;
@@ -32,7 +32,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 /// The parts of an identifier in lower case: at underscores, humps and digits. `HTTPServer2_run` → http, server, 2,
 /// run. A word without an inner border has one part.
 #[must_use]
-pub fn parts(word: &str) -> Vec<String> {
+pub fn word_parts(word: &str) -> Vec<String> {
     let chars: Vec<char> = word.chars().collect();
     let mut parts = Vec::new();
     let mut part = String::new();
@@ -72,10 +72,10 @@ pub fn split_words<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
         let is_mixed = pieces.len() > 1;
         for piece in pieces {
             match piece {
-                Piece::Run(run) => cjk::tokens(run).for_each(&mut push),
-                Piece::Word(word) if word.len() > MAX_WORD_BYTES => {}
-                Piece::Word(word) => {
-                    let parts = parts(word);
+                WordPart::Run(run) => cjk::tokens(run).for_each(&mut push),
+                WordPart::Word(word) if word.len() > MAX_WORD_BYTES => {}
+                WordPart::Word(word) => {
+                    let parts = word_parts(word);
                     if is_mixed {
                         push(word);
                     }
@@ -102,14 +102,14 @@ pub fn match_query(text: &str) -> Option<String> {
     let mut stop = Vec::new();
     let mut runs = Vec::new();
     let pieces = words(&text[..end]).flat_map(cjk::pieces).filter_map(|piece| match piece {
-        Piece::Word(word) => Some(word),
-        Piece::Run(run) => {
+        WordPart::Word(word) => Some(word),
+        WordPart::Run(run) => {
             runs.push(run);
             None
         }
     });
     for word in pieces.filter(|word| word.len() <= MAX_WORD_BYTES) {
-        let parts = parts(word);
+        let parts = word_parts(word);
         let is_compound = parts.len() > 1;
         let whole = word.to_lowercase();
         if whole.chars().all(|c| c == '_') {
@@ -128,7 +128,7 @@ pub fn match_query(text: &str) -> Option<String> {
             }
         }
     }
-    let pairs = cjk::terms(&runs);
+    let pairs = cjk::search_terms(&runs);
     if terms.is_empty() && pairs.is_empty() {
         // A question of stop words alone still finds something.
         stop.dedup();
@@ -154,12 +154,12 @@ mod tests {
 
     #[test]
     fn identifiers_split_at_humps_underscores_and_digits() {
-        assert_eq!(parts("HTTPServer2_run"), ["http", "server", "2", "run"]);
-        assert_eq!(parts("readFile"), ["read", "file"]);
-        assert_eq!(parts("READ_FILE"), ["read", "file"]);
-        assert_eq!(parts("plain"), ["plain"]);
-        assert_eq!(parts("__init__"), ["init"]);
-        assert_eq!(parts("ÄpfelUndÖl"), ["äpfel", "und", "öl"]);
+        assert_eq!(word_parts("HTTPServer2_run"), ["http", "server", "2", "run"]);
+        assert_eq!(word_parts("readFile"), ["read", "file"]);
+        assert_eq!(word_parts("READ_FILE"), ["read", "file"]);
+        assert_eq!(word_parts("plain"), ["plain"]);
+        assert_eq!(word_parts("__init__"), ["init"]);
+        assert_eq!(word_parts("ÄpfelUndÖl"), ["äpfel", "und", "öl"]);
         assert_eq!(split_words(["let readFile = plain;", "x2"]), "read file");
     }
 

@@ -80,7 +80,7 @@ pub struct Edge {
 
 /// One result of a search. A higher score is better.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hit<K> {
+pub struct SearchHit<K> {
     /// What was found.
     pub key: K,
     /// BM25 (negated, so that higher is better) or cosine similarity.

@@ -8,4 +8,4 @@ mod thinking;
 
 pub(super) use request::body;
 pub(super) use stream::Decoder;
-pub(super) use thinking::{INTERLEAVED, asks_to_think, interleaves, output_limit};
+pub(super) use thinking::{INTERLEAVED, asks_to_think, output_limit, sends_interleaved};

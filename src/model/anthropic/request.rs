@@ -18,11 +18,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::settings::ModelSettings;
-use super::thinking::{OutputConfig, ThinkingParameter, asks_to_think, is_thought, plan};
-use crate::model::catalog::capabilities::{MAX_CALL_ID_CHARS, called, wire_call_id};
-use crate::model::request::media::{Media, Shown};
-use crate::model::request::request_cache::{CacheKey, Plainly, RequestCache};
-use crate::model::request::sampling::sent;
+use super::thinking::{OutputConfig, ThinkingParameter, asks_to_think, is_own_thinking, plan};
+use crate::model::catalog::capabilities::{MAX_CALL_ID_CHARS, wire_call_id, wire_tool_name};
+use crate::model::request::media::{AcceptedMedia, MediumContent};
+use crate::model::request::request_cache::{CacheKey, PlainForm, RequestCache};
+use crate::model::request::sampling::sent_sampling;
 use crate::model::settings::Api;
 use crate::types::blob::{Attachment, AttachmentKind};
 use crate::types::message::{Block, Message, Role, ToolCall};
@@ -46,7 +46,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Metadata<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Part<'a>>,
+    system: Vec<ContentPart<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
 }
@@ -67,13 +67,13 @@ struct Tool<'a> {
 }
 
 #[derive(Serialize)]
-struct Turn<'a> {
+struct ConversationMessage<'a> {
     role: &'static str,
-    content: Vec<Part<'a>>,
+    content: Vec<ContentPart<'a>>,
 }
 
 #[derive(Serialize)]
-struct Part<'a> {
+struct ContentPart<'a> {
     #[serde(flatten)]
     content: Content<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,7 +155,7 @@ pub(in super::super) fn body(
 ) -> Result<Vec<u8>, serde_json::Error> {
     let mut system = Vec::new();
     if !request.system.trim().is_empty() {
-        system.push(Part::from(Content::Text { text: &request.system }).marked());
+        system.push(ContentPart::from(Content::Text { text: &request.system }).with_breakpoint());
     }
     let mut tools: Vec<Tool> = Vec::new();
     if settings.tools {
@@ -177,7 +177,7 @@ pub(in super::super) fn body(
         stream: settings.streaming,
         thinking: plan.thinking,
         output_config: plan.output_config,
-        sampling: sent(Api::Anthropic, asks_to_think(request, settings), request, settings),
+        sampling: sent_sampling(Api::Anthropic, asks_to_think(request, settings), request, settings),
         stop_sequences: &request.stop,
         metadata: request.metadata.get("user_id").map(|user_id| Metadata { user_id }),
         system,
@@ -186,14 +186,14 @@ pub(in super::super) fn body(
     body.pop();
     body.extend_from_slice(b",\"messages\":[");
     let sees = settings.vision.unwrap_or(true);
-    let media = Media::from_request(request, sees, settings.documents.unwrap_or(sees));
+    let media = AcceptedMedia::from_request(request, sees, settings.documents.unwrap_or(sees));
     let newest = request.messages.len().checked_sub(1);
     let earlier = newest.and_then(|at| request.messages[..at].iter().rposition(|it| it.role == Role::User));
     let is_marked = |at: usize| newest == Some(at) || earlier == Some(at);
-    let write = |at: usize, plainly: Plainly, out: &mut Vec<u8>| {
-        let mut turn = turn(&request.messages[at], keeps, &media);
-        if plainly == Plainly(false) && is_marked(at) {
-            turn.mark();
+    let write = |at: usize, plainly: PlainForm, out: &mut Vec<u8>| {
+        let mut turn = wire_message(&request.messages[at], keeps, &media);
+        if plainly == PlainForm(false) && is_marked(at) {
+            turn.add_breakpoint();
         }
         serde_json::to_writer(&mut *out, &turn)?;
         out.push(b',');
@@ -207,23 +207,23 @@ pub(in super::super) fn body(
     Ok(body)
 }
 
-impl<'a> From<Content<'a>> for Part<'a> {
+impl<'a> From<Content<'a>> for ContentPart<'a> {
     fn from(content: Content<'a>) -> Self {
         Self { content, cache_control: None }
     }
 }
 
-impl Part<'_> {
-    fn marked(mut self) -> Self {
+impl ContentPart<'_> {
+    fn with_breakpoint(mut self) -> Self {
         self.cache_control = Some(BREAKPOINT);
         self
     }
 }
 
-impl Turn<'_> {
+impl ConversationMessage<'_> {
     /// Sets a breakpoint at the end.
-    fn mark(&mut self) {
-        let takes_one = |part: &&mut Part| {
+    fn add_breakpoint(&mut self) {
+        let takes_one = |part: &&mut ContentPart| {
             !matches!(part.content, Content::Thinking { .. } | Content::RedactedThinking { .. })
         };
         if let Some(part) = self.content.iter_mut().rev().find(takes_one) {
@@ -232,12 +232,12 @@ impl Turn<'_> {
     }
 }
 
-fn turn<'a>(message: &'a Message, keeps: bool, media: &Media<'_>) -> Turn<'a> {
-    let mut content: Vec<Part> = Vec::with_capacity(message.content.len());
+fn wire_message<'a>(message: &'a Message, keeps: bool, media: &AcceptedMedia<'_>) -> ConversationMessage<'a> {
+    let mut content: Vec<ContentPart> = Vec::with_capacity(message.content.len());
     // The provider requires results before other blocks in a message.
     let is_result = |block: &&Block| matches!(block, Block::ToolResult { .. });
     content.extend(message.content.iter().filter(is_result).flat_map(|block| parts(block, media)));
-    let is_wanted = |block: &&Block| !is_result(block) && (keeps || !is_thought(block));
+    let is_wanted = |block: &&Block| !is_result(block) && (keeps || !is_own_thinking(block));
     let others = message.content.iter().filter(is_wanted);
     content.extend(others.flat_map(|block| parts(block, media)));
     if content.is_empty() {
@@ -248,23 +248,25 @@ fn turn<'a>(message: &'a Message, keeps: bool, media: &Media<'_>) -> Turn<'a> {
         Role::User => USER,
         Role::Assistant => "assistant",
     };
-    Turn { role, content }
+    ConversationMessage { role, content }
 }
 
 /// The parts of a block: one, several for a named medium, or none if the provider would refuse it.
-fn parts<'a>(block: &'a Block, media: &Media<'_>) -> Vec<Part<'a>> {
+fn parts<'a>(block: &'a Block, media: &AcceptedMedia<'_>) -> Vec<ContentPart<'a>> {
     match block {
-        Block::Image(picture) => media.picture(picture).into_iter().map(|shown| seen(shown).into()).collect(),
-        Block::Document(document) => vec![seen(media.document(document)).into()],
+        Block::Image(picture) => {
+            media.picture(picture).into_iter().map(|shown| medium_part(shown).into()).collect()
+        }
+        Block::Document(document) => vec![medium_part(media.document(document)).into()],
         block => part(block, media).into_iter().collect(),
     }
 }
 
-fn part<'a>(block: &'a Block, media: &Media<'_>) -> Option<Part<'a>> {
+fn part<'a>(block: &'a Block, media: &AcceptedMedia<'_>) -> Option<ContentPart<'a>> {
     let content = match block {
         Block::Text { text } if text.trim().is_empty() => return None,
         Block::Text { text } => Content::Text { text },
-        Block::Thinking { text, signature: Some(signature) } if is_thought(block) => {
+        Block::Thinking { text, signature: Some(signature) } if is_own_thinking(block) => {
             Content::Thinking { thinking: text, signature }
         }
         // Reasoning of another provider.
@@ -273,7 +275,7 @@ fn part<'a>(block: &'a Block, media: &Media<'_>) -> Option<Part<'a>> {
         Block::RedactedThinking { data } => Content::RedactedThinking { data },
         Block::ToolCall(call) => Content::ToolUse {
             id: wire_id(&call.provider_id, &call.call_id),
-            name: called(&call.tool),
+            name: wire_tool_name(&call.tool),
             input: wire_input(call),
         },
         Block::ToolResult { call_id, provider_id, content, is_error, attachments } => Content::ToolResult {
@@ -288,21 +290,21 @@ fn part<'a>(block: &'a Block, media: &Media<'_>) -> Option<Part<'a>> {
 fn result_content<'a>(
     content: &'a str,
     attachments: &'a [Attachment],
-    media: &Media<'_>,
+    media: &AcceptedMedia<'_>,
 ) -> ToolResultContent<'a> {
     let text = media.result_text(content, attachments);
-    let shown = media.attached(attachments);
+    let shown = media.attachment_contents(attachments);
     if shown.is_empty() {
         return ToolResultContent::Text(text);
     }
     let text = Content::Words { text: text.into_owned() };
-    ToolResultContent::Parts([text].into_iter().chain(shown.into_iter().map(seen)).collect())
+    ToolResultContent::Parts([text].into_iter().chain(shown.into_iter().map(medium_part)).collect())
 }
 
-fn seen(shown: Shown<'_>) -> Content<'_> {
+fn medium_part(shown: MediumContent<'_>) -> Content<'_> {
     match shown {
-        Shown::Words(text) => Content::Words { text },
-        Shown::Whole { kind, media_type, name, data } => {
+        MediumContent::Words(text) => Content::Words { text },
+        MediumContent::Whole { kind, media_type, name, data } => {
             let source = Source { kind: "base64", media_type, data };
             match kind {
                 AttachmentKind::Image => Content::Image { source },

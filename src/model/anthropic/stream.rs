@@ -9,59 +9,59 @@ use serde_json::value::RawValue;
 use crate::model::request::count::{count, group};
 use crate::model::stream::assembly::{Assembly, CallIds};
 use crate::model::stream::decode::{Decode, EventError};
-use crate::model::stream::fault::{WireError, began_again, garbage, unreadable};
-use crate::model::stream::text::{EventTemplate, Text, read_json};
+use crate::model::stream::fault::{WireError, invalid_answer, second_answer, unparsable_body};
+use crate::model::stream::text::{EventTemplate, TolerantText, read_json};
 use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};
 use crate::types::usage::Usage;
 
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(borrow, default, rename = "type")]
-    kind: Text<'a>,
+    kind: TolerantText<'a>,
     index: Option<u64>,
     #[serde(borrow)]
-    delta: Option<Piece<'a>>,
+    delta: Option<BlockDelta<'a>>,
     #[serde(borrow)]
     content_block: Option<Block<'a>>,
     #[serde(borrow)]
     message: Option<Message<'a>>,
     #[serde(default, deserialize_with = "group")]
-    usage: Option<Counts>,
+    usage: Option<UsageCounts>,
     error: Option<WireError>,
 }
 
 #[derive(Deserialize)]
-struct Piece<'a> {
+struct BlockDelta<'a> {
     #[serde(borrow, default, rename = "type")]
-    kind: Text<'a>,
+    kind: TolerantText<'a>,
     #[serde(borrow, default)]
-    text: Text<'a>,
+    text: TolerantText<'a>,
     #[serde(borrow, default)]
-    thinking: Text<'a>,
+    thinking: TolerantText<'a>,
     #[serde(borrow, default)]
-    signature: Text<'a>,
+    signature: TolerantText<'a>,
     #[serde(borrow, default)]
-    partial_json: Text<'a>,
+    partial_json: TolerantText<'a>,
     #[serde(borrow, default)]
-    stop_reason: Text<'a>,
+    stop_reason: TolerantText<'a>,
 }
 
 #[derive(Deserialize)]
 struct Block<'a> {
     #[serde(borrow, default, rename = "type")]
-    kind: Text<'a>,
+    kind: TolerantText<'a>,
     #[serde(borrow, default)]
-    text: Text<'a>,
+    text: TolerantText<'a>,
     #[serde(borrow, default)]
-    thinking: Text<'a>,
+    thinking: TolerantText<'a>,
     #[serde(borrow, default)]
-    signature: Text<'a>,
+    signature: TolerantText<'a>,
     #[serde(borrow, default)]
-    data: Text<'a>,
+    data: TolerantText<'a>,
     #[serde(borrow, default)]
-    id: Text<'a>,
+    id: TolerantText<'a>,
     #[serde(borrow, default)]
-    name: Text<'a>,
+    name: TolerantText<'a>,
     #[serde(borrow)]
     input: Option<&'a RawValue>,
 }
@@ -69,18 +69,18 @@ struct Block<'a> {
 #[derive(Deserialize)]
 struct Message<'a> {
     #[serde(borrow, default)]
-    id: Text<'a>,
+    id: TolerantText<'a>,
     #[serde(borrow, default)]
     content: Vec<Block<'a>>,
     #[serde(borrow, default)]
-    stop_reason: Text<'a>,
+    stop_reason: TolerantText<'a>,
     #[serde(default, deserialize_with = "group")]
-    usage: Option<Counts>,
+    usage: Option<UsageCounts>,
 }
 
 /// Running totals; a later event may repeat only some of them.
 #[derive(Clone, Copy, Deserialize)]
-struct Counts {
+struct UsageCounts {
     #[serde(default, deserialize_with = "count")]
     input_tokens: Option<u64>,
     #[serde(default, deserialize_with = "count")]
@@ -150,7 +150,7 @@ impl Decoder {
         }
     }
 
-    fn count(&mut self, counts: Option<Counts>) {
+    fn add_counts(&mut self, counts: Option<UsageCounts>) {
         let Some(counts) = counts else { return };
         let set = |total: &mut u64, count: Option<u64>| *total = count.unwrap_or(*total);
         set(&mut self.usage.input_tokens, counts.input_tokens);
@@ -168,7 +168,7 @@ impl Decoder {
     }
 
     fn begin(&mut self, message: &Message<'_>) {
-        self.count(message.usage);
+        self.add_counts(message.usage);
         if !message.id.is_empty() {
             self.response_id = Some(message.id.to_string());
         }
@@ -200,7 +200,7 @@ impl Decoder {
     fn close_block(&mut self, out: &mut Vec<Delta>) {
         self.skipping = false;
         if let Some(input) = self.ready_input.take()
-            && self.answer.call_is_bare()
+            && self.answer.has_bare_call()
             && !matches!(input.as_str(), "{}" | "null" | "\"\"")
         {
             self.answer.call_input(&input, out);
@@ -208,7 +208,7 @@ impl Decoder {
         self.answer.close(out);
     }
 
-    fn piece(&mut self, piece: &Piece<'_>, out: &mut Vec<Delta>) {
+    fn read_delta(&mut self, piece: &BlockDelta<'_>, out: &mut Vec<Delta>) {
         if self.skipping {
             return;
         }
@@ -227,7 +227,7 @@ impl Decoder {
     fn require_open(&self, index: Option<u64>) -> Result<(), ModelFault> {
         match (self.open, index) {
             (Some(open), Some(index)) if open != index => {
-                Err(garbage(format_args!("a part of block {index} came inside block {open}")))
+                Err(invalid_answer(format_args!("a part of block {index} came inside block {open}")))
             }
             _ => Ok(()),
         }
@@ -264,7 +264,7 @@ impl Decode for Decoder {
             "content_block_delta" => {
                 self.require_open(event.index)?;
                 if let Some(piece) = &event.delta {
-                    self.piece(piece, out);
+                    self.read_delta(piece, out);
                     if !self.skipping && &*piece.kind == "text_delta" {
                         self.template = EventTemplate::new(data, &piece.text);
                     }
@@ -287,13 +287,13 @@ impl Decode for Decoder {
                 if let Some(message) = &event.message {
                     let is_other = |known: &String| !message.id.is_empty() && *known != *message.id;
                     if self.response_id.as_ref().is_some_and(is_other) || self.answer.has_begun() {
-                        return Err(began_again().into());
+                        return Err(second_answer().into());
                     }
                     self.begin(message);
                 }
             }
             "message_delta" => {
-                self.count(event.usage);
+                self.add_counts(event.usage);
                 if let Some(piece) = event.delta.filter(|piece| !piece.stop_reason.is_empty()) {
                     self.stop_reason = Some(piece.stop_reason.to_string());
                 }
@@ -302,8 +302,8 @@ impl Decode for Decoder {
                 self.close_block(out);
                 self.is_done = true;
             }
-            "error" => return Err(in_stream(event.error).into()),
-            "" if event.error.is_some() => return Err(in_stream(event.error).into()),
+            "error" => return Err(stream_fault(event.error).into()),
+            "" if event.error.is_some() => return Err(stream_fault(event.error).into()),
             // `ping` and future event types.
             _ => {}
         }
@@ -328,14 +328,14 @@ impl Decode for Decoder {
 
     fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
         let mut mended = (String::new(), String::new());
-        let probe: Event<'_> = read_json(body, &mut mended.0).map_err(|error| unreadable(&error))?;
+        let probe: Event<'_> = read_json(body, &mut mended.0).map_err(|error| unparsable_body(&error))?;
         match &*probe.kind {
-            "error" => return Err(in_stream(probe.error)),
+            "error" => return Err(stream_fault(probe.error)),
             "message" => {}
-            other => return Err(garbage(format_args!("expected a message, got type {other:?}"))),
+            other => return Err(invalid_answer(format_args!("expected a message, got type {other:?}"))),
         }
         let message: Message<'_> = read_json(body, &mut mended.1)
-            .map_err(|error| garbage(format_args!("the message is not as it should be ({error})")))?;
+            .map_err(|error| invalid_answer(format_args!("the message is not as it should be ({error})")))?;
         self.begin(&message);
         for block in &message.content {
             self.open_block(block, out);
@@ -351,6 +351,6 @@ impl Decode for Decoder {
     }
 }
 
-fn in_stream(error: Option<WireError>) -> ModelFault {
+fn stream_fault(error: Option<WireError>) -> ModelFault {
     error.unwrap_or(WireError::Text("no reason given".into())).in_stream()
 }

@@ -8,8 +8,8 @@
 use serde::Serialize;
 
 use super::super::settings::ModelSettings;
+use crate::model::catalog::capabilities::effort_word;
 use crate::model::catalog::capabilities::is_sealed;
-use crate::model::catalog::capabilities::word;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::ModelRequest;
 use crate::types::thinking::Thinking;
@@ -17,9 +17,9 @@ use crate::types::thinking::Thinking;
 /// The provider requires a limit; every model of it supports this one.
 const DEFAULT_MAX_TOKENS: u32 = 8192;
 /// The smallest accepted budget, in tokens.
-const LEAST_BUDGET: u32 = 1_024;
+const MIN_BUDGET_TOKENS: u32 = 1_024;
 /// Tokens of `max_tokens` reserved for the answer itself.
-const ROOM: u32 = 4_096;
+const MIN_ANSWER_TOKENS: u32 = 4_096;
 
 /// The parameter `thinking`.
 #[derive(Debug, PartialEq, Serialize)]
@@ -37,7 +37,7 @@ pub(super) struct OutputConfig {
 
 /// The thinking part of a request.
 #[derive(Debug, PartialEq)]
-pub(super) struct Plan {
+pub(super) struct ThinkingPlan {
     pub thinking: Option<ThinkingParameter>,
     pub output_config: Option<OutputConfig>,
     pub max_tokens: u32,
@@ -48,39 +48,39 @@ pub(super) struct Plan {
 
 /// The parameter to send. It is the same for all requests of a turn, unless the token limit is below the
 /// budget.
-pub(super) fn plan(request: &ModelRequest, settings: &ModelSettings) -> Plan {
+pub(super) fn plan(request: &ModelRequest, settings: &ModelSettings) -> ThinkingPlan {
     let most = settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
     let max_tokens = request.max_output_tokens.unwrap_or(most);
-    let nothing = Plan { thinking: None, output_config: None, max_tokens, keeps: true };
+    let nothing = ThinkingPlan { thinking: None, output_config: None, max_tokens, keeps: true };
     let wanted = match request.thinking {
         None => return nothing,
-        Some(Thinking::Off) => return Plan { keeps: false, ..nothing },
+        Some(Thinking::Off) => return ThinkingPlan { keeps: false, ..nothing },
         Some(_) if !settings.thinking => return nothing,
         Some(wanted) => wanted,
     };
     if settings.adaptive_thinking {
-        let output_config = (wanted != Thinking::Auto).then(|| OutputConfig { effort: word(wanted) });
+        let output_config = (wanted != Thinking::Auto).then(|| OutputConfig { effort: effort_word(wanted) });
         // Newer models omit the text of their thinking unless the request asks for it.
-        return Plan {
+        return ThinkingPlan {
             thinking: Some(ThinkingParameter::Adaptive { display: "summarized" }),
             output_config,
             ..nothing
         };
     }
-    if began_without(&request.messages) {
-        return Plan { keeps: false, ..nothing };
+    if began_without_thinking(&request.messages) {
+        return ThinkingPlan { keeps: false, ..nothing };
     }
-    let limit = most.min(max_tokens).max(2 * LEAST_BUDGET);
+    let limit = most.min(max_tokens).max(2 * MIN_BUDGET_TOKENS);
     let budget = match wanted {
         Thinking::Tokens(tokens) => tokens,
         Thinking::Off | Thinking::Low => 4_096,
         Thinking::Auto | Thinking::Medium => 12_288,
         Thinking::High => 32_768,
     };
-    let budget_tokens = budget.min(limit - ROOM.min(limit / 2)).max(LEAST_BUDGET);
-    Plan {
+    let budget_tokens = budget.min(limit - MIN_ANSWER_TOKENS.min(limit / 2)).max(MIN_BUDGET_TOKENS);
+    ThinkingPlan {
         thinking: Some(ThinkingParameter::Enabled { budget_tokens }),
-        max_tokens: max_tokens.max(2 * LEAST_BUDGET),
+        max_tokens: max_tokens.max(2 * MIN_BUDGET_TOKENS),
         ..nothing
     }
 }
@@ -100,14 +100,14 @@ pub(in super::super) fn asks_to_think(request: &ModelRequest, settings: &ModelSe
 pub(in super::super) const INTERLEAVED: &str = "interleaved-thinking-2025-05-14";
 
 /// Whether a request sends that value.
-pub(in super::super) fn interleaves(request: &ModelRequest, settings: &ModelSettings) -> bool {
+pub(in super::super) fn sends_interleaved(request: &ModelRequest, settings: &ModelSettings) -> bool {
     settings.interleaved_thinking
         && !request.no_interleaving
         && matches!(plan(request, settings).thinking, Some(ThinkingParameter::Enabled { .. }))
 }
 
 /// Whether the block is thinking that the provider accepts back.
-pub(super) fn is_thought(block: &Block) -> bool {
+pub(super) fn is_own_thinking(block: &Block) -> bool {
     match block {
         // Encrypted reasoning of another provider.
         Block::Thinking { signature: Some(signature), .. } => !is_sealed(signature),
@@ -118,7 +118,7 @@ pub(super) fn is_thought(block: &Block) -> bool {
 
 /// Whether the request is inside a tool loop whose first answer contains no thinking, because another model
 /// gave it or thinking was off.
-fn began_without<M: AsRef<Message>>(messages: &[M]) -> bool {
+fn began_without_thinking<M: AsRef<Message>>(messages: &[M]) -> bool {
     let mut rest = messages;
     let mut first = None;
     while let [before @ .., said, told] = rest
@@ -127,7 +127,7 @@ fn began_without<M: AsRef<Message>>(messages: &[M]) -> bool {
     {
         (first, rest) = (Some(said.as_ref()), before);
     }
-    first.is_some_and(|said| !said.content.iter().any(is_thought))
+    first.is_some_and(|said| !said.content.iter().any(is_own_thinking))
 }
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
     }
 
     /// A model whose longest answer has this many tokens.
-    fn thinker(most: u32) -> ModelSettings {
+    fn thinking_model(most: u32) -> ModelSettings {
         ModelSettings { thinking: true, max_output_tokens: Some(most), ..ModelSettings::default() }
     }
 
@@ -174,7 +174,7 @@ mod tests {
             (Thinking::High, 32_000, Some(100), (budget(1_024), 2_048)),
         ] {
             let asked = ModelRequest { max_output_tokens: limit, ..request(Some(thinking), Vec::new()) };
-            let plan = plan(&asked, &thinker(most));
+            let plan = plan(&asked, &thinking_model(most));
             assert_eq!((plan.thinking, plan.max_tokens), expected, "{thinking:?} of {most}, {limit:?}");
             assert!(plan.keeps);
         }
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn adaptive_thinking_models_receive_effort() {
-        let settings = ModelSettings { adaptive_thinking: true, ..thinker(64_000) };
+        let settings = ModelSettings { adaptive_thinking: true, ..thinking_model(64_000) };
         let effort = |thinking| {
             let plan = plan(&request(Some(thinking), Vec::new()), &settings);
             assert_eq!(
@@ -200,12 +200,12 @@ mod tests {
 
     #[test]
     fn thinking_is_not_requested_when_off_or_unsupported() {
-        let nothing = Plan { thinking: None, output_config: None, max_tokens: 64_000, keeps: true };
-        assert_eq!(plan(&request(None, Vec::new()), &thinker(64_000)), nothing);
-        let simple = ModelSettings { thinking: false, ..thinker(64_000) };
+        let nothing = ThinkingPlan { thinking: None, output_config: None, max_tokens: 64_000, keeps: true };
+        assert_eq!(plan(&request(None, Vec::new()), &thinking_model(64_000)), nothing);
+        let simple = ModelSettings { thinking: false, ..thinking_model(64_000) };
         assert_eq!(plan(&request(Some(Thinking::High), Vec::new()), &simple), nothing);
-        let off = plan(&request(Some(Thinking::Off), Vec::new()), &thinker(64_000));
-        assert_eq!(off, Plan { keeps: false, ..nothing });
+        let off = plan(&request(Some(Thinking::Off), Vec::new()), &thinking_model(64_000));
+        assert_eq!(off, ThinkingPlan { keeps: false, ..nothing });
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
             ("another provider's", vec![go(), asks(&[&sealed]), told()], false),
             ("a loop that is over", vec![go(), asks(&[]), told(), answer(), go()], true),
         ] {
-            let plan = plan(&request(Some(Thinking::High), messages), &thinker(64_000));
+            let plan = plan(&request(Some(Thinking::High), messages), &thinking_model(64_000));
             assert_eq!((plan.thinking.is_some(), plan.keeps), (thinks, thinks), "{name}");
         }
     }

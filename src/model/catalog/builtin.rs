@@ -11,7 +11,7 @@ use crate::types::sampling::Sampling;
 
 impl ModelFacts {
     /// These values; absent ones are taken from `other`.
-    fn or(&self, other: &ModelFacts) -> ModelFacts {
+    fn with_fallback(&self, other: &ModelFacts) -> ModelFacts {
         ModelFacts {
             context_window: self.context_window.or(other.context_window),
             max_output_tokens: self.max_output_tokens.or(other.max_output_tokens),
@@ -34,7 +34,7 @@ impl ModelFacts {
     }
 
     /// These values with the defaults for the rest.
-    fn settled(&self) -> ModelSettings {
+    fn with_defaults(&self) -> ModelSettings {
         let default = ModelSettings::default();
         ModelSettings {
             context_window: self.context_window,
@@ -87,18 +87,18 @@ pub(in crate::model) fn look_up(
         Some(ProviderKind::OpenAiChat | ProviderKind::OpenAiResponses) => vendor(|table| &table.openai),
         Some(ProviderKind::Replay) | None => None,
     };
-    let found = vendor.and_then(|vendor| entry(&vendor.models, model)).map(|found| {
+    let found = vendor.and_then(|vendor| find_entry(&vendor.models, model)).map(|found| {
         let price = found.price.filter(|_| at_vendor);
         ModelFacts { price, ..found.clone() }
     });
     let is_known = found.is_some() || given.is_some();
     let empty = ModelFacts::default();
-    let facts = given.unwrap_or(&empty).or(found.as_ref().unwrap_or(&empty));
-    (facts.settled(), is_known)
+    let facts = given.unwrap_or(&empty).with_fallback(found.as_ref().unwrap_or(&empty));
+    (facts.with_defaults(), is_known)
 }
 
 /// All models of a vendor in the table: names, properties, and the source of the prices.
-pub(in crate::model) fn of_vendor(
+pub(in crate::model) fn vendor_models(
     kind: ProviderKind,
 ) -> Vec<(&'static str, &'static ModelFacts, &'static str)> {
     let vendor = match (kind, TABLE.as_ref()) {
@@ -110,15 +110,18 @@ pub(in crate::model) fn of_vendor(
 }
 
 /// Date and source of the price of a model in the table.
-pub(in crate::model) fn price_noted(kind: ProviderKind, model: &str) -> Option<(&'static str, &'static str)> {
-    let vendor = of_vendor(kind);
+pub(in crate::model) fn price_source(
+    kind: ProviderKind,
+    model: &str,
+) -> Option<(&'static str, &'static str)> {
+    let vendor = vendor_models(kind);
     let longest = vendor.iter().filter(|(name, ..)| *name == model || is_version(model, name));
     let (_, facts, source) = longest.max_by_key(|(name, ..)| name.len())?;
     Some((facts.as_of.as_deref()?, *source))
 }
 
 /// The entry of a model, whose name may end in a date or `-latest`.
-fn entry<'t>(models: &'t BTreeMap<String, ModelFacts>, model: &str) -> Option<&'t ModelFacts> {
+fn find_entry<'t>(models: &'t BTreeMap<String, ModelFacts>, model: &str) -> Option<&'t ModelFacts> {
     models.get(model).or_else(|| {
         let longest = models.iter().filter(|(name, _)| is_version(model, name));
         longest.max_by_key(|(name, _)| name.len()).map(|(_, facts)| facts)

@@ -13,7 +13,7 @@ const MAX_NAME_CHARS: usize = 64;
 
 /// The name of a called tool in the form that every vendor accepts: letters, digits, `_` and `-`. A model may
 /// invent a name; sent back unchanged, every later request would be refused.
-pub(in crate::model) fn called(tool: &str) -> Cow<'_, str> {
+pub(in crate::model) fn wire_tool_name(tool: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if tool.is_empty() {
         return Cow::Borrowed("unnamed");
@@ -43,8 +43,8 @@ pub(in crate::model) fn wire_call_id<'a>(
 }
 
 /// Largest budget in tokens that maps to low effort, and to medium effort.
-const LITTLE: u32 = 4_096;
-const MEDIUM: u32 = 16_384;
+const MAX_LOW_EFFORT_TOKENS: u32 = 4_096;
+const MAX_MEDIUM_EFFORT_TOKENS: u32 = 16_384;
 
 /// The effort to send; `None` leaves it to the model.
 pub(in crate::model) fn effort(thinking: Option<Thinking>, settings: &ModelSettings) -> Option<&str> {
@@ -54,26 +54,26 @@ pub(in crate::model) fn effort(thinking: Option<Thinking>, settings: &ModelSetti
     match thinking? {
         Thinking::Off => settings.min_effort.as_deref(),
         Thinking::Auto => None,
-        named => Some(word(named)),
+        named => Some(effort_word(named)),
     }
 }
 
 /// The effort for thinking that is on, as a word that all vendors accept.
-pub(in crate::model) const fn word(thinking: Thinking) -> &'static str {
+pub(in crate::model) const fn effort_word(thinking: Thinking) -> &'static str {
     match thinking {
-        Thinking::Off | Thinking::Low | Thinking::Tokens(..=LITTLE) => "low",
-        Thinking::Auto | Thinking::Medium | Thinking::Tokens(..=MEDIUM) => "medium",
+        Thinking::Off | Thinking::Low | Thinking::Tokens(..=MAX_LOW_EFFORT_TOKENS) => "low",
+        Thinking::Auto | Thinking::Medium | Thinking::Tokens(..=MAX_MEDIUM_EFFORT_TOKENS) => "medium",
         Thinking::High | Thinking::Tokens(_) => "high",
     }
 }
 
 /// Encrypted reasoning of OpenAI Responses is stored in the place of other providers' signatures. This prefix
 /// distinguishes the two, so that neither is ever sent to the other.
-const MARK: &str = "openai_responses:";
+const SEAL_PREFIX: &str = "openai_responses:";
 
 /// A reasoning item in the form that the API expects back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::model) struct Sealed {
+pub(in crate::model) struct SealedReasoning {
     /// The item's id.
     pub id: String,
     /// Opaque data of the provider.
@@ -81,19 +81,19 @@ pub(in crate::model) struct Sealed {
 }
 
 /// Encodes the item as a signature.
-pub(in crate::model) fn seal(sealed: &Sealed) -> String {
+pub(in crate::model) fn seal(sealed: &SealedReasoning) -> String {
     // Writing two strings as JSON cannot fail.
-    format!("{MARK}{}", serde_json::to_string(sealed).unwrap_or_default())
+    format!("{SEAL_PREFIX}{}", serde_json::to_string(sealed).unwrap_or_default())
 }
 
 /// Decodes a signature; `None` for another provider's.
-pub(in crate::model) fn unseal(signature: &str) -> Option<Sealed> {
-    serde_json::from_str(signature.strip_prefix(MARK)?).ok()
+pub(in crate::model) fn unseal(signature: &str) -> Option<SealedReasoning> {
+    serde_json::from_str(signature.strip_prefix(SEAL_PREFIX)?).ok()
 }
 
 /// Whether the signature is an encoded reasoning item.
 pub(in crate::model) fn is_sealed(signature: &str) -> bool {
-    signature.starts_with(MARK)
+    signature.starts_with(SEAL_PREFIX)
 }
 
 #[cfg(test)]
@@ -131,7 +131,7 @@ mod tests {
             ("größe", "gr__e"),
             (long.as_str(), &long[..64]),
         ] {
-            assert_eq!(called(name), expected, "{name}");
+            assert_eq!(wire_tool_name(name), expected, "{name}");
         }
     }
 
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn only_encoded_reasoning_signatures_are_decoded() {
-        let sealed = Sealed { id: "rs_1".into(), encrypted_content: "gAAA\"".into() };
+        let sealed = SealedReasoning { id: "rs_1".into(), encrypted_content: "gAAA\"".into() };
         let text = seal(&sealed);
         assert!(is_sealed(&text));
         assert_eq!(unseal(&text), Some(sealed));

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use crate::model::settings::Api;
 use crate::model::testing::{assert_deltas_tell_the_reply, assert_every_cut_is_told, read, read_pieces};
 use crate::types::model::{FaultKind, ModelReply, ReplyBlock, StopReason};
-use wire::Part::{self, Call, CallTwice, End, Error, Refusal, Start, Text, Unknown};
+use wire::AnswerPart::{self, Call, CallTwice, End, Error, Refusal, Start, Text, Unknown};
 use wire::wire;
 
 const ALL: [Api; 3] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses];
 
-fn answer(api: Api, parts: &[Part]) -> ModelReply {
+fn answer(api: Api, parts: &[AnswerPart]) -> ModelReply {
     let (deltas, reply) = read(api, &wire(api, parts));
     let reply = reply.unwrap_or_else(|fault| panic!("{api:?}: {fault:?}"));
     assert_deltas_tell_the_reply(&deltas, &reply);
@@ -336,7 +336,7 @@ fn stream_ending_after_any_byte_is_detected() {
 /// The rest of a truncated call may look like a call without arguments: it must not run.
 #[test]
 fn missing_stop_reason_is_accepted_without_calls_only() {
-    let without_reason = |api: Api, parts: &[Part]| {
+    let without_reason = |api: Api, parts: &[AnswerPart]| {
         let parts = [parts, &[End(None)]].concat();
         match api {
             Api::OpenAiChat => wire(api, &parts)

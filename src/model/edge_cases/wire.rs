@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::model::settings::Api;
-use Part::{Call, CallTwice, End, Error, Refusal, Start, Text, Unknown};
+use AnswerPart::{Call, CallTwice, End, Error, Refusal, Start, Text, Unknown};
 
 /// One part of an answer.
 #[derive(Clone)]
-pub(super) enum Part {
+pub(super) enum AnswerPart {
     Start(&'static str),
     Text(&'static str),
     /// Id, and the arguments in fragments.
@@ -22,7 +22,7 @@ pub(super) enum Part {
 }
 
 /// The answer as the API writes it.
-pub(super) fn wire(api: Api, parts: &[Part]) -> String {
+pub(super) fn wire(api: Api, parts: &[AnswerPart]) -> String {
     let mut events: Vec<Value> = Vec::new();
     let (mut index, mut calls) = (0, 0);
     for part in parts {
@@ -43,7 +43,7 @@ pub(super) fn wire(api: Api, parts: &[Part]) -> String {
     text
 }
 
-fn anthropic(part: &Part, index: u64, calls: bool, events: &mut Vec<Value>) {
+fn anthropic(part: &AnswerPart, index: u64, calls: bool, events: &mut Vec<Value>) {
     let mut block = |start: Value, repeats: usize, deltas: Vec<Value>| {
         for _ in 0..repeats {
             events.push(json!({"type":"content_block_start","index":index,"content_block":start}));
@@ -79,7 +79,7 @@ fn anthropic(part: &Part, index: u64, calls: bool, events: &mut Vec<Value>) {
     }
 }
 
-fn chat(part: &Part, number: u64, events: &mut Vec<Value>) {
+fn chat(part: &AnswerPart, number: u64, events: &mut Vec<Value>) {
     let chunk = |delta: Value, finish: Value| json!({"id":"c","choices":[{"index":0,"delta":delta,"finish_reason":finish}]});
     let mut say = |delta: Value| events.push(chunk(delta, Value::Null));
     let begin = |id: &str| {
@@ -112,7 +112,7 @@ fn chat(part: &Part, number: u64, events: &mut Vec<Value>) {
     }
 }
 
-fn responses(part: &Part, index: u64, events: &mut Vec<Value>) {
+fn responses(part: &AnswerPart, index: u64, events: &mut Vec<Value>) {
     let mut item = |item: &Value, repeats: usize, kind: &str, pieces: &[&str]| {
         for _ in 0..repeats {
             events.push(json!({"type":"response.output_item.added","output_index":index,"item":item}));

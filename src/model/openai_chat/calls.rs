@@ -9,7 +9,7 @@ use crate::model::stream::assembly::Assembly;
 use crate::types::model::Delta;
 
 /// A fragment of a call as received.
-pub(super) struct Fragment<'a> {
+pub(super) struct CallFragment<'a> {
     pub index: Option<u64>,
     pub id: &'a str,
     pub tool: &'a str,
@@ -18,14 +18,14 @@ pub(super) struct Fragment<'a> {
 
 /// The calls of one answer.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
-    calls: Vec<Call>,
+pub(super) struct AnswerCalls {
+    calls: Vec<CallState>,
     /// The first call that is not closed.
     current: usize,
 }
 
 #[derive(Debug)]
-struct Call {
+struct CallState {
     index: Option<u64>,
     id: String,
     tool: String,
@@ -33,13 +33,13 @@ struct Call {
     has_begun: bool,
     /// Arguments that were not delivered yet.
     waiting: String,
-    shape: Shape,
+    shape: JsonShape,
 }
 
-impl Calls {
+impl AnswerCalls {
     /// Adds a fragment and delivers the parts that are ready.
-    pub(super) fn add(&mut self, fragment: &Fragment<'_>, answer: &mut Assembly, out: &mut Vec<Delta>) {
-        let Some(at) = self.place(fragment) else { return };
+    pub(super) fn add(&mut self, fragment: &CallFragment<'_>, answer: &mut Assembly, out: &mut Vec<Delta>) {
+        let Some(at) = self.call_index(fragment) else { return };
         let call = &mut self.calls[at];
         if call.id.is_empty() {
             call.id.push_str(fragment.id);
@@ -47,13 +47,13 @@ impl Calls {
         if call.tool.is_empty() {
             call.tool.push_str(fragment.tool);
         }
-        call.shape.follow(fragment.json);
+        call.shape.scan(fragment.json);
         if at == self.current && call.has_begun {
             answer.call_input(fragment.json, out);
         } else {
             call.waiting.push_str(fragment.json);
         }
-        self.advance(false, answer, out);
+        self.deliver_ready(false, answer, out);
     }
 
     /// No call is open or waiting.
@@ -68,12 +68,12 @@ impl Calls {
 
     /// Closes all calls at the end of the stream.
     pub(super) fn finish(&mut self, answer: &mut Assembly, out: &mut Vec<Delta>) {
-        self.advance(true, answer, out);
+        self.deliver_ready(true, answer, out);
     }
 
     /// The index of the call that the fragment belongs to; a new one if it matches no known call. `None` for an
     /// empty fragment.
-    fn place(&mut self, fragment: &Fragment<'_>) -> Option<usize> {
+    fn call_index(&mut self, fragment: &CallFragment<'_>) -> Option<usize> {
         let known = match (fragment.index, fragment.id) {
             // The newest call with this number: servers that number every call 0 start a new call with an id.
             (Some(index), _) => self.calls.iter().rposition(|call| call.index == Some(index)),
@@ -95,18 +95,18 @@ impl Calls {
         if fragment.id.is_empty() && fragment.tool.is_empty() && fragment.json.trim().is_empty() {
             return None;
         }
-        self.calls.push(Call {
+        self.calls.push(CallState {
             index: fragment.index,
             id: String::new(),
             tool: String::new(),
             has_begun: false,
             waiting: String::new(),
-            shape: Shape::default(),
+            shape: JsonShape::default(),
         });
         Some(self.calls.len() - 1)
     }
 
-    fn advance(&mut self, at_end: bool, answer: &mut Assembly, out: &mut Vec<Delta>) {
+    fn deliver_ready(&mut self, at_end: bool, answer: &mut Assembly, out: &mut Vec<Delta>) {
         loop {
             let more_follow = self.current + 1 < self.calls.len();
             let Some(call) = self.calls.get_mut(self.current) else { return };
@@ -135,15 +135,15 @@ impl Calls {
 
 /// Tracks brackets and strings of a JSON object to detect its end, without parsing it at every fragment.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shape {
+struct JsonShape {
     depth: u32,
     has_opened: bool,
     in_string: bool,
     is_escaped: bool,
 }
 
-impl Shape {
-    fn follow(&mut self, json: &str) {
+impl JsonShape {
+    fn scan(&mut self, json: &str) {
         for byte in json.bytes() {
             if self.is_escaped {
                 self.is_escaped = false;
@@ -182,9 +182,9 @@ mod tests {
             (r#"{"a":"\"}"}"#, true),
             (r#"{"a":[{}]"#, false),
         ] {
-            let mut shape = Shape::default();
+            let mut shape = JsonShape::default();
             for piece in json.split_inclusive(|_| true) {
-                shape.follow(piece);
+                shape.scan(piece);
             }
             assert_eq!(shape.is_whole(), whole, "{json}");
         }

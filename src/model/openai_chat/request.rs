@@ -15,9 +15,9 @@ use serde_json::Value;
 
 use super::super::settings::{ModelSettings, ReplayReasoning};
 use crate::model::catalog::capabilities::effort;
-use crate::model::catalog::capabilities::{MAX_CHAT_CALL_ID_CHARS, called, wire_call_id};
-use crate::model::request::media::{Media, Shown, file_name};
-use crate::model::request::sampling::sent;
+use crate::model::catalog::capabilities::{MAX_CHAT_CALL_ID_CHARS, wire_call_id, wire_tool_name};
+use crate::model::request::media::{AcceptedMedia, MediumContent, file_name};
+use crate::model::request::sampling::sent_sampling;
 use crate::model::settings::Api;
 use crate::types::CallId;
 use crate::types::blob::AttachmentKind;
@@ -46,7 +46,7 @@ struct Body<'a> {
     metadata: &'a BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
-    messages: Vec<Turn<'a>>,
+    messages: Vec<ChatMessage<'a>>,
 }
 
 #[derive(Serialize)]
@@ -70,7 +70,7 @@ struct Function<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
-enum Turn<'a> {
+enum ChatMessage<'a> {
     System {
         content: &'a str,
     },
@@ -84,7 +84,7 @@ enum Turn<'a> {
         #[serde(skip_serializing_if = "String::is_empty")]
         reasoning_content: String,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<Call<'a>>,
+        tool_calls: Vec<FunctionCall<'a>>,
     },
     Tool {
         tool_call_id: Cow<'a, str>,
@@ -97,12 +97,12 @@ enum Turn<'a> {
 #[serde(untagged)]
 enum MessageContent<'a> {
     Text(String),
-    Parts(Vec<Part<'a>>),
+    Parts(Vec<ContentPart<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum ContentPart<'a> {
     Text { text: String },
     ImageUrl { image_url: ImageUrl },
     File { file: File<'a> },
@@ -120,15 +120,15 @@ struct File<'a> {
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct FunctionCall<'a> {
     id: Cow<'a, str>,
     #[serde(rename = "type")]
     kind: &'static str,
-    function: Called<'a>,
+    function: CalledFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct Called<'a> {
+struct CalledFunction<'a> {
     name: Cow<'a, str>,
     arguments: String,
 }
@@ -143,17 +143,20 @@ pub(in super::super) fn body(
     let mut preface = None;
     if !request.system.trim().is_empty() {
         if settings.system_role {
-            messages.push(Turn::System { content: &request.system });
+            messages.push(ChatMessage::System { content: &request.system });
         } else {
             preface = Some(&*request.system);
         }
     }
     // Only the vendor's own models accept documents.
-    let media =
-        Media::from_request(request, settings.vision.unwrap_or(vendor), settings.documents.unwrap_or(vendor));
+    let media = AcceptedMedia::from_request(
+        request,
+        settings.vision.unwrap_or(vendor),
+        settings.documents.unwrap_or(vendor),
+    );
     let keeps_from = match settings.replay_reasoning {
         ReplayReasoning::None => usize::MAX,
-        ReplayReasoning::Tools => loop_begins(&request.messages),
+        ReplayReasoning::Tools => tool_loop_start(&request.messages),
         ReplayReasoning::All => 0,
     };
     for (at, message) in request.messages.iter().enumerate() {
@@ -181,7 +184,7 @@ pub(in super::super) fn body(
         max_tokens: limit.filter(|_| !vendor),
         max_completion_tokens: limit.filter(|_| vendor),
         reasoning_effort: effort(request.thinking, settings),
-        sampling: sent(Api::OpenAiChat, false, request, settings),
+        sampling: sent_sampling(Api::OpenAiChat, false, request, settings),
         stop: &request.stop,
         metadata: &request.metadata,
         tools,
@@ -200,8 +203,8 @@ fn user<'a>(
     message: &'a Message,
     preface: &mut Option<&'a str>,
     vendor: bool,
-    media: &Media<'_>,
-    turns: &mut Vec<Turn<'a>>,
+    media: &AcceptedMedia<'_>,
+    turns: &mut Vec<ChatMessage<'a>>,
 ) {
     let mut shown = Vec::new();
     let mut said = Vec::new();
@@ -209,12 +212,13 @@ fn user<'a>(
         match block {
             Block::ToolResult { call_id, provider_id, content, attachments, .. } => {
                 let content = media.result_text(content, attachments);
-                turns.push(Turn::Tool { tool_call_id: wire_id(provider_id, call_id, vendor), content });
-                shown.extend(media.attached(attachments).into_iter().map(seen));
+                turns
+                    .push(ChatMessage::Tool { tool_call_id: wire_id(provider_id, call_id, vendor), content });
+                shown.extend(media.attachment_contents(attachments).into_iter().map(medium_part));
             }
-            Block::Text { text } if !text.is_empty() => said.push(Part::Text { text: text.clone() }),
-            Block::Image(picture) => said.extend(media.picture(picture).into_iter().map(seen)),
-            Block::Document(document) => said.push(seen(media.document(document))),
+            Block::Text { text } if !text.is_empty() => said.push(ContentPart::Text { text: text.clone() }),
+            Block::Image(picture) => said.extend(media.picture(picture).into_iter().map(medium_part)),
+            Block::Document(document) => said.push(medium_part(media.document(document))),
             Block::Text { .. }
             | Block::Thinking { .. }
             | Block::RedactedThinking { .. }
@@ -222,12 +226,12 @@ fn user<'a>(
         }
     }
     if !said.is_empty() {
-        shown.extend(preface.take().map(|text| Part::Text { text: text.into() }));
+        shown.extend(preface.take().map(|text| ContentPart::Text { text: text.into() }));
     }
-    let mut parts: Vec<Part> = Vec::with_capacity(shown.len() + said.len());
+    let mut parts: Vec<ContentPart> = Vec::with_capacity(shown.len() + said.len());
     for part in shown.into_iter().chain(said) {
         match (parts.last_mut(), part) {
-            (Some(Part::Text { text: before }), Part::Text { text }) => {
+            (Some(ContentPart::Text { text: before }), ContentPart::Text { text }) => {
                 before.push_str("\n\n");
                 before.push_str(&text);
             }
@@ -236,30 +240,30 @@ fn user<'a>(
     }
     match parts.as_mut_slice() {
         [] => {}
-        [Part::Text { text }] => {
-            turns.push(Turn::User { content: MessageContent::Text(std::mem::take(text)) })
+        [ContentPart::Text { text }] => {
+            turns.push(ChatMessage::User { content: MessageContent::Text(std::mem::take(text)) })
         }
-        _ => turns.push(Turn::User { content: MessageContent::Parts(parts) }),
+        _ => turns.push(ChatMessage::User { content: MessageContent::Parts(parts) }),
     }
 }
 
-fn seen(shown: Shown<'_>) -> Part<'_> {
+fn medium_part(shown: MediumContent<'_>) -> ContentPart<'_> {
     match shown {
-        Shown::Words(text) => Part::Text { text },
-        Shown::Whole { kind, media_type, name, data } => {
+        MediumContent::Words(text) => ContentPart::Text { text },
+        MediumContent::Whole { kind, media_type, name, data } => {
             let url = format!("data:{media_type};base64,{data}");
             match kind {
-                AttachmentKind::Image => Part::ImageUrl { image_url: ImageUrl { url } },
-                AttachmentKind::Document => {
-                    Part::File { file: File { filename: file_name(name, "document.pdf"), file_data: url } }
-                }
+                AttachmentKind::Image => ContentPart::ImageUrl { image_url: ImageUrl { url } },
+                AttachmentKind::Document => ContentPart::File {
+                    file: File { filename: file_name(name, "document.pdf"), file_data: url },
+                },
             }
         }
     }
 }
 
 /// The start of the current tool loop: after the last message with content of the user.
-fn loop_begins<M: AsRef<Message>>(messages: &[M]) -> usize {
+fn tool_loop_start<M: AsRef<Message>>(messages: &[M]) -> usize {
     let is_result = |block: &Block| matches!(block, Block::ToolResult { .. });
     let speaks = |message: &Message| message.role == Role::User && !message.content.iter().any(is_result);
     messages.iter().rposition(|message| speaks(message.as_ref())).map_or(0, |at| at + 1)
@@ -275,17 +279,17 @@ fn wire_id<'a>(provider_id: &'a str, call_id: &CallId, vendor: bool) -> Cow<'a, 
     }
 }
 
-fn assistant(message: &Message, keeps: bool, vendor: bool) -> Result<Turn<'_>, serde_json::Error> {
+fn assistant(message: &Message, keeps: bool, vendor: bool) -> Result<ChatMessage<'_>, serde_json::Error> {
     let mut text = String::new();
     let mut reasoning_content = String::new();
     let mut tool_calls = Vec::new();
     for block in &message.content {
         match block {
             Block::Text { text: more } => text.push_str(more),
-            Block::ToolCall(call) => tool_calls.push(Call {
+            Block::ToolCall(call) => tool_calls.push(FunctionCall {
                 id: wire_id(&call.provider_id, &call.call_id, vendor),
                 kind: "function",
-                function: Called { name: called(&call.tool), arguments: arguments(call)? },
+                function: CalledFunction { name: wire_tool_name(&call.tool), arguments: arguments(call)? },
             }),
             // Signed reasoning is of another API.
             Block::Thinking { text, signature: None } if keeps => reasoning_content.push_str(text),
@@ -301,7 +305,7 @@ fn assistant(message: &Message, keeps: bool, vendor: bool) -> Result<Turn<'_>, s
         (true, false) => None,
         (true, true) => Some("(no content)".into()),
     };
-    Ok(Turn::Assistant { content, reasoning_content, tool_calls })
+    Ok(ChatMessage::Assistant { content, reasoning_content, tool_calls })
 }
 
 /// The arguments as text. Many servers parse it and accept only an object.

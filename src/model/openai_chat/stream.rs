@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::calls::{Calls, Fragment};
+use super::calls::{AnswerCalls, CallFragment};
 use crate::model::request::count::{count, group};
 use crate::model::stream::assembly::{Assembly, CallIds};
 use crate::model::stream::decode::{Decode, EventError};
-use crate::model::stream::fault::{WireError, began_again, garbage, unreadable};
-use crate::model::stream::text::{Text, read_json};
+use crate::model::stream::fault::{WireError, invalid_answer, second_answer, unparsable_body};
+use crate::model::stream::text::{TolerantText, read_json};
 use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};
 use crate::types::usage::Usage;
 
@@ -18,11 +18,11 @@ use crate::types::usage::Usage;
 #[derive(Deserialize)]
 struct Chunk<'a> {
     #[serde(borrow, default)]
-    id: Text<'a>,
+    id: TolerantText<'a>,
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
     #[serde(default, deserialize_with = "group")]
-    usage: Option<Counts>,
+    usage: Option<UsageCounts>,
     error: Option<WireError>,
 }
 
@@ -30,27 +30,27 @@ struct Chunk<'a> {
 struct Choice<'a> {
     index: Option<u64>,
     #[serde(borrow)]
-    delta: Option<Piece<'a>>,
+    delta: Option<ChoiceDelta<'a>>,
     #[serde(borrow)]
-    message: Option<Piece<'a>>,
+    message: Option<ChoiceDelta<'a>>,
     #[serde(borrow, default)]
-    finish_reason: Text<'a>,
+    finish_reason: TolerantText<'a>,
 }
 
 #[derive(Deserialize)]
-struct Piece<'a> {
+struct ChoiceDelta<'a> {
     #[serde(borrow, default)]
-    role: Text<'a>,
+    role: TolerantText<'a>,
     #[serde(borrow, default)]
-    content: Text<'a>,
+    content: TolerantText<'a>,
     /// DeepSeek, vLLM, llama.cpp …
     #[serde(borrow, default)]
-    reasoning_content: Text<'a>,
+    reasoning_content: TolerantText<'a>,
     /// OpenRouter, Ollama …
     #[serde(borrow, default)]
-    reasoning: Text<'a>,
+    reasoning: TolerantText<'a>,
     #[serde(borrow, default)]
-    refusal: Text<'a>,
+    refusal: TolerantText<'a>,
     #[serde(borrow)]
     tool_calls: Option<Vec<CallPart<'a>>>,
 }
@@ -59,7 +59,7 @@ struct Piece<'a> {
 struct CallPart<'a> {
     index: Option<u64>,
     #[serde(borrow, default)]
-    id: Text<'a>,
+    id: TolerantText<'a>,
     #[serde(borrow)]
     function: Option<FunctionPart<'a>>,
 }
@@ -67,14 +67,14 @@ struct CallPart<'a> {
 #[derive(Deserialize)]
 struct FunctionPart<'a> {
     #[serde(borrow, default)]
-    name: Text<'a>,
+    name: TolerantText<'a>,
     /// A text with JSON; some servers send the JSON itself.
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Counts {
+struct UsageCounts {
     #[serde(default, deserialize_with = "count")]
     prompt_tokens: Option<u64>,
     #[serde(default, deserialize_with = "count")]
@@ -97,8 +97,8 @@ struct CompletionCounts {
     reasoning_tokens: Option<u64>,
 }
 
-impl From<Counts> for Usage {
-    fn from(counts: Counts) -> Self {
+impl From<UsageCounts> for Usage {
+    fn from(counts: UsageCounts) -> Self {
         let cached = counts.prompt_tokens_details.and_then(|d| d.cached_tokens).unwrap_or(0);
         Usage {
             // The API counts cached tokens as part of the input.
@@ -114,7 +114,7 @@ impl From<Counts> for Usage {
 /// Reads the chunks of one answer.
 pub(in super::super) struct Decoder {
     answer: Assembly,
-    calls: Calls,
+    calls: AnswerCalls,
     /// Reasoning and text that arrived while a call was incomplete; they follow after the calls.
     late: (String, String),
     usage: Usage,
@@ -128,7 +128,7 @@ impl Decoder {
     pub(in super::super) fn new(ids: CallIds) -> Self {
         Self {
             answer: Assembly::new(ids),
-            calls: Calls::default(),
+            calls: AnswerCalls::default(),
             late: (String::new(), String::new()),
             usage: Usage::default(),
             response_id: None,
@@ -154,7 +154,7 @@ impl Decoder {
                 continue;
             }
             if let Some(piece) = choice.delta.as_ref().or(choice.message.as_ref()) {
-                self.piece(piece, out)?;
+                self.read_delta(piece, out)?;
             }
             if !choice.finish_reason.is_empty() {
                 self.finish_reason = Some(choice.finish_reason.to_string());
@@ -171,14 +171,14 @@ impl Decoder {
             |choice: &Choice<'_>| choice.delta.as_ref().is_some_and(|piece| !piece.role.is_empty());
         let begins = is_other && chunk.choices.iter().flatten().any(names_role);
         let has_begun = self.answer.has_begun() || !self.calls.is_idle();
-        if begins && has_begun { Err(began_again()) } else { Ok(()) }
+        if begins && has_begun { Err(second_answer()) } else { Ok(()) }
     }
 
-    fn piece(&mut self, piece: &Piece<'_>, out: &mut Vec<Delta>) -> Result<(), EventError> {
+    fn read_delta(&mut self, piece: &ChoiceDelta<'_>, out: &mut Vec<Delta>) -> Result<(), EventError> {
         let reasoning =
             if piece.reasoning_content.is_empty() { &piece.reasoning } else { &piece.reasoning_content };
         if !reasoning.is_empty() {
-            if self.may_speak(out) {
+            if self.may_add_text(out) {
                 self.answer.thinking(reasoning, out);
             } else {
                 self.late.0.push_str(reasoning);
@@ -189,7 +189,7 @@ impl Decoder {
             if text.is_empty() {
                 continue;
             }
-            if self.may_speak(out) {
+            if self.may_add_text(out) {
                 self.answer.text(text, out);
             } else {
                 self.late.1.push_str(text);
@@ -198,7 +198,7 @@ impl Decoder {
         for part in piece.tool_calls.iter().flatten() {
             let function = part.function.as_ref();
             let json = function.and_then(|f| f.arguments).map_or(Ok(Cow::Borrowed("")), arguments)?;
-            let fragment = Fragment {
+            let fragment = CallFragment {
                 index: part.index,
                 id: &part.id,
                 tool: function.map_or("", |f| &*f.name),
@@ -210,7 +210,7 @@ impl Decoder {
     }
 
     /// Whether text may follow now: only if no call is incomplete.
-    fn may_speak(&mut self, out: &mut Vec<Delta>) -> bool {
+    fn may_add_text(&mut self, out: &mut Vec<Delta>) -> bool {
         if self.calls.is_idle() {
             return true;
         }
@@ -268,9 +268,9 @@ impl Decode for Decoder {
 
     fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
         let mut mended = String::new();
-        let chunk: Chunk<'_> = read_json(body, &mut mended).map_err(|error| unreadable(&error))?;
+        let chunk: Chunk<'_> = read_json(body, &mut mended).map_err(|error| unparsable_body(&error))?;
         if chunk.error.is_none() && chunk.choices.as_ref().is_none_or(Vec::is_empty) {
-            return Err(garbage("the body holds no choices"));
+            return Err(invalid_answer("the body holds no choices"));
         }
         self.chunk(chunk, out).map_err(|error| error.into_fault(false))?;
         self.is_done = true;
@@ -302,7 +302,7 @@ fn arguments(raw: &RawValue) -> Result<Cow<'_, str>, serde_json::Error> {
         return Ok(Cow::Borrowed(json));
     }
     let mut mended = String::new();
-    serde_json::from_str::<Text<'_>>(json)
-        .map(Text::into_inner)
+    serde_json::from_str::<TolerantText<'_>>(json)
+        .map(TolerantText::into_inner)
         .or_else(|_| read_json::<String>(json, &mut mended).map(Cow::Owned))
 }

@@ -48,7 +48,7 @@ fn part(index: Option<u64>, id: Option<&str>, name: Option<&str>, json: Option<&
     json!({"tool_calls":[{"index":index,"id":id,"type":"function","function":{"name":name,"arguments":json}}]})
 }
 
-fn made_up(n: usize) -> String {
+fn generated_call_id(n: usize) -> String {
     format!("call_replay_0_{n}")
 }
 
@@ -150,17 +150,17 @@ fn calls_with_bad_index_or_id_are_separated() {
     assert_eq!(calls(&zeros), expected("a", "b"));
     // Numbers only.
     let numbers = [whole(Some(0), None, "Read", "{\"x\":1}"), whole(Some(1), None, "Grep", ""), end.clone()];
-    assert_eq!(calls(&numbers), expected(&made_up(0), &made_up(1)));
+    assert_eq!(calls(&numbers), expected(&generated_call_id(0), &generated_call_id(1)));
     // The number 0 and no ids.
     let zeros = [whole(Some(0), None, "Read", "{\"x\":1}"), whole(Some(0), None, "Grep", "{}"), end.clone()];
-    assert_eq!(calls(&zeros), expected(&made_up(0), &made_up(1)));
+    assert_eq!(calls(&zeros), expected(&generated_call_id(0), &generated_call_id(1)));
     // Ids only.
     let ids =
         [whole(None, Some("a"), "Read", "{\"x\":1}"), whole(None, Some("b"), "Grep", "{}"), end.clone()];
     assert_eq!(calls(&ids), expected("a", "b"));
     // Neither.
     let bare = [whole(None, None, "Read", "{\"x\":1}"), whole(None, None, "Grep", "{}"), end.clone()];
-    assert_eq!(calls(&bare), expected(&made_up(0), &made_up(1)));
+    assert_eq!(calls(&bare), expected(&generated_call_id(0), &generated_call_id(1)));
     // Neither, in fragments.
     let bare = [
         delta(part(None, None, Some("Read"), None)),
@@ -169,14 +169,14 @@ fn calls_with_bad_index_or_id_are_separated() {
         delta(part(None, None, Some("Grep"), None)),
         end.clone(),
     ];
-    assert_eq!(calls(&bare), expected(&made_up(0), &made_up(1)));
+    assert_eq!(calls(&bare), expected(&generated_call_id(0), &generated_call_id(1)));
     // The same id twice.
     let twice = [
         whole(Some(0), Some("a"), "Read", "{\"x\":1}"),
         whole(Some(1), Some("a"), "Grep", "{}"),
         end.clone(),
     ];
-    assert_eq!(calls(&twice), expected("a", &made_up(1)));
+    assert_eq!(calls(&twice), expected("a", &generated_call_id(1)));
     // The name after the arguments, an id in every fragment, arguments as JSON and not as text.
     let late = [
         delta(part(Some(0), Some("a"), None, Some("{\"x\""))),

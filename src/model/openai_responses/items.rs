@@ -8,7 +8,7 @@
 //! `call_id`, or by its content where a server leaves these out or changes them. Only an item that matches
 //! nothing is taken from there; otherwise a tool would run twice.
 
-use crate::model::catalog::capabilities::{Sealed, seal};
+use crate::model::catalog::capabilities::{SealedReasoning, seal};
 use crate::model::stream::assembly::Assembly;
 use crate::types::model::Delta;
 
@@ -31,20 +31,20 @@ pub(super) struct ItemName<'a> {
 
 /// A part of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ItemUpdate {
     /// It begins.
     Begin,
     /// More of its text, reasoning or arguments.
     Piece(String),
     /// It is complete. What was not streamed in pieces is taken from here.
-    Done(Whole),
+    Done(CompleteItem),
 }
 
 /// A complete item: the text of a message, the reasoning or its summary, the arguments of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Whole {
+pub(super) struct CompleteItem {
     pub content: String,
-    pub sealed: Option<Sealed>,
+    pub sealed: Option<SealedReasoning>,
     /// Name of the tool.
     pub tool: String,
 }
@@ -73,7 +73,7 @@ struct Item {
     is_matched: bool,
     /// Content that waits for the items before it.
     waiting: String,
-    sealed: Option<Sealed>,
+    sealed: Option<SealedReasoning>,
 }
 
 impl Items {
@@ -84,31 +84,35 @@ impl Items {
         kind: ItemKind,
         name: ItemName<'_>,
         tool: &str,
-        step: Step,
+        step: ItemUpdate,
         answer: &mut Assembly,
         out: &mut Vec<Delta>,
     ) {
         let found = self.find(kind, name, &step);
         // A complete item with another content, under no name that is known, is not a repetition.
         let found = match (&step, found) {
-            (Step::Done(whole), Some(at)) if self.items[at].is_complete && !self.items[at].is_named(name) => {
-                self.items.iter().position(|item| item.kind == kind && item.is_complete && item.holds(whole))
+            (ItemUpdate::Done(whole), Some(at))
+                if self.items[at].is_complete && !self.items[at].is_named(name) =>
+            {
+                self.items
+                    .iter()
+                    .position(|item| item.kind == kind && item.is_complete && item.matches_content(whole))
             }
             (_, found) => found,
         };
         let at = match found {
             Some(at) => at,
             // Arguments of something that never said that it is a call belong to no call.
-            None if kind == ItemKind::Call && matches!(step, Step::Piece(_)) => return,
-            None => self.push(kind, name.index),
+            None if kind == ItemKind::Call && matches!(step, ItemUpdate::Piece(_)) => return,
+            None => self.add_item(kind, name.index),
         };
-        self.apply(at, name, tool, step, answer, out);
+        self.apply_update(at, name, tool, step, answer, out);
     }
 
     /// Takes the items of the end, of which those that were not streamed are new.
     pub(super) fn take_end(
         &mut self,
-        items: &[(ItemKind, ItemName<'_>, Whole)],
+        items: &[(ItemKind, ItemName<'_>, CompleteItem)],
         answer: &mut Assembly,
         out: &mut Vec<Delta>,
     ) {
@@ -119,7 +123,8 @@ impl Items {
                     continue;
                 }
                 let is_same = |item: &Item| {
-                    item.kind == *kind && if by_name { item.is_named(*name) } else { item.holds(whole) }
+                    item.kind == *kind
+                        && if by_name { item.is_named(*name) } else { item.matches_content(whole) }
                 };
                 *matched = self.items.iter().position(|item| !item.is_matched && is_same(item));
                 if let Some(at) = *matched {
@@ -128,9 +133,9 @@ impl Items {
             }
         }
         for ((kind, name, whole), matched) in items.iter().zip(matches) {
-            let at = matched.unwrap_or_else(|| self.push(*kind, None));
+            let at = matched.unwrap_or_else(|| self.add_item(*kind, None));
             self.items[at].is_matched = true;
-            self.apply(at, *name, &whole.tool, Step::Done(whole.clone()), answer, out);
+            self.apply_update(at, *name, &whole.tool, ItemUpdate::Done(whole.clone()), answer, out);
         }
     }
 
@@ -139,7 +144,7 @@ impl Items {
         for item in &mut self.items[self.current..] {
             item.is_complete = true;
         }
-        self.advance(answer, out);
+        self.deliver_ready(answer, out);
     }
 
     /// Whether any item has begun.
@@ -149,9 +154,9 @@ impl Items {
 
     /// The item that a part belongs to; `None` for a new one. Inside a stream the number counts, since
     /// servers exist that change the ids of an item from event to event.
-    fn find(&self, kind: ItemKind, name: ItemName<'_>, step: &Step) -> Option<usize> {
+    fn find(&self, kind: ItemKind, name: ItemName<'_>, step: &ItemUpdate) -> Option<usize> {
         let fits = |item: &Item| item.kind == kind && !item.is_other_call(name.call_id);
-        let begins = *step == Step::Begin;
+        let begins = *step == ItemUpdate::Begin;
         let is_numbered = |item: &Item| name.index.is_some() && item.index == name.index;
         // Where a server gives several open items one number, the id tells them apart.
         if !begins && !self.items.iter().any(|item| is_numbered(item) && fits(item) && item.is_named(name)) {
@@ -169,7 +174,7 @@ impl Items {
         {
             return Some(at);
         }
-        if matches!(step, Step::Done(_))
+        if matches!(step, ItemUpdate::Done(_))
             && let Some(at) = self.items.iter().rposition(|item| is_numbered(item) && fits(item))
         {
             return Some(at);
@@ -190,7 +195,7 @@ impl Items {
     }
 
     /// A new item behind all others. An incomplete one with the same number is over: a number has one item.
-    fn push(&mut self, kind: ItemKind, index: Option<u64>) -> usize {
+    fn add_item(&mut self, kind: ItemKind, index: Option<u64>) -> usize {
         for item in
             self.items[self.current..].iter_mut().filter(|item| index.is_some() && item.index == index)
         {
@@ -212,12 +217,12 @@ impl Items {
         self.items.len() - 1
     }
 
-    fn apply(
+    fn apply_update(
         &mut self,
         at: usize,
         name: ItemName<'_>,
         tool: &str,
-        step: Step,
+        step: ItemUpdate,
         answer: &mut Assembly,
         out: &mut Vec<Delta>,
     ) {
@@ -233,23 +238,23 @@ impl Items {
             }
         }
         match step {
-            Step::Begin => {}
-            Step::Piece(piece) => item.add(piece),
-            Step::Done(whole) => {
+            ItemUpdate::Begin => {}
+            ItemUpdate::Piece(piece) => item.add_content(piece),
+            ItemUpdate::Done(whole) => {
                 if let Some(rest) = whole.content.strip_prefix(item.content.as_str()) {
-                    item.add(rest.to_owned());
+                    item.add_content(rest.to_owned());
                 }
                 item.sealed = whole.sealed;
                 item.is_complete = true;
             }
         }
-        self.advance(answer, out);
+        self.deliver_ready(answer, out);
     }
 
     /// Hands on what is ready.
-    fn advance(&mut self, answer: &mut Assembly, out: &mut Vec<Delta>) {
+    fn deliver_ready(&mut self, answer: &mut Assembly, out: &mut Vec<Delta>) {
         while let Some(item) = self.items.get_mut(self.current) {
-            item.hand_on(answer, out);
+            item.deliver_content(answer, out);
             if !item.is_complete {
                 return;
             }
@@ -274,7 +279,7 @@ impl Item {
     }
 
     /// Whether it holds the same as an item of the end, as far as it was streamed.
-    fn holds(&self, whole: &Whole) -> bool {
+    fn matches_content(&self, whole: &CompleteItem) -> bool {
         let is_same = match self.is_complete {
             true if self.kind == ItemKind::Call => is_same_json(&self.content, &whole.content),
             true => self.content.trim() == whole.content.trim(),
@@ -283,7 +288,7 @@ impl Item {
         is_same && self.tool == whole.tool
     }
 
-    fn add(&mut self, piece: String) {
+    fn add_content(&mut self, piece: String) {
         self.content.push_str(&piece);
         match self.waiting.is_empty() {
             true => self.waiting = piece,
@@ -291,7 +296,7 @@ impl Item {
         }
     }
 
-    fn hand_on(&mut self, answer: &mut Assembly, out: &mut Vec<Delta>) {
+    fn deliver_content(&mut self, answer: &mut Assembly, out: &mut Vec<Delta>) {
         let piece = std::mem::take(&mut self.waiting);
         match self.kind {
             ItemKind::Message => answer.text(&piece, out),

@@ -8,9 +8,11 @@ use serde_json::Value;
 
 use super::super::settings::ModelSettings;
 use crate::model::catalog::capabilities::effort;
-use crate::model::catalog::capabilities::{MAX_CALL_ID_CHARS, Sealed, called, unseal, wire_call_id};
-use crate::model::request::media::{Media, Shown, file_name};
-use crate::model::request::sampling::sent;
+use crate::model::catalog::capabilities::{
+    MAX_CALL_ID_CHARS, SealedReasoning, unseal, wire_call_id, wire_tool_name,
+};
+use crate::model::request::media::{AcceptedMedia, MediumContent, file_name};
+use crate::model::request::sampling::sent_sampling;
 use crate::model::settings::Api;
 use crate::types::CallId;
 use crate::types::blob::AttachmentKind;
@@ -20,7 +22,7 @@ use crate::types::sampling::Sampling;
 use crate::types::thinking::Thinking;
 
 /// The least `max_output_tokens` that is taken (OpenAI's API reference, "Create a model response", 2026-03).
-const LEAST_OUTPUT: u32 = 16;
+const MIN_OUTPUT_TOKENS: u32 = 16;
 
 const ASSISTANT: &str = "assistant";
 
@@ -78,11 +80,11 @@ struct Tool<'a> {
 enum Item<'a> {
     Message {
         role: &'static str,
-        content: Vec<Part<'a>>,
+        content: Vec<ContentPart<'a>>,
     },
     Reasoning {
         id: String,
-        summary: Vec<Part<'a>>,
+        summary: Vec<ContentPart<'a>>,
         encrypted_content: String,
     },
     FunctionCall {
@@ -105,7 +107,7 @@ enum Item<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type")]
-enum Part<'a> {
+enum ContentPart<'a> {
     #[serde(rename = "input_text")]
     Input { text: &'a str },
     #[serde(rename = "summary_text")]
@@ -137,7 +139,7 @@ pub(in super::super) fn body(
     };
     let mut input = Vec::with_capacity(request.messages.len() - known);
     let sees = settings.vision.unwrap_or(true);
-    let media = Media::from_request(request, sees, settings.documents.unwrap_or(sees));
+    let media = AcceptedMedia::from_request(request, sees, settings.documents.unwrap_or(sees));
     for message in &request.messages[known..] {
         match message.role {
             Role::User => user(message, previous.is_some(), &media, &mut input),
@@ -149,7 +151,7 @@ pub(in super::super) fn body(
         && let Some(text) = instructions.take()
         && previous.is_none()
     {
-        input.insert(0, Item::Message { role: "user", content: vec![Part::Input { text }] });
+        input.insert(0, Item::Message { role: "user", content: vec![ContentPart::Input { text }] });
     }
     let mut tools = Vec::new();
     if settings.tools {
@@ -169,7 +171,7 @@ pub(in super::super) fn body(
         instructions,
         max_output_tokens: output_limit(request, settings),
         reasoning: reasoning(request.thinking, settings),
-        sampling: sent(Api::OpenAiResponses, false, request, settings),
+        sampling: sent_sampling(Api::OpenAiResponses, false, request, settings),
         stop: &request.stop,
         metadata: &request.metadata,
         include: if settings.thinking && thinks && !store {
@@ -184,7 +186,7 @@ pub(in super::super) fn body(
 
 /// The limit on the answer that a request sends.
 pub(in super::super) fn output_limit(request: &ModelRequest, settings: &ModelSettings) -> Option<u32> {
-    request.max_output_tokens.or(settings.max_output_tokens).map(|most| most.max(LEAST_OUTPUT))
+    request.max_output_tokens.or(settings.max_output_tokens).map(|most| most.max(MIN_OUTPUT_TOKENS))
 }
 
 /// What the API is asked of reasoning. A summary is told only to organisations that the vendor has
@@ -202,7 +204,7 @@ fn wire_id<'a>(provider_id: &'a str, call_id: &CallId, is_kept: bool) -> Cow<'a,
 
 /// Pictures and documents of results follow them as what a person shows. `is_kept`: the server keeps the
 /// calls that the results belong to.
-fn user<'a>(message: &'a Message, is_kept: bool, media: &Media<'_>, input: &mut Vec<Item<'a>>) {
+fn user<'a>(message: &'a Message, is_kept: bool, media: &AcceptedMedia<'_>, input: &mut Vec<Item<'a>>) {
     let mut shown = Vec::new();
     let mut said = Vec::new();
     for block in &message.content {
@@ -211,11 +213,11 @@ fn user<'a>(message: &'a Message, is_kept: bool, media: &Media<'_>, input: &mut 
                 let output = media.result_text(content, attachments);
                 let call_id = wire_id(provider_id, call_id, is_kept);
                 input.push(Item::FunctionCallOutput { call_id, output });
-                shown.extend(media.attached(attachments).into_iter().map(seen));
+                shown.extend(media.attachment_contents(attachments).into_iter().map(medium_part));
             }
-            Block::Text { text } if !text.is_empty() => said.push(Part::Input { text }),
-            Block::Image(picture) => said.extend(media.picture(picture).into_iter().map(seen)),
-            Block::Document(document) => said.push(seen(media.document(document))),
+            Block::Text { text } if !text.is_empty() => said.push(ContentPart::Input { text }),
+            Block::Image(picture) => said.extend(media.picture(picture).into_iter().map(medium_part)),
+            Block::Document(document) => said.push(medium_part(media.document(document))),
             Block::Text { .. }
             | Block::Thinking { .. }
             | Block::RedactedThinking { .. }
@@ -228,15 +230,15 @@ fn user<'a>(message: &'a Message, is_kept: bool, media: &Media<'_>, input: &mut 
     }
 }
 
-fn seen(shown: Shown<'_>) -> Part<'_> {
+fn medium_part(shown: MediumContent<'_>) -> ContentPart<'_> {
     match shown {
-        Shown::Words(text) => Part::Words { text },
-        Shown::Whole { kind, media_type, name, data } => {
+        MediumContent::Words(text) => ContentPart::Words { text },
+        MediumContent::Whole { kind, media_type, name, data } => {
             let url = format!("data:{media_type};base64,{data}");
             match kind {
-                AttachmentKind::Image => Part::Image { image_url: url, detail: "auto" },
+                AttachmentKind::Image => ContentPart::Image { image_url: url, detail: "auto" },
                 AttachmentKind::Document => {
-                    Part::File { filename: file_name(name, "document.pdf"), file_data: url }
+                    ContentPart::File { filename: file_name(name, "document.pdf"), file_data: url }
                 }
             }
         }
@@ -256,14 +258,15 @@ fn assistant<'a>(
             }
             // The API wants reasoning to be followed by what it led to, of the same answer.
             Block::Thinking { text, signature: Some(seal) } if keeps && at + 1 < message.content.len() => {
-                if let Some(Sealed { id, encrypted_content }) = unseal(seal) {
-                    let summary = if text.is_empty() { Vec::new() } else { vec![Part::Summary { text }] };
+                if let Some(SealedReasoning { id, encrypted_content }) = unseal(seal) {
+                    let summary =
+                        if text.is_empty() { Vec::new() } else { vec![ContentPart::Summary { text }] };
                     input.push(Item::Reasoning { id, summary, encrypted_content });
                 }
             }
             Block::ToolCall(call) => input.push(Item::FunctionCall {
                 call_id: wire_id(&call.provider_id, &call.call_id, false),
-                name: called(&call.tool),
+                name: wire_tool_name(&call.tool),
                 arguments: arguments(call)?,
             }),
             Block::Text { .. }

@@ -3,26 +3,26 @@
 
 use serde::Deserialize;
 
-use super::items::{ItemKind, ItemName, Items, Step, Whole};
-use crate::model::catalog::capabilities::Sealed;
+use super::items::{CompleteItem, ItemKind, ItemName, ItemUpdate, Items};
+use crate::model::catalog::capabilities::SealedReasoning;
 use crate::model::request::count::{count, group};
 use crate::model::stream::assembly::{Assembly, CallIds};
 use crate::model::stream::decode::{Decode, EventError};
-use crate::model::stream::fault::{WireError, began_again, garbage, unreadable};
-use crate::model::stream::text::{Text, read_json};
+use crate::model::stream::fault::{WireError, invalid_answer, second_answer, unparsable_body};
+use crate::model::stream::text::{TolerantText, read_json};
 use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};
 use crate::types::usage::Usage;
 
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(borrow, default, rename = "type")]
-    kind: Text<'a>,
+    kind: TolerantText<'a>,
     output_index: Option<u64>,
     #[serde(borrow, default)]
-    item_id: Text<'a>,
+    item_id: TolerantText<'a>,
     summary_index: Option<u64>,
     #[serde(borrow, default)]
-    delta: Text<'a>,
+    delta: TolerantText<'a>,
     #[serde(borrow)]
     item: Option<Item<'a>>,
     #[serde(borrow)]
@@ -30,64 +30,64 @@ struct Event<'a> {
     error: Option<WireError>,
     /// An `error` event carries these at its top.
     #[serde(borrow, default)]
-    message: Text<'a>,
+    message: TolerantText<'a>,
     #[serde(borrow, default)]
-    code: Text<'a>,
+    code: TolerantText<'a>,
 }
 
 #[derive(Deserialize)]
 struct Response<'a> {
     #[serde(borrow, default)]
-    object: Text<'a>,
+    object: TolerantText<'a>,
     #[serde(borrow, default)]
-    id: Text<'a>,
+    id: TolerantText<'a>,
     #[serde(borrow, default)]
-    status: Text<'a>,
+    status: TolerantText<'a>,
     #[serde(borrow)]
     output: Option<Vec<Item<'a>>>,
     #[serde(borrow)]
-    incomplete_details: Option<Incomplete<'a>>,
+    incomplete_details: Option<IncompleteDetails<'a>>,
     #[serde(default, deserialize_with = "group")]
-    usage: Option<Counts>,
+    usage: Option<UsageCounts>,
     error: Option<WireError>,
 }
 
 #[derive(Deserialize)]
-struct Incomplete<'a> {
+struct IncompleteDetails<'a> {
     #[serde(borrow, default)]
-    reason: Text<'a>,
+    reason: TolerantText<'a>,
 }
 
 #[derive(Deserialize)]
 struct Item<'a> {
     #[serde(borrow, default, rename = "type")]
-    kind: Text<'a>,
+    kind: TolerantText<'a>,
     #[serde(borrow, default)]
-    id: Text<'a>,
+    id: TolerantText<'a>,
     #[serde(borrow, default)]
-    call_id: Text<'a>,
+    call_id: TolerantText<'a>,
     #[serde(borrow, default)]
-    name: Text<'a>,
+    name: TolerantText<'a>,
     #[serde(borrow, default)]
-    arguments: Text<'a>,
+    arguments: TolerantText<'a>,
     #[serde(borrow, default)]
-    encrypted_content: Text<'a>,
+    encrypted_content: TolerantText<'a>,
     #[serde(borrow)]
-    content: Option<Vec<Part<'a>>>,
+    content: Option<Vec<ContentPart<'a>>>,
     #[serde(borrow)]
-    summary: Option<Vec<Part<'a>>>,
+    summary: Option<Vec<ContentPart<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct Part<'a> {
+struct ContentPart<'a> {
     #[serde(borrow, default)]
-    text: Text<'a>,
+    text: TolerantText<'a>,
     #[serde(borrow, default)]
-    refusal: Text<'a>,
+    refusal: TolerantText<'a>,
 }
 
 #[derive(Deserialize)]
-struct Counts {
+struct UsageCounts {
     #[serde(default, deserialize_with = "count")]
     input_tokens: Option<u64>,
     #[serde(default, deserialize_with = "count")]
@@ -110,8 +110,8 @@ struct OutputCounts {
     reasoning_tokens: Option<u64>,
 }
 
-impl From<Counts> for Usage {
-    fn from(counts: Counts) -> Self {
+impl From<UsageCounts> for Usage {
+    fn from(counts: UsageCounts) -> Self {
         let cached = counts.input_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0);
         Usage {
             // The API counts cached tokens among the input.
@@ -188,12 +188,12 @@ impl Decoder {
     }
 
     /// What an item holds; `None` for calls of the provider's own tools, of which we offer none.
-    fn read_item(&mut self, item: &Item<'_>) -> Option<(ItemKind, Whole)> {
-        let join = |parts: &Option<Vec<Part<'_>>>, gap: &str| {
+    fn read_item(&mut self, item: &Item<'_>) -> Option<(ItemKind, CompleteItem)> {
+        let join = |parts: &Option<Vec<ContentPart<'_>>>, gap: &str| {
             let texts: Vec<&str> = parts.iter().flatten().map(|part| &*part.text).collect();
             texts.join(gap)
         };
-        let mut whole = Whole { tool: item.name.to_string(), ..Whole::default() };
+        let mut whole = CompleteItem { tool: item.name.to_string(), ..CompleteItem::default() };
         let kind = item_kind(item)?;
         match kind {
             ItemKind::Message => {
@@ -210,7 +210,7 @@ impl Decoder {
                 }
                 if !item.encrypted_content.is_empty() {
                     let encrypted_content = item.encrypted_content.to_string();
-                    whole.sealed = Some(Sealed { id: item.id.to_string(), encrypted_content });
+                    whole.sealed = Some(SealedReasoning { id: item.id.to_string(), encrypted_content });
                 }
             }
             ItemKind::Call => whole.content = item.arguments.to_string(),
@@ -263,7 +263,7 @@ impl Decode for Decoder {
                     && let Some(kind) = item_kind(item)
                 {
                     let name = name_of(item, event.output_index);
-                    self.items.handle_item(kind, name, &item.name, Step::Begin, &mut self.answer, out);
+                    self.items.handle_item(kind, name, &item.name, ItemUpdate::Begin, &mut self.answer, out);
                 }
                 return Ok(());
             }
@@ -272,14 +272,21 @@ impl Decode for Decoder {
                     && let Some((kind, whole)) = self.read_item(item)
                 {
                     let name = name_of(item, event.output_index);
-                    self.items.handle_item(kind, name, &item.name, Step::Done(whole), &mut self.answer, out);
+                    self.items.handle_item(
+                        kind,
+                        name,
+                        &item.name,
+                        ItemUpdate::Done(whole),
+                        &mut self.answer,
+                        out,
+                    );
                 }
                 return Ok(());
             }
             "response.created" | "response.in_progress" | "response.queued" => {
                 // Its id says nothing: GitHub Copilot sends another one with every event.
                 if &*event.kind == "response.created" && self.items.has_begun() {
-                    return Err(began_again().into());
+                    return Err(second_answer().into());
                 }
                 if let Some(response) = &event.response {
                     self.name(response);
@@ -288,7 +295,7 @@ impl Decode for Decoder {
             }
             "response.completed" | "response.incomplete" | "response.failed" => {
                 let Some(response) = event.response else {
-                    return Err(garbage("an answer ended without saying how").into());
+                    return Err(invalid_answer("an answer ended without saying how").into());
                 };
                 let failed = &*event.kind == "response.failed";
                 self.close(response, out)?;
@@ -302,7 +309,7 @@ impl Decode for Decoder {
             _ => return Ok(()),
         };
         let name = ItemName { index: event.output_index, id: &event.item_id, call_id: "" };
-        self.items.handle_item(kind, name, "", Step::Piece(piece), &mut self.answer, out);
+        self.items.handle_item(kind, name, "", ItemUpdate::Piece(piece), &mut self.answer, out);
         Ok(())
     }
 
@@ -325,9 +332,9 @@ impl Decode for Decoder {
 
     fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
         let mut mended = String::new();
-        let response: Response<'_> = read_json(body, &mut mended).map_err(|error| unreadable(&error))?;
+        let response: Response<'_> = read_json(body, &mut mended).map_err(|error| unparsable_body(&error))?;
         if response.error.is_none() && &*response.object != "response" && response.output.is_none() {
-            return Err(garbage("the body holds no response"));
+            return Err(invalid_answer("the body holds no response"));
         }
         self.close(response, out)
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
-use crate::model::catalog::capabilities::{Sealed, seal};
+use crate::model::catalog::capabilities::{SealedReasoning, seal};
 use crate::model::settings::Api;
 use crate::types::model::{FaultKind, ReplyBlock, StopReason};
 use crate::types::usage::Usage;
@@ -60,7 +60,7 @@ fn reasoning() -> Value {
         "summary":[{"type":"summary_text","text":"First."},{"type":"summary_text","text":"Then."}]})
 }
 
-fn whole_story() -> Vec<Value> {
+fn full_stream() -> Vec<Value> {
     vec![
         created(),
         json!({"type":"response.in_progress","response":{"id":"resp_1"}}),
@@ -85,7 +85,7 @@ fn whole_story() -> Vec<Value> {
 }
 
 fn whole_reply() -> Vec<ReplyBlock> {
-    let sealed = Sealed { id: "rs_1".into(), encrypted_content: "gAAA".into() };
+    let sealed = SealedReasoning { id: "rs_1".into(), encrypted_content: "gAAA".into() };
     vec![
         ReplyBlock::Thinking { text: "First.\n\nThen.".into(), signature: Some(seal(&sealed)) },
         ReplyBlock::Text("Grüße 🦀".into()),
@@ -95,7 +95,7 @@ fn whole_reply() -> Vec<ReplyBlock> {
 
 #[test]
 fn response_with_all_item_kinds_is_parsed() {
-    let (deltas, reply) = read(API, &sse(&whole_story()));
+    let (deltas, reply) = read(API, &sse(&full_stream()));
     let reply = reply.unwrap();
     assert_deltas_tell_the_reply(&deltas, &reply);
     assert_eq!(reply.content, whole_reply());
@@ -197,7 +197,7 @@ fn error_event_inside_stream_becomes_fault() {
 
 #[test]
 fn stream_without_completed_event_is_interrupted() {
-    let stream = sse(&whole_story());
+    let stream = sse(&full_stream());
     let end = stream.find("event: response.completed").unwrap();
     for at in (0..end).step_by(7) {
         if let Some(head) = stream.get(..at) {
@@ -228,12 +228,12 @@ fn text_block(text: &str) -> ReplyBlock {
     ReplyBlock::Text(text.into())
 }
 
-fn asked(id: &str, tool: &str, input: Value) -> ReplyBlock {
+fn tool_call_block(id: &str, tool: &str, input: Value) -> ReplyBlock {
     ReplyBlock::ToolCall { provider_id: id.into(), tool: tool.into(), input: Ok(input) }
 }
 
 /// A message and a call as they are streamed, under these numbers.
-fn streamed(first: u64, second: u64) -> Vec<Value> {
+fn streamed_items(first: u64, second: u64) -> Vec<Value> {
     vec![
         added(first, json!({"type":"message","id":"msg_1","role":"assistant","content":[]})),
         text_delta(first, "Hi."),
@@ -247,14 +247,14 @@ fn streamed(first: u64, second: u64) -> Vec<Value> {
 #[test]
 fn items_are_read_once_with_any_numbering() {
     let output = || json!([message("Hi."), call("call_a", "Bash", "{\"command\":\"date\"}")]);
-    let expected = [text_block("Hi."), asked("call_a", "Bash", json!({"command":"date"}))];
+    let expected = [text_block("Hi."), tool_call_block("call_a", "Bash", json!({"command":"date"}))];
     // As documented, counted from 1, with a gap, and descending.
     for (first, second) in [(0, 1), (1, 2), (0, 2), (3, 7), (1, 0)] {
-        assert_eq!(content(&streamed(first, second), output()), expected, "{first}, {second}");
+        assert_eq!(content(&streamed_items(first, second), output()), expected, "{first}, {second}");
     }
     // All items have the same number, or none has one.
-    assert_eq!(content(&streamed(0, 0), output()), expected);
-    let mut bare = streamed(0, 1);
+    assert_eq!(content(&streamed_items(0, 0), output()), expected);
+    let mut bare = streamed_items(0, 1);
     for event in &mut bare {
         event.as_object_mut().unwrap().remove("output_index");
     }
@@ -262,8 +262,8 @@ fn items_are_read_once_with_any_numbering() {
     // The end has items of the provider's own tools between them, or repeats nothing.
     let search = json!({"type":"web_search_call","id":"ws_1","status":"completed"});
     let output = json!([search, message("Hi."), search, call("call_a", "Bash", "{\"command\":\"date\"}")]);
-    assert_eq!(content(&streamed(0, 1), output), expected);
-    assert_eq!(content(&streamed(0, 1), json!([])), expected);
+    assert_eq!(content(&streamed_items(0, 1), output), expected);
+    assert_eq!(content(&streamed_items(0, 1), json!([])), expected);
 }
 
 #[test]
@@ -273,12 +273,12 @@ fn item_only_in_completed_response_is_added() {
     let output = json!([note, message("Hi."), other, call("call_a", "Bash", "{\"command\":\"date\"}")]);
     let date = || json!({"command":"date"});
     assert_eq!(
-        content(&streamed(0, 1), output),
+        content(&streamed_items(0, 1), output),
         [
             text_block("Hi."),
-            asked("call_a", "Bash", date()),
+            tool_call_block("call_a", "Bash", date()),
             text_block("Hi."),
-            asked("call_b", "Bash", date())
+            tool_call_block("call_b", "Bash", date())
         ]
     );
 }
@@ -293,7 +293,7 @@ fn items_without_ids_are_matched_by_content() {
     };
     let arguments_of = "{\"command\":\"date\"}";
     for index in [0, 1] {
-        let mut events = streamed(index, index + 1);
+        let mut events = streamed_items(index, index + 1);
         for event in &mut events {
             event.as_object_mut().unwrap().remove("item_id");
             if event["item"].is_object() {
@@ -301,7 +301,7 @@ fn items_without_ids_are_matched_by_content() {
             }
         }
         let output = json!([bare(message("Hi.")), bare(call("", "Bash", arguments_of))]);
-        let made_up = asked("call_replay_0_1", "Bash", json!({"command":"date"}));
+        let made_up = tool_call_block("call_replay_0_1", "Bash", json!({"command":"date"}));
         assert_eq!(content(&events, output.clone()), [text_block("Hi."), made_up.clone()], "{index}");
         // Incomplete in the stream: the end completes them.
         let halves: Vec<Value> =
@@ -310,7 +310,7 @@ fn items_without_ids_are_matched_by_content() {
     }
 }
 
-fn unnumbered(item: Value) -> Value {
+fn without_number(item: Value) -> Value {
     json!({"type": "response.output_item.done", "item": item})
 }
 
@@ -328,7 +328,7 @@ fn reformatted_arguments_of_unnamed_call_are_one_call() {
         ("", "{}"),
         ("{\"a\":1,\"b\":2}", "{\"b\":2,\"a\":1}"),
     ] {
-        let events = [unnumbered(without_ids(call("", "Bash", streamed)))];
+        let events = [without_number(without_ids(call("", "Bash", streamed)))];
         let mut renamed = call("other", "Bash", end);
         renamed.as_object_mut().unwrap().remove("call_id");
         for end in [without_ids(call("", "Bash", end)), renamed] {
@@ -345,7 +345,7 @@ fn distinct_unnamed_calls_are_all_kept() {
         let events: Vec<Value> = ["a", "b", "a"]
             .iter()
             .map(|command| {
-                let mut event = unnumbered(item(command));
+                let mut event = without_number(item(command));
                 if let Some(index) = index {
                     event["output_index"] = json!(index);
                 }
@@ -371,7 +371,7 @@ fn item_ids_separate_calls_that_share_a_number() {
     let last = |id: &str, command: &str| {
         let mut item = call(id, "Bash", &json!({"command": command}).to_string());
         item["id"] = json!(format!("fc_{id}"));
-        let mut event = unnumbered(item);
+        let mut event = without_number(item);
         event["output_index"] = json!(0);
         event
     };
@@ -384,14 +384,16 @@ fn item_ids_separate_calls_that_share_a_number() {
         piece("b", "{\"command\":\"two\"}"),
         last("b", "two"),
     ];
-    let expected =
-        [asked("a", "Bash", json!({"command": "one"})), asked("b", "Bash", json!({"command": "two"}))];
+    let expected = [
+        tool_call_block("a", "Bash", json!({"command": "one"})),
+        tool_call_block("b", "Bash", json!({"command": "two"})),
+    ];
     assert_eq!(content(&events, json!([])), expected);
 }
 
 #[test]
 fn item_ids_changing_between_events_are_accepted() {
-    let mut events = streamed(0, 1);
+    let mut events = streamed_items(0, 1);
     for (n, event) in events.iter_mut().enumerate() {
         let id = json!(format!("changed_{n}"));
         match event["item"].is_object() {
@@ -404,13 +406,13 @@ fn item_ids_changing_between_events_are_accepted() {
     let output = json!([said_last, call("call_a", "Bash", "{\"command\":\"date\"}")]);
     assert_eq!(
         content(&events, output),
-        [text_block("Hi."), asked("call_a", "Bash", json!({"command":"date"}))]
+        [text_block("Hi."), tool_call_block("call_a", "Bash", json!({"command":"date"}))]
     );
 }
 
 #[test]
 fn changing_response_id_is_one_reply() {
-    let mut events = whole_story();
+    let mut events = full_stream();
     for (n, event) in events.iter_mut().enumerate() {
         if event["response"].is_object() {
             event["response"]["id"] = json!(format!("copilot_{n}"));
@@ -428,6 +430,6 @@ fn changing_response_id_is_one_reply() {
 proptest! {
     #[test]
     fn responses_reply_is_independent_of_chunk_boundaries(cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
-        assert_any_split_reads_alike(API, &sse(&whole_story()), &cuts);
+        assert_any_split_reads_alike(API, &sse(&full_stream()), &cuts);
     }
 }

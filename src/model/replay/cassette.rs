@@ -28,7 +28,7 @@ const VERSION: u32 = 1;
 /// How a request finds its record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::model) enum Match {
+pub(in crate::model) enum RecordMatch {
     /// By the number of answers in the conversation.
     #[default]
     Order,
@@ -42,12 +42,12 @@ pub(in crate::model) enum Match {
 pub(in crate::model) struct Header {
     cassette: u32,
     #[serde(default, rename = "match")]
-    by: Match,
+    by: RecordMatch,
 }
 
 impl Default for Header {
     fn default() -> Self {
-        Self { cassette: VERSION, by: Match::default() }
+        Self { cassette: VERSION, by: RecordMatch::default() }
     }
 }
 
@@ -89,7 +89,7 @@ pub(in crate::model) struct Script {
     pub stop: Option<StopReason>,
     /// Fail in this way after the content.
     pub fail: Option<FaultKind>,
-    /// See [`Recording::at`].
+    /// See [`Recording::position`].
     pub at: Option<usize>,
     /// See [`Recording::hash`].
     pub hash: Option<String>,
@@ -116,7 +116,7 @@ pub(in crate::model) enum Record {
 }
 
 impl Record {
-    fn at(&self) -> Option<usize> {
+    fn position(&self) -> Option<usize> {
         match self {
             Record::Recording(recording) => recording.at,
             Record::Script(script) => script.at,
@@ -124,7 +124,7 @@ impl Record {
     }
 
     /// A recorded helper call is found by its hash alone.
-    fn is_aside(&self) -> bool {
+    fn is_helper_record(&self) -> bool {
         matches!(self, Record::Recording(Recording { at: None, hash: Some(_), .. }))
     }
 
@@ -139,7 +139,7 @@ impl Record {
 /// A loaded cassette.
 #[derive(Debug, PartialEq)]
 pub(in crate::model) struct Cassette {
-    pub by: Match,
+    pub by: RecordMatch,
     records: Vec<Record>,
 }
 
@@ -207,10 +207,10 @@ impl Cassette {
 
     /// Record `number` in order: the newest with this number, else the one at this position without a number.
     pub(in crate::model) fn by_order(&self, number: usize) -> Option<&Record> {
-        let in_place = |record: &&Record| record.at().is_none() && !record.is_aside();
+        let in_place = |record: &&Record| record.position().is_none() && !record.is_helper_record();
         self.records
             .iter()
-            .rfind(|record| record.at() == Some(number))
+            .rfind(|record| record.position() == Some(number))
             .or_else(|| self.records.get(number).filter(in_place))
     }
 
@@ -259,7 +259,7 @@ mod tests {
             Record::Script(script) => script.say.clone(),
             Record::Recording(_) => None,
         };
-        assert_eq!(cassette.by, Match::Hash);
+        assert_eq!(cassette.by, RecordMatch::Hash);
         assert_eq!(said(cassette.by_hash("h")).as_deref(), Some("a"));
         assert_eq!(cassette.by_hash("g"), None);
         assert_eq!(said(cassette.by_order(0)).as_deref(), Some("a"));
@@ -287,7 +287,7 @@ mod tests {
         let example =
             part.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
         let cassette = Cassette::parse(example).expect("it can be read");
-        assert_eq!((cassette.by, cassette.len()), (Match::Order, 4));
+        assert_eq!((cassette.by, cassette.len()), (RecordMatch::Order, 4));
         assert!(matches!(cassette.by_order(0), Some(Record::Recording(_))));
     }
 }

@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use tokio::sync::{OnceCell, mpsc};
 
-use super::api::Reader;
+use super::api::AnswerReader;
 use crate::model::settings::Api;
 use crate::model::stream::assembly::{Assembly, CallIds};
 use crate::model::stream::fault;
-use crate::model::stream::timeouts::{no_listener, send_batch};
+use crate::model::stream::timeouts::{receiver_closed, send_batch};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, StopReason};
-use cassette::{Cassette, Match, Record, Recording, Script};
+use cassette::{Cassette, Record, RecordMatch, Recording, Script};
 use request_hash::{answers_so_far, request_hash};
 
 /// Bytes of a recording that are read at once, as from a network.
-const CHUNK: usize = 4 << 10;
+const CHUNK_BYTES: usize = 4 << 10;
 
 /// Plays one cassette, which is read at the first call.
 pub(super) struct Player {
@@ -47,9 +47,9 @@ impl Player {
         let number = answers_so_far(request);
         let (record, wanted) = match cassette.by {
             // A helper call has no index in the order of a conversation.
-            Match::Order if request.aside => (None, "for a helper call".into()),
-            Match::Order => (cassette.by_order(number), format!("number {}", number + 1)),
-            Match::Hash => {
+            RecordMatch::Order if request.aside => (None, "for a helper call".into()),
+            RecordMatch::Order => (cassette.by_order(number), format!("number {}", number + 1)),
+            RecordMatch::Hash => {
                 let hash = request_hash(request);
                 (cassette.by_hash(&hash), format!("with hash {hash}"))
             }
@@ -57,7 +57,7 @@ impl Player {
         match record {
             Some(Record::Recording(recording)) => play_recording(provider, number, recording, out).await,
             Some(Record::Script(script)) => tokio::select! {
-                () = out.closed() => Err(no_listener()),
+                () = out.closed() => Err(receiver_closed()),
                 outcome = play_script(number, script, out) => outcome,
             },
             None => {
@@ -105,14 +105,14 @@ async fn play_recording(
     if !(200..300).contains(&recording.status) {
         return Err(fault::from_status(provider, recording.status, None, body));
     }
-    let mut reader = Reader::new(api, CallIds::replayed(number));
+    let mut reader = AnswerReader::new(api, CallIds::for_recording(number));
     let mut batch = Vec::new();
     if recording.body.trim_start().starts_with('{') {
         let outcome = reader.whole(body, &mut batch);
         send_batch(batch, out).await?;
         return outcome;
     }
-    for chunk in body.chunks(CHUNK) {
+    for chunk in body.chunks(CHUNK_BYTES) {
         let outcome = reader.feed(chunk, &mut batch);
         send_batch(std::mem::take(&mut batch), out).await?;
         outcome?;
@@ -131,22 +131,22 @@ async fn play_script(
     if script.delay_ms > 0 {
         tokio::time::sleep(Duration::from_millis(script.delay_ms)).await;
     }
-    let mut answer = Assembly::new(CallIds::replayed(number));
+    let mut answer = Assembly::new(CallIds::for_recording(number));
     let mut batch = Vec::new();
     for word in script.thinking.iter().flat_map(|text| words(text)) {
         answer.thinking(word, &mut batch);
-        tell(&mut batch, pace, out).await?;
+        send_batch_paced(&mut batch, pace, out).await?;
     }
     for word in script.say.iter().flat_map(|text| words(text)) {
         answer.text(word, &mut batch);
-        tell(&mut batch, pace, out).await?;
+        send_batch_paced(&mut batch, pace, out).await?;
     }
     for call in &script.calls {
         answer.call("", &call.tool, &mut batch);
-        let input = serde_json::to_string(&call.input).map_err(fault::garbage)?;
+        let input = serde_json::to_string(&call.input).map_err(fault::invalid_answer)?;
         answer.call_input(&input, &mut batch);
         answer.close(&mut batch);
-        tell(&mut batch, pace, out).await?;
+        send_batch_paced(&mut batch, pace, out).await?;
     }
     if let Some(kind) = script.fail {
         return Err(ModelFault::new(kind, format!("the cassette says: {}", kind.name())));
@@ -157,7 +157,7 @@ async fn play_script(
     Ok(reply)
 }
 
-async fn tell(
+async fn send_batch_paced(
     batch: &mut Vec<Delta>,
     pace: Duration,
     out: &mpsc::Sender<Vec<Delta>>,

@@ -17,7 +17,7 @@ use crate::types::model::ModelRequest;
 const MAX_BYTES: usize = 32 << 20;
 
 /// One answer while it arrives.
-pub(in crate::model) struct Tape {
+pub(in crate::model) struct OpenRecording {
     hash: String,
     /// Its index in the conversation; `None` for a helper call, which is found by its hash alone.
     at: Option<usize>,
@@ -25,7 +25,7 @@ pub(in crate::model) struct Tape {
     body: Vec<u8>,
 }
 
-impl Tape {
+impl OpenRecording {
     pub(in crate::model) fn new(request: &ModelRequest) -> Self {
         Self {
             hash: request_hash(request),
@@ -62,7 +62,7 @@ impl Recorder {
     /// Appends the answer, if there was any. The error is a text for users.
     pub(in crate::model) async fn append(
         self: &Arc<Self>,
-        tape: Tape,
+        tape: OpenRecording,
         secrets: &Secrets,
     ) -> Result<(), String> {
         let Some((api, status)) = tape.answer else { return Ok(()) };

@@ -9,13 +9,13 @@ const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;
 /// An integer in any notation; `None` for other values.
 pub(in crate::model) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     Ok(match Value::deserialize(from)? {
-        Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
+        Value::Number(number) => number.as_u64().or_else(|| whole_number(number.as_f64()?)),
         Value::String(text) => text.trim().parse().ok(),
         _ => None,
     })
 }
 
-fn whole(number: f64) -> Option<u64> {
+fn whole_number(number: f64) -> Option<u64> {
     (0.0..=MAX_EXACT_INTEGER).contains(&number).then_some(number as u64)
 }
 

@@ -13,7 +13,7 @@ use crate::types::ids::BlobId;
 use crate::types::model::ModelRequest;
 
 /// The media that a model accepts.
-pub(in crate::model) struct Media<'a> {
+pub(in crate::model) struct AcceptedMedia<'a> {
     contents: &'a HashMap<BlobId, Arc<[u8]>>,
     /// Whether the model accepts pictures.
     sees: bool,
@@ -23,7 +23,7 @@ pub(in crate::model) struct Media<'a> {
 
 /// One medium in a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::model) enum Shown<'b> {
+pub(in crate::model) enum MediumContent<'b> {
     /// The content itself.
     Whole {
         kind: AttachmentKind,
@@ -36,7 +36,7 @@ pub(in crate::model) enum Shown<'b> {
     Words(String),
 }
 
-impl<'a> Media<'a> {
+impl<'a> AcceptedMedia<'a> {
     /// `sees` and `documents`: the media that the model accepts. Without vision it accepts no documents either,
     /// because providers show it their pages as pictures.
     pub(in crate::model) fn from_request(request: &'a ModelRequest, sees: bool, documents: bool) -> Self {
@@ -44,24 +44,24 @@ impl<'a> Media<'a> {
     }
 
     /// A picture of the user: its name, if any, then the picture.
-    pub(in crate::model) fn picture<'b>(&self, picture: &'b Picture) -> Vec<Shown<'b>> {
-        let shown = self.show(AttachmentKind::Image, &picture.blob, picture.name.as_deref());
-        let named = matches!(shown, Shown::Whole { .. });
+    pub(in crate::model) fn picture<'b>(&self, picture: &'b Picture) -> Vec<MediumContent<'b>> {
+        let shown = self.medium_content(AttachmentKind::Image, &picture.blob, picture.name.as_deref());
+        let named = matches!(shown, MediumContent::Whole { .. });
         let name = picture.name.as_deref().filter(|_| named);
-        name.map(|name| Shown::Words(format!("Image {name}:"))).into_iter().chain([shown]).collect()
+        name.map(|name| MediumContent::Words(format!("Image {name}:"))).into_iter().chain([shown]).collect()
     }
 
     /// A document of the user: its content, or its text.
-    pub(in crate::model) fn document<'b>(&self, document: &'b Document) -> Shown<'b> {
+    pub(in crate::model) fn document<'b>(&self, document: &'b Document) -> MediumContent<'b> {
         if document.blob.media_type == crate::types::blob::PDF
-            && let shown @ Shown::Whole { .. } =
-                self.show(AttachmentKind::Document, &document.blob, document.name.as_deref())
+            && let shown @ MediumContent::Whole { .. } =
+                self.medium_content(AttachmentKind::Document, &document.blob, document.name.as_deref())
         {
             return shown;
         }
         let name = document.name.as_deref().unwrap_or("document");
         let name = name.replace('&', "&amp;").replace('"', "&quot;");
-        Shown::Words(format!("<file name=\"{name}\">\n{}\n</file>", document.text.trim_end()))
+        MediumContent::Words(format!("<file name=\"{name}\">\n{}\n</file>", document.text.trim_end()))
     }
 
     /// The text of a tool's result; shortened if a sent document contains the same text.
@@ -71,7 +71,7 @@ impl<'a> Media<'a> {
         attachments: &[Attachment],
     ) -> Cow<'b, str> {
         let is_shown = |attachment: &&Attachment| {
-            attachment.in_text && self.can(attachment.kind, attachment.blob.blob_id)
+            attachment.in_text && self.can_send(attachment.kind, attachment.blob.blob_id)
         };
         if let Some(attachment) = attachments.iter().find(is_shown) {
             let name = attachment.name.as_deref().unwrap_or("it");
@@ -81,16 +81,19 @@ impl<'a> Media<'a> {
     }
 
     /// Attachments of a result, without those that its text describes instead.
-    pub(in crate::model) fn attached<'b>(&self, attachments: &'b [Attachment]) -> Vec<Shown<'b>> {
+    pub(in crate::model) fn attachment_contents<'b>(
+        &self,
+        attachments: &'b [Attachment],
+    ) -> Vec<MediumContent<'b>> {
         let shown = attachments.iter().filter_map(|attachment| {
-            let shown = self.show(attachment.kind, &attachment.blob, attachment.name.as_deref());
-            let is_said = attachment.in_text && matches!(shown, Shown::Words(_));
+            let shown = self.medium_content(attachment.kind, &attachment.blob, attachment.name.as_deref());
+            let is_said = attachment.in_text && matches!(shown, MediumContent::Words(_));
             (!is_said).then_some(shown)
         });
         shown.collect()
     }
 
-    fn can(&self, kind: AttachmentKind, blob_id: BlobId) -> bool {
+    fn can_send(&self, kind: AttachmentKind, blob_id: BlobId) -> bool {
         let takes = match kind {
             AttachmentKind::Image => self.sees,
             AttachmentKind::Document => self.documents,
@@ -98,17 +101,25 @@ impl<'a> Media<'a> {
         takes && self.contents.contains_key(&blob_id)
     }
 
-    fn show<'b>(&self, kind: AttachmentKind, blob: &'b BlobRef, name: Option<&'b str>) -> Shown<'b> {
+    fn medium_content<'b>(
+        &self,
+        kind: AttachmentKind,
+        blob: &'b BlobRef,
+        name: Option<&'b str>,
+    ) -> MediumContent<'b> {
         match self.contents.get(&blob.blob_id) {
-            Some(content) if self.can(kind, blob.blob_id) => {
-                Shown::Whole { kind, media_type: &blob.media_type, name, data: STANDARD.encode(content) }
-            }
-            _ => Shown::Words(self.note(kind, blob, name)),
+            Some(content) if self.can_send(kind, blob.blob_id) => MediumContent::Whole {
+                kind,
+                media_type: &blob.media_type,
+                name,
+                data: STANDARD.encode(content),
+            },
+            _ => MediumContent::Words(self.replacement_text(kind, blob, name)),
         }
     }
 
     /// The text that replaces a medium.
-    fn note(&self, kind: AttachmentKind, blob: &BlobRef, name: Option<&str>) -> String {
+    fn replacement_text(&self, kind: AttachmentKind, blob: &BlobRef, name: Option<&str>) -> String {
         let (what, takes) = match kind {
             AttachmentKind::Image => ("image", self.sees),
             AttachmentKind::Document => ("document", self.documents),

@@ -13,10 +13,10 @@ use crate::types::message::{Block, Message};
 
 /// Maximum number of cached conversations, and their total bytes; the least recently used one is removed first.
 /// The messages are kept as well and have about the same size.
-const CONVERSATIONS: usize = 32;
-const BYTES: usize = 16 << 20;
+const MAX_CONVERSATIONS: usize = 32;
+const MAX_CACHE_BYTES: usize = 16 << 20;
 /// How long an unused conversation is kept.
-const LIFE: Duration = Duration::from_secs(600);
+const CONVERSATION_TTL: Duration = Duration::from_secs(600);
 
 /// The parameters, apart from the message, that determine its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,15 +54,15 @@ impl RequestCache {
         manner: CacheKey,
         messages: &[Arc<Message>],
         is_special: impl Fn(usize) -> bool,
-        write: impl Fn(usize, Plainly, &mut Vec<u8>) -> Result<(), E>,
+        write: impl Fn(usize, PlainForm, &mut Vec<u8>) -> Result<(), E>,
         out: &mut Vec<u8>,
     ) -> Result<(), E> {
         let mut kept = self.remove_entry(manner, messages);
         kept.truncate_to_common(messages);
         for (at, message) in messages.iter().enumerate().skip(kept.messages.len()) {
-            let is_left_out = is_of_its_request(message);
+            let is_left_out = has_media(message);
             if !is_left_out {
-                write(at, Plainly(true), &mut kept.bytes)?;
+                write(at, PlainForm(true), &mut kept.bytes)?;
             }
             kept.messages.push(Arc::clone(message));
             kept.ends.push((kept.bytes.len(), is_left_out));
@@ -73,7 +73,7 @@ impl RequestCache {
         for (at, (ends, is_left_out)) in kept.ends.iter().copied().enumerate() {
             if is_left_out || is_special(at) {
                 out.extend_from_slice(&kept.bytes[from..begins]);
-                write(at, Plainly(false), out)?;
+                write(at, PlainForm(false), out)?;
                 from = ends;
             }
             begins = ends;
@@ -97,14 +97,16 @@ impl RequestCache {
     fn put(&self, mut kept: CachedPart, now: Instant) {
         kept.used = Some(now);
         let mut all = lock(&self.kept);
-        all.retain(|kept| kept.used.is_some_and(|used| now.saturating_duration_since(used) < LIFE));
+        all.retain(|kept| {
+            kept.used.is_some_and(|used| now.saturating_duration_since(used) < CONVERSATION_TTL)
+        });
         // An entry that uses too much of the limit would displace all others.
-        if kept.messages.is_empty() || kept.size() > BYTES / 2 {
+        if kept.messages.is_empty() || kept.size() > MAX_CACHE_BYTES / 2 {
             return;
         }
         all.push_back(kept);
         let mut bytes: usize = all.iter().map(CachedPart::size).sum();
-        while all.len() > CONVERSATIONS || bytes > BYTES {
+        while all.len() > MAX_CONVERSATIONS || bytes > MAX_CACHE_BYTES {
             let Some(oldest) = all.pop_front() else { break };
             bytes -= oldest.size();
         }
@@ -113,7 +115,7 @@ impl RequestCache {
 
 /// Whether a message is serialised as in any other request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::model) struct Plainly(pub bool);
+pub(in crate::model) struct PlainForm(pub bool);
 
 impl CachedPart {
     fn new(manner: CacheKey) -> Self {
@@ -145,7 +147,7 @@ fn holds_values(message: &Message) -> bool {
 }
 
 /// Whether a message contains media: its bytes depend on the contents that the request carries.
-fn is_of_its_request(message: &Message) -> bool {
+fn has_media(message: &Message) -> bool {
     message.content.iter().any(|block| match block {
         Block::Image(_) | Block::Document(_) => true,
         Block::ToolResult { attachments, .. } => !attachments.is_empty(),
@@ -161,7 +163,7 @@ mod tests {
     use std::cell::Cell;
     use std::convert::Infallible;
 
-    const MANNER: CacheKey = CacheKey { api: Api::Anthropic, keeps: true };
+    const CACHE_KEY: CacheKey = CacheKey { api: Api::Anthropic, keeps: true };
 
     fn user_messages(texts: &[&str]) -> Vec<Arc<Message>> {
         texts.iter().map(|text| Arc::new(Message::user(*text))).collect()
@@ -170,15 +172,15 @@ mod tests {
     /// The serialised text, `!` after a special message, and how many messages were serialised for it.
     fn write(written: &RequestCache, messages: &[Arc<Message>], special: usize) -> (String, usize) {
         let (mut out, count) = (b"[".to_vec(), Cell::new(0));
-        let piece = |at: usize, plainly: Plainly, out: &mut Vec<u8>| {
+        let piece = |at: usize, plainly: PlainForm, out: &mut Vec<u8>| {
             count.set(count.get() + 1);
             if let [Block::Text { text }] = messages[at].content.as_slice() {
                 out.extend_from_slice(text.as_bytes());
             }
-            out.extend_from_slice(if plainly == Plainly(true) { b"," } else { b"!" });
+            out.extend_from_slice(if plainly == PlainForm(true) { b"," } else { b"!" });
             Ok::<(), Infallible>(())
         };
-        written.write(MANNER, messages, |at| at == special, piece, &mut out).expect("written");
+        written.write(CACHE_KEY, messages, |at| at == special, piece, &mut out).expect("written");
         (String::from_utf8(out).expect("text"), count.get())
     }
 
@@ -212,21 +214,21 @@ mod tests {
     #[test]
     fn request_cache_size_is_bounded() {
         let written = RequestCache::default();
-        for _ in 0..2 * CONVERSATIONS {
+        for _ in 0..2 * MAX_CONVERSATIONS {
             write(&written, &user_messages(&["a"]), 9);
         }
-        assert_eq!(written.kept.lock().expect("kept").len(), CONVERSATIONS);
+        assert_eq!(written.kept.lock().expect("kept").len(), MAX_CONVERSATIONS);
         for _ in 0..20 {
-            write(&written, &user_messages(&[&"x".repeat(BYTES / 8)]), 9);
+            write(&written, &user_messages(&[&"x".repeat(MAX_CACHE_BYTES / 8)]), 9);
         }
         let count = || written.kept.lock().expect("kept").len();
         let before = count();
         assert!((1..=8).contains(&before), "{before}");
-        write(&written, &user_messages(&[&"x".repeat(BYTES)]), 9);
+        write(&written, &user_messages(&[&"x".repeat(MAX_CACHE_BYTES)]), 9);
         write(&written, &[], 9);
         assert_eq!(count(), before, "an empty or too long text evicts no entry");
-        let later = Instant::now() + LIFE;
-        written.put(CachedPart::new(MANNER), later);
+        let later = Instant::now() + CONVERSATION_TTL;
+        written.put(CachedPart::new(CACHE_KEY), later);
         assert_eq!(count(), 0, "entries expire");
     }
 }

@@ -12,23 +12,23 @@ use crate::types::model::ModelRequest;
 use crate::types::sampling::{Sampling, Temperature, TopP};
 
 /// The highest temperature of Anthropic, in thousandths.
-const HOTTEST: u16 = 1_000;
+const MAX_TEMPERATURE: u16 = 1_000;
 /// The smallest `top_p` that Anthropic accepts with thinking, in thousandths.
-const LEAST_SHARE: u16 = 950;
+const MIN_TOP_P: u16 = 950;
 
 /// The sampling settings of the request, or those configured for its model.
-fn wanted(request: &ModelRequest, settings: &ModelSettings) -> Sampling {
+fn requested_sampling(request: &ModelRequest, settings: &ModelSettings) -> Sampling {
     request.sampling.or(settings.usual)
 }
 
 /// The settings that are sent. `thinks`: the request asks the model to think.
-pub(in crate::model) fn sent(
+pub(in crate::model) fn sent_sampling(
     api: Api,
     thinks: bool,
     request: &ModelRequest,
     settings: &ModelSettings,
 ) -> Sampling {
-    let wanted = wanted(request, settings);
+    let wanted = requested_sampling(request, settings);
     if !settings.sampling {
         return Sampling::default();
     }
@@ -36,21 +36,22 @@ pub(in crate::model) fn sent(
         return wanted;
     }
     if thinks {
-        let top_p = wanted.top_p.filter(|share| share.get() >= LEAST_SHARE);
+        let top_p = wanted.top_p.filter(|share| share.get() >= MIN_TOP_P);
         return Sampling { temperature: None, top_p };
     }
-    let temperature = wanted.temperature.and_then(|it| Temperature::new(it.get().min(HOTTEST)));
+    let temperature = wanted.temperature.and_then(|it| Temperature::new(it.get().min(MAX_TEMPERATURE)));
     Sampling { temperature, top_p: wanted.top_p.filter(|_| temperature.is_none()) }
 }
 
 /// A notice for users if the sent settings differ from the wanted ones.
-pub(in crate::model) fn left_out(
+pub(in crate::model) fn omission_notice(
     api: Api,
     thinks: bool,
     request: &ModelRequest,
     settings: &ModelSettings,
 ) -> Option<String> {
-    let (wanted, sent) = (wanted(request, settings), sent(api, thinks, request, settings));
+    let (wanted, sent) =
+        (requested_sampling(request, settings), sent_sampling(api, thinks, request, settings));
     if wanted == sent {
         return None;
     }
@@ -115,15 +116,16 @@ mod tests {
         ] {
             let asked = request(given.0, given.1, thinking);
             let thinks = asks_to_think(&asked, settings);
-            let told = left_out(api, thinks, &asked, settings);
+            let told = omission_notice(api, thinks, &asked, settings);
             assert_eq!(
-                sent(api, thinks, &asked, settings),
+                sent_sampling(api, thinks, &asked, settings),
                 sampling(expected.0, expected.1),
                 "{api:?} {given:?} {thinking:?}"
             );
             assert_eq!(told.is_some(), given != expected, "{told:?}");
         }
-        let told = left_out(Anthropic, false, &request(Some(1_500), Some(900), None), &plain).expect("told");
+        let told =
+            omission_notice(Anthropic, false, &request(Some(1_500), Some(900), None), &plain).expect("told");
         assert!(
             told.starts_with("temperature = 1 was sent for 1.5, top_p = 0.9 was not sent to the model p/m"),
             "{told}"
@@ -134,11 +136,11 @@ mod tests {
     fn configured_sampling_is_used_when_request_has_none() {
         let usual = ModelSettings { usual: sampling(Some(700), Some(800)), ..ModelSettings::default() };
         assert_eq!(
-            sent(Api::OpenAiChat, false, &request(None, None, None), &usual),
+            sent_sampling(Api::OpenAiChat, false, &request(None, None, None), &usual),
             sampling(Some(700), Some(800))
         );
         assert_eq!(
-            sent(Api::OpenAiChat, false, &request(Some(100), None, None), &usual),
+            sent_sampling(Api::OpenAiChat, false, &request(Some(100), None, None), &usual),
             sampling(Some(100), Some(800))
         );
     }

@@ -4,17 +4,17 @@
 //! - blocks have the indexes 0, 1, 2 … of their position in the reply, and one is open at a time;
 //! - a block without content is omitted, and no delta is empty;
 //! - the joined text deltas equal the joined text blocks;
-//! - no delta has more than [`MAX_PIECE`] bytes.
+//! - no delta has more than [`MAX_DELTA_BYTES`] bytes.
 
 use serde_json::Value;
 
-use crate::model::stream::fault::clean;
+use crate::model::stream::fault::clean_text;
 use crate::types::depth;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
 use crate::types::usage::Usage;
 
 /// Maximum bytes of text in one delta.
-pub(in crate::model) const MAX_PIECE: usize = 32 << 10;
+pub(in crate::model) const MAX_DELTA_BYTES: usize = 32 << 10;
 
 /// Generates ids of calls without a provider id.
 #[derive(Clone, Debug)]
@@ -24,16 +24,16 @@ pub(in crate::model) struct CallIds {
 
 impl CallIds {
     /// Ids that are unique across answers.
-    pub(in crate::model) fn fresh() -> Self {
+    pub(in crate::model) fn unique() -> Self {
         Self { prefix: format!("call_{}", uuid::Uuid::now_v7().simple()) }
     }
 
     /// Ids that are the same each time record `number` is played.
-    pub(in crate::model) fn replayed(number: usize) -> Self {
+    pub(in crate::model) fn for_recording(number: usize) -> Self {
         Self { prefix: format!("call_replay_{number}") }
     }
 
-    fn nth(&self, n: usize) -> String {
+    fn nth_id(&self, n: usize) -> String {
         format!("{}_{n}", self.prefix)
     }
 }
@@ -145,7 +145,7 @@ impl Assembly {
             self.open = Some(OpenBlock::Repeated { id: id.into(), tool: tool.into(), json: String::new() });
             return;
         }
-        let id = if id.is_empty() { self.ids.nth(self.content.len()) } else { id.to_owned() };
+        let id = if id.is_empty() { self.ids.nth_id(self.content.len()) } else { id.to_owned() };
         let open = OpenBlock::Call { id, tool: tool.to_owned(), json: String::new() };
         self.open(open, BlockKind::ToolCall { tool: tool.to_owned() }, out);
     }
@@ -164,7 +164,7 @@ impl Assembly {
     }
 
     /// Whether the open block is a call without any arguments so far.
-    pub(in crate::model) fn call_is_bare(&self) -> bool {
+    pub(in crate::model) fn has_bare_call(&self) -> bool {
         matches!(&self.open, Some(OpenBlock::Call { json, .. } | OpenBlock::Repeated { json, .. }) if json.is_empty())
     }
 
@@ -180,7 +180,7 @@ impl Assembly {
             self.repeated.push((id, self.content.len()));
             out.push(Delta::BlockStarted { index, kind: BlockKind::ToolCall { tool: tool.clone() } });
             out.extend(pieces(&json).map(|part| Delta::ToolInput { index, json: part.to_owned() }));
-            open = OpenBlock::Call { id: self.ids.nth(self.content.len()), tool, json };
+            open = OpenBlock::Call { id: self.ids.nth_id(self.content.len()), tool, json };
         }
         let index = self.index();
         if let OpenBlock::Thinking { signature, .. } = &open
@@ -229,7 +229,7 @@ impl Assembly {
 
     /// Adds a notice for the user.
     pub(in crate::model) fn notice(&mut self, text: String) {
-        self.notices.push(clean(&text));
+        self.notices.push(clean_text(&text));
     }
 
     /// Whether the answer has any content.
@@ -293,14 +293,14 @@ fn read_input(json: String) -> Result<Value, (String, String)> {
     }
 }
 
-/// Parts of the text with at most [`MAX_PIECE`] bytes that end between characters.
+/// Parts of the text with at most [`MAX_DELTA_BYTES`] bytes that end between characters.
 pub(in crate::model) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let (piece, later) = rest.split_at(rest.floor_char_boundary(MAX_PIECE));
+        let (piece, later) = rest.split_at(rest.floor_char_boundary(MAX_DELTA_BYTES));
         rest = later;
         Some(piece)
     })
@@ -313,9 +313,11 @@ mod tests {
 
     #[test]
     fn large_delta_is_split_at_character_boundary() {
-        let text = format!("a{}", "€".repeat(MAX_PIECE));
+        let text = format!("a{}", "€".repeat(MAX_DELTA_BYTES));
         let parts: Vec<&str> = pieces(&text).collect();
-        assert!(parts.len() >= 3 && parts.iter().all(|part| part.len() <= MAX_PIECE && !part.is_empty()));
+        assert!(
+            parts.len() >= 3 && parts.iter().all(|part| part.len() <= MAX_DELTA_BYTES && !part.is_empty())
+        );
         assert_eq!(parts.concat(), text);
         assert_eq!(pieces("").count(), 0);
     }
@@ -323,7 +325,7 @@ mod tests {
     #[test]
     fn empty_blocks_are_omitted_without_index_gap() {
         let mut out = Vec::new();
-        let mut answer = Assembly::new(CallIds::replayed(0));
+        let mut answer = Assembly::new(CallIds::for_recording(0));
         answer.text("", &mut out);
         answer.thinking("", &mut out);
         answer.close(&mut out);
@@ -353,7 +355,7 @@ mod tests {
     #[test]
     fn repeated_call_with_same_id_is_kept_once() {
         let mut out = Vec::new();
-        let mut answer = Assembly::new(CallIds::replayed(3));
+        let mut answer = Assembly::new(CallIds::for_recording(3));
         for (id, tool, json) in [
             ("a", "T", "{\"x\":1}"),
             ("a", "T", "{ \"x\": 1 }"),
@@ -382,7 +384,7 @@ mod tests {
     #[test]
     fn tool_calls_get_unique_ids_and_parsed_input() {
         let mut out = Vec::new();
-        let mut answer = Assembly::new(CallIds::replayed(3));
+        let mut answer = Assembly::new(CallIds::for_recording(3));
         for (id, json) in [("a", "{\"x\":1}"), ("a", ""), ("", "{\"x\":")] {
             answer.call(id, "T", &mut out);
             answer.call_input(json, &mut out);

@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::model::stream::overflow;
-use crate::model::stream::sse::{MAX_EVENT_BYTES, TooLong};
+use crate::model::stream::sse::{EventTooLong, MAX_EVENT_BYTES};
 use crate::types::model::{FaultKind, ModelFault};
 
 /// Maximum characters of a text from a provider.
-const MAX_TEXT: usize = 500;
+const MAX_TEXT_CHARS: usize = 500;
 
 /// The providers' error code for an account without remaining credit.
 pub(in crate::model) const OUT_OF_QUOTA: &str = "insufficient_quota";
@@ -68,9 +68,9 @@ impl WireError {
     /// The provider's text, cleaned and shortened.
     fn text(&self) -> Option<String> {
         match self {
-            WireError::Text(text) => Some(clean(text)),
+            WireError::Text(text) => Some(clean_text(text)),
             WireError::Full { message, kind, .. } => {
-                message.as_deref().or(kind.as_deref()).filter(|text| !text.is_empty()).map(clean)
+                message.as_deref().or(kind.as_deref()).filter(|text| !text.is_empty()).map(clean_text)
             }
         }
     }
@@ -78,8 +78,8 @@ impl WireError {
     /// The provider's own error code: the more specific of the two fields.
     fn word(&self) -> Option<String> {
         let WireError::Full { kind, code, .. } = self else { return None };
-        let code = code.as_ref().and_then(Value::as_str).map(clean);
-        code.or_else(|| kind.as_deref().map(clean)).filter(|word| !word.is_empty())
+        let code = code.as_ref().and_then(Value::as_str).map(clean_text);
+        code.or_else(|| kind.as_deref().map(clean_text)).filter(|word| !word.is_empty())
     }
 
     /// Whether the account has no credit, according to either field: waiting does not help.
@@ -115,7 +115,7 @@ impl WireError {
         }
         let kind = self.kind().unwrap_or(FaultKind::Server);
         let fault = ModelFault::new(kind, format!("the provider broke the answer off: {text}"));
-        let overflow = overflow::read(&text);
+        let overflow = overflow::read_limits(&text);
         ModelFault { word: self.word(), overflow, ..fault }
     }
 }
@@ -134,7 +134,7 @@ pub(in crate::model) fn from_status(
         (kind, _) if is_out_of_quota && kind.is_retryable() => FaultKind::Forbidden,
         // An overload counts with any status; otherwise the status decides.
         (_, Some(FaultKind::Overloaded)) => FaultKind::Overloaded,
-        (FaultKind::BadRequest, _) if names_no_model(&text) => FaultKind::NotFound,
+        (FaultKind::BadRequest, _) if is_unknown_model(&text) => FaultKind::NotFound,
         (kind, _) => kind,
     };
     let check = match kind {
@@ -158,14 +158,14 @@ pub(in crate::model) fn from_status(
         _ => String::new(),
     };
     let message = format!("{provider} answered {status}: {text}{check}");
-    let overflow = overflow::read(&text);
-    let word = if overflow::is_named(&text) { Some(overflow::WORD.into()) } else { word };
+    let overflow = overflow::read_limits(&text);
+    let word = if overflow::names_overflow(&text) { Some(overflow::OVERFLOW_WORD.into()) } else { word };
     ModelFault { retry_after_ms, word, overflow, ..ModelFault::new(kind, message) }
 }
 
 /// Whether a request was refused because the model does not exist: proxies use status 400 for it (LiteLLM:
 /// "Invalid model name passed in model=…"; OpenRouter: "… is not a valid model ID").
-fn names_no_model(text: &str) -> bool {
+fn is_unknown_model(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     ["invalid model name", "not a valid model", "unknown model"].iter().any(|words| text.contains(words))
 }
@@ -197,8 +197,8 @@ fn read_error_body(body: &[u8]) -> ErrorBody {
             .error
             .as_ref()
             .and_then(WireError::text)
-            .or_else(|| body.message.as_deref().map(clean))
-            .or_else(|| body.detail.as_ref().map(|d| clean(d.as_str().unwrap_or(&d.to_string()))));
+            .or_else(|| body.message.as_deref().map(clean_text))
+            .or_else(|| body.detail.as_ref().map(|d| clean_text(d.as_str().unwrap_or(&d.to_string()))));
         if let Some(text) = text {
             return ErrorBody { kind, word, text };
         }
@@ -208,7 +208,7 @@ fn read_error_body(body: &[u8]) -> ErrorBody {
 
 /// A short description of an unexpected body.
 pub(in crate::model) fn describe(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&body[..body.len().min(4 * MAX_TEXT)]);
+    let text = String::from_utf8_lossy(&body[..body.len().min(4 * MAX_TEXT_CHARS)]);
     let text = text.trim();
     if text.is_empty() {
         return "an empty body".into();
@@ -216,14 +216,14 @@ pub(in crate::model) fn describe(body: &[u8]) -> String {
     if text.starts_with('<') {
         return "a web page instead of an answer".into();
     }
-    clean(text)
+    clean_text(text)
 }
 
-/// One line of at most [`MAX_TEXT`] characters without control characters.
-pub(in crate::model) fn clean(text: &str) -> String {
+/// One line of at most [`MAX_TEXT_CHARS`] characters without control characters.
+pub(in crate::model) fn clean_text(text: &str) -> String {
     let mut line = String::new();
     for (count, c) in text.trim().chars().enumerate() {
-        if count == MAX_TEXT {
+        if count == MAX_TEXT_CHARS {
             line.push('…');
             break;
         }
@@ -233,7 +233,7 @@ pub(in crate::model) fn clean(text: &str) -> String {
 }
 
 /// The fault for an answer that violates the API.
-pub(in crate::model) fn garbage(why: impl std::fmt::Display) -> ModelFault {
+pub(in crate::model) fn invalid_answer(why: impl std::fmt::Display) -> ModelFault {
     ModelFault::new(FaultKind::Garbage, format!("the provider's answer could not be understood: {why}"))
 }
 
@@ -244,41 +244,41 @@ pub(in crate::model) fn unreadable_event(error: &serde_json::Error, has_begun: b
         let text = format!("the stream was damaged before the answer was complete ({error})");
         return ModelFault::new(FaultKind::Interrupted, text);
     }
-    garbage(format_args!("an event is not the JSON it should be ({error})"))
+    invalid_answer(format_args!("an event is not the JSON it should be ({error})"))
 }
 
 /// The fault for a stream that ended before the answer did.
-pub(in crate::model) fn cut() -> ModelFault {
+pub(in crate::model) fn interrupted_stream() -> ModelFault {
     ModelFault::new(FaultKind::Interrupted, "the stream ended before the answer was complete")
 }
 
 /// The fault for a stream that ended properly, but without a stop reason.
-pub(in crate::model) fn unexplained() -> ModelFault {
+pub(in crate::model) fn missing_stop_reason() -> ModelFault {
     let text = "the stream ended without saying why, with tool calls that may be incomplete";
     ModelFault::new(FaultKind::Interrupted, text)
 }
 
 /// The fault for a body in one piece that cannot be parsed. A truncated one was cut by a server or a proxy, and
 /// may be complete the next time.
-pub(in crate::model) fn unreadable(error: &serde_json::Error) -> ModelFault {
+pub(in crate::model) fn unparsable_body(error: &serde_json::Error) -> ModelFault {
     if error.is_eof() {
         let text = "the answer ended before it was complete";
         return ModelFault::new(FaultKind::Interrupted, text);
     }
-    garbage(format_args!("the body is not the JSON it should be ({error})"))
+    invalid_answer(format_args!("the body is not the JSON it should be ({error})"))
 }
 
 /// The fault for another answer that started inside this one.
-pub(in crate::model) fn began_again() -> ModelFault {
+pub(in crate::model) fn second_answer() -> ModelFault {
     ModelFault::new(
         FaultKind::Interrupted,
         "the stream broke off and an answer began again inside it; is there a proxy in between that connects again?",
     )
 }
 
-impl From<TooLong> for ModelFault {
-    fn from(_: TooLong) -> Self {
-        garbage(format_args!("an event of more than {} MiB", MAX_EVENT_BYTES >> 20))
+impl From<EventTooLong> for ModelFault {
+    fn from(_: EventTooLong) -> Self {
+        invalid_answer(format_args!("an event of more than {} MiB", MAX_EVENT_BYTES >> 20))
     }
 }
 
@@ -294,12 +294,12 @@ pub(in crate::model) struct Secrets(Vec<String>);
 
 impl Secrets {
     /// Minimum length of a secret: replacing shorter texts would only garble messages.
-    const SHORTEST: usize = 4;
+    const MIN_SECRET_BYTES: usize = 4;
 
     /// Adds a secret.
     pub(in crate::model) fn add(&mut self, secret: &str) {
         let secret = secret.trim();
-        if secret.len() >= Self::SHORTEST {
+        if secret.len() >= Self::MIN_SECRET_BYTES {
             self.0.push(secret.to_owned());
         }
     }
@@ -353,14 +353,15 @@ fn decode(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Removes the beginning of a secret where a text was cut inside of it (see [`clean`]).
+/// Removes the beginning of a secret where a text was cut inside of it (see [`clean_text`]).
 fn scrub_cut(text: String, secret: &str) -> String {
     let parts: Vec<&str> = text.split('…').collect();
     let Some((last, cut)) = parts.split_last().filter(|(_, cut)| !cut.is_empty()) else { return text };
     let mut out = String::with_capacity(text.len());
     for part in cut {
-        let begun =
-            (Secrets::SHORTEST..secret.len()).rev().find_map(|len| part.strip_suffix(secret.get(..len)?));
+        let begun = (Secrets::MIN_SECRET_BYTES..secret.len())
+            .rev()
+            .find_map(|len| part.strip_suffix(secret.get(..len)?));
         match begun {
             Some(before) => out.extend([before, "***…"]),
             None => out.extend([*part, "…"]),
@@ -411,7 +412,10 @@ mod tests {
         check(400, r#"{"error":"foo is not a valid model ID"}"#, FaultKind::NotFound, "a valid model ID");
         let full = r#"{"error":{"message":"litellm.ContextWindowExceededError: too long","code":"400"}}"#;
         let fault = from_status("x", 400, None, full.as_bytes());
-        assert_eq!((fault.kind, fault.word.as_deref()), (FaultKind::BadRequest, Some(overflow::WORD)));
+        assert_eq!(
+            (fault.kind, fault.word.as_deref()),
+            (FaultKind::BadRequest, Some(overflow::OVERFLOW_WORD))
+        );
         let overload = r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
         check(500, overload, FaultKind::Overloaded, "Overloaded");
     }

@@ -6,19 +6,19 @@
 use crate::types::model::Overflow;
 
 /// The providers' error code for it.
-pub(in crate::model) const WORD: &str = "context_length_exceeded";
+pub(in crate::model) const OVERFLOW_WORD: &str = "context_length_exceeded";
 
 /// More tokens than any window or request has: a larger number has another meaning.
 const MAX_TOKENS: u64 = 1_000_000_000;
 
 /// Whether the text names the error without numbers: proxies put the code into the text, and send another code
 /// (LiteLLM: `ContextWindowExceededError`).
-pub(in crate::model) fn is_named(text: &str) -> bool {
-    text.contains(WORD) || text.contains("ContextWindowExceeded")
+pub(in crate::model) fn names_overflow(text: &str) -> bool {
+    text.contains(OVERFLOW_WORD) || text.contains("ContextWindowExceeded")
 }
 
 /// The limits in the text, if it is such an error with numbers.
-pub(in crate::model) fn read(text: &str) -> Option<Overflow> {
+pub(in crate::model) fn read_limits(text: &str) -> Option<Overflow> {
     let lower = text.to_ascii_lowercase();
     let numbers = numbers(&lower);
     let overflow = if lower.contains("exceed context limit") {
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn overflow_numbers_are_read_from_provider_errors() {
         let check = |text: &str, expected: Option<(u64, u64)>| {
-            let got = read(text).map(|overflow| (overflow.limit, overflow.input));
+            let got = read_limits(text).map(|overflow| (overflow.limit, overflow.input));
             assert_eq!(got, expected, "{text}");
         };
         check(

@@ -15,7 +15,7 @@ pub(in crate::model) struct Event<'a> {
 
 /// An event exceeded the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::model) struct TooLong;
+pub(in crate::model) struct EventTooLong;
 
 /// Maximum bytes of one event: far more than any answer needs.
 pub(in crate::model) const MAX_EVENT_BYTES: usize = 32 << 20;
@@ -50,7 +50,7 @@ impl Parser {
     }
 
     /// Parses the next bytes and calls `each` for every complete event. Stops at the first error of `each`.
-    pub(in crate::model) fn feed<E: From<TooLong>>(
+    pub(in crate::model) fn feed<E: From<EventTooLong>>(
         &mut self,
         mut chunk: &[u8],
         mut each: impl FnMut(Event<'_>) -> Result<(), E>,
@@ -76,11 +76,11 @@ impl Parser {
                 // The limit also applies to a line that needs no copy: how a stream was cut must not change the
                 // result.
                 if line.len() > self.max {
-                    return Err(TooLong.into());
+                    return Err(EventTooLong.into());
                 }
                 self.take_line(line, &mut borrowed, &mut each)?;
             } else {
-                self.grow(line)?;
+                self.extend_line(line)?;
                 let whole = std::mem::take(&mut self.line);
                 // A borrowed line cannot be pending here: it would have come after the buffered one.
                 let mut kept = None;
@@ -95,11 +95,11 @@ impl Parser {
         if let Some(data) = borrowed {
             self.append_data(data)?;
         }
-        Ok(self.grow(chunk)?)
+        Ok(self.extend_line(chunk)?)
     }
 
     /// Handles the end of the stream: it delivers an event without its blank line, which some servers omit.
-    pub(in crate::model) fn finish<E: From<TooLong>>(
+    pub(in crate::model) fn finish<E: From<EventTooLong>>(
         &mut self,
         mut each: impl FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -108,11 +108,11 @@ impl Parser {
 
     /// Bytes buffered between chunks.
     #[cfg(any(test, feature = "fuzzing"))]
-    pub(in crate::model) fn held(&self) -> usize {
+    pub(in crate::model) fn held_bytes(&self) -> usize {
         self.line.len() + self.data.len() + self.name.len()
     }
 
-    fn take_line<'c, E: From<TooLong>>(
+    fn take_line<'c, E: From<EventTooLong>>(
         &mut self,
         mut line: &'c [u8],
         borrowed: &mut Option<&'c [u8]>,
@@ -152,9 +152,9 @@ impl Parser {
     }
 
     /// Adds one line to the data of the event.
-    fn append_data(&mut self, line: &[u8]) -> Result<(), TooLong> {
+    fn append_data(&mut self, line: &[u8]) -> Result<(), EventTooLong> {
         if self.data.len() + line.len() + 1 > self.max {
-            return Err(TooLong);
+            return Err(EventTooLong);
         }
         self.data.extend_from_slice(line);
         self.data.push(b'\n');
@@ -162,9 +162,9 @@ impl Parser {
     }
 
     /// Appends to the incomplete line.
-    fn grow(&mut self, part: &[u8]) -> Result<(), TooLong> {
+    fn extend_line(&mut self, part: &[u8]) -> Result<(), EventTooLong> {
         if self.line.len() + part.len() > self.max {
-            return Err(TooLong);
+            return Err(EventTooLong);
         }
         self.line.extend_from_slice(part);
         Ok(())
@@ -191,19 +191,19 @@ mod tests {
     use crate::model::stream::sse::*;
     use proptest::prelude::*;
 
-    fn events(chunks: &[&[u8]]) -> Result<Vec<(String, String)>, TooLong> {
+    fn events(chunks: &[&[u8]]) -> Result<Vec<(String, String)>, EventTooLong> {
         let mut parser = Parser::with_limit(64);
         let mut seen = Vec::new();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         for chunk in chunks {
             parser.feed(chunk, |event| {
                 seen.push((text(event.name), text(event.data)));
-                Ok::<_, TooLong>(())
+                Ok::<_, EventTooLong>(())
             })?;
         }
         parser.finish(|event| {
             seen.push((text(event.name), text(event.data)));
-            Ok::<_, TooLong>(())
+            Ok::<_, EventTooLong>(())
         })?;
         Ok(seen)
     }
@@ -253,10 +253,10 @@ mod tests {
     #[test]
     fn sse_event_over_limit_is_refused() {
         let long = [b'x'; 70];
-        assert_eq!(events(&[b"data: ", &long]), Err(TooLong));
-        assert_eq!(events(&[&[b"data: ", &long[..], b"\n\n"].concat()]), Err(TooLong));
+        assert_eq!(events(&[b"data: ", &long]), Err(EventTooLong));
+        assert_eq!(events(&[&[b"data: ", &long[..], b"\n\n"].concat()]), Err(EventTooLong));
         let lines = b"data: 0123456789\n".repeat(7);
-        assert_eq!(events(&[&lines]), Err(TooLong));
+        assert_eq!(events(&[&lines]), Err(EventTooLong));
         // Many small events are not one long event.
         assert_eq!(events(&[&b"data: 0123456789\n\n".repeat(20)]).map(|e| e.len()), Ok(20));
     }

@@ -10,31 +10,31 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// The string; empty if absent. A list of parts with `text` fields counts as their text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::model) struct Text<'a>(Cow<'a, str>);
+pub(in crate::model) struct TolerantText<'a>(Cow<'a, str>);
 
-impl<'a> Text<'a> {
+impl<'a> TolerantText<'a> {
     /// The string itself.
     pub(in crate::model) fn into_inner(self) -> Cow<'a, str> {
         self.0
     }
 }
 
-impl Deref for Text<'_> {
+impl Deref for TolerantText<'_> {
     type Target = str;
     fn deref(&self) -> &str {
         &self.0
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for TolerantText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Tolerant).map(Text)
+        deserializer.deserialize_any(TextVisitor).map(TolerantText)
     }
 }
 
-struct Tolerant;
+struct TextVisitor;
 
-impl<'de> Visitor<'de> for Tolerant {
+impl<'de> Visitor<'de> for TextVisitor {
     type Value = Cow<'de, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -68,7 +68,7 @@ impl<'de> Visitor<'de> for Tolerant {
         #[derive(Deserialize)]
         struct Part<'a> {
             #[serde(borrow, default)]
-            text: Text<'a>,
+            text: TolerantText<'a>,
         }
         let mut text = String::new();
         while let Some(part) = parts.next_element::<Part<'de>>()? {
@@ -164,7 +164,7 @@ mod tests {
     use crate::model::stream::text::*;
 
     fn check(json: &str, expected: &str) {
-        assert_eq!(&*serde_json::from_str::<Text>(json).unwrap(), expected, "{json}");
+        assert_eq!(&*serde_json::from_str::<TolerantText>(json).unwrap(), expected, "{json}");
     }
 
     #[test]
@@ -181,15 +181,15 @@ mod tests {
 
     #[test]
     fn string_without_escapes_is_borrowed() {
-        assert!(matches!(serde_json::from_str::<Text>(r#""plain""#).unwrap().0, Cow::Borrowed(_)));
+        assert!(matches!(serde_json::from_str::<TolerantText>(r#""plain""#).unwrap().0, Cow::Borrowed(_)));
     }
 
     #[derive(Deserialize)]
     struct Note<'a> {
         #[serde(borrow, default)]
-        kind: Text<'a>,
+        kind: TolerantText<'a>,
         #[serde(borrow, default)]
-        text: Text<'a>,
+        text: TolerantText<'a>,
     }
 
     proptest! {

@@ -11,11 +11,11 @@ use tokio::time::{Instant, sleep_until};
 use crate::types::model::{Delta, FaultKind, ModelFault};
 
 /// Factor on the limit of silence for a model that answers in one piece.
-const WITHOUT_STREAM: u32 = 10;
+const WHOLE_ANSWER_FACTOR: u32 = 10;
 
 /// The time limits of one answer.
 #[derive(Clone, Debug)]
-pub(in crate::model) struct Patience {
+pub(in crate::model) struct StreamTimeouts {
     /// Silence after which it is reported.
     pub warn: Duration,
     /// Maximum silence.
@@ -26,12 +26,12 @@ pub(in crate::model) struct Patience {
     pub attempt: Duration,
 }
 
-impl Patience {
+impl StreamTimeouts {
     /// The limits for an answer in one piece.
     pub(in crate::model) fn without_stream(&self) -> Self {
-        let silence = self.silence.saturating_mul(WITHOUT_STREAM);
+        let silence = self.silence.saturating_mul(WHOLE_ANSWER_FACTOR);
         Self {
-            warn: self.warn.saturating_mul(WITHOUT_STREAM),
+            warn: self.warn.saturating_mul(WHOLE_ANSWER_FACTOR),
             silence,
             content: self.content.max(silence),
             attempt: self.attempt.max(silence),
@@ -41,7 +41,7 @@ impl Patience {
 
 /// Enforces the limits of one exchange.
 pub(in crate::model) struct Watchdog<'a> {
-    patience: Patience,
+    timeouts: StreamTimeouts,
     provider: &'a str,
     out: &'a mpsc::Sender<Vec<Delta>>,
     began: Instant,
@@ -52,16 +52,16 @@ pub(in crate::model) struct Watchdog<'a> {
 impl<'a> Watchdog<'a> {
     /// Starts the limits now.
     pub(in crate::model) fn new(
-        patience: Patience,
+        timeouts: StreamTimeouts,
         provider: &'a str,
         out: &'a mpsc::Sender<Vec<Delta>>,
     ) -> Self {
         let now = Instant::now();
-        Self { patience, provider, out, began: now, heard: now }
+        Self { timeouts, provider, out, began: now, heard: now }
     }
 
     /// Records that content arrived and was delivered.
-    pub(in crate::model) fn heard(&mut self) {
+    pub(in crate::model) fn record_content(&mut self) {
         self.heard = Instant::now();
     }
 
@@ -69,18 +69,18 @@ impl<'a> Watchdog<'a> {
     pub(in crate::model) async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, ModelFault> {
         let now = Instant::now();
         let limits = [
-            (now.checked_add(self.patience.silence), Limit::Silence),
-            (self.heard.checked_add(self.patience.content), Limit::Content),
-            (self.began.checked_add(self.patience.attempt), Limit::Attempt),
+            (now.checked_add(self.timeouts.silence), ExceededLimit::Silence),
+            (self.heard.checked_add(self.timeouts.content), ExceededLimit::Content),
+            (self.began.checked_add(self.timeouts.attempt), ExceededLimit::Attempt),
         ];
         let limit = limits.into_iter().filter_map(|(at, limit)| Some((at?, limit))).min_by_key(|(at, _)| *at);
-        let mut warn_at = now.checked_add(self.patience.warn);
+        let mut warn_at = now.checked_add(self.timeouts.warn);
         tokio::pin!(work);
         loop {
             let until = limit.map(|(at, _)| at);
             let next = [until, warn_at].into_iter().flatten().min();
             tokio::select! {
-                () = self.out.closed() => return Err(no_listener()),
+                () = self.out.closed() => return Err(receiver_closed()),
                 done = &mut work => return Ok(done),
                 () = async {
                     match next {
@@ -92,31 +92,31 @@ impl<'a> Watchdog<'a> {
                         return Err(self.fault(limit));
                     }
                     warn_at = None;
-                    let ms = u64::try_from(self.patience.warn.as_millis()).unwrap_or(u64::MAX);
+                    let ms = u64::try_from(self.timeouts.warn.as_millis()).unwrap_or(u64::MAX);
                     if self.out.send(vec![Delta::Silence { ms }]).await.is_err() {
-                        return Err(no_listener());
+                        return Err(receiver_closed());
                     }
                 }
             }
         }
     }
 
-    fn fault(&self, limit: Limit) -> ModelFault {
-        let (provider, patience) = (self.provider, &self.patience);
+    fn fault(&self, limit: ExceededLimit) -> ModelFault {
+        let (provider, timeouts) = (self.provider, &self.timeouts);
         let text = match limit {
-            Limit::Silence => format!(
+            ExceededLimit::Silence => format!(
                 "{provider} was silent for {} s; raise [retry] idle_timeout if the model needs longer",
-                patience.silence.as_secs_f32()
+                timeouts.silence.as_secs_f32()
             ),
-            Limit::Content => format!(
+            ExceededLimit::Content => format!(
                 "{provider} said for {} s that it is alive, and nothing else; raise [retry] content_timeout if \
                  the model needs longer",
-                patience.content.as_secs_f32()
+                timeouts.content.as_secs_f32()
             ),
-            Limit::Attempt => format!(
+            ExceededLimit::Attempt => format!(
                 "{provider} did not finish its answer within {} s; raise [retry] attempt_timeout if the model \
                  needs longer",
-                patience.attempt.as_secs_f32()
+                timeouts.attempt.as_secs_f32()
             ),
         };
         ModelFault::new(FaultKind::Idle, text)
@@ -124,7 +124,7 @@ impl<'a> Watchdog<'a> {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Limit {
+enum ExceededLimit {
     Silence,
     Content,
     Attempt,
@@ -138,10 +138,10 @@ pub(in crate::model) async fn send_batch(
     if batch.is_empty() {
         return Ok(());
     }
-    out.send(batch).await.map_err(|_| no_listener())
+    out.send(batch).await.map_err(|_| receiver_closed())
 }
 
 /// The fault for a closed receiver.
-pub(in crate::model) fn no_listener() -> ModelFault {
+pub(in crate::model) fn receiver_closed() -> ModelFault {
     ModelFault::new(FaultKind::Interrupted, "the answer was stopped: its receiver is closed")
 }

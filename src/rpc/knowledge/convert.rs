@@ -9,7 +9,7 @@ use crate::knowledge::registry::JobView;
 use crate::knowledge::{
     CacheKind, Chunk, Document, DocumentSource, Entity, ErrorKind, KnowledgeError, Level, Relation,
 };
-use crate::rpc::convert::wrong;
+use crate::rpc::convert::invalid_param;
 use crate::types::config_values::micros;
 use crate::types::knowledge::IndexLevel;
 
@@ -54,12 +54,12 @@ pub(super) fn budget(given: Option<IndexBudget>) -> Result<Budget, Fault> {
         Some(IndexBudget::Tokens(tokens)) => Budget { tokens: Some(tokens), usd_micros: None },
         Some(IndexBudget::Limits { tokens, usd }) => {
             if usd.is_some_and(|usd| !usd.is_finite() || usd < 0.0) {
-                return Err(wrong("budget.usd", "expected an amount of money"));
+                return Err(invalid_param("budget.usd", "expected an amount of money"));
             }
             Budget { tokens, usd_micros: usd.map(micros) }
         }
     };
-    if budget.is_set() { Ok(budget) } else { Err(wrong("budget", "name tokens or usd")) }
+    if budget.is_set() { Ok(budget) } else { Err(invalid_param("budget", "name tokens or usd")) }
 }
 
 pub(super) fn job(job: JobView) -> IndexJobView {

@@ -13,7 +13,7 @@ use crate::api::params::{
 use crate::knowledge::store::{EntityEdit, RelationEdit};
 use crate::knowledge::{Entity, ErrorKind, KnowledgeError, PairKey, Relation};
 use crate::rpc::context::RpcContext;
-use crate::rpc::convert::wrong;
+use crate::rpc::convert::invalid_param;
 use crate::rpc::params::Caller;
 
 /// Bytes of a name of an entity.
@@ -78,7 +78,7 @@ fn checked_name(path: &str, name: String) -> Result<String, Fault> {
     let is_bad = name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control);
     if is_bad {
         let why = format!("expected 1 to {MAX_NAME_BYTES} bytes without control characters");
-        return Err(wrong(path, &why));
+        return Err(invalid_param(path, &why));
     }
     Ok(name)
 }
@@ -86,14 +86,14 @@ fn checked_name(path: &str, name: String) -> Result<String, Fault> {
 fn checked_text(path: &str, text: Option<String>) -> Result<Option<String>, Fault> {
     match text {
         Some(text) if text.len() > MAX_DESCRIPTION_BYTES => {
-            Err(wrong(path, &format!("expected at most {MAX_DESCRIPTION_BYTES} bytes")))
+            Err(invalid_param(path, &format!("expected at most {MAX_DESCRIPTION_BYTES} bytes")))
         }
         text => Ok(text),
     }
 }
 
-fn needed<T>(path: &str, value: Option<T>) -> Result<T, Fault> {
-    value.ok_or_else(|| wrong(path, &format!("missing field `{path}`")))
+fn require_field<T>(path: &str, value: Option<T>) -> Result<T, Fault> {
+    value.ok_or_else(|| invalid_param(path, &format!("missing field `{path}`")))
 }
 
 /// The parts of an entity that its method may set.
@@ -113,8 +113,8 @@ fn entity_fields(p: KnowledgeEntityParams) -> Result<EntityFields, Fault> {
     })
 }
 
-fn unused<T>(path: &str, value: Option<&T>) -> Result<(), Fault> {
-    value.map_or(Ok(()), |_| Err(wrong(path, "this method does not use it; leave it out")))
+fn refuse_unused<T>(path: &str, value: Option<&T>) -> Result<(), Fault> {
+    value.map_or(Ok(()), |_| Err(invalid_param(path, "this method does not use it; leave it out")))
 }
 
 fn entity_reply(entity: Result<Entity, KnowledgeError>) -> Result<KnowledgeEntityReply, Fault> {
@@ -128,9 +128,9 @@ pub(in crate::rpc) async fn create_entity(
 ) -> Result<KnowledgeEntityReply, Fault> {
     change(&ctx, "knowledge.entity.create", p, async |folder, p| {
         let fields = entity_fields(p)?;
-        unused("new_name", fields.new_name.as_ref())?;
-        let entity_type = needed("type", fields.entity_type)?;
-        let description = needed("description", fields.description)?;
+        refuse_unused("new_name", fields.new_name.as_ref())?;
+        let entity_type = require_field("type", fields.entity_type)?;
+        let description = require_field("description", fields.description)?;
         entity_reply(ctx.indexes.create_entity(&folder, fields.name, entity_type, description).await)
     })
     .await
@@ -156,7 +156,7 @@ pub(in crate::rpc) async fn merge_entities(
 ) -> Result<KnowledgeEntityReply, Fault> {
     change(&ctx, "knowledge.entity.merge", p, async |folder, p| {
         if p.sources.is_empty() || p.sources.len() > MAX_SOURCES {
-            return Err(wrong("sources", &format!("expected 1 to {MAX_SOURCES} names")));
+            return Err(invalid_param("sources", &format!("expected 1 to {MAX_SOURCES} names")));
         }
         let target = checked_name("target", p.target)?;
         entity_reply(ctx.indexes.merge_entities(&folder, p.sources, target).await)
@@ -170,9 +170,9 @@ pub(in crate::rpc) async fn delete_entity(
     p: KnowledgeEntityParams,
 ) -> Result<KnowledgeEntityReply, Fault> {
     change(&ctx, "knowledge.entity.delete", p, async |folder, p| {
-        unused("new_name", p.new_name.as_ref())?;
-        unused("type", p.entity_type.as_ref())?;
-        unused("description", p.description.as_ref())?;
+        refuse_unused("new_name", p.new_name.as_ref())?;
+        refuse_unused("type", p.entity_type.as_ref())?;
+        refuse_unused("description", p.description.as_ref())?;
         ctx.indexes.delete_entity(&folder, p.name).await.map_err(convert::fault)?;
         Ok(KnowledgeEntityReply { entity: None })
     })
@@ -182,7 +182,7 @@ pub(in crate::rpc) async fn delete_entity(
 fn checked_weight(weight: Option<f64>) -> Result<Option<f64>, Fault> {
     match weight {
         Some(weight) if !weight.is_finite() || weight <= 0.0 => {
-            Err(wrong("weight", "expected a number above 0"))
+            Err(invalid_param("weight", "expected a number above 0"))
         }
         weight => Ok(weight),
     }
@@ -202,7 +202,7 @@ pub(in crate::rpc) async fn create_relation(
             source: checked_name("source", p.source)?,
             target: checked_name("target", p.target)?,
             keywords: checked_text("keywords", p.keywords)?.unwrap_or_default(),
-            description: needed("description", checked_text("description", p.description)?)?,
+            description: require_field("description", checked_text("description", p.description)?)?,
             weight: checked_weight(p.weight)?.unwrap_or(1.0),
         };
         relation_reply(ctx.indexes.create_relation(&folder, relation).await)
@@ -233,9 +233,9 @@ pub(in crate::rpc) async fn delete_relation(
     p: KnowledgeRelationParams,
 ) -> Result<KnowledgeRelationReply, Fault> {
     change(&ctx, "knowledge.relation.delete", p, async |folder, p| {
-        unused("keywords", p.keywords.as_ref())?;
-        unused("description", p.description.as_ref())?;
-        unused("weight", p.weight.as_ref())?;
+        refuse_unused("keywords", p.keywords.as_ref())?;
+        refuse_unused("description", p.description.as_ref())?;
+        refuse_unused("weight", p.weight.as_ref())?;
         let pair = PairKey::new(&p.source, &p.target);
         ctx.indexes.delete_relation(&folder, pair).await.map_err(convert::fault)?;
         Ok(KnowledgeRelationReply { relation: None })

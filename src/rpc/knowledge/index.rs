@@ -11,9 +11,9 @@ use crate::api::{Code, Fault, KNOWLEDGE_EVENT};
 use crate::knowledge::index::InsertDocument;
 use crate::knowledge::registry::LogFollower;
 use crate::rpc::context::RpcContext;
-use crate::rpc::convert::wrong;
+use crate::rpc::convert::invalid_param;
 use crate::rpc::params::Caller;
-use crate::transport::{Overloaded, SubscriptionSink};
+use crate::transport::{SubscribeError, SubscriptionSink};
 
 /// Paths of one job at most.
 const MAX_PATHS: usize = 1_000;
@@ -27,12 +27,12 @@ pub(in crate::rpc) async fn index(
         let budget = convert::budget(p.budget)?;
         let paths = p.paths.unwrap_or_default();
         if paths.len() > MAX_PATHS {
-            return Err(wrong("paths", &format!("expected at most {MAX_PATHS}")));
+            return Err(invalid_param("paths", &format!("expected at most {MAX_PATHS}")));
         }
         let leads_out = |path: &String| path.starts_with('/') || path.split('/').any(|part| part == "..");
         if let Some(index) = paths.iter().position(leads_out) {
             let why = "expected a path below the workspace, relative to it";
-            return Err(wrong(&format!("paths[{index}]"), why));
+            return Err(invalid_param(&format!("paths[{index}]"), why));
         }
         let level = p.level.map(convert::level);
         let started = ctx.indexes.index(&folder, paths, level, budget, p.dry_run).await;
@@ -58,16 +58,16 @@ pub(in crate::rpc) async fn insert(
 }
 
 /// A job or a query.
-enum Work {
+enum WorkId {
     Job(String),
     Query(String),
 }
 
-fn work(p: KnowledgeWorkParams) -> Result<Work, Fault> {
+fn work_id(p: KnowledgeWorkParams) -> Result<WorkId, Fault> {
     match (p.job_id, p.query_id) {
-        (Some(id), None) => Ok(Work::Job(id)),
-        (None, Some(id)) => Ok(Work::Query(id)),
-        _ => Err(wrong("job_id", "name exactly one of job_id and query_id")),
+        (Some(id), None) => Ok(WorkId::Job(id)),
+        (None, Some(id)) => Ok(WorkId::Query(id)),
+        _ => Err(invalid_param("job_id", "name exactly one of job_id and query_id")),
     }
 }
 
@@ -77,9 +77,9 @@ pub(in crate::rpc) async fn cancel(
     p: KnowledgeWorkParams,
 ) -> Result<KnowledgeCancelReply, Fault> {
     let folder = workspace(&ctx, &p.workspace).await?;
-    let cancelled = match work(p)? {
-        Work::Job(id) => ctx.indexes.cancel_job(&folder, &id),
-        Work::Query(id) => ctx.indexes.cancel_query(&folder, &id),
+    let cancelled = match work_id(p)? {
+        WorkId::Job(id) => ctx.indexes.cancel_job(&folder, &id),
+        WorkId::Query(id) => ctx.indexes.cancel_query(&folder, &id),
     };
     Ok(KnowledgeCancelReply { cancelled: cancelled.map_err(convert::fault)? })
 }
@@ -90,13 +90,13 @@ pub(in crate::rpc) async fn subscribe(
     p: KnowledgeWorkParams,
 ) -> Result<String, Fault> {
     let folder = workspace(&ctx, &p.workspace).await?;
-    let follower = match work(p)? {
-        Work::Job(id) => ctx.indexes.follow_job(&folder, &id),
-        Work::Query(id) => ctx.indexes.follow_query(&folder, &id),
+    let follower = match work_id(p)? {
+        WorkId::Job(id) => ctx.indexes.follow_job(&folder, &id),
+        WorkId::Query(id) => ctx.indexes.follow_query(&folder, &id),
     };
     let follower = follower.map_err(convert::fault)?;
     caller.connection.subscribe(move |sink| pump(follower, sink)).map_err(|why| match why {
-        Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
+        SubscribeError::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
         why => Fault::new(Code::Overloaded, why.to_string()),
     })
 }
@@ -105,7 +105,7 @@ pub(in crate::rpc) async fn subscribe(
 async fn pump(mut follower: LogFollower, sink: SubscriptionSink) {
     while let Some(events) = follower.next().await {
         let bytes = events.iter().map(|event| event.len()).sum();
-        let Ok(room) = sink.room(bytes).await else { return };
+        let Ok(room) = sink.reserve(bytes).await else { return };
         if room.publish(KNOWLEDGE_EVENT, events).is_err() {
             return;
         }

@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::convert as session;
-use super::convert::keyed;
+use super::convert::idempotency_key;
 use crate::api::Fault;
 use crate::api::params::{
     KnowledgeCacheClearParams, KnowledgeDeleteParams, KnowledgeDocumentDeleteParams,
@@ -72,7 +72,7 @@ async fn change<P: ChangeParams, R: Serialize + DeserializeOwned>(
     mut p: P,
     work: impl AsyncFnOnce(PathBuf, P) -> Result<R, Fault>,
 ) -> Result<R, Fault> {
-    let keyed = keyed(p.take_key(), &p);
+    let keyed = idempotency_key(p.take_key(), &p);
     let folder = workspace(ctx, p.workspace()).await?;
     ctx.registry.once(method, None, keyed, work(folder, p)).await
 }

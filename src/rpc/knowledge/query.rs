@@ -9,7 +9,7 @@ use crate::api::Fault;
 use crate::api::params::{KnowledgeQueryParams, KnowledgeQueryReply};
 use crate::knowledge::query::{Progress, QueryParams};
 use crate::rpc::context::RpcContext;
-use crate::rpc::convert::wrong;
+use crate::rpc::convert::invalid_param;
 use crate::rpc::params::Caller;
 
 pub(in crate::rpc) async fn query(
@@ -21,12 +21,12 @@ pub(in crate::rpc) async fn query(
     let defaults = ctx.indexes.settings().map_err(convert::fault)?.query.clone();
     let stream = p.stream;
     let params = query_params(p, defaults);
-    params.check().map_err(|bad| wrong(&bad.path, &bad.why))?;
+    params.check().map_err(|bad| invalid_param(&bad.path, &bad.why))?;
     if stream {
         let query_id = ctx.indexes.start_query(&folder, params).await.map_err(convert::fault)?;
         return Ok(KnowledgeQueryReply::Started { query_id });
     }
-    let (cancel, progress) = (CancellationToken::new(), Progress::none());
+    let (cancel, progress) = (CancellationToken::new(), Progress::disabled());
     let query = ctx.indexes.query(&folder, params, &progress, cancel.clone());
     tokio::pin!(query);
     // Calls of a closed connection go on, but no client gets this answer, and it costs money.

@@ -12,7 +12,7 @@ use crate::api::params::{
 use crate::knowledge::DocumentStatus;
 use crate::knowledge::export::{SubGraph, dot, graphml, html_page, mermaid};
 use crate::rpc::context::RpcContext;
-use crate::rpc::convert::{limit, wrong};
+use crate::rpc::convert::{invalid_param, limit};
 use crate::rpc::params::Caller;
 
 /// Steps of a graph.
@@ -54,7 +54,7 @@ pub(in crate::rpc) async fn documents(
         None => None,
         Some(name) => Some(DocumentStatus::from_name(&name).ok_or_else(|| {
             let names: Vec<&str> = DocumentStatus::ALL.iter().map(|status| status.as_str()).collect();
-            wrong("status", &format!("expected one of {}", names.join(", ")))
+            invalid_param("status", &format!("expected one of {}", names.join(", ")))
         })?),
     };
     let limit = limit(p.limit, 100, 500);
@@ -87,7 +87,7 @@ pub(in crate::rpc) async fn graph(
     let in_range = |name: &str, given: Option<u32>, default: u32, most: u32| match given {
         None => Ok(default),
         Some(given) if (1..=most).contains(&given) => Ok(given),
-        Some(_) => Err(wrong(name, &format!("expected 1 to {most}"))),
+        Some(_) => Err(invalid_param(name, &format!("expected 1 to {most}"))),
     };
     let depth = in_range("depth", p.depth, DEFAULT_DEPTH, MAX_DEPTH)?;
     let max_nodes = in_range("max_nodes", p.max_nodes, DEFAULT_NODES, MAX_NODES)?;

@@ -1,6 +1,6 @@
 //! Answering a permission request. The rules are loaded once per answer and used for every check of it.
 
-use crate::engine::{self, EditedCall, Input, Pending, Refusal, Reply};
+use crate::engine::{self, EditedCall, Input, PendingPermission, Refusal, Reply};
 use crate::judge::Rule;
 use crate::session::actor::command::ReplyTo;
 use crate::session::actor::commit::UnwrittenPlan;
@@ -18,7 +18,7 @@ use crate::types::outcome::AnswerOutcome;
 use crate::types::permission::{Decision, Scope, VerdictKind};
 
 /// An answer that was committed.
-struct Answered {
+struct CommittedAnswer {
     outcome: AnswerOutcome,
     /// The rules from now on, if the answer gave a grant.
     extended: Option<EffectiveRules>,
@@ -33,13 +33,13 @@ impl Actor {
     ) {
         let mode_before = self.engine.mode();
         let (result, extended) = match self.answer(answer).await {
-            Ok(Answered { outcome, extended }) => (Ok(outcome), extended),
+            Ok(CommittedAnswer { outcome, extended }) => (Ok(outcome), extended),
             Err(error) => (Err(error), None),
         };
         let _ = reply.send(result);
         // An approved plan ends plan mode, and the next mode may cover other requests.
         if mode_before != self.engine.mode() && self.engine.turn_id().is_some() {
-            for (request_id, rule) in self.covered_by(self.engine.mode()).await {
+            for (request_id, rule) in self.requests_allowed_by(self.engine.mode()).await {
                 self.handle_input(Input::AllowedByRule { request_id, by: SettledBy::Mode, rule }).await;
             }
         }
@@ -48,9 +48,9 @@ impl Actor {
         }
     }
 
-    async fn answer(&mut self, answer: PermissionAnswer) -> Result<Answered, SessionError> {
+    async fn answer(&mut self, answer: PermissionAnswer) -> Result<CommittedAnswer, SessionError> {
         if let Some(outcome) = self.remembered(method::APPROVE, answer.keyed.as_ref()).await? {
-            return Ok(Answered { outcome, extended: None });
+            return Ok(CommittedAnswer { outcome, extended: None });
         }
         let asked = self.pending_request(answer.request_id)?;
         let effective = EffectiveRules::load(&self.shared, &self.call_context()).await;
@@ -65,7 +65,7 @@ impl Actor {
             None => self.check_still_permitted(&effective, &asked, &answer)?,
         }
         let (request_id, scope, origin) = (answer.request_id, answer.scope, Some(answer.origin));
-        let decision = self.decide(Input::Answer(Box::new(engine::Answer {
+        let decision = self.decide(Input::Answer(Box::new(engine::RequestAnswer {
             request_id,
             decision: answer.decision,
             scope,
@@ -82,7 +82,7 @@ impl Actor {
             return Err(SessionError::Refused(Refusal::NotPending));
         };
         let pending_grant = outcome.grant.clone().filter(|_| scope == Scope::Project).map(|rule| {
-            let entry = grant_outbox::entry(&self.shared, rule, origin, self.id, request_id);
+            let entry = grant_outbox::policy_entry(&self.shared, rule, origin, self.id, request_id);
             grant_outbox::pending_grant(&self.engine.spec().cwd, request_id, &entry)
         });
         let idempotency = answer.keyed.and_then(|keyed| keyed.row(method::APPROVE, self.id, &outcome));
@@ -100,7 +100,7 @@ impl Actor {
         };
         let granted =
             outcome.grant.as_deref().filter(|_| is_valid).and_then(|rule| rule.parse::<Rule>().ok());
-        Ok(Answered { outcome, extended: granted.map(|grant| effective.with_grant(&grant)) })
+        Ok(CommittedAnswer { outcome, extended: granted.map(|grant| effective.with_added_grant(&grant)) })
     }
 
     /// Writes a grant to its policy file. Returns whether it is valid from now on.
@@ -122,7 +122,7 @@ impl Actor {
         Ok(EditContext { call: asked.call, context, components })
     }
 
-    fn pending_request(&self, request_id: PermissionId) -> Result<Pending, SessionError> {
+    fn pending_request(&self, request_id: PermissionId) -> Result<PendingPermission, SessionError> {
         let pending = self.engine.pending().into_iter().find(|pending| pending.request_id == request_id);
         pending.ok_or(SessionError::Refused(Refusal::NotPending))
     }
@@ -131,7 +131,7 @@ impl Actor {
     fn check_grant(
         &self,
         effective: &EffectiveRules,
-        asked: &Pending,
+        asked: &PendingPermission,
         answer: &PermissionAnswer,
     ) -> Result<(), SessionError> {
         let Some(grant) = &answer.grant else { return Ok(()) };
@@ -141,8 +141,12 @@ impl Actor {
         }
         let call_context = self.call_context();
         let settings = &self.shared.components().settings;
-        let verdict =
-            effective.with_grant(grant).verdict(settings, &call_context, &asked.call.tool, &asked.prepared);
+        let verdict = effective.with_added_grant(grant).verdict(
+            settings,
+            &call_context,
+            &asked.call.tool,
+            &asked.prepared,
+        );
         if verdict.verdict == VerdictKind::Allow {
             return Ok(());
         }
@@ -156,7 +160,7 @@ impl Actor {
     fn check_still_permitted(
         &self,
         effective: &EffectiveRules,
-        asked: &Pending,
+        asked: &PendingPermission,
         answer: &PermissionAnswer,
     ) -> Result<(), SessionError> {
         if answer.decision != Decision::Allow {
@@ -164,7 +168,7 @@ impl Actor {
         }
         let settings = &self.shared.components().settings;
         if asked.outside.is_some()
-            && !settings.engine.offer_unsandboxed_retry.holds(self.engine.spec().background)
+            && !settings.engine.offer_unsandboxed_retry.applies_to(self.engine.spec().background)
         {
             let why = "[sandbox] offer_unsandboxed_retry no longer lets commands out of the sandbox: deny it";
             return Err(SessionError::BadParam("decision", why.into()));
@@ -181,7 +185,7 @@ impl Actor {
     fn check_edit(
         &self,
         effective: &EffectiveRules,
-        asked: &Pending,
+        asked: &PendingPermission,
         edited: &EditedCall,
     ) -> Result<(), SessionError> {
         let settings = &self.shared.components().settings;
@@ -194,7 +198,7 @@ impl Actor {
     }
 
     /// Whether a hook leaves the decision about a pending call to the user. The journal knows it after a restart.
-    pub(super) fn is_left_to_user(&self, pending: &Pending) -> bool {
+    pub(super) fn is_left_to_user(&self, pending: &PendingPermission) -> bool {
         pending.is_left_to_user || self.effects.hook_asks(pending.call.call_id)
     }
 
@@ -211,7 +215,7 @@ impl Actor {
                 continue;
             }
             let components = self.shared.components();
-            let verdict = effects::verdict(
+            let verdict = effects::judge_prepared(
                 effective,
                 &components,
                 &call_context,

@@ -14,13 +14,13 @@ use crate::types::time::Timestamp;
 use crate::types::tool::{Confinement, ToolStatus};
 
 /// The audit rows of a plan. `before` is the engine that made the plan; it contains the calls.
-pub(in crate::session) fn notes(plan: &Plan, before: &Engine) -> Vec<AuditNote> {
+pub(in crate::session) fn plan_notes(plan: &Plan, before: &Engine) -> Vec<AuditNote> {
     let events = plan.events.iter().map(|entry| &entry.envelope);
-    events.flat_map(|fact| note(plan, before, fact).into_iter().chain(of_folders(fact))).collect()
+    events.flat_map(|fact| event_note(plan, before, fact).into_iter().chain(folders_note(fact))).collect()
 }
 
 /// The audit row of a session that has or gets additional folders.
-fn of_folders(fact: &Envelope) -> Option<AuditNote> {
+fn folders_note(fact: &Envelope) -> Option<AuditNote> {
     let folders = match &fact.event {
         Event::SessionUpdated { options, .. } | Event::TurnStarted { options } => {
             options.additional_dirs.as_ref()?
@@ -29,11 +29,11 @@ fn of_folders(fact: &Envelope) -> Option<AuditNote> {
         _ => return None,
     };
     let list = if folders.is_empty() { "none".to_owned() } else { folders.join(", ") };
-    Some(of_session(fact, AuditKind::Folders, "allow", format!("folders that count as workspace: {list}")))
+    Some(session_note(fact, AuditKind::Folders, "allow", format!("folders that count as workspace: {list}")))
 }
 
-fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
-    let made = |kind, verdict: &str, reason: String| of_session(fact, kind, verdict, reason);
+fn event_note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
+    let made = |kind, verdict: &str, reason: String| session_note(fact, kind, verdict, reason);
     let of_call = |call_id: CallId, note: AuditNote| {
         let call = before.tool_call(call_id);
         let edited = match &fact.event {
@@ -53,7 +53,7 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
                 if is_rule { "no user was asked".into() } else { format!("no user was asked: {allowed_by}") };
             let note = made(AuditKind::Rule, "allow", reason);
             let note = AuditNote { rule: is_rule.then(|| allowed_by.clone()), ..note };
-            Some(of_call(*call_id, held(note, prepared.sandbox)))
+            Some(of_call(*call_id, with_sandbox(note, prepared.sandbox)))
         }
         Event::ToolCompleted { call_id, status: ToolStatus::Denied, output, detail, .. }
             if !was_settled(plan, *call_id) =>
@@ -73,11 +73,11 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
                 (SettledBy::Rule, _, _) => "a newer rule covers it".to_owned(),
                 (SettledBy::Mode, _, _) => "the mode was changed to one that lets it pass".to_owned(),
                 (_, None, _) => "a grant of the session covers it".to_owned(),
-                (_, Some(_), scope) => format!("answered, scope {}", word(scope)),
+                (_, Some(_), scope) => format!("answered, scope {}", wire_name(scope)),
             };
             let rule = grant.clone().or_else(|| rule.clone());
             let note = AuditNote { rule, ..made(AuditKind::Permission, verdict, reason) };
-            Some(of_call(*call_id, held(note, before.confinement(*call_id))))
+            Some(of_call(*call_id, with_sandbox(note, before.confinement(*call_id))))
         }
         Event::SessionRewound(rewound) => {
             let files = rewound.files.iter().filter(|file| file.action != FileAction::Unchanged).count();
@@ -85,8 +85,8 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
             Some(made(AuditKind::Rewind, "allow", format!("{items} items removed, {files} files changed")))
         }
         Event::QuestionResolved { call_id, choice, kind, by, .. } => {
-            let said = choice.as_ref().map_or_else(|| "answered".to_owned(), word);
-            let note = made(AuditKind::Question, &said, format!("{}, by {}", word(kind), word(by)));
+            let said = choice.as_ref().map_or_else(|| "answered".to_owned(), wire_name);
+            let note = made(AuditKind::Question, &said, format!("{}, by {}", wire_name(kind), wire_name(by)));
             Some(match call_id {
                 Some(call_id) => of_call(*call_id, note),
                 None => note,
@@ -94,7 +94,7 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
         }
         Event::FeedbackCompleted { request_id: Some(_), by, .. } => {
             let chosen = if fact.item_id.is_some() { "chosen" } else { "withdrawn" };
-            Some(made(AuditKind::Question, chosen, format!("one of two answers, by {}", word(by))))
+            Some(made(AuditKind::Question, chosen, format!("one of two answers, by {}", wire_name(by))))
         }
         Event::SessionUpdated { options, .. } => {
             Some(made(AuditKind::Mode, options.mode?.name(), "the session's mode was changed".into()))
@@ -103,10 +103,11 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
             let mode = options.mode.filter(|mode| *mode != before.spec().mode)?;
             Some(made(AuditKind::Mode, mode.name(), "the mode of one turn".into()))
         }
-        Event::PermissionRuleAdded { kind, rule } => {
-            Some(of_rule(made(AuditKind::Grant, kind.name(), "a rule of the session was added".into()), rule))
-        }
-        Event::PermissionRuleRemoved { kind, rule } => Some(of_rule(
+        Event::PermissionRuleAdded { kind, rule } => Some(with_rule(
+            made(AuditKind::Grant, kind.name(), "a rule of the session was added".into()),
+            rule,
+        )),
+        Event::PermissionRuleRemoved { kind, rule } => Some(with_rule(
             made(AuditKind::Grant, kind.name(), "a rule of the session was taken back".into()),
             rule,
         )),
@@ -115,19 +116,19 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
 }
 
 /// Adds the sandbox of the call, if the call is a command.
-fn held(note: AuditNote, sandbox: Option<Confinement>) -> AuditNote {
+fn with_sandbox(note: AuditNote, sandbox: Option<Confinement>) -> AuditNote {
     match sandbox {
         Some(sandbox) => AuditNote { sandbox: sandbox.to_string(), ..note },
         None => note,
     }
 }
 
-fn of_rule(note: AuditNote, rule: &str) -> AuditNote {
+fn with_rule(note: AuditNote, rule: &str) -> AuditNote {
     AuditNote { rule: Some(rule.into()), ..note }
 }
 
 /// The audit row of a user or workspace rule that was added or removed.
-pub(in crate::session) fn of_lasting_rule(
+pub(in crate::session) fn lasting_rule_note(
     at: Timestamp,
     add: bool,
     kind: RuleKind,
@@ -137,19 +138,19 @@ pub(in crate::session) fn of_lasting_rule(
 ) -> AuditNote {
     let what = if add { "added" } else { "taken back" };
     let note = AuditNote::new(at, AuditKind::Grant, kind.name(), format!("a rule for {place} was {what}"));
-    of_rule(note.by(Some(origin)), rule)
+    with_rule(note.with_origin(Some(origin)), rule)
 }
 
 /// The audit rows of a session that starts in a less strict mode or with additional folders.
-pub(in crate::session) fn of_creation(fact: &Envelope, mode: Mode) -> Vec<AuditNote> {
+pub(in crate::session) fn creation_notes(fact: &Envelope, mode: Mode) -> Vec<AuditNote> {
     let asks_less = matches!(mode, Mode::AcceptEdits | Mode::Bypass);
     let of_mode = asks_less
-        .then(|| of_session(fact, AuditKind::Mode, mode.name(), "the session begins in this mode".into()));
-    of_mode.into_iter().chain(of_folders(fact)).collect()
+        .then(|| session_note(fact, AuditKind::Mode, mode.name(), "the session begins in this mode".into()));
+    of_mode.into_iter().chain(folders_note(fact)).collect()
 }
 
-fn of_session(fact: &Envelope, kind: AuditKind, verdict: &str, reason: String) -> AuditNote {
-    let note = AuditNote::new(fact.at_ms, kind, verdict, reason).by(fact.origin.as_ref());
+fn session_note(fact: &Envelope, kind: AuditKind, verdict: &str, reason: String) -> AuditNote {
+    let note = AuditNote::new(fact.at_ms, kind, verdict, reason).with_origin(fact.origin.as_ref());
     AuditNote { session_id: Some(fact.session_id), seq: Some(fact.seq), ..note }
 }
 
@@ -167,6 +168,6 @@ fn digest(call: &ToolCall, edited: Option<&Value>, engine: &Engine) -> String {
 }
 
 /// The wire name of a unit variant.
-fn word<T: serde::Serialize>(value: &T) -> String {
+fn wire_name<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_value(value).ok().and_then(|value| Some(value.as_str()?.to_owned())).unwrap_or_default()
 }

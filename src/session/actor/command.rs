@@ -10,8 +10,8 @@ use crate::session::edit_context::EditContext;
 use crate::session::error::SessionError;
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::requests::{
-    AbortOutcome, Changes, CommandSubmission, IndexUsage, PermissionAnswer, QuestionAnswer, QueueChange,
-    RewindOutcome, RewindRequest, SessionFacts, Submission, SubmittedInput,
+    AbortOutcome, CommandSubmission, IndexUsage, PermissionAnswer, QuestionAnswer, QueueChange,
+    RewindOutcome, RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
 };
 use crate::types::compaction::CompactRequest;
 use crate::types::context_view::ContextView;
@@ -42,7 +42,7 @@ pub(in crate::session) enum SessionCommand {
     /// What a caller needs to prepare changed arguments of a pending call.
     EditContext(PermissionId, ReplyTo<EditContext>),
     Answer(Box<PermissionAnswer>, ReplyTo<AnswerOutcome>),
-    Update(Box<Changes>, ReplyTo<()>),
+    Update(Box<SettingsUpdate>, ReplyTo<()>),
     /// Adds or removes a rule of the session.
     Rule {
         add: bool,

@@ -5,17 +5,17 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::crash;
-use crate::engine::{Input, Now, Refusal, Reply, Update};
+use crate::engine::{Input, Now, Refusal, Reply, SessionUpdate};
 use crate::session::actor::command::SessionCommand;
 use crate::session::actor::commit::UnwrittenPlan;
 use crate::session::actor::effects;
-use crate::session::actor::{Actor, PARK_TIMEOUT, Parking};
+use crate::session::actor::{Actor, PARK_TIMEOUT, ParkState};
 use crate::session::call_context::CallContext;
 use crate::session::effective_rules::EffectiveRules;
 use crate::session::error::SessionError;
 use crate::session::idempotency::{self, IdempotencyKey, method};
 use crate::session::requests::SessionFacts;
-use crate::session::requests::{Changes, QuestionAnswer, QuestionReply};
+use crate::session::requests::{QuestionAnswer, QuestionReply, SettingsUpdate};
 use crate::types::background::KilledBy;
 use crate::types::event::Origin;
 use crate::types::ids::{PermissionId, Seq};
@@ -159,7 +159,7 @@ impl Actor {
                     self.effects.drop_all();
                 }
                 let by = Instant::now() + patience;
-                self.state.parking = Some(Parking { replies: vec![reply], by, told: false });
+                self.state.parking = Some(ParkState { replies: vec![reply], by, told: false });
             }
         }
     }
@@ -180,16 +180,16 @@ impl Actor {
     }
 
     /// Applies changes of the session. A mode applies immediately, also to pending requests.
-    async fn update(&mut self, changes: Changes) -> Result<(), SessionError> {
-        let Changes { title, options, keyed, origin } = changes;
+    async fn update(&mut self, changes: SettingsUpdate) -> Result<(), SessionError> {
+        let SettingsUpdate { title, options, keyed, origin } = changes;
         if let Some(done) = self.remembered(method::UPDATE, keyed.as_ref()).await? {
             return Ok(done);
         }
         let covered = match options.mode {
-            Some(mode) => self.covered_by(mode).await,
+            Some(mode) => self.requests_allowed_by(mode).await,
             None => Vec::new(),
         };
-        let update = Update { title, options, covered, origin: Some(origin) };
+        let update = SessionUpdate { title, options, covered, origin: Some(origin) };
         let decision = self.decide(Input::Update(Box::new(update)))?;
         // A call without changes writes nothing, so its reply is not stored.
         let idempotency = keyed.and_then(|keyed| keyed.row(method::UPDATE, self.id, &()));
@@ -198,7 +198,7 @@ impl Actor {
 
     /// Pending requests that another mode allows, with the reason. No mode lets a command run without its
     /// sandbox.
-    pub(super) async fn covered_by(&self, mode: Mode) -> Vec<(PermissionId, String)> {
+    pub(super) async fn requests_allowed_by(&self, mode: Mode) -> Vec<(PermissionId, String)> {
         let call_context = CallContext { mode, ..self.call_context() };
         let effective = EffectiveRules::load(&self.shared, &call_context).await;
         let components = self.shared.components();
@@ -206,7 +206,7 @@ impl Actor {
         for pending in
             self.engine.pending().into_iter().filter(|it| it.outside.is_none() && !self.is_left_to_user(it))
         {
-            let verdict = effects::verdict(
+            let verdict = effects::judge_prepared(
                 &effective,
                 &components,
                 &call_context,

@@ -11,12 +11,12 @@ use tokio::time::Instant;
 use crate::engine::{self, Decision, Effect, Engine, Plan, PlannedEvent, Reply};
 use crate::session::actor::effects::PendingPreparation;
 use crate::session::actor::effects::context_check::PendingContextCheck;
-use crate::session::actor::journal::Batch;
+use crate::session::actor::journal::JournalBatch;
 use crate::session::actor::{Actor, audit, crash_points, journal, sleep_until};
 use crate::session::error::SessionError;
 use crate::session::shared::{PendingChange, SessionChangeKind, StatusChange};
 use crate::session::stream::feed::FeedEntry;
-use crate::store::{Idempotency, PendingGrant, StoreError, Sync};
+use crate::store::{Durability, Idempotency, PendingGrant, StoreError};
 use crate::tools::ProcessStarted;
 use crate::types::event::{Envelope, Event};
 use crate::types::session::SessionState;
@@ -80,7 +80,7 @@ impl Actor {
             self.run_effects(unwritten.decision.plan.effects);
             return Ok(unwritten.decision.reply);
         }
-        let Batch { append, entries } = self.encode(&unwritten);
+        let JournalBatch { append, entries } = self.encode(&unwritten);
         let ahead = self.before_write(&unwritten.decision);
         if let Err(error) = self.journal.append(append).await {
             return Err(self.keep_unwritten(unwritten, error));
@@ -95,19 +95,19 @@ impl Actor {
     }
 
     /// The transaction of a decision. A plan that only continues a stream has no rows in other tables.
-    fn encode(&self, unwritten: &UnwrittenPlan) -> Batch {
+    fn encode(&self, unwritten: &UnwrittenPlan) -> JournalBatch {
         let Decision { plan, next, .. } = &*unwritten.decision;
         let mut batch = journal::encode_plan(self.journal.key(), plan);
         if plan.is_stream() {
             return batch;
         }
         batch.append.summary = journal::changes_summary(plan).then(|| journal::summary(next.snapshot()));
-        batch.append.processes = journal::deaths(plan, &self.state.recorded_calls);
-        batch.append.audit = audit::notes(plan, &self.engine);
+        batch.append.processes = journal::ended_process_rows(plan, &self.state.recorded_calls);
+        batch.append.audit = audit::plan_notes(plan, &self.engine);
         batch.append.pending_grant.clone_from(&unwritten.pending_grant);
         if unwritten.idempotency.is_some() {
             batch.append.idempotency.clone_from(&unwritten.idempotency);
-            batch.append.sync = Sync::Full;
+            batch.append.sync = Durability::Full;
         }
         batch
     }
@@ -248,13 +248,14 @@ impl Actor {
     /// Records a started process before its tool continues.
     pub(super) async fn on_process_started(&mut self, process_start: ProcessStarted) {
         let call_id = process_start.record.call_id;
-        let born = journal::process_start(self.journal.key(), *process_start.record, self.shared.clock.now());
+        let start_append =
+            journal::process_start(self.journal.key(), *process_start.record, self.shared.clock.now());
         let begun = Instant::now();
-        let mut stored = self.journal.append(born.clone()).await;
+        let mut stored = self.journal.append(start_append.clone()).await;
         if stored.is_err() && begun.elapsed() < PROCESS_RECORD_RETRY_TIMEOUT {
             // The first write may have succeeded; a second one has the same result. An unrecorded process is
             // killed, so a retry is useful unless it would delay an abort.
-            stored = self.journal.append(born).await;
+            stored = self.journal.append(start_append).await;
         }
         if stored.is_ok() {
             self.state.recorded_calls.insert(call_id);

@@ -11,16 +11,16 @@ pub(in crate::session) fn after_decision(plan: &Plan) {
     if !cfg!(feature = "failpoints") {
         return;
     }
-    if has(plan, is_answer) {
+    if has_event(plan, is_answer) {
         point("C7");
     }
-    if has(plan, is_settled) {
+    if has_event(plan, is_settled) {
         point("C10");
     }
-    if has(plan, is_compaction) {
+    if has_event(plan, is_compaction) {
         point("C18.decided");
     }
-    if has(plan, |event| matches!(event, Event::TurnResumed { .. })) {
+    if has_event(plan, |event| matches!(event, Event::TurnResumed { .. })) {
         point("C21.decided");
     }
 }
@@ -31,60 +31,62 @@ pub(in crate::session) fn after_commit(plan: &Plan) {
         return;
     }
     let asks_model = plan.effects.iter().any(|effect| matches!(effect, Effect::CallModel { .. }));
-    let starts = has(plan, |event| matches!(event, Event::ToolStarted { .. }));
-    let ends_turn = has(plan, |event| matches!(event, Event::TurnCompleted { .. }));
-    if has(plan, is_taken_in) && !ends_turn {
+    let starts = has_event(plan, |event| matches!(event, Event::ToolStarted { .. }));
+    let ends_turn = has_event(plan, |event| matches!(event, Event::TurnCompleted { .. }));
+    if has_event(plan, is_taken_in) && !ends_turn {
         point("C2.committed");
     }
-    if !has(plan, is_answer) {
-        if has(plan, |event| matches!(event, Event::MessageTextDelta { .. })) {
+    if !has_event(plan, is_answer) {
+        if has_event(plan, |event| matches!(event, Event::MessageTextDelta { .. })) {
             point("C5");
         }
-        if has(plan, |event| matches!(event, Event::MessageToolInputDelta { .. })) {
+        if has_event(plan, |event| matches!(event, Event::MessageToolInputDelta { .. })) {
             point("C6");
         }
     }
-    if has(plan, |event| matches!(event, Event::ToolRequested { .. })) {
+    if has_event(plan, |event| matches!(event, Event::ToolRequested { .. })) {
         point("C8");
     }
-    if has(plan, is_settled) && !starts {
+    if has_event(plan, is_settled) && !starts {
         point("C11");
     }
     if starts {
         point("C12");
     }
-    if has(plan, |event| matches!(event, Event::ToolProgress { .. })) {
+    if has_event(plan, |event| matches!(event, Event::ToolProgress { .. })) {
         point("C13.told");
     }
-    if has(plan, |event| matches!(event, Event::ToolBackground { end: None, .. })) {
+    if has_event(plan, |event| matches!(event, Event::ToolBackground { end: None, .. })) {
         point("C13.background");
     }
-    if has(plan, |event| matches!(event, Event::ToolCompleted { .. })) && !ends_turn {
+    if has_event(plan, |event| matches!(event, Event::ToolCompleted { .. })) && !ends_turn {
         point(if asks_model { "C17" } else { "C15" });
     }
-    let completes = has(plan, |event| matches!(event, Event::CompactCompleted { edit: Some(_), .. }));
-    if has(plan, is_compaction) && !completes {
+    let completes = has_event(plan, |event| matches!(event, Event::CompactCompleted { edit: Some(_), .. }));
+    if has_event(plan, is_compaction) && !completes {
         point("C18.requested");
     }
     if completes {
         point("C18.completed");
     }
-    if has(plan, |event| matches!(event, Event::TurnAborting { .. })) {
+    if has_event(plan, |event| matches!(event, Event::TurnAborting { .. })) {
         point("C19");
     }
-    if has(plan, |event| matches!(event, Event::TurnResumed { .. })) {
+    if has_event(plan, |event| matches!(event, Event::TurnResumed { .. })) {
         point("C21.committed");
     }
 }
 
 /// After the events were published, before the effects run.
 pub(in crate::session) fn after_publish(plan: &Plan) {
-    if cfg!(feature = "failpoints") && has(plan, |event| matches!(event, Event::PermissionRequested { .. })) {
+    if cfg!(feature = "failpoints")
+        && has_event(plan, |event| matches!(event, Event::PermissionRequested { .. }))
+    {
         point("C9");
     }
 }
 
-fn has(plan: &Plan, is_it: impl Fn(&Event) -> bool) -> bool {
+fn has_event(plan: &Plan, is_it: impl Fn(&Event) -> bool) -> bool {
     plan.events.iter().any(|entry| is_it(&entry.envelope.event))
 }
 

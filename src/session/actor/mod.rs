@@ -88,7 +88,7 @@ pub(super) struct Actor {
 }
 
 /// The queues of a session and the values that its handles read.
-pub(super) struct Links {
+pub(super) struct ActorLinks {
     pub inbox: mpsc::Receiver<Box<SessionCommand>>,
     pub leaving: mpsc::UnboundedReceiver<Box<Origin>>,
     pub process_starts: mpsc::Receiver<ProcessStarted>,
@@ -114,7 +114,7 @@ struct LoopState {
     stop_by: Option<Instant>,
     /// An input that was read ahead while deltas were merged.
     lookahead_input: Option<Input>,
-    parking: Option<Parking>,
+    parking: Option<ParkState>,
     /// Since when the session has had no work and no messages.
     idle_since: Option<Instant>,
     /// Whether the registry asked to unload the session.
@@ -127,7 +127,7 @@ struct LoopState {
     seeds: Seeds,
 }
 
-struct Parking {
+struct ParkState {
     replies: Vec<oneshot::Sender<()>>,
     by: Instant,
     told: bool,
@@ -139,10 +139,10 @@ impl Actor {
         engine: Engine,
         journal: JournalWriter,
         effects: EffectRunner,
-        links: Links,
+        links: ActorLinks,
         leases: Arc<LeaseCount>,
     ) -> Self {
-        let Links { inbox, leaving, process_starts, feed, clients, commands } = links;
+        let ActorLinks { inbox, leaving, process_starts, feed, clients, commands } = links;
         Self {
             id: engine.session_id(),
             shared,
@@ -168,7 +168,7 @@ impl Actor {
         let _panic_guard = PanicGuard(Arc::clone(&self.feed));
         // The files of its workspace are watched as long as the session is loaded.
         let cwd = std::path::PathBuf::from(&self.engine.spec().cwd);
-        let _workspace = self.shared.workspaces.enter(&cwd, self.id);
+        let _workspace = self.shared.workspaces.register_session(&cwd, self.id);
         if let Some(input) = first {
             crash::point("C21.loaded");
             self.handle_input(input).await;
@@ -209,7 +209,7 @@ impl Actor {
                 },
                 Some(origin) = self.leaving.recv() => {
                     self.state.idle_since = None;
-                    self.detached(*origin).await;
+                    self.on_client_detached(*origin).await;
                 }
                 Some(process_start) = self.process_starts.recv() => Box::pin(self.on_process_started(process_start)).await,
                 input = self.effects.next() => if let Some(input) = input { self.on_effect_result(input).await },
@@ -249,7 +249,7 @@ impl Actor {
         model.map(|model| self.shared.components().models.model_snapshot(&model)).unwrap_or_default()
     }
 
-    async fn detached(&mut self, origin: Origin) {
+    async fn on_client_detached(&mut self, origin: Origin) {
         let clients = self.clients.remove(&origin.client);
         self.handle_input(Input::Detached { clients, origin: Some(origin) }).await;
     }
@@ -288,7 +288,7 @@ impl Actor {
         // The remaining messages come from callers that did not wait for a reply. Handle the detaches. The
         // session cannot be loaded again before this task has ended.
         while let Ok(origin) = self.leaving.try_recv() {
-            self.detached(*origin).await;
+            self.on_client_detached(*origin).await;
         }
         tracing::debug!(session = %self.id, "leaves memory");
         true
@@ -388,7 +388,7 @@ impl Actor {
         match input {
             Input::HooksRan { continues: Some(_), .. } => self.state.stop_hook_rounds += 1,
             Input::ToolDone { call_id, outcome, .. } => {
-                self.note_survivors(journal::survivors(outcome.detail.as_ref()));
+                self.note_survivors(journal::surviving_pids(outcome.detail.as_ref()));
                 if self.state.call_aborts.contains_key(call_id) {
                     outcome.blocked = None;
                 }

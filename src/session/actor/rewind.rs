@@ -29,7 +29,7 @@ impl Actor {
         let removed_items: Vec<ItemId> = removed.into_iter().map(|item| item.item_id).collect();
         let context = self.call_context().session_context;
         let plan = match files {
-            true => file_checkpoints::plan(&self.shared, key, point, &context).await?,
+            true => file_checkpoints::plan_rewind(&self.shared, key, point, &context).await?,
             false => FilePlan::default(),
         };
         if !plan.conflicts.is_empty() {
@@ -39,7 +39,7 @@ impl Actor {
         if dry_run {
             return Ok(outcome);
         }
-        let rewind = self.target(point, item_id, &outcome).await?;
+        let rewind = self.rewind_target(point, item_id, &outcome).await?;
         if !plan.steps.is_empty() {
             // A repeated rewind finds the temporary files of one that was killed.
             let call_id = CallId::of_item(item_id);
@@ -58,7 +58,7 @@ impl Actor {
     }
 
     /// The rewind with the state of the conversation at the item.
-    async fn target(
+    async fn rewind_target(
         &self,
         point: HistoryPoint,
         item_id: ItemId,

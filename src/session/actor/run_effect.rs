@@ -24,11 +24,11 @@ impl Actor {
             Effect::GatherContext => {
                 let spec = self.engine.prompt_spec();
                 let parts = PromptParts {
-                    agents: self.engine.offers(TASK),
-                    skills: self.engine.offers("Skill"),
-                    memory: self.engine.offers("Memory") && !spec.ablation.auto_memory,
+                    agents: self.engine.offers_tool(TASK),
+                    skills: self.engine.offers_tool("Skill"),
+                    memory: self.engine.offers_tool("Memory") && !spec.ablation.auto_memory,
                 };
-                let request = workspace::Request {
+                let request = workspace::PromptRequest {
                     cwd: spec.cwd.clone().into(),
                     additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
                     model: spec.model.clone(),

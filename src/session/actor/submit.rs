@@ -1,7 +1,7 @@
 //! Submitting an input to the session, and a request to compact its conversation.
 
 use crate::crash;
-use crate::engine::{AnsweredCommand, Input, Refusal, Reply, Submit, Update};
+use crate::engine::{AnsweredCommand, Input, Refusal, Reply, SessionUpdate, SubmitRequest};
 use crate::session::actor::Actor;
 use crate::session::actor::commit::UnwrittenPlan;
 use crate::session::budgets::check_money;
@@ -27,7 +27,7 @@ impl Actor {
             check_money(&self.shared.components(), model, budgets)?;
         }
         let SubmittedInput { blocks: input, blobs } = input;
-        let submit = Submit { input, blobs, when_busy, expected_turn, options, origin: Some(origin) };
+        let submit = SubmitRequest { input, blobs, when_busy, expected_turn, options, origin: Some(origin) };
         let decision = self.decide(Input::Submit(Box::new(submit)))?;
         let Reply::Submitted(submitted) = decision.reply.clone() else {
             return Err(SessionError::Refused(Refusal::EmptyInput));
@@ -68,7 +68,7 @@ impl Actor {
         let CommandSubmission { submission, command, text, change, add_dir, note } = answered;
         let Submission { when_busy, expected_turn, keyed, origin, .. } = submission;
         let covered = match change.mode {
-            Some(mode) => self.covered_by(mode).await,
+            Some(mode) => self.requests_allowed_by(mode).await,
             None => Vec::new(),
         };
         let mut options = change;
@@ -78,7 +78,7 @@ impl Actor {
         });
         let has_change = options != TurnOptions::default();
         let origin = Some(origin);
-        let update = Update { title: None, options, covered, origin: origin.clone() };
+        let update = SessionUpdate { title: None, options, covered, origin: origin.clone() };
         let written = note.map(|target| (target, note_text(&command.arguments).1.to_owned()));
         let answered = AnsweredCommand {
             command,

@@ -43,7 +43,7 @@ impl Actor {
                 }
                 self.state.recorded_calls.remove(call_id);
                 for reply in self.state.call_aborts.remove(call_id).unwrap_or_default() {
-                    let survivors = journal::survivors(detail.as_ref());
+                    let survivors = journal::surviving_pids(detail.as_ref());
                     let _ = reply.send(Ok(AbortOutcome { turn: None, calls: vec![*call_id], survivors }));
                 }
             }

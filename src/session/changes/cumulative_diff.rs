@@ -11,8 +11,8 @@ use crate::types::session::{ChangeKind, FileDiff};
 use crate::types::tool::FileChange;
 
 /// Rows and bytes of the journal per read.
-const ROWS: u32 = 200;
-const BYTES: usize = 4 << 20;
+const PAGE_ROWS: u32 = 200;
+const PAGE_BYTES: usize = 4 << 20;
 /// Maximum length of a file's diffs that cannot be merged, in bytes. Longer ones are truncated.
 const MAX_DIFF_BYTES: usize = 512 << 10;
 
@@ -25,10 +25,10 @@ pub async fn cumulative_diff(
     key: SessionKey,
     workspace: &Path,
 ) -> Result<Vec<FileDiff>, StoreError> {
-    let mut files: BTreeMap<PathBuf, File> = BTreeMap::new();
+    let mut files: BTreeMap<PathBuf, ChangedText> = BTreeMap::new();
     let mut after: Seq = 0;
     loop {
-        let page = store.file_changes_after(key, after, ROWS, BYTES).await?;
+        let page = store.file_changes_after(key, after, PAGE_ROWS, PAGE_BYTES).await?;
         let is_last = page.is_last || page.rows.is_empty();
         after = page.rows.last().map_or(after, |row| row.seq);
         // Merging large changes takes time, so it runs on a blocking thread.
@@ -39,7 +39,7 @@ pub async fn cumulative_diff(
                 {
                     let path = change.path.clone();
                     let file = files.entry(path).and_modify(|file| file.add(&change));
-                    file.or_insert_with(|| File::new(&change));
+                    file.or_insert_with(|| ChangedText::new(&change));
                 }
             }
             files
@@ -63,7 +63,7 @@ async fn spawn_blocking_store<T: Send + 'static>(
 }
 
 /// The changes of one file so far.
-struct File {
+struct ChangedText {
     before: Option<String>,
     after: Option<String>,
     changes: u64,
@@ -74,10 +74,10 @@ struct File {
     open: Option<EditScript>,
 }
 
-impl File {
+impl ChangedText {
     fn new(change: &FileChange) -> Self {
         let mut file = Self {
-            before: before(change),
+            before: hash_before(change),
             after: None,
             changes: 0,
             past: String::new(),
@@ -90,21 +90,21 @@ impl File {
     }
 
     fn add(&mut self, change: &FileChange) {
-        let follows = self.changes > 0 && self.after == before(change);
+        let follows = self.changes > 0 && self.after == hash_before(change);
         self.changes += 1;
-        self.after = after(change);
+        self.after = hash_after(change);
         let script = EditScript::parse(&change.diff);
         self.open = match (self.open.take(), script) {
-            (Some(open), Some(script)) if follows => match open.clone().then(script.clone()) {
+            (Some(open), Some(script)) if follows => match open.clone().merge_with(script.clone()) {
                 Some(net) => Some(net),
                 None => {
-                    self.close(&open);
+                    self.close_diff(&open);
                     Some(script)
                 }
             },
             (open, script) => {
                 if let Some(open) = open {
-                    self.close(&open);
+                    self.close_diff(&open);
                 }
                 if script.is_none() {
                     self.record(change);
@@ -115,9 +115,9 @@ impl File {
     }
 
     /// Ends a diff that cannot be merged with the next one.
-    fn close(&mut self, script: &EditScript) {
-        let script = script.clone().settled();
-        let (added, removed) = script.counts();
+    fn close_diff(&mut self, script: &EditScript) {
+        let script = script.clone().normalise();
+        let (added, removed) = script.count_lines();
         (self.added, self.removed) = (self.added + added, self.removed + removed);
         let text = script.print("a", "b");
         self.push(text.splitn(3, '\n').nth(2).unwrap_or(""));
@@ -156,8 +156,8 @@ impl File {
         let to = if change == ChangeKind::Removed { "/dev/null".to_owned() } else { format!("b/{shown}") };
         let exact = self.past.is_empty();
         if exact {
-            let script = self.open.take().unwrap_or_default().settled();
-            let ((added, removed), diff) = (script.counts(), script.print(&from, &to));
+            let script = self.open.take().unwrap_or_default().normalise();
+            let ((added, removed), diff) = (script.count_lines(), script.print(&from, &to));
             return Some(FileDiff {
                 path: path.into(),
                 change,
@@ -169,7 +169,7 @@ impl File {
             });
         }
         if let Some(open) = self.open.take() {
-            self.close(&open);
+            self.close_diff(&open);
         }
         let diff = format!("--- {from}\n+++ {to}\n{}", self.past);
         let (added, removed) = (self.added, self.removed);
@@ -178,12 +178,12 @@ impl File {
 }
 
 /// Hash of the content before the change; `Some("")` if the journal is older than the hashes.
-fn before(change: &FileChange) -> Option<String> {
+fn hash_before(change: &FileChange) -> Option<String> {
     let is_new = change.diff.starts_with("--- /dev/null\n");
     change.sha256_before.clone().or_else(|| (!is_new && change.sha256_after.is_none()).then(String::new))
 }
 
-fn after(change: &FileChange) -> Option<String> {
+fn hash_after(change: &FileChange) -> Option<String> {
     let is_gone = change.sha256_before.is_some();
     change.sha256_after.clone().or_else(|| (!is_gone).then(String::new))
 }
@@ -192,7 +192,7 @@ fn after(change: &FileChange) -> Option<String> {
 mod tests {
     use crate::session::changes::cumulative_diff::*;
 
-    fn change(old: Option<&str>, new: Option<&str>) -> FileChange {
+    fn file_change(old: Option<&str>, new: Option<&str>) -> FileChange {
         let (from, to) = (
             if old.is_some() { "a/x" } else { "/dev/null" },
             if new.is_some() { "b/x" } else { "/dev/null" },
@@ -209,35 +209,42 @@ mod tests {
         }
     }
 
-    fn net_of(changes: &[FileChange]) -> Option<FileDiff> {
-        let mut file = File::new(&changes[0]);
+    fn net_diff(changes: &[FileChange]) -> Option<FileDiff> {
+        let mut file = ChangedText::new(&changes[0]);
         changes[1..].iter().for_each(|change| file.add(change));
         file.finish(Path::new("/w/x"), Path::new("/w"))
     }
 
     #[test]
     fn cumulative_diff_shows_first_to_last_change() {
-        let made = net_of(&[change(None, Some("a\n")), change(Some("a\n"), Some("b\nc\n"))]).unwrap();
+        let made =
+            net_diff(&[file_change(None, Some("a\n")), file_change(Some("a\n"), Some("b\nc\n"))]).unwrap();
         assert_eq!((made.change, made.exact, made.changes), (ChangeKind::Created, true, 2));
         assert_eq!(made.diff, "--- /dev/null\n+++ b/x\n@@ -0,0 +1,2 @@\n+b\n+c\n");
         assert_eq!((made.added, made.removed), (2, 0));
-        let gone = net_of(&[change(Some("a\n"), Some("b\n")), change(Some("b\n"), None)]).unwrap();
+        let gone =
+            net_diff(&[file_change(Some("a\n"), Some("b\n")), file_change(Some("b\n"), None)]).unwrap();
         assert_eq!(
             (gone.change, gone.diff.as_str()),
             (ChangeKind::Removed, "--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n")
         );
-        assert_eq!(net_of(&[change(None, Some("a\n")), change(Some("a\n"), None)]), None);
-        assert_eq!(net_of(&[change(Some("a\n"), Some("b\n")), change(Some("b\n"), Some("a\n"))]), None);
+        assert_eq!(net_diff(&[file_change(None, Some("a\n")), file_change(Some("a\n"), None)]), None);
+        assert_eq!(
+            net_diff(&[file_change(Some("a\n"), Some("b\n")), file_change(Some("b\n"), Some("a\n"))]),
+            None
+        );
     }
 
     #[test]
     fn cumulative_diff_marks_foreign_and_unknown_changes() {
-        let other = net_of(&[change(Some("a\n"), Some("b\n")), change(Some("x\n"), Some("y\n"))]).unwrap();
+        let other = net_diff(&[file_change(Some("a\n"), Some("b\n")), file_change(Some("x\n"), Some("y\n"))])
+            .unwrap();
         assert!(!other.exact);
         assert_eq!(other.diff, "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n@@ -1 +1 @@\n-x\n+y\n");
-        let lost = FileChange { diff: String::new(), ..change(Some("b\n"), Some("c\n")) };
+        let lost = FileChange { diff: String::new(), ..file_change(Some("b\n"), Some("c\n")) };
         let lost =
-            net_of(&[change(Some("a\n"), Some("b\n")), lost, change(Some("c\n"), Some("d\n"))]).unwrap();
+            net_diff(&[file_change(Some("a\n"), Some("b\n")), lost, file_change(Some("c\n"), Some("d\n"))])
+                .unwrap();
         assert!(
             !lost.exact && lost.diff.contains("[a change of +1 −1 lines, of which only a part is stored]"),
             "{}",

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::session::error::SessionError;
 use crate::session::history::lines::{self, BlobLine, FirstLine};
-use crate::session::history::page::{Entry, Header, Total};
+use crate::session::history::page::{PageHeader, PageItem, UsageTable};
 use crate::session::history::{html, markdown, neutral};
 use crate::session::journal_copy::blobs_in;
 use crate::session::registry::Registry;
@@ -19,15 +19,15 @@ use crate::types::session::Item;
 use crate::types::tool::FileChange;
 
 /// Rows of one page.
-const ROWS: u32 = 500;
+const PAGE_ROWS: u32 = 500;
 /// Bytes of the events of one page.
 const PAGE_BYTES: usize = 2 << 20;
 /// Largest blob of an export, in bytes.
-const MAX_BLOB: u64 = 8 << 20;
+const MAX_BLOB_BYTES: u64 = 8 << 20;
 /// Largest picture that a page shows.
-const MAX_PICTURE: u64 = 2 << 20;
+const MAX_PICTURE_BYTES: u64 = 2 << 20;
 /// Picture types that a page shows.
-const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const PICTURE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// The form of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,15 +87,15 @@ impl Registry {
                     forked_from: view.forked_from,
                     exported_at_ms: self.inner.shared.clock.now(),
                 };
-                push(&mut data, &serde_json::to_string(&first).unwrap_or_default());
+                push_line(&mut data, &serde_json::to_string(&first).unwrap_or_default());
                 0
             }
             Some(cursor) => match cursor.strip_prefix("blob:") {
                 Some(blob) => return self.export_blobs(key, blob).await,
-                None => cursor.parse().map_err(|_| bad_cursor())?,
+                None => cursor.parse().map_err(|_| bad_cursor_error())?,
             },
         };
-        let Page { rows, is_last } = store.events_after(key, after, ROWS, PAGE_BYTES).await?;
+        let Page { rows, is_last } = store.events_after(key, after, PAGE_ROWS, PAGE_BYTES).await?;
         let next = rows.last().map(|row| row.seq);
         for row in rows {
             // Rows of deltas belong to an answer in progress, whose end is not there yet.
@@ -123,7 +123,7 @@ impl Registry {
         let mut named = BTreeSet::new();
         let mut cursor: Seq = 0;
         loop {
-            let Page { rows, is_last } = store.events_after(key, cursor, ROWS, PAGE_BYTES).await?;
+            let Page { rows, is_last } = store.events_after(key, cursor, PAGE_ROWS, PAGE_BYTES).await?;
             let lines = rows.iter().filter_map(|row| neutral::exported_line(&row.body));
             lines.for_each(|line| blobs_in(&line, &mut named));
             cursor = rows.last().map_or(cursor, |row| row.seq);
@@ -133,20 +133,20 @@ impl Registry {
         }
         let after: Option<BlobId> = match after {
             "" => None,
-            text => Some(text.parse().map_err(|_| bad_cursor())?),
+            text => Some(text.parse().map_err(|_| bad_cursor_error())?),
         };
         let mut data = String::new();
         let rest: Vec<BlobId> =
             named.into_iter().filter(|id| after.is_none_or(|after| *id > after)).collect();
         for (at, blob_id) in rest.iter().enumerate() {
-            if let Some(blob) = store.blob(key, *blob_id).await?.filter(|blob| blob.bytes <= MAX_BLOB) {
+            if let Some(blob) = store.blob(key, *blob_id).await?.filter(|blob| blob.bytes <= MAX_BLOB_BYTES) {
                 let bytes = store.read_blob(&blob, 0, usize::MAX).await?;
                 let line = BlobLine {
                     blob_id: *blob_id,
                     media_type: blob.media_type,
                     content: STANDARD.encode(bytes),
                 };
-                push(&mut data, &serde_json::to_string(&line).unwrap_or_default());
+                push_line(&mut data, &serde_json::to_string(&line).unwrap_or_default());
             }
             if data.len() >= PAGE_BYTES && at + 1 < rest.len() {
                 return Ok((data, Some(format!("blob:{blob_id}"))));
@@ -166,11 +166,11 @@ impl Registry {
         let store = &self.inner.shared.store;
         let view = self.view_with_models(id).await?;
         let is_html = format == ExportFormat::Html;
-        let after: Seq = cursor.map_or(Ok(0), |cursor| cursor.parse().map_err(|_| bad_cursor()))?;
+        let after: Seq = cursor.map_or(Ok(0), |cursor| cursor.parse().map_err(|_| bad_cursor_error()))?;
         let mut data = String::new();
         if cursor.is_none() {
-            let header = Header::new(view.clone());
-            data = if is_html { html::begin(&header) } else { markdown::begin(&header) };
+            let header = PageHeader::new(view.clone());
+            data = if is_html { html::render_start(&header) } else { markdown::render_start(&header) };
         }
         let Page { rows, is_last } = store.items_after(key, after, 200, PAGE_BYTES).await?;
         let next = rows.last().map(|row| row.first_seq);
@@ -179,13 +179,13 @@ impl Registry {
         for item in rows.iter().filter(|row| !is_candidate(row)).filter_map(read) {
             let changes =
                 item.call.as_ref().and_then(|call| changes.remove(&call.call_id)).unwrap_or_default();
-            let pictures = if is_html { self.pictures(key, &item).await? } else { HashMap::new() };
-            let entry = Entry { item, changes, pictures };
-            data += &if is_html { html::entry(&entry) } else { markdown::entry(&entry) };
+            let pictures = if is_html { self.load_pictures(key, &item).await? } else { HashMap::new() };
+            let entry = PageItem { item, changes, pictures };
+            data += &if is_html { html::render_entry(&entry) } else { markdown::render_entry(&entry) };
         }
         if is_last {
-            let total = Total::new(&view);
-            data += &if is_html { html::end(&total) } else { markdown::end(&total) };
+            let total = UsageTable::new(&view);
+            data += &if is_html { html::render_end(&total) } else { markdown::render_end(&total) };
         }
         Ok((data, next.filter(|_| !is_last).map(|seq| seq.to_string())))
     }
@@ -200,10 +200,10 @@ impl Registry {
         let mut changes: HashMap<CallId, Vec<FileChange>> = HashMap::new();
         let mut cursor = after;
         loop {
-            let Page { rows, is_last } = store.file_changes_after(key, cursor, ROWS, PAGE_BYTES).await?;
+            let Page { rows, is_last } = store.file_changes_after(key, cursor, PAGE_ROWS, PAGE_BYTES).await?;
             cursor = rows.last().map_or(cursor, |row| row.seq);
             for row in rows.iter().filter(|row| row.seq <= upto) {
-                let whole = store.whole(key, row.seq, &row.body).await?;
+                let whole = store.restored_event(key, row.seq, &row.body).await?;
                 if let Some(Event::FileChanged { call_id, change }) = whole.map(|envelope| envelope.event) {
                     changes.entry(call_id).or_default().push(change);
                 }
@@ -214,14 +214,18 @@ impl Registry {
         }
     }
 
-    async fn pictures(&self, key: SessionKey, item: &Item) -> Result<HashMap<BlobId, String>, SessionError> {
+    async fn load_pictures(
+        &self,
+        key: SessionKey,
+        item: &Item,
+    ) -> Result<HashMap<BlobId, String>, SessionError> {
         let store = &self.inner.shared.store;
         let mut pictures = HashMap::new();
         for block in &item.content {
             let Block::Image(picture) = block else { continue };
             let blob_id = picture.blob.blob_id;
             let Some(blob) = store.blob(key, blob_id).await? else { continue };
-            if PICTURES.contains(&blob.media_type.as_str()) && blob.bytes <= MAX_PICTURE {
+            if PICTURE_TYPES.contains(&blob.media_type.as_str()) && blob.bytes <= MAX_PICTURE_BYTES {
                 let bytes = store.read_blob(&blob, 0, usize::MAX).await?;
                 pictures
                     .insert(blob_id, format!("data:{};base64,{}", blob.media_type, STANDARD.encode(bytes)));
@@ -237,11 +241,11 @@ fn is_candidate(row: &StoredItem) -> bool {
     row.status == "interrupted" && matches!(event(), Some(Event::MessageCompleted { candidate: true, .. }))
 }
 
-fn push(data: &mut String, line: &str) {
+fn push_line(data: &mut String, line: &str) {
     data.push_str(line);
     data.push('\n');
 }
 
-fn bad_cursor() -> SessionError {
+fn bad_cursor_error() -> SessionError {
     SessionError::BadParam("cursor", "not one of ours; pass next_cursor as it came".into())
 }

@@ -16,7 +16,7 @@ use crate::types::ids::{BlobId, ItemId, Mint, Seed, SessionId};
 use crate::types::session::SessionView;
 
 /// Appended to the title of the forked session, if the caller gives no title.
-const FORK: &str = " (fork)";
+const TITLE_SUFFIX: &str = " (fork)";
 
 /// The parameters of a fork.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ impl Registry {
         };
         let title = match &request.title {
             Some(title) => title.clone(),
-            None => self.view(id).await?.title + FORK,
+            None => self.view(id).await?.title + TITLE_SUFFIX,
         };
         let (now, forked_from) = (shared.clock.now(), ForkedFrom { session_id: id, item_id });
         let fork_id = Mint::new(now.0, Seed::random()).session();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use crate::session::history::page::{Entry, Header, Total, input_text};
+use crate::session::history::page::{PageHeader, PageItem, UsageTable, input_text};
 use crate::types::message::Block;
 use crate::types::session::{CallStatus, ItemKind};
 use crate::types::tool::FileChange;
@@ -56,7 +56,7 @@ fn web_link(link: CowStr<'_>) -> CowStr<'_> {
 }
 
 /// The beginning of the page.
-pub(super) fn begin(header: &Header) -> String {
+pub(super) fn render_start(header: &PageHeader) -> String {
     let title = escape(&header.title);
     let facts: Vec<String> = header
         .facts()
@@ -73,7 +73,7 @@ pub(super) fn begin(header: &Header) -> String {
 }
 
 /// The end of the page, with the costs.
-pub(super) fn end(total: &Total) -> String {
+pub(super) fn render_end(total: &UsageTable) -> String {
     let rows: Vec<String> = total
         .rows
         .iter()
@@ -82,7 +82,8 @@ pub(super) fn end(total: &Total) -> String {
             format!("<tr>{}</tr>", cells.concat())
         })
         .collect();
-    let heads: Vec<String> = Total::HEADS.iter().map(|head| format!("<th>{head}</th>")).collect();
+    let heads: Vec<String> =
+        UsageTable::COLUMN_TITLES.iter().map(|head| format!("<th>{head}</th>")).collect();
     format!(
         "</main>\n<footer>\n<h2>Costs</h2>\n<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>\n\
          </footer>\n</body>\n</html>\n",
@@ -92,7 +93,7 @@ pub(super) fn end(total: &Total) -> String {
 }
 
 /// One entry of the conversation.
-pub(super) fn entry(entry: &Entry) -> String {
+pub(super) fn render_entry(entry: &PageItem) -> String {
     let item = &entry.item;
     let id = escape(&item.item_id.to_string());
     let mut out = String::new();
@@ -125,7 +126,7 @@ pub(super) fn entry(entry: &Entry) -> String {
     out
 }
 
-fn message_block(block: &Block, entry: &Entry, out: &mut String) {
+fn message_block(block: &Block, entry: &PageItem, out: &mut String) {
     match block {
         Block::Text { text } => out.push_str(&markdown(text)),
         Block::Thinking { text, .. } if !text.trim().is_empty() => {
@@ -156,7 +157,7 @@ fn message_block(block: &Block, entry: &Entry, out: &mut String) {
     }
 }
 
-fn tool_call(entry: &Entry, id: &str, out: &mut String) {
+fn tool_call(entry: &PageItem, id: &str, out: &mut String) {
     let Some(call) = &entry.item.call else { return };
     let (class, state) = match call.status {
         CallStatus::Completed => ("done", "completed"),

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::engine::{Engine, Input, Now};
 use crate::session::error::SessionError;
 use crate::session::history::lines::{self, BlobLine, FirstLine};
-use crate::session::history::neutral::{Defaults, neutral_event};
+use crate::session::history::neutral::{SessionDefaults, neutral_event};
 use crate::session::history::new_session::new_session;
 use crate::session::idempotency::{IdempotencyKey, method};
 use crate::session::journal_copy::{JournalCopy, blobs_in};
@@ -29,14 +29,14 @@ use crate::types::wire;
 /// Maximum number of lines.
 const MAX_LINES: usize = 200_000;
 /// Maximum bytes of the line of an event.
-const MAX_EVENT: usize = 256 << 10;
+const MAX_EVENT_BYTES: usize = 256 << 10;
 /// Maximum number of turns that wait at once, and of rules that ask or deny.
-const MAX_WAITING: usize = 1_000;
+const MAX_TURNS_OR_RULES: usize = 1_000;
 /// The highest accepted seq, far from the end of the numbers.
 const MAX_SEQ: Seq = 1 << 48;
 
 /// A journal that was read from lines.
-struct Parsed {
+struct ParsedJournal {
     /// Each event as it is stored, with the number of its line.
     bodies: Vec<(usize, Envelope, String)>,
     blobs: HashMap<BlobId, Blob>,
@@ -55,7 +55,7 @@ impl Registry {
         keyed: Option<IdempotencyKey>,
         origin: Origin,
     ) -> Result<Result<SessionView, String>, SessionError> {
-        if is_last && let Some(known) = self.imported_with(keyed.as_ref()).await? {
+        if is_last && let Some(known) = self.find_import(keyed.as_ref()).await? {
             return Ok(Ok(known));
         }
         match self.inner.imports.add(import_id, data, is_last)? {
@@ -76,27 +76,31 @@ impl Registry {
     ) -> Result<SessionView, SessionError> {
         self.check_open()?;
         let shared = &self.inner.shared;
-        if let Some(known) = self.imported_with(keyed.as_ref()).await? {
+        if let Some(known) = self.find_import(keyed.as_ref()).await? {
             return Ok(known);
         }
         shared.check_journal_quota()?;
         let now = shared.clock.now();
         let id = Mint::new(now.0, Seed::random()).session();
         let components = shared.components();
-        let defaults =
-            Defaults { budgets: components.settings.budgets, safe_mode: components.settings.safe_mode };
+        let defaults = SessionDefaults {
+            budgets: components.settings.budgets,
+            safe_mode: components.settings.safe_mode,
+        };
         let settings = Arc::clone(&components.settings.engine);
         let moment = Now { at: now, seed: Seed::random() };
         let built = tokio::task::spawn_blocking(move || {
             // A journal that no engine wrote must not end the daemon's task.
             let build = AssertUnwindSafe(|| build(&data, id, settings, defaults, moment));
-            std::panic::catch_unwind(build)
-                .unwrap_or_else(|_| Err(bad("the events do not form a conversation; the file is damaged")))
+            std::panic::catch_unwind(build).unwrap_or_else(|_| {
+                Err(bad_data_error("the events do not form a conversation; the file is damaged"))
+            })
         });
-        let (copy, bodies, blobs) = built.await.unwrap_or_else(|_| Err(bad("it could not be read")))?;
+        let (copy, bodies, blobs) =
+            built.await.unwrap_or_else(|_| Err(bad_data_error("it could not be read")))?;
         // The lines stay as they came, so that another export gives the same lines.
         let mut new = new_session(copy, bodies, now, &origin)
-            .ok_or_else(|| bad("its first event is missing, or an event is not what it says"))?;
+            .ok_or_else(|| bad_data_error("its first event is missing, or an event is not what it says"))?;
         new.blobs.extend(blobs);
         new.idempotency = keyed.clone().map(|keyed| Idempotency {
             method: method::IMPORT,
@@ -109,7 +113,7 @@ impl Registry {
                 shared.notify_session(id, SessionChangeKind::Created);
                 self.view(id).await
             }
-            Err(StoreError::Taken) => match self.imported_with(keyed.as_ref()).await? {
+            Err(StoreError::Taken) => match self.find_import(keyed.as_ref()).await? {
                 Some(known) => Ok(known),
                 None => Err(SessionError::Conflict("idempotency_key")),
             },
@@ -117,12 +121,9 @@ impl Registry {
         }
     }
 
-    async fn imported_with(
-        &self,
-        keyed: Option<&IdempotencyKey>,
-    ) -> Result<Option<SessionView>, SessionError> {
+    async fn find_import(&self, keyed: Option<&IdempotencyKey>) -> Result<Option<SessionView>, SessionError> {
         let Some(keyed) = keyed else { return Ok(None) };
-        let known = self.inner.shared.store.remembered(method::IMPORT, &keyed.key).await?;
+        let known = self.inner.shared.store.stored_reply(method::IMPORT, &keyed.key).await?;
         let Some(known) = known else { return Ok(None) };
         if known.digest != keyed.digest {
             return Err(SessionError::Conflict("idempotency_key"));
@@ -131,25 +132,25 @@ impl Registry {
     }
 }
 
-fn bad(why: &str) -> SessionError {
+fn bad_data_error(why: &str) -> SessionError {
     SessionError::BadParam("data", why.into())
 }
 
-fn at_line(line: usize, why: impl std::fmt::Display) -> SessionError {
+fn line_error(line: usize, why: impl std::fmt::Display) -> SessionError {
     SessionError::BadParam("data", format!("line {line}: {why}"))
 }
 
-type Built = (JournalCopy, BTreeMap<Seq, String>, Vec<Blob>);
+type BuiltJournal = (JournalCopy, BTreeMap<Seq, String>, Vec<Blob>);
 
 /// Parses, checks and replays an export.
 fn build(
     data: &str,
     id: SessionId,
     settings: Arc<crate::engine::Settings>,
-    defaults: Defaults,
+    defaults: SessionDefaults,
     now: Now,
-) -> Result<Built, SessionError> {
-    let Parsed { bodies, blobs } = parse(data, id, defaults)?;
+) -> Result<BuiltJournal, SessionError> {
+    let ParsedJournal { bodies, blobs } = parse(data, id, defaults)?;
     let contents: HashMap<BlobId, Vec<u8>> = blobs
         .iter()
         .filter_map(|(id, blob)| match &blob.content {
@@ -163,14 +164,14 @@ fn build(
             None
         } else {
             let restored = wire::restore(body, &contents);
-            Some(restored.ok_or_else(|| at_line(*number, "a part of this event is missing"))?)
+            Some(restored.ok_or_else(|| line_error(*number, "a part of this event is missing"))?)
         };
         if whole.as_ref().is_some_and(|whole| whole.event.kind() != envelope.event.kind()) {
-            return Err(at_line(*number, "a part of this event makes it another event"));
+            return Err(line_error(*number, "a part of this event makes it another event"));
         }
         engine.apply(whole.as_ref().unwrap_or(envelope));
-        if engine.queue_len() > MAX_WAITING {
-            return Err(at_line(*number, format!("more than {MAX_WAITING} turns wait")));
+        if engine.queue_len() > MAX_TURNS_OR_RULES {
+            return Err(line_error(*number, format!("more than {MAX_TURNS_OR_RULES} turns wait")));
         }
     }
     let ending = Box::new(engine.decide(Input::Imported, now)?);
@@ -186,44 +187,44 @@ fn build(
     Ok((JournalCopy { events, blobs: named, ending }, texts, blobs))
 }
 
-fn parse(data: &str, id: SessionId, defaults: Defaults) -> Result<Parsed, SessionError> {
+fn parse(data: &str, id: SessionId, defaults: SessionDefaults) -> Result<ParsedJournal, SessionError> {
     if data.len() > MAX_IMPORT_BYTES {
-        return Err(bad(&format!("at most {} MiB can be imported", MAX_IMPORT_BYTES >> 20)));
+        return Err(bad_data_error(&format!("at most {} MiB can be imported", MAX_IMPORT_BYTES >> 20)));
     }
     let mut rows = data.lines().enumerate().map(|(at, line)| (at + 1, line));
     let first = rows.next().map(|(_, line)| line).unwrap_or_default();
     let first: FirstLine = serde_json::from_str(first)
-        .map_err(|error| at_line(1, format!("this is not an export of a session: {error}")))?;
+        .map_err(|error| line_error(1, format!("this is not an export of a session: {error}")))?;
     if first.format != lines::FORMAT || first.version != lines::VERSION {
-        return Err(at_line(1, format!("format {} {} is not known", first.format, first.version)));
+        return Err(line_error(1, format!("format {} {} is not known", first.format, first.version)));
     }
-    let mut parsed = Parsed { bodies: Vec::new(), blobs: HashMap::new() };
+    let mut parsed = ParsedJournal { bodies: Vec::new(), blobs: HashMap::new() };
     let mut last_seq: Seq = 0;
     let mut cwd = String::new();
     let mut rules = 0;
     for (number, line) in rows {
         if number > MAX_LINES {
-            return Err(at_line(number, format!("there are more than {MAX_LINES} lines")));
+            return Err(line_error(number, format!("there are more than {MAX_LINES} lines")));
         }
         let is_blob = line.starts_with("{\"blob_id\":");
         if is_blob {
-            let (blob_id, blob) = blob(line).map_err(|why| at_line(number, why))?;
+            let (blob_id, blob) = blob(line).map_err(|why| line_error(number, why))?;
             if parsed.blobs.insert(blob_id, blob).is_some() {
-                return Err(at_line(number, "this blob is there twice"));
+                return Err(line_error(number, "this blob is there twice"));
             }
             continue;
         }
         if !parsed.blobs.is_empty() {
-            return Err(at_line(number, "events stand before blobs"));
+            return Err(line_error(number, "events stand before blobs"));
         }
-        if line.len() > MAX_EVENT {
-            return Err(at_line(number, format!("an event has at most {MAX_EVENT} bytes")));
+        if line.len() > MAX_EVENT_BYTES {
+            return Err(line_error(number, format!("an event has at most {MAX_EVENT_BYTES} bytes")));
         }
-        let body = neutral_event(line, id, &first, &cwd, defaults).map_err(|why| at_line(number, why))?;
-        let envelope = event(&body, last_seq).map_err(|why| at_line(number, why))?;
+        let body = neutral_event(line, id, &first, &cwd, defaults).map_err(|why| line_error(number, why))?;
+        let envelope = event(&body, last_seq).map_err(|why| line_error(number, why))?;
         let is_created = matches!(envelope.event, Event::SessionCreated(_));
         if is_created != parsed.bodies.is_empty() {
-            return Err(at_line(number, "the first event creates the session, and no other one"));
+            return Err(line_error(number, "the first event creates the session, and no other one"));
         }
         last_seq = envelope.seq;
         match &envelope.event {
@@ -235,13 +236,13 @@ fn parse(data: &str, id: SessionId, defaults: Defaults) -> Result<Parsed, Sessio
             Event::PermissionRuleAdded { .. } => rules += 1,
             _ => {}
         }
-        if rules > MAX_WAITING {
-            return Err(at_line(number, format!("there are more than {MAX_WAITING} rules")));
+        if rules > MAX_TURNS_OR_RULES {
+            return Err(line_error(number, format!("there are more than {MAX_TURNS_OR_RULES} rules")));
         }
         parsed.bodies.push((number, envelope, body));
     }
     if parsed.bodies.is_empty() {
-        return Err(at_line(2, "there are no events"));
+        return Err(line_error(2, "there are no events"));
     }
     Ok(parsed)
 }
@@ -312,9 +313,10 @@ mod tests {
                 "line 3",
             ),
         ] {
-            let error = parse(&lines.join("\n"), id, Defaults::default()).err().expect("refused").to_string();
+            let error =
+                parse(&lines.join("\n"), id, SessionDefaults::default()).err().expect("refused").to_string();
             assert!(error.contains(expected), "{expected}: {error}");
         }
-        assert!(parse(&[head, created.to_owned()].join("\n"), id, Defaults::default()).is_ok());
+        assert!(parse(&[head, created.to_owned()].join("\n"), id, SessionDefaults::default()).is_ok());
     }
 }

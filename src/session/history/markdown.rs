@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::session::history::page::{Entry, Header, Total, input_text};
+use crate::session::history::page::{PageHeader, PageItem, UsageTable, input_text};
 use crate::types::message::Block;
 use crate::types::session::ItemKind;
 
@@ -17,7 +17,7 @@ fn fenced(language: &str, text: &str) -> String {
     format!("{fence}{language}\n{}\n{fence}\n\n", text.trim_end_matches('\n'))
 }
 
-pub(super) fn begin(header: &Header) -> String {
+pub(super) fn render_start(header: &PageHeader) -> String {
     let mut out = format!("# {}\n\n", header.title.replace('\n', " "));
     for (name, value) in header.facts() {
         let _ = writeln!(out, "- {name}: {}", value.replace('\n', " "));
@@ -25,16 +25,21 @@ pub(super) fn begin(header: &Header) -> String {
     out + "\n"
 }
 
-pub(super) fn end(total: &Total) -> String {
+pub(super) fn render_end(total: &UsageTable) -> String {
     let mut out = String::from("## Costs\n\n");
-    let _ = writeln!(out, "| {} |\n|{}", Total::HEADS.join(" | "), " --- |".repeat(Total::HEADS.len()));
+    let _ = writeln!(
+        out,
+        "| {} |\n|{}",
+        UsageTable::COLUMN_TITLES.join(" | "),
+        " --- |".repeat(UsageTable::COLUMN_TITLES.len())
+    );
     for row in &total.rows {
         let _ = writeln!(out, "| {} |", row.join(" | "));
     }
     out
 }
 
-pub(super) fn entry(entry: &Entry) -> String {
+pub(super) fn render_entry(entry: &PageItem) -> String {
     let item = &entry.item;
     let mut out = String::new();
     let heading = match item.kind {

@@ -12,7 +12,7 @@ use crate::types::ids::SessionId;
 use crate::types::usage::Budgets;
 
 /// Fields that no blob may replace: they decide what the event is, and what the session may do.
-const UNCUT: [&str; 12] = [
+const UNTRUNCATED_FIELDS: [&str; 12] = [
     "type",
     "seq",
     "session_id",
@@ -29,7 +29,7 @@ const UNCUT: [&str; 12] = [
 
 /// Settings of a new session.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Defaults {
+pub(super) struct SessionDefaults {
     pub budgets: Budgets,
     pub safe_mode: bool,
 }
@@ -53,11 +53,11 @@ pub(super) fn exported_line(body: &str) -> Option<String> {
             return None;
         }
         "session.created" => {
-            of_user(&mut fields);
+            remove_user_settings(&mut fields);
             fields.insert("budgets".into(), json!({}));
         }
-        "session.updated" => updated(&mut fields),
-        "file.checkpointed" => unknown_files(&mut fields),
+        "session.updated" => normalise_updated(&mut fields),
+        "file.checkpointed" => forget_file_contents(&mut fields),
         _ => {}
     }
     // A value that was left out needs no blob.
@@ -71,7 +71,7 @@ pub(super) fn neutral_event(
     id: SessionId,
     first: &FirstLine,
     cwd: &str,
-    defaults: Defaults,
+    defaults: SessionDefaults,
 ) -> Result<String, String> {
     let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
     if !depth::is_readable(&value) {
@@ -83,9 +83,9 @@ pub(super) fn neutral_event(
         return Err(format!("only the first line may have {name}"));
     }
     match fields.get("type").and_then(Value::as_str).unwrap_or_default() {
-        "session.created" => created(&mut fields, defaults)?,
-        "session.updated" => updated(&mut fields),
-        "file.checkpointed" => unknown_files(&mut fields),
+        "session.created" => normalise_created(&mut fields, defaults)?,
+        "session.updated" => normalise_updated(&mut fields),
+        "file.checkpointed" => forget_file_contents(&mut fields),
         _ => {}
     }
     let strays = fields.get("cwd").and_then(Value::as_str).is_some_and(|folder| !is_inside(folder, cwd));
@@ -96,7 +96,7 @@ pub(super) fn neutral_event(
     lines::event_body(fields, id, first.forked_from.as_ref()).ok_or_else(|| "it is not an event".into())
 }
 
-fn created(fields: &mut Map<String, Value>, defaults: Defaults) -> Result<(), String> {
+fn normalise_created(fields: &mut Map<String, Value>, defaults: SessionDefaults) -> Result<(), String> {
     let cwd = fields.get("cwd").and_then(Value::as_str).unwrap_or_default();
     let path = Path::new(cwd);
     if !path.is_absolute() || cwd.contains('\0') {
@@ -106,7 +106,7 @@ fn created(fields: &mut Map<String, Value>, defaults: Defaults) -> Result<(), St
     let real =
         real.to_str().filter(|_| real.is_dir()).ok_or_else(|| format!("cwd: {cwd} is not a folder"))?;
     fields.insert("cwd".into(), real.into());
-    of_user(fields);
+    remove_user_settings(fields);
     fields.entry("mode").or_insert_with(|| "default".into());
     if defaults.safe_mode {
         fields.insert("safe_mode".into(), true.into());
@@ -116,8 +116,8 @@ fn created(fields: &mut Map<String, Value>, defaults: Defaults) -> Result<(), St
 }
 
 /// Removes from the event that creates a session what only the user decides.
-fn of_user(fields: &mut Map<String, Value>) {
-    updated(fields);
+fn remove_user_settings(fields: &mut Map<String, Value>) {
+    normalise_updated(fields);
     fields.remove("on_restart");
     fields.remove("project_settings");
     fields.remove("parent");
@@ -131,7 +131,7 @@ fn of_user(fields: &mut Map<String, Value>) {
     }
 }
 
-fn updated(fields: &mut Map<String, Value>) {
+fn normalise_updated(fields: &mut Map<String, Value>) {
     for name in ["system_prompt", "append_system_prompt", "additional_dirs", "budgets"] {
         fields.remove(name);
     }
@@ -145,7 +145,7 @@ fn updated(fields: &mut Map<String, Value>) {
 }
 
 /// A rewind must not write what a file says that others contained.
-fn unknown_files(fields: &mut Map<String, Value>) {
+fn forget_file_contents(fields: &mut Map<String, Value>) {
     fields.remove("truncated_fields");
     fields.remove("cut");
     let files = fields.get_mut("files").and_then(Value::as_array_mut);
@@ -167,7 +167,7 @@ fn check_cuts(fields: &mut Map<String, Value>) -> Result<(), String> {
     };
     for cut in all.iter() {
         match top(cut) {
-            Some(name) if !UNCUT.contains(&name.as_str()) => {}
+            Some(name) if !UNTRUNCATED_FIELDS.contains(&name.as_str()) => {}
             _ => return Err(format!("truncated_fields: {} must be in the event itself", cut["pointer"])),
         }
     }

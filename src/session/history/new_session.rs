@@ -12,7 +12,7 @@ use crate::types::time::Timestamp;
 
 /// What the text of an event says that it is.
 #[derive(serde::Deserialize)]
-struct Named {
+struct EventHeader {
     #[serde(rename = "type")]
     kind: String,
     seq: Seq,
@@ -43,17 +43,17 @@ pub(super) fn new_session(
     let Event::SessionCreated(spec) = &created.event else { return None };
     let (session_id, spec) = (created.session_id, spec.clone());
     let snapshot = ending.next.snapshot();
-    let audit = audit::of_creation(created, snapshot.mode);
+    let audit = audit::creation_notes(created, snapshot.mode);
     let plan = ending.plan;
     let all = || events.iter().chain(plan.events.iter().map(|entry| &entry.envelope));
-    let mut items = ItemRow::of_journal(all());
+    let mut items = ItemRow::from_journal(all());
     items.retain(|item| item.status != ItemStatus::Running);
-    let texts = MessageText::of_journal(all());
+    let texts = MessageText::from_journal(all());
     let (mut rows, mut blobs) = (Vec::with_capacity(events.len() + plan.events.len()), plan.blobs.clone());
     for envelope in all() {
         let (mut row, _, cut) = journal::encode_event(envelope, None);
         if let Some(body) = bodies.remove(&envelope.seq) {
-            let named: Named = serde_json::from_str(&body).ok()?;
+            let named: EventHeader = serde_json::from_str(&body).ok()?;
             if (named.kind.as_str(), named.seq) != (envelope.event.kind(), row.seq) {
                 return None;
             }

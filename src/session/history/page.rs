@@ -10,12 +10,12 @@ use crate::types::session::{Item, SessionView};
 use crate::types::tool::FileChange;
 
 /// The head of a readable export.
-pub(super) struct Header {
+pub(super) struct PageHeader {
     pub title: String,
     view: SessionView,
 }
 
-impl Header {
+impl PageHeader {
     pub fn new(view: SessionView) -> Self {
         let title = if view.title.trim().is_empty() { "Session".into() } else { view.title.clone() };
         Self { title, view }
@@ -39,7 +39,7 @@ impl Header {
 }
 
 /// An item with what a page shows of it.
-pub(super) struct Entry {
+pub(super) struct PageItem {
     pub item: Item,
     /// Changes of files that the call made.
     pub changes: Vec<FileChange>,
@@ -48,12 +48,12 @@ pub(super) struct Entry {
 }
 
 /// The usage by model.
-pub(super) struct Total {
+pub(super) struct UsageTable {
     pub rows: Vec<[String; 4]>,
 }
 
-impl Total {
-    pub const HEADS: [&'static str; 4] = ["Model", "Input tokens", "Output tokens", "Cost"];
+impl UsageTable {
+    pub const COLUMN_TITLES: [&'static str; 4] = ["Model", "Input tokens", "Output tokens", "Cost"];
 
     pub fn new(view: &SessionView) -> Self {
         let row = |name: &str, spent: &ModelUsage| {

@@ -29,7 +29,7 @@ use crate::types::turn_options::TurnOptions;
 /// Code of the notice about the project's configuration file.
 const PROJECT_NOTICE: &str = "project_config";
 /// Maximum number of additional folders of a session.
-const MOST_DIRS: usize = 16;
+const MAX_ADDITIONAL_DIRS: usize = 16;
 
 /// The agent name of a coordinator.
 const COORDINATOR: &str = "coordinator";
@@ -85,7 +85,7 @@ pub struct NewSessionRequest {
     /// Whether the session only plans and hands work to sub-agents.
     pub coordinator: bool,
     /// For a sub-agent: what it takes over from the session that starts it.
-    pub inherited: Option<Box<Inherited>>,
+    pub inherited: Option<Box<SubagentInheritance>>,
     /// The conversation to begin with.
     pub initial_items: Vec<InitialMessage>,
     /// MCP servers of this session alone, with the keys of `[mcp.NAME]`. They may hold secrets.
@@ -100,7 +100,7 @@ pub struct NewSessionRequest {
 
 /// What a sub-agent takes over from the session that starts it.
 #[derive(Clone, Debug)]
-pub struct Inherited {
+pub struct SubagentInheritance {
     /// The call that starts it.
     pub(in crate::session) parent: ParentCall,
     /// Its agent.
@@ -111,7 +111,7 @@ pub struct Inherited {
     pub(in crate::session) reads: Vec<ReadRecord>,
 }
 
-impl Inherited {
+impl SubagentInheritance {
     fn events(&self) -> Vec<Event> {
         let mut events = Vec::new();
         for kind in [RuleKind::Allow, RuleKind::Ask, RuleKind::Deny] {
@@ -167,11 +167,11 @@ impl Registry {
     pub async fn create(&self, request: NewSessionRequest) -> Result<SessionView, SessionError> {
         self.check_open()?;
         let shared = &self.inner.shared;
-        if let Some(known) = self.made_with(request.keyed.as_ref()).await? {
+        if let Some(known) = self.find_created(request.keyed.as_ref()).await? {
             return Ok(known);
         }
         let servers = mcp::parse_servers(request.mcp_servers.clone())?;
-        let (mut spec, notices) = self.spec(&request).await?;
+        let (mut spec, notices) = self.build_spec(&request).await?;
         spec.initial_digest = initial_items::digest(&request.initial_items)?;
         if request.is_hidden {
             spec.agent = Some(AgentProfile { name: HIDDEN_AGENT.into(), ..AgentProfile::default() });
@@ -207,7 +207,7 @@ impl Registry {
             digest: keyed.digest,
             reply: id.to_string(),
         });
-        let audit = audit::of_creation(&envelope, spec.mode);
+        let audit = audit::creation_notes(&envelope, spec.mode);
         let spec_of = spec.clone();
         let mut new = NewSession {
             session_id: id,
@@ -238,14 +238,16 @@ impl Registry {
                 history.iter().for_each(|event| engine.apply(event));
                 // A client that knows the id may have opened the session already. Only one task may own it.
                 let slot = self.slot(id);
-                slot.get_or_init(|| async { self.made(id, key, engine) }).await;
+                slot.get_or_init(|| async { self.insert_created(id, key, engine) }).await;
                 shared.notify_session(id, SessionChangeKind::Created);
                 self.view(id).await
             }
             // Another call with the same key or id was faster.
-            Err(StoreError::Taken) => match self.made_with(request.keyed.as_ref()).await? {
+            Err(StoreError::Taken) => match self.find_created(request.keyed.as_ref()).await? {
                 Some(known) => Ok(known),
-                None if self.has_servers(id, &servers).await => self.same_session(id, &spec, &request).await,
+                None if self.has_servers(id, &servers).await => {
+                    self.require_same_session(id, &spec, &request).await
+                }
                 None => Err(SessionError::Conflict("session_id")),
             },
             Err(error) => {
@@ -258,9 +260,12 @@ impl Registry {
     }
 
     /// The session that was created with this key, if there is one.
-    async fn made_with(&self, keyed: Option<&IdempotencyKey>) -> Result<Option<SessionView>, SessionError> {
+    async fn find_created(
+        &self,
+        keyed: Option<&IdempotencyKey>,
+    ) -> Result<Option<SessionView>, SessionError> {
         let Some(keyed) = keyed else { return Ok(None) };
-        let Some(known) = self.inner.shared.store.remembered(method::CREATE, &keyed.key).await? else {
+        let Some(known) = self.inner.shared.store.stored_reply(method::CREATE, &keyed.key).await? else {
             return Ok(None);
         };
         if known.digest != keyed.digest {
@@ -271,7 +276,7 @@ impl Registry {
     }
 
     /// The session with this id, if it was created from the same request. The defaults may have changed since.
-    async fn same_session(
+    async fn require_same_session(
         &self,
         id: SessionId,
         spec: &SessionSpec,
@@ -281,7 +286,7 @@ impl Registry {
         let key = store.find(id).await?.ok_or(SessionError::Conflict("idempotency_key"))?;
         let first =
             store.events_after(key, 0, 1, 0).await?.rows.into_iter().next().ok_or(SessionError::NotFound)?;
-        match store.whole(key, first.seq, &first.body).await? {
+        match store.restored_event(key, first.seq, &first.body).await? {
             Some(Envelope { event: Event::SessionCreated(known), .. }) if asked.is_for(spec, &known) => {
                 self.view(id).await
             }
@@ -291,7 +296,7 @@ impl Registry {
 
     /// The canonical path of a folder: absolute and without symbolic links.
     pub(in crate::session) async fn folder(&self, asked: &str) -> Result<String, SessionError> {
-        self.folder_of("cwd", asked).await
+        self.resolve_folder("cwd", asked).await
     }
 
     /// The canonical path of a workspace that a client names.
@@ -299,10 +304,10 @@ impl Registry {
     /// # Errors
     /// It is not an absolute path of a folder.
     pub async fn workspace_folder(&self, asked: &str) -> Result<String, SessionError> {
-        self.folder_of("workspace", asked).await
+        self.resolve_folder("workspace", asked).await
     }
 
-    async fn folder_of(&self, name: &'static str, asked: &str) -> Result<String, SessionError> {
+    async fn resolve_folder(&self, name: &'static str, asked: &str) -> Result<String, SessionError> {
         let path = Path::new(asked);
         if !path.is_absolute() {
             let why = format!("expected an absolute path, got {asked:?}");
@@ -327,16 +332,19 @@ impl Registry {
 
     /// Checks additional workspace folders. Each must exist and must not be the root or a folder of the system
     /// or the daemon.
-    pub(in crate::session) async fn additional(&self, asked: &[String]) -> Result<Vec<String>, SessionError> {
+    pub(in crate::session) async fn check_additional_dirs(
+        &self,
+        asked: &[String],
+    ) -> Result<Vec<String>, SessionError> {
         const NAME: &str = "additional_dirs";
-        if asked.len() > MOST_DIRS {
-            let why = format!("{} folders are too many, {MOST_DIRS} at most", asked.len());
+        if asked.len() > MAX_ADDITIONAL_DIRS {
+            let why = format!("{} folders are too many, {MAX_ADDITIONAL_DIRS} at most", asked.len());
             return Err(SessionError::BadParam(NAME, why));
         }
         let components = self.inner.shared.components();
         let mut dirs = Vec::new();
         for asked in asked {
-            let dir = self.folder_of(NAME, asked).await?;
+            let dir = self.resolve_folder(NAME, asked).await?;
             let path = Path::new(&dir);
             let of_system = ["/proc", "/sys", "/dev"].iter().any(|place| path.starts_with(place));
             if path.parent().is_none() || of_system {
@@ -374,7 +382,7 @@ impl Registry {
         spec.coordinator = true;
         spec.agent = Some(AgentProfile { name: COORDINATOR.into(), prompt: coordinator_prompt(&scratch) });
         let allow = COORDINATOR_TOOLS.iter().map(|tool| (*tool).to_owned()).collect();
-        let allow = Some(self.offered_of(allow));
+        let allow = Some(self.existing_tools(allow));
         options.tools = Some(ToolChoice { allow, deny: Vec::new() });
         options.additional_dirs.get_or_insert_default().push(scratch);
         Ok(())
@@ -394,7 +402,7 @@ impl Registry {
             return Err(SessionError::BadParam("agent", why));
         };
         if options.tools.is_none() {
-            let allow = agent.tools.map(|tools| self.offered_of(tools));
+            let allow = agent.tools.map(|tools| self.existing_tools(tools));
             options.tools = allow.map(|allow| ToolChoice { allow: Some(allow), deny: Vec::new() });
         }
         let named = agent.model_name.filter(|model| model != "inherit" && options.model.is_none());
@@ -406,7 +414,10 @@ impl Registry {
 
     /// The settings of a new session: the user's, then the project's, then those of the request. And what the
     /// user should know about the project's.
-    async fn spec(&self, request: &NewSessionRequest) -> Result<(SessionSpec, Vec<String>), SessionError> {
+    async fn build_spec(
+        &self,
+        request: &NewSessionRequest,
+    ) -> Result<(SessionSpec, Vec<String>), SessionError> {
         let components = self.inner.shared.components();
         let settings = &components.settings;
         if request.background && request.binary_feedback == Some(true) {

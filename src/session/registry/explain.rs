@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::judge::{self, BypassGuard, Policy, Rules};
-use crate::session::effective_rules::with_links;
+use crate::session::effective_rules::resolve_linked_rules;
 use crate::session::error::SessionError;
 use crate::tools::{Access, Jail};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
@@ -15,7 +15,7 @@ use crate::workspace::repository;
 
 /// A call to judge and all values that the verdict depends on.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ExplainRequest {
     /// The folder of the session.
     pub workspace: PathBuf,
     /// The user's home folder.
@@ -41,7 +41,7 @@ pub struct Question {
 ///
 /// # Errors
 /// A parameter is invalid.
-pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
+pub fn explain(question: &ExplainRequest) -> Result<Verdict, SessionError> {
     let rules = |name: &'static str, list: &[String]| {
         match name {
             "allow" => Rules::parse(list, &[], &[]),
@@ -55,9 +55,9 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
         ask: rules("ask", &question.ask)?.ask,
         deny: rules("deny", &question.deny)?.deny,
     };
-    let workspace = absolute("workspace", &question.workspace)?;
-    let home = absolute("home", &question.home)?;
-    let rules = with_links(Arc::new(rules), &workspace, &home);
+    let workspace = resolve_folder("workspace", &question.workspace)?;
+    let home = resolve_folder("home", &question.home)?;
+    let rules = resolve_linked_rules(Arc::new(rules), &workspace, &home);
     let text = |key: &str| question.input.get(key).and_then(Value::as_str);
     let path_of = |name: &'static str| {
         let key = name.trim_start_matches("input.");
@@ -66,14 +66,18 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
     };
     let subject = match question.tool.as_str() {
         "Bash" => Ok(Subject::command(path_of("input.command")?)),
-        "Read" => {
-            file(path_of("input.file_path")?, Access::Read, &workspace, &home, |path| Subject::Read { path })
-        }
-        "LS" => file(path_of("input.path")?, Access::Read, &workspace, &home, |path| Subject::Read { path }),
+        "Read" => file_subject(path_of("input.file_path")?, Access::Read, &workspace, &home, |path| {
+            Subject::Read { path }
+        }),
+        "LS" => file_subject(path_of("input.path")?, Access::Read, &workspace, &home, |path| Subject::Read {
+            path,
+        }),
         "Write" | "Edit" => {
-            file(path_of("input.file_path")?, Access::Edit, &workspace, &home, |path| Subject::Edit { path })
+            file_subject(path_of("input.file_path")?, Access::Edit, &workspace, &home, |path| Subject::Edit {
+                path,
+            })
         }
-        "Delete" => file(path_of("input.file_path")?, Access::Edit, &workspace, &home, |path| {
+        "Delete" => file_subject(path_of("input.file_path")?, Access::Edit, &workspace, &home, |path| {
             Subject::Delete { path }
         }),
         tool => {
@@ -109,7 +113,7 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
 }
 
 /// Resolves the symbolic links of a folder. A missing folder is used as written.
-fn absolute(name: &'static str, path: &Path) -> Result<PathBuf, SessionError> {
+fn resolve_folder(name: &'static str, path: &Path) -> Result<PathBuf, SessionError> {
     if !path.is_absolute() {
         return Err(SessionError::BadParam(name, "expected an absolute path".into()));
     }
@@ -117,7 +121,7 @@ fn absolute(name: &'static str, path: &Path) -> Result<PathBuf, SessionError> {
 }
 
 /// Resolves a path, or returns why no call may open it.
-fn file(
+fn file_subject(
     text: &str,
     access: Access,
     workspace: &Path,

@@ -1,6 +1,6 @@
 //! The pending grants of all sessions.
 
-use crate::policy::Entry;
+use crate::policy::PolicyEntry;
 use crate::session::error::SessionError;
 use crate::session::grant_outbox;
 use crate::session::registry::Registry;
@@ -39,7 +39,7 @@ impl Registry {
     ) -> Result<(), SessionError> {
         let store = &self.inner.shared.store;
         let is_it = |grant: &PendingGrant| {
-            let entry: Option<Entry> = serde_json::from_str(&grant.entry).ok();
+            let entry: Option<PolicyEntry> = serde_json::from_str(&grant.entry).ok();
             grant.workspace == workspace && entry.is_some_and(|it| it.kind == kind && it.rule == rule)
         };
         let owed = store.pending_grants().await?;

@@ -14,7 +14,7 @@ use crate::types::session::{Item, ItemKind, ItemStatus};
 /// Maximum number of messages.
 const MAX_ITEMS: usize = 1_000;
 /// Maximum bytes of all their texts.
-const MAX_BYTES: usize = 4 << 20;
+const MAX_TEXT_BYTES: usize = 4 << 20;
 
 /// A message to begin with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ pub(super) fn digest(messages: &[InitialMessage]) -> Result<Option<String>, Sess
         return wrong(format!("{} messages are too many, {MAX_ITEMS} at most", messages.len()));
     }
     let bytes: usize = messages.iter().flat_map(|message| &message.texts).map(String::len).sum();
-    if bytes > MAX_BYTES {
-        return wrong(format!("{bytes} bytes are too many, {MAX_BYTES} at most"));
+    if bytes > MAX_TEXT_BYTES {
+        return wrong(format!("{bytes} bytes are too many, {MAX_TEXT_BYTES} at most"));
     }
     let is_blank = |message: &InitialMessage| message.texts.iter().all(|text| text.trim().is_empty());
     if let Some(at) = messages.iter().position(is_blank) {

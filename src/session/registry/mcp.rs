@@ -14,7 +14,7 @@ use crate::types::mcp::{McpState, McpTool};
 use crate::types::typed_json;
 
 /// How long a list of commands waits for servers that start.
-const PROMPTS_WAIT: Duration = Duration::from_secs(2);
+const PROMPTS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest name of a server in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
@@ -92,7 +92,7 @@ impl Registry {
     pub async fn mcp_servers(&self, place: &McpPlace) -> Result<Vec<McpServerFacts>, SessionError> {
         let PlacedServers { configured, workspace, unattended } = self.configured(place).await?;
         let listed = start_all(self.shared(), &configured, &workspace, unattended, None).await;
-        let mut facts: Vec<McpServerFacts> = listed.into_iter().map(facts).collect();
+        let mut facts: Vec<McpServerFacts> = listed.into_iter().map(server_facts).collect();
         facts.extend(configured.problems.into_iter().map(|(name, problem)| McpServerFacts {
             name,
             state: McpState::Failed,
@@ -128,7 +128,7 @@ impl Registry {
     }
 
     /// One configured server.
-    pub(super) async fn one_server(
+    pub(super) async fn find_server(
         &self,
         name: &str,
         place: &McpPlace,
@@ -156,7 +156,7 @@ impl Registry {
     /// # Errors
     /// There is no such server, or it is not ready.
     pub async fn mcp_tools(&self, name: &str, place: &McpPlace) -> Result<Vec<McpTool>, SessionError> {
-        let (listed, _) = self.one_server(name, place).await?;
+        let (listed, _) = self.find_server(name, place).await?;
         match listed.view.filter(|view| view.state == McpState::Ready) {
             Some(view) => Ok(view.tools.to_vec()),
             None => {
@@ -179,17 +179,17 @@ impl Registry {
     ) -> Result<McpTest, SessionError> {
         let (listed, duration_ms) = match (name, config) {
             (Some(name), None) => {
-                let (listed, duration_ms) = self.one_server(name, place).await?;
+                let (listed, duration_ms) = self.find_server(name, place).await?;
                 match &listed.lease {
                     Some(lease) if listed.status.state == McpState::Failed => {
                         let began = self.shared().clock.now();
-                        let changed = lease.changed();
+                        let changed = lease.wait_changed();
                         lease.retry_now();
                         let _ = tokio::time::timeout(lease.start_limit(), changed).await;
-                        lease.settled(lease.start_limit()).await;
+                        lease.wait_settled(lease.start_limit()).await;
                         drop(listed);
                         let spent = self.shared().clock.now().since(began);
-                        (self.one_server(name, place).await?.0, spent)
+                        (self.find_server(name, place).await?.0, spent)
                     }
                     _ => (listed, duration_ms),
                 }
@@ -270,7 +270,7 @@ impl Registry {
             return Err(SessionError::BadParam("name", why));
         }
         let name = name.to_owned();
-        self.change_added(project, move |pool, folder| pool.added.add(folder, &name, &config)).await
+        self.change_added_servers(project, move |pool, folder| pool.added.add(folder, &name, &config)).await
     }
 
     /// Removes a server that was added for the user, or that a project's `.mcp.json` defines.
@@ -279,10 +279,10 @@ impl Registry {
     /// There is no such server, or the file could not be changed.
     pub async fn mcp_remove(&self, name: &str, project: Option<&str>) -> Result<(), SessionError> {
         let name = name.to_owned();
-        self.change_added(project, move |pool, folder| pool.added.remove(folder, &name)).await
+        self.change_added_servers(project, move |pool, folder| pool.added.remove(folder, &name)).await
     }
 
-    async fn change_added(
+    async fn change_added_servers(
         &self,
         project: Option<&str>,
         change: impl FnOnce(&crate::mcp::Pool, Option<&Path>) -> Result<(), AddedError> + Send + 'static,
@@ -315,7 +315,8 @@ impl Registry {
         if configured.servers.is_empty() {
             return Vec::new();
         }
-        let listed = start_all(self.shared(), &configured, &workspace, unattended, Some(PROMPTS_WAIT)).await;
+        let listed =
+            start_all(self.shared(), &configured, &workspace, unattended, Some(PROMPTS_TIMEOUT)).await;
         let mut prompts = Vec::new();
         for ListedServer { server, view, lease, .. } in listed {
             let (Some(view), Some(lease), Some(part)) = (view, lease, server_part(&server.name)) else {
@@ -414,7 +415,7 @@ fn parse_config(field: &'static str, config: serde_json::Value) -> Result<Server
     Ok(config)
 }
 
-fn facts(listed: ListedServer) -> McpServerFacts {
+fn server_facts(listed: ListedServer) -> McpServerFacts {
     let ListedServer { server, status, view, .. } = listed;
     McpServerFacts {
         name: server.name,

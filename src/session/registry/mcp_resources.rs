@@ -4,7 +4,7 @@ use crate::mcp::{ResourceList, ResourcePart};
 use crate::session::error::SessionError;
 use crate::session::registry::Registry;
 use crate::session::registry::mcp::McpPlace;
-use crate::tools::{InputFile, Source};
+use crate::tools::{InputFile, InputSource};
 use crate::types::ids::SessionId;
 
 /// Maximum number of parts of one resource.
@@ -16,7 +16,7 @@ impl Registry {
     /// # Errors
     /// There is no such server, or it is not ready or does not answer.
     pub async fn mcp_resources(&self, name: &str, place: &McpPlace) -> Result<ResourceList, SessionError> {
-        let (listed, _) = self.one_server(name, place).await?;
+        let (listed, _) = self.find_server(name, place).await?;
         let wrong = |why: String| SessionError::BadParam("name", why);
         let Some(lease) = &listed.lease else {
             let state = listed.status.state.name();
@@ -38,7 +38,7 @@ impl Registry {
     ) -> Result<Vec<InputFile>, String> {
         let failed = |why: &str| format!("could not read {uri} of the MCP server {server}: {why}");
         let read = async {
-            let (listed, _) = self.one_server(server, &McpPlace::of_session(session)).await.map_err(
+            let (listed, _) = self.find_server(server, &McpPlace::of_session(session)).await.map_err(
                 |error| match error {
                     SessionError::BadParam(_, why) => why,
                     error => error.to_string(),
@@ -62,12 +62,16 @@ impl Registry {
         let file = |part| {
             let (uri, bytes) = match part {
                 ResourcePart::Text { uri, text } => {
-                    let fenced = ResourcePart::fenced(server, &uri, &text).into_bytes();
+                    let fenced = ResourcePart::fenced_text(server, &uri, &text).into_bytes();
                     (uri, fenced)
                 }
                 ResourcePart::Blob { uri, bytes } => (uri, bytes),
             };
-            InputFile { source: Source::Bytes(bytes), name: Some(format!("{server}:{uri}")), picture: false }
+            InputFile {
+                source: InputSource::Bytes(bytes),
+                name: Some(format!("{server}:{uri}")),
+                picture: false,
+            }
         };
         Ok(parts.into_iter().map(file).collect())
     }

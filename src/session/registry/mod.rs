@@ -185,7 +185,7 @@ impl Registry {
             subscribers,
             database_writes,
             database_write_errors,
-            ..shared.counts.now()
+            ..shared.counts.snapshot()
         }
     }
 
@@ -200,7 +200,7 @@ impl Registry {
         origin: Origin,
     ) -> Result<(), SessionError> {
         if let Some(keyed) = &keyed
-            && let Some(known) = self.inner.shared.store.remembered(method::DELETE, &keyed.key).await?
+            && let Some(known) = self.inner.shared.store.stored_reply(method::DELETE, &keyed.key).await?
         {
             return if known.digest == keyed.digest {
                 Ok(())

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::session::error::SessionError;
-use crate::session::idempotency::{IdempotencyKey, scoped};
+use crate::session::idempotency::{IdempotencyKey, scoped_key};
 use crate::session::registry::Registry;
-use crate::store::{Idempotency, Sync};
+use crate::store::{Durability, Idempotency};
 use crate::types::audit::AuditNote;
 use crate::types::ids::SessionId;
 
@@ -32,8 +32,8 @@ impl Registry {
         let _alone = one_at_a_time.lock().await;
         let (store, clock) = (&self.inner.shared.store, &self.inner.shared.clock);
         let failed = |error| E::from(SessionError::Store(error));
-        let key = session.map_or_else(|| key.clone(), |id| scoped(id, &key));
-        let known = store.remembered_today(method, &key, clock.now()).await.map_err(failed)?;
+        let key = session.map_or_else(|| key.clone(), |id| scoped_key(id, &key));
+        let known = store.recent_reply(method, &key, clock.now()).await.map_err(failed)?;
         if let Some(known) = known {
             if known.digest != digest {
                 return Err(E::from(SessionError::Conflict("idempotency_key")));
@@ -61,6 +61,6 @@ impl Registry {
     /// # Errors
     /// The row was not written.
     pub async fn note(&self, note: AuditNote) -> Result<(), SessionError> {
-        Ok(self.inner.shared.database.record(vec![note], Sync::Normal).await?)
+        Ok(self.inner.shared.database.record(vec![note], Durability::Normal).await?)
     }
 }

@@ -6,7 +6,7 @@ use crate::engine::check_schema;
 use crate::session::budgets::check_money;
 use crate::session::error::SessionError;
 use crate::session::registry::Registry;
-use crate::session::requests::Changes;
+use crate::session::requests::SettingsUpdate;
 use crate::types::ids::SessionId;
 use crate::types::mcp::{MCP_PREFIX, TOOL_SEARCH};
 use crate::types::model::ModelRef;
@@ -19,7 +19,7 @@ use crate::types::usage::Budgets;
 /// Maximum bytes of a system prompt that a client gives.
 const MAX_PROMPT_BYTES: usize = 512 << 10;
 /// Maximum number of stop sequences; OpenAI's APIs refuse more.
-const MAX_STOP: usize = 4;
+const MAX_STOP_SEQUENCES: usize = 4;
 /// Maximum bytes of a stop sequence.
 const MAX_STOP_BYTES: usize = 256;
 /// Maximum number of labels, and maximum bytes of a key and of a value: the limits of OpenAI's APIs.
@@ -28,9 +28,9 @@ const MAX_METADATA: (usize, usize, usize) = (16, 64, 512);
 fn check_stop(stop: &[String]) -> Result<(), SessionError> {
     // Anthropic refuses sequences without a visible character.
     let is_wrong = |text: &&String| text.trim().is_empty() || text.len() > MAX_STOP_BYTES;
-    if stop.len() > MAX_STOP || stop.iter().any(|text| is_wrong(&text)) {
+    if stop.len() > MAX_STOP_SEQUENCES || stop.iter().any(|text| is_wrong(&text)) {
         let why = format!(
-            "expected at most {MAX_STOP} texts of at most {MAX_STOP_BYTES} bytes, none of them blank"
+            "expected at most {MAX_STOP_SEQUENCES} texts of at most {MAX_STOP_BYTES} bytes, none of them blank"
         );
         return Err(SessionError::BadParam("stop", why));
     }
@@ -56,7 +56,11 @@ impl Registry {
     ///
     /// # Errors
     /// The session does not exist or has ended, or a value is invalid.
-    pub async fn update(&self, id: SessionId, mut changes: Changes) -> Result<SessionView, SessionError> {
+    pub async fn update(
+        &self,
+        id: SessionId,
+        mut changes: SettingsUpdate,
+    ) -> Result<SessionView, SessionError> {
         changes.options = self.known_options(id, changes.options).await?;
         self.open(id).await?.update(changes).await?;
         self.view_with_details(id).await
@@ -100,7 +104,7 @@ impl Registry {
             check_schema(schema).map_err(|why| SessionError::BadParam("output_schema", why))?;
         }
         let additional_dirs = match &options.additional_dirs {
-            Some(dirs) => Some(self.additional(dirs).await?),
+            Some(dirs) => Some(self.check_additional_dirs(dirs).await?),
             None => None,
         };
         let fallback_model = match options.fallback_model {
@@ -133,14 +137,14 @@ impl Registry {
     /// # Errors
     /// A tool does not exist.
     pub(super) fn known_tools(&self, choice: ToolChoice) -> Result<ToolChoice, SessionError> {
-        let cards = self.inner.shared.components().tools.cards();
+        let definitions = self.inner.shared.components().tools.definitions();
         let mut named = choice.allow.iter().flatten().chain(&choice.deny);
         // Which servers there are is known when a turn begins.
         let is_of_server = |name: &str| name.starts_with(MCP_PREFIX) || name == TOOL_SEARCH;
-        match named.find(|name| !is_of_server(name) && !cards.iter().any(|card| card.name == **name)) {
+        match named.find(|name| !is_of_server(name) && !definitions.iter().any(|tool| tool.name == **name)) {
             None => Ok(choice),
             Some(name) => {
-                let known: Vec<&str> = cards.iter().map(|card| card.name.as_str()).collect();
+                let known: Vec<&str> = definitions.iter().map(|tool| tool.name.as_str()).collect();
                 let why = format!("there is no tool {name:?}; the tools are {}", known.join(", "));
                 Err(SessionError::BadParam("tools", why))
             }

@@ -13,7 +13,7 @@ use crate::session::shared::{PendingChange, Shared};
 use crate::types::ids::{PermissionId, RequestId};
 
 /// Requests per read.
-const PAGE: u32 = 500;
+const PAGE_ROWS: u32 = 500;
 
 /// Follows the pending requests of all sessions.
 pub struct PendingFollower {
@@ -71,8 +71,8 @@ impl PendingFollower {
         let mut waiting: BTreeMap<PermissionId, Arc<str>> = BTreeMap::new();
         let mut after = None;
         loop {
-            let page = store.pending_requests(None, after.as_deref(), PAGE).await?;
-            let is_last = page.len() < PAGE as usize;
+            let page = store.pending_requests(None, after.as_deref(), PAGE_ROWS).await?;
+            let is_last = page.len() < PAGE_ROWS as usize;
             after = page.last().map(|row| row.request_id.clone());
             for row in page {
                 if let Ok(id) = row.request_id.parse() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::judge::Rule;
-use crate::policy::{Entry, Place};
+use crate::policy::{PolicyEntry, PolicyScope};
 use crate::session::actor::audit;
 use crate::session::error::SessionError;
 use crate::session::registry::Registry;
@@ -71,14 +71,14 @@ impl Registry {
                 by: None,
             })
             .collect();
-        let folder = self.place_of(session_id, workspace).await?;
+        let folder = self.workspace_path(session_id, workspace).await?;
         let read = tokio::task::spawn_blocking(move || {
             let mut read = (Vec::new(), Vec::new());
             let places = [(RuleScope::User, None), (RuleScope::Project, folder.as_deref())];
             for (scope, folder) in places {
                 let place = match (scope, folder) {
-                    (RuleScope::User, _) => Place::User,
-                    (_, Some(folder)) => Place::Workspace(folder),
+                    (RuleScope::User, _) => PolicyScope::User,
+                    (_, Some(folder)) => PolicyScope::Workspace(folder),
                     (_, None) => continue,
                 };
                 match shared.policies.read(place) {
@@ -154,7 +154,7 @@ impl Registry {
             }
             RuleScope::User => None,
             RuleScope::Project => {
-                let folder = self.place_of(session_id, workspace.as_deref()).await?;
+                let folder = self.workspace_path(session_id, workspace.as_deref()).await?;
                 let why = "name the folder, or a session that works in it";
                 Some(folder.ok_or_else(|| SessionError::BadParam("workspace", why.into()))?)
             }
@@ -165,12 +165,12 @@ impl Registry {
         let shared = Arc::clone(&self.inner.shared);
         let wanted = rule.clone();
         let place = folder.as_ref().map_or("every folder".into(), |folder| folder.display().to_string());
-        let note = audit::of_lasting_rule(shared.clock.now(), add, kind, &rule, &place, &origin);
+        let note = audit::lasting_rule_note(shared.clock.now(), add, kind, &rule, &place, &origin);
         let changed = tokio::task::spawn_blocking(move || {
-            let place = folder.as_deref().map_or(Place::User, Place::Workspace);
+            let place = folder.as_deref().map_or(PolicyScope::User, PolicyScope::Workspace);
             if add {
                 let (added_at_ms, by) = (shared.clock.now(), Some(origin));
-                let entry = Entry { kind, rule, added_at_ms, by, session_id, request_id: None };
+                let entry = PolicyEntry { kind, rule, added_at_ms, by, session_id, request_id: None };
                 shared.policies.add(place, entry)
             } else {
                 shared.policies.remove(place, kind, &rule)
@@ -202,7 +202,7 @@ impl Registry {
     }
 
     /// The real path of the requested workspace.
-    async fn place_of(
+    async fn workspace_path(
         &self,
         session_id: Option<SessionId>,
         workspace: Option<&str>,

@@ -14,7 +14,7 @@ use crate::types::session::{SessionState, SessionView};
 use crate::types::time::Timestamp;
 
 /// Sessions per read.
-const BATCH: usize = 100;
+const BATCH_SESSIONS: usize = 100;
 /// A write may have an earlier time than its report, by less than this.
 const CLOCK_MARGIN_MS: i64 = 10_000;
 
@@ -56,10 +56,10 @@ impl Registry {
 
 impl SessionFollower {
     /// Waits until there is something to report. False when the registry is closed. Cancel-safe.
-    pub async fn ready(&mut self) -> bool {
+    pub async fn wait_ready(&mut self) -> bool {
         while self.changed.is_empty() && !self.has_lagged {
             let received = self.changes_rx.recv().await;
-            if !self.note(received) {
+            if !self.record_change(received) {
                 return false;
             }
         }
@@ -70,18 +70,18 @@ impl SessionFollower {
     pub async fn collect(&mut self) {
         loop {
             let received = self.changes_rx.recv().await;
-            if !self.note(received) {
+            if !self.record_change(received) {
                 // The end is reported by `ready`, after the collected changes.
                 return std::future::pending().await;
             }
         }
     }
 
-    fn note(&mut self, received: Result<SessionChange, RecvError>) -> bool {
+    fn record_change(&mut self, received: Result<SessionChange, RecvError>) -> bool {
         match received {
             Ok(change) => {
                 let known = self.changed.remove(&change.session_id);
-                let change = known.map_or(change.clone(), |known| known.then(change));
+                let change = known.map_or(change.clone(), |known| known.merge_with(change));
                 self.changed.insert(change.session_id, change);
                 true
             }
@@ -93,7 +93,7 @@ impl SessionFollower {
         }
     }
 
-    /// The next changed sessions; call it after [`Self::ready`].
+    /// The next changed sessions; call it after [`Self::wait_ready`].
     ///
     /// # Errors
     /// The database could not be read.
@@ -107,11 +107,11 @@ impl SessionFollower {
                 self.changed.entry(session_id).or_insert(change);
             }
         }
-        if self.changed.len() <= BATCH {
+        if self.changed.len() <= BATCH_SESSIONS {
             self.read_at = now;
         }
         let mut news = Vec::new();
-        while news.len() < BATCH
+        while news.len() < BATCH_SESSIONS
             && let Some((session_id, change)) = self.changed.pop_first()
         {
             if let Some(view) = change.deleted {
@@ -139,7 +139,7 @@ impl SessionFollower {
 
 impl SessionChange {
     /// Both changes as one: a new session stays new, and a deleted one stays deleted.
-    fn then(self, later: SessionChange) -> SessionChange {
+    fn merge_with(self, later: SessionChange) -> SessionChange {
         let kind = if self.kind == SessionChangeKind::Created && later.deleted.is_none() {
             self.kind
         } else {

@@ -12,13 +12,13 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Busy, Input};
+use crate::engine::{BusyPolicy, Input};
 use crate::session::actor::effects::subagents::{NewSubagent, SubagentEnd, SubagentHost, SubagentRun};
 use crate::session::agents;
 use crate::session::error::SessionError;
 use crate::session::handle::SessionHandle;
 use crate::session::idempotency::IdempotencyKey;
-use crate::session::registry::create::{Inherited, NewSessionRequest};
+use crate::session::registry::create::{NewSessionRequest, SubagentInheritance};
 use crate::session::registry::{Inner, Registry};
 use crate::session::requests::{Submission, SubmittedInput};
 use crate::types::event::{Envelope, Event, Origin};
@@ -26,7 +26,7 @@ use crate::types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::session::TurnResult;
 use crate::types::subagent::{AgentProfile, TASK};
-use crate::types::tool::{Progress, ToolChoice, ToolOutcome};
+use crate::types::tool::{ToolChoice, ToolOutcome, ToolProgress};
 use crate::types::turn_options::TurnOptions;
 
 /// How long a killed sub-agent may take to report its end. The session that aborts waits for less.
@@ -36,12 +36,12 @@ const MAX_RELOADS: usize = 3;
 /// Bytes of events per read.
 const PAGE_BYTES: usize = 256 * 1024;
 /// Name under which the daemon itself submits and kills.
-const DAEMON: &str = "agentd";
+const DAEMON_NAME: &str = "agentd";
 
 /// Runs the sub-agents of one session.
-pub(super) struct Host(pub Weak<Inner>);
+pub(super) struct RegistryHost(pub Weak<Inner>);
 
-impl SubagentHost for Host {
+impl SubagentHost for RegistryHost {
     fn run(
         &self,
         run: SubagentRun,
@@ -54,19 +54,19 @@ impl SubagentHost for Host {
             match registry.run_subagent(run, report, stop).await {
                 Ok(end) => end,
                 Err(SessionError::ShuttingDown) => None,
-                Err(error) => Some(Err(failed(&error))),
+                Err(error) => Some(Err(failure_outcome(&error))),
             }
         })
     }
 }
 
 /// The result of a call whose sub-agent could not be run.
-fn failed(error: &SessionError) -> ToolOutcome {
+fn failure_outcome(error: &SessionError) -> ToolOutcome {
     ToolOutcome::failed("subagent_failed", format!("The sub-agent could not be run: {error}."))
 }
 
-fn daemon() -> Origin {
-    Origin { client: DAEMON.into(), uid: nix::unistd::geteuid().as_raw(), ..Origin::default() }
+fn daemon_origin() -> Origin {
+    Origin { client: DAEMON_NAME.into(), uid: nix::unistd::geteuid().as_raw(), ..Origin::default() }
 }
 
 /// Counts a sub-agent of a tree until it is dropped.
@@ -169,7 +169,7 @@ impl Registry {
                 if let Some(own) = spec.tools.allow.as_ref().filter(|_| !spec.coordinator) {
                     allow.retain(|tool| own.contains(tool));
                 }
-                ToolChoice { allow: Some(self.offered_of(allow)), deny: spec.tools.deny.clone() }
+                ToolChoice { allow: Some(self.existing_tools(allow)), deny: spec.tools.deny.clone() }
             }
             // Its sub-agents do what a coordinator must not do.
             None if spec.coordinator => ToolChoice::default(),
@@ -199,7 +199,7 @@ impl Registry {
             binary_feedback: Some(false),
             agent: None,
             coordinator: false,
-            inherited: Some(Box::new(Inherited {
+            inherited: Some(Box::new(SubagentInheritance {
                 parent,
                 agent: AgentProfile { name: agent.name, prompt: agent.prompt },
                 rules: (*rules).clone(),
@@ -208,16 +208,16 @@ impl Registry {
             initial_items: Vec::new(),
             mcp_servers: BTreeMap::new(),
             keyed: None,
-            origin: Some(daemon()),
+            origin: Some(daemon_origin()),
         };
         self.create(request).await.map(|_| ())
     }
 
     /// The tools of an agent that exist here. An agent's file may name tools of other programs.
-    pub(super) fn offered_of(&self, tools: Vec<String>) -> Vec<String> {
-        let known = self.inner.shared.components().tools.cards();
+    pub(super) fn existing_tools(&self, tools: Vec<String>) -> Vec<String> {
+        let known = self.inner.shared.components().tools.definitions();
         let is_known =
-            |name: &String| name.starts_with("mcp__") || known.iter().any(|card| card.name == *name);
+            |name: &String| name.starts_with("mcp__") || known.iter().any(|tool| tool.name == *name);
         tools.into_iter().filter(is_known).collect()
     }
 
@@ -229,13 +229,13 @@ impl Registry {
         prompt: String,
     ) -> Result<TurnId, SessionError> {
         let submission = Submission {
-            when_busy: Busy::Queue,
+            when_busy: BusyPolicy::Queue,
             expected_turn: None,
             options: TurnOptions::default(),
             raw: true,
             runs_hooks: false,
             keyed: Some(IdempotencyKey { key: format!("task-{call_id}"), digest: call_id.to_string() }),
-            origin: daemon(),
+            origin: daemon_origin(),
         };
         let input = SubmittedInput { blocks: vec![InputBlock::Text { text: prompt }], blobs: Vec::new() };
         let submitted = self.submit::<SessionError>(id, submission, async { Ok(input) }).await?;
@@ -245,7 +245,7 @@ impl Registry {
 
 /// The parts of an event that decide whether it must be read whole.
 #[derive(Deserialize)]
-struct Head<'e> {
+struct EventHead<'e> {
     #[serde(rename = "type", borrow)]
     kind: std::borrow::Cow<'e, str>,
     seq: Seq,
@@ -275,7 +275,7 @@ impl SubagentFollower<'_> {
             let mut is_killed = false;
             loop {
                 let ready = tokio::select! {
-                    ready = follower.ready() => ready,
+                    ready = follower.wait_ready() => ready,
                     () = self.stop.cancelled(), if !is_killed => {
                         is_killed = true;
                         self.kill(&handle).await?;
@@ -286,7 +286,7 @@ impl SubagentFollower<'_> {
                     break;
                 }
                 for line in follower.next_events(PAGE_BYTES).await? {
-                    if let Some(result) = self.on_line(&handle, &line, known_to, &mut pending).await? {
+                    if let Some(result) = self.handle_event(&handle, &line, known_to, &mut pending).await? {
                         return Ok(Some(Ok(result)));
                     }
                 }
@@ -307,21 +307,21 @@ impl SubagentFollower<'_> {
 
     /// Kills the session. The journal then reports the end of its turn.
     async fn kill(&self, handle: &SessionHandle) -> Result<(), SessionError> {
-        match tokio::time::timeout(KILL_TIMEOUT, handle.kill(None, daemon())).await {
+        match tokio::time::timeout(KILL_TIMEOUT, handle.kill(None, daemon_origin())).await {
             Ok(killed) => killed.map(|_| ()),
             Err(_) => Ok(()),
         }
     }
 
     /// Handles an event. Returns the result if it ends the turn.
-    async fn on_line(
+    async fn handle_event(
         &self,
         handle: &SessionHandle,
         line: &str,
         known_to: Seq,
         pending: &mut BTreeMap<RequestId, Box<Event>>,
     ) -> Result<Option<TurnResult>, SessionError> {
-        let Ok(Head { kind, seq }) = serde_json::from_str(line) else { return Ok(None) };
+        let Ok(EventHead { kind, seq }) = serde_json::from_str(line) else { return Ok(None) };
         let is_wanted = matches!(
             &*kind,
             "tool.status"
@@ -336,7 +336,8 @@ impl SubagentFollower<'_> {
             return Ok(None);
         }
         let store = &self.registry.inner.shared.store;
-        let Some(Envelope { turn_id, event, .. }) = store.whole(handle.key(), seq, line).await? else {
+        let Some(Envelope { turn_id, event, .. }) = store.restored_event(handle.key(), seq, line).await?
+        else {
             return Ok(None);
         };
         let is_old = seq <= known_to;
@@ -346,7 +347,7 @@ impl SubagentFollower<'_> {
                 return Ok(Some(result));
             }
             Event::ToolStatus { prepared, .. } if !is_old => {
-                let progress = Progress { stream: "stdout", text: format!("{}\n", prepared.summary) };
+                let progress = ToolProgress { stream: "stdout", text: format!("{}\n", prepared.summary) };
                 self.send(Input::Progress { call_id, progress }).await?;
             }
             Event::PermissionRequested { ref request, .. } if is_old => {

@@ -34,7 +34,7 @@ impl Registry {
         let cwd = self.folder(cwd).await?;
         let folder = PathBuf::from(&cwd);
         let scan = move || {
-            let (inventory, files) = workspace::scan_with_files(&folder, &trusted_programs::FILES);
+            let (inventory, files) = workspace::scan_with_files(&folder, &trusted_programs::PROGRAM_FILES);
             (inventory, trusted_programs::programs(&files))
         };
         let (inventory, programs) = tokio::task::spawn_blocking(scan).await.unwrap_or_default();
@@ -86,7 +86,8 @@ impl Registry {
         origin: Origin,
     ) -> Result<(), SessionError> {
         let shared = self.shared();
-        let note = AuditNote::new(shared.clock.now(), AuditKind::Trust, verdict, reason).by(Some(&origin));
+        let note =
+            AuditNote::new(shared.clock.now(), AuditKind::Trust, verdict, reason).with_origin(Some(&origin));
         let note = AuditNote { digest: digest.clone(), ..note };
         Ok(shared.database.trust(TrustChange { cwd, digest, note }).await?)
     }

@@ -16,15 +16,15 @@ use crate::types::time::Timestamp;
 use crate::types::tool::{Confinement, PlannedChange, ToolDefinition, ToolLimits};
 
 /// The pointer of `[models]` for sessions that name no model.
-const MAIN: &str = "main";
+const MAIN_POINTER: &str = "main";
 /// Maximum number of models in one session's view.
-const MODELS: u32 = 1_000;
+const MAX_MODELS: u32 = 1_000;
 /// Maximum bytes of the events behind one page of pending requests.
 const PAGE_BYTES: usize = 4 << 20;
 
 /// A pending permission request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pending {
+pub struct PendingRequestView {
     /// The session of the request.
     pub session_id: SessionId,
     /// Its number, such as `12.1`.
@@ -50,7 +50,7 @@ impl Registry {
     /// The session does not exist.
     pub async fn view(&self, id: SessionId) -> Result<SessionView, SessionError> {
         let view = self.inner.shared.store.view(id).await?.ok_or(SessionError::NotFound)?;
-        Ok(self.with_live(view))
+        Ok(self.add_live_state(view))
     }
 
     /// The summary of one session with its settings and attached clients.
@@ -63,7 +63,7 @@ impl Registry {
         let key = store.find(id).await?.ok_or(SessionError::NotFound)?;
         let spec = store.spec(key).await?;
         let slot = self.inner.live.get(&id).map(|slot| Arc::clone(&slot));
-        let attached = slot.as_ref().and_then(|slot| slot.get()).map(|loaded| loaded.clients.list());
+        let attached = slot.as_ref().and_then(|slot| slot.get()).map(|loaded| loaded.clients.list_clients());
         let on_restart = self.inner.shared.components().settings.engine.on_restart;
         let details = Box::new(SessionDetails {
             attached: attached.unwrap_or_default(),
@@ -111,7 +111,7 @@ impl Registry {
     pub async fn view_with_models(&self, id: SessionId) -> Result<SessionView, SessionError> {
         let view = self.view_with_details(id).await?;
         let query = LedgerQuery { session_id: Some(id), ..LedgerQuery::default() };
-        let rows = self.inner.shared.store.ledger(query, None, MODELS).await?;
+        let rows = self.inner.shared.store.ledger(query, None, MAX_MODELS).await?;
         let mut models = BTreeMap::<String, ModelUsage>::new();
         for row in rows {
             // The sub-agents of the session have rows of their own.
@@ -141,7 +141,7 @@ impl Registry {
     /// The tools that sessions offer to their models.
     #[must_use]
     pub fn tools(&self) -> Arc<[ToolDefinition]> {
-        self.inner.shared.components().tools.cards()
+        self.inner.shared.components().tools.definitions()
     }
 
     /// Permission need, time limit and output limit of a tool.
@@ -162,10 +162,10 @@ impl Registry {
         let components = self.inner.shared.components();
         let settings = &components.settings;
         // `main` comes first; without a configuration its model comes from the environment.
-        let others = settings.pointers.iter().filter(|(name, _)| **name != MAIN);
+        let others = settings.pointers.iter().filter(|(name, _)| **name != MAIN_POINTER);
         let others = others.filter_map(|(name, model)| Some((*name, model.as_ref()?)));
         let pointers: Vec<(&str, &String)> =
-            settings.main_model.iter().map(|model| (MAIN, model)).chain(others).collect();
+            settings.main_model.iter().map(|model| (MAIN_POINTER, model)).chain(others).collect();
         let mut models =
             components.models.list(&pointers.iter().map(|(_, model)| (*model).clone()).collect::<Vec<_>>());
         for view in &mut models {
@@ -189,7 +189,8 @@ impl Registry {
         let more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
         let next = if more { rows.last().map(|(position, _)| *position) } else { None };
-        let mut views: Vec<SessionView> = rows.into_iter().map(|(_, view)| self.with_live(view)).collect();
+        let mut views: Vec<SessionView> =
+            rows.into_iter().map(|(_, view)| self.add_live_state(view)).collect();
         if let Some(search) = wanted.search {
             let ids: Vec<SessionId> = views.iter().map(|view| view.session_id).collect();
             let mut found = self.inner.shared.store.text_matches(&ids, search).await?;
@@ -200,7 +201,7 @@ impl Registry {
         Ok((views, next))
     }
 
-    fn with_live(&self, mut view: SessionView) -> SessionView {
+    fn add_live_state(&self, mut view: SessionView) -> SessionView {
         let slot = self.inner.live.get(&view.session_id).map(|slot| Arc::clone(&slot));
         if let Some(loaded) = slot.as_ref().and_then(|slot| slot.get()) {
             view.clients = loaded.clients.count();
@@ -219,7 +220,7 @@ impl Registry {
         session: Option<SessionId>,
         after: Option<PermissionId>,
         limit: u32,
-    ) -> Result<(Vec<Pending>, Option<PermissionId>), SessionError> {
+    ) -> Result<(Vec<PendingRequestView>, Option<PermissionId>), SessionError> {
         let store = &self.inner.shared.store;
         let key = match session {
             Some(id) => Some(store.find(id).await?.ok_or(SessionError::NotFound)?),
@@ -235,14 +236,14 @@ impl Registry {
         let page = rows.iter().take(limit as usize).take_while(|row| fits(row)).count().max(1);
         let more = rows.len() > page;
         rows.truncate(page);
-        let requests: Vec<Pending> = rows
+        let requests: Vec<PendingRequestView> = rows
             .iter()
             .filter_map(|row| Some((&row.number, serde_json::from_str::<Envelope>(&row.body).ok()?)))
             .filter_map(|(number, envelope)| match envelope.event {
                 Event::PermissionRequested { request, read_only, change, sandbox } => {
                     let Envelope { session_id, at_ms, truncated_fields, .. } = envelope;
                     let number = number.clone();
-                    Some(Pending {
+                    Some(PendingRequestView {
                         session_id,
                         number,
                         at_ms,

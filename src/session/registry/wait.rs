@@ -51,7 +51,7 @@ impl Registry {
         let store = &self.inner.shared.store;
         let key = store.find(id).await?.ok_or(SessionError::NotFound)?;
         let Some(row) = store.newest_event(key, "turn.completed").await? else { return Ok(None) };
-        Ok(match store.whole(key, row.seq, &row.body).await?.map(|envelope| envelope.event) {
+        Ok(match store.restored_event(key, row.seq, &row.body).await?.map(|envelope| envelope.event) {
             Some(Event::TurnCompleted { result }) => Some(result),
             _ => None,
         })

@@ -15,7 +15,7 @@ use crate::types::todo;
 
 /// All commands with their arguments.
 pub(super) fn help(files: &CommandFiles) -> String {
-    let list = files.all();
+    let list = files.describe_commands();
     let width = list.iter().map(|(usage, ..)| usage.chars().count()).max().unwrap_or(0);
     let mut text = String::from("Commands:\n");
     for (usage, description, origin) in list {

@@ -13,9 +13,9 @@ use crate::session::registry::Registry;
 use crate::types::ids::SessionId;
 
 /// Number of newest events in the bundle.
-const EVENTS: u32 = 200;
+const MAX_EVENTS: u32 = 200;
 /// Maximum bytes of these events.
-const EVENT_BYTES: usize = 2 << 20;
+const MAX_EVENT_BYTES: usize = 2 << 20;
 /// Maximum bytes of one text in the bundle.
 const MAX_TEXT_BYTES: usize = 4_000;
 /// Minimum bytes of a secret: replacing shorter texts would only garble the bundle.
@@ -85,8 +85,8 @@ impl Registry {
         let shared = self.shared();
         let settings = shared.components().settings.clone();
         let view = self.view_with_models(id).await?;
-        let after = view.last_seq.saturating_sub(u64::from(EVENTS));
-        let page = shared.store.events_after(handle.key(), after, EVENTS, EVENT_BYTES).await?;
+        let after = view.last_seq.saturating_sub(u64::from(MAX_EVENTS));
+        let page = shared.store.events_after(handle.key(), after, MAX_EVENTS, MAX_EVENT_BYTES).await?;
         let events: Vec<Value> = page
             .rows
             .iter()
@@ -170,7 +170,7 @@ fn without_outputs(mut event: Value) -> Value {
     };
     for field in fields {
         if let Some(value) = event.get_mut(*field) {
-            *value = length(value);
+            *value = length_value(value);
         }
     }
     without_results(&mut event);
@@ -185,7 +185,7 @@ fn without_results(value: &mut Value) {
             if fields.get("type").is_some_and(|kind| kind == "tool_result") {
                 for field in ["content", "attachments"] {
                     if let Some(value) = fields.get_mut(field) {
-                        *value = length(value);
+                        *value = length_value(value);
                     }
                 }
             }
@@ -195,7 +195,7 @@ fn without_results(value: &mut Value) {
     }
 }
 
-fn length(value: &Value) -> Value {
+fn length_value(value: &Value) -> Value {
     let bytes = value.as_str().map_or_else(|| value.to_string().len(), str::len);
     format!("[{bytes} bytes]").into()
 }

@@ -3,7 +3,7 @@
 use toml::{Table, Value};
 
 /// Tables whose numbers and booleans are harmless.
-const TABLES: [&str; 11] = [
+const HARMLESS_TABLES: [&str; 11] = [
     "daemon",
     "providers",
     "models",
@@ -17,7 +17,7 @@ const TABLES: [&str; 11] = [
     "compaction",
 ];
 /// Keys whose texts are harmless. `*` stands for any name.
-const TEXTS: [&[&str]; 28] = [
+const HARMLESS_TEXTS: [&[&str]; 28] = [
     &["daemon", "log"],
     &["daemon", "log_format"],
     &["daemon", "on_restart"],
@@ -74,9 +74,9 @@ fn add<'a>(table: &'a Table, path: &mut Vec<&'a str>, lines: &mut Vec<String>) {
 fn is_harmless(path: &[&str], value: &Value) -> bool {
     match value {
         Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => {
-            path.first().is_some_and(|table| TABLES.contains(table)) && !path.contains(&"headers")
+            path.first().is_some_and(|table| HARMLESS_TABLES.contains(table)) && !path.contains(&"headers")
         }
-        Value::String(_) => TEXTS.iter().any(|known| {
+        Value::String(_) => HARMLESS_TEXTS.iter().any(|known| {
             known.len() == path.len()
                 && known.iter().zip(path).all(|(known, name)| *known == "*" || known == name)
         }),

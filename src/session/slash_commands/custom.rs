@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 
 use crate::engine::{BUILT_IN, find_built_in, is_command_name};
 use crate::extensions::commands::{self, CustomCommand, PROJECT_FOLDERS};
-use crate::extensions::{Diagnostic, Source};
+use crate::extensions::{Diagnostic, ExtensionSource};
 use crate::judge::Rule;
 use crate::session::agents::{self, AgentList};
 use crate::session::error::SessionError;
@@ -97,7 +97,7 @@ impl CommandFiles {
     }
 
     /// Each command with its arguments, its description and its origin, for users.
-    pub fn all(&self) -> Vec<(String, &str, Option<&'static str>)> {
+    pub fn describe_commands(&self) -> Vec<(String, &str, Option<&'static str>)> {
         let usage = |name: &str, hint: Option<&str>| match hint {
             Some(hint) => format!("/{name} {hint}"),
             None => format!("/{name}"),
@@ -108,8 +108,8 @@ impl CommandFiles {
         let custom = custom.into_iter().map(|it| {
             let origin = match it.source {
                 _ if it.is_skill => "skill",
-                Source::User => "user",
-                Source::Project => "project",
+                ExtensionSource::User => "user",
+                ExtensionSource::Project => "project",
             };
             (usage(&it.name, it.argument_hint.as_deref()), it.description.as_str(), Some(origin))
         });
@@ -121,7 +121,7 @@ impl CommandFiles {
         command.allowed_tools.iter().filter(|rule| allow_rule(rule).is_ok()).cloned().collect()
     }
 
-    pub fn listed(mut self) -> CommandList {
+    pub fn sort_by_name(mut self) -> CommandList {
         self.commands.sort_by(|one, other| one.name.cmp(&other.name));
         let built_in = BUILT_IN.iter().map(|command| ListedCommand {
             name: command.name.into(),
@@ -136,8 +136,8 @@ impl CommandFiles {
             argument_hint: command.argument_hint,
             source: match command.source {
                 _ if command.is_skill => CommandSource::Skill,
-                Source::User => CommandSource::User,
-                Source::Project => CommandSource::Project,
+                ExtensionSource::User => CommandSource::User,
+                ExtensionSource::Project => CommandSource::Project,
             },
             path: Some(command.path),
         });
@@ -174,7 +174,7 @@ impl Registry {
             (None, Some(cwd)) => self.folder(cwd).await?,
             (None, None) => return Err(SessionError::BadParam("cwd", "name a session or a folder".into())),
         };
-        let mut list = self.load_command_files(&cwd).await?.listed();
+        let mut list = self.load_command_files(&cwd).await?.sort_by_name();
         let prompts = self.mcp_prompts(place).await;
         list.commands.extend(prompts.iter().map(|prompt| ListedCommand {
             name: prompt.command.clone(),

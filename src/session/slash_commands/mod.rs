@@ -161,7 +161,7 @@ impl Registry {
             let facts = handle.facts().await?;
             return self.show(handle, submission, command, answers::model(&facts, &self.models())).await;
         }
-        let model = self.known_model(&command.arguments).map_err(of_input)?;
+        let model = self.known_model(&command.arguments).map_err(input_error)?;
         let text = format!("Later turns use {model}.");
         let options = TurnOptions { model: Some(model), ..TurnOptions::default() };
         let answered =
@@ -187,7 +187,7 @@ impl Registry {
                 format!("there is no mode {:?}; the modes are {known}", command.arguments),
             )
         })?;
-        self.check_mode(mode).map_err(of_input)?;
+        self.check_mode(mode).map_err(input_error)?;
         let text = format!("The mode is {} now.", mode.name());
         let options = TurnOptions { mode: Some(mode), ..TurnOptions::default() };
         let answered =
@@ -211,7 +211,7 @@ impl Registry {
         };
         let mut all = spec.additional_dirs.clone();
         all.push(path.to_string_lossy().into_owned());
-        let all = self.additional(&all).await.map_err(of_input)?;
+        let all = self.check_additional_dirs(&all).await.map_err(input_error)?;
         let text = format!("The workspace has {} additional folder(s) now: {}.", all.len(), all.join(", "));
         let added = all.last().cloned();
         let answered =
@@ -255,11 +255,13 @@ impl Registry {
             return self.submit_prompt(handle, submission, command).await;
         }
         let files = self.command_files(handle).await?;
-        let Some(found) = files.find(&command.name) else { return Err(unknown(&command.name, &files)) };
+        let Some(found) = files.find(&command.name) else {
+            return Err(unknown_command(&command.name, &files));
+        };
         let text = found.expand(&command.arguments).map_err(|why| SessionError::BadParam("input", why))?;
         if let (None, Some(model)) = (&submission.options.model, &found.model) {
             let model = self.known_model(model).map_err(|error| {
-                let why = format!("model of {}: {}", found.path.display(), why(&error));
+                let why = format!("model of {}: {}", found.path.display(), error_reason(&error));
                 SessionError::BadParam("input", why)
             })?;
             submission.options.model = Some(model);
@@ -272,21 +274,21 @@ impl Registry {
 }
 
 /// The error of a value that a command's line gives.
-fn of_input(error: SessionError) -> SessionError {
+fn input_error(error: SessionError) -> SessionError {
     match error {
         SessionError::BadParam(_, why) => SessionError::BadParam("input", why),
         error => error,
     }
 }
 
-fn why(error: &SessionError) -> String {
+fn error_reason(error: &SessionError) -> String {
     match error {
         SessionError::BadParam(_, why) => why.clone(),
         error => error.to_string(),
     }
 }
 
-fn unknown(name: &str, files: &CommandFiles) -> SessionError {
+fn unknown_command(name: &str, files: &CommandFiles) -> SessionError {
     let likeness = |other: &&str| (strsim::jaro_winkler(name, other) * 1000.0) as u32;
     let names = BUILT_IN.iter().map(|command| command.name).chain(files.names());
     let nearest = names.max_by_key(likeness).filter(|other| likeness(other) > MIN_SIMILARITY);

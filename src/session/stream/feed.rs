@@ -21,7 +21,7 @@ const MAX_FEED_BYTES: usize = if cfg!(test) { 3 * 1024 } else { 8 * 1024 * 1024 
 /// Bytes of all feeds together. When they are used up, each feed keeps [`MIN_FEED_BYTES`].
 const POOL_BYTES: usize = 32 * 1024 * 1024;
 /// Maximum number of events per read.
-const BATCH: usize = 500;
+const BATCH_EVENTS: usize = 500;
 
 /// A completed message with all truncated values; `None` if it cannot be read.
 pub(in crate::session) type FullMessage = OnceCell<Option<Arc<Envelope>>>;
@@ -40,7 +40,7 @@ pub(in crate::session) enum EntryKind {
     /// A message starts. Its block rows refer to this event's seq.
     MessageStarted,
     /// A block starts.
-    BlockStarted(u32, Content),
+    BlockStarted(u32, BlockContent),
     /// Bytes of text or reasoning for the open block; 0 for arguments.
     Streamed(usize),
     /// A message ends.
@@ -51,7 +51,7 @@ pub(in crate::session) enum EntryKind {
 
 /// The content type of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::session) enum Content {
+pub(in crate::session) enum BlockContent {
     Text,
     Thinking,
     /// Arguments of a call. Clients receive them complete with the item.
@@ -67,7 +67,7 @@ pub(in crate::session) struct FeedPool {
 impl FeedPool {
     /// Bytes that one feed may keep now: half of the free bytes, so that a few sessions with many events leave
     /// room for others.
-    fn share(&self) -> usize {
+    fn feed_share_bytes(&self) -> usize {
         let free = POOL_BYTES.saturating_sub(self.used.load(Ordering::Relaxed));
         (free / 2).clamp(MIN_FEED_BYTES, MAX_FEED_BYTES)
     }
@@ -76,7 +76,7 @@ impl FeedPool {
 /// The newest events of one session.
 pub(in crate::session) struct Feed {
     pool: Arc<FeedPool>,
-    ring: Mutex<Ring>,
+    ring: Mutex<EntryRing>,
     newest: watch::Sender<Seq>,
     /// The full message that lagging followers read parts of, with its first seq. It is read once and shared by
     /// them.
@@ -85,7 +85,7 @@ pub(in crate::session) struct Feed {
     crashed: AtomicBool,
 }
 
-struct Ring {
+struct EntryRing {
     entries: VecDeque<FeedEntry>,
     bytes: usize,
     /// All events after this seq are in `entries`.
@@ -102,7 +102,7 @@ pub(in crate::session) enum ReadResult {
 
 impl Feed {
     pub fn new(last_seq: Seq, pool: Arc<FeedPool>) -> Self {
-        let ring = Ring { entries: VecDeque::new(), bytes: 0, after: last_seq };
+        let ring = EntryRing { entries: VecDeque::new(), bytes: 0, after: last_seq };
         Self {
             pool,
             ring: Mutex::new(ring),
@@ -123,7 +123,7 @@ impl Feed {
                 ring.bytes += entry.body.len();
                 ring.entries.push_back(entry);
             }
-            let share = self.pool.share();
+            let share = self.pool.feed_share_bytes();
             while ring.bytes > share
                 && let Some(old) = ring.entries.pop_front()
             {
@@ -137,7 +137,7 @@ impl Feed {
     }
 
     /// The cell for a full message. It replaces the cell of any other message.
-    pub fn whole(&self, first_seq: Seq) -> Arc<FullMessage> {
+    pub fn full_message_cell(&self, first_seq: Seq) -> Arc<FullMessage> {
         let mut place = lock(&self.whole);
         match &*place {
             Some((known, whole)) if *known == first_seq => Arc::clone(whole),
@@ -146,7 +146,7 @@ impl Feed {
     }
 
     /// The full message, if it was read already.
-    pub fn known_whole(&self, first_seq: Seq) -> Option<Arc<Envelope>> {
+    pub fn known_full_message(&self, first_seq: Seq) -> Option<Arc<Envelope>> {
         let place = lock(&self.whole);
         let (_, whole) = place.as_ref().filter(|(known, _)| *known == first_seq)?;
         whole.get().cloned().flatten()
@@ -182,14 +182,14 @@ impl Feed {
     }
 
     /// The entries after a cursor, at most `max_bytes`. At least one is returned, whatever its length.
-    pub fn after(&self, cursor: Seq, max_bytes: usize) -> ReadResult {
+    pub fn entries_after(&self, cursor: Seq, max_bytes: usize) -> ReadResult {
         let ring = lock(&self.ring);
         if cursor < ring.after {
             return ReadResult::Lagged;
         }
         let start = ring.entries.partition_point(|entry| entry.seq <= cursor);
         let mut bytes = 0;
-        let batch = ring.entries.range(start..).take(BATCH).take_while(|entry| {
+        let batch = ring.entries.range(start..).take(BATCH_EVENTS).take_while(|entry| {
             let fits = bytes < max_bytes;
             bytes += entry.body.len();
             fits
@@ -205,10 +205,10 @@ impl Drop for Feed {
 }
 
 /// The kind of an event that will be published.
-pub(in crate::session) fn kind_of(event: &Event) -> EntryKind {
+pub(in crate::session) fn entry_kind(event: &Event) -> EntryKind {
     match event {
         Event::MessageStarted { .. } => EntryKind::MessageStarted,
-        Event::MessageBlockStarted { index, block } => EntryKind::BlockStarted(*index, content_of(block)),
+        Event::MessageBlockStarted { index, block } => EntryKind::BlockStarted(*index, block_content(block)),
         Event::MessageTextDelta { text, .. } | Event::MessageThinkingDelta { text, .. } => {
             EntryKind::Streamed(text.len())
         }
@@ -218,11 +218,11 @@ pub(in crate::session) fn kind_of(event: &Event) -> EntryKind {
     }
 }
 
-pub(super) fn content_of(block: &BlockKind) -> Content {
+pub(super) fn block_content(block: &BlockKind) -> BlockContent {
     match block {
-        BlockKind::Text => Content::Text,
-        BlockKind::Thinking => Content::Thinking,
-        BlockKind::ToolCall { .. } => Content::Arguments,
+        BlockKind::Text => BlockContent::Text,
+        BlockKind::Thinking => BlockContent::Thinking,
+        BlockKind::ToolCall { .. } => BlockContent::Arguments,
     }
 }
 
@@ -230,7 +230,7 @@ pub(super) fn content_of(block: &BlockKind) -> Content {
 mod tests {
     use crate::session::stream::feed::*;
 
-    fn line(seq: Seq, bytes: usize) -> FeedEntry {
+    fn entry_of_bytes(seq: Seq, bytes: usize) -> FeedEntry {
         FeedEntry { seq, body: Arc::from("x".repeat(bytes)), kind: EntryKind::Other }
     }
 
@@ -238,10 +238,10 @@ mod tests {
     fn feed_drops_old_entries_and_reports_lagged_reader() {
         let feed = Feed::new(0, Arc::default());
         for seq in 1..=5 {
-            feed.publish(vec![line(seq, MAX_FEED_BYTES / 3)]);
+            feed.publish(vec![entry_of_bytes(seq, MAX_FEED_BYTES / 3)]);
         }
-        assert!(matches!(feed.after(0, 1), ReadResult::Lagged));
-        let ReadResult::Entries(lines) = feed.after(3, 1) else { panic!("the ring holds these") };
+        assert!(matches!(feed.entries_after(0, 1), ReadResult::Lagged));
+        let ReadResult::Entries(lines) = feed.entries_after(3, 1) else { panic!("the ring holds these") };
         assert_eq!(lines.first().map(|line| line.seq), Some(4));
         assert_eq!(feed.last_seq(), 5);
     }
@@ -250,7 +250,7 @@ mod tests {
         let pool = Arc::<FeedPool>::default();
         let feeds = [Feed::new(0, Arc::clone(&pool)), Feed::new(0, Arc::clone(&pool))];
         for feed in &feeds {
-            feed.publish((1..=9).map(|seq| line(seq, MAX_FEED_BYTES / 3)).collect());
+            feed.publish((1..=9).map(|seq| entry_of_bytes(seq, MAX_FEED_BYTES / 3)).collect());
         }
         let used = pool.used.load(Ordering::Relaxed);
         assert!(used > MAX_FEED_BYTES && used <= 2 * MAX_FEED_BYTES, "{used}");
@@ -261,8 +261,8 @@ mod tests {
     #[test]
     fn full_pool_leaves_minimum_to_each_feed() {
         let pool = FeedPool::default();
-        assert_eq!(pool.share(), MAX_FEED_BYTES);
+        assert_eq!(pool.feed_share_bytes(), MAX_FEED_BYTES);
         pool.used.store(POOL_BYTES, Ordering::Relaxed);
-        assert_eq!(pool.share(), MIN_FEED_BYTES);
+        assert_eq!(pool.feed_share_bytes(), MIN_FEED_BYTES);
     }
 }

@@ -34,7 +34,7 @@ const ITEMS_BACKWARDS: &str = "select i.first_seq, i.last_seq, i.kind, i.status,
 
 /// End of a journal's settled turns, and the kinds that a replay skips in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
+pub struct SettledTurns {
     /// Seq of the newest `turn.completed`; 0 if there is none.
     upto: Seq,
     /// Kinds to skip, and seqs to read in spite of their kind, as JSON.
@@ -72,7 +72,7 @@ pub struct ItemQuery<'q> {
 
 /// An item without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FoundItem {
+pub struct ItemHead {
     /// Its id.
     pub item_id: ItemId,
     /// Seq of its first event.
@@ -83,9 +83,9 @@ pub struct FoundItem {
     pub is_running: bool,
 }
 
-fn found_item(row: &SqliteRow) -> Result<FoundItem, StoreError> {
+fn found_item(row: &SqliteRow) -> Result<ItemHead, StoreError> {
     let id: String = row.try_get("item_id")?;
-    Ok(FoundItem {
+    Ok(ItemHead {
         item_id: id.parse().map_err(|_| StoreError::Corrupt(format!("item id {id}")))?,
         first_seq: unsigned(row.try_get("first_seq")?),
         last_seq: unsigned(row.try_get("last_seq")?),
@@ -101,8 +101,8 @@ impl StoreReader {
     }
 
     /// Records damage that a read finds, so that `daemon.status` reports it.
-    pub(in crate::store) fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
-        self.health.read(&result);
+    pub(in crate::store) fn report_damage<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.health.record_read(&result);
         result
     }
 
@@ -115,7 +115,7 @@ impl StoreReader {
         &self,
         key: SessionKey,
         item_id: Option<ItemId>,
-    ) -> Result<Option<FoundItem>, StoreError> {
+    ) -> Result<Option<ItemHead>, StoreError> {
         let read = async {
             let row = sqlx::query(
                 "select i.first_seq, i.last_seq, i.status, json_extract(e.body, '$.item_id') as item_id \
@@ -125,18 +125,18 @@ impl StoreReader {
             )
             .bind(key.0)
             .bind(item_id.map(|id| id.to_string()))
-            .fetch_optional(&self.readers.now().await)
+            .fetch_optional(&self.readers.current_pool().await)
             .await?;
             row.map(|row| found_item(&row)).transpose()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// The items that began after `seq`, in their order.
     ///
     /// # Errors
     /// The database could not be read.
-    pub async fn items_begun_after(&self, key: SessionKey, seq: Seq) -> Result<Vec<FoundItem>, StoreError> {
+    pub async fn items_begun_after(&self, key: SessionKey, seq: Seq) -> Result<Vec<ItemHead>, StoreError> {
         let read = async {
             let rows = sqlx::query(
                 "select i.first_seq, i.last_seq, i.status, json_extract(e.body, '$.item_id') as item_id \
@@ -145,11 +145,11 @@ impl StoreReader {
             )
             .bind(key.0)
             .bind(integer(seq))
-            .fetch_all(&self.readers.now().await)
+            .fetch_all(&self.readers.current_pool().await)
             .await?;
             rows.iter().map(found_item).collect()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// The newest event of a kind; `None` if there is none.
@@ -167,7 +167,7 @@ impl StoreReader {
             )
             .bind(key.0)
             .bind(kind)
-            .fetch_optional(&self.readers.now().await)
+            .fetch_optional(&self.readers.current_pool().await)
             .await?;
             row.map(|row| {
                 let seq = unsigned(row.try_get("seq")?);
@@ -175,7 +175,7 @@ impl StoreReader {
             })
             .transpose()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// Fails if the journal of an existing session is empty.
@@ -189,7 +189,7 @@ impl StoreReader {
             return Ok(());
         }
         let row = sqlx::query("select 1 from session where id = ?").bind(key.0);
-        match row.fetch_optional(&self.readers.now().await).await? {
+        match row.fetch_optional(&self.readers.current_pool().await).await? {
             Some(_) => Err(StoreError::Corrupt("a session without its first event".into())),
             None => Ok(()),
         }
@@ -209,12 +209,12 @@ impl StoreReader {
     ) -> Result<Page<JournalRow>, StoreError> {
         let read = async {
             let query = sqlx::query(EVENTS).bind(key.0).bind(integer(after)).bind(limit);
-            let pool = self.readers.now().await;
+            let pool = self.readers.current_pool().await;
             let page = read_page(query.fetch(&pool), limit, bytes, journal_row, |row| row.body.len()).await?;
             self.require_first_event(key, after, &page).await?;
             Ok(page)
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// Finds the end of the settled turns of a journal. Up to there, a replay skips rows of the kinds
@@ -222,19 +222,23 @@ impl StoreReader {
     ///
     /// # Errors
     /// The database could not be read.
-    pub async fn settled(
+    pub async fn settled_turns(
         &self,
         key: SessionKey,
         passing: &[&str],
         replaced: &[&str],
-    ) -> Result<Settled, StoreError> {
+    ) -> Result<SettledTurns, StoreError> {
         let newest = async |kind: &str, upto: Option<Seq>| -> Result<Option<Seq>, StoreError> {
             let query = sqlx::query_scalar(
                 "select seq from event where session = ?1 and kind = ?2 and seq <= ?3 order by seq desc limit 1",
             );
             let upto = upto.map_or(i64::MAX, integer);
-            let seq: Option<i64> =
-                query.bind(key.0).bind(kind).bind(upto).fetch_optional(&self.readers.now().await).await?;
+            let seq: Option<i64> = query
+                .bind(key.0)
+                .bind(kind)
+                .bind(upto)
+                .fetch_optional(&self.readers.current_pool().await)
+                .await?;
             Ok(seq.map(unsigned))
         };
         let read = async {
@@ -249,9 +253,9 @@ impl StoreReader {
             };
             let (passing, newest) =
                 (json(serde_json::to_string(&passing))?, json(serde_json::to_string(&rows))?);
-            Ok(Settled { upto, passing, newest })
+            Ok(SettledTurns { upto, passing, newest })
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// A page of the rows that a replay needs. Like [`StoreReader::events_after`], but without transient rows of
@@ -259,23 +263,23 @@ impl StoreReader {
     ///
     /// # Errors
     /// The database could not be read.
-    pub async fn lasting_after(
+    pub async fn lasting_events_after(
         &self,
         key: SessionKey,
         after: Seq,
-        settled: &Settled,
+        settled: &SettledTurns,
         limit: u32,
         bytes: usize,
     ) -> Result<Page<JournalRow>, StoreError> {
         let read = async {
             let query = sqlx::query(LASTING_EVENTS).bind(key.0).bind(integer(after)).bind(limit);
             let query = query.bind(integer(settled.upto)).bind(&settled.passing).bind(&settled.newest);
-            let pool = self.readers.now().await;
+            let pool = self.readers.current_pool().await;
             let page = read_page(query.fetch(&pool), limit, bytes, journal_row, |row| row.body.len()).await?;
             self.require_first_event(key, after, &page).await?;
             Ok(page)
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// The newest seq in a session's journal. `session.last_seq` covers pruned rows at its end.
@@ -289,11 +293,11 @@ impl StoreReader {
                  from session s where s.id = ?",
             )
             .bind(key.0)
-            .fetch_one(&self.readers.now().await)
+            .fetch_one(&self.readers.current_pool().await)
             .await?;
             Ok(unsigned(row.try_get("last")?))
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// A page of items whose first event comes after `after`, oldest first: at most `limit` items and at most
@@ -334,9 +338,10 @@ impl StoreReader {
             };
             let query = query.bind(key.0).bind(from).bind(limit).bind(kinds);
             let length = |item: &StoredItem| item.first.len() + item.last.len();
-            read_page(query.fetch(&self.readers.now().await), limit, bytes, stored_item, length).await
+            read_page(query.fetch(&self.readers.current_pool().await), limit, bytes, stored_item, length)
+                .await
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// The last item that was opened at or before `seq`, if it is a message.
@@ -354,11 +359,11 @@ impl StoreReader {
             )
             .bind(key.0)
             .bind(integer(seq))
-            .fetch_optional(&self.readers.now().await)
+            .fetch_optional(&self.readers.current_pool().await)
             .await?;
             row.as_ref().map(stored_item).transpose()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 }
 

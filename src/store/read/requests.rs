@@ -67,7 +67,7 @@ impl StoreReader {
             .bind(session.map(|key| key.0))
             .bind(after.unwrap_or(""))
             .bind(limit)
-            .fetch_all(&self.readers.now().await)
+            .fetch_all(&self.readers.current_pool().await)
             .await?;
             rows.iter()
                 .map(|row| {
@@ -80,7 +80,7 @@ impl StoreReader {
                 })
                 .collect()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// The id of the `nth` permission request or question of a session, from 1.
@@ -97,11 +97,11 @@ impl StoreReader {
             )
             .bind(integer(session))
             .bind(integer(nth.saturating_sub(1)))
-            .fetch_optional(&self.readers.now().await)
+            .fetch_optional(&self.readers.current_pool().await)
             .await?;
             Ok(row.map(|row| row.try_get("request_id")).transpose()?)
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// The state of one permission request or question.
@@ -120,7 +120,10 @@ impl StoreReader {
             }
         };
         let read = async {
-            let row = sqlx::query(sql).bind(id.to_string()).fetch_optional(&self.readers.now().await).await?;
+            let row = sqlx::query(sql)
+                .bind(id.to_string())
+                .fetch_optional(&self.readers.current_pool().await)
+                .await?;
             row.map(|row| {
                 Ok(SettledRequest {
                     session_id: parse(row.try_get("session_id")?)?,
@@ -129,31 +132,31 @@ impl StoreReader {
             })
             .transpose()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// The reply that was stored under this key.
     ///
     /// # Errors
     /// The database could not be read.
-    pub async fn remembered(&self, method: &str, key: &str) -> Result<Option<IdempotentReply>, StoreError> {
-        self.kept_since(method, key, i64::MIN).await
+    pub async fn stored_reply(&self, method: &str, key: &str) -> Result<Option<IdempotentReply>, StoreError> {
+        self.reply_since(method, key, i64::MIN).await
     }
 
-    /// Like `remembered`, but ignores replies without a session that are older than one day.
+    /// Like `stored_reply`, but ignores replies without a session that are older than one day.
     ///
     /// # Errors
     /// The database could not be read.
-    pub async fn remembered_today(
+    pub async fn recent_reply(
         &self,
         method: &str,
         key: &str,
         now: Timestamp,
     ) -> Result<Option<IdempotentReply>, StoreError> {
-        self.kept_since(method, key, now.0 - WITHOUT_SESSION_MS).await
+        self.reply_since(method, key, now.0 - WITHOUT_SESSION_MS).await
     }
 
-    async fn kept_since(
+    async fn reply_since(
         &self,
         method: &str,
         key: &str,
@@ -166,13 +169,13 @@ impl StoreReader {
                 .bind(method)
                 .bind(key)
                 .bind(since_ms)
-                .fetch_optional(&self.readers.now().await)
+                .fetch_optional(&self.readers.current_pool().await)
                 .await?;
             row.map(|row| {
                 Ok(IdempotentReply { digest: row.try_get("digest")?, reply: row.try_get("reply")? })
             })
             .transpose()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 }

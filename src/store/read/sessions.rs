@@ -53,11 +53,11 @@ impl StoreReader {
         let read = async {
             let row = sqlx::query("select id from session where session_id = ?")
                 .bind(id.to_string())
-                .fetch_optional(&self.readers.now().await)
+                .fetch_optional(&self.readers.current_pool().await)
                 .await?;
             row.map(|row| Ok(SessionKey(row.try_get("id")?))).transpose()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// One session's summary.
@@ -68,10 +68,10 @@ impl StoreReader {
         let read = async {
             let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(VIEW);
             query.push("session_id = ").push_bind(id.to_string());
-            let row = query.build().fetch_optional(&self.readers.now().await).await?;
+            let row = query.build().fetch_optional(&self.readers.current_pool().await).await?;
             row.as_ref().map(view).transpose()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// A page of summaries with a position below `before`, newest first.
@@ -116,10 +116,10 @@ impl StoreReader {
                 query.push(")");
             }
             query.push(" order by id desc limit ").push_bind(limit);
-            let rows = query.build().persistent(false).fetch_all(&self.readers.now().await).await?;
+            let rows = query.build().persistent(false).fetch_all(&self.readers.current_pool().await).await?;
             rows.iter().map(|row| Ok((row.try_get("id")?, view(row)?))).collect()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// The number of sessions, and the number of those that run or wait for a user.
@@ -132,11 +132,11 @@ impl StoreReader {
                 "select (select count(*) from session) as every, \
                  (select count(*) from session where state in ('running', 'requires_action')) as active",
             )
-            .fetch_one(&self.readers.now().await)
+            .fetch_one(&self.readers.current_pool().await)
             .await?;
             Ok((unsigned(row.try_get("every")?), unsigned(row.try_get("active")?)))
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// Sessions with an open turn when the daemon last stopped.
@@ -151,11 +151,11 @@ impl StoreReader {
                  or session_id in (select parent_session_id from session \
                                    where state in ('running', 'requires_action')) order by id",
             )
-            .fetch_all(&self.readers.now().await)
+            .fetch_all(&self.readers.current_pool().await)
             .await?;
             rows.iter().map(|row| parse(row.try_get("session_id")?)).collect()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// Sessions that have not ended and have events at or after `since`.
@@ -168,11 +168,11 @@ impl StoreReader {
                 "select session_id from session where state not in ('ended', 'archived') and (updated_at_ms >= ? or state <> 'idle')",
             )
             .bind(since.0)
-            .fetch_all(&self.readers.now().await)
+            .fetch_all(&self.readers.current_pool().await)
             .await?;
             rows.iter().map(|row| parse(row.try_get("session_id")?)).collect()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// Sessions with changes at or after `since`.
@@ -183,11 +183,11 @@ impl StoreReader {
         let read = async {
             let rows = sqlx::query("select session_id from session where updated_at_ms >= ? order by id")
                 .bind(since.0)
-                .fetch_all(&self.readers.now().await)
+                .fetch_all(&self.readers.current_pool().await)
                 .await?;
             rows.iter().map(|row| parse(row.try_get("session_id")?)).collect()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// Bytes of the database that are in use, without free pages.
@@ -200,12 +200,12 @@ impl StoreReader {
                 "select (p.page_count - f.freelist_count) * s.page_size as used \
                  from pragma_page_count p, pragma_freelist_count f, pragma_page_size s",
             )
-            .fetch_one(&self.readers.now().await)
+            .fetch_one(&self.readers.current_pool().await)
             .await?;
             let used: i64 = row.try_get("used")?;
             Ok(u64::try_from(used).unwrap_or(0))
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// Sessions that ended before `before`, earliest first, at most `limit`.
@@ -220,11 +220,11 @@ impl StoreReader {
             )
             .bind(before.0)
             .bind(limit)
-            .fetch_all(&self.readers.now().await)
+            .fetch_all(&self.readers.current_pool().await)
             .await?;
             rows.iter().map(|row| parse(row.try_get("session_id")?)).collect()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// The session with this number; `None` if there is none.
@@ -235,11 +235,11 @@ impl StoreReader {
         let read = async {
             let row = sqlx::query("select session_id from session where id = ?")
                 .bind(integer(number))
-                .fetch_optional(&self.readers.now().await)
+                .fetch_optional(&self.readers.current_pool().await)
                 .await?;
             row.map(|row| parse(row.try_get("session_id")?)).transpose()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// Whether the ledger has calls of a session with this id, which may be deleted.
@@ -250,11 +250,11 @@ impl StoreReader {
         let read = async {
             let row = sqlx::query("select 1 from ledger where session_id = ? limit 1")
                 .bind(id.to_string())
-                .fetch_optional(&self.readers.now().await)
+                .fetch_optional(&self.readers.current_pool().await)
                 .await?;
             Ok(row.is_some())
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// The settings of a session, from the events that hold them.
@@ -270,15 +270,15 @@ impl StoreReader {
                  and case when json_valid(body) then body ->> '$.titled_by' end is null order by seq",
             )
             .bind(key.0)
-            .fetch_all(&self.readers.now().await)
+            .fetch_all(&self.readers.current_pool().await)
             .await?;
             let row = |row: &SqliteRow| Ok((unsigned(row.try_get("seq")?), row.try_get("body")?));
             rows.iter().map(row).collect::<Result<Vec<(Seq, String)>, StoreError>>()
         };
-        let rows = self.noted(read.await)?;
+        let rows = self.report_damage(read.await)?;
         let mut spec = SessionSpec::default();
         for (seq, body) in rows {
-            match self.whole(key, seq, &body).await?.map(|envelope| envelope.event) {
+            match self.restored_event(key, seq, &body).await?.map(|envelope| envelope.event) {
                 Some(Event::SessionCreated(created)) => spec = *created,
                 Some(Event::SessionUpdated { options, .. }) => spec.set(&options),
                 _ => {}
@@ -302,14 +302,14 @@ impl StoreReader {
                 )
                 .bind(key.0)
                 .bind(integer(before))
-                .fetch_optional(&self.readers.now().await)
+                .fetch_optional(&self.readers.current_pool().await)
                 .await?;
                 let found = |row: &SqliteRow| Ok((unsigned(row.try_get("seq")?), row.try_get("body")?));
                 row.as_ref().map(found).transpose()
             };
             let read: Result<Option<(Seq, String)>, StoreError> = read.await;
-            let Some((seq, body)) = self.noted(read)? else { return Ok(Vec::new()) };
-            match self.whole(key, seq, &body).await?.map(|envelope| envelope.event) {
+            let Some((seq, body)) = self.report_damage(read)? else { return Ok(Vec::new()) };
+            match self.restored_event(key, seq, &body).await?.map(|envelope| envelope.event) {
                 Some(Event::TodoUpdated { todos }) => return Ok(todos),
                 Some(Event::SessionRewound(RewoundHistory { todos: Some(todos), .. })) => return Ok(todos),
                 Some(Event::SessionCleared {}) => return Ok(Vec::new()),

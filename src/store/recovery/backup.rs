@@ -19,9 +19,9 @@ use crate::store::error::StoreError;
 use crate::store::handle::StoreReader;
 
 /// Maximum number of problems that a check reports.
-const PROBLEMS: u32 = 20;
+const MAX_PROBLEMS: u32 = 20;
 /// Prefix of the temporary name of a copy.
-pub(in crate::store) const PART: &str = ".agentd-backup-";
+pub(in crate::store) const PART_PREFIX: &str = ".agentd-backup-";
 
 impl StoreReader {
     /// Copies the current database into the new file `to` with mode 0600. Returns its size in bytes. Only one
@@ -32,14 +32,14 @@ impl StoreReader {
     /// `Target` if the file exists already or cannot be written. Other errors mean that the database could not
     /// be read. The file `to` does not exist then, unless another process created it.
     pub async fn backup(&self, to: &Path) -> Result<u64, StoreError> {
-        let _turn = self.readers.turn().await?;
+        let _turn = self.readers.acquire_turn().await?;
         if to.symlink_metadata().is_ok() {
-            return Err(is_there(to));
+            return Err(already_exists_error(to));
         }
-        let part = Part::next_to(to)?;
+        let part = TemporaryFile::create_next_to(to)?;
         let done = self.copy(&part.0).await.and_then(|()| publish(&part.0, to));
         drop(part);
-        let read = self.noted(done);
+        let read = self.report_damage(done);
         read.and_then(|()| {
             let meta = std::fs::metadata(to).map_err(|error| target(to, &error))?;
             Ok(meta.len())
@@ -47,7 +47,7 @@ impl StoreReader {
     }
 
     async fn copy(&self, part: &Path) -> Result<(), StoreError> {
-        let mut from = self.database_file.reading().pragma("query_only", "0").connect().await?;
+        let mut from = self.database_file.reader_options().pragma("query_only", "0").connect().await?;
         let name = part.to_string_lossy().into_owned();
         let copied = sqlx::query("vacuum into ?").bind(name).execute(&mut from).await;
         let _ = from.close().await;
@@ -70,12 +70,12 @@ impl StoreReader {
     /// # Errors
     /// The database could not be read far enough for a result.
     pub async fn problems(&self) -> Result<Vec<String>, StoreError> {
-        let _turn = self.readers.turn().await?;
+        let _turn = self.readers.acquire_turn().await?;
         let found = problems(&self.database_file.path).await;
         if let Ok([problem, ..]) = found.as_deref() {
-            let _ = self.noted::<()>(Err(StoreError::Corrupt(problem.clone())));
+            let _ = self.report_damage::<()>(Err(StoreError::Corrupt(problem.clone())));
         }
-        self.noted(found)
+        self.report_damage(found)
     }
 }
 
@@ -101,25 +101,25 @@ pub async fn problems(path: &Path) -> Result<Vec<String>, StoreError> {
 }
 
 async fn all_problems(connection: &mut SqliteConnection) -> Result<Vec<String>, StoreError> {
-    let check = sqlx::AssertSqlSafe(format!("pragma integrity_check({PROBLEMS})"));
+    let check = sqlx::AssertSqlSafe(format!("pragma integrity_check({MAX_PROBLEMS})"));
     let mut found: Vec<String> = sqlx::query_scalar(check).fetch_all(&mut *connection).await?;
     found.retain(|line| line != "ok");
     let orphans: Vec<(String, Option<i64>, String, i64)> =
         sqlx::query_as("pragma foreign_key_check").fetch_all(connection).await?;
-    let told = orphans.iter().take(PROBLEMS as usize);
+    let told = orphans.iter().take(MAX_PROBLEMS as usize);
     found.extend(told.map(|(table, _, parent, _)| format!("a row of {table} has no {parent}")));
     Ok(found)
 }
 
 /// A new temporary file under an unused name. Dropping this value removes the file.
-struct Part(PathBuf);
+struct TemporaryFile(PathBuf);
 
-impl Part {
-    fn next_to(to: &Path) -> Result<Self, StoreError> {
+impl TemporaryFile {
+    fn create_next_to(to: &Path) -> Result<Self, StoreError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         loop {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = to.with_file_name(format!("{PART}{}-{count}.part", std::process::id()));
+            let path = to.with_file_name(format!("{PART_PREFIX}{}-{count}.part", std::process::id()));
             match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
                 Ok(_) => return Ok(Self(path)),
                 // The file belongs to another process, so leave it.
@@ -130,7 +130,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // If the file was renamed, this name no longer exists.
         let _ = std::fs::remove_file(&self.0);
@@ -140,7 +140,7 @@ impl Drop for Part {
 /// Gives a complete file its final name. Never replaces an existing file.
 fn publish(part: &Path, to: &Path) -> Result<(), StoreError> {
     let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::AlreadyExists => is_there(to),
+        ErrorKind::AlreadyExists => already_exists_error(to),
         _ => target(to, &error),
     };
     std::fs::File::open(part).and_then(|file| file.sync_all()).map_err(failed)?;
@@ -155,7 +155,7 @@ fn publish(part: &Path, to: &Path) -> Result<(), StoreError> {
     sync_folder(to).map_err(failed)
 }
 
-fn is_there(to: &Path) -> StoreError {
+fn already_exists_error(to: &Path) -> StoreError {
     StoreError::Target(format!("{} is there already: name another file", to.display()))
 }
 
@@ -171,7 +171,7 @@ mod tests {
     fn backup_does_not_replace_file_created_meanwhile() {
         let folder = tempfile::tempdir().expect("a folder");
         let to = folder.path().join("copy.db");
-        let part = Part::next_to(&to).expect("made");
+        let part = TemporaryFile::create_next_to(&to).expect("made");
         std::fs::write(&to, "another's").expect("written");
         let refused = publish(&part.0, &to);
         assert!(

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::store::error::StoreError;
 use crate::store::handle::StoreReader;
-use crate::store::recovery::backup::PART;
+use crate::store::recovery::backup::PART_PREFIX;
 use crate::types::time::Clock;
 
 /// Delay before the first copy, so that it does not slow down the start.
-const FIRST: Duration = Duration::from_secs(5);
+const FIRST_DELAY: Duration = Duration::from_secs(5);
 /// Time between two checks of the date.
 const CHECK_INTERVAL: Duration = Duration::from_secs(3_600);
 
@@ -18,7 +18,7 @@ impl StoreReader {
     /// Makes one copy per day in `folder` and keeps the newest `keep`. Runs until it is dropped. A drop may
     /// leave a file with the suffix `.part`; the next run removes it.
     pub async fn keep_backups(self, folder: PathBuf, keep: usize, clock: std::sync::Arc<dyn Clock>) {
-        tokio::time::sleep(FIRST).await;
+        tokio::time::sleep(FIRST_DELAY).await;
         if self.after_crash {
             // If the end of the log was lost, the database may mix pages of two moments. Only a check of all
             // pages finds that. It takes too long for the start, so it runs in the background.
@@ -50,7 +50,7 @@ impl StoreReader {
             return Ok(None);
         }
         // Copies of a damaged database must not replace the good ones.
-        if let Some(error @ StoreError::Corrupt(_)) = self.health.trouble() {
+        if let Some(error @ StoreError::Corrupt(_)) = self.health.newest_trouble() {
             return Err(error);
         }
         let failed = |error: std::io::Error| StoreError::Target(format!("{}: {error}", folder.display()));
@@ -70,7 +70,7 @@ impl StoreReader {
 /// The daily backups in a folder, newest first. Other files are ignored.
 #[must_use]
 pub fn backups(folder: &Path) -> Vec<PathBuf> {
-    let mut found = named(folder, |name| {
+    let mut found = files_where(folder, |name| {
         let day = name.strip_prefix("agentd-").and_then(|name| name.strip_suffix(".db"));
         day.is_some_and(|day| day.len() == 8 && day.bytes().all(|byte| byte.is_ascii_digit()))
     });
@@ -81,10 +81,10 @@ pub fn backups(folder: &Path) -> Vec<PathBuf> {
 
 /// Incomplete copies of earlier runs.
 fn unfinished(folder: &Path) -> Vec<PathBuf> {
-    named(folder, |name| name.starts_with(PART) && name.ends_with(".part"))
+    files_where(folder, |name| name.starts_with(PART_PREFIX) && name.ends_with(".part"))
 }
 
-fn named(folder: &Path, is_one: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+fn files_where(folder: &Path, is_one: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let found = entries.filter(|entry| entry.file_name().to_str().is_some_and(&is_one));
     found.map(|entry| entry.path()).collect()

@@ -25,7 +25,7 @@ use crate::store::error::StoreError;
 use crate::store::handle::{Store, StoreOwner};
 use crate::store::recovery::backup::problems;
 use crate::store::recovery::daily_backups::backups;
-use crate::store::recovery::salvage::{SalvagedJournal, SalvagedRow, Source};
+use crate::store::recovery::salvage::{DamagedDatabase, SalvagedJournal, SalvagedRow};
 use crate::store::recovery::summaries::Summaries;
 use crate::store::rows::{MessageText, SessionKey, Summary};
 use crate::store::sql_batch::SqlBatch;
@@ -39,10 +39,10 @@ use crate::types::ledger::UsageRecord;
 use crate::types::time::Timestamp;
 
 /// Seq numbers that are skipped before that notice. Lost events may have used them, and a seq is never reused.
-const LEFT_OUT: u64 = 1_000_000;
+const SKIPPED_SEQS: u64 = 1_000_000;
 
 /// Computes a session's summary from its events; `None` if the events do not fit together.
-pub type Summarise<'a> = &'a (dyn Fn(&[Envelope]) -> Option<Summary> + std::marker::Sync);
+pub type SummaryFn<'a> = &'a (dyn Fn(&[Envelope]) -> Option<Summary> + std::marker::Sync);
 
 impl Store {
     /// Opens the database like [`Store::open`]. If it is damaged, moves it aside, recovers what can be read and
@@ -55,7 +55,7 @@ impl Store {
         path: &Path,
         folder: &Path,
         at: Timestamp,
-        summarise: Summarise<'_>,
+        summarise: SummaryFn<'_>,
     ) -> Result<(Self, StoreOwner), StoreError> {
         finish(path)?;
         let suspicion = sibling_path(path, ".suspect");
@@ -67,24 +67,24 @@ impl Store {
         if is_empty && !known.is_empty() {
             // SQLite would treat the empty file as a new database and ignore its log.
             tracing::error!("the database is empty but backups exist; restoring the newest intact one");
-            rescue(path, folder, at, summarise).await?;
+            recover_damaged_file(path, folder, at, summarise).await?;
             return Self::open(path).await;
         }
         let suspected = match suspicion.exists() {
-            true => match sound(path).await {
-                Ok(()) => legible(path).await,
+            true => match check_sound(path).await {
+                Ok(()) => check_readable(path).await,
                 unsound => unsound,
             },
             false => Ok(()),
         };
         let opened = match suspected {
-            Ok(()) => open_and_look(path).await,
+            Ok(()) => open_and_check(path).await,
             Err(error) => Err(error),
         };
         match opened {
             Err(StoreError::Corrupt(why)) => {
                 tracing::error!(why, "the database is damaged; moved it aside, salvaging its readable rows");
-                rescue(path, folder, at, summarise).await?;
+                recover_damaged_file(path, folder, at, summarise).await?;
                 Self::open(path).await
             }
             Ok(opened) => {
@@ -106,7 +106,7 @@ pub fn notices(path: &Path) -> Vec<String> {
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let end = name.strip_prefix(&*database)?.strip_suffix(".txt")?;
-            let time = end.strip_prefix(CORRUPT).or_else(|| end.strip_prefix(MISSING))?;
+            let time = end.strip_prefix(CORRUPT_SUFFIX).or_else(|| end.strip_prefix(MISSING_SUFFIX))?;
             Some((time.to_owned(), entry.path()))
         })
         .collect();
@@ -119,9 +119,9 @@ pub fn notices(path: &Path) -> Vec<String> {
 }
 
 /// Suffix of the name of a damaged file that was moved aside.
-const CORRUPT: &str = ".corrupt-";
+const CORRUPT_SUFFIX: &str = ".corrupt-";
 /// Suffix of a note that the database was missing.
-const MISSING: &str = ".missing-";
+const MISSING_SUFFIX: &str = ".missing-";
 
 /// Writes a permanent note that a new database is created although backups of another one exist.
 fn note_missing(path: &Path, newest: &Path, at: Timestamp) -> Result<(), StoreError> {
@@ -133,13 +133,13 @@ fn note_missing(path: &Path, newest: &Path, at: Timestamp) -> Result<(), StoreEr
         path = path.display(),
     );
     tracing::error!("{text}");
-    let note = sibling_path(path, &format!("{MISSING}{}.txt", stamp(at)));
+    let note = sibling_path(path, &format!("{MISSING_SUFFIX}{}.txt", file_time(at)));
     make_private(&note)?;
     std::fs::write(&note, text)
         .map_err(|error| StoreError::Unwritable(format!("{}: {error}", note.display())))
 }
 
-async fn sound(path: &Path) -> Result<(), StoreError> {
+async fn check_sound(path: &Path) -> Result<(), StoreError> {
     match problems(path).await?.into_iter().next() {
         Some(problem) => Err(StoreError::Corrupt(problem)),
         None => Ok(()),
@@ -147,11 +147,11 @@ async fn sound(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Reads everything. SQLite does not detect a changed byte inside a row, but such a row cannot be parsed.
-async fn legible(path: &Path) -> Result<(), StoreError> {
+async fn check_readable(path: &Path) -> Result<(), StoreError> {
     let cannot = |what: String| Err(StoreError::Corrupt(format!("{what} cannot be read")));
-    let Some(mut source) = Source::open(path).await else { return cannot("the database".into()) };
+    let Some(mut source) = DamagedDatabase::open(path).await else { return cannot("the database".into()) };
     source.texts().await?;
-    let (keys, all_known) = source.keys().await;
+    let (keys, all_known) = source.session_keys().await;
     if !all_known {
         return cannot("the list of sessions".into());
     }
@@ -165,7 +165,7 @@ async fn legible(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Opens the database and reads everything that each start reads, so that damage there is found now.
-async fn open_and_look(path: &Path) -> Result<(Store, StoreOwner), StoreError> {
+async fn open_and_check(path: &Path) -> Result<(Store, StoreOwner), StoreError> {
     let (store, owner) = Store::open(path).await?;
     let looked = match store.unfinished().await {
         Ok(_) => store.counts().await.map(|_| ()),
@@ -180,32 +180,32 @@ async fn open_and_look(path: &Path) -> Result<(Store, StoreOwner), StoreError> {
     }
 }
 
-async fn rescue(
+async fn recover_damaged_file(
     path: &Path,
     folder: &Path,
     at: Timestamp,
-    summarise: Summarise<'_>,
+    summarise: SummaryFn<'_>,
 ) -> Result<(), StoreError> {
     let part = sibling_path(path, ".rescue");
     for end in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(sibling_path(&part, end));
     }
-    let mut new = DatabaseFile::make(&part)?.connect().await?;
+    let mut new = DatabaseFile::create(&part)?.connect().await?;
     sqlx::migrate!().run(&mut new).await?;
-    let mut report = Report::default();
+    let mut report = RecoveryReport::default();
     // An empty file contains nothing to read, and SQLite would delete its log.
     let is_empty = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0);
-    let mut damaged = if is_empty { None } else { Source::open(path).await };
-    let mut backup = newest_sound(folder).await;
+    let mut damaged = if is_empty { None } else { DamagedDatabase::open(path).await };
+    let mut backup = newest_sound_backup(folder).await;
 
     let known = match &mut damaged {
-        Some(source) => source.keys().await,
+        Some(source) => source.session_keys().await,
         None => (BTreeSet::new(), false),
     };
     let (mut keys, all_known) = known;
     // A session that only the backup has was deleted later, as far as that can be known.
     if let (false, Some((_, source))) = (all_known, &mut backup) {
-        keys.extend(source.keys().await.0);
+        keys.extend(source.session_keys().await.0);
     }
     for key in keys {
         let own = match &mut damaged {
@@ -221,12 +221,12 @@ async fn rescue(
                 from_backup = true;
             }
         }
-        save(&mut new, key, chosen, from_backup, at, summarise, &mut report).await?;
+        save_journal(&mut new, key, chosen, from_backup, at, summarise, &mut report).await?;
     }
     for source in [damaged.as_mut(), backup.as_mut().map(|(_, source)| source)].into_iter().flatten() {
         source.copy_side_tables(&mut new, &report.kept).await?;
     }
-    let audit_ends_at = audit::rescued(&mut new, at).await?;
+    let audit_ends_at = audit::record_recovery(&mut new, at).await?;
     new.close().await?;
     if let Some(problem) = problems(&part).await?.into_iter().next() {
         return Err(StoreError::Corrupt(format!("the salvaged data is not intact: {problem}")));
@@ -270,7 +270,7 @@ fn finish(path: &Path) -> Result<(), StoreError> {
 
 /// Gives the damaged files a second name. Returns the new path of the database.
 fn set_aside(path: &Path, at: Timestamp) -> Result<PathBuf, StoreError> {
-    let aside = sibling_path(path, &format!("{CORRUPT}{}", stamp(at)));
+    let aside = sibling_path(path, &format!("{CORRUPT_SUFFIX}{}", file_time(at)));
     for end in ["", "-wal", "-shm"] {
         let (from, to) = (sibling_path(path, end), sibling_path(&aside, end));
         if from.exists() && !to.exists() {
@@ -283,16 +283,16 @@ fn set_aside(path: &Path, at: Timestamp) -> Result<PathBuf, StoreError> {
 }
 
 /// A time for file names: day and second.
-fn stamp(at: Timestamp) -> String {
+fn file_time(at: Timestamp) -> String {
     let seconds = at.0.div_euclid(1_000).rem_euclid(86_400);
     let time = format!("{:02}{:02}{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
     format!("{}-{time}", at.date().replace('-', ""))
 }
 
-async fn newest_sound(folder: &Path) -> Option<(PathBuf, Source)> {
+async fn newest_sound_backup(folder: &Path) -> Option<(PathBuf, DamagedDatabase)> {
     for path in backups(folder) {
         if problems(&path).await == Ok(Vec::new())
-            && let Some(source) = Source::open(&path).await
+            && let Some(source) = DamagedDatabase::open(&path).await
         {
             return Some((path, source));
         }
@@ -302,7 +302,7 @@ async fn newest_sound(folder: &Path) -> Option<(PathBuf, Source)> {
 
 /// The recovered part of each session.
 #[derive(Default)]
-struct Report {
+struct RecoveryReport {
     /// Session key → last seq of the recovered journal; `None` if the journal is complete.
     kept: BTreeMap<i64, Option<u64>>,
     cut: Vec<String>,
@@ -310,7 +310,7 @@ struct Report {
     lost: usize,
 }
 
-impl Report {
+impl RecoveryReport {
     fn text(&self, aside: &Path, at: Timestamp, backup: Option<PathBuf>) -> String {
         let whole = self.kept.values().filter(|cut| cut.is_none()).count();
         let mut text = format!(
@@ -332,14 +332,14 @@ impl Report {
     }
 }
 
-async fn save(
+async fn save_journal(
     new: &mut SqliteConnection,
     key: i64,
     mut journal: SalvagedJournal,
     from_backup: bool,
     at: Timestamp,
-    summarise: Summarise<'_>,
-    report: &mut Report,
+    summarise: SummaryFn<'_>,
+    report: &mut RecoveryReport,
 ) -> Result<(), StoreError> {
     let mut known = journal.events();
     let Some(Envelope { session_id, at_ms: created, event: Event::SessionCreated(spec), .. }) =
@@ -353,7 +353,7 @@ async fn save(
         let text =
             format!("a damaged database took a part of this history: what came after event {last} is lost");
         let notice = Envelope {
-            seq: journal.highest.max(last) + LEFT_OUT,
+            seq: journal.highest.max(last) + SKIPPED_SEQS,
             session_id,
             turn_id: None,
             item_id: None,
@@ -433,7 +433,7 @@ async fn save(
         .iter()
         .filter_map(UsageRecord::from_envelope)
         .for_each(|booking| ledger::insert(&mut rest, &booking));
-    texts::insert(&mut rest, SessionKey(key), &MessageText::of_journal(&known));
+    texts::insert(&mut rest, SessionKey(key), &MessageText::from_journal(&known));
     rest.run_over(new).await?;
     summaries.write(new, key).await?;
     sqlx::query("commit").execute(new).await?;

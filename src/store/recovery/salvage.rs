@@ -18,7 +18,7 @@ use crate::types::ids::BlobId;
 use crate::types::wire;
 
 /// Rows per read while no error occurs.
-const PAGE: i64 = 256;
+const PAGE_ROWS: i64 = 256;
 
 /// One row of a journal.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ pub(in crate::store) struct SalvagedJournal {
 impl SalvagedJournal {
     /// Ends the journal before the first event with a lost part. Writes events of older versions in the current
     /// form.
-    fn fit(&mut self) {
+    fn cut_at_loss(&mut self) {
         let known: HashSet<BlobId> = self.blobs.iter().map(|blob| blob.blob_id).collect();
         let has_all = |line: &SalvagedRow| {
             wire::truncated_fields(&line.body).iter().all(|cut| known.contains(&cut.blob_id))
@@ -92,9 +92,9 @@ impl SalvagedJournal {
 }
 
 /// A read-only connection to a database that may be damaged.
-pub(in crate::store) struct Source(SqliteConnection);
+pub(in crate::store) struct DamagedDatabase(SqliteConnection);
 
-impl Source {
+impl DamagedDatabase {
     /// Opens the database; `None` if that fails.
     pub async fn open(path: &Path) -> Option<Self> {
         match open_to_read(path).await {
@@ -124,7 +124,7 @@ impl Source {
     }
 
     /// Keys of all sessions that a scan from either end finds, and whether the scans met no error.
-    pub async fn keys(&mut self) -> (BTreeSet<i64>, bool) {
+    pub async fn session_keys(&mut self) -> (BTreeSet<i64>, bool) {
         let mut keys = BTreeSet::new();
         let mut all = true;
         for (up, down) in [
@@ -137,15 +137,15 @@ impl Source {
                 "select id from session where id < ? order by id desc limit 1",
             ),
         ] {
-            if !self.walk(up, i64::MIN, &mut keys).await {
+            if !self.scan_keys(up, i64::MIN, &mut keys).await {
                 all = false;
-                self.walk(down, i64::MAX, &mut keys).await;
+                self.scan_keys(down, i64::MAX, &mut keys).await;
             }
         }
         (keys, all)
     }
 
-    async fn walk(&mut self, query: &'static str, from: i64, keys: &mut BTreeSet<i64>) -> bool {
+    async fn scan_keys(&mut self, query: &'static str, from: i64, keys: &mut BTreeSet<i64>) -> bool {
         let mut at = from;
         loop {
             let next: Result<Option<i64>, _> =
@@ -164,14 +164,14 @@ impl Source {
     pub async fn journal(&mut self, key: i64) -> SalvagedJournal {
         let mut journal = SalvagedJournal { is_whole: true, ..SalvagedJournal::default() };
         let mut session_id = None;
-        let mut limit = PAGE;
+        let mut limit = PAGE_ROWS;
         loop {
             let after = journal.last_seq();
             match self.page(key, after, limit).await {
                 Ok(lines) => {
                     let is_end = lines.is_empty() || (lines.len() as i64) < limit;
                     for line in lines {
-                        if !fits(&line, journal.last_seq(), &mut session_id) {
+                        if !is_next_row(&line, journal.last_seq(), &mut session_id) {
                             journal.is_whole = false;
                             break;
                         }
@@ -197,7 +197,7 @@ impl Source {
             journal.highest = journal.highest.max(highest);
         }
         journal.blobs = self.blobs(key).await;
-        journal.fit();
+        journal.cut_at_loss();
         // Damage can also hide rows without an error.
         journal.is_whole &= !journal.lines.is_empty() && journal.highest <= journal.last_seq();
         journal
@@ -249,7 +249,7 @@ impl Source {
         new: &mut SqliteConnection,
         kept: &BTreeMap<i64, Option<u64>>,
     ) -> Result<(), StoreError> {
-        audit::copy(&mut self.0, new).await?;
+        audit::copy_rows(&mut self.0, new).await?;
         trust::copy(&mut self.0, new).await?;
         ledger::copy(&mut self.0, new).await?;
         type Reply = (String, String, Option<i64>, String, String, i64);
@@ -322,7 +322,7 @@ impl Source {
 }
 
 /// Whether a row is the next one of this session's journal.
-fn fits(line: &SalvagedRow, last: u64, session_id: &mut Option<String>) -> bool {
+fn is_next_row(line: &SalvagedRow, last: u64, session_id: &mut Option<String>) -> bool {
     let Ok(head) = serde_json::from_str::<EventHead>(&line.body) else { return false };
     let is_first = last == 0;
     let is_known = *session_id.get_or_insert_with(|| head.session_id.clone()) == head.session_id;

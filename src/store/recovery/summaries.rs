@@ -130,7 +130,7 @@ impl Summaries {
 impl ItemRow {
     /// The item rows of a whole journal.
     #[must_use]
-    pub fn of_journal<'e>(events: impl IntoIterator<Item = &'e Envelope>) -> Vec<Self> {
+    pub fn from_journal<'e>(events: impl IntoIterator<Item = &'e Envelope>) -> Vec<Self> {
         Summaries::from_events(events).items()
     }
 }

@@ -20,7 +20,7 @@ use crate::store::command::WriterCommand;
 use crate::store::database_file::sibling_path;
 use crate::store::error::StoreError;
 use crate::store::handle::{Store, StoreReader};
-use crate::store::rows::Sync;
+use crate::store::rows::Durability;
 use crate::store::sql_batch::integer;
 use crate::store::sql_batch::{SqlBatch, values};
 use crate::types::audit::{AuditEntry, AuditHead, AuditKind, AuditNote};
@@ -29,9 +29,9 @@ use crate::types::ids::SessionId;
 use crate::types::time::Timestamp;
 
 /// Rows per read of a check.
-const PAGE: i64 = 1_000;
+const PAGE_ROWS: i64 = 1_000;
 /// Maximum number of faults that a check reports. More faults occur only if the whole log was rewritten.
-const FAULTS: usize = 20;
+const MAX_FAULTS: usize = 20;
 
 const COLUMNS: &str = "id, at_ms, kind, session_id, seq, call_id, tool, digest, verdict, rule, reason, client, \
                        uid, pid, exe, sandbox, prev, hash";
@@ -70,7 +70,7 @@ impl Store {
     ///
     /// # Errors
     /// None of them was written.
-    pub async fn record(&self, notes: Vec<AuditNote>, sync: Sync) -> Result<(), StoreError> {
+    pub async fn record(&self, notes: Vec<AuditNote>, sync: Durability) -> Result<(), StoreError> {
         self.ask(|answer: oneshot::Sender<_>| WriterCommand::Record(notes, sync, answer)).await
     }
 }
@@ -90,9 +90,9 @@ impl StoreReader {
         .bind(query.session_id.map(|id| id.to_string()))
         .bind(query.since.map(|at| at.0))
         .bind(query.limit)
-        .fetch_all(&self.readers.now().await)
+        .fetch_all(&self.readers.current_pool().await)
         .await?;
-        rows.iter().map(Stored::from_row).map(|row| row?.entry()).collect()
+        rows.iter().map(StoredRow::from_row).map(|row| row?.entry()).collect()
     }
 
     /// Reads the whole log and reports faults: rows that were changed, removed, inserted or moved. Rows missing
@@ -103,30 +103,30 @@ impl StoreReader {
     /// The database could not be read.
     pub async fn check_audit(&self, known: Option<AuditHead>) -> Result<AuditCheck, StoreError> {
         // Read the head file first, so that rows added meanwhile are no fault.
-        let noted = anchor(&self.database_file.path);
+        let noted = recorded_head(&self.database_file.path);
         let marks = [
             (noted, "the file audit.head, which the daemon keeps in the folder of the database,"),
             (known, "the row that was given"),
         ];
-        let mut chain = Chain::default();
+        let mut chain = HashChain::default();
         let mut check = AuditCheck::default();
         loop {
             let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
                 "select {COLUMNS} from audit where id > ? order by id limit ?"
             )))
             .bind(integer(chain.last_read))
-            .bind(PAGE)
-            .fetch_all(&self.readers.now().await)
+            .bind(PAGE_ROWS)
+            .fetch_all(&self.readers.current_pool().await)
             .await?;
-            let is_last = (rows.len() as i64) < PAGE;
+            let is_last = (rows.len() as i64) < PAGE_ROWS;
             for row in &rows {
-                let row = Stored::from_row(row)?;
-                chain.link(&row, &mut check);
+                let row = StoredRow::from_row(row)?;
+                chain.check_link(&row, &mut check);
                 for (mark, whose) in &marks {
                     if let Some(mark) = mark.as_ref().filter(|mark| mark.id == row.id)
                         && mark.hash != row.hash
                     {
-                        check.tell(format!("row {}: {whose} knows another row of this number", row.id));
+                        check.add_fault(format!("row {}: {whose} knows another row of this number", row.id));
                     }
                 }
             }
@@ -137,7 +137,11 @@ impl StoreReader {
         let end = check.head.as_ref().map_or(0, |head| head.id);
         for (mark, whose) in &marks {
             if let Some(mark) = mark.as_ref().filter(|mark| mark.id > end) {
-                check.tell(format!("rows {} to {} are missing: {whose} knows of them", end + 1, mark.id));
+                check.add_fault(format!(
+                    "rows {} to {} are missing: {whose} knows of them",
+                    end + 1,
+                    mark.id
+                ));
             }
         }
         Ok(check)
@@ -145,10 +149,10 @@ impl StoreReader {
 }
 
 impl AuditCheck {
-    fn tell(&mut self, fault: String) {
-        if self.faults.len() < FAULTS {
+    fn add_fault(&mut self, fault: String) {
+        if self.faults.len() < MAX_FAULTS {
             self.faults.push(fault);
-        } else if self.faults.len() == FAULTS {
+        } else if self.faults.len() == MAX_FAULTS {
             self.faults.push("and more".into());
         }
     }
@@ -156,21 +160,21 @@ impl AuditCheck {
 
 /// Follows the chain from row to row.
 #[derive(Default)]
-struct Chain {
+struct HashChain {
     last_read: u64,
     hash: String,
 }
 
-impl Chain {
-    fn link(&mut self, row: &Stored, check: &mut AuditCheck) {
+impl HashChain {
+    fn check_link(&mut self, row: &StoredRow, check: &mut AuditCheck) {
         let expected = self.last_read + 1;
         if row.id != expected {
-            check.tell(format!("rows {expected} to {} are missing", row.id - 1));
+            check.add_fault(format!("rows {expected} to {} are missing", row.id - 1));
         } else if row.prev != self.hash {
-            check.tell(format!("row {}: it does not follow the row before it", row.id));
+            check.add_fault(format!("row {}: it does not follow the row before it", row.id));
         }
-        if row.computed() != row.hash {
-            check.tell(format!("row {}: it was changed", row.id));
+        if row.computed_hash() != row.hash {
+            check.add_fault(format!("row {}: it was changed", row.id));
         }
         self.last_read = row.id;
         self.hash.clone_from(&row.hash);
@@ -180,7 +184,7 @@ impl Chain {
 }
 
 /// A stored row, valid or not.
-struct Stored {
+struct StoredRow {
     id: u64,
     at_ms: i64,
     texts: [Option<String>; 11],
@@ -189,7 +193,7 @@ struct Stored {
     hash: String,
 }
 
-impl Stored {
+impl StoredRow {
     fn from_row(row: &SqliteRow) -> Result<Self, StoreError> {
         let id: i64 = row.try_get("id")?;
         Ok(Self {
@@ -216,7 +220,7 @@ impl Stored {
     }
 
     /// The hash that the row should have.
-    fn computed(&self) -> String {
+    fn computed_hash(&self) -> String {
         let [kind, session_id, call_id, tool, digest, verdict, rule, reason, client, exe, sandbox] =
             &self.texts;
         let [seq, uid, pid] = &self.numbers;
@@ -288,7 +292,7 @@ pub(in crate::store) fn head(connection: &rusqlite::Connection) -> Result<AuditH
 }
 
 /// The same over a connection other than the writer's.
-async fn newest(connection: &mut SqliteConnection) -> Result<AuditHead, StoreError> {
+async fn newest_row(connection: &mut SqliteConnection) -> Result<AuditHead, StoreError> {
     Ok(head_of(sqlx::query_as(NEWEST).fetch_optional(connection).await?))
 }
 
@@ -337,14 +341,14 @@ fn anchor_path(database: &Path) -> PathBuf {
 }
 
 /// The row in the head file; `None` if the file cannot be read.
-fn anchor(database: &Path) -> Option<AuditHead> {
+fn recorded_head(database: &Path) -> Option<AuditHead> {
     let text = std::fs::read_to_string(anchor_path(database)).ok()?;
     serde_json::from_str(&text).ok()
 }
 
 /// Whether the log contains the row of the head file.
 pub(in crate::store) fn fits_note(connection: &rusqlite::Connection, database: &Path) -> bool {
-    let Some(known) = anchor(database) else { return true };
+    let Some(known) = recorded_head(database) else { return true };
     let hash = connection
         .query_row("select hash from audit where id = ?", [integer(known.id)], |row| row.get::<_, String>(0))
         .optional();
@@ -364,11 +368,11 @@ pub(in crate::store) fn note_head(database: &Path, head: &AuditHead) -> std::io:
 }
 
 /// Adds a row which says that this database was recovered from a damaged one. Returns that row.
-pub(in crate::store) async fn rescued(
+pub(in crate::store) async fn record_recovery(
     new: &mut SqliteConnection,
     at: Timestamp,
 ) -> Result<AuditHead, StoreError> {
-    let mut end = newest(new).await?;
+    let mut end = newest_row(new).await?;
     let reason = format!("a damaged database was set aside; rows after {} may be lost", end.id);
     let note = AuditNote::new(at, AuditKind::Rescue, "rescued", reason);
     let mut script = SqlBatch::default();
@@ -378,18 +382,18 @@ pub(in crate::store) async fn rescued(
 }
 
 /// Copies the readable rows of `source` unchanged after the rows of `new`, and returns the last one.
-pub(in crate::store) async fn copy(
+pub(in crate::store) async fn copy_rows(
     source: &mut SqliteConnection,
     new: &mut SqliteConnection,
 ) -> Result<u64, StoreError> {
-    let mut last = newest(new).await?.id;
+    let mut last = newest_row(new).await?.id;
     loop {
         let query =
             sqlx::AssertSqlSafe(format!("select {COLUMNS} from audit where id > ? order by id limit 1"));
         let Ok(Some(row)) = sqlx::query(query).bind(integer(last)).fetch_optional(&mut *source).await else {
             return Ok(last);
         };
-        let Ok(row) = Stored::from_row(&row) else { return Ok(last) };
+        let Ok(row) = StoredRow::from_row(&row) else { return Ok(last) };
         let [kind, session_id, call_id, tool, digest, verdict, rule, reason, client, exe, sandbox] =
             row.texts;
         let [seq, uid, pid] = row.numbers;

@@ -24,7 +24,7 @@ use crate::types::ids::{BlobId, Seq};
 use crate::types::wire;
 
 /// Bytes of a part.
-const PART: usize = 64 * 1024;
+const PART_BYTES: usize = 64 * 1024;
 
 /// Properties of a stored blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl StoreReader {
             )
             .bind(key.0)
             .bind(blob_id.to_string())
-            .fetch_optional(&self.readers.now().await)
+            .fetch_optional(&self.readers.current_pool().await)
             .await?;
             row.map(|row| {
                 let in_file: bool = row.try_get("in_file")?;
@@ -62,7 +62,7 @@ impl StoreReader {
             })
             .transpose()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// At most `most` bytes of a blob from `offset` on. Fewer bytes are returned only at its end.
@@ -86,8 +86,8 @@ impl StoreReader {
             };
             return read.map_err(|error| gone(&error))?.map_err(|error| gone(&error));
         }
-        let first = offset / PART as u64;
-        let last = (offset + wanted as u64 - 1) / PART as u64;
+        let first = offset / PART_BYTES as u64;
+        let last = (offset + wanted as u64 - 1) / PART_BYTES as u64;
         let read = async {
             let parts: Vec<Vec<u8>> = sqlx::query_scalar(
                 "select content from blob_part where blob = ? and nth between ? and ? order by nth",
@@ -95,22 +95,22 @@ impl StoreReader {
             .bind(blob.id)
             .bind(integer(first))
             .bind(integer(last))
-            .fetch_all(&self.readers.now().await)
+            .fetch_all(&self.readers.current_pool().await)
             .await?;
-            let skip = usize::try_from(offset - first * PART as u64).unwrap_or(usize::MAX);
+            let skip = usize::try_from(offset - first * PART_BYTES as u64).unwrap_or(usize::MAX);
             let bytes = parts.concat();
             match bytes.get(skip..skip.saturating_add(wanted)) {
                 Some(bytes) => Ok(bytes.to_vec()),
                 None => Err(StoreError::Corrupt("a part of a blob is missing".into())),
             }
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// Records that a row does not contain a valid event. Returns the error for it.
     pub fn unreadable(&self, seq: Seq, why: &str) -> StoreError {
         let error = StoreError::Corrupt(format!("event {seq} cannot be read: {why}"));
-        self.health.read::<()>(&Err(error.clone()));
+        self.health.record_read::<()>(&Err(error.clone()));
         error
     }
 
@@ -118,11 +118,16 @@ impl StoreReader {
     ///
     /// # Errors
     /// A truncated value could not be read.
-    pub async fn whole(&self, key: SessionKey, seq: Seq, body: &str) -> Result<Option<Envelope>, StoreError> {
+    pub async fn restored_event(
+        &self,
+        key: SessionKey,
+        seq: Seq,
+        body: &str,
+    ) -> Result<Option<Envelope>, StoreError> {
         let cuts = wire::truncated_fields(body);
         let known = match serde_json::from_str::<Envelope>(body) {
             Ok(envelope) => envelope,
-            Err(error) if !EventHead::is_of(body) => {
+            Err(error) if !EventHead::has_event_fields(body) => {
                 return Err(self.unreadable(seq, &error.to_string()));
             }
             Err(error) => {
@@ -138,13 +143,13 @@ impl StoreReader {
         for cut in cuts {
             if let Entry::Vacant(place) = blobs.entry(cut.blob_id) {
                 let Some(blob) = self.blob(key, cut.blob_id).await? else {
-                    return self.noted(Err(missing()));
+                    return self.report_damage(Err(missing()));
                 };
                 place.insert(self.read_blob(&blob, 0, usize::MAX).await?);
             }
         }
         let whole = wire::restore(body, &blobs).ok_or_else(missing);
-        self.noted(whole.map(Some))
+        self.report_damage(whole.map(Some))
     }
 
     /// The folder of blobs that are files.
@@ -160,7 +165,7 @@ impl StoreReader {
     /// The database could not be read. Nothing was removed then.
     pub async fn sweep_blobs(&self) -> Result<usize, StoreError> {
         let known: Vec<String> = sqlx::query_scalar("select blob_id from blob where in_file = 1")
-            .fetch_all(&self.readers.now().await)
+            .fetch_all(&self.readers.current_pool().await)
             .await?;
         let known: HashSet<String> = known.into_iter().collect();
         let folder = self.blob_folder();
@@ -202,8 +207,8 @@ pub(in crate::store) fn insert(script: &mut SqlBatch, key: SessionKey, blobs: &[
             values![key.0, &blob_id, &blob.media_type, integer(blob.len()), in_file],
         );
         let Content::Bytes(bytes) = &blob.content else { continue };
-        for (nth, from) in (0..bytes.len()).step_by(PART).enumerate() {
-            let part = Value::Part(Arc::clone(bytes), from..bytes.len().min(from + PART));
+        for (nth, from) in (0..bytes.len()).step_by(PART_BYTES).enumerate() {
+            let part = Value::Part(Arc::clone(bytes), from..bytes.len().min(from + PART_BYTES));
             script.add(
                 "insert into blob_part (blob, nth, content) select id, ?, ? from blob \
                  where session = ? and blob_id = ? on conflict (blob, nth) do nothing",

@@ -9,7 +9,7 @@ use crate::store::sql_batch::integer;
 use crate::types::ids::Seq;
 
 /// The rows that fit into a page, at least one. Bodies of other events are not loaded.
-const PAGE: &str = "select seq, body, total from \
+const FILE_CHANGES_PAGE: &str = "select seq, body, total from \
      (select seq, body, count(*) over () as total, row_number() over by_seq as nth, \
       sum(octet_length(body)) over by_seq as upto from \
       (select seq, body from event where session = ?1 and seq > ?2 and kind = 'file.changed' order by seq limit ?3) \
@@ -37,7 +37,7 @@ impl StoreReader {
             .bind(key.0)
             .bind(integer(after))
             .bind(FILE_HISTORY_ROWS)
-            .fetch_all(&self.readers.now().await)
+            .fetch_all(&self.readers.current_pool().await)
             .await?;
             let row = |row: &sqlx::sqlite::SqliteRow| {
                 Ok(JournalRow {
@@ -48,7 +48,7 @@ impl StoreReader {
             };
             rows.iter().map(row).collect()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// A page of the `file.changed` events after `after`, oldest first: at most `limit` rows and at most
@@ -64,12 +64,12 @@ impl StoreReader {
         bytes: usize,
     ) -> Result<Page<JournalRow>, StoreError> {
         let read = async {
-            let query = sqlx::query(PAGE)
+            let query = sqlx::query(FILE_CHANGES_PAGE)
                 .bind(key.0)
                 .bind(integer(after))
                 .bind(limit)
                 .bind(i64::try_from(bytes).unwrap_or(i64::MAX));
-            let rows = query.fetch_all(&self.readers.now().await).await?;
+            let rows = query.fetch_all(&self.readers.current_pool().await).await?;
             let total = rows.first().map_or(Ok(0), |row| row.try_get::<i64, _>("total"))?;
             let is_last =
                 total < i64::from(limit) && usize::try_from(total).is_ok_and(|total| total == rows.len());
@@ -82,6 +82,6 @@ impl StoreReader {
             });
             Ok(Page { rows: rows.collect::<Result<_, StoreError>>()?, is_last })
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 }

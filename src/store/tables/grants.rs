@@ -15,7 +15,7 @@ impl StoreReader {
     /// The database could not be read.
     pub async fn pending_grants(&self) -> Result<Vec<PendingGrant>, StoreError> {
         let rows = sqlx::query("select request_id, workspace, entry from grant_outbox order by request_id")
-            .fetch_all(&self.readers.now().await)
+            .fetch_all(&self.readers.current_pool().await)
             .await?;
         rows.iter()
             .map(|row| {

@@ -75,11 +75,11 @@ impl StoreReader {
                 .bind(session)
                 .bind(model)
                 .bind(limit)
-                .fetch_all(&self.readers.now().await)
+                .fetch_all(&self.readers.current_pool().await)
                 .await?;
             rows.iter().map(row).collect()
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 
     /// The sum of all calls that match the query.
@@ -96,11 +96,11 @@ impl StoreReader {
                 .bind(query.session_id.map(|id| id.to_string()))
                 .bind(query.since.map(|at| at.0))
                 .bind(query.until.map(|at| at.0))
-                .fetch_one(&self.readers.now().await)
+                .fetch_one(&self.readers.current_pool().await)
                 .await?;
             spent(&row)
         };
-        self.noted(read.await)
+        self.report_damage(read.await)
     }
 }
 

@@ -18,7 +18,7 @@ impl StoreReader {
     /// The database could not be read.
     pub async fn processes(&self) -> Result<Vec<ProcessRecord>, StoreError> {
         let rows = sqlx::query("select call_id, pid, started, boot_id from process")
-            .fetch_all(&self.readers.now().await)
+            .fetch_all(&self.readers.current_pool().await)
             .await?;
         let mut records = Vec::with_capacity(rows.len());
         for row in rows {
@@ -61,16 +61,16 @@ pub(in crate::store) fn update(script: &mut SqlBatch, key: SessionKey, row: &Pro
                 at.0,
             ],
         ),
-        ProcessRow::Gone(call_id) => gone(script, *call_id),
+        ProcessRow::Gone(call_id) => delete_process(script, *call_id),
     }
 }
 
-fn gone(script: &mut SqlBatch, call_id: CallId) {
+fn delete_process(script: &mut SqlBatch, call_id: CallId) {
     script.add("delete from process where call_id = ?", values![call_id.to_string()]);
 }
 
-pub(in crate::store) fn forget(calls: &[CallId]) -> SqlBatch {
+pub(in crate::store) fn delete_processes(calls: &[CallId]) -> SqlBatch {
     let mut script = SqlBatch::default();
-    calls.iter().for_each(|call_id| gone(&mut script, *call_id));
+    calls.iter().for_each(|call_id| delete_process(&mut script, *call_id));
     script
 }

@@ -14,7 +14,7 @@ use crate::types::ids::{Seq, SessionId};
 /// Maximum words of a query; further words are ignored.
 const MAX_WORDS: usize = 16;
 /// Maximum characters of one word of a query.
-const MAX_WORD: usize = 64;
+const MAX_WORD_CHARS: usize = 64;
 /// Maximum matches per session.
 const MAX_MATCHES: u32 = 3;
 
@@ -55,7 +55,7 @@ pub(in crate::store) fn rewind(script: &mut SqlBatch, key: SessionKey, seq: Seq)
 pub(in crate::store) fn query(search: &str) -> Option<String> {
     let words = search.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let words = words.take(MAX_WORDS).map(|word| {
-        let word: String = word.chars().take(MAX_WORD).collect();
+        let word: String = word.chars().take(MAX_WORD_CHARS).collect();
         format!("\"{word}\"")
     });
     let words: Vec<String> = words.collect();
@@ -80,7 +80,7 @@ impl StoreReader {
                 .bind(query)
                 .bind(serde_json::to_string(&ids).unwrap_or_default())
                 .bind(MAX_MATCHES)
-                .fetch_all(&self.readers.now().await)
+                .fetch_all(&self.readers.current_pool().await)
                 .await?;
             let parse = |text: String| StoreError::Corrupt(format!("id {text} of a message"));
             for row in rows {
@@ -91,7 +91,7 @@ impl StoreReader {
             }
             Ok(())
         };
-        self.noted(read.await)?;
+        self.report_damage(read.await)?;
         Ok(found)
     }
 }

@@ -14,7 +14,7 @@ impl StoreReader {
     /// The database could not be read.
     pub async fn trusted(&self, cwd: &str) -> Result<Option<String>, StoreError> {
         let digest = sqlx::query_scalar("select digest from trust where cwd = ?").bind(cwd);
-        Ok(digest.fetch_optional(&self.readers.now().await).await?)
+        Ok(digest.fetch_optional(&self.readers.current_pool().await).await?)
     }
 }
 

@@ -14,12 +14,12 @@ use tokio::sync::mpsc;
 
 use super::error::StoreError;
 use crate::crash;
-use crate::store::command::{Answer, Deletion, WriterCommand};
+use crate::store::command::{Deletion, ReplyTo, WriterCommand};
 use crate::store::database_file::DatabaseFile;
 use crate::store::fault_injection::Faults;
 use crate::store::health::Health;
 use crate::store::readers::Readers;
-use crate::store::rows::{Append, NewSession, Row, SessionKey, Sync, TrustChange};
+use crate::store::rows::{Append, Durability, NewSession, Row, SessionKey, TrustChange};
 use crate::store::sql_batch::{SqlBatch, integer, values};
 use crate::store::tables::audit;
 use crate::store::tables::blobs;
@@ -30,12 +30,12 @@ use crate::types::audit::{AuditHead, AuditNote};
 use checkpoint::Checkpointer;
 
 /// Maximum number of commands in one transaction.
-const GROUP: usize = 256;
+const MAX_GROUP_COMMANDS: usize = 256;
 /// Minimum time between two writes of the audit head file, which stores the audit log's newest row next to the
 /// database.
-const NOTE_HEAD: Duration = Duration::from_secs(1);
+const HEAD_FILE_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum time between two attempts to reopen the database.
-const RENEW: Duration = Duration::from_millis(250);
+const REOPEN_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The state of the writer thread.
 pub(super) struct Writer {
@@ -43,30 +43,30 @@ pub(super) struct Writer {
     checkpointer: Checkpointer,
     readers: Readers,
     /// The current durability of the connection's commits; `None` if it is unknown.
-    sync: Option<Sync>,
+    sync: Option<Durability>,
     database_file: DatabaseFile,
     health: Health,
     faults: Faults,
     /// Time of the last attempt to open a new connection after a failed write.
     renewed: Option<Instant>,
     /// How the last write failed; `None` if it succeeded.
-    failed: Option<Failed>,
+    failed: Option<WriteFailure>,
     /// The newest row of the audit log; `None` if it must be read from the database.
     head: Option<AuditHead>,
-    noted: Noted,
+    noted: HeadFileState,
 }
 
 /// How a write failed.
-enum Failed {
+enum WriteFailure {
     /// Nothing of the write is in the database.
-    Plainly,
+    NothingWritten,
     /// The log may have a gap, so nothing may be written before SQLite has restarted the log.
     LogGap(StoreError),
 }
 
 /// State of the audit head file.
 #[derive(Default)]
-enum Noted {
+enum HeadFileState {
     /// The existing file was not compared with the database yet.
     #[default]
     Unknown,
@@ -98,16 +98,16 @@ impl Writer {
             renewed: None,
             failed: None,
             head: None,
-            noted: Noted::default(),
+            noted: HeadFileState::default(),
         })
     }
 
     /// Handles commands until `Close` arrives or all senders are dropped. Blocks for as long as the store is
     /// open.
     pub fn run(mut self, mut inbox: mpsc::Receiver<WriterCommand>) {
-        let mut batch = Vec::with_capacity(GROUP);
-        while inbox.blocking_recv_many(&mut batch, GROUP) > 0 {
-            if self.failed.is_some() || self.checkpointer.doubt().is_some() {
+        let mut batch = Vec::with_capacity(MAX_GROUP_COMMANDS);
+        while inbox.blocking_recv_many(&mut batch, MAX_GROUP_COMMANDS) > 0 {
+            if self.failed.is_some() || self.checkpointer.write_doubt().is_some() {
                 self.renew();
             }
             let mut appends = Vec::new();
@@ -125,16 +125,19 @@ impl Writer {
                     WriterCommand::Delete(deletion, answer) => drop(answer.send(self.delete(&deletion))),
                     WriterCommand::KeepReply(kept, answer) => {
                         let mut script = SqlBatch::default();
-                        statements::remember(&mut script, kept.key, &kept.idempotency, kept.at.0);
-                        drop(answer.send(self.perform(Sync::Full, &script)));
+                        statements::store_reply(&mut script, kept.key, &kept.idempotency, kept.at.0);
+                        drop(answer.send(self.perform(Durability::Full, &script)));
                     }
                     WriterCommand::Try(answer) => drop(answer.send(self.try_to_write())),
                     WriterCommand::Forget(calls, answer) => {
-                        drop(answer.send(self.perform(Sync::Normal, &processes::forget(&calls))));
+                        drop(
+                            answer
+                                .send(self.perform(Durability::Normal, &processes::delete_processes(&calls))),
+                        );
                     }
                     WriterCommand::Trust(change, answer) => drop(answer.send(self.trust(&change))),
                     WriterCommand::Paid(requests, answer) => {
-                        drop(answer.send(self.perform(Sync::Full, &grants::discard(&requests))));
+                        drop(answer.send(self.perform(Durability::Full, &grants::discard(&requests))));
                     }
                     WriterCommand::Record(notes, sync, answer) => {
                         drop(answer.send(self.record(sync, SqlBatch::default(), &notes)));
@@ -144,9 +147,9 @@ impl Writer {
             }
             self.flush(&mut appends);
             self.checkpointer.after_commit(&self.connection);
-            if let Some(error) = self.checkpointer.doubt().filter(|_| !self.health.cannot_write()) {
+            if let Some(error) = self.checkpointer.write_doubt().filter(|_| !self.health.cannot_write()) {
                 // A commit that was running succeeded.
-                self.health.wrote::<()>(&Err(error));
+                self.health.record_write::<()>(&Err(error));
             }
             self.note_head(false);
             if closing {
@@ -155,7 +158,7 @@ impl Writer {
         }
         self.note_head(true);
         self.checkpointer.end();
-        if self.checkpointer.doubt().is_some() {
+        if self.checkpointer.write_doubt().is_some() {
             wal::keep_log(&self.connection);
         }
         close(self.connection);
@@ -168,12 +171,12 @@ impl Writer {
     /// (<https://wiki.postgresql.org/wiki/Fsync_Errors>), and SQLite loses all commits after the gap. So the
     /// writer checkpoints and restarts the log before it confirms another commit.
     fn renew(&mut self) {
-        if self.renewed.is_some_and(|at| at.elapsed() < RENEW) {
+        if self.renewed.is_some_and(|at| at.elapsed() < REOPEN_INTERVAL) {
             return;
         }
         self.renewed = Some(Instant::now());
-        let is_in_doubt = self.checkpointer.doubt().is_some();
-        match if is_in_doubt { self.start_over() } else { self.take_another() } {
+        let is_in_doubt = self.checkpointer.write_doubt().is_some();
+        match if is_in_doubt { self.restart_log() } else { self.run_next_command() } {
             Ok(()) => self.failed = None,
             Err(error) => {
                 tracing::debug!(%error, "could not reopen the database");
@@ -185,15 +188,15 @@ impl Writer {
         }
     }
 
-    fn take_another(&mut self) -> Result<(), StoreError> {
+    fn run_next_command(&mut self) -> Result<(), StoreError> {
         let fresh = self.database_file.open_to_write()?;
         // Open the new connection first: closing the last connection would checkpoint the log.
         self.replace(fresh);
         // Its descriptor would report the same disk failure again.
-        self.checkpointer.release();
+        self.checkpointer.close_connection();
         match self.checkpointer.checkpoint_all(&self.connection) {
             // Without a gap the checkpoint is optional. A full disk, for example, has no space for it.
-            Err(error) if matches!(self.failed, Some(Failed::Plainly)) => {
+            Err(error) if matches!(self.failed, Some(WriteFailure::NothingWritten)) => {
                 tracing::debug!(%error, "could not checkpoint the write-ahead log");
                 Ok(())
             }
@@ -203,11 +206,11 @@ impl Writer {
 
     /// Closes all connections and opens the database again, so that SQLite checkpoints the log from its first
     /// frame.
-    fn start_over(&mut self) -> Result<(), StoreError> {
+    fn restart_log(&mut self) -> Result<(), StoreError> {
         self.checkpointer.check_exclusive_access()?;
         let readers = self.readers.clone();
         let no_readers = readers.close_for_now()?;
-        self.checkpointer.release();
+        self.checkpointer.close_connection();
         wal::keep_log(&self.connection);
         // While the doubt is set, nothing is written to this temporary in-memory database.
         self.replace(Connection::open_in_memory()?);
@@ -224,11 +227,11 @@ impl Writer {
         self.head = None;
     }
 
-    fn flush(&mut self, appends: &mut Vec<(Box<Append>, Answer<()>)>) {
+    fn flush(&mut self, appends: &mut Vec<(Box<Append>, ReplyTo<()>)>) {
         if appends.is_empty() {
             return;
         }
-        let wanted = appends.iter().map(|(append, _)| append.sync).max().unwrap_or(Sync::Full);
+        let wanted = appends.iter().map(|(append, _)| append.sync).max().unwrap_or(Durability::Full);
         let group: Vec<&Append> = appends.iter().map(|(append, _)| &**append).collect();
         match self.commit(&group, wanted) {
             Err(error) if appends.len() > 1 && is_worth_single_tries(&error) => {
@@ -246,8 +249,8 @@ impl Writer {
 
     /// Writes a group as one transaction. An error means that nothing was written, except for
     /// [`StoreError::CommitUnknown`].
-    fn commit(&mut self, group: &[&Append], sync: Sync) -> Result<(), StoreError> {
-        if let Some(error) = self.denied() {
+    fn commit(&mut self, group: &[&Append], sync: Durability) -> Result<(), StoreError> {
+        if let Some(error) = self.write_refusal() {
             return self.note_result(Err(error));
         }
         let done = self.set_sync(sync).and_then(|()| self.write_group(group));
@@ -256,7 +259,7 @@ impl Writer {
         roll_back(&self.connection, &error);
         // SQLite can report an error for a commit that succeeded, and the session then tries again. So check
         // whether the rows are in the journal.
-        let there = if self.faults.blinds() {
+        let there = if self.faults.blinds_next_check() {
             Err(StoreError::Unwritable("blinded by a test".into()))
         } else {
             is_committed(&self.connection, group)
@@ -270,10 +273,10 @@ impl Writer {
 
     fn write_group(&mut self, group: &[&Append]) -> Result<(), StoreError> {
         if group.iter().all(|append| append.audit.is_empty()) {
-            return statements::of_group(group, &mut AuditHead::default()).commit(&self.connection);
+            return statements::group_statements(group, &mut AuditHead::default()).commit(&self.connection);
         }
         let mut head = self.take_head()?;
-        statements::of_group(group, &mut head).commit(&self.connection)?;
+        statements::group_statements(group, &mut head).commit(&self.connection)?;
         crash::point("C24.decided");
         self.head = Some(head);
         Ok(())
@@ -281,8 +284,8 @@ impl Writer {
 
     fn create(&mut self, new: &NewSession) -> Result<SessionKey, StoreError> {
         // If the commit succeeded in spite of an error, a retry with the same id or key finds the session.
-        let done = self.set_sync(Sync::Full).and_then(|()| self.insert_session(new));
-        self.undone(done)
+        let done = self.set_sync(Durability::Full).and_then(|()| self.insert_session(new));
+        self.finish_write(done)
     }
 
     fn insert_session(&mut self, new: &NewSession) -> Result<SessionKey, StoreError> {
@@ -290,7 +293,7 @@ impl Writer {
         self.connection.prepare_cached("begin immediate")?.execute([])?;
         statements::session(new).run(&self.connection)?;
         let key = SessionKey(self.connection.last_insert_rowid());
-        statements::of_new(key, new, &mut head).run(&self.connection)?;
+        statements::new_session_statements(key, new, &mut head).run(&self.connection)?;
         self.connection.prepare_cached("commit")?.execute([])?;
         if !new.audit.is_empty() {
             self.head = Some(head);
@@ -300,20 +303,20 @@ impl Writer {
 
     fn delete(&mut self, deletion: &Deletion) -> Result<(), StoreError> {
         let done = self.delete_session(deletion);
-        let files = self.undone(done)?;
+        let files = self.finish_write(done)?;
         blobs::remove_files(&self.database_file.path, &files);
         Ok(())
     }
 
     /// Deletes a session. Returns the names of the files to remove.
     fn delete_session(&mut self, deletion: &Deletion) -> Result<Vec<String>, StoreError> {
-        self.set_sync(Sync::Full)?;
+        self.set_sync(Durability::Full)?;
         let files = blobs::files_of(&self.connection, deletion.key)?;
         let mut script = SqlBatch::default();
         script.add("delete from session where id = ?", values![deletion.key.0]);
         if let Some(row) = &deletion.idempotency {
             // The reply belongs to no session, because it must outlive the deleted one.
-            statements::remember(&mut script, None, row, deletion.at.0);
+            statements::store_reply(&mut script, None, row, deletion.at.0);
         }
         script.commit(&self.connection)?;
         Ok(files)
@@ -328,18 +331,18 @@ impl Writer {
             ),
             None => script.add("delete from trust where cwd = ?", values![&change.cwd]),
         }
-        self.record(Sync::Full, script, std::slice::from_ref(&change.note))
+        self.record(Durability::Full, script, std::slice::from_ref(&change.note))
     }
 
     /// Writes the statements of a decision and its audit rows in one transaction.
-    fn record(&mut self, sync: Sync, script: SqlBatch, notes: &[AuditNote]) -> Result<(), StoreError> {
+    fn record(&mut self, sync: Durability, script: SqlBatch, notes: &[AuditNote]) -> Result<(), StoreError> {
         let done = self.write_record(sync, script, notes);
-        self.undone(done)
+        self.finish_write(done)
     }
 
     fn write_record(
         &mut self,
-        sync: Sync,
+        sync: Durability,
         mut script: SqlBatch,
         notes: &[AuditNote],
     ) -> Result<(), StoreError> {
@@ -352,13 +355,13 @@ impl Writer {
     }
 
     fn try_to_write(&mut self) -> Result<(), StoreError> {
-        let done = self.set_sync(Sync::Full).and_then(|()| rewrite_nothing(&self.connection));
-        self.undone(done)
+        let done = self.set_sync(Durability::Full).and_then(|()| rewrite_nothing(&self.connection));
+        self.finish_write(done)
     }
 
-    fn perform(&mut self, sync: Sync, script: &SqlBatch) -> Result<(), StoreError> {
+    fn perform(&mut self, sync: Durability, script: &SqlBatch) -> Result<(), StoreError> {
         let done = self.set_sync(sync).and_then(|()| script.commit(&self.connection));
-        self.undone(done)
+        self.finish_write(done)
     }
 
     /// Takes the newest row of the audit log. Store the new head after the next commit.
@@ -373,15 +376,15 @@ impl Writer {
     fn note_head(&mut self, now: bool) {
         let Some(head) = self.head.as_ref().filter(|head| head.id > 0) else { return };
         match self.noted {
-            Noted::Contradicts => return,
-            Noted::At(at) if !now && at.elapsed() < NOTE_HEAD => return,
-            Noted::At(_) => {}
-            Noted::Unknown => {
+            HeadFileState::Contradicts => return,
+            HeadFileState::At(at) if !now && at.elapsed() < HEAD_FILE_INTERVAL => return,
+            HeadFileState::At(_) => {}
+            HeadFileState::Unknown => {
                 if !audit::fits_note(&self.connection, &self.database_file.path) {
                     tracing::error!(
                         "rows of the audit log are missing; run `agentctl audit verify` to list them"
                     );
-                    self.noted = Noted::Contradicts;
+                    self.noted = HeadFileState::Contradicts;
                     return;
                 }
             }
@@ -389,11 +392,11 @@ impl Writer {
         if let Err(error) = audit::note_head(&self.database_file.path, head) {
             tracing::debug!(%error, "could not record the newest row of the audit log");
         }
-        self.noted = Noted::At(Instant::now());
+        self.noted = HeadFileState::At(Instant::now());
     }
 
     /// Records the result of a write. After an error, rolls back a transaction that may be open.
-    fn undone<T>(&mut self, done: Result<T, StoreError>) -> Result<T, StoreError> {
+    fn finish_write<T>(&mut self, done: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(error) = &done {
             roll_back(&self.connection, error);
         }
@@ -401,25 +404,25 @@ impl Writer {
     }
 
     fn note_result<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
-        self.health.wrote(&result);
+        self.health.record_write(&result);
         match &result {
             Err(error @ (StoreError::Unsynced(_) | StoreError::CommitUnknown(_))) => {
-                self.failed = Some(Failed::LogGap(error.clone()));
+                self.failed = Some(WriteFailure::LogGap(error.clone()));
             }
             Err(StoreError::Unwritable(_)) => {
-                self.failed.get_or_insert(Failed::Plainly);
+                self.failed.get_or_insert(WriteFailure::NothingWritten);
             }
-            Ok(_) if matches!(self.failed, Some(Failed::Plainly)) => self.failed = None,
+            Ok(_) if matches!(self.failed, Some(WriteFailure::NothingWritten)) => self.failed = None,
             _ => {}
         }
         result
     }
 
     /// Returns why no write is allowed at the moment; `None` if writes are allowed.
-    fn denied(&self) -> Option<StoreError> {
+    fn write_refusal(&self) -> Option<StoreError> {
         match &self.failed {
-            Some(Failed::LogGap(error)) => Some(error.clone()),
-            _ => self.checkpointer.doubt(),
+            Some(WriteFailure::LogGap(error)) => Some(error.clone()),
+            _ => self.checkpointer.write_doubt(),
         }
     }
 
@@ -428,8 +431,8 @@ impl Writer {
     ///
     /// # Errors
     /// No write is allowed at the moment.
-    fn set_sync(&mut self, wanted: Sync) -> Result<(), StoreError> {
-        if let Some(error) = self.denied() {
+    fn set_sync(&mut self, wanted: Durability) -> Result<(), StoreError> {
+        if let Some(error) = self.write_refusal() {
             return Err(error);
         }
         if self.sync == Some(wanted) {
@@ -437,8 +440,8 @@ impl Writer {
         }
         self.sync = None;
         self.connection.execute_batch(match wanted {
-            Sync::Full => "pragma synchronous = full",
-            Sync::Normal => "pragma synchronous = normal",
+            Durability::Full => "pragma synchronous = full",
+            Durability::Normal => "pragma synchronous = normal",
         })?;
         self.sync = Some(wanted);
         Ok(())

@@ -15,7 +15,7 @@ use crate::types::ids::RequestId;
 
 /// All statements of a group of decisions. Audit rows continue the chain at `head`, which moves to the last of
 /// them.
-pub(in crate::store) fn of_group(group: &[&Append], head: &mut AuditHead) -> SqlBatch {
+pub(in crate::store) fn group_statements(group: &[&Append], head: &mut AuditHead) -> SqlBatch {
     let mut script = SqlBatch::default();
     for append in group {
         let key = append.key;
@@ -43,13 +43,13 @@ pub(in crate::store) fn of_group(group: &[&Append], head: &mut AuditHead) -> Sql
         }
         if let Some(row) = &append.idempotency {
             let at = append.rows.last().map_or(0, |row| row.at.0);
-            remember(&mut script, Some(key), row, at);
+            store_reply(&mut script, Some(key), row, at);
         }
     }
     script
 }
 
-/// The session's own row. Its other rows need the key that the database assigns: see [`of_new`].
+/// The session's own row. Its other rows need the key that the database assigns: see [`new_session_statements`].
 pub(in crate::store) fn session(new: &NewSession) -> SqlBatch {
     let spec = &new.spec;
     let mut script = SqlBatch::default();
@@ -81,7 +81,11 @@ pub(in crate::store) fn session(new: &NewSession) -> SqlBatch {
 }
 
 /// All other rows of a new session.
-pub(in crate::store) fn of_new(key: SessionKey, new: &NewSession, head: &mut AuditHead) -> SqlBatch {
+pub(in crate::store) fn new_session_statements(
+    key: SessionKey,
+    new: &NewSession,
+    head: &mut AuditHead,
+) -> SqlBatch {
     let mut script = SqlBatch::default();
     rows(&mut script, key, &new.rows);
     new.items.iter().for_each(|it| item(&mut script, key, it));
@@ -96,7 +100,7 @@ pub(in crate::store) fn of_new(key: SessionKey, new: &NewSession, head: &mut Aud
     }
     audit::insert(&mut script, head, &new.audit);
     if let Some(idempotency) = &new.idempotency {
-        remember(&mut script, Some(key), idempotency, new.at.0);
+        store_reply(&mut script, Some(key), idempotency, new.at.0);
     }
     script
 }
@@ -184,7 +188,7 @@ const DELETED_SESSION_MS: i64 = 30 * 24 * 3_600 * 1_000;
 
 /// Stores a reply for as long as its session exists. A reply without a session expires, so that the table does
 /// not grow without limit.
-pub(in crate::store) fn remember(
+pub(in crate::store) fn store_reply(
     script: &mut SqlBatch,
     key: Option<SessionKey>,
     row: &Idempotency,

@@ -4,11 +4,11 @@ use std::io::Cursor;
 
 use image::ImageReader;
 
-use super::image::{self as picture, ImageInfo, LARGEST_BYTES, LARGEST_SIDE};
+use super::image::{self as picture, ImageInfo, MAX_IMAGE_BYTES, MAX_SIDE_PIXELS};
 
 /// Pixel count above which a run costs too much. Pictures that are refused for their size are still checked.
-const MANY: u64 = 4_000_000;
-const REFUSED: u64 = 64_000_000;
+const MAX_CHEAP_PIXELS: u64 = 4_000_000;
+const MAX_PIXELS: u64 = 64_000_000;
 
 /// The bytes are a picture. It is refused with a reason, or described correctly. If it was too large for
 /// models, the smaller picture is within the limits.
@@ -19,7 +19,7 @@ pub fn picture(data: &[u8]) {
     let size = ImageReader::new(Cursor::new(data)).with_guessed_format().ok();
     let size = size.and_then(|reader| reader.into_dimensions().ok());
     let pixels = size.map(|(width, height)| u64::from(width) * u64::from(height));
-    if pixels.is_some_and(|pixels| (MANY..=REFUSED).contains(&pixels)) {
+    if pixels.is_some_and(|pixels| (MAX_CHEAP_PIXELS..=MAX_PIXELS).contains(&pixels)) {
         return;
     }
     let mut out = Vec::new();
@@ -28,12 +28,12 @@ pub fn picture(data: &[u8]) {
         assert!(!why.is_empty() && out.is_empty(), "a refusal without a reason, or with a picture: {why:?}");
         return;
     }
-    assert!(pixels.is_none_or(|pixels| pixels <= REFUSED), "{size:?} was decoded");
+    assert!(pixels.is_none_or(|pixels| pixels <= MAX_PIXELS), "{size:?} was decoded");
     let (seen, made) = read(&out);
     assert_eq!(picture::media_type(data), Some(seen.media_type.as_str()));
     assert!(seen.width > 0 && seen.height > 0, "{seen:?}");
     let fits = |width: u32, height: u32, bytes: usize| {
-        width <= LARGEST_SIDE && height <= LARGEST_SIDE && bytes <= LARGEST_BYTES
+        width <= MAX_SIDE_PIXELS && height <= MAX_SIDE_PIXELS && bytes <= MAX_IMAGE_BYTES
     };
     assert_eq!(seen.scaled.is_none(), fits(seen.width, seen.height, data.len()), "{seen:?}");
     let Some(scaled) = seen.scaled else {

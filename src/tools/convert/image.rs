@@ -9,8 +9,8 @@
 //! | OpenAI | 50 MB a request | no limit documented; scaled down to 2048 and less | platform.openai.com/docs/guides/images-vision |
 //!
 //! A conversation keeps its pictures, may contain many, and may continue with another model. The strictest
-//! limits apply to every picture: [`LARGEST_SIDE`] and [`LARGEST_BYTES`]. A larger picture is scaled to
-//! [`SCALED_SIDE`], beyond which providers reduce it anyway.
+//! limits apply to every picture: [`MAX_SIDE_PIXELS`] and [`MAX_IMAGE_BYTES`]. A larger picture is scaled to
+//! [`SCALED_SIDE_PIXELS`], beyond which providers reduce it anyway.
 
 use std::io::{Cursor, Write};
 
@@ -21,16 +21,16 @@ use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits};
 use serde::{Deserialize, Serialize};
 
 /// Maximal pixels of a side.
-pub(in crate::tools) const LARGEST_SIDE: u32 = 2_000;
+pub(in crate::tools) const MAX_SIDE_PIXELS: u32 = 2_000;
 /// Maximal bytes of a picture for a model: 5 MB in base64.
-pub(in crate::tools) const LARGEST_BYTES: usize = 3_750_000;
+pub(in crate::tools) const MAX_IMAGE_BYTES: usize = 3_750_000;
 /// Longer side of a picture after scaling, in pixels.
-pub(in crate::tools) const SCALED_SIDE: u32 = 1_568;
+pub(in crate::tools) const SCALED_SIDE_PIXELS: u32 = 1_568;
 /// Maximal pixels of a picture that is decoded at all. This is checked before decoding, because a small file
 /// may decode to a huge picture.
-const MOST_PIXELS: u64 = 64_000_000;
+const MAX_PIXELS: u64 = 64_000_000;
 /// Bytes that a decoder may use, so that scaling still fits into the process's memory limit.
-const DECODER_MEMORY: u64 = 560 << 20;
+const MAX_DECODER_BYTES: u64 = 560 << 20;
 
 /// Properties of a picture: the first line of the converter's output, as JSON. The new bytes follow if it was
 /// made smaller.
@@ -42,12 +42,12 @@ pub(in crate::tools) struct ImageInfo {
     pub width: u32,
     pub height: u32,
     /// The new size, if it was too large.
-    pub scaled: Option<Scaled>,
+    pub scaled: Option<ScaledImage>,
 }
 
 /// Size of a picture after scaling.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::tools) struct Scaled {
+pub(in crate::tools) struct ScaledImage {
     pub media_type: String,
     pub width: u32,
     pub height: u32,
@@ -82,7 +82,7 @@ pub(super) fn write(bytes: &[u8], out: &mut dyn Write) -> Result<(), String> {
     let mut reader = ImageReader::new(Cursor::new(bytes));
     reader.set_format(format(kind).ok_or("it is of no known format")?);
     let mut limits = Limits::default();
-    limits.max_alloc = Some(DECODER_MEMORY);
+    limits.max_alloc = Some(MAX_DECODER_BYTES);
     reader.limits(limits);
     let broken = |error: image::ImageError| format!("it cannot be decoded: {error}");
     let mut decoder = reader.into_decoder().map_err(broken)?;
@@ -90,16 +90,16 @@ pub(super) fn write(bytes: &[u8], out: &mut dyn Write) -> Result<(), String> {
     if width == 0 || height == 0 {
         return Err("it has no pixels".into());
     }
-    if u64::from(width) * u64::from(height) > MOST_PIXELS {
-        let most = MOST_PIXELS / 1_000_000;
+    if u64::from(width) * u64::from(height) > MAX_PIXELS {
+        let most = MAX_PIXELS / 1_000_000;
         return Err(format!("it has {width}×{height} pixels; at most {most} million are decoded"));
     }
-    if kind == "image/jpeg" && !ends_as_jpeg(bytes) {
+    if kind == "image/jpeg" && !has_jpeg_end(bytes) {
         return Err("it cannot be decoded; the file is incomplete".into());
     }
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let picture = DynamicImage::from_decoder(decoder).map_err(broken)?;
-    let fits = width <= LARGEST_SIDE && height <= LARGEST_SIDE && bytes.len() <= LARGEST_BYTES;
+    let fits = width <= MAX_SIDE_PIXELS && height <= MAX_SIDE_PIXELS && bytes.len() <= MAX_IMAGE_BYTES;
     let mut made = None;
     if !fits {
         made = Some(scale(picture, orientation, kind)?);
@@ -121,14 +121,14 @@ fn scale(
     mut picture: DynamicImage,
     orientation: Orientation,
     kind: &str,
-) -> Result<(Scaled, Vec<u8>), String> {
-    if picture.width() > SCALED_SIDE || picture.height() > SCALED_SIDE {
-        picture = picture.resize(SCALED_SIDE, SCALED_SIDE, FilterType::Triangle);
+) -> Result<(ScaledImage, Vec<u8>), String> {
+    if picture.width() > SCALED_SIDE_PIXELS || picture.height() > SCALED_SIDE_PIXELS {
+        picture = picture.resize(SCALED_SIDE_PIXELS, SCALED_SIDE_PIXELS, FilterType::Triangle);
     }
     // The orientation is stored in metadata, which the new picture does not contain.
     picture.apply_orientation(orientation);
     let (width, height) = (picture.width(), picture.height());
-    let scaled = |media_type: &str| Scaled { media_type: media_type.into(), width, height };
+    let scaled = |media_type: &str| ScaledImage { media_type: media_type.into(), width, height };
     let failed = |error: image::ImageError| format!("it could not be made smaller: {error}");
     if kind != "image/jpeg" {
         let mut bytes = Vec::new();
@@ -138,15 +138,15 @@ fn scale(
             DynamicImage::from(picture.to_rgb8())
         };
         picture.write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png).map_err(failed)?;
-        if bytes.len() <= LARGEST_BYTES {
+        if bytes.len() <= MAX_IMAGE_BYTES {
             return Ok((scaled("image/png"), bytes));
         }
     }
-    let picture = on_white(picture);
+    let picture = blend_on_white(picture);
     for quality in [85, 60, 30] {
         let mut bytes = Vec::new();
         picture.write_with_encoder(JpegEncoder::new_with_quality(&mut bytes, quality)).map_err(failed)?;
-        if bytes.len() <= LARGEST_BYTES {
+        if bytes.len() <= MAX_IMAGE_BYTES {
             return Ok((scaled("image/jpeg"), bytes));
         }
     }
@@ -154,7 +154,7 @@ fn scale(
 }
 
 /// Removes transparency, which JPEG does not support.
-fn on_white(picture: DynamicImage) -> DynamicImage {
+fn blend_on_white(picture: DynamicImage) -> DynamicImage {
     if !picture.color().has_alpha() {
         return picture.to_rgb8().into();
     }
@@ -169,7 +169,7 @@ fn on_white(picture: DynamicImage) -> DynamicImage {
 
 /// Whether the pixel data of a JPEG has an end marker. The decoder invents missing data, but providers refuse
 /// such a picture.
-fn ends_as_jpeg(bytes: &[u8]) -> bool {
+fn has_jpeg_end(bytes: &[u8]) -> bool {
     let mut at = 2;
     while let Some(&[0xFF, marker, high, low]) = bytes.get(at..at + 4).and_then(|head| head.first_chunk()) {
         match marker {
@@ -237,7 +237,7 @@ pub(in crate::tools) mod tests {
             let (seen, made) = decode(&sample(format, 2_100, 21)).unwrap();
             let scaled = seen.scaled.expect("scaled");
             let expected = if kind == "image/jpeg" { "image/jpeg" } else { "image/png" };
-            assert_eq!((scaled.width, scaled.media_type.as_str()), (SCALED_SIDE, expected), "{kind}");
+            assert_eq!((scaled.width, scaled.media_type.as_str()), (SCALED_SIDE_PIXELS, expected), "{kind}");
             assert!((15..=16).contains(&scaled.height), "{scaled:?}");
             let (again, rest) = decode(&made).unwrap();
             assert_eq!((again.width, again.height, rest.len()), (scaled.width, scaled.height, 0));
@@ -253,7 +253,10 @@ pub(in crate::tools) mod tests {
         let turned = [&plain[..2], exif, &plain[2..]].concat();
         let (seen, made) = decode(&turned).unwrap();
         let scaled = seen.scaled.expect("scaled");
-        assert_eq!((scaled.height, decode(&made).unwrap().0.height), (SCALED_SIDE, SCALED_SIDE));
+        assert_eq!(
+            (scaled.height, decode(&made).unwrap().0.height),
+            (SCALED_SIDE_PIXELS, SCALED_SIDE_PIXELS)
+        );
     }
 
     #[test]
@@ -262,7 +265,7 @@ pub(in crate::tools) mod tests {
         // The size is in the first chunk, after signature, length and name; the checksum follows.
         bomb[16..20].copy_from_slice(&60_000_u32.to_be_bytes());
         bomb[20..24].copy_from_slice(&60_000_u32.to_be_bytes());
-        let sum = crc(&bomb[12..29]);
+        let sum = png_checksum(&bomb[12..29]);
         bomb[29..33].copy_from_slice(&sum.to_be_bytes());
         let why = decode(&bomb).unwrap_err();
         assert!(why.contains("60000×60000"), "{why}");
@@ -273,7 +276,7 @@ pub(in crate::tools) mod tests {
     }
 
     /// The checksum of a PNG chunk.
-    fn crc(bytes: &[u8]) -> u32 {
+    fn png_checksum(bytes: &[u8]) -> u32 {
         let step = |sum: u32, byte: &u8| {
             (0..8)
                 .fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xEDB8_8320 & (sum & 1).wrapping_neg()))

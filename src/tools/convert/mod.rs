@@ -15,7 +15,7 @@ mod run;
 
 pub use child::{DOCUMENT_ARGUMENT, convert_document};
 pub(super) use image::{ImageInfo, media_type};
-pub(super) use run::{Document, convert};
+pub(super) use run::{DocumentKind, convert};
 
 #[cfg(test)]
 pub(super) use image::tests::{FORMATS, sample as sample_image};

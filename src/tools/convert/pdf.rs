@@ -7,14 +7,14 @@ use lopdf::{Document, LoadOptions};
 use serde_json::json;
 
 /// Bytes of one stream after decompression.
-const LARGEST_STREAM: usize = 64 << 20;
+const MAX_STREAM_BYTES: usize = 64 << 20;
 /// Bytes of text of one page.
-const LARGEST_PAGE: usize = 200_000;
+const MAX_PAGE_BYTES: usize = 200_000;
 
 /// Writes a line `{"pages": COUNT}` and then one `{"page": NUMBER, "text": …}` for each requested page (numbers
 /// from 1). A page that cannot be read has an `error` instead.
 pub(super) fn write(bytes: &[u8], wanted: RangeInclusive<u32>, out: &mut dyn Write) -> Result<(), String> {
-    let options = LoadOptions { max_decompressed_size: Some(LARGEST_STREAM), ..LoadOptions::default() };
+    let options = LoadOptions { max_decompressed_size: Some(MAX_STREAM_BYTES), ..LoadOptions::default() };
     let document = Document::load_mem_with_options(bytes, options)
         .map_err(|error| format!("it cannot be read as a PDF: {error}"))?;
     if document.is_encrypted() {
@@ -24,10 +24,10 @@ pub(super) fn write(bytes: &[u8], wanted: RangeInclusive<u32>, out: &mut dyn Wri
     let mut line = |value: serde_json::Value| writeln!(out, "{value}").map_err(|error| error.to_string());
     line(json!({ "pages": pages.len() }))?;
     for number in pages.keys().copied().filter(|number| wanted.contains(number)) {
-        line(match document.extract_text_with_limit(&[number], LARGEST_STREAM) {
+        line(match document.extract_text_with_limit(&[number], MAX_STREAM_BYTES) {
             Ok(mut text) => {
-                if text.len() > LARGEST_PAGE {
-                    text.truncate(text.floor_char_boundary(LARGEST_PAGE));
+                if text.len() > MAX_PAGE_BYTES {
+                    text.truncate(text.floor_char_boundary(MAX_PAGE_BYTES));
                     text.push_str("\n[the page is cut here]");
                 }
                 json!({ "page": number, "text": text })

@@ -9,21 +9,21 @@ use tokio::process::Command;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::child::{self, DOCUMENT_ARGUMENT, LARGEST};
+use super::child::{self, DOCUMENT_ARGUMENT, MAX_DOCUMENT_BYTES};
 use crate::proc;
 use crate::tools::settings::Settings;
 
 /// Conversions at once: each may use much memory.
-static ROOM: Semaphore = Semaphore::const_new(4);
+static CONVERSION_SLOTS: Semaphore = Semaphore::const_new(4);
 
 /// Wall time of a conversion.
 const CONVERT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes of output that are read.
-const LARGEST_MADE: u64 = 8 << 20;
+const MAX_OUTPUT_BYTES: u64 = 8 << 20;
 
 /// Kind of a document.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::tools) enum Document {
+pub(in crate::tools) enum DocumentKind {
     /// Text in UTF-8.
     Html,
     /// A picture: checked, and made smaller if it is too large.
@@ -35,12 +35,12 @@ pub(in crate::tools) enum Document {
 /// The output of a conversion. If a limit of time or memory, or a crash, ended it early, the output so far is
 /// returned with `Some` reason.
 #[derive(Debug)]
-pub(in crate::tools) struct Converted {
+pub(in crate::tools) struct ConverterOutput {
     pub(in crate::tools) bytes: Vec<u8>,
     pub(in crate::tools) broken: Option<String>,
 }
 
-impl Converted {
+impl ConverterOutput {
     /// The output as text; invalid bytes are replaced.
     pub(in crate::tools) fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
@@ -50,22 +50,22 @@ impl Converted {
 /// Converts a document. `None` if it was stopped. If the future is dropped, the process is killed.
 pub(in crate::tools) async fn convert(
     settings: &Settings,
-    document: Document,
+    document: DocumentKind,
     bytes: Vec<u8>,
     stop: &CancellationToken,
-) -> Option<Converted> {
-    let broken = |why: String| Some(Converted { bytes: Vec::new(), broken: Some(why) });
-    if bytes.len() as u64 > LARGEST {
-        return broken(format!("it is larger than {} MiB", LARGEST >> 20));
+) -> Option<ConverterOutput> {
+    let broken = |why: String| Some(ConverterOutput { bytes: Vec::new(), broken: Some(why) });
+    if bytes.len() as u64 > MAX_DOCUMENT_BYTES {
+        return broken(format!("it is larger than {} MiB", MAX_DOCUMENT_BYTES >> 20));
     }
     let what = match document {
-        Document::Html => "html".to_owned(),
-        Document::Image => "image".to_owned(),
-        Document::Pdf { first, last } => format!("pdf:{first}:{last}"),
+        DocumentKind::Html => "html".to_owned(),
+        DocumentKind::Image => "image".to_owned(),
+        DocumentKind::Pdf { first, last } => format!("pdf:{first}:{last}"),
     };
-    let _room = tokio::select! {
+    let _slot = tokio::select! {
         () = stop.cancelled() => return None,
-        room = ROOM.acquire() => room,
+        slot = CONVERSION_SLOTS.acquire() => slot,
     };
     let Some(program) = &settings.converter else {
         let here = tokio::task::spawn_blocking(move || {
@@ -74,7 +74,7 @@ pub(in crate::tools) async fn convert(
             (made, out)
         });
         return match here.await {
-            Ok((made, out)) => Some(Converted { bytes: out, broken: made.err() }),
+            Ok((made, out)) => Some(ConverterOutput { bytes: out, broken: made.err() }),
             Err(_) => broken("the document is too strange to be read".into()),
         };
     };
@@ -103,7 +103,7 @@ pub(in crate::tools) async fn convert(
     };
     let (mut bytes, mut said) = (Vec::new(), Vec::new());
     let why = {
-        let mut stdout = stdout.take(LARGEST_MADE + 1);
+        let mut stdout = stdout.take(MAX_OUTPUT_BYTES + 1);
         let mut stderr = stderr.take(4096);
         let work = async {
             let (_, read, _) =
@@ -119,8 +119,8 @@ pub(in crate::tools) async fn convert(
             },
         }
     };
-    let is_too_much = bytes.len() as u64 > LARGEST_MADE;
-    bytes.truncate(LARGEST_MADE as usize);
+    let is_too_much = bytes.len() as u64 > MAX_OUTPUT_BYTES;
+    bytes.truncate(MAX_OUTPUT_BYTES as usize);
     let why = match why {
         Some(why) => Some(why),
         None if is_too_much => Some("it holds too much text".into()),
@@ -132,18 +132,18 @@ pub(in crate::tools) async fn convert(
                 // users.
                 Some(match status.signal() {
                     Some(_) => "it needs too much memory or time, or is too deeply nested".into(),
-                    None => words(&said),
+                    None => last_message(&said),
                 })
             }
             _ => Some("the converter does not end".into()),
         },
     };
     let _ = child.start_kill();
-    Some(Converted { bytes, broken: why })
+    Some(ConverterOutput { bytes, broken: why })
 }
 
 /// The last line of the converter's messages.
-fn words(said: &[u8]) -> String {
+fn last_message(said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said);
     let line = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it failed without a word");
     let line = line.trim().trim_start_matches("agentd: ");

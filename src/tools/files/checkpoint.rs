@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::crash;
 use crate::tools::context::ToolContext;
-use crate::tools::fs::pinned::{Content, PinnedPath};
+use crate::tools::fs::pinned::{FileSnapshot, PinnedPath};
 use crate::tools::sensitivity::Access;
 use crate::types::ids::CallId;
 use crate::types::tool::{PathSensitivity, Subject};
@@ -113,16 +113,16 @@ pub(in crate::tools) fn restore(
     call_id: CallId,
     steps: Vec<RestoreStep>,
 ) -> Result<(), (PathBuf, String)> {
-    let mut done: Vec<(PathBuf, Option<Content>)> = Vec::new();
+    let mut done: Vec<(PathBuf, Option<FileSnapshot>)> = Vec::new();
     for step in steps {
-        match change(context, call_id, &step) {
+        match apply_step(context, call_id, &step) {
             Ok(before) => {
                 done.push((step.path, before));
                 crash::point("C25.partly");
             }
             Err(why) => {
                 for (path, before) in done.into_iter().rev() {
-                    if let Err(error) = put(context, call_id, &path, before.as_ref()) {
+                    if let Err(error) = write_content(context, call_id, &path, before.as_ref()) {
                         tracing::error!(path = %path.display(), error, "could not restore a file after a failed rewind");
                     }
                 }
@@ -134,20 +134,29 @@ pub(in crate::tools) fn restore(
 }
 
 /// Makes one step; returns the content before.
-fn change(context: &ToolContext, call_id: CallId, step: &RestoreStep) -> Result<Option<Content>, String> {
+fn apply_step(
+    context: &ToolContext,
+    call_id: CallId,
+    step: &RestoreStep,
+) -> Result<Option<FileSnapshot>, String> {
     let held = open(context, &step.path)?;
     held.remove_temp(call_id);
     let before = held.load().map_err(|refusal| refusal.text)?;
     if before.as_ref().map(|content| content.sha256.hex()) != step.from.as_deref() {
         return Err("it changed meanwhile".into());
     }
-    let after = step.to.as_ref().map(|(bytes, mode)| Content::own(bytes.clone(), *mode));
+    let after = step.to.as_ref().map(|(bytes, mode)| FileSnapshot::own(bytes.clone(), *mode));
     write(&held, call_id, before.as_ref(), after.as_ref())?;
     Ok(before)
 }
 
 /// Gives a file this content, whatever it has now.
-fn put(context: &ToolContext, call_id: CallId, path: &Path, after: Option<&Content>) -> Result<(), String> {
+fn write_content(
+    context: &ToolContext,
+    call_id: CallId,
+    path: &Path,
+    after: Option<&FileSnapshot>,
+) -> Result<(), String> {
     let held = open(context, path)?;
     let before = held.load().map_err(|refusal| refusal.text)?;
     write(&held, call_id, before.as_ref(), after)
@@ -156,8 +165,8 @@ fn put(context: &ToolContext, call_id: CallId, path: &Path, after: Option<&Conte
 fn write(
     held: &PinnedPath,
     call_id: CallId,
-    before: Option<&Content>,
-    after: Option<&Content>,
+    before: Option<&FileSnapshot>,
+    after: Option<&FileSnapshot>,
 ) -> Result<(), String> {
     let written = match (before, after) {
         (None, None) => Ok(()),

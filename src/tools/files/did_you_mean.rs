@@ -4,14 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Entries that are inspected to find a file with the same name elsewhere.
-const MOST_ENTRIES: usize = 20_000;
+const MAX_ENTRIES: usize = 20_000;
 /// Lines of a file that are compared, and characters of a line.
-const MOST_LINES: usize = 20_000;
-const MOST_LETTERS: usize = 200;
+const MAX_LINES: usize = 20_000;
+const MAX_LINE_CHARS: usize = 200;
 /// Lines up to this number of characters are also compared by edit distance.
-const SHORT: usize = 16;
+const MAX_EDIT_DISTANCE_CHARS: usize = 16;
 /// Minimal similarity of a suggestion; a less similar one would be misleading.
-const ALIKE: f64 = 0.6;
+const MIN_SIMILARITY: f64 = 0.6;
 
 /// The existing path most similar to `path` (resolved, missing): a sibling with a similar name, otherwise a
 /// file with the same name elsewhere in the workspace. Paths that are `hidden` are never suggested.
@@ -30,7 +30,7 @@ pub(in crate::tools) fn similar_path(
     let name = wanted.file_name()?.to_str()?.to_lowercase();
     let neighbour = fs::read_dir(wanted.parent()?)
         .ok()?
-        .take(MOST_ENTRIES)
+        .take(MAX_ENTRIES)
         .filter_map(Result::ok)
         .filter_map(|entry| {
             let other = entry.file_name().to_str()?.to_lowercase();
@@ -42,7 +42,7 @@ pub(in crate::tools) fn similar_path(
             }
             Some((score, entry.path()))
         })
-        .filter(|(score, _)| *score >= ALIKE)
+        .filter(|(score, _)| *score >= MIN_SIMILARITY)
         // For equal similarity, use the first name, so that the result is deterministic.
         .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1)))
         .map(|(_, found)| match path.strip_prefix(wanted) {
@@ -51,16 +51,16 @@ pub(in crate::tools) fn similar_path(
             Err(_) => found,
         })
         .filter(|found| found.exists() && !hidden(found));
-    neighbour.or_else(|| same_name_elsewhere(path, workspace, hidden))
+    neighbour.or_else(|| find_same_name(path, workspace, hidden))
 }
 
-fn same_name_elsewhere(path: &Path, workspace: &Path, hidden: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
+fn find_same_name(path: &Path, workspace: &Path, hidden: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
     let name = path.file_name()?;
     ignore::WalkBuilder::new(workspace)
         .require_git(false)
         .sort_by_file_name(Ord::cmp)
         .build()
-        .take(MOST_ENTRIES)
+        .take(MAX_ENTRIES)
         .filter_map(Result::ok)
         .find(|entry| {
             entry.file_name() == name
@@ -82,8 +82,8 @@ pub(in crate::tools) struct Nearest {
 
 /// Finds the place that `wanted` probably means. Its longest line is the anchor; the best places of the anchor
 /// are then compared completely.
-pub(in crate::tools) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
-    let lines: Vec<&str> = text.lines().take(MOST_LINES).collect();
+pub(in crate::tools) fn find_nearest(text: &str, wanted: &str) -> Option<Nearest> {
+    let lines: Vec<&str> = text.lines().take(MAX_LINES).collect();
     let wanted: Vec<&str> = wanted.trim_matches('\n').lines().take(40).collect();
     let (anchor, anchor_line) = wanted.iter().enumerate().max_by_key(|(_, line)| line.trim().len())?;
     if anchor_line.trim().is_empty() {
@@ -92,8 +92,8 @@ pub(in crate::tools) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
     let mut places: Vec<(f64, usize)> = lines
         .iter()
         .enumerate()
-        .map(|(at, line)| (likeness(line, anchor_line), at))
-        .filter(|(score, at)| *score >= ALIKE && *at >= anchor)
+        .map(|(at, line)| (line_similarity(line, anchor_line), at))
+        .filter(|(score, at)| *score >= MIN_SIMILARITY && *at >= anchor)
         .collect();
     places.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     places
@@ -102,11 +102,11 @@ pub(in crate::tools) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
         .map(|(_, at)| {
             let start = at - anchor;
             let found = &lines[start..(start + wanted.len()).min(lines.len())];
-            let score: f64 = found.iter().zip(&wanted).map(|(a, b)| likeness(a, b)).sum();
+            let score: f64 = found.iter().zip(&wanted).map(|(a, b)| line_similarity(a, b)).sum();
             (score / wanted.len() as f64, start, found)
         })
         .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
-        .filter(|(score, ..)| *score >= ALIKE)
+        .filter(|(score, ..)| *score >= MIN_SIMILARITY)
         .map(|(_, start, found)| {
             let squeeze = |lines: &[&str]| -> String { lines.concat().split_whitespace().collect() };
             Nearest {
@@ -118,7 +118,7 @@ pub(in crate::tools) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
 }
 
 /// 1 for equal lines, slightly less if only surrounding blanks differ, otherwise by letter pairs.
-fn likeness(a: &str, b: &str) -> f64 {
+fn line_similarity(a: &str, b: &str) -> f64 {
     if a == b {
         return 1.0;
     }
@@ -130,17 +130,17 @@ fn likeness(a: &str, b: &str) -> f64 {
     if short * 3 < long {
         return 0.0;
     }
-    let cut = |text: &str| -> String { text.chars().take(MOST_LETTERS).collect() };
-    let by_pairs = likeness_of_pairs(&cut(a), &cut(b));
+    let cut = |text: &str| -> String { text.chars().take(MAX_LINE_CHARS).collect() };
+    let by_pairs = pair_similarity(&cut(a), &cut(b));
     // A letter of a short line is part of most of its pairs.
-    let is_short = a.chars().count().max(b.chars().count()) <= SHORT;
+    let is_short = a.chars().count().max(b.chars().count()) <= MAX_EDIT_DISTANCE_CHARS;
     let by_letters = if is_short { strsim::normalized_damerau_levenshtein(a, b) } else { 0.0 };
     0.95 * by_pairs.max(by_letters)
 }
 
 /// Similarity by pairs of letters (Sørensen and Dice). strsim counts pairs of letters but divides by bytes,
 /// which makes non-Latin scripts seem dissimilar.
-fn likeness_of_pairs(a: &str, b: &str) -> f64 {
+fn pair_similarity(a: &str, b: &str) -> f64 {
     let strip = |text: &str| -> String { text.chars().filter(|c| !c.is_whitespace()).collect() };
     let (a, b) = (strip(a), strip(b));
     let letters = (a.chars().count() + b.chars().count()).saturating_sub(2);
@@ -156,14 +156,14 @@ mod tests {
     #[test]
     fn nearest_text_is_found_with_line_number() {
         let text = "fn a() {\n    let x = 1;\n}\n\nfn beta(n: u32) {\n\tlet y = n + 2;\n\ty\n}\n";
-        let found = nearest(text, "fn beta(n: u32) {\n    let y = n + 2;\n    y").unwrap();
+        let found = find_nearest(text, "fn beta(n: u32) {\n    let y = n + 2;\n    y").unwrap();
         assert_eq!((found.line, found.only_whitespace), (5, true));
         assert_eq!(found.text, "fn beta(n: u32) {\n\tlet y = n + 2;\n\ty");
-        let found = nearest(text, "let y = m + 2;").unwrap();
+        let found = find_nearest(text, "let y = m + 2;").unwrap();
         assert_eq!((found.line, found.only_whitespace), (6, false));
-        assert_eq!(nearest(text, "completely different words here"), None);
+        assert_eq!(find_nearest(text, "completely different words here"), None);
         for (text, wanted) in [("x = 1;", "x = 2;"), ("abc\n", "abd"), ("abc abc\nabc\n", "abd abc")] {
-            assert_eq!(nearest(text, wanted).map(|found| found.line), Some(1), "{wanted}");
+            assert_eq!(find_nearest(text, wanted).map(|found| found.line), Some(1), "{wanted}");
         }
         for (text, wanted) in [
             ("привет мир!", "привет мир"),
@@ -171,12 +171,12 @@ mod tests {
             ("设置文件的默认路径和编码方式", "设置文件的默认路经和编码方式"),
             ("café déjà vu français été", "café deja vu francais été"),
         ] {
-            assert_eq!(nearest(text, wanted).map(|found| found.line), Some(1), "{wanted}");
+            assert_eq!(find_nearest(text, wanted).map(|found| found.line), Some(1), "{wanted}");
         }
-        assert_eq!(nearest("привет большой и широкий мир", "совсем другие слова здесь"), None);
-        assert_eq!(nearest("a\nb\n", "c"), None);
-        assert_eq!(nearest("", "x"), None);
-        assert_eq!(nearest(text, "\n\n"), None);
+        assert_eq!(find_nearest("привет большой и широкий мир", "совсем другие слова здесь"), None);
+        assert_eq!(find_nearest("a\nb\n", "c"), None);
+        assert_eq!(find_nearest("", "x"), None);
+        assert_eq!(find_nearest(text, "\n\n"), None);
     }
 
     #[test]

@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard;
-use crate::tools::files::edit_guard::{Change, Needs};
+use crate::tools::files::edit_guard::{PreparedEdit, RequiredRead};
 use crate::tools::files::file_checks::with_similar_path;
-use crate::tools::files::replace::Wanted;
-use crate::tools::fs::pinned::{Content, PinnedPath};
+use crate::tools::files::replace::Replacement;
+use crate::tools::fs::pinned::{FileSnapshot, PinnedPath};
 use crate::tools::fs::text::Charset;
 use crate::tools::input;
 use crate::tools::sensitivity::Access;
@@ -39,9 +39,9 @@ pub(in crate::tools) const DESCRIPTION: &str = "Replaces text in a file. old_str
     With an empty old_string a new file is created. The file must have been read before.";
 
 pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
-    wanted(input).require_difference()?;
+    replacement(input).require_difference()?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
-    let plan = plan(context, input, &path, None);
+    let plan = plan_edit(context, input, &path, None);
     edit_guard::prepare(context, path, "Edit", plan.map(|(change, _)| change))
 }
 
@@ -52,9 +52,9 @@ pub(in crate::tools) fn run(
     prepared: &PreparedCall,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
-    wanted(input).require_difference()?;
+    replacement(input).require_difference()?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
-    let (change, replaced) = plan(context, input, &path, Some(prepared))?;
+    let (change, replaced) = plan_edit(context, input, &path, Some(prepared))?;
     change.require_judged(prepared)?;
     if stop.is_cancelled() {
         return Ok(cancelled());
@@ -68,17 +68,17 @@ pub(in crate::tools) fn run(
     change.make(call_id, &done, json!({ "replaced": replaced }))
 }
 
-fn wanted(input: &Input) -> Wanted<'_> {
-    Wanted { old: &input.old_string, new: &input.new_string, all: input.replace_all, number: 0 }
+fn replacement(input: &Input) -> Replacement<'_> {
+    Replacement { old: &input.old_string, new: &input.new_string, all: input.replace_all, number: 0 }
 }
 
 /// Checks 2 to 9, and the change with the number of replacements.
-fn plan(
+fn plan_edit(
     context: &ToolContext,
     input: &Input,
     path: &PinnedPath,
     planned: Option<&PreparedCall>,
-) -> Result<(Change, usize), ToolError> {
+) -> Result<(PreparedEdit, usize), ToolError> {
     let shown = context.show(&path.path);
     let found = path.load()?;
     if input.old_string.is_empty() {
@@ -101,23 +101,29 @@ fn plan(
     };
     // Without permission to read, even a failed match would reveal content.
     if !edit_guard::may_show_content(context, path) {
-        edit_guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
+        edit_guard::require_known(context, &path.path, &before, RequiredRead::AnyPart)?;
     }
     // 5 and 6
     let held = before.clone();
     let (charset, original) = edit_guard::decode(context, path, &held)?;
     // 7 and 8
-    let (new, replaced) = wanted(input).apply(&shown, &path.path, &original)?;
+    let (new, replaced) = replacement(input).apply(&shown, &path.path, &original)?;
     let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
     let texts = (&*original, new);
-    let change = Change::within(context, path.clone(), before, texts, charset, "new_string", planned)?;
+    let change =
+        PreparedEdit::change_file(context, path.clone(), before, texts, charset, "new_string", planned)?;
     // 9
-    edit_guard::require_known(context, &path.path, &held, Needs::AnyPart)?;
-    Ok((Change { known_whole, ..change }, replaced))
+    edit_guard::require_known(context, &path.path, &held, RequiredRead::AnyPart)?;
+    Ok((PreparedEdit { known_whole, ..change }, replaced))
 }
 
-fn create(context: &ToolContext, input: &Input, path: &PinnedPath, before: Option<Content>) -> Change {
+fn create(
+    context: &ToolContext,
+    input: &Input,
+    path: &PinnedPath,
+    before: Option<FileSnapshot>,
+) -> PreparedEdit {
     let old = before.as_ref().map(|_| "");
     let after = input.new_string.clone().into_bytes();
-    Change::new(context, path.clone(), before, (old, &input.new_string), Charset::UTF8, after)
+    PreparedEdit::new(context, path.clone(), before, (old, &input.new_string), Charset::UTF8, after)
 }

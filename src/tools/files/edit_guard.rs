@@ -14,9 +14,9 @@ use crate::tools::files::file_checks::{is_notebook, refuse_binary};
 use crate::tools::fs::content_hash::ContentHash;
 use crate::tools::fs::diff;
 use crate::tools::fs::diff::Diff;
-use crate::tools::fs::pinned::{Content, PinnedPath};
+use crate::tools::fs::pinned::{FileSnapshot, PinnedPath};
 use crate::tools::fs::text;
-use crate::tools::fs::text::{Charset, Endings, Shown};
+use crate::tools::fs::text::{Charset, LineEndings, ShownText};
 use crate::types::ids::CallId;
 use crate::types::tool::{
     FileChange, PathSensitivity, PlannedChange, PlannedEdit, PreparedCall, ReadRecord, ResolvedPath, Subject,
@@ -25,7 +25,7 @@ use crate::types::tool::{
 
 /// How much of a file the model must have read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::tools) enum Needs {
+pub(in crate::tools) enum RequiredRead {
     AnyPart,
     Whole,
 }
@@ -34,8 +34,8 @@ pub(in crate::tools) enum Needs {
 pub(in crate::tools) fn require_known(
     context: &ToolContext,
     path: &Path,
-    found: &Content,
-    needs: Needs,
+    found: &FileSnapshot,
+    needs: RequiredRead,
 ) -> Result<(), ToolError> {
     let shown = context.show(path);
     let not_read = |text: String| Err(ToolError::new("not_read", text).with(json!({ "path": path })));
@@ -46,9 +46,9 @@ pub(in crate::tools) fn require_known(
         return not_read(format!("{shown} was not read yet; read it before changing it"));
     };
     if record.sha256 != found.sha256.hex() {
-        return Err(disk::changed_content(path));
+        return Err(disk::changed_content_error(path));
     }
-    if needs == Needs::Whole && !record.whole && context.settings.edit_requires_read {
+    if needs == RequiredRead::Whole && !record.whole && context.settings.edit_requires_read {
         return not_read(format!(
             "only a part of {shown} was read; read the whole file before overwriting it, or use Edit"
         ));
@@ -61,7 +61,7 @@ pub(in crate::tools) fn may_show_content(context: &ToolContext, path: &ResolvedP
     context.record(&path.path).is_some()
         || (path.in_workspace
             && !matches!(path.sensitivity, PathSensitivity::Secret | PathSensitivity::HardLinked)
-            && !context.session_context.unreadable.covers("Read", &path.path))
+            && !context.session_context.unreadable.is_unreadable("Read", &path.path))
 }
 
 /// Checks 5 and 6 of a change inside a file: it is text, and encoding returns the same bytes. Notebooks are
@@ -69,7 +69,7 @@ pub(in crate::tools) fn may_show_content(context: &ToolContext, path: &ResolvedP
 pub(in crate::tools) fn decode<'b>(
     context: &ToolContext,
     path: &ResolvedPath,
-    before: &'b Content,
+    before: &'b FileSnapshot,
 ) -> Result<(Charset, Cow<'b, str>), ToolError> {
     if is_notebook(&path.path) {
         let shown = context.show(&path.path);
@@ -83,7 +83,7 @@ pub(in crate::tools) fn decode<'b>(
 pub(in crate::tools) fn decode_any<'b>(
     context: &ToolContext,
     path: &ResolvedPath,
-    before: &'b Content,
+    before: &'b FileSnapshot,
 ) -> Result<(Charset, Cow<'b, str>), ToolError> {
     refuse_binary(&path.path, &before.bytes)?;
     match text::text_of(&before.bytes) {
@@ -124,28 +124,28 @@ pub(in crate::tools) fn encode(
 }
 
 /// A change that is ready to be made.
-pub(in crate::tools) struct Change {
+pub(in crate::tools) struct PreparedEdit {
     pub(in crate::tools) path: PinnedPath,
     /// The content that is replaced; `None` for a new file.
-    pub(in crate::tools) before: Option<Content>,
+    pub(in crate::tools) before: Option<FileSnapshot>,
     pub(in crate::tools) after: Arc<Vec<u8>>,
     /// SHA-256 of `after`.
     pub(in crate::tools) sha256: ContentHash,
     pub(in crate::tools) charset: Charset,
-    pub(in crate::tools) endings: Endings,
+    pub(in crate::tools) endings: LineEndings,
     pub(in crate::tools) diff: Diff,
     /// Whether the model knows the whole new content.
     pub(in crate::tools) known_whole: bool,
     /// The file that moves here; its permission bits are kept.
-    pub(in crate::tools) mode_of: Option<Content>,
+    pub(in crate::tools) mode_of: Option<FileSnapshot>,
 }
 
-impl Change {
+impl PreparedEdit {
     /// `old` and `new` are the texts in their original line endings.
     pub(in crate::tools) fn new(
         context: &ToolContext,
         path: PinnedPath,
-        before: Option<Content>,
+        before: Option<FileSnapshot>,
         (old, new): (Option<&str>, &str),
         charset: Charset,
         after: impl Into<Arc<Vec<u8>>>,
@@ -153,23 +153,23 @@ impl Change {
         let after = after.into();
         let sha256 = ContentHash::start(&after);
         let diff = difference(context, &path, old, new, || None);
-        let endings = Endings::detect(new);
+        let endings = LineEndings::detect(new);
         Self { path, before, after, sha256, charset, endings, diff, known_whole: true, mode_of: None }
     }
 
     /// A change inside a file: `old` and `new` are its texts in their original line endings. `what` names the
     /// argument that may contain a character that the encoding lacks. Avoids copies. `planned` is the judged
     /// call: the same change of the same content reuses its diff if that took long to compute.
-    pub(in crate::tools) fn within(
+    pub(in crate::tools) fn change_file(
         context: &ToolContext,
         path: PinnedPath,
-        before: Content,
+        before: FileSnapshot,
         (old, new): (&str, String),
         charset: Charset,
         what: &str,
         planned: Option<&PreparedCall>,
     ) -> Result<Self, ToolError> {
-        let endings = Endings::detect(&new);
+        let endings = LineEndings::detect(&new);
         // The same content before and after has the same diff.
         let judged_diff = |after: &[u8]| {
             let planned = planned?;
@@ -219,7 +219,7 @@ impl Change {
     pub(in crate::tools) fn require_judged(&self, prepared: &PreparedCall) -> Result<(), ToolError> {
         same_target(prepared, &Subject::Edit { path: self.path.resolved.clone() })?;
         if prepared.diff.as_ref().is_some_and(|diff| *diff != self.diff.text) {
-            return Err(disk::changed_content(&self.path.path));
+            return Err(disk::changed_content_error(&self.path.path));
         }
         Ok(())
     }
@@ -294,16 +294,19 @@ fn difference(
     known: impl FnOnce() -> Option<Diff>,
 ) -> Diff {
     let shown = context.show(&path.path);
-    let (before, after) = (old.map(Endings::detect), Endings::detect(new));
-    if !matches!((before, after), (Some(Endings::CrLf), Endings::CrLf) | (Some(Endings::Cr), Endings::Cr)) {
+    let (before, after) = (old.map(LineEndings::detect), LineEndings::detect(new));
+    if !matches!(
+        (before, after),
+        (Some(LineEndings::CrLf), LineEndings::CrLf) | (Some(LineEndings::Cr), LineEndings::Cr)
+    ) {
         return diff::unified_or_known(&shown, old, Some(new), known);
     }
-    let old = old.map(|old| Shown::new(old).text);
-    diff::unified_or_known(&shown, old.as_deref(), Some(&Shown::new(new).text), known)
+    let old = old.map(|old| ShownText::new(old).text);
+    diff::unified_or_known(&shown, old.as_deref(), Some(&ShownText::new(new).text), known)
 }
 
 /// The prepared call on `path` if its change cannot be computed before judging.
-pub(in crate::tools) fn bare(context: &ToolContext, path: PinnedPath, verb: &str) -> PreparedCall {
+pub(in crate::tools) fn unplanned_call(context: &ToolContext, path: PinnedPath, verb: &str) -> PreparedCall {
     PreparedCall {
         summary: format!("{verb} {}", context.show(&path.path)),
         subject: Subject::Edit { path: path.resolved },
@@ -320,12 +323,12 @@ pub(in crate::tools) fn prepare(
     context: &ToolContext,
     path: PinnedPath,
     verb: &str,
-    plan: Result<Change, ToolError>,
+    plan: Result<PreparedEdit, ToolError>,
 ) -> Result<PreparedCall, ToolError> {
     match plan {
-        _ if path.sensitivity == PathSensitivity::Protected => Ok(bare(context, path, verb)),
+        _ if path.sensitivity == PathSensitivity::Protected => Ok(unplanned_call(context, path, verb)),
         Ok(change) => Ok(change.prepared(context, verb)),
         Err(refusal) if may_show_content(context, &path) || refusal.code == "not_read" => Err(refusal),
-        Err(_) => Ok(bare(context, path, verb)),
+        Err(_) => Ok(unplanned_call(context, path, verb)),
     }
 }

@@ -33,7 +33,7 @@ pub(in crate::tools) fn with_similar_path(
     if refusal.code != "file_not_found" {
         return refusal;
     }
-    let hidden = |path: &Path| context.session_context.unreadable.covers("Read", path);
+    let hidden = |path: &Path| context.session_context.unreadable.is_unreadable("Read", path);
     match similar_path(path, &context.session_context.workspace, &hidden) {
         None => refusal,
         Some(similar) => ToolError {

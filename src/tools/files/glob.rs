@@ -23,7 +23,7 @@ use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 /// Paths in one answer.
 const MAX_MATCHES: usize = 100;
 /// Matches that are collected for sorting.
-const MOST_SORTED: usize = 100_000;
+const MAX_SORTED_MATCHES: usize = 100_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::tools) struct Input {
@@ -38,7 +38,7 @@ pub(in crate::tools) const DESCRIPTION: &str = "Finds files by a glob pattern. N
     .gitignore names and hidden files are left out (unless the pattern spells the dot).";
 
 pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
-    let (path, _) = target(context, input)?;
+    let (path, _) = search_target(context, input)?;
     let summary = format!("Glob {}", input.pattern);
     Ok(PreparedCall {
         subject: Subject::Read { path: path.resolved },
@@ -57,7 +57,7 @@ struct Pattern {
 }
 
 /// The folder to search (including the literal beginning of the pattern), and the rest of the pattern.
-fn target(context: &ToolContext, input: &Input) -> Result<(PinnedPath, Pattern), ToolError> {
+fn search_target(context: &ToolContext, input: &Input) -> Result<(PinnedPath, Pattern), ToolError> {
     let pattern = input.pattern.trim();
     if pattern.is_empty() {
         return Err(ToolError::new("invalid_pattern", "the pattern is empty; `**/*` finds every file"));
@@ -91,7 +91,7 @@ fn target(context: &ToolContext, input: &Input) -> Result<(PinnedPath, Pattern),
         })?
         .compile_matcher();
     let hidden = rest.split('/').any(|part| part.starts_with('.') && part.len() > 1);
-    Ok((walk::root(context, Some(&base))?, Pattern { matcher, hidden }))
+    Ok((walk::search_root(context, Some(&base))?, Pattern { matcher, hidden }))
 }
 
 pub(in crate::tools) fn run(
@@ -100,7 +100,7 @@ pub(in crate::tools) fn run(
     prepared: &PreparedCall,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
-    let (root, pattern) = target(context, input)?;
+    let (root, pattern) = search_target(context, input)?;
     call::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
     walk::require_existing(&root)?;
     if !root.is_folder() {
@@ -124,7 +124,7 @@ pub(in crate::tools) fn run(
             continue;
         }
         total += 1;
-        if found.len() < MOST_SORTED {
+        if found.len() < MAX_SORTED_MATCHES {
             let changed = path.symlink_metadata().and_then(|meta| meta.modified());
             found.push((changed.unwrap_or(SystemTime::UNIX_EPOCH), path));
         }
@@ -146,6 +146,6 @@ pub(in crate::tools) fn run(
         lines.push(format!("(the {MAX_MATCHES} newest of {total} files; narrow the pattern to see others)"));
     }
     lines.extend(walk.hidden_note());
-    let detail = json!({ "count": total, "shown": shown, "hidden_by_rules": walk.hidden() });
+    let detail = json!({ "count": total, "shown": shown, "hidden_by_rules": walk.hidden_count() });
     Ok(ToolOutcome { detail: Some(detail), ..ToolOutcome::completed(lines.join("\n")) })
 }

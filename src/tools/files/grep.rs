@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::search::{OutputMode, Search, Wanted};
+use crate::tools::files::search::{OutputMode, Search, SearchParams};
 use crate::tools::files::walk;
 use crate::tools::fs::pinned::PinnedPath;
 use crate::tools::{call, input};
@@ -22,7 +22,7 @@ use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Default number of lines (or files) in one answer.
 const DEFAULT_LINES: usize = 250;
-const MOST_CONTEXT: u64 = 100;
+const MAX_CONTEXT_LINES: u64 = 100;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::tools) struct Input {
@@ -42,7 +42,7 @@ pub(in crate::tools) struct Input {
     #[schemars(with = "bool")]
     ignore_case: bool,
     /// Show line numbers (default true).
-    #[serde(default = "yes", rename = "-n", deserialize_with = "input::flag")]
+    #[serde(default = "default_true", rename = "-n", deserialize_with = "input::flag")]
     #[schemars(with = "bool")]
     line_numbers: bool,
     /// Lines to show after each match.
@@ -70,7 +70,7 @@ pub(in crate::tools) struct Input {
     head_limit: Option<u64>,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -78,15 +78,15 @@ pub(in crate::tools) const DESCRIPTION: &str = "Searches the content of files wi
     .gitignore names, hidden and binary files are left out. Use this instead of grep or rg in Bash.";
 
 pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
-    matcher(input)?;
-    let held = walk::root(context, input.path.as_deref())?;
+    build_matcher(input)?;
+    let held = walk::search_root(context, input.path.as_deref())?;
     choose_files(input, &held, &mut WalkBuilder::new(&held.path))?;
     let summary = format!("Grep {:?} in {}", input.pattern, context.show(&held.path));
     let subject = Subject::Read { path: held.resolved };
     Ok(PreparedCall { subject, summary, diff: None, read_only: true, change: None, sandbox: None })
 }
 
-fn matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
+fn build_matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
     let mut builder = RegexMatcherBuilder::new();
     builder.case_insensitive(input.ignore_case).multi_line(true);
     if input.multiline {
@@ -131,7 +131,7 @@ pub(in crate::tools) fn run(
     prepared: &PreparedCall,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
-    let root = walk::root(context, input.path.as_deref())?;
+    let root = walk::search_root(context, input.path.as_deref())?;
     call::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
     walk::require_existing(&root)?;
     let mut walk = walk::below(context, "Grep", &root.path);
@@ -140,11 +140,11 @@ pub(in crate::tools) fn run(
     let mode = input.output_mode.unwrap_or_default();
     let around = |side: Option<u64>| {
         let lines = if mode == OutputMode::Content { side.or(input.around).unwrap_or(0) } else { 0 };
-        usize::try_from(lines.min(MOST_CONTEXT)).unwrap_or(0)
+        usize::try_from(lines.min(MAX_CONTEXT_LINES)).unwrap_or(0)
     };
     let limit = input.head_limit.filter(|n| *n > 0);
-    let wanted = Wanted {
-        matcher: matcher(input)?,
+    let wanted = SearchParams {
+        matcher: build_matcher(input)?,
         mode,
         multiline: input.multiline,
         line_numbers: input.line_numbers,

@@ -15,7 +15,7 @@ use crate::tools::error::ToolError;
 use crate::tools::files::file_checks;
 use crate::tools::files::media;
 use crate::tools::files::media::{
-    LARGEST_PDF, LARGEST_PICTURE, LARGEST_SHOWN_PDF, Looked, MOST_PAGES, NoPages,
+    CheckedPicture, MAX_PAGES, MAX_PDF_BYTES, MAX_PICTURE_BYTES, MAX_SHOWN_PDF_BYTES, PagesError,
 };
 use crate::tools::fs::text;
 use crate::tools::settings::Settings;
@@ -23,13 +23,13 @@ use crate::types::blob::{Blob, BlobRef, Document, PDF, Picture};
 use crate::types::message::InputBlock;
 
 /// Bytes of a text file: a larger one would fill a conversation.
-const LARGEST_TEXT: usize = 256 << 10;
+const MAX_TEXT_BYTES: usize = 256 << 10;
 
 /// A file that a user attaches.
 #[derive(Clone, Debug)]
 pub struct InputFile {
     /// Path or content.
-    pub source: Source,
+    pub source: InputSource,
     /// Name of the file, if the user or its path gives one.
     pub name: Option<String>,
     /// Whether only a picture is accepted.
@@ -38,7 +38,7 @@ pub struct InputFile {
 
 /// Source of an attached file.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum InputSource {
     /// An absolute path.
     File(PathBuf),
     /// The content.
@@ -61,24 +61,24 @@ pub(in crate::tools) async fn ingest(
 ) -> Result<IngestedFile, ToolError> {
     let InputFile { source, name, picture } = gift;
     let (shown, path, bytes) = match source {
-        Source::File(path) => {
+        InputSource::File(path) => {
             let shown = path.display().to_string();
-            let largest = if picture { LARGEST_PICTURE } else { LARGEST_PDF };
+            let largest = if picture { MAX_PICTURE_BYTES } else { MAX_PDF_BYTES };
             let (from, called) = (path.clone(), shown.clone());
             let bytes = blocking(move || load(&from, &called, largest)).await?;
             (shown, path, bytes)
         }
-        Source::Bytes(bytes) => ("the content".to_owned(), PathBuf::new(), bytes),
+        InputSource::Bytes(bytes) => ("the content".to_owned(), PathBuf::new(), bytes),
     };
     let stop = CancellationToken::new();
     let broken = |why: &str| ToolError::new("not_convertible", format!("{shown} could not be read: {why}"));
-    let head = &bytes[..bytes.len().min(text::SNIFF)];
+    let head = &bytes[..bytes.len().min(text::DETECTION_BYTES)];
     if convert::media_type(head).is_some() && text::binary_kind(head).is_some() {
-        if bytes.len() as u64 > LARGEST_PICTURE {
-            return Err(too_large(&shown, LARGEST_PICTURE));
+        if bytes.len() as u64 > MAX_PICTURE_BYTES {
+            return Err(too_large_error(&shown, MAX_PICTURE_BYTES));
         }
         let looked = media::inspect_media(settings, bytes, &stop).await.map_err(|why| broken(&why))?;
-        let Looked { blob, .. } = looked.ok_or_else(|| broken("it was stopped"))?;
+        let CheckedPicture { blob, .. } = looked.ok_or_else(|| broken("it was stopped"))?;
         return Ok(IngestedFile {
             block: InputBlock::Image(Picture { blob: BlobRef::from(&blob), name }),
             blob,
@@ -98,12 +98,12 @@ pub(in crate::tools) async fn ingest(
         if path.as_os_str().is_empty() { Path::new("the content") } else { &path },
         head,
     )?;
-    if bytes.len() > LARGEST_TEXT {
+    if bytes.len() > MAX_TEXT_BYTES {
         return Err(ToolError::new(
             "file_too_large",
             format!(
                 "{shown} is larger than {} KiB; name it in the text instead, and the model reads what it needs",
-                LARGEST_TEXT >> 10
+                MAX_TEXT_BYTES >> 10
             ),
         ));
     }
@@ -118,17 +118,17 @@ async fn pdf(
     shown: &str,
     stop: &CancellationToken,
 ) -> Result<IngestedFile, ToolError> {
-    let whole = (bytes.len() as u64 <= LARGEST_SHOWN_PDF).then(|| Blob::new(PDF, bytes.as_slice()));
-    let pages = media::pages(settings, bytes, (1, MOST_PAGES), stop).await.map_err(|error| {
+    let whole = (bytes.len() as u64 <= MAX_SHOWN_PDF_BYTES).then(|| Blob::new(PDF, bytes.as_slice()));
+    let pages = media::pages(settings, bytes, (1, MAX_PAGES), stop).await.map_err(|error| {
         let why = match error {
-            NoPages::Unreadable(why) => why,
-            NoPages::PastEnd(_) => "it has no pages".into(),
-            NoPages::Stopped => "it was stopped".into(),
+            PagesError::Unreadable(why) => why,
+            PagesError::PastEnd(_) => "it has no pages".into(),
+            PagesError::Stopped => "it was stopped".into(),
         };
         ToolError::new("not_convertible", format!("{shown} could not be read: {why}"))
     })?;
     // If providers would refuse the document, send only its text.
-    let fits = pages.total <= MOST_PAGES && pages.broken.is_none();
+    let fits = pages.total <= MAX_PAGES && pages.broken.is_none();
     let text = match pages.broken {
         Some(why) => format!("{} Not all of it: {why}.", pages.text),
         None => pages.text,
@@ -155,12 +155,12 @@ fn load(path: &Path, shown: &str, largest: u64) -> Result<Vec<u8>, ToolError> {
         return Err(ToolError::new("not_a_file", format!("{shown} is no regular file")));
     }
     if meta.len() > largest {
-        return Err(too_large(shown, largest));
+        return Err(too_large_error(shown, largest));
     }
     media::load(file, largest, path, shown)
 }
 
-fn too_large(shown: &str, largest: u64) -> ToolError {
+fn too_large_error(shown: &str, largest: u64) -> ToolError {
     ToolError::new("file_too_large", format!("{shown} is larger than {} MiB", largest >> 20))
         .with(json!({ "largest": largest }))
 }

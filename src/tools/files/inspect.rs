@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::tools::context::ToolContext;
-use crate::tools::disk::Stamp;
+use crate::tools::disk::FileStamp;
 use crate::tools::sensitivity::Access;
 use crate::types::ids::CallId;
 use crate::types::tool::{
@@ -53,7 +53,7 @@ pub(in crate::tools) fn inspect(
             PlannedFileState::Neither(why) => return Inspection::Conflict(why),
         }
     }
-    let changes = done.iter().map(|file| change(file)).collect();
+    let changes = done.iter().map(|file| file_change(file)).collect();
     if undone.is_empty() {
         Inspection::Done { records, changes }
     } else if done.is_empty() {
@@ -104,7 +104,7 @@ fn inspect_file(context: &ToolContext, file: &PlannedFile) -> PlannedFileState {
     let planned_before = file.sha256_before.as_deref();
     // An earlier call of the same message may have written the content that this call started with. The plan
     // was made before both, so it does not give this call's result.
-    let known = known(context, path);
+    let known = known_hash(context, path);
     let is_planned = known.is_none() || known == planned_before || planned_before.is_none() && now.is_none();
     if (known.is_some() && now == known) || (is_planned && now == planned_before) {
         return PlannedFileState::Old;
@@ -117,7 +117,7 @@ fn inspect_file(context: &ToolContext, file: &PlannedFile) -> PlannedFileState {
     match (found, meta) {
         (None, _) => PlannedFileState::New(None),
         (Some(content), Some(meta)) => {
-            let stamp = Stamp::from_metadata(meta);
+            let stamp = FileStamp::from_metadata(meta);
             PlannedFileState::New(Some(ReadRecord {
                 path: path.to_path_buf(),
                 mtime_ns: stamp.mtime_ns,
@@ -133,12 +133,12 @@ fn inspect_file(context: &ToolContext, file: &PlannedFile) -> PlannedFileState {
 }
 
 /// The hash of the content that the model knows.
-fn known<'c>(context: &'c ToolContext, path: &Path) -> Option<&'c str> {
+fn known_hash<'c>(context: &'c ToolContext, path: &Path) -> Option<&'c str> {
     context.record(path).map(|record| record.sha256.as_str()).filter(|hash| !hash.is_empty())
 }
 
 /// The diff was shown before the call ran, and is not stored.
-fn change(file: &PlannedFile) -> FileChange {
+fn file_change(file: &PlannedFile) -> FileChange {
     FileChange {
         path: file.path.clone(),
         diff: String::new(),

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::tools::call;
-use crate::tools::context::{ToolContext, spelled_out};
+use crate::tools::context::{ToolContext, escape_name};
 use crate::tools::disk;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::walk;
@@ -17,7 +17,7 @@ use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 /// Names in one answer.
 const MAX_ENTRIES: usize = 1_000;
 /// Names that are collected for sorting.
-const MOST_SORTED: usize = 100_000;
+const MAX_SORTED_NAMES: usize = 100_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::tools) struct Input {
@@ -31,7 +31,7 @@ pub(in crate::tools) const DESCRIPTION: &str = "Lists a folder, hidden files inc
     where they lead.";
 
 pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
-    let path = walk::root(context, input.path.as_deref())?;
+    let path = walk::search_root(context, input.path.as_deref())?;
     let summary = format!("List {}", context.show(&path.path));
     Ok(PreparedCall {
         subject: Subject::Read { path: path.resolved },
@@ -49,7 +49,7 @@ pub(in crate::tools) fn run(
     prepared: &PreparedCall,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
-    let root = walk::root(context, input.path.as_deref())?;
+    let root = walk::search_root(context, input.path.as_deref())?;
     call::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
     let io = |e: std::io::Error| ToolError::io(&root.path, &e);
     walk::require_existing(&root)?;
@@ -67,20 +67,20 @@ pub(in crate::tools) fn run(
             return Ok(cancelled());
         }
         let entry = entry.map_err(io)?;
-        if context.session_context.unreadable.covers("LS", &root.path.join(entry.file_name())) {
+        if context.session_context.unreadable.is_unreadable("LS", &root.path.join(entry.file_name())) {
             hidden += 1;
             continue;
         }
         total += 1;
-        if names.len() >= MOST_SORTED {
+        if names.len() >= MAX_SORTED_NAMES {
             continue;
         }
-        let name = spelled_out(&entry.file_name().to_string_lossy());
+        let name = escape_name(&entry.file_name().to_string_lossy());
         names.push(match entry.file_type() {
             Ok(kind) if kind.is_dir() => format!("{name}/"),
             Ok(kind) if kind.is_symlink() => {
                 match nix::fcntl::readlinkat(folder.as_fd(), entry.file_name().as_os_str()) {
-                    Ok(target) => format!("{name} -> {}", spelled_out(&target.to_string_lossy())),
+                    Ok(target) => format!("{name} -> {}", escape_name(&target.to_string_lossy())),
                     Err(_) => name,
                 }
             }

@@ -10,26 +10,26 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::tools::context::ToolContext;
-use crate::tools::convert::{Document, ImageInfo, convert};
+use crate::tools::convert::{DocumentKind, ImageInfo, convert};
 use crate::tools::disk;
-use crate::tools::disk::Stamp;
+use crate::tools::disk::FileStamp;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::settings::Settings;
 use crate::types::blob::{Attachment, AttachmentKind, Blob, BlobRef, PDF};
 use crate::types::tool::{ReadRecord, ToolOutcome};
 
 /// Largest PDF whose text is read, in bytes.
-pub(in crate::tools) const LARGEST_PDF: u64 = 32 << 20;
+pub(in crate::tools) const MAX_PDF_BYTES: u64 = 32 << 20;
 /// Largest picture that is decoded before scaling, in bytes.
-pub(in crate::tools) const LARGEST_PICTURE: u64 = 20 << 20;
+pub(in crate::tools) const MAX_PICTURE_BYTES: u64 = 20 << 20;
 /// Largest PDF that models receive as a document, in bytes. Providers accept 32 MB for a whole request, in
 /// base64 (docs.anthropic.com/en/docs/build-with-claude/pdf-support).
-pub(in crate::tools) const LARGEST_SHOWN_PDF: u64 = 10 << 20;
+pub(in crate::tools) const MAX_SHOWN_PDF_BYTES: u64 = 10 << 20;
 /// Default and maximal number of pages. Providers do not accept more than the maximum (same source).
 const DEFAULT_PAGES: u64 = 20;
-pub(in crate::tools) const MOST_PAGES: u64 = 100;
+pub(in crate::tools) const MAX_PAGES: u64 = 100;
 /// Bytes of text of one answer.
-const LARGEST_ANSWER: usize = 120_000;
+const MAX_ANSWER_BYTES: usize = 120_000;
 
 pub(in crate::tools) fn is_pdf(head: &[u8]) -> bool {
     head.starts_with(b"%PDF-")
@@ -37,7 +37,7 @@ pub(in crate::tools) fn is_pdf(head: &[u8]) -> bool {
 
 /// A line of the converter's output.
 #[derive(Deserialize)]
-struct Page {
+struct PageLine {
     page: Option<u64>,
     pages: Option<u64>,
     text: Option<String>,
@@ -45,7 +45,7 @@ struct Page {
 }
 
 /// The text of some pages.
-pub(in crate::tools) struct Pages {
+pub(in crate::tools) struct PdfPages {
     /// The text for the model.
     pub(in crate::tools) text: String,
     /// The first and the last page.
@@ -57,15 +57,15 @@ pub(in crate::tools) struct Pages {
     pub(in crate::tools) broken: Option<String>,
 }
 
-impl Pages {
+impl PdfPages {
     /// Whether these are all pages of the document.
-    pub(in crate::tools) fn are_all(&self) -> bool {
+    pub(in crate::tools) fn has_all_pages(&self) -> bool {
         self.first == 1 && self.last == self.total && self.broken.is_none()
     }
 }
 
 /// Why there are no pages.
-pub(in crate::tools) enum NoPages {
+pub(in crate::tools) enum PagesError {
     Stopped,
     /// The document has only this number of pages.
     PastEnd(u64),
@@ -78,25 +78,25 @@ pub(in crate::tools) async fn pages(
     bytes: Vec<u8>,
     (first, count): (u64, u64),
     stop: &CancellationToken,
-) -> Result<Pages, NoPages> {
-    let last = first.saturating_add(count.clamp(1, MOST_PAGES) - 1);
+) -> Result<PdfPages, PagesError> {
+    let last = first.saturating_add(count.clamp(1, MAX_PAGES) - 1);
     let number = |page: u64| u32::try_from(page).unwrap_or(u32::MAX);
-    let document = Document::Pdf { first: number(first), last: number(last) };
-    let made = convert(settings, document, bytes, stop).await.ok_or(NoPages::Stopped)?;
+    let document = DocumentKind::Pdf { first: number(first), last: number(last) };
+    let made = convert(settings, document, bytes, stop).await.ok_or(PagesError::Stopped)?;
     let text = made.text();
-    let lines: Vec<Page> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let lines: Vec<PageLine> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     drop(text);
     // A file without pages was not a PDF, or is damaged beyond repair.
     let Some(total) = lines.iter().find_map(|line| line.pages).filter(|pages| *pages > 0) else {
-        return Err(NoPages::Unreadable(made.broken.unwrap_or_else(|| "it has no pages".into())));
+        return Err(PagesError::Unreadable(made.broken.unwrap_or_else(|| "it has no pages".into())));
     };
     if first > total {
-        return Err(NoPages::PastEnd(total));
+        return Err(PagesError::PastEnd(total));
     }
     let (mut text, mut last) = (String::new(), first - 1);
     for line in &lines {
         let Some(page) = line.page else { continue };
-        if text.len() >= LARGEST_ANSWER {
+        if text.len() >= MAX_ANSWER_BYTES {
             break;
         }
         text.push_str(&format!("<page number={page}>\n"));
@@ -112,7 +112,7 @@ pub(in crate::tools) async fn pages(
         last = page;
     }
     text.push_str(&format!("(pages {first} to {last} of {total})"));
-    Ok(Pages { text, first, last, total, broken: made.broken })
+    Ok(PdfPages { text, first, last, total, broken: made.broken })
 }
 
 /// The text of a PDF; `offset` and `limit` count pages, from 1. If the answer covers the whole document and it
@@ -121,29 +121,29 @@ pub(in crate::tools) fn read_pdf(
     context: &ToolContext,
     (offset, limit): (Option<u64>, Option<u64>),
     path: &Path,
-    (file, stamp): (File, Stamp),
+    (file, stamp): (File, FileStamp),
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
     let shown = context.show(path);
-    let bytes = load(file, LARGEST_PDF, path, &shown)?;
+    let bytes = load(file, MAX_PDF_BYTES, path, &shown)?;
     let (size, sha256) = (bytes.len() as u64, disk::sha256(&bytes));
-    let whole = (size <= LARGEST_SHOWN_PDF).then(|| Blob::new(PDF, bytes.as_slice()));
+    let whole = (size <= MAX_SHOWN_PDF_BYTES).then(|| Blob::new(PDF, bytes.as_slice()));
     let first = offset.unwrap_or(1).max(1);
     // This runs on a blocking thread of the runtime.
     let work = pages(&context.settings, bytes, (first, limit.unwrap_or(DEFAULT_PAGES)), stop);
     let pages = match Handle::current().block_on(work) {
         Ok(pages) => pages,
-        Err(NoPages::Stopped) => return Ok(cancelled()),
-        Err(NoPages::PastEnd(total)) => {
+        Err(PagesError::Stopped) => return Ok(cancelled()),
+        Err(PagesError::PastEnd(total)) => {
             return Err(ToolError::new(
                 "offset_past_end",
                 format!("{shown} has only {total} pages; offset {first} is past its end"),
             )
             .with(json!({ "total_pages": total, "offset": first })));
         }
-        Err(NoPages::Unreadable(why)) => return Err(unreadable(&shown, path, &why)),
+        Err(PagesError::Unreadable(why)) => return Err(unreadable_error(&shown, path, &why)),
     };
-    let blobs: Vec<Blob> = whole.filter(|_| pages.are_all()).into_iter().collect();
+    let blobs: Vec<Blob> = whole.filter(|_| pages.has_all_pages()).into_iter().collect();
     let attachments = blobs.iter().map(|blob| Attachment {
         kind: AttachmentKind::Document,
         blob: BlobRef::from(blob),
@@ -151,7 +151,7 @@ pub(in crate::tools) fn read_pdf(
         in_text: true,
     });
     let attachments = attachments.collect();
-    let Pages { mut text, last, total, broken, .. } = pages;
+    let PdfPages { mut text, last, total, broken, .. } = pages;
     if last < total && broken.is_none() {
         text.push_str(&format!(" Go on with offset {}.", last + 1));
     }
@@ -178,14 +178,14 @@ pub(in crate::tools) fn read_pdf(
 }
 
 /// A checked picture.
-pub(in crate::tools) struct Looked {
+pub(in crate::tools) struct CheckedPicture {
     /// Its properties.
     pub(in crate::tools) seen: ImageInfo,
     /// The picture for models.
     pub(in crate::tools) blob: Blob,
 }
 
-impl Looked {
+impl CheckedPicture {
     /// Describes the picture and its scaling for users and models.
     pub(in crate::tools) fn describe(&self, size: usize) -> String {
         let ImageInfo { media_type, width, height, scaled } = &self.seen;
@@ -207,8 +207,10 @@ pub(in crate::tools) async fn inspect_media(
     settings: &Settings,
     bytes: Vec<u8>,
     stop: &CancellationToken,
-) -> Result<Option<Looked>, String> {
-    let Some(made) = convert(settings, Document::Image, bytes.clone(), stop).await else { return Ok(None) };
+) -> Result<Option<CheckedPicture>, String> {
+    let Some(made) = convert(settings, DocumentKind::Image, bytes.clone(), stop).await else {
+        return Ok(None);
+    };
     if let Some(why) = made.broken {
         return Err(why);
     }
@@ -220,27 +222,27 @@ pub(in crate::tools) async fn inspect_media(
         Some(scaled) => Blob::new(scaled.media_type.as_str(), rest.get(1..).unwrap_or_default()),
         None => Blob::new(seen.media_type.as_str(), bytes),
     };
-    Ok(Some(Looked { seen, blob }))
+    Ok(Some(CheckedPicture { seen, blob }))
 }
 
 /// A picture for models that accept pictures.
 pub(in crate::tools) fn read_picture(
     context: &ToolContext,
     path: &Path,
-    (file, stamp): (File, Stamp),
+    (file, stamp): (File, FileStamp),
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
     let shown = context.show(path);
-    let bytes = load(file, LARGEST_PICTURE, path, &shown)?;
+    let bytes = load(file, MAX_PICTURE_BYTES, path, &shown)?;
     let (size, sha256) = (bytes.len(), disk::sha256(&bytes));
     // This runs on a blocking thread of the runtime.
     let looked = match Handle::current().block_on(inspect_media(&context.settings, bytes, stop)) {
         Ok(Some(looked)) => looked,
         Ok(None) => return Ok(cancelled()),
-        Err(why) => return Err(unreadable(&shown, path, &why)),
+        Err(why) => return Err(unreadable_error(&shown, path, &why)),
     };
     let text = format!("{shown}: {}", looked.describe(size));
-    let Looked { seen, blob } = looked;
+    let CheckedPicture { seen, blob } = looked;
     let attachment = Attachment {
         kind: AttachmentKind::Image,
         blob: BlobRef::from(&blob),
@@ -272,7 +274,7 @@ pub(in crate::tools) fn read_picture(
     })
 }
 
-fn unreadable(shown: &str, path: &Path, why: &str) -> ToolError {
+fn unreadable_error(shown: &str, path: &Path, why: &str) -> ToolError {
     ToolError::new("not_convertible", format!("{shown} could not be read: {why}"))
         .with(json!({ "path": path, "problem": why }))
 }

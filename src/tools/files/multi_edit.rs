@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard;
-use crate::tools::files::edit_guard::{Change, Needs};
+use crate::tools::files::edit_guard::{PreparedEdit, RequiredRead};
 use crate::tools::files::file_checks::with_similar_path;
-use crate::tools::files::replace::Wanted;
+use crate::tools::files::replace::Replacement;
 use crate::tools::fs::pinned::PinnedPath;
 use crate::tools::fs::text::Charset;
 use crate::tools::input;
@@ -20,7 +20,7 @@ use crate::types::ids::CallId;
 use crate::types::tool::{PreparedCall, ToolOutcome};
 
 /// Maximal number of edits in one call; more are a mistake.
-const MOST_EDITS: usize = 500;
+const MAX_EDITS: usize = 500;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::tools) struct Input {
@@ -50,7 +50,7 @@ pub(in crate::tools) const DESCRIPTION: &str = "Makes several exact replacements
 pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     require_edits(input)?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
-    let plan = plan(context, input, &path).map(|(change, _)| change);
+    let plan = plan_edits(context, input, &path).map(|(change, _)| change);
     edit_guard::prepare(context, path, "MultiEdit", plan)
 }
 
@@ -63,7 +63,7 @@ pub(in crate::tools) fn run(
 ) -> Result<ToolOutcome, ToolError> {
     require_edits(input)?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
-    let (change, replaced) = plan(context, input, &path)?;
+    let (change, replaced) = plan_edits(context, input, &path)?;
     change.require_judged(prepared)?;
     if stop.is_cancelled() {
         return Ok(cancelled());
@@ -73,8 +73,8 @@ pub(in crate::tools) fn run(
     change.make(call_id, &done, json!({ "edits": input.edits.len(), "replaced": replaced }))
 }
 
-fn wanted(input: &Input) -> impl Iterator<Item = Wanted<'_>> {
-    (1..).zip(&input.edits).map(|(number, one)| Wanted {
+fn replacements(input: &Input) -> impl Iterator<Item = Replacement<'_>> {
+    (1..).zip(&input.edits).map(|(number, one)| Replacement {
         old: &one.old_string,
         new: &one.new_string,
         all: one.replace_all,
@@ -85,11 +85,11 @@ fn wanted(input: &Input) -> impl Iterator<Item = Wanted<'_>> {
 /// Check 1: there is an edit, and each one changes something.
 fn require_edits(input: &Input) -> Result<(), ToolError> {
     let count = input.edits.len();
-    if count == 0 || count > MOST_EDITS {
-        let text = format!("edits holds {count} entries; give 1 to {MOST_EDITS}");
+    if count == 0 || count > MAX_EDITS {
+        let text = format!("edits holds {count} entries; give 1 to {MAX_EDITS}");
         return Err(ToolError::new("invalid_input", text).with(json!({ "path": "edits", "count": count })));
     }
-    wanted(input).try_for_each(|one| {
+    replacements(input).try_for_each(|one| {
         one.require_difference()?;
         if one.number > 1 && one.old.is_empty() {
             let text = "old_string is empty, which only the first edit may be (to create the file)";
@@ -100,7 +100,11 @@ fn require_edits(input: &Input) -> Result<(), ToolError> {
 }
 
 /// The other checks, in the order of Edit, and the change with the number of replacements.
-fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<(Change, usize), ToolError> {
+fn plan_edits(
+    context: &ToolContext,
+    input: &Input,
+    path: &PinnedPath,
+) -> Result<(PreparedEdit, usize), ToolError> {
     let shown = context.show(&path.path);
     let found = path.load()?;
     let creates = input.edits.first().is_some_and(|edit| edit.old_string.is_empty());
@@ -122,7 +126,7 @@ fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<(Chan
         Some(before) => {
             // Without permission to read, even a failed match would reveal content.
             if !edit_guard::may_show_content(context, path) {
-                edit_guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
+                edit_guard::require_known(context, &path.path, &before, RequiredRead::AnyPart)?;
             }
             let (charset, original) = edit_guard::decode(context, path, &before)?;
             let original = original.into_owned();
@@ -130,7 +134,7 @@ fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<(Chan
         }
     };
     let (mut text, mut replaced) = (original.clone(), 0);
-    for one in wanted(input) {
+    for one in replacements(input) {
         if one.old.is_empty() {
             text = one.new.to_owned();
             replaced += 1;
@@ -141,11 +145,11 @@ fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<(Chan
         replaced += places;
     }
     if let Some(before) = before.as_ref().filter(|_| !creates) {
-        edit_guard::require_known(context, &path.path, before, Needs::AnyPart)?;
+        edit_guard::require_known(context, &path.path, before, RequiredRead::AnyPart)?;
     }
     let after = edit_guard::encode(context, path, charset, &text, "a new_string")?;
     let known_whole = creates || context.record(&path.path).is_some_and(|record| record.whole);
     let old = before.is_some().then_some(original.as_str());
-    let change = Change::new(context, path.clone(), before, (old, &text), charset, after);
-    Ok((Change { known_whole, ..change }, replaced))
+    let change = PreparedEdit::new(context, path.clone(), before, (old, &text), charset, after);
+    Ok((PreparedEdit { known_whole, ..change }, replaced))
 }

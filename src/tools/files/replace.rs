@@ -6,11 +6,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::tools::error::ToolError;
-use crate::tools::files::did_you_mean::nearest;
-use crate::tools::fs::text::Shown;
+use crate::tools::files::did_you_mean::find_nearest;
+use crate::tools::fs::text::ShownText;
 
 /// One requested replacement.
-pub(in crate::tools) struct Wanted<'a> {
+pub(in crate::tools) struct Replacement<'a> {
     pub(in crate::tools) old: &'a str,
     pub(in crate::tools) new: &'a str,
     pub(in crate::tools) all: bool,
@@ -18,7 +18,7 @@ pub(in crate::tools) struct Wanted<'a> {
     pub(in crate::tools) number: usize,
 }
 
-impl Wanted<'_> {
+impl Replacement<'_> {
     /// Check 1. Different line endings do not count as a difference, because the model does not see them.
     pub(in crate::tools) fn require_difference(&self) -> Result<(), ToolError> {
         if self.old.replace("\r\n", "\n") == self.new.replace("\r\n", "\n") {
@@ -39,15 +39,15 @@ impl Wanted<'_> {
         real: &Path,
         text: &str,
     ) -> Result<(String, usize), ToolError> {
-        let view = Shown::new(text);
+        let view = ShownText::new(text);
         let old = view.unify(self.old);
         let places: Vec<Range<usize>> =
             memchr::memmem::find_iter(view.text.as_bytes(), &old).map(|at| at..at + old.len()).collect();
         if places.is_empty() {
-            return Err(self.absent(path, real, &view.text, &old));
+            return Err(self.absent_error(path, real, &view.text, &old));
         }
         if places.len() > 1 && !self.all {
-            return Err(self.ambiguous(path, real, &view.text, &places));
+            return Err(self.ambiguous_error(path, real, &view.text, &places));
         }
         Ok((view.replace(&places, &view.unify(self.new)), places.len()))
     }
@@ -64,9 +64,9 @@ impl Wanted<'_> {
         ToolError::new(code, text).with(meta)
     }
 
-    fn absent(&self, path: &str, real: &Path, text: &str, old: &str) -> ToolError {
+    fn absent_error(&self, path: &str, real: &Path, text: &str, old: &str) -> ToolError {
         let mut message = format!("old_string is not in {path}.");
-        let near = nearest(text, old);
+        let near = find_nearest(text, old);
         if let Some(near) = &near {
             let hint = if near.only_whitespace { " (only whitespace differs)" } else { "" };
             message
@@ -83,7 +83,7 @@ impl Wanted<'_> {
         self.refuse("string_not_found", message, json!({ "path": real, "nearest": nearest }))
     }
 
-    fn ambiguous(&self, path: &str, real: &Path, text: &str, places: &[Range<usize>]) -> ToolError {
+    fn ambiguous_error(&self, path: &str, real: &Path, text: &str, places: &[Range<usize>]) -> ToolError {
         const MAX_LINES: usize = 20;
         let mut lines = Vec::new();
         let (mut line, mut done) = (1, 0);

@@ -27,17 +27,17 @@ use crate::sync::lock;
 use crate::tools::context::ToolContext;
 use crate::tools::files::walk;
 use crate::tools::files::walk::Walk;
-use crate::tools::fs::hardlink::Names;
+use crate::tools::fs::hardlink::WorkspaceNames;
 use crate::tools::fs::pinned::{PinnedPath, open_regular};
 use crate::tools::sensitivity::SecretNames;
 use crate::types::tool::ToolOutcome;
 
 /// Characters of one line.
-const LONGEST_LINE: usize = 500;
+const MAX_LINE_CHARS: usize = 500;
 /// Bytes of one file that a multi-line search may hold in memory.
-const HEAP: usize = 64 << 20;
+const MAX_HEAP_BYTES: usize = 64 << 20;
 /// More threads do not make a disk faster.
-const MOST_THREADS: usize = 12;
+const MAX_THREADS: usize = 12;
 
 /// The part of a match that is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -50,7 +50,7 @@ pub(in crate::tools) enum OutputMode {
 }
 
 /// Parameters of a search.
-pub(in crate::tools) struct Wanted {
+pub(in crate::tools) struct SearchParams {
     pub(in crate::tools) matcher: RegexMatcher,
     pub(in crate::tools) mode: OutputMode,
     pub(in crate::tools) multiline: bool,
@@ -62,7 +62,7 @@ pub(in crate::tools) struct Wanted {
     pub(in crate::tools) bytes: usize,
 }
 
-impl Wanted {
+impl SearchParams {
     fn searcher(&self) -> Searcher {
         SearcherBuilder::new()
             .line_number(self.mode == OutputMode::Content)
@@ -70,7 +70,7 @@ impl Wanted {
             .before_context(self.before)
             .after_context(self.after)
             .binary_detection(BinaryDetection::quit(0))
-            .heap_limit(Some(HEAP))
+            .heap_limit(Some(MAX_HEAP_BYTES))
             .build()
     }
 }
@@ -78,14 +78,14 @@ impl Wanted {
 pub(in crate::tools) struct Search<'a> {
     pub(in crate::tools) context: &'a ToolContext,
     pub(in crate::tools) root: &'a PinnedPath,
-    pub(in crate::tools) wanted: &'a Wanted,
+    pub(in crate::tools) wanted: &'a SearchParams,
     pub(in crate::tools) stop: &'a CancellationToken,
 }
 
 impl Search<'_> {
     /// Runs the search; `None` if it was stopped.
-    pub(in crate::tools) fn run(&self, walk: &Walk) -> Option<Answer> {
-        let shared = Shared {
+    pub(in crate::tools) fn run(&self, walk: &Walk) -> Option<FileSearchResult> {
+        let shared = SharedResults {
             kept: Mutex::new(FirstHits::default()),
             secrets: AtomicUsize::new(0),
             linked: AtomicUsize::new(0),
@@ -99,7 +99,7 @@ impl Search<'_> {
         }
         let kept = shared.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (secrets, linked) = (shared.secrets.into_inner(), shared.linked.into_inner());
-        (!self.stop.is_cancelled()).then_some(Answer {
+        (!self.stop.is_cancelled()).then_some(FileSearchResult {
             kept,
             secrets,
             linked,
@@ -108,8 +108,8 @@ impl Search<'_> {
         })
     }
 
-    fn search_folder(&self, walk: &Walk, shared: &Shared) {
-        let threads = std::thread::available_parallelism().map_or(2, usize::from).min(MOST_THREADS);
+    fn search_folder(&self, walk: &Walk, shared: &SharedResults) {
+        let threads = std::thread::available_parallelism().map_or(2, usize::from).min(MAX_THREADS);
         let Ok(folder) = self.root.folder_handle() else { return };
         let mut builder = walk.builder.clone();
         let looks = || {
@@ -120,12 +120,12 @@ impl Search<'_> {
                     return WalkState::Quit;
                 }
                 let Some(entry) = entry.ok().filter(walk::is_file) else { return WalkState::Continue };
-                let Some(below) = below(&entry, &self.root.path) else { return WalkState::Continue };
-                if secret_names.contain(entry.path()) {
+                let Some(below) = relative_path(&entry, &self.root.path) else { return WalkState::Continue };
+                if secret_names.contain_path(entry.path()) {
                     shared.secrets.fetch_add(1, Relaxed);
                     return WalkState::Continue;
                 }
-                if shared.is_beyond(entry.path()) {
+                if shared.is_after_end(entry.path()) {
                     return WalkState::Continue;
                 }
                 // Skip a file that cannot be opened any more or is no longer below the folder.
@@ -150,26 +150,27 @@ impl Search<'_> {
         }
     }
 
-    fn search_file(&self, searcher: &mut Searcher, file: File) -> Hits {
-        let mut hits = Hits { lines: Vec::new(), bytes: 0, matches: 0, cut: false };
-        let mut sink = Taker { hits: &mut hits, wanted: self.wanted };
+    fn search_file(&self, searcher: &mut Searcher, file: File) -> FileHits {
+        let mut hits = FileHits { lines: Vec::new(), bytes: 0, matches: 0, cut: false };
+        let mut sink = HitCollector { hits: &mut hits, wanted: self.wanted };
         // A file with a read error shows the matches before the error.
-        let _ = searcher.search_reader(&self.wanted.matcher, Watched { file, stop: self.stop }, &mut sink);
+        let _ =
+            searcher.search_reader(&self.wanted.matcher, StoppableFile { file, stop: self.stop }, &mut sink);
         hits
     }
 }
 
-fn below<'e>(entry: &'e DirEntry, root: &Path) -> Option<&'e Path> {
+fn relative_path<'e>(entry: &'e DirEntry, root: &Path) -> Option<&'e Path> {
     entry.path().strip_prefix(root).ok()
 }
 
 /// A file that ends when the call is stopped.
-struct Watched<'a> {
+struct StoppableFile<'a> {
     file: File,
     stop: &'a CancellationToken,
 }
 
-impl Read for Watched<'_> {
+impl Read for StoppableFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.stop.is_cancelled() {
             return Err(io::Error::other("stopped"));
@@ -179,53 +180,53 @@ impl Read for Watched<'_> {
 }
 
 /// Data that the threads share.
-struct Shared {
+struct SharedResults {
     kept: Mutex<FirstHits>,
     secrets: AtomicUsize,
     /// Number of skipped files with names that must not be read or are unknown.
     linked: AtomicUsize,
     /// Computed when the first file with several names is found.
-    names: OnceLock<Names>,
+    names: OnceLock<WorkspaceNames>,
 }
 
 /// The files with the first lines, as far as known.
 #[derive(Default)]
 struct FirstHits {
-    files: BTreeMap<PathBuf, Hits>,
+    files: BTreeMap<PathBuf, FileHits>,
     lines: usize,
     bytes: usize,
     /// Files from this path on are not needed.
     end: Option<PathBuf>,
 }
 
-impl Shared {
-    fn is_beyond(&self, path: &Path) -> bool {
+impl SharedResults {
+    fn is_after_end(&self, path: &Path) -> bool {
         let kept = lock(&self.kept);
         kept.end.as_deref().is_some_and(|end| path >= end)
     }
 
-    fn names(&self, search: &Search<'_>) -> &Names {
+    fn names(&self, search: &Search<'_>) -> &WorkspaceNames {
         self.names.get_or_init(|| {
             let session_context = &search.context.session_context;
             let kept = |path: &Path| {
-                ["Read", "Grep"].iter().any(|tool| session_context.unreadable.covers(tool, path))
+                ["Read", "Grep"].iter().any(|tool| session_context.unreadable.is_unreadable(tool, path))
             };
             let roots = session_context.roots().map(PathBuf::as_path);
-            Names::find(roots, &search.context.places, &kept, &|| search.stop.is_cancelled())
+            WorkspaceNames::find(roots, &search.context.places, &kept, &|| search.stop.is_cancelled())
         })
     }
 
-    fn add_hits(&self, wanted: &Wanted, path: PathBuf, hits: Hits) {
+    fn add_hits(&self, wanted: &SearchParams, path: PathBuf, hits: FileHits) {
         if hits.matches == 0 {
             return;
         }
         let mut kept = lock(&self.kept);
-        kept.lines += hits.weight();
+        kept.lines += hits.line_count();
         kept.bytes += hits.bytes;
         kept.files.insert(path, hits);
         // Remove the last file if the others fill the answer.
         while let Some((path, last)) = kept.files.last_key_value() {
-            let (lines, bytes) = (kept.lines - last.weight(), kept.bytes - last.bytes);
+            let (lines, bytes) = (kept.lines - last.line_count(), kept.bytes - last.bytes);
             if lines < wanted.lines && bytes < wanted.bytes {
                 return;
             }
@@ -236,7 +237,7 @@ impl Shared {
 }
 
 /// Matches in one file.
-struct Hits {
+struct FileHits {
     /// Lines without the file name.
     lines: Vec<String>,
     bytes: usize,
@@ -245,20 +246,20 @@ struct Hits {
     cut: bool,
 }
 
-impl Hits {
+impl FileHits {
     /// Number of lines in the answer.
-    fn weight(&self) -> usize {
+    fn line_count(&self) -> usize {
         self.lines.len().max(1)
     }
 }
 
 /// Collects the matches of one file.
-struct Taker<'a> {
-    hits: &'a mut Hits,
-    wanted: &'a Wanted,
+struct HitCollector<'a> {
+    hits: &'a mut FileHits,
+    wanted: &'a SearchParams,
 }
 
-impl Taker<'_> {
+impl HitCollector<'_> {
     fn push(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) {
         // A multi-line match is several lines.
         let text = String::from_utf8_lossy(bytes);
@@ -268,7 +269,7 @@ impl Taker<'_> {
                 _ => String::new(),
             };
             let line = line.trim_end_matches('\r');
-            let line = match line.char_indices().nth(LONGEST_LINE) {
+            let line = match line.char_indices().nth(MAX_LINE_CHARS) {
                 Some((at, _)) => format!("{place}{mark}{} [line cut]", &line[..at]),
                 None => format!("{place}{mark}{line}"),
             };
@@ -287,7 +288,7 @@ impl Taker<'_> {
     }
 }
 
-impl Sink for Taker<'_> {
+impl Sink for HitCollector<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
@@ -314,7 +315,7 @@ impl Sink for Taker<'_> {
 }
 
 /// The result of a search.
-pub(in crate::tools) struct Answer {
+pub(in crate::tools) struct FileSearchResult {
     kept: FirstHits,
     secrets: usize,
     linked: usize,
@@ -322,14 +323,14 @@ pub(in crate::tools) struct Answer {
     bytes: usize,
 }
 
-impl Answer {
+impl FileSearchResult {
     pub(in crate::tools) fn into_outcome(
         self,
         context: &ToolContext,
         mode: OutputMode,
         walk: &Walk,
     ) -> ToolOutcome {
-        let mut out = Lines { lines: Vec::new(), room: self.lines, bytes: self.bytes, full: false };
+        let mut out = AnswerLines { lines: Vec::new(), room: self.lines, bytes: self.bytes, full: false };
         out.full = self.kept.end.is_some();
         let (mut files, mut matches) = (0_usize, 0_u64);
         for (path, hits) in self.kept.files {
@@ -375,21 +376,21 @@ impl Answer {
         lines.extend(walk.hidden_note());
         let detail = json!({
             "files": files, "matches": matches, "shown": shown, "truncated": out.full,
-            "secrets_skipped": self.secrets, "linked_skipped": self.linked, "hidden_by_rules": walk.hidden(),
+            "secrets_skipped": self.secrets, "linked_skipped": self.linked, "hidden_by_rules": walk.hidden_count(),
         });
         ToolOutcome { detail: Some(detail), ..ToolOutcome::completed(lines.join("\n")) }
     }
 }
 
 /// Collects lines of the answer within its limits.
-struct Lines {
+struct AnswerLines {
     lines: Vec<String>,
     room: usize,
     bytes: usize,
     full: bool,
 }
 
-impl Lines {
+impl AnswerLines {
     fn add(&mut self, line: String) {
         if self.room == 0 || self.bytes < line.len() {
             self.full = true;

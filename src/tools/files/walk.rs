@@ -16,7 +16,10 @@ use crate::tools::sensitivity::Access;
 use crate::types::tool::PathSensitivity;
 
 /// The folder (or file) at which a search starts; by default the current folder.
-pub(in crate::tools) fn root(context: &ToolContext, path: Option<&str>) -> Result<PinnedPath, ToolError> {
+pub(in crate::tools) fn search_root(
+    context: &ToolContext,
+    path: Option<&str>,
+) -> Result<PinnedPath, ToolError> {
     let held = context.resolve(path.filter(|path| !path.is_empty()).unwrap_or("."), Access::Read)?;
     // If no permission is necessary, check the path now; otherwise the user answers a permission request first.
     if held.in_workspace && held.sensitivity == PathSensitivity::Ordinary {
@@ -36,13 +39,13 @@ pub(in crate::tools) struct Walk {
 }
 
 impl Walk {
-    pub(in crate::tools) fn hidden(&self) -> usize {
+    pub(in crate::tools) fn hidden_count(&self) -> usize {
         self.hidden.load(Relaxed)
     }
 
     /// The note for the model about skipped paths.
     pub(in crate::tools) fn hidden_note(&self) -> Option<String> {
-        Some(self.hidden()).filter(|n| *n > 0).map(|n| {
+        Some(self.hidden_count()).filter(|n| *n > 0).map(|n| {
             format!("({n} files or folders are left out: a permission rule keeps them from being read)")
         })
     }
@@ -58,7 +61,7 @@ pub(in crate::tools) fn below(context: &ToolContext, tool: &'static str, root: &
         if entry.depth() == 0 {
             return true;
         }
-        if unreadable.covers(tool, entry.path()) {
+        if unreadable.is_unreadable(tool, entry.path()) {
             count.fetch_add(1, Relaxed);
             return false;
         }

@@ -53,7 +53,7 @@ impl FileSource for WorkspaceFiles {
                 let path = entry.path();
                 let Ok(below) = path.strip_prefix(&self.root) else { continue };
                 let Some(name) = below.to_str().filter(|name| !name.is_empty()) else { continue };
-                if secrets.contain(path) {
+                if secrets.contain_path(path) {
                     continue;
                 }
                 // A path whose folder is a link would lead elsewhere: the file is opened below the pinned folder.
@@ -78,7 +78,7 @@ impl FileSource for WorkspaceFiles {
         let full = self.root.join(below);
         let unreadable = |error: &ToolError| FileRefusal::Unreadable(error.text.clone());
         let folder = self.folder().map_err(|error| unreadable(&error))?;
-        if SecretNames::new(&self.places).contain(&full) {
+        if SecretNames::new(&self.places).contain_path(&full) {
             return Err(FileRefusal::Secret);
         }
         let handle = folder.folder_handle().map_err(|error| unreadable(&error))?;

@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard;
-use crate::tools::files::edit_guard::{Change, Needs};
+use crate::tools::files::edit_guard::{PreparedEdit, RequiredRead};
 use crate::tools::files::file_checks::refuse_binary;
 use crate::tools::fs::pinned::PinnedPath;
 use crate::tools::fs::text;
-use crate::tools::fs::text::{Charset, Endings};
+use crate::tools::fs::text::{Charset, LineEndings};
 use crate::tools::sensitivity::Access;
 use crate::types::ids::CallId;
 use crate::types::tool::{PreparedCall, ToolOutcome};
@@ -56,21 +56,28 @@ pub(in crate::tools) fn run(
     change.make(call_id, &done, json!({}))
 }
 
-fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<Change, ToolError> {
+fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<PreparedEdit, ToolError> {
     let Some(before) = path.load()? else {
         let after = input.content.clone().into_bytes();
-        return Ok(Change::new(context, path.clone(), None, (None, &input.content), Charset::UTF8, after));
+        return Ok(PreparedEdit::new(
+            context,
+            path.clone(),
+            None,
+            (None, &input.content),
+            Charset::UTF8,
+            after,
+        ));
     };
     if !before.bytes.is_empty() {
         refuse_binary(&path.path, &before.bytes)?;
-        edit_guard::require_known(context, &path.path, &before, Needs::Whole)?;
+        edit_guard::require_known(context, &path.path, &before, RequiredRead::Whole)?;
     }
     let detected = text::detect(&before.bytes, true);
     let old = detected.decode(&before.bytes);
-    let endings = old.as_deref().map_or(Endings::None, Endings::detect);
+    let endings = old.as_deref().map_or(LineEndings::None, LineEndings::detect);
     let content = match endings {
-        Endings::Cr if !input.content.contains('\r') => input.content.replace('\n', "\r"),
-        Endings::CrLf if !input.content.contains("\r\n") => input.content.replace('\n', "\r\n"),
+        LineEndings::Cr if !input.content.contains('\r') => input.content.replace('\n', "\r"),
+        LineEndings::CrLf if !input.content.contains("\r\n") => input.content.replace('\n', "\r\n"),
         _ => input.content.clone(),
     };
     // If the old encoding lacks a character, the file is written in UTF-8.
@@ -79,5 +86,5 @@ fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<Chang
         _ => (Charset::UTF8, content.clone().into_bytes()),
     };
     let old = old.unwrap_or_else(|| String::from_utf8_lossy(&before.bytes).into_owned());
-    Ok(Change::new(context, path.clone(), Some(before), (Some(&old), &content), charset, after))
+    Ok(PreparedEdit::new(context, path.clone(), Some(before), (Some(&old), &content), charset, after))
 }

@@ -8,14 +8,14 @@ use crate::sync::lock;
 use crate::tools::disk;
 
 /// Minimal number of bytes for which a thread is worth its start.
-const LARGE_CONTENT: usize = 1 << 20;
+const MIN_THREAD_BYTES: usize = 1 << 20;
 
 /// The hash of a content. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(in crate::tools) struct ContentHash(Arc<Inner>);
+pub(in crate::tools) struct ContentHash(Arc<HashState>);
 
 #[derive(Debug)]
-struct Inner {
+struct HashState {
     bytes: Arc<Vec<u8>>,
     hex: OnceLock<String>,
     /// The thread that computes the hash of a large content. It ends by itself if the hash is not used.
@@ -25,13 +25,13 @@ struct Inner {
 impl ContentHash {
     /// Starts to hash a large content. A small one is hashed on first use.
     pub(in crate::tools) fn start(bytes: &Arc<Vec<u8>>) -> Self {
-        let thread = (bytes.len() >= LARGE_CONTENT).then(|| {
+        let thread = (bytes.len() >= MIN_THREAD_BYTES).then(|| {
             let bytes = Arc::clone(bytes);
             std::thread::Builder::new().name("hash".into()).spawn(move || disk::sha256(&bytes))
         });
         // Without a thread, the hash is computed on first use.
         let thread = Mutex::new(thread.and_then(Result::ok));
-        Self(Arc::new(Inner { bytes: Arc::clone(bytes), hex: OnceLock::new(), thread }))
+        Self(Arc::new(HashState { bytes: Arc::clone(bytes), hex: OnceLock::new(), thread }))
     }
 
     /// The hash in hexadecimal. Waits for the thread that computes it.
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn content_hash_of_any_length_equals_plain_hash() {
-        for length in [0, 1, LARGE_CONTENT - 1, LARGE_CONTENT, LARGE_CONTENT + 1] {
+        for length in [0, 1, MIN_THREAD_BYTES - 1, MIN_THREAD_BYTES, MIN_THREAD_BYTES + 1] {
             let bytes = Arc::new(vec![7; length]);
             let hash = ContentHash::start(&bytes);
             let copy = hash.clone();

@@ -9,7 +9,7 @@ use similar::{ChangeTag, TextDiff};
 const MAX_DIFF_BYTES: usize = 1 << 20;
 
 /// Bytes of the changed part of a text; longer parts are not compared line by line.
-const LARGEST: usize = 1 << 20;
+const MAX_COMPARED_BYTES: usize = 1 << 20;
 
 /// Bytes of a changed part that is always compared quickly.
 const MAX_QUICK_BYTES: usize = 8 << 10;
@@ -23,7 +23,7 @@ pub(in crate::tools) struct Diff {
 }
 
 /// Unchanged lines that are shown around a change.
-const CONTEXT: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
 /// Compares two texts with `\n` line endings. `old` is `None` for a new file, `new` for a removed one.
 pub(in crate::tools) fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> Diff {
@@ -43,7 +43,7 @@ pub(in crate::tools) fn unified_or_known(
     let (old, new) = (old.unwrap_or(""), new.unwrap_or(""));
     let (head, tail) = common_lines(old, new);
     let changed = (old.len().max(new.len())).saturating_sub(head.bytes + tail);
-    if changed > LARGEST {
+    if changed > MAX_COMPARED_BYTES {
         let (added, removed) = (line_count(new), line_count(old));
         let text = format!(
             "--- {from}\n+++ {to}\n[the change is too large to show: {removed} lines become {added}]\n"
@@ -60,7 +60,7 @@ pub(in crate::tools) fn unified_or_known(
     let diff = lines(old, new);
     let (mut added, mut removed) = (0, 0);
     let mut full = String::new();
-    for group in diff.grouped_ops(CONTEXT) {
+    for group in diff.grouped_ops(CONTEXT_LINES) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         if full.is_empty() {
             full = format!("--- {from}\n+++ {to}\n");
@@ -85,7 +85,7 @@ pub(in crate::tools) fn unified_or_known(
             }
         }
     }
-    Diff { text: cut(full), added, removed }
+    Diff { text: truncate_diff(full), added, removed }
 }
 
 /// Time limit of the thorough comparison; afterwards, the rest is shown in larger replaced blocks.
@@ -99,23 +99,25 @@ pub fn lines<'t>(old: &'t str, new: &'t str) -> TextDiff<'t, 't, str> {
 }
 
 /// A common beginning of two texts.
-struct Head {
+struct CommonStart {
     bytes: usize,
     lines: usize,
 }
 
 /// Common whole lines at the beginning and, in bytes, at the end of two texts, except for those that are shown
 /// around the change.
-fn common_lines(old: &str, new: &str) -> (Head, usize) {
-    let same = common(old.as_bytes().chunks(CHUNK), new.as_bytes().chunks(CHUNK), |a, b| {
-        a.iter().zip(b).take_while(|(a, b)| a == b).count()
-    });
+fn common_lines(old: &str, new: &str) -> (CommonStart, usize) {
+    let same =
+        count_common(old.as_bytes().chunks(CHUNK_BYTES), new.as_bytes().chunks(CHUNK_BYTES), |a, b| {
+            a.iter().zip(b).take_while(|(a, b)| a == b).count()
+        });
     let mut bytes = memchr::memrchr(b'\n', &old.as_bytes()[..same]).map_or(0, |at| at + 1);
     let most = old.len().min(new.len()) - bytes;
-    let same = common(old.as_bytes().rchunks(CHUNK), new.as_bytes().rchunks(CHUNK), |a, b| {
-        a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
-    })
-    .min(most);
+    let same =
+        count_common(old.as_bytes().rchunks(CHUNK_BYTES), new.as_bytes().rchunks(CHUNK_BYTES), |a, b| {
+            a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
+        })
+        .min(most);
     // The common end begins after a line feed in both texts.
     let mut tail = same;
     let is_border =
@@ -124,7 +126,7 @@ fn common_lines(old: &str, new: &str) -> (Head, usize) {
         let shared = &old.as_bytes()[old.len() - tail..];
         tail = shared.iter().position(|b| *b == b'\n').map_or(0, |at| tail - at - 1);
     }
-    for _ in 0..CONTEXT {
+    for _ in 0..CONTEXT_LINES {
         bytes = old.as_bytes()[..bytes.saturating_sub(1)]
             .iter()
             .rposition(|b| *b == b'\n')
@@ -132,14 +134,14 @@ fn common_lines(old: &str, new: &str) -> (Head, usize) {
         let shared = &old.as_bytes()[old.len() - tail..];
         tail = shared.iter().position(|b| *b == b'\n').map_or(0, |at| tail - at - 1);
     }
-    (Head { bytes, lines: memchr::memchr_iter(b'\n', &old.as_bytes()[..bytes]).count() }, tail)
+    (CommonStart { bytes, lines: memchr::memchr_iter(b'\n', &old.as_bytes()[..bytes]).count() }, tail)
 }
 
 /// Bytes of pieces that are compared as a whole before their single bytes.
-const CHUNK: usize = 4 << 10;
+const CHUNK_BYTES: usize = 4 << 10;
 
 /// Number of equal bytes, from the beginning of the pieces.
-fn common<'a>(
+fn count_common<'a>(
     old: impl Iterator<Item = &'a [u8]>,
     new: impl Iterator<Item = &'a [u8]>,
     count: impl Fn(&[u8], &[u8]) -> usize,
@@ -154,7 +156,7 @@ fn common<'a>(
     same
 }
 
-fn cut(mut text: String) -> String {
+fn truncate_diff(mut text: String) -> String {
     if text.len() <= MAX_DIFF_BYTES {
         return text;
     }
@@ -216,12 +218,12 @@ mod tests {
             let (old, new) = (frame(&old), frame(&new));
             let got = unified("x", Some(&old), Some(&new));
             // Applied to the old text, the diff gives the new one.
-            proptest::prop_assert_eq!(patched(&old, &got.text), new);
+            proptest::prop_assert_eq!(apply_patch(&old, &got.text), new);
         }
     }
 
     /// Applies a unified diff, strictly.
-    fn patched(old: &str, diff: &str) -> String {
+    fn apply_patch(old: &str, diff: &str) -> String {
         let lines: Vec<&str> = old.split_inclusive('\n').collect();
         let (mut out, mut at) = (String::new(), 0);
         let mut diff = diff.split_terminator('\n').skip(2).peekable();

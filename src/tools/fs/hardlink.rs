@@ -8,28 +8,28 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::tools::disk::Identity;
+use crate::tools::disk::FileIdentity;
 use crate::tools::sensitivity;
 use crate::tools::sensitivity::{Access, SecretNames, SensitivePaths};
 use crate::types::credentials::{CREDENTIALS, SETTINGS};
 use crate::types::tool::PathSensitivity;
 
 /// Entries that are inspected in total, so that judging stays fast.
-const MOST_ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 /// Further folders of a home folder with auto-executed files.
 const AUTO_EXECUTED_FOLDERS: &[&str] =
     &["", ".cargo", ".config/agentd", ".local/share/agentd", ".config/autostart", ".config/systemd/user"];
 
 /// The folders of a home folder with credentials and auto-executed files, without duplicates.
-fn delicate_folders(home: &Path) -> BTreeSet<PathBuf> {
+fn sensitive_folders(home: &Path) -> BTreeSet<PathBuf> {
     let kept = CREDENTIALS.iter().chain(SETTINGS).map(Path::new);
     let around = kept.flat_map(|kept| [Some(kept), kept.parent()]).flatten();
     around.chain(AUTO_EXECUTED_FOLDERS.iter().map(Path::new)).map(|folder| home.join(folder)).collect()
 }
 
 /// Folders that package managers fill with hard links to their own store.
-const FILLED: &[&str] =
+const PACKAGE_FOLDERS: &[&str] =
     &["node_modules", "site-packages", ".venv", "venv", "target", "objects", ".pnpm-store"];
 
 /// Sensitivity of a regular file with several names, and the name that a rule matches. `hidden` returns whether
@@ -44,8 +44,8 @@ pub(in crate::tools) fn sensitivity_of_names<'r>(
     hidden: &dyn Fn(&Path) -> bool,
 ) -> (PathSensitivity, Vec<PathBuf>) {
     let mut search =
-        Search { identity: Identity::from_metadata(meta), names: Vec::new(), left: MOST_ENTRIES };
-    for folder in delicate_folders(&places.home) {
+        AliasSearch { identity: FileIdentity::from_metadata(meta), names: Vec::new(), left: MAX_ENTRIES };
+    for folder in sensitive_folders(&places.home) {
         search.search_folder(&folder, 0);
     }
     for folder in &places.protected {
@@ -75,13 +75,13 @@ pub(in crate::tools) fn sensitivity_of_names<'r>(
 }
 
 /// Entries of the workspace that a search inspects to find other names of its files.
-const MOST_OF_A_SEARCH: usize = 200_000;
+const MAX_SEARCH_ENTRIES: usize = 200_000;
 
 /// All names of the files of a workspace, for a search that finds files with several names.
-pub(in crate::tools) struct Names {
-    files: HashMap<Identity, NameCount>,
+pub(in crate::tools) struct WorkspaceNames {
+    files: HashMap<FileIdentity, NameCount>,
     /// Credentials of the home folder and of the daemon.
-    delicate: HashSet<Identity>,
+    delicate: HashSet<FileIdentity>,
 }
 
 #[derive(Default)]
@@ -91,8 +91,8 @@ struct NameCount {
     kept: bool,
 }
 
-impl Names {
-    /// Scans the workspace, up to [`MOST_OF_A_SEARCH`] entries or until `stop` returns true. Names that were
+impl WorkspaceNames {
+    /// Scans the workspace, up to [`MAX_SEARCH_ENTRIES`] entries or until `stop` returns true. Names that were
     /// not reached stay unknown.
     pub(in crate::tools) fn find<'r>(
         roots: impl Iterator<Item = &'r Path>,
@@ -100,15 +100,15 @@ impl Names {
         kept: &dyn Fn(&Path) -> bool,
         stop: &dyn Fn() -> bool,
     ) -> Self {
-        let mut files: HashMap<Identity, NameCount> = HashMap::new();
+        let mut files: HashMap<FileIdentity, NameCount> = HashMap::new();
         let mut secrets = SecretNames::new(places);
         let mut folders: VecDeque<PathBuf> = roots.map(Path::to_path_buf).collect();
         // A root inside another one is scanned once.
         let mut seen = HashSet::new();
-        let mut left = MOST_OF_A_SEARCH;
+        let mut left = MAX_SEARCH_ENTRIES;
         while let Some(folder) = folders.pop_front().filter(|_| left > 0 && !stop()) {
             let Ok(meta) = fs::symlink_metadata(&folder) else { continue };
-            if !meta.is_dir() || !seen.insert(Identity::from_metadata(&meta)) {
+            if !meta.is_dir() || !seen.insert(FileIdentity::from_metadata(&meta)) {
                 continue;
             }
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten().take(left) {
@@ -118,20 +118,20 @@ impl Names {
                     folders.push_back(entry.path());
                 } else if kind.is_file() {
                     let path = entry.path();
-                    let identity = Identity { device: meta.dev(), inode: entry.ino() };
+                    let identity = FileIdentity { device: meta.dev(), inode: entry.ino() };
                     let known = files.entry(identity).or_default();
                     known.names += 1;
-                    known.kept |= secrets.contain(&path) || kept(&path);
+                    known.kept |= secrets.contain_path(&path) || kept(&path);
                 }
             }
         }
-        Self { files, delicate: delicate(places) }
+        Self { files, delicate: sensitive_files(places) }
     }
 
     /// Whether a search may show a file with several names: all of them are known and none is sensitive. Files
     /// in folders of package managers are always shown.
     pub(in crate::tools) fn allow(&self, path: &Path, meta: &Metadata) -> bool {
-        let identity = Identity::from_metadata(meta);
+        let identity = FileIdentity::from_metadata(meta);
         let known = self.files.get(&identity);
         let all_known = || known.is_some_and(|known| known.names >= meta.nlink()) || is_filled(path);
         !self.delicate.contains(&identity) && known.is_none_or(|known| !known.kept) && all_known()
@@ -139,35 +139,35 @@ impl Names {
 }
 
 fn is_filled(path: &Path) -> bool {
-    path.iter().any(|part| FILLED.iter().any(|name| part == *name))
+    path.iter().any(|part| PACKAGE_FOLDERS.iter().any(|name| part == *name))
 }
 
 /// Files of a home folder and of the daemon that probably hold credentials.
-fn delicate(places: &SensitivePaths) -> HashSet<Identity> {
-    let folders = delicate_folders(&places.home).into_iter().chain(places.protected.iter().cloned());
+fn sensitive_files(places: &SensitivePaths) -> HashSet<FileIdentity> {
+    let folders = sensitive_folders(&places.home).into_iter().chain(places.protected.iter().cloned());
     let mut found = HashSet::new();
     for folder in folders {
         let Ok(entries) = fs::read_dir(folder) else { continue };
-        for entry in entries.flatten().take(MOST_ENTRIES) {
+        for entry in entries.flatten().take(MAX_ENTRIES) {
             if sensitivity::sensitivity(&entry.path(), Access::Read, places) == PathSensitivity::Secret
                 && let Ok(meta) = fs::symlink_metadata(entry.path())
                 && meta.is_file()
                 && meta.nlink() > 1
             {
-                found.insert(Identity::from_metadata(&meta));
+                found.insert(FileIdentity::from_metadata(&meta));
             }
         }
     }
     found
 }
 
-struct Search {
-    identity: Identity,
+struct AliasSearch {
+    identity: FileIdentity,
     names: Vec<PathBuf>,
     left: usize,
 }
 
-impl Search {
+impl AliasSearch {
     /// Searches for other names in `folder` and up to `depth` levels below it, nearest first.
     fn search_folder(&mut self, folder: &Path, depth: usize) {
         let mut folders = VecDeque::from([(folder.to_path_buf(), depth)]);

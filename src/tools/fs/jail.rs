@@ -16,10 +16,10 @@ use serde_json::json;
 
 use crate::sync::lock;
 use crate::tools::disk;
-use crate::tools::disk::Identity;
+use crate::tools::disk::FileIdentity;
 use crate::tools::error::ToolError;
 use crate::tools::fs::hardlink;
-use crate::tools::fs::pinned::{Anchor, PinnedObject, PinnedPath};
+use crate::tools::fs::pinned::{PinnedFolder, PinnedObject, PinnedPath};
 use crate::tools::fs::resolve;
 use crate::tools::sensitivity::git_config_paths;
 use crate::tools::sensitivity::{Access, SensitivePaths, is_directory, sensitivity, strictest};
@@ -31,24 +31,24 @@ use crate::types::tool::{PathSensitivity, ResolvedPath};
 #[derive(Debug)]
 pub struct Jail {
     /// The first one is the base of relative rules.
-    roots: Vec<Root>,
+    roots: Vec<WorkspaceRoot>,
     places: Arc<SensitivePaths>,
 }
 
 /// One workspace folder.
 #[derive(Debug)]
-struct Root {
+struct WorkspaceRoot {
     path: PathBuf,
     /// `None` if it was missing or not a folder.
-    anchor: Option<Arc<Anchor>>,
+    anchor: Option<Arc<PinnedFolder>>,
 }
 
-impl Root {
+impl WorkspaceRoot {
     fn hold(path: &Path) -> Self {
-        let anchor = Anchor::slash().ok().and_then(|slash| {
+        let anchor = PinnedFolder::slash().ok().and_then(|slash| {
             let below = path.strip_prefix("/").ok()?;
-            let folder = disk::hold_folder(slash.folder.as_fd(), below).ok()?;
-            Anchor::new(path.to_path_buf(), folder).ok().map(Arc::new)
+            let folder = disk::open_folder_handle(slash.folder.as_fd(), below).ok()?;
+            PinnedFolder::new(path.to_path_buf(), folder).ok().map(Arc::new)
         });
         Self { path: path.to_path_buf(), anchor }
     }
@@ -72,7 +72,7 @@ impl Jail {
     }
 
     pub(in crate::tools) fn hold(workspaces: &[PathBuf], places: Arc<SensitivePaths>) -> Self {
-        Self { roots: workspaces.iter().map(|path| Root::hold(path)).collect(), places }
+        Self { roots: workspaces.iter().map(|path| WorkspaceRoot::hold(path)).collect(), places }
     }
 
     /// Whether every relevant folder is still the one that is open. A folder that was removed and created again
@@ -80,7 +80,7 @@ impl Jail {
     pub(in crate::tools) fn is_current(&self) -> bool {
         self.roots.iter().all(|root| match &root.anchor {
             Some(anchor) => !anchor.is_removed(),
-            None => Root::hold(&root.path).anchor.is_none(),
+            None => WorkspaceRoot::hold(&root.path).anchor.is_none(),
         })
     }
 
@@ -89,10 +89,10 @@ impl Jail {
     ///
     /// # Errors
     /// A folder was moved away, and another file is in its place.
-    pub(in crate::tools) fn in_place(&self, cwd: &Path) -> Result<(), ToolError> {
-        let counts = |at: usize, root: &Root| at == 0 || cwd.starts_with(&root.path);
+    pub(in crate::tools) fn require_in_place(&self, cwd: &Path) -> Result<(), ToolError> {
+        let counts = |at: usize, root: &WorkspaceRoot| at == 0 || cwd.starts_with(&root.path);
         let mut counting = self.roots.iter().enumerate().filter(|(at, root)| counts(*at, root));
-        counting.find(|(_, root)| root.is_moved()).map_or(Ok(()), |(_, root)| Err(replaced(&root.path)))
+        counting.find(|(_, root)| root.is_moved()).map_or(Ok(()), |(_, root)| Err(replaced_error(&root.path)))
     }
 
     /// Whether another file is at the path of one of its folders.
@@ -154,7 +154,7 @@ impl Jail {
         };
         let nearest = found.as_ref().map_or(&folder, |found| &found.handle);
         if disk::is_of_processes(nearest) && !path.starts_with("/proc") {
-            return Err(resolve::magic(&path));
+            return Err(resolve::process_file_error(&path));
         }
         let mut sensitivity = sensitivity(&path, access, &self.places);
         let mut matched_aliases = Vec::new();
@@ -203,15 +203,17 @@ impl Jail {
             Some(sensitivity(&alias.name.join(below), Access::Edit, &self.places))
         });
         let by_alias = aliases.fold(PathSensitivity::Ordinary, strictest);
-        let mut named =
-            self.roots.iter().flat_map(|root| git_config_paths::by_git(&root.path, &self.places.home));
+        let mut named = self
+            .roots
+            .iter()
+            .flat_map(|root| git_config_paths::paths_named_by_git(&root.path, &self.places.home));
         let by_git = match named.any(|named| path.starts_with(named)) {
             true => PathSensitivity::AutoExecuted,
             false => PathSensitivity::Ordinary,
         };
         let by_alias = strictest(by_alias, by_git);
         // Git accepts any folder that looks like a repository.
-        let name = path.file_name().map(|name| names::fold(&name.to_string_lossy())).unwrap_or_default();
+        let name = path.file_name().map(|name| names::fold_case(&name.to_string_lossy())).unwrap_or_default();
         let is_control = missing.is_empty()
             && matches!(name.as_str(), "config" | "config.worktree" | "head" | "hooks")
             && is_directory(folder.as_fd());
@@ -219,41 +221,41 @@ impl Jail {
             path.ancestors().skip(1).find(|at| at.file_name().is_some_and(|name| name == "hooks"));
         let repository = repository.and_then(|hooks| hooks.parent()?.strip_prefix("/").ok());
         let is_hook = repository.is_some_and(|at| {
-            let held = disk::open_root().and_then(|slash| disk::hold_folder(slash.as_fd(), at));
+            let held = disk::open_root().and_then(|slash| disk::open_folder_handle(slash.as_fd(), at));
             held.is_ok_and(|held| is_directory(held.as_fd()))
         });
         if is_control || is_hook { PathSensitivity::Protected } else { by_alias }
     }
 
     /// The anchor below which `path` is opened, and whether that is a workspace.
-    fn anchor(&self, path: &Path) -> Result<(Arc<Anchor>, bool), ToolError> {
-        let slash = || Anchor::slash().map(Arc::new).map_err(|e| disk::refused(Path::new("/"), e));
+    fn anchor(&self, path: &Path) -> Result<(Arc<PinnedFolder>, bool), ToolError> {
+        let slash = || PinnedFolder::slash().map(Arc::new).map_err(|e| disk::refused(Path::new("/"), e));
         let Some(root) = self.roots.iter().find(|root| path.starts_with(&root.path)) else {
             return Ok((slash()?, false));
         };
         match &root.anchor {
             Some(anchor) if anchor.is_in_place() => Ok((Arc::clone(anchor), true)),
-            Some(_) => Err(replaced(&root.path)),
+            Some(_) => Err(replaced_error(&root.path)),
             None => Ok((slash()?, true)),
         }
     }
 
     /// Whether these are its workspace folders.
-    pub(in crate::tools) fn is_of<'p>(&self, workspaces: impl Iterator<Item = &'p PathBuf>) -> bool {
+    pub(in crate::tools) fn has_workspaces<'p>(&self, workspaces: impl Iterator<Item = &'p PathBuf>) -> bool {
         self.roots.iter().map(|root| &root.path).eq(workspaces)
     }
 }
 
 /// The deepest existing ancestor below `below`, and the names of the missing ones.
 fn hold_above(
-    anchor: &Anchor,
+    anchor: &PinnedFolder,
     below: &Path,
     path: &Path,
 ) -> Result<(File, Vec<std::ffi::OsString>), ToolError> {
     let mut missing = Vec::new();
     let mut at = below.parent().unwrap_or(Path::new(""));
     loop {
-        match disk::hold_folder(anchor.folder.as_fd(), at) {
+        match disk::open_folder_handle(anchor.folder.as_fd(), at) {
             Ok(folder) => {
                 missing.reverse();
                 return Ok((folder, missing));
@@ -267,7 +269,7 @@ fn hold_above(
             }
             // A link in place of a folder is reported like a file.
             Err(Errno::ENOTDIR) if anchor.path.join(at).is_symlink() => {
-                return Err(disk::changed_underway(path));
+                return Err(disk::changed_path_error(path));
             }
             Err(errno) => return Err(disk::refused(path, errno)),
         }
@@ -290,7 +292,7 @@ fn is_gone(path: &Path) -> bool {
 }
 
 /// The error if another file is at the path of the workspace.
-fn replaced(root: &Path) -> ToolError {
+fn replaced_error(root: &Path) -> ToolError {
     ToolError::new(
         "workspace_replaced",
         format!(
@@ -302,7 +304,7 @@ fn replaced(root: &Path) -> ToolError {
     .with(json!({ "workspace": root }))
 }
 
-impl Anchor {
+impl PinnedFolder {
     /// The root folder of the file system.
     pub(in crate::tools) fn slash() -> Result<Self, Errno> {
         let folder = disk::open_root()?;
@@ -310,7 +312,7 @@ impl Anchor {
     }
 
     pub(in crate::tools) fn new(path: PathBuf, folder: File) -> std::io::Result<Self> {
-        let identity = Identity::from_metadata(&folder.metadata()?);
+        let identity = FileIdentity::from_metadata(&folder.metadata()?);
         Ok(Self { path, folder, identity })
     }
 
@@ -321,8 +323,9 @@ impl Anchor {
         }
         let Ok(slash) = disk::open_root() else { return false };
         let Ok(below) = self.path.strip_prefix("/") else { return false };
-        disk::hold_folder(slash.as_fd(), below)
-            .is_ok_and(|now| now.metadata().is_ok_and(|meta| Identity::from_metadata(&meta) == self.identity))
+        disk::open_folder_handle(slash.as_fd(), below).is_ok_and(|now| {
+            now.metadata().is_ok_and(|meta| FileIdentity::from_metadata(&meta) == self.identity)
+        })
     }
 
     fn is_removed(&self) -> bool {
@@ -351,8 +354,9 @@ impl Jails {
     pub(in crate::tools) fn jail_for(&self, session_id: SessionId, roots: &[PathBuf]) -> Arc<Jail> {
         let mut held = lock(&self.held);
         let known = held.iter().position(|(known, _)| *known == session_id);
-        let jail =
-            known.map(|at| held.remove(at).1).filter(|jail| jail.is_of(roots.iter()) && jail.is_current());
+        let jail = known
+            .map(|at| held.remove(at).1)
+            .filter(|jail| jail.has_workspaces(roots.iter()) && jail.is_current());
         let jail = jail.unwrap_or_else(|| Arc::new(Jail::hold(roots, Arc::clone(&self.places))));
         held.push((session_id, Arc::clone(&jail)));
         if held.len() > MAX_OPEN_WORKSPACES {

@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::crash;
 use crate::tools::disk;
-use crate::tools::disk::{Identity, Stamp};
+use crate::tools::disk::{FileIdentity, FileStamp};
 use crate::tools::error::ToolError;
 use crate::tools::fs::content_hash::ContentHash;
 use crate::tools::fs::temp_file::{TempGuard, create_temp, temp_name};
@@ -28,20 +28,20 @@ use crate::types::ids::CallId;
 use crate::types::tool::ResolvedPath;
 
 /// Larger files, in bytes, are not loaded into memory: they can be read in parts, but not edited.
-pub(in crate::tools) const LARGEST_EDIT: u64 = 32 << 20;
+pub(in crate::tools) const MAX_EDIT_BYTES: u64 = 32 << 20;
 
 /// Minimal number of bytes for which a thread is worth its start.
-const LARGE_FILE: usize = 1 << 20;
+const MIN_THREAD_BYTES: usize = 1 << 20;
 
 /// Bytes per read.
-const CHUNK: usize = 256 << 10;
+const CHUNK_BYTES: usize = 256 << 10;
 
 /// A judged path with open handles of its target. Cheap to clone; the handles are closed with the last clone.
 #[derive(Clone, Debug)]
 pub struct PinnedPath {
     pub(in crate::tools) resolved: ResolvedPath,
     /// The folder that all lookups start from.
-    pub(in crate::tools) anchor: Arc<Anchor>,
+    pub(in crate::tools) anchor: Arc<PinnedFolder>,
     /// The deepest existing ancestor.
     pub(in crate::tools) folder: Arc<File>,
     /// The missing folders between that ancestor and the object.
@@ -54,10 +54,10 @@ pub struct PinnedPath {
 
 /// A folder that stays the same however paths change.
 #[derive(Debug)]
-pub(in crate::tools) struct Anchor {
+pub(in crate::tools) struct PinnedFolder {
     pub(in crate::tools) path: PathBuf,
     pub(in crate::tools) folder: File,
-    pub(in crate::tools) identity: Identity,
+    pub(in crate::tools) identity: FileIdentity,
 }
 
 /// An object that exists.
@@ -77,7 +77,7 @@ impl PinnedObject {
 
 /// The whole content of a file at one moment.
 #[derive(Clone, Debug)]
-pub(in crate::tools) struct Content {
+pub(in crate::tools) struct FileSnapshot {
     pub(in crate::tools) bytes: Arc<Vec<u8>>,
     pub(in crate::tools) sha256: ContentHash,
     /// Permission bits.
@@ -88,17 +88,17 @@ pub(in crate::tools) struct Content {
 /// Metadata that changes with each write, within the precision of the file system's clock: a few milliseconds,
 /// or every write on kernels since 6.13.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Version {
-    identity: Identity,
+struct ObjectVersion {
+    identity: FileIdentity,
     size: u64,
     modified: (i64, i64),
     changed: (i64, i64),
 }
 
-impl Version {
+impl ObjectVersion {
     fn from_metadata(meta: &Metadata) -> Self {
         Self {
-            identity: Identity::from_metadata(meta),
+            identity: FileIdentity::from_metadata(meta),
             size: meta.len(),
             modified: (meta.mtime(), meta.mtime_nsec()),
             changed: (meta.ctime(), meta.ctime_nsec()),
@@ -106,7 +106,7 @@ impl Version {
     }
 }
 
-impl Content {
+impl FileSnapshot {
     /// A content of the daemon's user with these permission bits.
     pub(in crate::tools) fn own(bytes: Vec<u8>, mode: u32) -> Self {
         let owner = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
@@ -155,9 +155,9 @@ impl PinnedPath {
         let path = &self.path;
         let found = self.require_found()?;
         disk::require_regular(path, &found.meta)?;
-        let Some((file, meta)) = self.open_now()? else { return Err(disk::changed_underway(path)) };
-        if Identity::from_metadata(&meta) != Identity::from_metadata(&found.meta) {
-            return Err(disk::changed_underway(path));
+        let Some((file, meta)) = self.open_now()? else { return Err(disk::changed_path_error(path)) };
+        if FileIdentity::from_metadata(&meta) != FileIdentity::from_metadata(&found.meta) {
+            return Err(disk::changed_path_error(path));
         }
         Ok((file, meta))
     }
@@ -182,17 +182,17 @@ impl PinnedPath {
         open_regular(self.folder.as_fd(), Path::new(name), path)
     }
 
-    /// Reads the whole file, at most [`LARGEST_EDIT`] bytes. `None` if it does not exist.
-    pub(in crate::tools) fn load(&self) -> Result<Option<Content>, ToolError> {
+    /// Reads the whole file, at most [`MAX_EDIT_BYTES`] bytes. `None` if it does not exist.
+    pub(in crate::tools) fn load(&self) -> Result<Option<FileSnapshot>, ToolError> {
         if self.found.is_none() {
             return Ok(None);
         }
         let (file, meta) = self.open()?;
-        if meta.len() > LARGEST_EDIT {
+        if meta.len() > MAX_EDIT_BYTES {
             return Err(self.too_large(meta.len()));
         }
         let bytes = Arc::new(self.read(file, &meta)?);
-        Ok(Some(Content {
+        Ok(Some(FileSnapshot {
             sha256: ContentHash::start(&bytes),
             bytes,
             mode: meta.mode() & 0o7777,
@@ -201,10 +201,10 @@ impl PinnedPath {
     }
 
     fn read(&self, file: File, meta: &Metadata) -> Result<Vec<u8>, ToolError> {
-        let expected = usize::try_from(meta.len().min(LARGEST_EDIT)).unwrap_or(0);
+        let expected = usize::try_from(meta.len().min(MAX_EDIT_BYTES)).unwrap_or(0);
         let mut bytes = Vec::with_capacity(expected + 1);
-        file.take(LARGEST_EDIT + 1).read_to_end(&mut bytes).map_err(|e| ToolError::io(&self.path, &e))?;
-        if bytes.len() as u64 > LARGEST_EDIT {
+        file.take(MAX_EDIT_BYTES + 1).read_to_end(&mut bytes).map_err(|e| ToolError::io(&self.path, &e))?;
+        if bytes.len() as u64 > MAX_EDIT_BYTES {
             return Err(self.too_large(meta.len()));
         }
         Ok(bytes)
@@ -214,9 +214,9 @@ impl PinnedPath {
         let shown = self.path.display();
         ToolError::new(
             "file_too_large",
-            format!("{shown} is larger than {} MiB; change it with Bash", LARGEST_EDIT >> 20),
+            format!("{shown} is larger than {} MiB; change it with Bash", MAX_EDIT_BYTES >> 20),
         )
-        .with(json!({ "path": self.path, "size": size, "largest": LARGEST_EDIT }))
+        .with(json!({ "path": self.path, "size": size, "largest": MAX_EDIT_BYTES }))
     }
 
     /// Writes `bytes` atomically. `before` is the content that is replaced; `None` means that the file must not
@@ -225,29 +225,29 @@ impl PinnedPath {
     pub(in crate::tools) fn replace(
         &self,
         call_id: CallId,
-        before: Option<&Content>,
+        before: Option<&FileSnapshot>,
         bytes: &[u8],
-    ) -> Result<Stamp, ToolError> {
-        self.put(call_id, before, before, bytes)
+    ) -> Result<FileStamp, ToolError> {
+        self.write_file(call_id, before, before, bytes)
     }
 
     /// Like [`Self::replace`] for a missing file, with the permission bits of another file that is moved here.
     pub(in crate::tools) fn create_like(
         &self,
         call_id: CallId,
-        like: &Content,
+        like: &FileSnapshot,
         bytes: &[u8],
-    ) -> Result<Stamp, ToolError> {
-        self.put(call_id, None, Some(like), bytes)
+    ) -> Result<FileStamp, ToolError> {
+        self.write_file(call_id, None, Some(like), bytes)
     }
 
-    fn put(
+    fn write_file(
         &self,
         call_id: CallId,
-        before: Option<&Content>,
-        like: Option<&Content>,
+        before: Option<&FileSnapshot>,
+        like: Option<&FileSnapshot>,
         bytes: &[u8],
-    ) -> Result<Stamp, ToolError> {
+    ) -> Result<FileStamp, ToolError> {
         let path = &self.path;
         let io = |e: io::Error| ToolError::io(path, &e);
         let errno = |e: Errno| disk::refused(path, e);
@@ -268,13 +268,15 @@ impl PinnedPath {
         temp.write_all(bytes).map_err(io)?;
         crash::point("C16.written");
         let seen = match before {
-            Some(before) if before.bytes.len() >= LARGE_FILE => Some(self.look_while_syncing(&temp, before)?),
+            Some(before) if before.bytes.len() >= MIN_THREAD_BYTES => {
+                Some(self.compare_while_syncing(&temp, before)?)
+            }
             _ => {
                 temp.sync_all().map_err(io)?;
                 None
             }
         };
-        let stamp = Stamp::from_metadata(&temp.metadata().map_err(io)?);
+        let stamp = FileStamp::from_metadata(&temp.metadata().map_err(io)?);
 
         crash::point("C16.synced");
         self.require_place()?;
@@ -289,11 +291,11 @@ impl PinnedPath {
                     AtFlags::empty(),
                 ) {
                     Ok(()) => {}
-                    Err(Errno::EEXIST) => return Err(self.appeared(&folder)),
+                    Err(Errno::EEXIST) => return Err(self.appeared_error(&folder)),
                     // File systems without hard links.
                     Err(Errno::EPERM | Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EMLINK) => {
                         if open_regular(folder.as_fd(), Path::new(name), path)?.is_some() {
-                            return Err(disk::changed_content(path));
+                            return Err(disk::changed_content_error(path));
                         }
                         nix::fcntl::renameat(&folder, temp_name.as_str(), &folder, name.as_os_str())
                             .map_err(errno)?;
@@ -318,7 +320,7 @@ impl PinnedPath {
     }
 
     /// Removes the file if it still contains `before`.
-    pub(in crate::tools) fn remove(&self, before: &Content) -> Result<(), ToolError> {
+    pub(in crate::tools) fn remove(&self, before: &FileSnapshot) -> Result<(), ToolError> {
         let Some(name) = &self.name else {
             return Err(ToolError::io(&self.path, &io::ErrorKind::IsADirectory.into()));
         };
@@ -340,7 +342,7 @@ impl PinnedPath {
             // Kernels before 5.8 cannot check this for links, and the object is not a link.
             Err(Errno::EINVAL | Errno::ENOSYS | Errno::EPERM) | Ok(()) => Ok(()),
             // The final check finds this again and reports it.
-            Err(Errno::ENOENT) => Err(disk::changed_content(&self.path)),
+            Err(Errno::ENOENT) => Err(disk::changed_content_error(&self.path)),
             Err(errno) => Err(disk::refused(&self.path, errno)),
         }
     }
@@ -350,19 +352,19 @@ impl PinnedPath {
         let above = 1 + self.missing.len();
         let parent =
             self.path.ancestors().nth(above).and_then(|path| path.strip_prefix(&self.anchor.path).ok());
-        let Some(parent) = parent else { return Err(disk::changed_underway(&self.path)) };
-        let now = disk::hold_folder(self.anchor.folder.as_fd(), parent).ok();
-        let now = now.and_then(|now| now.metadata().ok()).map(|meta| Identity::from_metadata(&meta));
-        let held = self.folder.metadata().ok().map(|meta| Identity::from_metadata(&meta));
+        let Some(parent) = parent else { return Err(disk::changed_path_error(&self.path)) };
+        let now = disk::open_folder_handle(self.anchor.folder.as_fd(), parent).ok();
+        let now = now.and_then(|now| now.metadata().ok()).map(|meta| FileIdentity::from_metadata(&meta));
+        let held = self.folder.metadata().ok().map(|meta| FileIdentity::from_metadata(&meta));
         if now.is_none() || now != held || !self.anchor.is_in_place() {
-            return Err(disk::changed_underway(&self.path));
+            return Err(disk::changed_path_error(&self.path));
         }
         Ok(())
     }
 
     /// Compares the current content while the new content is synced to the disk. Both are slow for a large
     /// file.
-    fn look_while_syncing(&self, temp: &File, before: &Content) -> Result<Version, ToolError> {
+    fn compare_while_syncing(&self, temp: &File, before: &FileSnapshot) -> Result<ObjectVersion, ToolError> {
         std::thread::scope(|scope| {
             let syncing = std::thread::Builder::new().spawn_scoped(scope, || temp.sync_all());
             let seen = self.require_unchanged(before);
@@ -375,38 +377,40 @@ impl PinnedPath {
     }
 
     /// Fails if the file was written to since it was compared.
-    fn require_untouched(&self, seen: Version) -> Result<(), ToolError> {
+    fn require_untouched(&self, seen: ObjectVersion) -> Result<(), ToolError> {
         match self.open_now()? {
-            Some((_, meta)) if Version::from_metadata(&meta) == seen => Ok(()),
-            _ => Err(disk::changed_content(&self.path)),
+            Some((_, meta)) if ObjectVersion::from_metadata(&meta) == seen => Ok(()),
+            _ => Err(disk::changed_content_error(&self.path)),
         }
     }
 
     /// The object must be the judged one, with the content that was read. Returns its version from before the
     /// comparison.
-    fn require_unchanged(&self, before: &Content) -> Result<Version, ToolError> {
+    fn require_unchanged(&self, before: &FileSnapshot) -> Result<ObjectVersion, ToolError> {
         let found = self.require_found()?;
-        let Some((mut file, meta)) = self.open_now()? else { return Err(disk::changed_content(&self.path)) };
-        let is_same_object = Identity::from_metadata(&meta) == Identity::from_metadata(&found.meta);
+        let Some((mut file, meta)) = self.open_now()? else {
+            return Err(disk::changed_content_error(&self.path));
+        };
+        let is_same_object = FileIdentity::from_metadata(&meta) == FileIdentity::from_metadata(&found.meta);
         let is_same_content = meta.len() == before.bytes.len() as u64
             && holds(&mut file, &before.bytes).map_err(|e| ToolError::io(&self.path, &e))?;
         if !is_same_content {
-            return Err(disk::changed_content(&self.path));
+            return Err(disk::changed_content_error(&self.path));
         }
         // An editor that saves the same content may create a new object. The judged object is gone then.
         if is_same_object {
-            Ok(Version::from_metadata(&meta))
+            Ok(ObjectVersion::from_metadata(&meta))
         } else {
-            Err(disk::changed_underway(&self.path))
+            Err(disk::changed_path_error(&self.path))
         }
     }
 
     /// A file or a link appeared where none existed.
-    fn appeared(&self, folder: &File) -> ToolError {
-        let Some(name) = &self.name else { return disk::changed_underway(&self.path) };
+    fn appeared_error(&self, folder: &File) -> ToolError {
+        let Some(name) = &self.name else { return disk::changed_path_error(&self.path) };
         match nix::fcntl::readlinkat(folder, name.as_os_str()) {
-            Ok(_) => disk::changed_underway(&self.path),
-            Err(_) => disk::changed_content(&self.path),
+            Ok(_) => disk::changed_path_error(&self.path),
+            Err(_) => disk::changed_content_error(&self.path),
         }
     }
 
@@ -421,7 +425,7 @@ impl PinnedPath {
             }
             folder = reopen(&folder, Path::new(name)).map_err(|errno| match errno {
                 // A link in place of a folder is reported like a file.
-                Errno::ENOTDIR => disk::changed_underway(&self.path),
+                Errno::ENOTDIR => disk::changed_path_error(&self.path),
                 errno => refused(errno),
             })?;
         }
@@ -456,7 +460,7 @@ fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
 
 /// Whether a file contains exactly these bytes.
 fn holds(file: &mut File, bytes: &[u8]) -> io::Result<bool> {
-    let mut buffer = vec![0; CHUNK.min(bytes.len() + 1)];
+    let mut buffer = vec![0; CHUNK_BYTES.min(bytes.len() + 1)];
     for expected in bytes.chunks(buffer.len()) {
         let n = read_full(file, &mut buffer[..expected.len()])?;
         if buffer[..n] != *expected {

@@ -17,13 +17,13 @@ use crate::tools::sensitivity::repository;
 use crate::types::invisible_chars::is_invisible;
 
 /// Links in one path; more are a loop (the kernel's own limit).
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// Components of a path; no real path has more.
-const MOST_PARTS: usize = 1_000;
+const MAX_PARTS: usize = 1_000;
 
 /// Lookups for one path. Each lookup begins at the root, and a hostile tree of links could cause millions.
-const MOST_NAMES: usize = 50_000;
+const MAX_LOOKUPS: usize = 50_000;
 
 /// The path that `text` names, absolute and free of links, relative to `cwd`. `~` means the home folder only at
 /// the beginning; nothing else is expanded or decoded.
@@ -53,7 +53,7 @@ pub(in crate::tools) fn resolve(
         }
     }
     let mut plain = PathBuf::from("/");
-    for part in parts(&written) {
+    for part in path_parts(&written) {
         if part == ".." {
             plain.pop();
         } else {
@@ -81,12 +81,12 @@ fn refuse_hidden_characters(text: &str) -> Result<(), ToolError> {
 /// Follows every link of an absolute path. Missing components are kept; a following `..` removes the last one.
 pub(in crate::tools) fn follow(path: &Path) -> Result<PathBuf, ToolError> {
     let mut out = PathBuf::from("/");
-    let mut rest: VecDeque<OsString> = parts(path);
+    let mut rest: VecDeque<OsString> = path_parts(path);
     let mut missing = 0_usize;
     let mut links = 0_usize;
     let (mut depth, mut names) = (0_usize, 0_usize);
-    if rest.len() > MOST_PARTS {
-        return Err(ToolError::new("bad_path", format!("the path has more than {MOST_PARTS} parts")));
+    if rest.len() > MAX_PARTS {
+        return Err(ToolError::new("bad_path", format!("the path has more than {MAX_PARTS} parts")));
     }
     while let Some(part) = rest.pop_front() {
         if part == ".." {
@@ -102,16 +102,16 @@ pub(in crate::tools) fn follow(path: &Path) -> Result<PathBuf, ToolError> {
             continue;
         }
         if is_process_folder(&out) {
-            return Err(magic(&out));
+            return Err(process_file_error(&out));
         }
         names += depth;
-        if names > MOST_NAMES {
+        if names > MAX_LOOKUPS {
             return Err(too_many_links(path));
         }
         match fs::symlink_metadata(&out) {
             Ok(meta) if meta.is_symlink() => {
                 links += 1;
-                if links > MOST_LINKS {
+                if links > MAX_LINKS {
                     return Err(too_many_links(path));
                 }
                 let target = fs::read_link(&out).map_err(|e| ToolError::io(&out, &e))?;
@@ -121,7 +121,7 @@ pub(in crate::tools) fn follow(path: &Path) -> Result<PathBuf, ToolError> {
                     out = PathBuf::from("/");
                     depth = 0;
                 }
-                for part in parts(&target).into_iter().rev() {
+                for part in path_parts(&target).into_iter().rev() {
                     rest.push_front(part);
                 }
             }
@@ -140,7 +140,7 @@ fn too_many_links(path: &Path) -> ToolError {
     ToolError::new("too_many_links", format!("{} leads through too many links or folders", path.display()))
 }
 
-fn parts(path: &Path) -> VecDeque<OsString> {
+fn path_parts(path: &Path) -> VecDeque<OsString> {
     path.components()
         .filter_map(|part| match part {
             Component::Normal(name) => Some(name.to_owned()),
@@ -151,7 +151,7 @@ fn parts(path: &Path) -> VecDeque<OsString> {
 }
 
 /// The error for files of a process, which are never opened.
-pub(in crate::tools) fn magic(path: &Path) -> ToolError {
+pub(in crate::tools) fn process_file_error(path: &Path) -> ToolError {
     ToolError::new("magic_path", format!("{} belongs to a process; tools do not open it", path.display()))
         .with(json!({ "path": path.to_string_lossy() }))
 }
@@ -167,7 +167,7 @@ fn is_process_folder(path: &Path) -> bool {
 }
 
 /// Entries that are inspected in one workspace.
-const MOST_ENTRIES: usize = 4_000;
+const MAX_ENTRIES: usize = 4_000;
 
 /// A link at the path of an auto-executed file: `.git`, `.agentd`, `.github/workflows`, `AGENTS.md` and others. A
 /// repository may contain such a link, so that a file with a harmless name is the one that is executed.
@@ -181,7 +181,7 @@ pub(in crate::tools) struct Alias {
 /// The links at the top of a workspace and in the hidden folders there.
 pub(in crate::tools) fn aliases_of(workspace: &Path) -> Vec<Alias> {
     let mut found: Vec<Alias> = git_file(workspace).into_iter().collect();
-    let mut left = MOST_ENTRIES;
+    let mut left = MAX_ENTRIES;
     let mut folders = vec![workspace.to_path_buf()];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(&folder) else { continue };

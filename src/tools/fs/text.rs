@@ -10,7 +10,7 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, GB18030, GBK, UTF_8, UTF_16BE, UTF_16LE};
 
 /// Number of bytes at the beginning that decide whether a file is binary.
-pub(in crate::tools) const SNIFF: usize = 8 << 10;
+pub(in crate::tools) const DETECTION_BYTES: usize = 8 << 10;
 
 /// The encoding of a text file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,24 +122,24 @@ pub(in crate::tools) fn binary_kind(head: &[u8]) -> Option<&'static str> {
     if !utf32 && (head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF")) {
         return None;
     }
-    if bare_utf16(head).is_some() {
+    if detect_utf16(head).is_some() {
         return None;
     }
-    let head = &head[..head.len().min(SNIFF)];
+    let head = &head[..head.len().min(DETECTION_BYTES)];
     let control = head.iter().filter(|b| **b < 9 || (14..32).contains(*b) && **b != 0x1B).count();
     (utf32 || head.contains(&0) || control * 10 > head.len()).then_some("binary data")
 }
 
 /// Minimal number of characters to recognise UTF-16 without a byte order mark.
-const BARE_UTF16: usize = 4;
+const MIN_UTF16_CHARS: usize = 4;
 
 /// UTF-16 without a byte order mark: every second byte of most characters is zero, and all of them occur in
 /// texts. Arrays of two-byte numbers rarely look like this.
-fn bare_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
-    let sample = &bytes[..bytes.len().min(SNIFF)];
+fn detect_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
+    let sample = &bytes[..bytes.len().min(DETECTION_BYTES)];
     memchr::memchr(0, sample)?;
     let units = sample.len() / 2;
-    if units < BARE_UTF16 || bytes.len() <= SNIFF && !bytes.len().is_multiple_of(2) {
+    if units < MIN_UTF16_CHARS || bytes.len() <= DETECTION_BYTES && !bytes.len().is_multiple_of(2) {
         return None;
     }
     [(UTF_16LE, u16::from_le_bytes as fn([u8; 2]) -> u16), (UTF_16BE, u16::from_be_bytes)]
@@ -155,7 +155,7 @@ fn bare_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
             };
             // A sample may end with half a surrogate pair.
             let last = pairs.last().is_some_and(|pair| unit(*pair) & 0xFC00 == 0xD800);
-            let whole = &pairs[..units - usize::from(last && bytes.len() > SNIFF)];
+            let whole = &pairs[..units - usize::from(last && bytes.len() > DETECTION_BYTES)];
             let all = || char::decode_utf16(whole.iter().map(|pair| unit(*pair))).all(is_text);
             (narrow * 10 >= units * 7 && all()).then_some(encoding)
         })
@@ -170,7 +170,7 @@ pub(in crate::tools) fn detect(bytes: &[u8], whole: bool) -> Charset {
         [0xFE, 0xFF, ..] => return Charset { encoding: UTF_16BE, bom: 2 },
         _ => {}
     }
-    if let Some(encoding) = bare_utf16(bytes) {
+    if let Some(encoding) = detect_utf16(bytes) {
         return Charset { encoding, bom: 0 };
     }
     match std::str::from_utf8(bytes) {
@@ -195,7 +195,7 @@ pub(in crate::tools) fn detect(bytes: &[u8], whole: bool) -> Charset {
 pub(in crate::tools) fn text_of(bytes: &[u8]) -> (Charset, Option<Cow<'_, str>>) {
     let has_mark = matches!(bytes, [0xEF, 0xBB, 0xBF, ..] | [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]);
     if !has_mark
-        && bare_utf16(bytes).is_none()
+        && detect_utf16(bytes).is_none()
         && let Ok(text) = std::str::from_utf8(bytes)
     {
         return (Charset::UTF8, Some(Cow::Borrowed(text)));
@@ -206,7 +206,7 @@ pub(in crate::tools) fn text_of(bytes: &[u8]) -> (Charset, Option<Cow<'_, str>>)
 
 /// The line endings of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tools) enum Endings {
+pub(in crate::tools) enum LineEndings {
     None,
     Lf,
     CrLf,
@@ -215,7 +215,7 @@ pub(in crate::tools) enum Endings {
     Mixed,
 }
 
-impl Endings {
+impl LineEndings {
     pub(in crate::tools) fn detect(text: &str) -> Self {
         let bytes = text.as_bytes();
         let has_feed = memchr::memchr(b'\n', bytes).is_some();
@@ -244,7 +244,7 @@ impl Endings {
 }
 
 /// A text as the model sees it (`\n` only), with data to restore the original.
-pub(in crate::tools) struct Shown<'t> {
+pub(in crate::tools) struct ShownText<'t> {
     original: &'t str,
     pub(in crate::tools) text: Cow<'t, str>,
     /// Positions in `text` of the line feeds that are `\r\n` in the original, ascending.
@@ -253,17 +253,17 @@ pub(in crate::tools) struct Shown<'t> {
     cr: bool,
 }
 
-impl<'t> Shown<'t> {
+impl<'t> ShownText<'t> {
     pub(in crate::tools) fn new(original: &'t str) -> Self {
-        match Endings::detect(original) {
-            Endings::Lf | Endings::None => {
+        match LineEndings::detect(original) {
+            LineEndings::Lf | LineEndings::None => {
                 return Self { original, text: Cow::Borrowed(original), crlf: Vec::new(), cr: false };
             }
-            Endings::Cr => {
+            LineEndings::Cr => {
                 let text = Cow::Owned(original.replace('\r', "\n"));
                 return Self { original, text, crlf: Vec::new(), cr: true };
             }
-            Endings::CrLf | Endings::Mixed => {}
+            LineEndings::CrLf | LineEndings::Mixed => {}
         }
         let mut text = String::with_capacity(original.len());
         let mut crlf = Vec::new();
@@ -279,7 +279,7 @@ impl<'t> Shown<'t> {
     }
 
     /// The position in the original of the character at `at` of `text`.
-    fn origin(&self, at: usize) -> usize {
+    fn original_position(&self, at: usize) -> usize {
         at + self.crlf.partition_point(|feed| *feed < at)
     }
 
@@ -307,9 +307,9 @@ impl<'t> Shown<'t> {
         let mut out = String::with_capacity(self.original.len() + 1024);
         let mut done = 0;
         for (range, new) in parts {
-            out.push_str(&self.original[done..self.origin(range.start)]);
+            out.push_str(&self.original[done..self.original_position(range.start)]);
             let mut old_feeds = self.text[range.clone()].match_indices('\n').map(|(at, _)| range.start + at);
-            let mut form = self.form_near(range.start);
+            let mut form = self.is_crlf_near(range.start);
             for piece in new.split_inclusive('\n') {
                 match piece.strip_suffix('\n') {
                     None => out.push_str(piece),
@@ -326,14 +326,14 @@ impl<'t> Shown<'t> {
                     }
                 }
             }
-            done = self.origin(range.end);
+            done = self.original_position(range.end);
         }
         out.push_str(&self.original[done..]);
         out
     }
 
     /// Whether the line ending nearest to `at` is `\r\n`.
-    fn form_near(&self, at: usize) -> bool {
+    fn is_crlf_near(&self, at: usize) -> bool {
         let before = self.text[..at].rfind('\n');
         let near = before.or_else(|| self.text[at..].find('\n').map(|offset| at + offset));
         near.is_some_and(|feed| self.is_crlf(feed))
@@ -410,7 +410,7 @@ mod tests {
     }
 
     fn check(original: &str, old: &str, new: &str, expected: &str) {
-        let shown = Shown::new(original);
+        let shown = ShownText::new(original);
         let ranges: Vec<_> = shown.text.match_indices(old).map(|(at, m)| at..at + m.len()).collect();
         assert!(!ranges.is_empty(), "{original:?} lacks {old:?}");
         assert_eq!(shown.replace(&ranges, new), expected, "{original:?}: {old:?} -> {new:?}");
@@ -438,12 +438,12 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn replacement_keeps_bytes_outside_edited_range(original in "[ab\r\n]{0,40}", at in 0usize..40, len in 0usize..8) {
-            let shown = Shown::new(&original);
+            let shown = ShownText::new(&original);
             let start = at.min(shown.text.len());
             let end = (start + len).min(shown.text.len());
             let range = start..end;
             let out = shown.replace(std::slice::from_ref(&range), "Z");
-            let (head, tail) = (&original[..shown.origin(start)], &original[shown.origin(end)..]);
+            let (head, tail) = (&original[..shown.original_position(start)], &original[shown.original_position(end)..]);
             proptest::prop_assert_eq!(out, format!("{head}Z{tail}"));
             // Replacing a range by its own text changes nothing.
             let same = shown.replace(std::slice::from_ref(&range), &shown.text[range.clone()]);

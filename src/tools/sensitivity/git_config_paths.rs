@@ -4,22 +4,22 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::tools::sensitivity::repository;
-use crate::tools::sensitivity::repository::Setting;
+use crate::tools::sensitivity::repository::GitSetting;
 
 /// Configuration files that are read, including included ones.
-const MOST_FILES: usize = 16;
+const MAX_FILES: usize = 16;
 
 /// The files and folders that the configuration of the repository around `folder` names, including included
 /// files. If the configuration is too long or unreadable, every path counts as named. Never waits.
-pub(in crate::tools) fn by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
-    let Some((root, git)) = folder.ancestors().find_map(|root| Some((root, folders_of(root)?))) else {
+pub(in crate::tools) fn paths_named_by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
+    let Some((root, git)) = folder.ancestors().find_map(|root| Some((root, git_folders(root)?))) else {
         return Vec::new();
     };
     let mut files = vec![git.shared.join("config"), git.own.join("config.worktree")];
     let (mut found, mut at) = (Vec::new(), 0);
     while let Some(file) = files.get(at).cloned() {
         at += 1;
-        if at > MOST_FILES {
+        if at > MAX_FILES {
             found.push(root.to_owned());
             break;
         }
@@ -30,8 +30,8 @@ pub(in crate::tools) fn by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
         // An include is relative to the folder of its file; other paths are relative to the top of the work
         // tree.
         let folder = file.parent().unwrap_or(root);
-        for (is_include, value) in named(&text) {
-            let path = plain(&match value.strip_prefix("~/") {
+        for (is_include, value) in named_paths(&text) {
+            let path = normalise_path(&match value.strip_prefix("~/") {
                 Some(rest) => home.join(rest),
                 None => if is_include { folder } else { root }.join(value),
             });
@@ -48,9 +48,9 @@ pub(in crate::tools) fn by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
 }
 
 /// The paths that a configuration names, each with a flag for included files.
-fn named(text: &str) -> impl Iterator<Item = (bool, String)> {
-    repository::settings(text).flat_map(|Setting { section, name, value }| {
-        let value = unquoted(&value.unwrap_or_default());
+fn named_paths(text: &str) -> impl Iterator<Item = (bool, String)> {
+    repository::settings(text).flat_map(|GitSetting { section, name, value }| {
+        let value = unquote(&value.unwrap_or_default());
         let is_include = matches!(section.as_str(), "include" | "includeif") && name == "path";
         let is_path = is_include
             || matches!(
@@ -95,7 +95,7 @@ fn named(text: &str) -> impl Iterator<Item = (bool, String)> {
         };
         let paths = match (is_path, is_program) {
             (true, _) => vec![value],
-            (_, true) => words(&value),
+            (_, true) => command_words(&value),
             _ => Vec::new(),
         };
         let is_name = |path: &String| !matches!(path.as_str(), "" | "true" | "false");
@@ -105,7 +105,7 @@ fn named(text: &str) -> impl Iterator<Item = (bool, String)> {
 
 /// The words of a command line that may name files: the program, an interpreter's script, the value of a
 /// variable.
-fn words(line: &str) -> Vec<String> {
+fn command_words(line: &str) -> Vec<String> {
     let line = line.replace("$(git rev-parse --show-toplevel)/", "");
     let line: String = line.chars().filter(|c| !matches!(c, '\'' | '"' | '{' | '}' | '!')).collect();
     let words =
@@ -129,7 +129,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// A value without quotes and without a trailing comment.
-fn unquoted(value: &str) -> String {
+fn unquote(value: &str) -> String {
     let mut text = String::new();
     let (mut quoted, mut escaped) = (false, false);
     for c in value.chars() {
@@ -148,21 +148,21 @@ fn unquoted(value: &str) -> String {
 }
 
 /// The configuration folders of a work tree and its repository.
-struct Folders {
+struct GitFolders {
     own: PathBuf,
     shared: PathBuf,
 }
 
 /// `.git`, or the folder that a `.git` file names.
-fn folders_of(root: &Path) -> Option<Folders> {
+fn git_folders(root: &Path) -> Option<GitFolders> {
     let git = root.join(".git");
     let own = if git.is_dir() { git } else { repository::named_in(&git)? };
-    let shared = repository::shared_of(&own).unwrap_or_else(|| own.clone());
-    Some(Folders { own, shared })
+    let shared = repository::common_folder(&own).unwrap_or_else(|| own.clone());
+    Some(GitFolders { own, shared })
 }
 
 /// The path without `.` and `..`, and the same with links as written.
-fn plain(path: &Path) -> PathBuf {
+fn normalise_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -193,9 +193,9 @@ mod tests {
         let of = |name: &str| root.join(name);
         let expected =
             [of(".my-hooks"), of("a;b.inc"), home.join("other"), of("c.sh"), of("tools/x"), of("hk")];
-        assert_eq!(by_git(&root, home), expected);
+        assert_eq!(paths_named_by_git(&root, home), expected);
         fs::create_dir(of("sub")).unwrap();
-        assert_eq!(by_git(&of("sub"), home), expected, "from a folder within");
+        assert_eq!(paths_named_by_git(&of("sub"), home), expected, "from a folder within");
         // Through a `.git` file.
         let tree = root.join("tree");
         fs::create_dir_all(root.join(".git/worktrees/t")).unwrap();
@@ -203,8 +203,8 @@ mod tests {
         fs::write(root.join(".git/worktrees/t/commondir"), "../..\n").unwrap();
         fs::write(tree.join(".git"), format!("gitdir: {}\n", root.join(".git/worktrees/t").display()))
             .unwrap();
-        assert!(by_git(&tree, home).contains(&tree.join(".my-hooks")));
-        assert!(by_git(Path::new("/nothing"), home).is_empty());
+        assert!(paths_named_by_git(&tree, home).contains(&tree.join(".my-hooks")));
+        assert!(paths_named_by_git(Path::new("/nothing"), home).is_empty());
     }
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
         for name in ["tools/a.sh", "tools/b.py", "c", "tools/d.sh", "more.inc", "edit"] {
             assert_eq!(care(name, Access::Edit), PathSensitivity::AutoExecuted, "{name}");
         }
-        assert!(by_git(&root, Path::new("/home/u")).contains(&PathBuf::from("/home/u/h")));
+        assert!(paths_named_by_git(&root, Path::new("/home/u")).contains(&PathBuf::from("/home/u/h")));
         assert_eq!(care("tools/other", Access::Edit), PathSensitivity::Ordinary);
         // Modules, programs in addresses, and programs of rarer commands.
         let text = "[filter \"f\"]\n\tclean = python3 -m tools.f %f\n[remote \"o\"]\n\turl = ext::tools/e.sh %S\n\

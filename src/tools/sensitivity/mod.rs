@@ -29,16 +29,16 @@ pub enum Access {
 }
 
 /// Links in one folder that are followed.
-const MOST_LINKS: usize = 256;
+const MAX_LINKS: usize = 256;
 /// Names of a folder that are listed. To resolve the paths in a larger one is cheaper than to list it.
 const MAX_LISTED_NAMES: usize = 4096;
 
 /// The folded names in folders, each read once: most names of the tables are in no home folder, and resolving a path
 /// costs a system call for each of its folders. `None` for a folder that cannot be listed or has too many names.
 #[derive(Default)]
-struct Listings(HashMap<PathBuf, Option<HashSet<String>>>);
+struct FolderListings(HashMap<PathBuf, Option<HashSet<String>>>);
 
-impl Listings {
+impl FolderListings {
     /// False if no folder on the way lists the next part of the name. Automounted folders may resolve names that they
     /// do not list.
     fn may_have(&mut self, folder: &Path, name: &Path) -> bool {
@@ -47,14 +47,14 @@ impl Listings {
             let names = self.0.entry(folder.clone()).or_insert_with(|| {
                 let mut entries = std::fs::read_dir(&folder).ok()?;
                 let name = |entry: io::Result<DirEntry>| {
-                    Some(names::fold(&entry.ok()?.file_name().to_string_lossy()))
+                    Some(names::fold_case(&entry.ok()?.file_name().to_string_lossy()))
                 };
                 let listed = entries.by_ref().take(MAX_LISTED_NAMES).map(name).collect::<Option<_>>()?;
                 entries.next().is_none().then_some(listed)
             });
             match names {
                 None => return true,
-                Some(names) if !names.contains(&names::fold(&part.to_string_lossy())) => return false,
+                Some(names) if !names.contains(&names::fold_case(&part.to_string_lossy())) => return false,
                 Some(_) => folder.push(part),
             }
         }
@@ -82,8 +82,8 @@ impl SensitivePaths {
         Self {
             home: home.to_path_buf(),
             protected: protected.to_vec(),
-            folded_home: folded(home),
-            folded_protected: protected.iter().map(|folder| folded(folder)).collect(),
+            folded_home: folded_parts(home),
+            folded_protected: protected.iter().map(|folder| folded_parts(folder)).collect(),
             linked: Vec::new(),
             aliases: Vec::new(),
         }
@@ -94,27 +94,27 @@ impl SensitivePaths {
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
         let Ok(home) = self.home.canonicalize() else { return self };
         // A target that contains the home folder is ignored: all of the home folder would be sensitive.
-        let moved = moved(&variable).into_iter().filter_map(|place| place.canonicalize().ok());
-        self.linked.extend(moved.filter(|real| !home.starts_with(real)).map(|place| folded(&place)));
-        let mut listings = Listings::default();
+        let moved = relocated_folders(&variable).into_iter().filter_map(|place| place.canonicalize().ok());
+        self.linked.extend(moved.filter(|real| !home.starts_with(real)).map(|place| folded_parts(&place)));
+        let mut listings = FolderListings::default();
         for name in CREDENTIALS.iter().chain(SETTINGS) {
             if listings.may_have(&home, Path::new(name))
                 && let Ok(real) = self.home.join(name).canonicalize()
                 && real != home.join(name)
                 && !home.starts_with(&real)
             {
-                self.linked.push(folded(&real));
+                self.linked.push(folded_parts(&real));
             }
         }
         for folder in ["", ".config", ".local", ".local/share"].map(|name| home.join(name)) {
             let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
             let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
             // Limit the count: a folder with this many links does not hold settings.
-            for link in links.take(MOST_LINKS) {
+            for link in links.take(MAX_LINKS) {
                 if let Ok(real) = link.path().canonicalize()
                     && !home.starts_with(&real)
                 {
-                    self.aliases.push((folded(&real), folded(&folder.join(link.file_name()))));
+                    self.aliases.push((folded_parts(&real), folded_parts(&folder.join(link.file_name()))));
                 }
             }
         }
@@ -124,37 +124,43 @@ impl SensitivePaths {
     /// Other names of a path, through links in the home folder.
     fn other_names<'p>(&'p self, parts: &'p [&'p str]) -> impl Iterator<Item = Vec<&'p str>> {
         let named = move |(real, link): &'p (Vec<String>, Vec<String>)| {
-            let rest = begins(parts, real).then(|| &parts[real.len()..])?;
+            let rest = starts_with_parts(parts, real).then(|| &parts[real.len()..])?;
             Some(link.iter().map(String::as_str).chain(rest.iter().copied()).collect())
         };
         self.aliases.iter().filter_map(named)
     }
 
-    fn lead_to(&self, parts: &[&str]) -> bool {
-        self.linked.iter().any(|place| begins(parts, place))
+    fn lead_to_sensitive(&self, parts: &[&str]) -> bool {
+        self.linked.iter().any(|place| starts_with_parts(parts, place))
     }
 
     /// The parts below the home folder.
     fn below_home<'p, 's>(&self, parts: &'p [&'s str]) -> Option<&'p [&'s str]> {
         let home = &self.folded_home;
-        (!home.is_empty() && parts.len() > home.len() && begins(parts, home)).then(|| &parts[home.len()..])
+        (!home.is_empty() && parts.len() > home.len() && starts_with_parts(parts, home))
+            .then(|| &parts[home.len()..])
     }
 }
 
 /// Classifies a resolved path for one access. Secrets matter for reading; auto-executed and protected files
 /// matter for writing.
 pub(super) fn sensitivity(path: &Path, access: Access, places: &SensitivePaths) -> PathSensitivity {
-    let parts = folded(path);
+    let parts = folded_parts(path);
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    let others = places.other_names(&parts).map(|parts| of_name(&parts, access, places));
-    others.fold(of_name(&parts, access, places), |care, other| if care < other { other } else { care })
+    let others = places.other_names(&parts).map(|parts| sensitivity_of_name(&parts, access, places));
+    others.fold(
+        sensitivity_of_name(&parts, access, places),
+        |care, other| if care < other { other } else { care },
+    )
 }
 
-fn of_name(parts: &[&str], access: Access, places: &SensitivePaths) -> PathSensitivity {
+fn sensitivity_of_name(parts: &[&str], access: Access, places: &SensitivePaths) -> PathSensitivity {
     let below_home = places.below_home(parts);
     let daemon = is_daemon_place(parts, below_home, places);
     match access {
-        Access::Read if daemon || places.lead_to(parts) || secret_names::is_secret(parts, below_home) => {
+        Access::Read
+            if daemon || places.lead_to_sensitive(parts) || secret_names::is_secret(parts, below_home) =>
+        {
             PathSensitivity::Secret
         }
         Access::Read => PathSensitivity::Ordinary,
@@ -181,23 +187,23 @@ impl<'p> SecretNames<'p> {
         Self { places, folder: PathBuf::new(), parts: Vec::new() }
     }
 
-    pub(super) fn contain(&mut self, path: &Path) -> bool {
+    pub(super) fn contain_path(&mut self, path: &Path) -> bool {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
         if folder != self.folder {
             self.folder = folder.to_path_buf();
-            self.parts = folded(folder);
+            self.parts = folded_parts(folder);
         }
-        let name = folded(Path::new(name));
+        let name = folded_parts(Path::new(name));
         let parts: Vec<&str> = self.parts.iter().chain(&name).map(String::as_str).collect();
         let below_home = self.places.below_home(&parts);
         is_daemon_place(&parts, below_home, self.places)
-            || self.places.lead_to(&parts)
+            || self.places.lead_to_sensitive(&parts)
             || secret_names::is_secret(&parts, below_home)
     }
 }
 
 /// Variables that set locations of home folders (XDG Base Directory Specification, manuals of Cargo and GnuPG).
-const MOVED: &[(&str, &str)] = &[
+const FOLDER_VARIABLES: &[(&str, &str)] = &[
     (".config", "XDG_CONFIG_HOME"),
     (".local/share", "XDG_DATA_HOME"),
     (".cache", "XDG_CACHE_HOME"),
@@ -206,9 +212,9 @@ const MOVED: &[(&str, &str)] = &[
 ];
 
 /// Locations of credentials that environment variables set.
-pub(super) fn moved(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+pub(super) fn relocated_folders(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for (folder, name) in MOVED {
+    for (folder, name) in FOLDER_VARIABLES {
         let Some(place) = variable(name).filter(|place| place.is_absolute()) else { continue };
         let kept = CREDENTIALS.iter().filter_map(|kept| Path::new(kept).strip_prefix(folder).ok());
         found.extend(kept.map(|rest| place.join(rest)));
@@ -229,11 +235,11 @@ pub(super) fn strictest(a: PathSensitivity, b: PathSensitivity) -> PathSensitivi
 }
 
 /// The parts of a path, normalised as the least strict file system compares them.
-fn folded(path: &Path) -> Vec<String> {
+fn folded_parts(path: &Path) -> Vec<String> {
     path.iter()
         .filter(|part| *part != "/")
         .map(|part| {
-            let name = names::fold(&part.to_string_lossy());
+            let name = names::fold_case(&part.to_string_lossy());
             match short_name(&name) {
                 Some(long) => long.to_owned(),
                 None => name,
@@ -259,7 +265,7 @@ fn short_name(name: &str) -> Option<&'static str> {
     }
 }
 
-fn begins(parts: &[&str], folder: &[String]) -> bool {
+fn starts_with_parts(parts: &[&str], folder: &[String]) -> bool {
     !folder.is_empty()
         && folder.len() <= parts.len()
         && folder.iter().zip(parts).all(|(a, b)| a.as_str() == *b)
@@ -268,7 +274,7 @@ fn begins(parts: &[&str], folder: &[String]) -> bool {
 /// Whether the path is a configuration, data or runtime folder of the daemon, configured or default. The socket
 /// and the database are recognised by name in any folder.
 fn is_daemon_place(parts: &[&str], below_home: Option<&[&str]>, places: &SensitivePaths) -> bool {
-    places.folded_protected.iter().any(|folder| begins(parts, folder))
+    places.folded_protected.iter().any(|folder| starts_with_parts(parts, folder))
         || matches!(parts, ["etc", "agentd", ..] | ["run", "user", _, "agentd", ..])
         || matches!(below_home, Some([".config", "agentd", ..] | [".local", "share" | "state", "agentd", ..]))
         || matches!(parts, [.., "agentd.sock" | "agentd.db" | "agentd.db-wal" | "agentd.db-shm"])
@@ -309,7 +315,7 @@ mod tests {
             "GNUPGHOME" => Some(home.clone()),
             _ => None,
         };
-        assert!(moved(&variable).contains(&root.join("moved/gh")));
+        assert!(relocated_folders(&variable).contains(&root.join("moved/gh")));
         let places = SensitivePaths::new(&root.join("home"), &[]).with_links();
         for (path, expected) in [("home/dots/netrc", Secret), ("home/dots/other", Ordinary)] {
             assert_eq!(sensitivity(&root.join(path), Access::Read, &places), expected, "{path}");
@@ -347,7 +353,7 @@ mod tests {
         std::fs::create_dir_all(home.path().join("dots/gh")).unwrap();
         std::fs::write(home.path().join(".netrc"), "").unwrap();
         std::os::unix::fs::symlink("dots", home.path().join(".config")).unwrap();
-        let mut listings = Listings::default();
+        let mut listings = FolderListings::default();
         let mut may_have = |name: &str| listings.may_have(home.path(), Path::new(name));
         for name in [".netrc", ".NETRC", ".config", ".config/gh", ".netrc/below"] {
             assert!(may_have(name), "{name}");

@@ -15,21 +15,21 @@ use crate::tools::disk;
 use crate::tools::disk::is_missing;
 
 /// Larger than any configuration that a user writes.
-const MOST_BYTES: u64 = 64 * 1024;
+const MAX_CONFIG_BYTES: u64 = 64 * 1024;
 
 /// The text of a regular file.
 pub(in crate::tools) fn text_of(path: &Path) -> Option<String> {
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).ok()?;
     file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    file.take(MAX_CONFIG_BYTES).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Whether a file is longer than [`text_of`] reads, or may have any content because it cannot be read now.
 pub(in crate::tools) fn is_longer(path: &Path) -> bool {
     match std::fs::metadata(path) {
-        Ok(meta) if meta.is_file() => meta.len() > MOST_BYTES || text_of(path).is_none(),
+        Ok(meta) if meta.is_file() => meta.len() > MAX_CONFIG_BYTES || text_of(path).is_none(),
         Ok(_) => false,
         Err(error) => !is_missing(&error),
     }
@@ -41,13 +41,13 @@ pub(in crate::tools) fn named_in(git: &Path) -> Option<PathBuf> {
 }
 
 /// The folder that `commondir` names, if there is one.
-pub(in crate::tools) fn shared_of(own: &Path) -> Option<PathBuf> {
+pub(in crate::tools) fn common_folder(own: &Path) -> Option<PathBuf> {
     Some(own.join(text_of(&own.join("commondir"))?.trim()))
 }
 
 /// A setting of a configuration.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::tools) struct Setting {
+pub(in crate::tools) struct GitSetting {
     /// Without the subsection; in lower case, like the name.
     pub(in crate::tools) section: String,
     pub(in crate::tools) name: String,
@@ -57,7 +57,7 @@ pub(in crate::tools) struct Setting {
 
 /// The settings of a configuration in order. A value that continues on the next line is cut at the end of its
 /// line.
-pub(in crate::tools) fn settings(text: &str) -> impl Iterator<Item = Setting> {
+pub(in crate::tools) fn settings(text: &str) -> impl Iterator<Item = GitSetting> {
     let mut section = String::new();
     text.lines().filter_map(move |line| {
         let mut line = line.trim();
@@ -70,7 +70,7 @@ pub(in crate::tools) fn settings(text: &str) -> impl Iterator<Item = Setting> {
             None => (line, None),
         };
         let is_setting = name.starts_with(|c: char| c.is_ascii_alphabetic());
-        is_setting.then(|| Setting { section: section.clone(), name: name.to_ascii_lowercase(), value })
+        is_setting.then(|| GitSetting { section: section.clone(), name: name.to_ascii_lowercase(), value })
     })
 }
 
@@ -125,6 +125,6 @@ mod tests {
             let mode = nix::sys::stat::Mode::from_bits_truncate(0o600);
             nix::unistd::mkfifo(&dir.path().join(name), mode).unwrap();
         }
-        assert_eq!((named_in(&dir.path().join(".git")), shared_of(dir.path())), (None, None));
+        assert_eq!((named_in(&dir.path().join(".git")), common_folder(dir.path())), (None, None));
     }
 }

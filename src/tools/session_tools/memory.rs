@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::tools::context::ToolContext;
 use crate::tools::error::ToolError;
-use crate::tools::session_tools::{data_error, prepared_own, project_data};
+use crate::tools::session_tools::{data_error, prepare_session_call, project_data};
 use crate::types::memory::MemoryNote;
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
@@ -41,9 +41,9 @@ pub(super) const DESCRIPTION: &str = "Notes about this project that are kept ove
 
 pub(super) fn prepare(input: &Input) -> Result<PreparedCall, ToolError> {
     let name = match (input.action, &input.name) {
-        (Action::List, _) => return Ok(prepared_own(NAME, "List the notes of the project", true)),
+        (Action::List, _) => return Ok(prepare_session_call(NAME, "List the notes of the project", true)),
         (_, Some(name)) => name,
-        (_, None) => return Err(missing("name")),
+        (_, None) => return Err(missing_field_error("name")),
     };
     let shown: String = name.chars().take(64).collect();
     let changes = |summary: String, diff: Option<String>| PreparedCall {
@@ -55,14 +55,14 @@ pub(super) fn prepare(input: &Input) -> Result<PreparedCall, ToolError> {
         sandbox: None,
     };
     match input.action {
-        Action::Write if input.text.is_none() => Err(missing("text")),
+        Action::Write if input.text.is_none() => Err(missing_field_error("text")),
         Action::Write => Ok(changes(format!("Keep the note {shown} about this project"), None)),
         Action::Remove => Ok(changes(format!("Remove the note {shown} about this project"), None)),
-        Action::List | Action::Read => Ok(prepared_own(NAME, format!("Read the note {shown}"), true)),
+        Action::List | Action::Read => Ok(prepare_session_call(NAME, format!("Read the note {shown}"), true)),
     }
 }
 
-fn missing(field: &str) -> ToolError {
+fn missing_field_error(field: &str) -> ToolError {
     ToolError::new("invalid_input", format!("the arguments of {NAME} are wrong: this action needs `{field}`"))
         .with(json!({ "path": field }))
 }
@@ -74,10 +74,10 @@ pub(super) fn run(context: &ToolContext, input: &Input) -> Result<ToolOutcome, T
     let output = match input.action {
         Action::List => {
             let notes = data.notes().map_err(data_error)?;
-            let lines: Vec<String> = notes.iter().map(line).collect();
+            let lines: Vec<String> = notes.iter().map(note_line).collect();
             if lines.is_empty() { "There are no notes about this project.".into() } else { lines.join("\n") }
         }
-        Action::Read => data.note(name).map_err(data_error)?.text.unwrap_or_default(),
+        Action::Read => data.read_note(name).map_err(data_error)?.text.unwrap_or_default(),
         Action::Write => {
             data.write_note(name, input.text.as_deref().unwrap_or_default()).map_err(data_error)?;
             format!("The note {name} is kept.")
@@ -90,6 +90,6 @@ pub(super) fn run(context: &ToolContext, input: &Input) -> Result<ToolOutcome, T
     Ok(ToolOutcome::completed(output))
 }
 
-fn line(note: &MemoryNote) -> String {
+fn note_line(note: &MemoryNote) -> String {
     format!("{}: {}", note.name, note.description)
 }

@@ -11,7 +11,7 @@ mod skill;
 mod todo;
 mod tool_search;
 
-use crate::tools::call::internal;
+use crate::tools::call::internal_error;
 use crate::tools::context::{DataError, ProjectData, ToolContext};
 use crate::tools::error::ToolError;
 use crate::tools::input;
@@ -50,7 +50,7 @@ pub(in crate::tools) fn prepare(
 ) -> Result<PreparedCall, ToolError> {
     match call {
         SessionCall::TodoWrite(input) => todo::prepare_write(input),
-        SessionCall::TodoRead(_) => Ok(prepared_own(todo::READ, "Read the todo list", true)),
+        SessionCall::TodoRead(_) => Ok(prepare_session_call(todo::READ, "Read the todo list", true)),
         SessionCall::AskUser(input) => ask_user::prepare(input),
         SessionCall::ExitPlanMode(input) => plan_mode::prepare(context, input),
         SessionCall::ToolSearch(input) => tool_search::prepare(input),
@@ -64,7 +64,7 @@ pub(in crate::tools) fn run(context: &ToolContext, call: &SessionCall) -> Result
         SessionCall::TodoWrite(input) => todo::run_write(input),
         SessionCall::TodoRead(_) => Ok(todo::run_read(&context.session_context.todos)),
         // The engine gives this call its result.
-        SessionCall::AskUser(_) => Err(internal()),
+        SessionCall::AskUser(_) => Err(internal_error()),
         SessionCall::ExitPlanMode(_) => Ok(plan_mode::run()),
         SessionCall::ToolSearch(input) => Ok(tool_search::run(input, &context.session_context.mcp)),
         SessionCall::Skill(input) => skill::run(context, input),
@@ -73,7 +73,7 @@ pub(in crate::tools) fn run(context: &ToolContext, call: &SessionCall) -> Result
 }
 
 /// The definitions for models, always in the same order.
-pub(in crate::tools) fn cards() -> Vec<ToolDefinition> {
+pub(in crate::tools) fn session_definitions() -> Vec<ToolDefinition> {
     let card = |name: &str, description: &str, input_schema, read_only| ToolDefinition {
         name: name.into(),
         description: description.into(),
@@ -91,7 +91,7 @@ pub(in crate::tools) fn cards() -> Vec<ToolDefinition> {
 }
 
 /// The definition of the search. It is offered only if definitions are deferred.
-pub(in crate::tools) fn tool_search_card() -> ToolDefinition {
+pub(in crate::tools) fn tool_search_definition() -> ToolDefinition {
     ToolDefinition {
         name: TOOL_SEARCH.into(),
         description: tool_search::DESCRIPTION.into(),
@@ -102,7 +102,7 @@ pub(in crate::tools) fn tool_search_card() -> ToolDefinition {
 
 /// Skills and notes of the project.
 fn project_data(context: &ToolContext) -> Result<&dyn ProjectData, ToolError> {
-    context.session_context.project.as_deref().ok_or_else(internal)
+    context.session_context.project.as_deref().ok_or_else(internal_error)
 }
 
 fn data_error(error: DataError) -> ToolError {
@@ -110,7 +110,7 @@ fn data_error(error: DataError) -> ToolError {
 }
 
 /// A call that reaches only the session itself.
-fn prepared_own(tool: &str, summary: impl Into<String>, read_only: bool) -> PreparedCall {
+fn prepare_session_call(tool: &str, summary: impl Into<String>, read_only: bool) -> PreparedCall {
     PreparedCall {
         subject: Subject::Session { tool: tool.into() },
         summary: summary.into(),

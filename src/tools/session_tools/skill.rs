@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::tools::context::ToolContext;
 use crate::tools::error::ToolError;
-use crate::tools::session_tools::{data_error, prepared_own, project_data};
+use crate::tools::session_tools::{data_error, prepare_session_call, project_data};
 use crate::types::tool::{PreparedCall, ToolOutcome};
 
 pub(super) const NAME: &str = "Skill";
@@ -28,7 +28,7 @@ fn name(input: &Input) -> &str {
 
 pub(super) fn prepare(input: &Input) -> Result<PreparedCall, ToolError> {
     let shown: String = name(input).chars().take(64).collect();
-    Ok(prepared_own(NAME, format!("Load the skill {shown}"), true))
+    Ok(prepare_session_call(NAME, format!("Load the skill {shown}"), true))
 }
 
 /// Blocks on the disk.

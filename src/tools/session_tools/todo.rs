@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::tools::error::ToolError;
-use crate::tools::session_tools::prepared_own;
+use crate::tools::session_tools::prepare_session_call;
 use crate::types::todo::{self, Todo, TodoStatus};
 use crate::types::tool::{PreparedCall, ToolOutcome};
 
@@ -40,7 +40,7 @@ pub(super) fn prepare_write(input: &WriteInput) -> Result<PreparedCall, ToolErro
         0 => "Clear the todo list".to_owned(),
         all => format!("Update the todo list: {done} of {all} done"),
     };
-    Ok(prepared_own(WRITE, summary, false))
+    Ok(prepare_session_call(WRITE, summary, false))
 }
 
 fn check(todos: &[Todo]) -> Result<(), ToolError> {

@@ -8,12 +8,12 @@ use serde_json::json;
 
 use crate::tools::error::ToolError;
 use crate::tools::mcp_context::McpContext;
-use crate::tools::session_tools::prepared_own;
+use crate::tools::session_tools::prepare_session_call;
 use crate::types::mcp::{McpTool, TOOL_SEARCH};
 use crate::types::tool::{PreparedCall, ToolOutcome};
 
 /// Maximum number of tools that one search brings in.
-const MAX_FOUND: usize = 10;
+const MAX_MATCHES: usize = 10;
 /// Maximum number of names that a search without a result shows.
 const MAX_NAMES: usize = 200;
 
@@ -29,7 +29,7 @@ pub(super) const DESCRIPTION: &str = "Finds tools of MCP servers and makes them 
 
 pub(super) fn prepare(input: &Input) -> Result<PreparedCall, ToolError> {
     let shown: String = input.query.chars().take(80).collect();
-    Ok(prepared_own(TOOL_SEARCH, format!("Search tools: {shown}"), false))
+    Ok(prepare_session_call(TOOL_SEARCH, format!("Search tools: {shown}"), false))
 }
 
 pub(super) fn run(input: &Input, mcp: &McpContext) -> ToolOutcome {
@@ -76,7 +76,7 @@ fn find<'t>(query: &str, tools: &'t [McpTool]) -> Vec<&'t McpTool> {
     scored.retain(|(score, _)| *score > 0);
     // Stable: equal ones keep the order of their names.
     scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-    scored.into_iter().take(MAX_FOUND).map(|(_, tool)| tool).collect()
+    scored.into_iter().take(MAX_MATCHES).map(|(_, tool)| tool).collect()
 }
 
 #[cfg(test)]

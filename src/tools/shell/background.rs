@@ -8,25 +8,25 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::bash::{self, CallChannels, CommandContext, Started};
+use super::bash::{self, CallChannels, CommandContext, RunningCommand};
 use crate::sync::lock;
-use crate::tools::background_task::Live;
-use crate::tools::capture::Piece;
+use crate::tools::background_task::BackgroundTaskHandle;
+use crate::tools::capture::OutputPart;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::settings::Limits;
 use crate::tools::shell::outcome::CommandEnd;
-use crate::types::background::{BackgroundEnd, BackgroundState, Over};
+use crate::types::background::{BackgroundEnd, BackgroundState, UnrecordedEnd};
 use crate::types::blob::{Blob, BlobRef};
 use crate::types::ids::CallId;
-use crate::types::tool::{PreparedCall, Progress, ToolOutcome};
+use crate::types::tool::{PreparedCall, ToolOutcome, ToolProgress};
 
 /// Characters of output that are kept if there is no folder for spools.
 const MAX_READ_BYTES: usize = 1 << 20;
 
 /// A started background task. Dropping it kills all its processes.
-pub struct Running {
-    started: Started,
-    live: Arc<Live>,
+pub struct RunningTask {
+    started: RunningCommand,
+    live: Arc<BackgroundTaskHandle>,
     limit: Duration,
     limits: Limits,
 }
@@ -37,38 +37,38 @@ pub(in crate::tools) async fn start(
     call_id: CallId,
     input: &bash::Input,
     prepared: &PreparedCall,
-    wires: CallChannels,
-) -> Result<Running, ToolOutcome> {
+    channels: CallChannels,
+) -> Result<RunningTask, ToolOutcome> {
     let settings = &context.settings;
     let limit = input.timeout_ms().map_or(settings.background_timeout, Duration::from_millis);
-    let started = match bash::start(context, call_id, input, prepared, wires).await {
+    let started = match bash::start(context, call_id, input, prepared, channels).await {
         Ok(Some(started)) => started,
         Ok(None) => return Err(cancelled()),
         Err(refusal) => return Err(ToolError::into(refusal)),
     };
-    let live = Arc::new(Live {
+    let live = Arc::new(BackgroundTaskHandle {
         capture: started.output.capture(),
         stop: CancellationToken::new(),
         killed_by: OnceLock::new(),
         written: CancellationToken::new(),
     });
     let limit = limit.min(settings.background_timeout);
-    Ok(Running { started, live, limit, limits: settings.limits })
+    Ok(RunningTask { started, live, limit, limits: settings.limits })
 }
 
-impl Running {
+impl RunningTask {
     /// Access for other calls.
     #[must_use]
-    pub fn live(&self) -> Arc<Live> {
+    pub fn handle(&self) -> Arc<BackgroundTaskHandle> {
         Arc::clone(&self.live)
     }
 
     /// Follows the task to its end. When this returns, every process of it has ended or is listed as a
     /// survivor. Dropping the future kills them. Progress that the channel cannot take is dropped.
-    pub async fn follow(self, progress: mpsc::Sender<Progress>) -> Over {
+    pub async fn follow(self, progress: mpsc::Sender<ToolProgress>) -> UnrecordedEnd {
         let Self { mut started, live, limit, limits } = self;
         started.output.progress = progress;
-        let (ran, mut output) = started.see_through(limit, &live.stop).await;
+        let (ran, mut output) = started.run_to_end(limit, &live.stop).await;
         output.close();
         let bytes = lock(&live.capture).bytes();
         // Keep even a short output, because the model may not have received any of it.
@@ -82,8 +82,8 @@ impl Running {
             CommandEnd::TimedOut => BackgroundState::TimedOut,
         };
         if ran.end == CommandEnd::Exited && exit_code != Some(0) {
-            let Piece { before, rest, .. } = lock(&live.capture).since(0);
-            notes.extend(ran.trouble(&limits, &(before + &rest)).2);
+            let OutputPart { before, rest, .. } = lock(&live.capture).output_since(0);
+            notes.extend(ran.probable_cause(&limits, &(before + &rest)).2);
         }
         if ran.end == CommandEnd::TimedOut {
             notes.push(format!("The command was stopped after {} ms (its time limit).", limit.as_millis()));
@@ -108,6 +108,6 @@ impl Running {
             survivors: ran.ended.survivors,
             duration_ms: u64::try_from(ran.spent.as_millis()).unwrap_or(u64::MAX),
         };
-        Over { state, end, blob }
+        UnrecordedEnd { state, end, blob }
     }
 }

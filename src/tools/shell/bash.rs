@@ -13,10 +13,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::environment::scrub;
-use super::output::Output;
-use super::process::{self, Launch, Shell};
+use super::output::CommandOutput;
+use super::process::{self, RunningShell, ShellLaunch};
 use super::sandbox::{
-    Available, Choice, Confined, FirstSeen, FsPolicy, Level, PlaceholderCache, SandboxView,
+    AvailableLevels, CallSandbox, CommandSandbox, FirstSeen, FsPolicy, Level, PlaceholderCache, SandboxView,
 };
 use super::spool::{Spool, Spools};
 use crate::crash;
@@ -26,19 +26,19 @@ use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::input;
 use crate::tools::shell::cgroup::Cgroups;
-use crate::tools::shell::limits::Powers;
-use crate::tools::shell::outcome::{CommandEnd, FinishedCommand, Folder, Report, is_plain_folder};
+use crate::tools::shell::limits::CgroupControllers;
+use crate::tools::shell::outcome::{CommandEnd, CommandReport, FinishedCommand, NextFolder, is_plain_folder};
 use crate::tools::shell::process::{ProcessStarted, register};
-use crate::tools::shell::process_tree::Tree;
+use crate::tools::shell::process_tree::ProcessTree;
 use crate::types::ids::{CallId, SessionId};
-use crate::types::tool::{Confinement, PreparedCall, ProcessRecord, Progress, Subject, ToolOutcome};
+use crate::types::tool::{Confinement, PreparedCall, ProcessRecord, Subject, ToolOutcome, ToolProgress};
 
 /// Limit of one argument of a process: 128 KiB.
-const LONGEST_COMMAND: usize = 100_000;
+const MAX_COMMAND_BYTES: usize = 100_000;
 /// How long output is read after the shell's exit, while other processes hold its pipes.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 /// A deadline beyond the range of the clock.
-const FOREVER: Duration = Duration::from_secs(365 * 86_400);
+const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 86_400);
 /// Time between TERM and KILL, when a call is stopped and when it left children.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
@@ -73,7 +73,7 @@ impl Input {
     }
 
     /// Whether the command continues after its call has returned.
-    pub(in crate::tools) fn goes_on(&self) -> bool {
+    pub(in crate::tools) fn is_background(&self) -> bool {
         self.run_in_background
     }
 
@@ -108,7 +108,7 @@ pub(in crate::tools) const DESCRIPTION: &str = "Runs a command with bash. The wo
 
 pub(in crate::tools) fn prepare(
     context: &ToolContext,
-    here: &Available,
+    here: &AvailableLevels,
     input: &Input,
 ) -> Result<PreparedCall, ToolError> {
     let command = &input.command;
@@ -118,16 +118,16 @@ pub(in crate::tools) fn prepare(
     if command.contains('\0') {
         return Err(ToolError::new("invalid_input", "the command holds a NUL character"));
     }
-    if command.len() > LONGEST_COMMAND {
+    if command.len() > MAX_COMMAND_BYTES {
         return Err(ToolError::new(
             "invalid_input",
-            format!("the command is longer than {LONGEST_COMMAND} bytes; write a script and run that"),
+            format!("the command is longer than {MAX_COMMAND_BYTES} bytes; write a script and run that"),
         ));
     }
     if input.timeout_ms == Some(0) {
         return Err(ToolError::new("invalid_input", "timeout_ms must be more than 0"));
     }
-    context.jail().in_place(&context.session_context.cwd)?;
+    context.jail().require_in_place(&context.session_context.cwd)?;
     let choice = context.settings.sandbox.choose(context.session_context.unattended, here)?;
     // The command comes first: the user answers for the command, not for the model's description.
     let mut summary = one_line(command.trim());
@@ -153,9 +153,9 @@ fn one_line(text: &str) -> String {
 /// Channels between a running command and its session.
 pub(in crate::tools) struct CallChannels {
     /// Output as it comes.
-    pub(in crate::tools) progress: mpsc::Sender<Progress>,
+    pub(in crate::tools) progress: mpsc::Sender<ToolProgress>,
     /// Receives the process once it is started.
-    pub(in crate::tools) births: mpsc::Sender<ProcessStarted>,
+    pub(in crate::tools) process_starts: mpsc::Sender<ProcessStarted>,
     /// Stops the command.
     pub(in crate::tools) stop: CancellationToken,
 }
@@ -167,35 +167,35 @@ pub(in crate::tools) async fn run(
     call_id: CallId,
     input: &Input,
     prepared: &PreparedCall,
-    wires: CallChannels,
+    channels: CallChannels,
 ) -> Result<ToolOutcome, ToolError> {
     let settings = &context.settings;
     let usual = context.session_context.bash_timeout_ms.unwrap_or(settings.bash_timeout_ms);
     let limit = input.timeout_ms.unwrap_or(usual).min(settings.bash_timeout_max_ms);
-    let stop = wires.stop.clone();
-    let Some(started) = start(context, call_id, input, prepared, wires).await? else {
+    let stop = channels.stop.clone();
+    let Some(started) = start(context, call_id, input, prepared, channels).await? else {
         return Ok(cancelled());
     };
-    let (ran, output) = started.see_through(Duration::from_millis(limit), &stop).await;
+    let (ran, output) = started.run_to_end(Duration::from_millis(limit), &stop).await;
     let said = output.finish(settings.output_cap).await;
     crash::point("C14.spooled");
-    let folder = Folder::after_command(context, &ran).await;
-    Ok(Report { context, limit, ran, folder }.tell(said))
+    let folder = NextFolder::after_command(context, &ran).await;
+    Ok(CommandReport { context, limit, ran, folder }.into_outcome(said))
 }
 
 /// A running command whose process is recorded. Dropping it kills all its processes.
-pub(super) struct Started {
-    shell: Shell,
-    tree: Tree,
-    pub(super) output: Output,
+pub(super) struct RunningCommand {
+    shell: RunningShell,
+    tree: ProcessTree,
+    pub(super) output: CommandOutput,
     begun: Instant,
-    choice: Choice,
+    choice: CallSandbox,
     how: Confinement,
     ground: SandboxView,
-    powers: Powers,
+    powers: CgroupControllers,
     cwd: PathBuf,
     /// Keeps the sandbox, for example its folder for temporary files, while the command runs.
-    confined: Confined,
+    confined: CommandSandbox,
     /// The cache that may keep the placeholders, and the session that may reuse them.
     lingering: (Arc<PlaceholderCache>, SessionId),
 }
@@ -206,20 +206,20 @@ pub(super) async fn start(
     call_id: CallId,
     input: &Input,
     prepared: &PreparedCall,
-    wires: CallChannels,
-) -> Result<Option<Started>, ToolError> {
-    let CallChannels { progress, births, stop } = wires;
+    channels: CallChannels,
+) -> Result<Option<RunningCommand>, ToolError> {
+    let CallChannels { progress, process_starts, stop } = channels;
     if stop.is_cancelled() {
         return Ok(None);
     }
     let settings = &context.settings;
-    let Place { cwd, choice, confined, ground } = confine(context, prepared).await?;
+    let CommandPlacement { cwd, choice, confined, ground } = confine(context, prepared).await?;
     call::same_target(prepared, &input.subject(&cwd, &context.session_context.workspace))?;
     let begun = Instant::now();
 
     let cell = context.cells.open(call_id, &settings.limits);
-    let powers = if cell.is_some() { context.cells.powers() } else { Powers::default() };
-    let launch = Launch {
+    let powers = if cell.is_some() { context.cells.controllers() } else { CgroupControllers::default() };
+    let launch = ShellLaunch {
         command: &input.command,
         cwd: &cwd,
         environment: environment(context, call_id, &confined),
@@ -231,29 +231,41 @@ pub(super) async fn start(
         ToolError::new("spawn_failed", format!("could not start the shell in {}: {e}", cwd.display()))
     })?;
     crash::point("C13.started");
-    let tree = Tree::new(shell.pid, shell.started, format!("AGENTD_CALL={call_id}"), cell);
+    let tree = ProcessTree::new(shell.pid, shell.started, format!("AGENTD_CALL={call_id}"), cell);
     let record = ProcessRecord { call_id, pid: shell.pid, started: shell.started, boot_id: proc::boot_id() };
-    if let Err(refusal) = register(&births, record).await {
+    if let Err(refusal) = register(&process_starts, record).await {
         // The process is not recorded, so the next daemon could not find it. Kill it now.
         tree.end(Duration::ZERO).await;
         return Err(refusal);
     }
     crash::point("C13.recorded");
     let spool = Spool::new(context.spools.as_deref().cloned(), call_id);
-    let output = Output::new(&mut shell, settings, progress, spool);
+    let output = CommandOutput::new(&mut shell, settings, progress, spool);
     let how = prepared.sandbox.filter(|held| held.unsandboxed).unwrap_or(choice.confinement());
     let lingering = (Arc::clone(&context.lingering), context.session_context.session_id);
-    Ok(Some(Started { shell, tree, output, begun, choice, how, ground, powers, cwd, confined, lingering }))
+    Ok(Some(RunningCommand {
+        shell,
+        tree,
+        output,
+        begun,
+        choice,
+        how,
+        ground,
+        powers,
+        cwd,
+        confined,
+        lingering,
+    }))
 }
 
-impl Started {
+impl RunningCommand {
     /// Follows the command until it exits, has run for `limit`, or is stopped. Then every process of it has
     /// ended or is listed as a survivor.
-    pub(super) async fn see_through(
+    pub(super) async fn run_to_end(
         self,
         limit: Duration,
         stop: &CancellationToken,
-    ) -> (FinishedCommand, Output) {
+    ) -> (FinishedCommand, CommandOutput) {
         let Self {
             mut shell,
             tree,
@@ -267,7 +279,7 @@ impl Started {
             confined,
             lingering,
         } = self;
-        let deadline = begun.checked_add(limit).unwrap_or_else(|| begun + FOREVER);
+        let deadline = begun.checked_add(limit).unwrap_or_else(|| begun + MAX_TIMEOUT);
         let (end, mut status) = follow(&mut shell, &mut output, deadline, stop).await;
 
         // Continue to read the pipes while the tree ends, so that no process blocks in a write.
@@ -281,12 +293,12 @@ impl Started {
             }
         };
         if status.is_none() {
-            status = timeout(LAST_WORDS, shell.child.wait()).await.ok().and_then(Result::ok);
+            status = timeout(DRAIN_TIMEOUT, shell.child.wait()).await.ok().and_then(Result::ok);
         }
-        let _ = timeout(LAST_WORDS, output.drain()).await;
+        let _ = timeout(DRAIN_TIMEOUT, output.drain()).await;
         let folder = shell.last_folder();
         let spent = begun.elapsed();
-        confined.leave(&lingering.0, lingering.1);
+        confined.release(&lingering.0, lingering.1);
         (FinishedCommand { end, status, ended, choice, how, ground, powers, cwd, folder, spent }, output)
     }
 }
@@ -302,29 +314,29 @@ fn starting_folder(context: &ToolContext) -> PathBuf {
 }
 
 /// The folder in which a command runs, and its sandbox.
-struct Place {
+struct CommandPlacement {
     cwd: PathBuf,
-    choice: Choice,
-    confined: Confined,
+    choice: CallSandbox,
+    confined: CommandSandbox,
     /// Data that explains failures in the sandbox.
     ground: SandboxView,
 }
 
 /// Creates the sandbox of the command at the judged level or a higher one.
-async fn confine(context: &CommandContext, prepared: &PreparedCall) -> Result<Place, ToolError> {
-    let here = Available::here().await;
+async fn confine(context: &CommandContext, prepared: &PreparedCall) -> Result<CommandPlacement, ToolError> {
+    let here = AvailableLevels::probe_once().await;
     // The sandbox refers to folders by path.
-    context.jail().in_place(&context.session_context.cwd)?;
+    context.jail().require_in_place(&context.session_context.cwd)?;
     let sandbox = &context.settings.sandbox;
     let outside = prepared.sandbox.is_some_and(|judged| judged.unsandboxed);
-    if outside && !sandbox.offer_unsandboxed_retry.holds(context.session_context.unattended) {
+    if outside && !sandbox.offer_unsandboxed_retry.applies_to(context.session_context.unattended) {
         return Err(ToolError::new(
             "target_changed",
             "the configuration no longer lets commands run outside the sandbox; it was not run",
         ));
     }
     let choice = match outside {
-        true => Choice { level: Level::Rlimits, network: true, guards: false },
+        true => CallSandbox { level: Level::Rlimits, network: true, guards: false },
         false => sandbox.choose(context.session_context.unattended, here)?,
     };
     if prepared.sandbox.is_some_and(|judged| choice.confinement().is_weaker_than(judged)) {
@@ -336,28 +348,33 @@ async fn confine(context: &CommandContext, prepared: &PreparedCall) -> Result<Pl
     if choice.level < Level::Landlock {
         context.lingering.end(context.session_context.session_id);
         let cwd = starting_folder(context);
-        return Ok(Place { cwd, choice, confined: Confined::free(), ground: SandboxView::default() });
+        return Ok(CommandPlacement {
+            cwd,
+            choice,
+            confined: CommandSandbox::unrestricted(),
+            ground: SandboxView::default(),
+        });
     }
     let context = context.clone();
     call::blocking(move || {
         let layout =
-            FsPolicy::from_context(&context, &context.first_seen, choice.network).map_err(not_made)?;
+            FsPolicy::from_context(&context, &context.first_seen, choice.network).map_err(sandbox_error)?;
         let cwd = starting_folder(&context);
         let temp = context.settings.sandbox.temp.as_path();
-        let confined = Confined::new(choice, &layout, temp, here, &cwd).map_err(not_made)?;
-        Ok(Place { ground: layout.sandbox_view(&cwd), cwd, choice, confined })
+        let confined = CommandSandbox::new(choice, &layout, temp, here, &cwd).map_err(sandbox_error)?;
+        Ok(CommandPlacement { ground: layout.sandbox_view(&cwd), cwd, choice, confined })
     })
     .await
 }
 
-fn not_made(error: std::io::Error) -> ToolError {
+fn sandbox_error(error: std::io::Error) -> ToolError {
     ToolError::new("sandbox_failed", format!("the sandbox could not be made, so nothing was run: {error}"))
 }
 
 fn environment(
     context: &ToolContext,
     call_id: CallId,
-    confined: &Confined,
+    confined: &CommandSandbox,
 ) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     let settings = &context.settings;
     let mut variables = scrub(std::env::vars_os(), &settings.env_allow, &settings.home);
@@ -374,11 +391,11 @@ fn environment(
     variables
 }
 
-/// Follows the command until it exits (and its output ends, or `LAST_WORDS` has passed), its time limit is
+/// Follows the command until it exits (and its output ends, or `DRAIN_TIMEOUT` has passed), its time limit is
 /// reached, or it is stopped.
 async fn follow(
-    shell: &mut Shell,
-    output: &mut Output,
+    shell: &mut RunningShell,
+    output: &mut CommandOutput,
     deadline: Instant,
     stop: &CancellationToken,
 ) -> (CommandEnd, Option<ExitStatus>) {
@@ -387,7 +404,7 @@ async fn follow(
         let until = exited.map_or(deadline, |(_, until)| until.min(deadline));
         tokio::select! {
             result = shell.child.wait(), if exited.is_none() => match result {
-                Ok(status) => exited = Some((status, Instant::now() + LAST_WORDS)),
+                Ok(status) => exited = Some((status, Instant::now() + DRAIN_TIMEOUT)),
                 Err(_) => return (CommandEnd::Exited, None),
             },
             () = output.pump(), if output.is_open() => {}

@@ -6,21 +6,24 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::tools::shell::bash::CommandContext;
-use crate::tools::shell::sandbox::{Available, Confined, FsPolicy, Level};
+use crate::tools::shell::sandbox::{AvailableLevels, CommandSandbox, FsPolicy, Level};
 
 /// Starts a shell that does nothing in the sandbox of this context, and waits for its end. The sandbox is
 /// prepared before; the time covers only the start, the kernel's work for the level, and the end.
 ///
 /// # Errors
 /// The level does not work here, or the shell failed.
-pub(in crate::tools) async fn spawn(context: &CommandContext, here: &Available) -> io::Result<Duration> {
+pub(in crate::tools) async fn spawn(
+    context: &CommandContext,
+    here: &AvailableLevels,
+) -> io::Result<Duration> {
     let choice = context.settings.sandbox.choose(false, here).map_err(|no| io::Error::other(no.text))?;
     let cwd = &context.session_context.cwd;
     let confined = match choice.level {
-        Level::Off | Level::Rlimits => Confined::free(),
+        Level::Off | Level::Rlimits => CommandSandbox::unrestricted(),
         Level::Landlock | Level::Bubblewrap => {
             let layout = FsPolicy::from_context(context, &context.first_seen, choice.network)?;
-            Confined::new(choice, &layout, &context.settings.sandbox.temp, here, cwd)?
+            CommandSandbox::new(choice, &layout, &context.settings.sandbox.temp, here, cwd)?
         }
     };
     let mut command = confined.command("/bin/bash");

@@ -19,7 +19,7 @@ use nix::unistd::{AccessFlags, eaccess};
 use crate::proc;
 use crate::sync::lock;
 use crate::tools::settings::{CgroupSetting, Limits};
-use crate::tools::shell::limits::Powers;
+use crate::tools::shell::limits::CgroupControllers;
 use crate::types::ids::CallId;
 
 /// The daemon moves itself here when its own cgroup must be empty to enable controllers for its children.
@@ -29,7 +29,7 @@ const OWN_LEAF: &str = "agentd-self";
 #[derive(Debug)]
 pub(in crate::tools) struct Cgroups {
     base: Result<PathBuf, String>,
-    powers: Powers,
+    powers: CgroupControllers,
     prefix: String,
     /// Emptied cgroups that are not yet removed.
     rest: Mutex<Vec<PathBuf>>,
@@ -50,12 +50,12 @@ impl Cgroups {
             Ok(()) => Ok(base),
             Err(error) => Err(format!("{} cannot be used: {error}", base.display())),
         });
-        let mut powers = Powers::default();
+        let mut powers = CgroupControllers::default();
         if let Ok(base) = &base {
             // Root can write every cgroup. Only the setting shows that this one is for the daemon.
             let is_ours = matches!(setting, CgroupSetting::At(_)) || !nix::unistd::geteuid().is_root();
-            powers.memory = pass_on(base, "memory", is_ours);
-            powers.processes = pass_on(base, "pids", is_ours);
+            powers.memory = enable_controller(base, "memory", is_ours);
+            powers.processes = enable_controller(base, "pids", is_ours);
         }
         Self { base, powers, prefix, rest: Mutex::default() }
     }
@@ -64,9 +64,15 @@ impl Cgroups {
     pub(in crate::tools) fn describe(&self) -> String {
         match (&self.base, self.powers) {
             (Err(why), _) => format!("rlimits (no cgroup: {why})"),
-            (Ok(_), Powers { memory: true, processes: true }) => "cgroup v2: memory, pids, kill".into(),
-            (Ok(_), Powers { memory: true, processes: false }) => "cgroup v2: memory, kill; rlimits".into(),
-            (Ok(_), Powers { memory: false, processes: true }) => "cgroup v2: pids, kill; rlimits".into(),
+            (Ok(_), CgroupControllers { memory: true, processes: true }) => {
+                "cgroup v2: memory, pids, kill".into()
+            }
+            (Ok(_), CgroupControllers { memory: true, processes: false }) => {
+                "cgroup v2: memory, kill; rlimits".into()
+            }
+            (Ok(_), CgroupControllers { memory: false, processes: true }) => {
+                "cgroup v2: pids, kill; rlimits".into()
+            }
             (Ok(_), _) => "cgroup v2: kill only; rlimits".into(),
         }
     }
@@ -74,7 +80,7 @@ impl Cgroups {
     /// Creates a cgroup for a call. `None` if cgroups are off or creating one fails; the call runs without one.
     pub(super) fn open(self: &Arc<Self>, call_id: CallId, limits: &Limits) -> Option<CallCgroup> {
         let base = self.base.as_ref().ok()?;
-        self.remove_rest();
+        self.remove_leftovers();
         let dir = base.join(format!("{}{call_id}", self.prefix));
         let folder = match fs::create_dir(&dir).and_then(|()| File::open(&dir)) {
             Ok(folder) => folder,
@@ -86,18 +92,18 @@ impl Cgroups {
         };
         let cell = CallCgroup { cells: Arc::clone(self), dir, folder };
         if let Some(bytes) = limits.memory.filter(|_| self.powers.memory) {
-            cell.set("memory.max", bytes);
+            cell.write_limit("memory.max", bytes);
             // Kill the whole call, not one process of it, and deny swap.
-            cell.set("memory.oom.group", 1);
-            cell.set("memory.swap.max", 0);
+            cell.write_limit("memory.oom.group", 1);
+            cell.write_limit("memory.swap.max", 0);
         }
         if let Some(count) = limits.processes.filter(|_| self.powers.processes) {
-            cell.set("pids.max", count);
+            cell.write_limit("pids.max", count);
         }
         Some(cell)
     }
 
-    pub(super) fn powers(&self) -> Powers {
+    pub(super) fn controllers(&self) -> CgroupControllers {
         self.powers
     }
 
@@ -122,7 +128,7 @@ impl Cgroups {
         }
     }
 
-    fn remove_rest(&self) {
+    fn remove_leftovers(&self) {
         let mut rest = lock(&self.rest);
         rest.retain(|dir| !remove(dir));
     }
@@ -143,11 +149,11 @@ impl CallCgroup {
     }
 
     /// A process that writes `0` to this file moves into the cgroup, and all its later children start there.
-    pub(super) fn entrance(&self) -> io::Result<File> {
+    pub(super) fn open_procs_file(&self) -> io::Result<File> {
         File::options().write(true).open(self.dir.join("cgroup.procs"))
     }
 
-    fn set(&self, file: &str, value: u64) {
+    fn write_limit(&self, file: &str, value: u64) {
         // Some kernels lack some of these files. The important failures show in the events below.
         if let Err(error) = fs::write(self.dir.join(file), value.to_string()) {
             tracing::debug!(file, %error, "could not set a limit of a cgroup");
@@ -173,15 +179,15 @@ impl CallCgroup {
 
     /// Number of processes that the kernel killed because of the memory limit.
     pub(super) fn oom_kills(&self) -> u64 {
-        self.event("memory.events", "oom_kill")
+        self.event_count("memory.events", "oom_kill")
     }
 
     /// Number of process starts that failed because of the process limit.
     pub(super) fn refused_forks(&self) -> u64 {
-        self.event("pids.events", "max")
+        self.event_count("pids.events", "max")
     }
 
-    fn event(&self, file: &str, name: &str) -> u64 {
+    fn event_count(&self, file: &str, name: &str) -> u64 {
         let text = fs::read_to_string(self.dir.join(file)).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
@@ -199,7 +205,7 @@ impl Drop for CallCgroup {
 
 impl Drop for Cgroups {
     fn drop(&mut self) {
-        self.remove_rest();
+        self.remove_leftovers();
     }
 }
 
@@ -240,7 +246,7 @@ fn probe(base: &Path, prefix: &str) -> io::Result<()> {
 }
 
 /// Enables a controller in the cgroups below `base`, if the daemon has it. Returns whether it is enabled.
-fn pass_on(base: &Path, controller: &str, is_ours: bool) -> bool {
+fn enable_controller(base: &Path, controller: &str, is_ours: bool) -> bool {
     let names = |file: &str| fs::read_to_string(base.join(file)).unwrap_or_default();
     let has = |file: &str| names(file).split_whitespace().any(|name| name == controller);
     if has("cgroup.subtree_control") {

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::tools::background_task::BackgroundTaskView;
-use crate::tools::capture::{Piece, cut_middle};
+use crate::tools::capture::{OutputPart, cut_middle};
 use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::types::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId, KilledBy};
@@ -20,11 +20,11 @@ use crate::types::blob::BlobRef;
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Bytes of the head, and of the tail, of new output of a task that has ended.
-const HALF: u64 = 128 << 10;
+const EXCERPT_END_BYTES: u64 = 128 << 10;
 /// Bytes that a compiled filter may use.
-const FILTER_BYTES: usize = 1 << 20;
+const MAX_FILTER_BYTES: usize = 1 << 20;
 /// TERM, two seconds, KILL, at most five seconds, and the journal.
-const ENDS_WITHIN: Duration = Duration::from_secs(15);
+const KILL_TIMEOUT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::tools) struct OutputInput {
@@ -55,7 +55,7 @@ pub(in crate::tools) fn prepare_output(
 ) -> Result<PreparedCall, ToolError> {
     filter(input)?;
     let bash_id = find(context, &input.bash_id)?.known.bash_id;
-    Ok(prepared(bash_id, format!("Read the output of {bash_id}"), true))
+    Ok(prepare_task_call(bash_id, format!("Read the output of {bash_id}"), true))
 }
 
 pub(in crate::tools) fn prepare_kill(
@@ -63,10 +63,14 @@ pub(in crate::tools) fn prepare_kill(
     input: &KillInput,
 ) -> Result<PreparedCall, ToolError> {
     let known = &find(context, &input.shell_id)?.known;
-    Ok(prepared(known.bash_id, format!("End {} ({})", known.bash_id, one_line(&known.command)), false))
+    Ok(prepare_task_call(
+        known.bash_id,
+        format!("End {} ({})", known.bash_id, one_line(&known.command)),
+        false,
+    ))
 }
 
-fn prepared(bash_id: BashId, summary: String, read_only: bool) -> PreparedCall {
+fn prepare_task_call(bash_id: BashId, summary: String, read_only: bool) -> PreparedCall {
     let subject = Subject::Background { bash_id };
     PreparedCall { subject, summary, diff: None, read_only, change: None, sandbox: None }
 }
@@ -90,7 +94,7 @@ fn filter(input: &OutputInput) -> Result<Option<RegexMatcher>, ToolError> {
     let Some(pattern) = input.filter.as_deref().filter(|pattern| !pattern.is_empty()) else {
         return Ok(None);
     };
-    match RegexMatcherBuilder::new().size_limit(FILTER_BYTES).build(pattern) {
+    match RegexMatcherBuilder::new().size_limit(MAX_FILTER_BYTES).build(pattern) {
         Ok(matcher) => Ok(Some(matcher)),
         Err(error) => {
             let why = format!("filter is not a usable regular expression: {error}");
@@ -118,17 +122,17 @@ pub(in crate::tools) fn run_output(
     let BackgroundTaskView { known, live } = find(context, &input.bash_id)?;
     let from = known.read_bytes;
     let (bytes, piece) = match (&known.end, live) {
-        (Some(end), _) => (end.output_bytes, kept_after(context, end, from)?),
-        (None, Some(live)) => live.since(from),
-        (None, None) => (from, nothing()),
+        (Some(end), _) => (end.output_bytes, stored_output_after(context, end, from)?),
+        (None, Some(live)) => live.output_since(from),
+        (None, None) => (from, no_output()),
     };
     let is_lost = known.end.is_none() && live.is_none();
     let mut text = match &known.end {
-        Some(end) => format!("{} {}", known.bash_id, how(known.state, end)),
+        Some(end) => format!("{} {}", known.bash_id, describe_end(known.state, end)),
         None if is_lost => format!("{} runs no more; its end is not in the journal yet.", known.bash_id),
         None => format!("{} is running.", known.bash_id),
     };
-    let (fresh, is_cut) = shown(piece, matcher.as_ref(), context.settings.output_cap);
+    let (fresh, is_cut) = visible_output(piece, matcher.as_ref(), context.settings.output_cap);
     text.push('\n');
     match (fresh.is_empty(), bytes > from, &matcher) {
         (true, true, Some(_)) => text.push_str("No new line matches the filter."),
@@ -157,7 +161,7 @@ pub(in crate::tools) fn run_output(
 }
 
 /// Describes how a task ended.
-fn how(state: BackgroundState, end: &BackgroundEnd) -> String {
+fn describe_end(state: BackgroundState, end: &BackgroundEnd) -> String {
     match (state, end.signal, end.exit_code) {
         (BackgroundState::Running, ..) => "is running.".into(),
         (BackgroundState::Exited, Some(signal), _) => format!("was ended by signal {signal}."),
@@ -174,20 +178,24 @@ fn how(state: BackgroundState, end: &BackgroundEnd) -> String {
     }
 }
 
-fn nothing() -> Piece {
-    Piece { before: String::new(), gone: 0, rest: String::new() }
+fn no_output() -> OutputPart {
+    OutputPart { before: String::new(), gone: 0, rest: String::new() }
 }
 
 /// The stored output of a task that has ended, after the first `from` bytes.
-fn kept_after(context: &ToolContext, end: &BackgroundEnd, from: u64) -> Result<Piece, ToolError> {
+fn stored_output_after(
+    context: &ToolContext,
+    end: &BackgroundEnd,
+    from: u64,
+) -> Result<OutputPart, ToolError> {
     let unread = end.output_bytes.saturating_sub(from);
     let (Some(BlobRef { blob_id, bytes, .. }), Some(blobs)) =
         (&end.output_blob, &context.session_context.blobs)
     else {
-        return Ok(nothing());
+        return Ok(no_output());
     };
     if unread == 0 {
-        return Ok(nothing());
+        return Ok(no_output());
     }
     let read = |offset: u64, most: u64| {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
@@ -197,11 +205,14 @@ fn kept_after(context: &ToolContext, end: &BackgroundEnd, from: u64) -> Result<P
     // If the middle of a long output was left out, the new output is at its end.
     let start = from.min(*bytes).max(bytes.saturating_sub(unread));
     let left = bytes - start;
-    if left <= 2 * HALF {
-        return Ok(Piece { before: text_of(&read(start, left)?), gone: 0, rest: String::new() });
+    if left <= 2 * EXCERPT_END_BYTES {
+        return Ok(OutputPart { before: text_of(&read(start, left)?), gone: 0, rest: String::new() });
     }
-    let (before, rest) = (text_of(&read(start, HALF)?), text_of(&read(bytes - HALF, HALF)?));
-    Ok(Piece { before, gone: left - 2 * HALF, rest })
+    let (before, rest) = (
+        text_of(&read(start, EXCERPT_END_BYTES)?),
+        text_of(&read(bytes - EXCERPT_END_BYTES, EXCERPT_END_BYTES)?),
+    );
+    Ok(OutputPart { before, gone: left - 2 * EXCERPT_END_BYTES, rest })
 }
 
 /// Decodes bytes that may begin or end inside a character.
@@ -211,7 +222,7 @@ fn text_of(bytes: &[u8]) -> String {
 }
 
 /// The new output for the model, and whether a part is missing.
-fn shown(piece: Piece, filter: Option<&RegexMatcher>, cap: usize) -> (String, bool) {
+fn visible_output(piece: OutputPart, filter: Option<&RegexMatcher>, cap: usize) -> (String, bool) {
     let matching = |text: String| match filter {
         None => text,
         Some(filter) => text
@@ -219,7 +230,7 @@ fn shown(piece: Piece, filter: Option<&RegexMatcher>, cap: usize) -> (String, bo
             .filter(|line| filter.is_match(line.trim_end_matches(['\n', '\r']).as_bytes()).unwrap_or(false))
             .collect(),
     };
-    let Piece { before, gone, rest } = piece;
+    let OutputPart { before, gone, rest } = piece;
     let (before, rest) = (matching(before), matching(rest));
     if gone == 0 {
         return cut_middle(&(before + &rest), cap);
@@ -239,7 +250,7 @@ pub(in crate::tools) async fn run_kill(
     let BackgroundTaskView { known, live } = find(context, &input.shell_id)?;
     let bash_id = known.bash_id;
     if let Some(end) = &known.end {
-        let why = format!("{bash_id} does not run any more: it {}", how(known.state, end));
+        let why = format!("{bash_id} does not run any more: it {}", describe_end(known.state, end));
         return Err(ToolError::new("not_running", why));
     }
     let Some(live) = live else {
@@ -248,7 +259,7 @@ pub(in crate::tools) async fn run_kill(
     live.stop(KilledBy::Tool);
     tokio::select! {
         biased;
-        ended = timeout(ENDS_WITHIN, live.is_written()) => if ended.is_err() {
+        ended = timeout(KILL_TIMEOUT, live.wait_written()) => if ended.is_err() {
             let why = format!("{bash_id} received the signal to end and still runs; BashOutput reports its end");
             return Err(ToolError::new("still_ending", why));
         },
@@ -276,8 +287,8 @@ pub(in crate::tools) async fn run_kill(
 mod tests {
     use super::*;
 
-    fn piece(before: &str, gone: u64, rest: &str) -> Piece {
-        Piece { before: before.into(), gone, rest: rest.into() }
+    fn output_part(before: &str, gone: u64, rest: &str) -> OutputPart {
+        OutputPart { before: before.into(), gone, rest: rest.into() }
     }
 
     #[test]
@@ -285,13 +296,13 @@ mod tests {
         let matcher = RegexMatcher::new("^err|7$").expect("a pattern");
         let text = "error 1\nfine\r\nerr 2\r\nnumber 7";
         assert_eq!(
-            shown(piece(text, 0, ""), Some(&matcher), 100),
+            visible_output(output_part(text, 0, ""), Some(&matcher), 100),
             ("error 1\nerr 2\r\nnumber 7".into(), false)
         );
-        assert_eq!(shown(piece("abc", 0, "def"), None, 100), ("abcdef".into(), false));
-        let (cut, is_cut) = shown(piece("abcdefgh", 0, ""), None, 4);
+        assert_eq!(visible_output(output_part("abc", 0, "def"), None, 100), ("abcdef".into(), false));
+        let (cut, is_cut) = visible_output(output_part("abcdefgh", 0, ""), None, 4);
         assert!(is_cut && cut.starts_with("ab\n") && cut.ends_with("\ngh"), "{cut}");
-        let (holed, is_cut) = shown(piece("begin", 5_000, "end"), None, 100);
+        let (holed, is_cut) = visible_output(output_part("begin", 5_000, "end"), None, 100);
         assert_eq!((holed.as_str(), is_cut), ("begin\n[… 5000 bytes were left out here …]\nend", true));
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// Names that pass if they are set.
-const ALLOWED: &[&str] = &[
+const ALLOWED_NAMES: &[&str] = &[
     "PATH",
     "USER",
     "LOGNAME",
@@ -68,7 +68,7 @@ pub(super) fn scrub(
     home: &Path,
 ) -> Vec<(OsString, OsString)> {
     let mut kept: Vec<(OsString, OsString)> =
-        own.into_iter().filter(|(name, _)| passes(name, extra)).collect();
+        own.into_iter().filter(|(name, _)| is_passed(name, extra)).collect();
     if !kept.iter().any(|(name, _)| name == "PATH") {
         kept.push(("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()));
     }
@@ -78,7 +78,7 @@ pub(super) fn scrub(
     kept
 }
 
-fn passes(name: &OsStr, extra: &[String]) -> bool {
+fn is_passed(name: &OsStr, extra: &[String]) -> bool {
     let Some(name) = name.to_str() else { return false };
     if name == "HOME" || name == "TERM" || name.starts_with("AGENTD_") {
         return false;
@@ -88,7 +88,7 @@ fn passes(name: &OsStr, extra: &[String]) -> bool {
     }
     let by_prefix =
         extra.iter().filter_map(|listed| listed.strip_suffix('*')).any(|part| name.starts_with(part));
-    (by_prefix || ALLOWED.contains(&name) || name.starts_with("LC_")) && !looks_secret(name)
+    (by_prefix || ALLOWED_NAMES.contains(&name) || name.starts_with("LC_")) && !looks_secret(name)
 }
 
 fn looks_secret(name: &str) -> bool {
@@ -102,7 +102,7 @@ mod tests {
 
     fn check(name: &str, extra: &[&str], expected: bool) {
         let extra: Vec<String> = extra.iter().map(ToString::to_string).collect();
-        assert_eq!(passes(OsStr::new(name), &extra), expected, "{name} with {extra:?}");
+        assert_eq!(is_passed(OsStr::new(name), &extra), expected, "{name} with {extra:?}");
     }
 
     #[test]

@@ -11,28 +11,28 @@ const CPU_GRACE: u64 = 5;
 
 /// Controllers that are available in the cgroups of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Powers {
+pub(super) struct CgroupControllers {
     pub(super) memory: bool,
     pub(super) processes: bool,
 }
 
 /// A limit that a command reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Breach {
+pub(super) enum LimitBreach {
     Memory,
     Processes,
     FileSize,
     CpuTime,
 }
 
-impl Breach {
+impl LimitBreach {
     /// Its name in the details of a result, and in the configuration.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Breach::Memory => "memory",
-            Breach::Processes => "processes",
-            Breach::FileSize => "file_size",
-            Breach::CpuTime => "cpu_time",
+            LimitBreach::Memory => "memory",
+            LimitBreach::Processes => "processes",
+            LimitBreach::FileSize => "file_size",
+            LimitBreach::CpuTime => "cpu_time",
         }
     }
 }
@@ -42,7 +42,7 @@ pub(super) type Rlimit = (Resource, rlim_t, rlim_t);
 
 impl Limits {
     /// Limits that the child sets in addition to its cgroup. Never more than the daemon's own limits.
-    pub(super) fn rlimits(&self, cgroup: Powers) -> Vec<Rlimit> {
+    pub(super) fn rlimits(&self, cgroup: CgroupControllers) -> Vec<Rlimit> {
         // No core dumps of commands on disk.
         let mut list = vec![(Resource::RLIMIT_CORE, 0, 0)];
         let mut set = |resource, soft: u64, hard: u64| {
@@ -70,16 +70,16 @@ impl Limits {
     }
 
     /// The limit that a signal of the kernel indicates, from the end of a command.
-    pub(super) fn breach_of(&self, signal: i32) -> Option<Breach> {
+    pub(super) fn breach_from_signal(&self, signal: i32) -> Option<LimitBreach> {
         match signal {
-            nix::libc::SIGXCPU if self.cpu_time.is_some() => Some(Breach::CpuTime),
-            nix::libc::SIGXFSZ if self.file_size.is_some() => Some(Breach::FileSize),
+            nix::libc::SIGXCPU if self.cpu_time.is_some() => Some(LimitBreach::CpuTime),
+            nix::libc::SIGXFSZ if self.file_size.is_some() => Some(LimitBreach::FileSize),
             _ => None,
         }
     }
 
     /// Guesses limits from the output of a failed command, for limits at which the kernel only refuses calls.
-    pub(super) fn suspect(&self, output: &str, cgroup: Powers) -> Option<String> {
+    pub(super) fn suspect_limits(&self, output: &str, cgroup: CgroupControllers) -> Option<String> {
         const NO_MEMORY: [&str; 6] = [
             "annot allocate memory",
             "emory exhausted",
@@ -90,7 +90,7 @@ impl Limits {
         ];
         let says = |words: &[&str]| words.iter().any(|words| output.contains(words));
         if let Some(most) = self.memory.filter(|_| !cgroup.memory && says(&NO_MEMORY)) {
-            return Some(format!("Note: each process may hold at most {} of data here.", bytes(most)));
+            return Some(format!("Note: each process may hold at most {} of data here.", format_bytes(most)));
         }
         let most =
             self.processes.filter(|_| !cgroup.processes && says(&["Resource temporarily unavailable"]))?;
@@ -98,20 +98,20 @@ impl Limits {
     }
 
     /// Describes a reached limit for the model.
-    pub(super) fn words(&self, breach: Breach) -> String {
+    pub(super) fn breach_text(&self, breach: LimitBreach) -> String {
         match breach {
-            Breach::Memory => {
-                format!("ran out of memory: it may use {}", self.memory.map_or("less".into(), bytes))
+            LimitBreach::Memory => {
+                format!("ran out of memory: it may use {}", self.memory.map_or("less".into(), format_bytes))
             }
-            Breach::Processes => {
+            LimitBreach::Processes => {
                 let most = self.processes.map_or("fewer".into(), |most| most.to_string());
                 format!("could not start another process: it may have {most}")
             }
-            Breach::FileSize => {
-                let most = self.file_size.map_or("less".into(), bytes);
+            LimitBreach::FileSize => {
+                let most = self.file_size.map_or("less".into(), format_bytes);
                 format!("wrote a file that is too long: {most} at most")
             }
-            Breach::CpuTime => {
+            LimitBreach::CpuTime => {
                 let most = self.cpu_time.unwrap_or_default().as_secs();
                 format!("used more processor time than one process may: {most} s")
             }
@@ -119,7 +119,7 @@ impl Limits {
     }
 }
 
-fn bytes(count: u64) -> String {
+fn format_bytes(count: u64) -> String {
     match count {
         0..1024 => format!("{count} B"),
         1024..1_048_576 => format!("{} KiB", count / 1024),
@@ -144,9 +144,9 @@ mod tests {
         };
         let of = |powers| limits.rlimits(powers).into_iter().map(|(kind, ..)| kind).collect::<Vec<_>>();
         use Resource::{RLIMIT_CORE, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_NPROC};
-        assert_eq!(of(Powers::default()), [RLIMIT_CORE, RLIMIT_DATA, RLIMIT_NPROC, RLIMIT_CPU]);
-        assert_eq!(of(Powers { memory: true, processes: true }), [RLIMIT_CORE, RLIMIT_CPU]);
-        let cpu = limits.rlimits(Powers::default()).pop();
+        assert_eq!(of(CgroupControllers::default()), [RLIMIT_CORE, RLIMIT_DATA, RLIMIT_NPROC, RLIMIT_CPU]);
+        assert_eq!(of(CgroupControllers { memory: true, processes: true }), [RLIMIT_CORE, RLIMIT_CPU]);
+        let cpu = limits.rlimits(CgroupControllers::default()).pop();
         assert_eq!(cpu.map(|(_, soft, _)| soft), Some(1), "never 0, which would be no time at all");
     }
 
@@ -159,7 +159,7 @@ mod tests {
             (3 << 29, "1.5 GiB"),
             (u64::MAX, "17179869184.0 GiB"),
         ] {
-            assert_eq!(bytes(count), expected);
+            assert_eq!(format_bytes(count), expected);
         }
     }
 }

@@ -22,7 +22,7 @@ use std::ffi::OsString;
 
 use crate::tools::settings::Settings;
 use crate::types::tool::Confinement;
-pub use background::Running;
+pub use background::RunningTask;
 pub(super) use background::start;
 pub(super) use bash::{CallChannels, CommandContext, DESCRIPTION, Input, prepare, run};
 #[cfg(feature = "fuzzing")]
@@ -32,14 +32,14 @@ pub(super) use commands::{
     KILL, KillInput, OUTPUT, OutputInput, prepare_kill, prepare_output, run_kill, run_output,
 };
 pub use process::ProcessStarted;
-pub use sandbox::Available;
+pub use sandbox::AvailableLevels;
 pub(super) use sandbox::{
     FirstSeen, PlaceholderCache, forget_temp, remove_leftover_placeholders, sweep_temp, temp_folders,
 };
 pub(super) use server_process::launch;
 pub use server_process::{RunningServer, ServerLaunch, ServerStreams};
 pub(super) use spool::Spools;
-pub use sweep::Swept;
+pub use sweep::SweepResult;
 pub(super) use sweep::sweep;
 
 /// The environment that programs of the user get: that of commands, without the marks of a call.
@@ -50,6 +50,6 @@ pub(super) fn environment(settings: &Settings) -> Vec<(OsString, OsString)> {
 }
 
 /// The confinement of a command, and its description for users.
-pub(super) fn confinement_label(choice: sandbox::Choice) -> (Confinement, &'static str) {
-    (choice.confinement(), choice.words())
+pub(super) fn confinement_label(choice: sandbox::CallSandbox) -> (Confinement, &'static str) {
+    (choice.confinement(), choice.description())
 }

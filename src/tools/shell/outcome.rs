@@ -11,12 +11,12 @@ use crate::tools::call;
 use crate::tools::context::ToolContext;
 use crate::tools::disk;
 use crate::tools::settings::Limits;
-use crate::tools::shell::limits::Breach;
-use crate::tools::shell::limits::Powers;
+use crate::tools::shell::limits::CgroupControllers;
+use crate::tools::shell::limits::LimitBreach;
 use crate::tools::shell::output::OutputExcerpt;
-use crate::tools::shell::process_tree::Ended;
+use crate::tools::shell::process_tree::TreeEnd;
 use crate::tools::shell::sandbox;
-use crate::tools::shell::sandbox::{Choice, SandboxView};
+use crate::tools::shell::sandbox::{CallSandbox, SandboxView};
 use crate::types::blob::BlobRef;
 use crate::types::tool::{Barrier, Blocked, Confinement, ToolOutcome, ToolStatus};
 
@@ -32,12 +32,12 @@ pub(super) enum CommandEnd {
 pub(super) struct FinishedCommand {
     pub(super) end: CommandEnd,
     pub(super) status: Option<ExitStatus>,
-    pub(super) ended: Ended,
-    pub(super) choice: Choice,
+    pub(super) ended: TreeEnd,
+    pub(super) choice: CallSandbox,
     /// The confinement, as recorded in the result.
     pub(super) how: Confinement,
     pub(super) ground: SandboxView,
-    pub(super) powers: Powers,
+    pub(super) powers: CgroupControllers,
     /// The folders in which it started and ended.
     pub(super) cwd: PathBuf,
     pub(super) folder: Option<PathBuf>,
@@ -54,12 +54,12 @@ struct ReportedConfinement {
 }
 
 /// Data of a command that has ended.
-pub(super) struct Report<'a> {
+pub(super) struct CommandReport<'a> {
     pub(super) context: &'a ToolContext,
     /// In milliseconds.
     pub(super) limit: u64,
     pub(super) ran: FinishedCommand,
-    pub(super) folder: Folder,
+    pub(super) folder: NextFolder,
 }
 
 impl FinishedCommand {
@@ -71,38 +71,38 @@ impl FinishedCommand {
     }
 
     /// The probable cause of a failure: the limit that the kernel reports, otherwise a guess from the output.
-    pub(super) fn trouble(
+    pub(super) fn probable_cause(
         &self,
         limits: &Limits,
         text: &str,
-    ) -> (Option<Breach>, Option<Blocked>, Vec<String>) {
+    ) -> (Option<LimitBreach>, Option<Blocked>, Vec<String>) {
         let (signal, exit_code) = self.code();
         let breach = self.breach(limits, signal, exit_code);
         if let Some(breach) = breach {
-            return (Some(breach), None, vec![format!("The command {}.", limits.words(breach))]);
+            return (Some(breach), None, vec![format!("The command {}.", limits.breach_text(breach))]);
         }
-        if let Some(words) = limits.suspect(text, self.powers) {
+        if let Some(words) = limits.suspect_limits(text, self.powers) {
             return (None, None, vec![words]);
         }
-        let blocked = sandbox::suspect(text, self.choice, &self.ground);
-        let words = blocked.as_ref().map(|by| sandbox::blocked_words(by, self.choice));
+        let blocked = sandbox::find_suspect(text, self.choice, &self.ground);
+        let words = blocked.as_ref().map(|by| sandbox::blocked_text(by, self.choice));
         (None, blocked, words.into_iter().collect())
     }
 
-    fn breach(&self, limits: &Limits, signal: Option<i32>, exit_code: Option<i32>) -> Option<Breach> {
+    fn breach(&self, limits: &Limits, signal: Option<i32>, exit_code: Option<i32>) -> Option<LimitBreach> {
         if self.ended.oom_kills > 0 {
-            return Some(Breach::Memory);
+            return Some(LimitBreach::Memory);
         }
         if self.ended.refused_forks > 0 {
-            return Some(Breach::Processes);
+            return Some(LimitBreach::Processes);
         }
         // A shell reports the signal of its last command in its own exit code.
-        limits.breach_of(signal.or(exit_code.map(|code| code - 128))?)
+        limits.breach_from_signal(signal.or(exit_code.map(|code| code - 128))?)
     }
 }
 
-impl Report<'_> {
-    pub(super) fn tell(self, said: OutputExcerpt) -> ToolOutcome {
+impl CommandReport<'_> {
+    pub(super) fn into_outcome(self, said: OutputExcerpt) -> ToolOutcome {
         let OutputExcerpt { mut text, truncated, bytes, spooled } = said;
         let (signal, exit_code) = self.ran.code();
 
@@ -120,7 +120,8 @@ impl Report<'_> {
             (CommandEnd::Exited, Some(0)) => (ToolStatus::Completed, None),
             (CommandEnd::Exited, exit_code) => {
                 let trouble;
-                (limit_reached, blocked, trouble) = self.ran.trouble(&self.context.settings.limits, &text);
+                (limit_reached, blocked, trouble) =
+                    self.ran.probable_cause(&self.context.settings.limits, &text);
                 notes.extend(trouble);
                 notes.push(match (signal, exit_code) {
                     (Some(signal), _) => format!("The command was ended by signal {signal}."),
@@ -158,7 +159,7 @@ impl Report<'_> {
             "duration_ms": u64::try_from(self.ran.spent.as_millis()).unwrap_or(u64::MAX),
             "cwd": cwd.as_ref().unwrap_or(&self.ran.cwd),
             "survivors": survivors,
-            "limit": limit_reached.map(Breach::name),
+            "limit": limit_reached.map(LimitBreach::name),
             "sandbox": ReportedConfinement { how: self.ran.how, blocked: blocked.as_ref().map(|blocked| blocked.by) },
         });
         ToolOutcome {
@@ -175,7 +176,7 @@ impl Report<'_> {
 }
 
 /// The folder in which the next command starts.
-pub(super) enum Folder {
+pub(super) enum NextFolder {
     /// The same folder as before, or unknown.
     Same,
     /// Another folder of the workspace.
@@ -184,7 +185,7 @@ pub(super) enum Folder {
     Reset,
 }
 
-impl Folder {
+impl NextFolder {
     pub(super) async fn after_command(context: &ToolContext, ran: &FinishedCommand) -> Self {
         let started_elsewhere = ran.cwd != context.session_context.cwd;
         match &ran.folder {
@@ -212,14 +213,14 @@ pub(super) fn is_plain_folder(path: &Path) -> bool {
         && disk::real(path).is_ok_and(|real| real.as_os_str() == path.as_os_str())
 }
 
-impl Report<'_> {
+impl CommandReport<'_> {
     /// The folder for the next command, if it differs from the one before.
     fn next_folder(&self, notes: &mut Vec<String>) -> Option<PathBuf> {
         let session_context = &self.context.session_context;
         match &self.folder {
-            Folder::Same => None,
-            Folder::Moved(folder) => (*folder != session_context.cwd).then(|| folder.clone()),
-            Folder::Reset => {
+            NextFolder::Same => None,
+            NextFolder::Moved(folder) => (*folder != session_context.cwd).then(|| folder.clone()),
+            NextFolder::Reset => {
                 notes.push(format!("The working directory was reset to {}", self.ran.cwd.display()));
                 (self.ran.cwd != session_context.cwd).then(|| self.ran.cwd.clone())
             }

@@ -8,30 +8,30 @@ use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::process::Shell;
-use super::spool::{Spool, Spooled};
+use super::process::RunningShell;
+use super::spool::{Spool, SpoolResult};
 use crate::sync::lock;
 use crate::tools::active_model_calls::ActiveModelCall;
-use crate::tools::capture::{Capture, Utf8};
+use crate::tools::capture::{Capture, Utf8Decoder};
 use crate::tools::settings::Settings;
-use crate::types::tool::Progress;
+use crate::types::tool::ToolProgress;
 
 /// Bytes that are read without delay. Beyond it, while any session waits for a model, output is read in bursts
 /// with a pause after each, about 3 MB a second. The writer waits meanwhile, and other sessions get the
 /// processor and the disk.
-const UNHURRIED_BYTES: u64 = 4 << 20;
+const UNTHROTTLED_BYTES: u64 = 4 << 20;
 const BURST_BYTES: u64 = 64 << 10;
-const REST: Duration = Duration::from_millis(20);
+const BURST_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Reads the output, collects it for the model and sends it as progress.
-pub(super) struct Output {
+pub(super) struct CommandOutput {
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
-    texts: [Utf8; 2],
+    texts: [Utf8Decoder; 2],
     bytes: [u64; 2],
     capture: Arc<Mutex<Capture>>,
     spool: Spool,
-    pub(super) progress: mpsc::Sender<Progress>,
+    pub(super) progress: mpsc::Sender<ToolProgress>,
     /// Bytes of progress that may still be sent.
     budget: usize,
     /// Bytes read since the last pause, and the end of the current pause.
@@ -41,18 +41,18 @@ pub(super) struct Output {
 
 const STREAMS: [&str; 2] = ["stdout", "stderr"];
 
-impl Output {
+impl CommandOutput {
     pub(super) fn new(
-        shell: &mut Shell,
+        shell: &mut RunningShell,
         settings: &Settings,
-        progress: mpsc::Sender<Progress>,
+        progress: mpsc::Sender<ToolProgress>,
         spool: Spool,
     ) -> Self {
         let (stdout, stderr) = shell.child.streams();
         Self {
             stdout,
             stderr,
-            texts: [Utf8::default(), Utf8::default()],
+            texts: [Utf8Decoder::default(), Utf8Decoder::default()],
             bytes: [0, 0],
             capture: Arc::default(),
             spool,
@@ -92,8 +92,9 @@ impl Output {
         self.burst += n as u64;
         if self.burst >= BURST_BYTES {
             self.burst = 0;
-            let is_flood = self.bytes.iter().sum::<u64>() > UNHURRIED_BYTES;
-            self.rests_until = (is_flood && ActiveModelCall::is_any()).then(|| Instant::now() + REST);
+            let is_flood = self.bytes.iter().sum::<u64>() > UNTHROTTLED_BYTES;
+            self.rests_until =
+                (is_flood && ActiveModelCall::is_any()).then(|| Instant::now() + BURST_INTERVAL);
         }
         let text = if n > 0 { self.texts[which].push(piece) } else { self.texts[which].finish() };
         match (n, which) {
@@ -113,7 +114,7 @@ impl Output {
         if text.len() <= self.budget {
             self.budget -= text.len();
             // A full channel means a slow reader: drop progress, but not output.
-            let _ = self.progress.try_send(Progress { stream: STREAMS[which], text });
+            let _ = self.progress.try_send(ToolProgress { stream: STREAMS[which], text });
         } else {
             self.budget = 0;
         }
@@ -159,5 +160,5 @@ pub(super) struct OutputExcerpt {
     /// Bytes of each stream.
     pub(super) bytes: [u64; 2],
     /// The full output.
-    pub(super) spooled: Option<Spooled>,
+    pub(super) spooled: Option<SpoolResult>,
 }

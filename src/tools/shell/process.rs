@@ -10,7 +10,7 @@ use std::process::Stdio;
 use nix::fcntl::OFlag;
 
 use super::limits::Rlimit;
-use super::sandbox::{Confined, raise};
+use super::sandbox::{CommandSandbox, raise};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::proc;
@@ -19,17 +19,17 @@ use crate::tools::shell::cgroup::CallCgroup;
 use crate::types::tool::ProcessRecord;
 
 /// Parameters of a start.
-pub(super) struct Launch<'a> {
+pub(super) struct ShellLaunch<'a> {
     pub(super) command: &'a str,
     pub(super) cwd: &'a Path,
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) limits: Vec<Rlimit>,
     pub(super) cell: Option<&'a CallCgroup>,
-    pub(super) confined: &'a Confined,
+    pub(super) confined: &'a CommandSandbox,
 }
 
 /// A running shell.
-pub(super) struct Shell {
+pub(super) struct RunningShell {
     pub(super) child: proc::Child,
     pub(super) pid: i32,
     /// Start time in clock ticks since boot.
@@ -38,12 +38,12 @@ pub(super) struct Shell {
     folder: File,
 }
 
-/// Starts a command. Dropping the result kills the shell only, not its children: the caller holds a `Tree` for
+/// Starts a command. Dropping the result kills the shell only, not its children: the caller holds a `ProcessTree` for
 /// those.
 ///
 /// Blocks this thread until the child has executed the program. The child must die with the thread that forked
-/// it (see `Confined::enforce_in`), and a thread of the blocking pool may end by itself.
-pub(super) fn start(launch: Launch<'_>) -> io::Result<Shell> {
+/// it (see `CommandSandbox::enforce_in`), and a thread of the blocking pool may end by itself.
+pub(super) fn start(launch: ShellLaunch<'_>) -> io::Result<RunningShell> {
     // Neither end blocks: the shell's exit must not wait, nor the daemon's read.
     let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let channel = raise(&write)?;
@@ -65,8 +65,8 @@ pub(super) fn start(launch: Launch<'_>) -> io::Result<Shell> {
     let child = launch.confined.spawn(shell, launch.limits, launch.cell, number)?;
     let pid = child.id().ok_or_else(|| io::Error::other("no process id"))?;
     // The child was not awaited yet, so its process id is in use.
-    let started = child.started()?;
-    Ok(Shell { child, pid, started, folder: File::from(read) })
+    let started = child.start_time()?;
+    Ok(RunningShell { child, pid, started, folder: File::from(read) })
 }
 
 /// Prefixes the command with a trap that reports the last folder. The trap keeps the exit status. If the
@@ -84,7 +84,7 @@ fn shell_program() -> &'static str {
         .unwrap_or("/bin/sh")
 }
 
-impl Shell {
+impl RunningShell {
     /// The folder in which the shell ended, if it reported one. Call it after the shell's exit.
     pub(super) fn last_folder(&mut self) -> Option<PathBuf> {
         use std::os::unix::ffi::OsStringExt as _;
@@ -108,12 +108,12 @@ pub struct ProcessStarted {
 
 /// Waits until the session has stored a record.
 pub(super) async fn register(
-    births: &mpsc::Sender<ProcessStarted>,
+    process_starts: &mpsc::Sender<ProcessStarted>,
     record: ProcessRecord,
 ) -> Result<(), ToolError> {
     let (stored, answer) = oneshot::channel();
     let lost = || Err("the session is gone".to_owned());
-    let result = match births.send(ProcessStarted { record: Box::new(record), stored }).await {
+    let result = match process_starts.send(ProcessStarted { record: Box::new(record), stored }).await {
         Ok(()) => answer.await.unwrap_or_else(|_| lost()),
         Err(_) => lost(),
     };

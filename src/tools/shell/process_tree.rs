@@ -22,24 +22,24 @@ use crate::sync::lock;
 use crate::tools::shell::cgroup::CallCgroup;
 
 /// From the first signal until survivors are reported.
-const AT_MOST: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two scans.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Scans in which a process has no environment before it is accepted as having none.
-const DOUBTS: u8 = 5;
+const MAX_EMPTY_SCANS: u8 = 5;
 /// Scans and kills of a dropped tree; no code waits for them.
-const LAST_LOOKS: usize = 3;
+const DROP_SCANS: usize = 3;
 
 /// Leader and start time of all running trees of all sessions: an orphan may belong to any of them.
-static RUNNING: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
+static RUNNING_TREES: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
 
-fn running() -> MutexGuard<'static, Vec<(i32, u64)>> {
+fn lock_running() -> MutexGuard<'static, Vec<(i32, u64)>> {
     // A panic cannot leave the list inconsistent.
-    lock(&RUNNING)
+    lock(&RUNNING_TREES)
 }
 
-/// The processes of one call. If it is dropped before [`Tree::end`], the remaining ones are killed.
-pub(super) struct Tree {
+/// The processes of one call. If it is dropped before [`ProcessTree::end`], the remaining ones are killed.
+pub(super) struct ProcessTree {
     leader: i32,
     /// Start time of the leader in clock ticks since boot: no member is older.
     began: u64,
@@ -61,17 +61,17 @@ pub(super) struct Tree {
 }
 
 /// Result after a tree has ended.
-pub(super) struct Ended {
+pub(super) struct TreeEnd {
     /// Processes that could not be ended.
     pub(super) survivors: Vec<i32>,
     pub(super) oom_kills: u64,
     pub(super) refused_forks: u64,
 }
 
-impl Tree {
+impl ProcessTree {
     /// `leader` leads its own session.
     pub(super) fn new(leader: i32, began: u64, mark: String, cell: Option<CallCgroup>) -> Self {
-        running().push((leader, began));
+        lock_running().push((leader, began));
         Self {
             leader,
             began,
@@ -90,7 +90,8 @@ impl Tree {
     fn scan_members(&mut self) -> Vec<i32> {
         let me = i32::try_from(std::process::id()).unwrap_or(0);
         let inside: HashSet<i32> = self.cell.iter().flat_map(CallCgroup::members).collect();
-        let processes: Vec<Process> = proc::all().into_iter().filter(|process| process.pid != me).collect();
+        let processes: Vec<Process> =
+            proc::list_processes().into_iter().filter(|process| process.pid != me).collect();
         // When the leader and its group are gone, another process may get its number.
         let leads = !is_taken(&processes, self.leader, self.began);
         self.in_doubt = false;
@@ -129,7 +130,7 @@ impl Tree {
         if environ.is_ok_and(|environ| environ.is_empty()) {
             let looks = self.bare.entry(identity).or_default();
             *looks = looks.saturating_add(1);
-            if *looks < DOUBTS {
+            if *looks < MAX_EMPTY_SCANS {
                 self.in_doubt = true;
                 return false;
             }
@@ -145,15 +146,15 @@ impl Tree {
         let is_older = |(leader, began): &(i32, u64)| {
             (*leader, *began) != (self.leader, self.began) && *began <= process.started
         };
-        let is_alone = !running().iter().any(is_older);
+        let is_alone = !lock_running().iter().any(is_older);
         let adopted = if is_alone { proc::is_adopted(process) } else { Some(false) };
         self.in_doubt |= adopted.is_none();
         adopted == Some(true)
     }
 
     /// Removes the tree from the list of running trees.
-    fn leave(&self) {
-        running().retain(|tree| *tree != (self.leader, self.began));
+    fn unregister(&self) {
+        lock_running().retain(|tree| *tree != (self.leader, self.began));
     }
 
     fn signal(&self, members: &[i32], signal: Signal) {
@@ -183,9 +184,9 @@ impl Tree {
         }
     }
 
-    fn ended(&self, survivors: Vec<i32>) -> Ended {
+    fn tree_end(&self, survivors: Vec<i32>) -> TreeEnd {
         let cell = self.cell.as_ref();
-        Ended {
+        TreeEnd {
             survivors,
             oom_kills: cell.map_or(0, CallCgroup::oom_kills),
             refused_forks: cell.map_or(0, CallCgroup::refused_forks),
@@ -194,14 +195,14 @@ impl Tree {
 
     /// Ends every member: TERM, then KILL after `grace`, until none remains or five seconds have passed. If
     /// this future is dropped, the remaining ones are killed at once.
-    pub(super) async fn end(mut self, grace: Duration) -> Ended {
+    pub(super) async fn end(mut self, grace: Duration) -> TreeEnd {
         // If two calls end at the same time, at least the later one finds processes that may belong to either.
-        self.leave();
+        self.unregister();
         if self.is_surely_empty() {
             self.ended = true;
             // Collect orphans that have ended.
             proc::reap();
-            return self.ended(Vec::new());
+            return self.tree_end(Vec::new());
         }
         let begun = Instant::now();
         let mut termed = false;
@@ -215,12 +216,12 @@ impl Tree {
             })
             .await;
             let Ok((tree, members)) = looked else {
-                return Ended { survivors: Vec::new(), oom_kills: 0, refused_forks: 0 };
+                return TreeEnd { survivors: Vec::new(), oom_kills: 0, refused_forks: 0 };
             };
             self = tree;
-            if members.is_empty() && !self.in_doubt || begun.elapsed() >= AT_MOST {
+            if members.is_empty() && !self.in_doubt || begun.elapsed() >= KILL_TIMEOUT {
                 self.ended = true;
-                return self.ended(members);
+                return self.tree_end(members);
             }
             if begun.elapsed() >= grace {
                 self.signal(&members, Signal::SIGKILL);
@@ -235,14 +236,14 @@ impl Tree {
     }
 }
 
-impl Drop for Tree {
+impl Drop for ProcessTree {
     fn drop(&mut self) {
-        self.leave();
+        self.unregister();
         if self.ended {
             return;
         }
         // No code waits here, so only processes that are visible now can be killed.
-        for _ in 0..LAST_LOOKS {
+        for _ in 0..DROP_SCANS {
             let members = self.scan_members();
             if members.is_empty() && !self.in_doubt {
                 break;

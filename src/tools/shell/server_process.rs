@@ -12,15 +12,15 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use crate::proc;
 use crate::tools::call;
-use crate::tools::context::{SessionContext, Unreadable};
+use crate::tools::context::{SessionContext, UnreadablePaths};
 use crate::tools::error::ToolError;
 use crate::tools::mcp_context::McpContext;
 use crate::tools::shell::bash::CommandContext;
 use crate::tools::shell::cgroup::CallCgroup;
 use crate::tools::shell::environment::scrub;
-use crate::tools::shell::limits::Powers;
-use crate::tools::shell::process_tree::Tree;
-use crate::tools::shell::sandbox::{Available, Confined, FsPolicy, Level, PlaceholderCache};
+use crate::tools::shell::limits::CgroupControllers;
+use crate::tools::shell::process_tree::ProcessTree;
+use crate::tools::shell::sandbox::{AvailableLevels, CommandSandbox, FsPolicy, Level, PlaceholderCache};
 use crate::types::ids::{CallId, SessionId};
 use crate::types::permission::Mode;
 use crate::types::server_program::ServerProgram;
@@ -49,7 +49,7 @@ impl ServerLaunch {
             reads: Arc::default(),
             unattended: self.program.unattended,
             bash_timeout_ms: None,
-            unreadable: Unreadable::default(),
+            unreadable: UnreadablePaths::default(),
             blobs: None,
             project: None,
             todos: Arc::default(),
@@ -64,8 +64,8 @@ impl ServerLaunch {
 /// A running program.
 pub struct RunningServer {
     child: Child,
-    tree: Option<Tree>,
-    confined: Option<(Confined, Arc<PlaceholderCache>, SessionId, PathBuf)>,
+    tree: Option<ProcessTree>,
+    confined: Option<(CommandSandbox, Arc<PlaceholderCache>, SessionId, PathBuf)>,
 }
 
 /// Its streams.
@@ -102,7 +102,7 @@ impl RunningServer {
         }
         let _ = tokio::time::timeout(STOP_GRACE, self.child.wait()).await;
         if let Some((confined, lingering, owner, temp)) = self.confined.take() {
-            confined.leave(&lingering, owner);
+            confined.release(&lingering, owner);
             lingering.end(owner);
             let removed = tokio::task::spawn_blocking(move || super::forget_temp(&temp, owner)).await;
             if let Ok(Err(error)) = removed {
@@ -123,10 +123,10 @@ pub(in crate::tools) async fn launch(
     let settings = &context.settings;
     let confined = match launch.program.sandbox {
         true => confine(context, &launch).await.map_err(|refusal| refusal.text)?,
-        false => Confined::free(),
+        false => CommandSandbox::unrestricted(),
     };
     let cell = context.cells.open(launch.mark, &settings.limits);
-    let powers = if cell.is_some() { context.cells.powers() } else { Powers::default() };
+    let powers = if cell.is_some() { context.cells.controllers() } else { CgroupControllers::default() };
     let mut command = confined.command(&launch.program.program);
     command
         .args(&launch.program.args)
@@ -137,7 +137,7 @@ pub(in crate::tools) async fn launch(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let entrance = cell.as_ref().and_then(|cell: &CallCgroup| cell.entrance().ok());
+    let entrance = cell.as_ref().and_then(|cell: &CallCgroup| cell.open_procs_file().ok());
     let entrance_fd = entrance.as_ref().map(|file| file.as_raw_fd());
     confined.enforce_in(&mut command, settings.limits.rlimits(powers), entrance_fd, None);
     let mut child = spawn(&mut command, &launch)?;
@@ -147,10 +147,10 @@ pub(in crate::tools) async fn launch(
         return Err(format!("could not start {}: it has no pipes", launch.program.program));
     };
     // The child was not awaited yet, so its process id is in use.
-    let started = proc::one(pid)
+    let started = proc::read_process(pid)
         .map_err(|error| format!("could not start {}: {error}", launch.program.program))?
         .started;
-    let tree = Tree::new(pid, started, format!("AGENTD_CALL={}", launch.mark), cell);
+    let tree = ProcessTree::new(pid, started, format!("AGENTD_CALL={}", launch.mark), cell);
     let owner = launch.temp_owner;
     let temp = settings.sandbox.temp.clone();
     let confined = launch.program.sandbox.then(|| (confined, Arc::clone(&context.lingering), owner, temp));
@@ -181,11 +181,11 @@ fn take_streams(child: &mut Child) -> Option<ServerStreams> {
 }
 
 /// Creates the sandbox of commands for the server's workspace.
-async fn confine(context: &CommandContext, launch: &ServerLaunch) -> Result<Confined, ToolError> {
-    let here = Available::here().await;
+async fn confine(context: &CommandContext, launch: &ServerLaunch) -> Result<CommandSandbox, ToolError> {
+    let here = AvailableLevels::probe_once().await;
     let choice = context.settings.sandbox.choose(launch.program.unattended, here)?;
     if choice.level < Level::Landlock {
-        return Ok(Confined::free());
+        return Ok(CommandSandbox::unrestricted());
     }
     let (context, cwd) = (context.clone(), launch.program.cwd.clone());
     call::blocking(move || {
@@ -197,7 +197,7 @@ async fn confine(context: &CommandContext, launch: &ServerLaunch) -> Result<Conf
         };
         let layout = FsPolicy::from_context(&context, &context.first_seen, choice.network).map_err(failed)?;
         let temp = context.settings.sandbox.temp.as_path();
-        Confined::new(choice, &layout, temp, here, &cwd).map_err(failed)
+        CommandSandbox::new(choice, &layout, temp, here, &cwd).map_err(failed)
     })
     .await
 }
@@ -205,7 +205,7 @@ async fn confine(context: &CommandContext, launch: &ServerLaunch) -> Result<Conf
 fn environment(
     context: &CommandContext,
     launch: &ServerLaunch,
-    confined: &Confined,
+    confined: &CommandSandbox,
 ) -> Vec<(OsString, OsString)> {
     let settings = &context.settings;
     let mut variables = scrub(std::env::vars_os(), &settings.env_allow, &settings.home);

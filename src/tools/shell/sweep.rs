@@ -14,17 +14,17 @@ use crate::tools::shell::process_tree::add_descendants;
 use crate::types::tool::ProcessRecord;
 
 /// From the first kill until survivors are reported.
-const AT_MOST: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two scans.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Longest time for which a call starts processes after its first one, in clock ticks (100 a second on every
 /// Linux: a constant of its interface, proc(5) and sysconf(3)). Later members of a session without a leader may
 /// belong to another session with a reused number.
-const LONGEST_CALL: u64 = 15 * 60 * 100;
+const MAX_CALL_TICKS: u64 = 15 * 60 * 100;
 
 /// Result of the sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepResult {
     /// Number of processes that were found.
     pub found: usize,
     /// Processes that could not be ended within five seconds.
@@ -32,7 +32,7 @@ pub struct Swept {
 }
 
 /// Marks of the processes to find.
-struct Wanted {
+struct ProcessMarks {
     /// `AGENTD_INSTANCE=…`
     mark: Vec<u8>,
     cells: Arc<Cgroups>,
@@ -49,11 +49,11 @@ pub(in crate::tools) async fn sweep(
     instance: &str,
     cells: Arc<Cgroups>,
     mut records: Vec<ProcessRecord>,
-) -> Swept {
+) -> SweepResult {
     let boot_id = proc::boot_id();
     records.retain(|record| !boot_id.is_empty() && record.boot_id == boot_id);
     let mark = format!("AGENTD_INSTANCE={instance}").into_bytes();
-    let mut wanted = Wanted { mark, cells, records, known: HashMap::new() };
+    let mut wanted = ProcessMarks { mark, cells, records, known: HashMap::new() };
     let begun = Instant::now();
     loop {
         let looked = tokio::task::spawn_blocking(move || {
@@ -61,19 +61,19 @@ pub(in crate::tools) async fn sweep(
             (wanted, survivors)
         })
         .await;
-        let Ok((back, survivors)) = looked else { return Swept::default() };
+        let Ok((back, survivors)) = looked else { return SweepResult::default() };
         wanted = back;
-        if survivors.is_empty() || begun.elapsed() >= AT_MOST {
-            return Swept { found: wanted.known.len(), survivors };
+        if survivors.is_empty() || begun.elapsed() >= KILL_TIMEOUT {
+            return SweepResult { found: wanted.known.len(), survivors };
         }
         sleep(POLL_INTERVAL).await;
     }
 }
 
-impl Wanted {
+impl ProcessMarks {
     /// Scans once, kills the members that it finds and returns them.
     fn kill(&mut self) -> Vec<i32> {
-        let processes = proc::all();
+        let processes = proc::list_processes();
         let spared = lineage(&processes);
         let alive: Vec<Process> =
             processes.iter().filter(|process| !spared.contains(&process.pid)).copied().collect();
@@ -105,20 +105,20 @@ impl Wanted {
 
     fn is_member(&self, process: &Process, all: &[Process]) -> bool {
         self.known.get(&process.pid) == Some(&process.started)
-            || self.records.iter().any(|record| is_of(record, process, all))
+            || self.records.iter().any(|record| is_recorded(record, process, all))
             || proc::environ(process.pid).is_ok_and(|environ| proc::has_entry(&environ, &self.mark))
             || proc::cgroup(process.pid).is_some_and(|path| self.cells.holds(&path))
     }
 }
 
 /// Whether a process is the recorded one or in its session or group.
-fn is_of(record: &ProcessRecord, process: &Process, all: &[Process]) -> bool {
+fn is_recorded(record: &ProcessRecord, process: &Process, all: &[Process]) -> bool {
     if process.session != record.pid && process.group != record.pid {
         return false;
     }
     match all.iter().find(|leader| leader.pid == record.pid) {
         Some(leader) => leader.started == record.started,
-        None => (record.started..record.started.saturating_add(LONGEST_CALL)).contains(&process.started),
+        None => (record.started..record.started.saturating_add(MAX_CALL_TICKS)).contains(&process.started),
     }
 }
 
@@ -157,17 +157,17 @@ mod tests {
             (reused, vec![reused], false),
             (child, vec![reused, child], false),
             // Another session with the same number, much later.
-            (process(60, 50, 1_000 + LONGEST_CALL), vec![], false),
+            (process(60, 50, 1_000 + MAX_CALL_TICKS), vec![], false),
             (process(60, 50, 999), vec![], false),
             (process(60, 61, 1_500), vec![leader], false),
         ] {
-            assert_eq!(is_of(&record, &seen, &all), expected, "{seen:?} among {all:?}");
+            assert_eq!(is_recorded(&record, &seen, &all), expected, "{seen:?} among {all:?}");
         }
     }
 
     #[test]
     fn sweep_spares_own_process_and_ancestors() {
-        let lineage = lineage(&proc::all());
+        let lineage = lineage(&proc::list_processes());
         let parent = i32::try_from(std::os::unix::process::parent_id()).expect("an id");
         assert!(lineage.contains(&i32::try_from(std::process::id()).expect("an id")));
         assert!(lineage.contains(&parent), "{lineage:?}");

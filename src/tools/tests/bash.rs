@@ -9,7 +9,7 @@ fn bash(command: &str) -> Value {
 }
 
 /// A command that writes its own process id to `name` in the workspace and continues to run.
-fn lives_on(name: &str) -> String {
+fn keep_running_command(name: &str) -> String {
     format!("echo $BASHPID > {name}.tmp; mv {name}.tmp {name}; exec sleep 1000")
 }
 
@@ -31,7 +31,7 @@ fn is_alive(pid: i32) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
-impl Room {
+impl ToolFixture {
     /// Starts a command and stops it once the process that writes its id to `name` exists.
     async fn stop_when_there(&mut self, command: &str, name: &str) -> (ToolOutcome, i32) {
         let call = self.call("Bash", bash(command));
@@ -53,48 +53,49 @@ impl Room {
 
 #[tokio::test]
 async fn bash_returns_output_and_exit_code() {
-    let mut room = Room::new();
-    let outcome = room.run("Bash", bash("echo out; echo err >&2")).await;
+    let mut fixture = ToolFixture::new();
+    let outcome = fixture.run("Bash", bash("echo out; echo err >&2")).await;
     let text = completed(&outcome);
     assert!(text.contains("out\n") && text.contains("err\n"), "{text:?}");
     let detail = outcome.detail.unwrap();
     assert_eq!((&detail["exit_code"], &detail["stdout_bytes"]), (&json!(0), &json!(4)));
 
-    let outcome = room.run("Bash", bash("echo partial; exit 3")).await;
+    let outcome = fixture.run("Bash", bash("echo partial; exit 3")).await;
     failed(&outcome, "exit_code");
     assert_eq!(outcome.output, "partial\nExit code 3");
     assert_eq!(outcome.detail.unwrap()["exit_code"], 3);
 
-    let outcome = room.run("Bash", bash("kill -KILL $$")).await;
+    let outcome = fixture.run("Bash", bash("kill -KILL $$")).await;
     failed(&outcome, "exit_code");
     assert_eq!(outcome.detail.unwrap()["exit_code"], 137);
 
-    assert_eq!(completed(&room.run("Bash", bash("true")).await), "(no output)");
-    failed(&room.run("Bash", bash("if then")).await, "exit_code");
+    assert_eq!(completed(&fixture.run("Bash", bash("true")).await), "(no output)");
+    failed(&fixture.run("Bash", bash("if then")).await, "exit_code");
     // The text runs as judged: quotes, here-documents, comments at the end.
-    let outcome = room.run("Bash", bash("cat <<'X'\na 'b' \"c\" $d\nX\n# end")).await;
+    let outcome = fixture.run("Bash", bash("cat <<'X'\na 'b' \"c\" $d\nX\n# end")).await;
     assert_eq!(completed(&outcome), "a 'b' \"c\" $d\n");
 }
 
 #[tokio::test]
 async fn bash_command_has_no_input_or_terminal() {
-    let mut room = Room::new();
-    let outcome =
-        room.run("Bash", bash("cat; test -t 0 || echo none; (: < /dev/tty) 2>/dev/null || echo notty")).await;
+    let mut fixture = ToolFixture::new();
+    let outcome = fixture
+        .run("Bash", bash("cat; test -t 0 || echo none; (: < /dev/tty) 2>/dev/null || echo notty"))
+        .await;
     assert_eq!(completed(&outcome), "none\nnotty\n");
-    let outcome = room.run("Bash", bash("cut -d' ' -f6 /proc/$$/stat; echo $$; ulimit -c")).await;
+    let outcome = fixture.run("Bash", bash("cut -d' ' -f6 /proc/$$/stat; echo $$; ulimit -c")).await;
     let lines: Vec<&str> = completed(&outcome).lines().collect();
     assert_eq!((lines[0], lines[2]), (lines[1], "0"), "leads its own session, writes no core");
 }
 
 #[tokio::test]
 async fn bash_environment_is_filtered_and_marked() {
-    let mut room = Room::new();
-    let outcome = room.run("Bash", bash("env")).await;
+    let mut fixture = ToolFixture::new();
+    let outcome = fixture.run("Bash", bash("env")).await;
     let text = completed(&outcome);
     assert!(text.contains("AGENTD_INSTANCE=test-instance\n"));
     assert!(text.contains("AGENTD_CALL=call_") && text.contains("AGENTD_SESSION=ses_"));
-    assert!(text.contains(&format!("HOME={}\n", room.root.join("home").display())));
+    assert!(text.contains(&format!("HOME={}\n", fixture.root.join("home").display())));
     assert!(text.contains("TERM=dumb\n"));
     // cargo sets these for tests; they represent all variables that are not on the list.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some() && !text.contains("CARGO_MANIFEST_DIR"));
@@ -102,8 +103,8 @@ async fn bash_environment_is_filtered_and_marked() {
 
 #[tokio::test]
 async fn bash_command_inherits_no_daemon_descriptor() {
-    let mut room = Room::new();
-    let outcome = room.run("Bash", bash("ls /proc/$$/fd")).await;
+    let mut fixture = ToolFixture::new();
+    let outcome = fixture.run("Bash", bash("ls /proc/$$/fd")).await;
     let fds: Vec<u32> = completed(&outcome).lines().map(|line| line.parse().unwrap()).collect();
     let unknown: Vec<&u32> = fds.iter().filter(|fd| **fd > 2 && **fd != 255 && **fd < 300).collect();
     assert!(unknown.is_empty() && fds.iter().filter(|fd| **fd >= 300).count() == 1, "{fds:?}");
@@ -111,8 +112,8 @@ async fn bash_command_inherits_no_daemon_descriptor() {
 
 #[tokio::test]
 async fn bash_cwd_is_kept_for_next_command() {
-    let mut room = Room::new();
-    fs::create_dir_all(room.path("a/b")).unwrap();
+    let mut fixture = ToolFixture::new();
+    fs::create_dir_all(fixture.path("a/b")).unwrap();
     for (command, ends_in, code) in [
         ("cd a", "a", ""),
         ("cd b; exit 4", "a/b", "exit_code"),
@@ -122,41 +123,41 @@ async fn bash_cwd_is_kept_for_next_command() {
         ("pwd() { echo /; }; cd a", "a", ""),
         ("cd ..; exec 9>lock; exec 3>&1", "", ""),
     ] {
-        let outcome = room.run("Bash", bash(command)).await;
+        let outcome = fixture.run("Bash", bash(command)).await;
         assert_eq!(self::code(&outcome), code, "{command}: {outcome:?}");
         assert_eq!(
-            room.session_context.cwd,
-            room.path(ends_in).components().collect::<PathBuf>(),
+            fixture.session_context.cwd,
+            fixture.path(ends_in).components().collect::<PathBuf>(),
             "{command}"
         );
     }
-    let traced = room.run("Bash", bash("set -x; cd a")).await;
+    let traced = fixture.run("Bash", bash("set -x; cd a")).await;
     assert_eq!(completed(&traced), "+ cd a\n");
-    let outcome = room.run("Bash", bash("cd /; pwd")).await;
+    let outcome = fixture.run("Bash", bash("cd /; pwd")).await;
     assert_eq!(
         completed(&outcome),
-        format!("/\nThe working directory was reset to {}", room.path("a").display())
+        format!("/\nThe working directory was reset to {}", fixture.path("a").display())
     );
-    assert_eq!((outcome.cwd, room.session_context.cwd.clone()), (None, room.path("a")));
+    assert_eq!((outcome.cwd, fixture.session_context.cwd.clone()), (None, fixture.path("a")));
     // The folder was removed, so the next command starts at the workspace.
-    fs::remove_dir_all(room.path("a")).unwrap();
-    let outcome = room.run("Bash", bash("pwd")).await;
-    assert_eq!(completed(&outcome), format!("{}\n", room.session_context.workspace.display()));
-    assert_eq!(room.session_context.cwd, room.session_context.workspace);
+    fs::remove_dir_all(fixture.path("a")).unwrap();
+    let outcome = fixture.run("Bash", bash("pwd")).await;
+    assert_eq!(completed(&outcome), format!("{}\n", fixture.session_context.workspace.display()));
+    assert_eq!(fixture.session_context.cwd, fixture.session_context.workspace);
 }
 
 #[tokio::test]
 async fn bash_progress_is_valid_utf8_and_never_blocks() {
-    let mut room = Room::with(|settings| settings.max_progress_bytes = 100_000);
+    let mut fixture = ToolFixture::with_settings(|settings| settings.max_progress_bytes = 100_000);
     let call =
-        room.call("Bash", bash("printf '\\303'; sleep 0.05; printf '\\251\\n'; yes é | head -c 400000"));
-    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
+        fixture.call("Bash", bash("printf '\\303'; sleep 0.05; printf '\\251\\n'; yes é | head -c 400000"));
+    let prepared = fixture.tools.prepare(&call, &fixture.session_context).await.unwrap();
     // Without a reader, the channel is full at once.
     let (progress, mut listener) = mpsc::channel(4);
-    let outcome = within(room.tools.run(
+    let outcome = within(fixture.tools.run(
         &call,
         &prepared,
-        &room.session_context,
+        &fixture.session_context,
         progress,
         registrar(),
         CancellationToken::new(),
@@ -179,7 +180,7 @@ async fn bash_progress_is_valid_utf8_and_never_blocks() {
 /// A child that is being started uses the daemon's memory: its own restrictions must not apply to the daemon.
 #[tokio::test]
 async fn command_confinement_does_not_apply_to_daemon() {
-    fn own() -> Vec<String> {
+    fn own_limits() -> Vec<String> {
         let status = fs::read_to_string("/proc/self/status").unwrap();
         let names = ["NoNewPrivs", "Seccomp", "CapEff", "CapBnd", "SigIgn"];
         let lines = status.lines().filter(|line| names.iter().any(|name| line.starts_with(name)));
@@ -188,45 +189,45 @@ async fn command_confinement_does_not_apply_to_daemon() {
         own.push(fs::read_link("/proc/self/cwd").unwrap().display().to_string());
         own
     }
-    let before = own();
-    let mut room = Room::new();
-    let outcome = room.run("Bash", bash("cat /proc/self/oom_score_adj; pwd; kill -l >&2; exit 3")).await;
+    let before = own_limits();
+    let mut fixture = ToolFixture::new();
+    let outcome = fixture.run("Bash", bash("cat /proc/self/oom_score_adj; pwd; kill -l >&2; exit 3")).await;
     assert_ne!(outcome.output.lines().next(), Some(before[before.len() - 2].as_str()), "its own score");
-    assert_eq!(own(), before);
+    assert_eq!(own_limits(), before);
 }
 
 #[tokio::test]
 async fn timed_out_command_is_killed_with_process_tree() {
-    let mut room = Room::new();
-    let command = format!("echo begun; ({}) & wait", lives_on("pid"));
-    let outcome = room.run("Bash", json!({"command": command, "timeout_ms": 300})).await;
+    let mut fixture = ToolFixture::new();
+    let command = format!("echo begun; ({}) & wait", keep_running_command("pid"));
+    let outcome = fixture.run("Bash", json!({"command": command, "timeout_ms": 300})).await;
     failed(&outcome, "timed_out");
     assert!(outcome.output.starts_with("begun\n") && outcome.output.contains("300 ms"), "{}", outcome.output);
-    assert!(!is_alive(pid_in(&room.path("pid")).await));
+    assert!(!is_alive(pid_in(&fixture.path("pid")).await));
     assert_eq!(outcome.detail.unwrap()["survivors"], json!([]));
 }
 
 #[tokio::test]
 async fn stopped_command_is_killed_before_outcome_returns() {
     for command in [
-        format!("({}) & wait", lives_on("pid")),
+        format!("({}) & wait", keep_running_command("pid")),
         // Ignores TERM.
-        format!("trap '' TERM; {}", lives_on("pid")),
+        format!("trap '' TERM; {}", keep_running_command("pid")),
         // Left the session.
-        format!("setsid bash -c '{}' & wait", lives_on("pid").replace("BASHPID", "$")),
+        format!("setsid bash -c '{}' & wait", keep_running_command("pid").replace("BASHPID", "$")),
         // Left the session and lost its parents.
-        format!("(setsid bash -c '{}' &) ; sleep 1000", lives_on("pid").replace("BASHPID", "$")),
+        format!("(setsid bash -c '{}' &) ; sleep 1000", keep_running_command("pid").replace("BASHPID", "$")),
         format!(
             "nohup bash -c '{}' >/dev/null 2>&1 & disown; sleep 1000",
-            lives_on("pid").replace("BASHPID", "$")
+            keep_running_command("pid").replace("BASHPID", "$")
         ),
         // Left the session with a cleared environment; the parent lives.
-        format!("env -i setsid -w bash -c '{}'", lives_on("pid").replace("BASHPID", "$")),
+        format!("env -i setsid -w bash -c '{}'", keep_running_command("pid").replace("BASHPID", "$")),
         // Is stopped.
         "bash -c 'echo $$ > pid; kill -STOP $$'; sleep 1000".to_owned(),
     ] {
-        let mut room = Room::new();
-        let (outcome, pid) = room.stop_when_there(&command, "pid").await;
+        let mut fixture = ToolFixture::new();
+        let (outcome, pid) = fixture.stop_when_there(&command, "pid").await;
         assert_eq!((outcome.status, code(&outcome)), (ToolStatus::Cancelled, "cancelled"), "{command}");
         assert!(!is_alive(pid), "{command}: {outcome:?}");
         assert_eq!(outcome.detail.unwrap()["survivors"], json!([]), "{command}");
@@ -235,30 +236,30 @@ async fn stopped_command_is_killed_before_outcome_returns() {
 
 #[tokio::test]
 async fn children_holding_pipes_are_killed_when_call_ends() {
-    let mut room = Room::new();
-    let command = format!("({}) & while [ ! -e pid ]; do :; done; echo done", lives_on("pid"));
-    let outcome = room.run("Bash", bash(&command)).await;
+    let mut fixture = ToolFixture::new();
+    let command = format!("({}) & while [ ! -e pid ]; do :; done; echo done", keep_running_command("pid"));
+    let outcome = fixture.run("Bash", bash(&command)).await;
     assert_eq!(completed(&outcome), "done\n");
-    assert!(!is_alive(pid_in(&room.path("pid")).await));
+    assert!(!is_alive(pid_in(&fixture.path("pid")).await));
 
     let command = format!(
         "setsid nohup bash -c '{}' >/dev/null 2>&1 & while [ ! -e pid2 ]; do :; done",
-        lives_on("pid2").replace("BASHPID", "$")
+        keep_running_command("pid2").replace("BASHPID", "$")
     );
-    completed(&room.run("Bash", bash(&command)).await);
-    assert!(!is_alive(pid_in(&room.path("pid2")).await));
+    completed(&fixture.run("Bash", bash(&command)).await);
+    assert!(!is_alive(pid_in(&fixture.path("pid2")).await));
 }
 
 #[tokio::test]
 async fn dropped_bash_call_leaves_no_process() {
-    let mut room = Room::new();
-    let call = room.call("Bash", bash(&format!("({}) & wait", lives_on("pid"))));
-    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
-    let path = room.path("pid");
+    let mut fixture = ToolFixture::new();
+    let call = fixture.call("Bash", bash(&format!("({}) & wait", keep_running_command("pid"))));
+    let prepared = fixture.tools.prepare(&call, &fixture.session_context).await.unwrap();
+    let path = fixture.path("pid");
     let (progress, _ignored) = mpsc::channel(1);
     let pid = {
         let stop = CancellationToken::new();
-        let run = room.tools.run(&call, &prepared, &room.session_context, progress, registrar(), stop);
+        let run = fixture.tools.run(&call, &prepared, &fixture.session_context, progress, registrar(), stop);
         tokio::select! {
             outcome = run => panic!("ended by itself: {outcome:?}"),
             pid = pid_in(&path) => pid,
@@ -274,25 +275,26 @@ async fn dropped_bash_call_leaves_no_process() {
 
 #[tokio::test]
 async fn output_is_read_after_process_is_recorded() {
-    let mut room = Room::new();
-    let call = room.call("Bash", bash("echo $$ > pid; echo said; sleep 1000"));
-    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
+    let mut fixture = ToolFixture::new();
+    let call = fixture.call("Bash", bash("echo $$ > pid; echo said; sleep 1000"));
+    let prepared = fixture.tools.prepare(&call, &fixture.session_context).await.unwrap();
     let (progress, mut heard) = mpsc::channel(4);
-    let (births, mut born) = mpsc::channel(1);
+    let (process_starts, mut received_starts) = mpsc::channel(1);
     let stop = CancellationToken::new();
-    let run = room.tools.run(&call, &prepared, &room.session_context, progress, births, stop.clone());
+    let run =
+        fixture.tools.run(&call, &prepared, &fixture.session_context, progress, process_starts, stop.clone());
     let session = async {
-        let birth = born.recv().await.unwrap();
-        let pid = pid_in(&room.path("pid")).await;
-        let process = crate::proc::one(pid).unwrap();
-        assert_eq!(birth.record.call_id, call.call_id);
-        assert_eq!((birth.record.pid, birth.record.started), (pid, process.started));
+        let process_start = received_starts.recv().await.unwrap();
+        let pid = pid_in(&fixture.path("pid")).await;
+        let process = crate::proc::read_process(pid).unwrap();
+        assert_eq!(process_start.record.call_id, call.call_id);
+        assert_eq!((process_start.record.pid, process_start.record.started), (pid, process.started));
         assert_eq!((process.session, process.group), (pid, pid));
-        assert_eq!(birth.record.boot_id, crate::proc::boot_id());
+        assert_eq!(process_start.record.boot_id, crate::proc::boot_id());
         // The command may have printed output by now, but the tool must not have read it.
         tokio::task::yield_now().await;
         heard.try_recv().expect_err("not recorded yet");
-        birth.stored.send(Ok(())).unwrap();
+        process_start.stored.send(Ok(())).unwrap();
         assert_eq!(heard.recv().await.unwrap().text, "said\n");
         stop.cancel();
     };
@@ -303,26 +305,26 @@ async fn output_is_read_after_process_is_recorded() {
 async fn unrecorded_process_is_killed_and_call_fails() {
     // The disk is full, or the session has ended.
     for answer in [Some("write the journal (full)"), None] {
-        let mut room = Room::new();
-        let call = room.call("Bash", bash(&lives_on("pid")));
-        let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
+        let mut fixture = ToolFixture::new();
+        let call = fixture.call("Bash", bash(&keep_running_command("pid")));
+        let prepared = fixture.tools.prepare(&call, &fixture.session_context).await.unwrap();
         let (progress, _ignored) = mpsc::channel(1);
-        let (births, mut born) = mpsc::channel::<ProcessStarted>(1);
-        let run = room.tools.run(
+        let (process_starts, mut received_starts) = mpsc::channel::<ProcessStarted>(1);
+        let run = fixture.tools.run(
             &call,
             &prepared,
-            &room.session_context,
+            &fixture.session_context,
             progress,
-            births,
+            process_starts,
             CancellationToken::new(),
         );
-        let path = room.path("pid");
+        let path = fixture.path("pid");
         let session = async {
-            let birth = born.recv().await.unwrap();
+            let process_start = received_starts.recv().await.unwrap();
             let pid = pid_in(&path).await;
             match answer {
-                Some(why) => birth.stored.send(Err(why.into())).unwrap(),
-                None => drop(birth.stored),
+                Some(why) => process_start.stored.send(Err(why.into())).unwrap(),
+                None => drop(process_start.stored),
             }
             pid
         };
@@ -335,55 +337,55 @@ async fn unrecorded_process_is_killed_and_call_fails() {
 
 #[tokio::test]
 async fn command_changed_after_judging_is_not_run() {
-    let mut room = Room::new();
-    let judged = room.prepare("Bash", bash("echo harmless")).await.unwrap();
-    let other = room.call("Bash", bash("touch other"));
-    failed(&room.run_prepared(&other, &judged).await, "target_changed");
-    assert!(!room.path("other").exists());
+    let mut fixture = ToolFixture::new();
+    let judged = fixture.prepare("Bash", bash("echo harmless")).await.unwrap();
+    let other = fixture.call("Bash", bash("touch other"));
+    failed(&fixture.run_prepared(&other, &judged).await, "target_changed");
+    assert!(!fixture.path("other").exists());
 }
 
 #[tokio::test]
 async fn unusable_cwd_is_reset_to_workspace() {
-    let mut room = Room::new();
+    let mut fixture = ToolFixture::new();
     // The folder's name is not valid text, but the output is reported anyway.
-    let outcome = room.run("Bash", bash(r"mkdir $'x\xff'; cd $'x\xff'; echo hello")).await;
+    let outcome = fixture.run("Bash", bash(r"mkdir $'x\xff'; cd $'x\xff'; echo hello")).await;
     assert!(completed(&outcome).starts_with("hello\nThe working directory was reset to "), "{outcome:?}");
-    assert_eq!(room.session_context.cwd, room.path(""));
+    assert_eq!(fixture.session_context.cwd, fixture.path(""));
     if nix::unistd::geteuid().is_root() {
         eprintln!("SKIPPED: no folder is closed to root");
         return;
     }
-    let outcome = room.run("Bash", bash("mkdir s; cd s; chmod 644 .")).await;
+    let outcome = fixture.run("Bash", bash("mkdir s; cd s; chmod 644 .")).await;
     assert!(completed(&outcome).contains("was reset"), "{outcome:?}");
-    completed(&room.run("Bash", bash("chmod 755 s; cd s")).await);
-    assert_eq!(room.session_context.cwd, room.path("s"));
-    completed(&room.run("Bash", bash("chmod 644 .")).await);
-    let top = room.path("");
-    let outcome = room.run("Bash", bash("chmod 755 s; pwd")).await;
+    completed(&fixture.run("Bash", bash("chmod 755 s; cd s")).await);
+    assert_eq!(fixture.session_context.cwd, fixture.path("s"));
+    completed(&fixture.run("Bash", bash("chmod 644 .")).await);
+    let top = fixture.path("");
+    let outcome = fixture.run("Bash", bash("chmod 755 s; pwd")).await;
     assert_eq!(Path::new(completed(&outcome).trim_end()), top.components().as_path());
 }
 
 #[tokio::test]
 async fn forged_cwd_report_is_not_accepted() {
-    let mut room = Room::new();
-    std::os::unix::fs::symlink(room.root.join("home"), room.path("link")).unwrap();
-    fs::create_dir(room.path("sub")).unwrap();
+    let mut fixture = ToolFixture::new();
+    std::os::unix::fs::symlink(fixture.root.join("home"), fixture.path("link")).unwrap();
+    fs::create_dir(fixture.path("sub")).unwrap();
     for (folder, expected) in [("/../home", ""), ("/link", ""), ("/sub/../sub", ""), ("/sub", "sub")] {
         // The command writes a forged folder and kills the shell, so that the shell's trap cannot report the
         // real one.
         let says = format!(
             "cd {ws}; for it in /proc/$$/fd/*; do n=${{it##*/}}; [ $n -ge 300 ] && echo {ws}{folder} >&$n; done; kill -9 $$",
-            ws = room.session_context.workspace.display(),
+            ws = fixture.session_context.workspace.display(),
         );
-        room.run("Bash", bash(&says)).await;
-        assert_eq!(room.session_context.cwd, room.path(expected), "{folder}");
-        completed(&room.run("Bash", bash(&format!("cd {}", room.path("").display()))).await);
+        fixture.run("Bash", bash(&says)).await;
+        assert_eq!(fixture.session_context.cwd, fixture.path(expected), "{folder}");
+        completed(&fixture.run("Bash", bash(&format!("cd {}", fixture.path("").display()))).await);
     }
 }
 
 #[tokio::test]
 async fn bash_summary_shows_command_before_description() {
-    let mut room = Room::new();
+    let mut fixture = ToolFixture::new();
     for (input, told) in [
         (json!({"command": "rm -rf build"}), "rm -rf build"),
         (
@@ -395,6 +397,6 @@ async fn bash_summary_shows_command_before_description() {
             "make (in the background)",
         ),
     ] {
-        assert_eq!(room.prepare("Bash", input).await.unwrap().summary, told);
+        assert_eq!(fixture.prepare("Bash", input).await.unwrap().summary, told);
     }
 }

@@ -2,7 +2,7 @@
 //! change. Each case is judged and, if allowed, executed, with changes on the disk in between.
 //!
 //! `cases/paths.jsonl` came with the specification, `cases/own.jsonl` belongs to this project. A line has the
-//! fields of [`Case`]; `${WS}`, `${HOME}`, `${OUT}` and `${RUN}` are folders that the test creates.
+//! fields of [`PathCase`]; `${WS}`, `${HOME}`, `${OUT}` and `${RUN}` are folders that the test creates.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Room, within};
+use super::{ToolFixture, within};
 use crate::judge::{BypassGuard, Policy, Repository, Rules, is_unreadable, judge};
-use crate::tools::Unreadable;
+use crate::tools::UnreadablePaths;
 use crate::types::permission::{Mode, VerdictKind};
 use crate::types::tool::{PreparedCall, ToolOutcome, ToolStatus};
 
 #[derive(Deserialize)]
-struct Case {
+struct PathCase {
     id: String,
     op: String,
     path: String,
     #[serde(default)]
-    setup: Vec<Step>,
+    setup: Vec<SetupStep>,
     #[serde(default)]
     rules: Grants,
     race: Option<Race>,
@@ -36,7 +36,7 @@ struct Case {
 }
 
 #[derive(Clone, Deserialize)]
-struct Step {
+struct SetupStep {
     kind: String,
     path: String,
     to: Option<String>,
@@ -61,25 +61,25 @@ struct Grants {
 #[derive(Deserialize)]
 struct Race {
     after: String,
-    r#do: Vec<Step>,
+    r#do: Vec<SetupStep>,
 }
 
-struct Stage {
-    room: Room,
+struct CaseFixture {
+    fixture: ToolFixture,
     rules: Rules,
 }
 
-impl Stage {
+impl CaseFixture {
     fn new(grants: &Grants) -> Self {
-        let mut room = Room::with(|settings| {
+        let mut fixture = ToolFixture::with_settings(|settings| {
             settings.edit_requires_read = false;
             let root = settings.home.parent().unwrap();
             settings.protected.push(root.join("run/agentd"));
         });
         for folder in ["out", "run"] {
-            fs::create_dir(room.root.join(folder)).unwrap();
+            fs::create_dir(fixture.root.join(folder)).unwrap();
         }
-        let fill = |text: &String| fill(text, &room.root);
+        let fill = |text: &String| fill_placeholders(text, &fixture.root);
         let rule = |tool: &str, list: &[String]| -> Vec<String> {
             list.iter().map(|pattern| format!("{tool}({})", fill(pattern))).collect()
         };
@@ -94,15 +94,16 @@ impl Stage {
         let mut deny = rule("Read", &grants.deny_read);
         deny.extend(rule("Edit", &grants.deny_write));
         let rules = Rules::parse(&allow, &[], &deny).unwrap();
-        let (kept, workspace, home) = (rules.clone(), room.path(""), room.root.join("home"));
-        room.session_context.unreadable =
-            Unreadable::new(move |tool, path| is_unreadable(&policy(&kept, &workspace, &home), tool, path));
-        Self { room, rules }
+        let (kept, workspace, home) = (rules.clone(), fixture.path(""), fixture.root.join("home"));
+        fixture.session_context.unreadable = UnreadablePaths::new(move |tool, path| {
+            is_unreadable(&policy(&kept, &workspace, &home), tool, path)
+        });
+        Self { fixture, rules }
     }
 
-    fn step(&self, step: &Step) {
-        let path = PathBuf::from(fill(&step.path, &self.room.root));
-        let to = || fill(step.to.as_ref().unwrap(), &self.room.root);
+    fn apply_step(&self, step: &SetupStep) {
+        let path = PathBuf::from(fill_placeholders(&step.path, &self.fixture.root));
+        let to = || fill_placeholders(step.to.as_ref().unwrap(), &self.fixture.root);
         if step.kind != "rename" && step.kind != "remove" {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
         }
@@ -127,8 +128,8 @@ impl Stage {
         }
     }
 
-    fn judged(&self, tool: &str, prepared: &PreparedCall) -> VerdictKind {
-        let (workspace, home) = (&self.room.session_context.workspace, self.room.root.join("home"));
+    fn judge(&self, tool: &str, prepared: &PreparedCall) -> VerdictKind {
+        let (workspace, home) = (&self.fixture.session_context.workspace, self.fixture.root.join("home"));
         judge(&policy(&self.rules, workspace, &home), tool, &prepared.subject).verdict
     }
 }
@@ -149,7 +150,7 @@ fn policy<'a>(rules: &'a Rules, workspace: &'a Path, home: &'a Path) -> Policy<'
     }
 }
 
-fn fill(text: &str, root: &Path) -> String {
+fn fill_placeholders(text: &str, root: &Path) -> String {
     let mut text = text.to_owned();
     for (name, folder) in [("WS", "ws"), ("HOME", "home"), ("OUT", "out"), ("RUN", "run")] {
         text = text.replace(&format!("${{{name}}}"), root.join(folder).to_str().unwrap());
@@ -168,25 +169,25 @@ fn state(path: &Path) -> String {
 }
 
 /// Runs a case. Returns the verdict, and paths that were changed although they must not be.
-async fn play(case: &Case) -> (&'static str, Vec<String>) {
-    let mut stage = Stage::new(&case.rules);
-    let race = |stage: &Stage, after: &str| {
+async fn run_case(case: &PathCase) -> (&'static str, Vec<String>) {
+    let mut stage = CaseFixture::new(&case.rules);
+    let race = |stage: &CaseFixture, after: &str| {
         if let Some(race) = case.race.as_ref().filter(|race| race.after == after) {
-            race.r#do.iter().for_each(|step| stage.step(step));
+            race.r#do.iter().for_each(|step| stage.apply_step(step));
         }
     };
-    case.setup.iter().for_each(|step| stage.step(step));
+    case.setup.iter().for_each(|step| stage.apply_step(step));
     // The session has already opened its folder.
-    let _ = stage.room.prepare("LS", json!({})).await;
+    let _ = stage.fixture.prepare("LS", json!({})).await;
     race(&stage, "session_open");
-    let path = fill(&case.path, &stage.room.root);
+    let path = fill_placeholders(&case.path, &stage.fixture.root);
     let (tool, input) = match case.op.as_str() {
         "read" => ("Read", json!({"file_path": path})),
         "list" => ("LS", json!({"path": path})),
         "write" => ("Write", json!({"file_path": path, "content": "written by the case\n"})),
         "edit" => {
-            stage.room.run("Read", json!({"file_path": path})).await;
-            let resolved = stage.room.session_context.workspace.join(&path);
+            stage.fixture.run("Read", json!({"file_path": path})).await;
+            let resolved = stage.fixture.session_context.workspace.join(&path);
             let old = fs::read_to_string(resolved).unwrap_or_else(|_| "some text\n".into());
             ("Edit", json!({"file_path": path, "old_string": old, "new_string": "edited by the case\n"}))
         }
@@ -197,12 +198,15 @@ async fn play(case: &Case) -> (&'static str, Vec<String>) {
         other => panic!("{}: no such operation: {other}", case.id),
     };
     race(&stage, "read");
-    let call = stage.room.call(tool, input);
-    let prepared = within(stage.room.tools.prepare(&call, &stage.room.session_context)).await;
-    let verdict = prepared.as_ref().map_or(VerdictKind::Deny, |prepared| stage.judged(tool, prepared));
+    let call = stage.fixture.call(tool, input);
+    let prepared = within(stage.fixture.tools.prepare(&call, &stage.fixture.session_context)).await;
+    let verdict = prepared.as_ref().map_or(VerdictKind::Deny, |prepared| stage.judge(tool, prepared));
     race(&stage, "decide");
-    let untouched: Vec<PathBuf> =
-        case.untouched.iter().map(|path| PathBuf::from(fill(path, &stage.room.root))).collect();
+    let untouched: Vec<PathBuf> = case
+        .untouched
+        .iter()
+        .map(|path| PathBuf::from(fill_placeholders(path, &stage.fixture.root)))
+        .collect();
     let before: Vec<String> = untouched.iter().map(|path| state(path)).collect();
     let mut verdict = match verdict {
         VerdictKind::Allow => "allow",
@@ -210,7 +214,7 @@ async fn play(case: &Case) -> (&'static str, Vec<String>) {
         VerdictKind::Deny => "deny",
     };
     if let (Ok(prepared), "allow") = (&prepared, verdict) {
-        let outcome = stage.room.run_prepared(&call, prepared).await;
+        let outcome = stage.fixture.run_prepared(&call, prepared).await;
         if outcome.status != ToolStatus::Completed {
             verdict = if is_missing(&outcome) { "allow" } else { "deny" };
         }
@@ -238,8 +242,8 @@ async fn path_cases_get_expected_verdict_without_side_effects() {
     let mut needless = 0;
     let mut count = 0;
     for line in texts.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().is_empty()) {
-        let case: Case = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
-        let (verdict, touched) = play(&case).await;
+        let case: PathCase = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        let (verdict, touched) = run_case(&case).await;
         count += 1;
         let accepted = if case.accept.is_empty() { vec![case.expected.clone()] } else { case.accept.clone() };
         needless += usize::from(case.expected == "allow" && verdict != "allow");

@@ -2,18 +2,21 @@
 
 use std::fs;
 
-use super::sandbox::{BOTH, bash, held};
+use super::sandbox::{SANDBOX_LEVELS, bash, fixture_with_sandbox};
 use super::*;
 use crate::tools::settings::{LevelSetting, NetworkSetting};
 
 #[tokio::test]
 async fn hidden_folder_shows_only_its_writable_part() {
-    for level in BOTH {
-        let Some(Room { _root: dir, .. }) = held(level, NetworkSetting::On).await else { continue };
+    for level in SANDBOX_LEVELS {
+        let Some(ToolFixture { _root: dir, .. }) = fixture_with_sandbox(level, NetworkSetting::On).await
+        else {
+            continue;
+        };
         let root = dir.path().canonicalize().unwrap();
         let inner = tempfile::tempdir_in(&root).unwrap();
         let root = inner.path().to_owned();
-        let mut room = Room::within(inner, |settings| {
+        let mut fixture = ToolFixture::in_folder(inner, |settings| {
             settings.sandbox.level = level;
             settings.sandbox.hidden = vec![root.join("data")];
             // Landlock gives no right to create files in a folder that contains a hidden path.
@@ -26,17 +29,17 @@ async fn hidden_folder_shows_only_its_writable_part() {
         fs::create_dir_all(root.join("data/open/deep")).unwrap();
         fs::write(root.join("data/db"), "secret").unwrap();
         fs::write(root.join("data/open/deep/key"), "secret").unwrap();
-        let outcome = room.run("Bash", bash(&format!("touch {}/data/open/made", root.display()))).await;
+        let outcome = fixture.run("Bash", bash(&format!("touch {}/data/open/made", root.display()))).await;
         completed(&outcome);
         assert!(root.join("data/open/made").exists(), "{level:?}");
         for path in ["data/db", "data/open/deep/key"] {
             if level == LevelSetting::Landlock && path.ends_with("key") {
                 continue;
             }
-            let outcome = room.run("Bash", bash(&format!("cat {}/{path}", root.display()))).await;
+            let outcome = fixture.run("Bash", bash(&format!("cat {}/{path}", root.display()))).await;
             assert!(!outcome.output.contains("secret"), "{level:?} {path}");
         }
-        let outcome = room.run("Bash", bash(&format!("touch {}/data/made", root.display()))).await;
+        let outcome = fixture.run("Bash", bash(&format!("touch {}/data/made", root.display()))).await;
         failed(&outcome, "exit_code");
         assert!(!root.join("data/made").exists());
     }
@@ -44,11 +47,14 @@ async fn hidden_folder_shows_only_its_writable_part() {
 
 #[tokio::test]
 async fn hidden_path_stays_hidden_through_symlink() {
-    for level in BOTH {
-        let Some(Room { _root: dir, .. }) = held(level, NetworkSetting::On).await else { continue };
+    for level in SANDBOX_LEVELS {
+        let Some(ToolFixture { _root: dir, .. }) = fixture_with_sandbox(level, NetworkSetting::On).await
+        else {
+            continue;
+        };
         let inner = tempfile::tempdir_in(dir.path().canonicalize().unwrap()).unwrap();
         let root = inner.path().to_owned();
-        let mut room = Room::within(inner, |settings| {
+        let mut fixture = ToolFixture::in_folder(inner, |settings| {
             settings.sandbox.level = level;
             settings.sandbox.hidden = vec![root.join("link/key"), root.join("key-link")];
             // Folders for temporary files lie in a writable folder.
@@ -64,7 +70,7 @@ async fn hidden_path_stays_hidden_through_symlink() {
         std::os::unix::fs::symlink("keys", root.join("link")).unwrap();
         std::os::unix::fs::symlink("keys/other", root.join("key-link")).unwrap();
         for name in ["keys/key", "link/key", "keys/other", "key-link"] {
-            let outcome = room.run("Bash", bash(&format!("cat {}/{name}", root.display()))).await;
+            let outcome = fixture.run("Bash", bash(&format!("cat {}/{name}", root.display()))).await;
             assert!(!outcome.output.contains("secret"), "{level:?} {name}: {outcome:?}");
         }
         let temp = root.join("open/temp");
@@ -72,12 +78,12 @@ async fn hidden_path_stays_hidden_through_symlink() {
             "cd {}; touch free; mv nothing x; mv empty x; mv stages x; mv placeholders x; rm -rf nothing empty stages placeholders",
             temp.display()
         );
-        room.run("Bash", bash(&change)).await;
+        fixture.run("Bash", bash(&change)).await;
         assert!(temp.join("free").exists(), "{level:?}: it may write there");
         for name in ["nothing", "empty", "stages"] {
             assert!(temp.join(name).exists(), "{level:?} {name}");
         }
-        completed(&room.run("Bash", bash("echo $$ > $TMPDIR/x && cat $TMPDIR/x")).await);
+        completed(&fixture.run("Bash", bash("echo $$ > $TMPDIR/x && cat $TMPDIR/x")).await);
     }
 }
 
@@ -88,8 +94,8 @@ async fn foreign_terminals_and_shared_memory_are_unreachable() {
     let terminal = fs::read_link(format!("/proc/self/fd/{}", opened.slave.as_raw_fd())).unwrap();
     let shared = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
     fs::write(shared.path(), "theirs").unwrap();
-    for level in BOTH {
-        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+    for level in SANDBOX_LEVELS {
+        let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::On).await else { continue };
         let name = shared.path().display();
         for command in [
             format!("echo x > {}", terminal.display()),
@@ -98,12 +104,12 @@ async fn foreign_terminals_and_shared_memory_are_unreachable() {
             format!("echo x > {name}; ! grep -q theirs {name}"),
         ] {
             let command = if command.contains("grep") { format!("{command} && false") } else { command };
-            failed(&room.run("Bash", bash(&command)).await, "exit_code");
+            failed(&fixture.run("Bash", bash(&command)).await, "exit_code");
         }
         assert_eq!(fs::read_to_string(shared.path()).unwrap(), "theirs", "{level:?}");
         let own = "echo x > /dev/shm/own && python3 -c 'import os; a, b = os.openpty(); os.write(b, b\"hi\"); \
                    assert os.read(a, 2) == b\"hi\"; os.close(os.open(os.ttyname(b), os.O_RDWR))'";
-        let outcome = room.run("Bash", bash(own)).await;
+        let outcome = fixture.run("Bash", bash(own)).await;
         assert_eq!(outcome.status, ToolStatus::Completed, "{level:?} {outcome:?}");
         assert!(!Path::new("/dev/shm/own").exists());
     }
@@ -111,49 +117,52 @@ async fn foreign_terminals_and_shared_memory_are_unreachable() {
 
 #[tokio::test]
 async fn workspace_in_shared_memory_or_tmp_is_usable() {
-    for (level, place) in BOTH.into_iter().flat_map(|level| [(level, "/dev/shm"), (level, "/tmp")]) {
-        if held(level, NetworkSetting::On).await.is_none() {
+    for (level, place) in SANDBOX_LEVELS.into_iter().flat_map(|level| [(level, "/dev/shm"), (level, "/tmp")])
+    {
+        if fixture_with_sandbox(level, NetworkSetting::On).await.is_none() {
             continue;
         }
-        let mut room = Room::within(tempfile::tempdir_in(place).unwrap(), |settings| {
+        let mut fixture = ToolFixture::in_folder(tempfile::tempdir_in(place).unwrap(), |settings| {
             settings.sandbox.level = level;
             settings.sandbox.temp = settings.home.parent().unwrap().join("temp");
         });
         completed(
-            &room.run("Bash", bash("touch made && mkdir -p $TMPDIR/a && touch $TMPDIR/a/b && mktemp")).await,
+            &fixture
+                .run("Bash", bash("touch made && mkdir -p $TMPDIR/a && touch $TMPDIR/a/b && mktemp"))
+                .await,
         );
-        assert!(room.path("made").exists(), "{level:?} {place}");
+        assert!(fixture.path("made").exists(), "{level:?} {place}");
         // At level 2, all shared memory of the machine is writable then.
         if (level, place) != (LevelSetting::Landlock, "/dev/shm") {
-            room.run("Bash", bash(&format!("touch {}/free", room.root.display()))).await;
-            assert!(!room.root.join("free").exists(), "{level:?} {place}");
+            fixture.run("Bash", bash(&format!("touch {}/free", fixture.root.display()))).await;
+            assert!(!fixture.root.join("free").exists(), "{level:?} {place}");
         }
     }
 }
 
 #[tokio::test]
 async fn writable_path_in_hidden_folder_works_from_home() {
-    for level in BOTH {
-        if held(level, NetworkSetting::On).await.is_none() {
+    for level in SANDBOX_LEVELS {
+        if fixture_with_sandbox(level, NetworkSetting::On).await.is_none() {
             continue;
         }
-        let mut room = Room::within(tempfile::tempdir_in("/var/tmp").unwrap(), |settings| {
+        let mut fixture = ToolFixture::in_folder(tempfile::tempdir_in("/var/tmp").unwrap(), |settings| {
             settings.sandbox.level = level;
             settings.sandbox.writable =
                 ["work/deep", "list"].map(|name| settings.home.join(".ssh").join(name)).to_vec();
             settings.sandbox.temp = settings.home.parent().unwrap().join("temp");
         });
-        let home = room.root.join("home");
-        room.session_context.workspace.clone_from(&home);
-        room.session_context.cwd.clone_from(&home);
+        let home = fixture.root.join("home");
+        fixture.session_context.workspace.clone_from(&home);
+        fixture.session_context.cwd.clone_from(&home);
         fs::create_dir_all(home.join(".ssh/work/deep")).unwrap();
         fs::write(home.join(".ssh/id"), "secret").unwrap();
         fs::write(home.join(".ssh/list"), "").unwrap();
         for _ in 0..2 {
-            completed(&room.run("Bash", bash("echo x > .ssh/work/deep/new && echo y >> .ssh/list")).await);
-            failed(&room.run("Bash", bash("cat .ssh/id")).await, "exit_code");
-            failed(&room.run("Bash", bash("echo x > .ssh/work/free")).await, "exit_code");
-            failed(&room.run("Bash", bash("mv .ssh keys")).await, "exit_code");
+            completed(&fixture.run("Bash", bash("echo x > .ssh/work/deep/new && echo y >> .ssh/list")).await);
+            failed(&fixture.run("Bash", bash("cat .ssh/id")).await, "exit_code");
+            failed(&fixture.run("Bash", bash("echo x > .ssh/work/free")).await, "exit_code");
+            failed(&fixture.run("Bash", bash("mv .ssh keys")).await, "exit_code");
         }
         assert_eq!(fs::read_to_string(home.join(".ssh/list")).unwrap(), "y\ny\n");
         assert!(home.join(".ssh/work/deep/new").exists());

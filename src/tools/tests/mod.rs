@@ -26,7 +26,7 @@ use crate::types::message::ToolCall;
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome, ToolStatus};
 
 /// A workspace with a home folder, and the record of files that the model has read.
-struct Room {
+struct ToolFixture {
     _root: tempfile::TempDir,
     root: PathBuf,
     session_context: SessionContext,
@@ -34,16 +34,16 @@ struct Room {
     mint: Mint,
 }
 
-impl Room {
+impl ToolFixture {
     fn new() -> Self {
-        Self::with(|_| {})
+        Self::with_settings(|_| {})
     }
 
-    fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        Self::within(tempfile::tempdir().unwrap(), change)
+    fn with_settings(change: impl FnOnce(&mut Settings)) -> Self {
+        Self::in_folder(tempfile::tempdir().unwrap(), change)
     }
 
-    fn within(dir: tempfile::TempDir, change: impl FnOnce(&mut Settings)) -> Self {
+    fn in_folder(dir: tempfile::TempDir, change: impl FnOnce(&mut Settings)) -> Self {
         let root = dir.path().canonicalize().unwrap();
         for folder in ["ws", "home", "data"] {
             std::fs::create_dir(root.join(folder)).unwrap();
@@ -81,7 +81,7 @@ impl Room {
         self.session_context.workspace.join(name)
     }
 
-    fn put(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    fn write_file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, content).unwrap();
@@ -115,7 +115,7 @@ impl Room {
     }
 
     /// Does the same as the end of a turn.
-    fn rest(&self) {
+    fn end_turn(&self) {
         self.tools.on_session_idle(self.session_context.session_id);
     }
 
@@ -128,7 +128,7 @@ impl Room {
     fn remember(&mut self, outcome: &ToolOutcome) {
         let reads = Arc::make_mut(&mut self.session_context.reads);
         for record in &outcome.reads {
-            let record = record.and_before(reads.get(&record.path));
+            let record = record.merged_with(reads.get(&record.path));
             reads.insert(record.path.clone(), record);
         }
         if let Some(cwd) = &outcome.cwd {
@@ -139,13 +139,13 @@ impl Room {
 
 /// Accepts records of started processes, as a session does.
 fn registrar() -> mpsc::Sender<ProcessStarted> {
-    let (births, mut born) = mpsc::channel::<ProcessStarted>(1);
+    let (process_starts, mut received_starts) = mpsc::channel::<ProcessStarted>(1);
     tokio::spawn(async move {
-        while let Some(birth) = born.recv().await {
-            let _ = birth.stored.send(Ok(()));
+        while let Some(process_start) = received_starts.recv().await {
+            let _ = process_start.stored.send(Ok(()));
         }
     });
-    births
+    process_starts
 }
 
 async fn within<T>(work: impl Future<Output = T>) -> T {
@@ -170,7 +170,7 @@ fn failed(outcome: &ToolOutcome, code: &str) {
 
 #[tokio::test]
 async fn invalid_tool_calls_are_returned_with_advice() {
-    let mut room = Room::new();
+    let mut fixture = ToolFixture::new();
     for (tool, input, code, words) in [
         ("Raed", json!({}), "unknown_tool", "Did you mean Read?"),
         ("bash", json!({}), "unknown_tool", "Did you mean Bash?"),
@@ -182,21 +182,22 @@ async fn invalid_tool_calls_are_returned_with_advice() {
         ("Glob", json!({"pattern": "["}), "invalid_pattern", "glob"),
         ("Edit", json!({"file_path": "\0", "old_string": "a", "new_string": "b"}), "bad_path", "U+0000"),
     ] {
-        let outcome = room.prepare(tool, input).await.unwrap_err();
+        let outcome = fixture.prepare(tool, input).await.unwrap_err();
         failed(&outcome, code);
         assert!(outcome.output.contains(words), "{}", outcome.output);
     }
-    let mut call = room.call("Read", json!("{\"file_path\": "));
+    let mut call = fixture.call("Read", json!("{\"file_path\": "));
     call.input_error = Some("EOF while parsing".into());
-    let outcome = room.tools.prepare(&call, &room.session_context).await.unwrap_err();
+    let outcome = fixture.tools.prepare(&call, &fixture.session_context).await.unwrap_err();
     failed(&outcome, "invalid_json");
 }
 
 #[test]
 fn tool_definitions_are_complete_and_stable() {
     let tools = Toolbox::new(Settings::new("/home/u".into()));
-    let cards = tools.cards();
-    let names: Vec<(&str, bool)> = cards.iter().map(|card| (card.name.as_str(), card.read_only)).collect();
+    let definitions = tools.definitions();
+    let names: Vec<(&str, bool)> =
+        definitions.iter().map(|tool| (tool.name.as_str(), tool.read_only)).collect();
     assert_eq!(
         names,
         [
@@ -223,7 +224,7 @@ fn tool_definitions_are_complete_and_stable() {
             ("KnowledgeSearch", true)
         ]
     );
-    for card in cards.iter() {
+    for card in definitions.iter() {
         let text = card.input_schema.to_string();
         assert_eq!(card.input_schema["type"], "object", "{}", card.name);
         assert!(!text.contains("$ref") && !text.contains("$schema") && !text.contains("\"null\""), "{text}");
@@ -236,16 +237,16 @@ fn tool_definitions_are_complete_and_stable() {
             "{text}"
         );
     }
-    assert_eq!(*cards, *Toolbox::new(Settings::new("/home/u".into())).cards());
-    let grep = &cards[10].input_schema["properties"];
+    assert_eq!(*definitions, *Toolbox::new(Settings::new("/home/u".into())).definitions());
+    let grep = &definitions[10].input_schema["properties"];
     assert_eq!(grep["output_mode"]["enum"], json!(["content", "files_with_matches", "count"]));
     assert!(grep["-A"]["type"] == "integer" && grep["type"]["type"] == "string");
 }
 
 #[tokio::test]
 async fn prepared_call_survives_serialisation_round_trip() {
-    let mut room = Room::new();
-    let prepared = room.prepare("Write", json!({"file_path": "a/b.txt", "content": "x\n"})).await.unwrap();
+    let mut fixture = ToolFixture::new();
+    let prepared = fixture.prepare("Write", json!({"file_path": "a/b.txt", "content": "x\n"})).await.unwrap();
     let back: PreparedCall = serde_json::from_str(&serde_json::to_string(&prepared).unwrap()).unwrap();
     assert_eq!(back, prepared);
 }

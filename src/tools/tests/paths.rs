@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::stat::Mode;
 
-use crate::tools::disk::Stamp;
+use crate::tools::disk::FileStamp;
 use crate::tools::{Access, Jail, PinnedPath};
 use crate::types::ids::{CallId, Mint, Seed};
 use crate::types::tool::PathSensitivity;
 
-struct ToolFixture {
+struct PathFixture {
     _root: tempfile::TempDir,
     root: PathBuf,
 }
 
 /// `ws/src/main.rs`, `ws/real/x.txt`, `home/.bashrc`, `out/secret.txt`, and links in `ws`.
-fn fixture() -> ToolFixture {
+fn fixture() -> PathFixture {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     for file in
@@ -43,10 +43,10 @@ fn fixture() -> ToolFixture {
     for (link, bytes) in [("no-text", vec![0xff; 3]), ("no-text-too-long", vec![0xff; 300])] {
         symlink(OsString::from_vec(bytes), ws.join(link)).unwrap();
     }
-    ToolFixture { _root: dir, root }
+    PathFixture { _root: dir, root }
 }
 
-fn check(fixture: &ToolFixture, text: &str, expected: Result<(&str, bool, PathSensitivity), &str>) {
+fn check(fixture: &PathFixture, text: &str, expected: Result<(&str, bool, PathSensitivity), &str>) {
     let (ws, home) = (fixture.root.join("ws"), fixture.root.join("home"));
     let text = text.replace("{R}", fixture.root.to_str().unwrap());
     let got = Jail::open(std::slice::from_ref(&ws), &home, &[]).decide(&text, &ws, Access::Edit);
@@ -120,21 +120,21 @@ fn workspace_replaced_by_symlink_is_outside_workspace() {
     check(&fixture, "secret.txt", Ok(("out/secret.txt", false, PathSensitivity::Secret)));
 }
 
-impl ToolFixture {
+impl PathFixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         for folder in ["ws", "home", "out"] {
             fs::create_dir(root.join(folder)).unwrap();
         }
-        ToolFixture { _root: dir, root }
+        PathFixture { _root: dir, root }
     }
 
     fn ws(&self) -> PathBuf {
         self.root.join("ws")
     }
 
-    fn put(&self, path: &str, text: &str) -> PathBuf {
+    fn write_file(&self, path: &str, text: &str) -> PathBuf {
         let path = self.root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
@@ -153,7 +153,7 @@ impl ToolFixture {
         self.jail().decide(path, &self.ws(), Access::Edit).unwrap()
     }
 
-    fn care(&self, path: &str, access: Access) -> PathSensitivity {
+    fn sensitivity_at(&self, path: &str, access: Access) -> PathSensitivity {
         self.jail().decide(path, &self.ws(), access).unwrap().sensitivity
     }
 }
@@ -177,10 +177,10 @@ fn names(folder: &Path) -> Vec<String> {
 
 #[test]
 fn remove_temp_removes_file_of_killed_call_only() {
-    let fixture = ToolFixture::new();
+    let fixture = PathFixture::new();
     let (mine, theirs) = (format!(".agentd-tmp-{}", call()), ".agentd-tmp-other");
-    fixture.put(&format!("ws/{mine}"), "half");
-    fixture.put(&format!("ws/{theirs}"), "theirs");
+    fixture.write_file(&format!("ws/{mine}"), "half");
+    fixture.write_file(&format!("ws/{theirs}"), "theirs");
     fixture.edit("a").remove_temp(call());
     assert_eq!(names(&fixture.ws()), [theirs]);
     fixture.edit("no/such/folder").remove_temp(call());
@@ -188,22 +188,22 @@ fn remove_temp_removes_file_of_killed_call_only() {
 
 #[test]
 fn replaced_file_keeps_mode_and_leaves_no_temporary() {
-    let fixture = ToolFixture::new();
-    let path = fixture.put("ws/a.sh", "old");
+    let fixture = PathFixture::new();
+    let path = fixture.write_file("ws/a.sh", "old");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
     let held = fixture.edit("a.sh");
     let before = held.load().unwrap().unwrap();
     let stamp = held.replace(call(), Some(&before), b"new").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"new");
     let meta = fs::metadata(&path).unwrap();
-    assert_eq!((meta.mode() & 0o7777, Stamp::from_metadata(&meta)), (0o751, stamp));
+    assert_eq!((meta.mode() & 0o7777, FileStamp::from_metadata(&meta)), (0o751, stamp));
     assert_eq!(names(&fixture.ws()), ["a.sh"]);
 }
 
 #[test]
 fn symlink_is_kept_and_target_replaced() {
-    let fixture = ToolFixture::new();
-    fixture.put("ws/real/a", "old");
+    let fixture = PathFixture::new();
+    fixture.write_file("ws/real/a", "old");
     symlink("real/a", fixture.ws().join("a")).unwrap();
     let held = fixture.edit("a");
     let before = held.load().unwrap().unwrap();
@@ -214,7 +214,7 @@ fn symlink_is_kept_and_target_replaced() {
 
 #[test]
 fn new_file_creates_folders_and_never_overwrites() {
-    let fixture = ToolFixture::new();
+    let fixture = PathFixture::new();
     let (first, second) = (fixture.edit("x/y/z.txt"), fixture.edit("x/y/z.txt"));
     first.replace(call(), None, b"1").unwrap();
     assert_eq!(fixture.read("ws/x/y/z.txt"), "1");
@@ -225,11 +225,11 @@ fn new_file_creates_folders_and_never_overwrites() {
 
 #[test]
 fn changed_content_is_not_overwritten_or_removed() {
-    let fixture = ToolFixture::new();
-    fixture.put("ws/a", "one");
+    let fixture = PathFixture::new();
+    fixture.write_file("ws/a", "one");
     let held = fixture.edit("a");
     let before = held.load().unwrap().unwrap();
-    fixture.put("ws/a", "two");
+    fixture.write_file("ws/a", "two");
     assert_eq!(code(held.replace(call(), Some(&before), b"mine")), "file_changed");
     assert_eq!(code(held.remove(&before)), "file_changed");
     assert_eq!((fixture.read("ws/a").as_str(), names(&fixture.ws())), ("two", vec!["a".to_owned()]));
@@ -244,8 +244,8 @@ fn read_only_file_is_not_replaced() {
         eprintln!("SKIPPED: root may write every file");
         return;
     }
-    let fixture = ToolFixture::new();
-    let path = fixture.put("ws/a", "one");
+    let fixture = PathFixture::new();
+    let path = fixture.write_file("ws/a", "one");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
     let held = fixture.edit("a");
     let before = held.load().unwrap().unwrap();
@@ -254,17 +254,17 @@ fn read_only_file_is_not_replaced() {
 }
 
 /// A change on the disk with its name.
-type Change = (&'static str, fn(&ToolFixture));
+type NamedChange = (&'static str, fn(&PathFixture));
 
 /// Changes that another process may make to `ws/d/f` between judging and opening.
-const CHANGES: &[Change] = &[
+const CHANGES: &[NamedChange] = &[
     ("the file becomes a link", |fixture| {
         fs::remove_file(fixture.root.join("ws/d/f")).unwrap();
         symlink(fixture.root.join("out/d/f"), fixture.root.join("ws/d/f")).unwrap();
     }),
     ("another file takes its place", |fixture| {
         fs::rename(fixture.root.join("out/d/f"), fixture.root.join("ws/d/f")).unwrap();
-        fixture.put("out/d/f", "theirs");
+        fixture.write_file("out/d/f", "theirs");
     }),
     ("a hard link takes its place", |fixture| {
         fs::remove_file(fixture.root.join("ws/d/f")).unwrap();
@@ -281,7 +281,7 @@ const CHANGES: &[Change] = &[
         fs::rename(fixture.root.join("ws/d"), fixture.root.join("ws/old")).unwrap();
         fs::rename(fixture.root.join("out/d"), fixture.root.join("ws/d")).unwrap();
         fs::create_dir(fixture.root.join("out/d")).unwrap();
-        fixture.put("out/d/f", "theirs");
+        fixture.write_file("out/d/f", "theirs");
     }),
     ("the workspace becomes a link", |fixture| {
         fs::rename(fixture.root.join("ws"), fixture.root.join("old")).unwrap();
@@ -290,7 +290,7 @@ const CHANGES: &[Change] = &[
     ("another folder becomes the workspace", |fixture| {
         fs::rename(fixture.root.join("ws"), fixture.root.join("old")).unwrap();
         fs::rename(fixture.root.join("out"), fixture.root.join("ws")).unwrap();
-        fixture.put("out/d/f", "theirs");
+        fixture.write_file("out/d/f", "theirs");
     }),
     ("a new workspace holds a link", |fixture| {
         fs::rename(fixture.root.join("ws"), fixture.root.join("old")).unwrap();
@@ -304,10 +304,10 @@ const CHANGES: &[Change] = &[
     ("the file goes", |fixture| fs::remove_file(fixture.root.join("ws/d/f")).unwrap()),
 ];
 
-fn raced() -> ToolFixture {
-    let fixture = ToolFixture::new();
-    fixture.put("ws/d/f", "mine");
-    fixture.put("out/d/f", "theirs");
+fn race_fixture() -> PathFixture {
+    let fixture = PathFixture::new();
+    fixture.write_file("ws/d/f", "mine");
+    fixture.write_file("out/d/f", "theirs");
     fixture
 }
 
@@ -315,7 +315,7 @@ fn raced() -> ToolFixture {
 fn read_opens_judged_file_or_fails() {
     use std::io::Read as _;
     for (name, change) in CHANGES {
-        let fixture = raced();
+        let fixture = race_fixture();
         let held = fixture.jail().decide("d/f", &fixture.ws(), Access::Read).unwrap();
         change(&fixture);
         if let Ok((mut file, _)) = held.open() {
@@ -330,7 +330,7 @@ fn read_opens_judged_file_or_fails() {
 fn write_reaches_judged_path_or_fails() {
     for (name, change) in CHANGES {
         for new in [false, true] {
-            let fixture = raced();
+            let fixture = race_fixture();
             let held = fixture.edit(if new { "d/new" } else { "d/f" });
             let before = held.load().unwrap();
             change(&fixture);
@@ -359,7 +359,7 @@ fn write_reaches_judged_path_or_fails() {
 #[test]
 fn remove_deletes_judged_file_or_fails() {
     for (name, change) in CHANGES {
-        let fixture = raced();
+        let fixture = race_fixture();
         let held = fixture.edit("d/f");
         let before = held.load().unwrap().unwrap();
         change(&fixture);
@@ -372,7 +372,7 @@ fn remove_deletes_judged_file_or_fails() {
 fn workspace_stays_folder_of_session_start() {
     // A link, or another folder, in its place.
     for (name, change) in &CHANGES[6..9] {
-        let fixture = raced();
+        let fixture = race_fixture();
         let jail = fixture.jail();
         change(&fixture);
         match jail.decide("d/f", &fixture.ws(), Access::Read) {
@@ -381,17 +381,17 @@ fn workspace_stays_folder_of_session_start() {
         }
     }
     // Removed and created again: the session continues and opens it again.
-    let fixture = raced();
+    let fixture = race_fixture();
     let jail = fixture.jail();
     fs::remove_dir_all(fixture.ws()).unwrap();
-    fixture.put("ws/d/f", "new");
+    fixture.write_file("ws/d/f", "new");
     assert!(!jail.is_current());
     assert!(fixture.jail().decide("d/f", &fixture.ws(), Access::Read).unwrap().in_workspace);
 }
 
 #[test]
 fn missing_folders_are_created_at_judged_path() {
-    let fixture = ToolFixture::new();
+    let fixture = PathFixture::new();
     let held = fixture.edit("new/deep/file");
     symlink(fixture.root.join("out"), fixture.ws().join("new")).unwrap();
     assert_eq!(code(held.replace(call(), None, b"x")), "target_changed");
@@ -404,7 +404,7 @@ fn missing_folders_are_created_at_judged_path() {
 
 #[test]
 fn special_files_are_refused_without_opening() {
-    let fixture = ToolFixture::new();
+    let fixture = PathFixture::new();
     nix::unistd::mkfifo(&fixture.ws().join("pipe"), Mode::S_IRWXU).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(fixture.ws().join("sock")).unwrap();
     symlink("pipe", fixture.ws().join("link")).unwrap();
@@ -422,7 +422,7 @@ fn special_files_are_refused_without_opening() {
 
 #[test]
 fn hard_linked_file_has_strictest_sensitivity() {
-    let fixture = ToolFixture::new();
+    let fixture = PathFixture::new();
     for (file, access, expected) in [
         ("home/.ssh/id_rsa", Access::Read, PathSensitivity::Secret),
         ("home/.bashrc", Access::Edit, PathSensitivity::AutoExecuted),
@@ -436,29 +436,29 @@ fn hard_linked_file_has_strictest_sensitivity() {
         ("out/anything", Access::Read, PathSensitivity::HardLinked),
         ("out/something", Access::Edit, PathSensitivity::HardLinked),
     ] {
-        let path = fixture.put(file, "x");
+        let path = fixture.write_file(file, "x");
         let link = fixture.ws().join("innocent.txt");
         fs::hard_link(&path, &link).unwrap();
-        assert_eq!(fixture.care("innocent.txt", access), expected, "{file}");
+        assert_eq!(fixture.sensitivity_at("innocent.txt", access), expected, "{file}");
         fs::remove_file(link).unwrap();
     }
     // In a folder that package managers fill with links, names in the workspace still count.
     fs::create_dir_all(fixture.ws().join("target")).unwrap();
-    fs::hard_link(fixture.put("ws/.env", "x"), fixture.ws().join("target/made")).unwrap();
-    assert_eq!(fixture.care("target/made", Access::Read), PathSensitivity::Secret);
+    fs::hard_link(fixture.write_file("ws/.env", "x"), fixture.ws().join("target/made")).unwrap();
+    assert_eq!(fixture.sensitivity_at("target/made", Access::Read), PathSensitivity::Secret);
     // Package managers link from their store: this alone requires no permission request, but credentials do.
-    let (stored, key) = (fixture.put("out/store/x.js", "x"), fixture.put("home/.netrc", "x"));
+    let (stored, key) = (fixture.write_file("out/store/x.js", "x"), fixture.write_file("home/.netrc", "x"));
     fs::create_dir_all(fixture.ws().join("node_modules/a")).unwrap();
     fs::hard_link(stored, fixture.ws().join("node_modules/a/x.js")).unwrap();
     fs::hard_link(key, fixture.ws().join("node_modules/a/y.js")).unwrap();
-    assert_eq!(fixture.care("node_modules/a/x.js", Access::Read), PathSensitivity::Ordinary);
-    assert_eq!(fixture.care("node_modules/a/y.js", Access::Read), PathSensitivity::Secret);
+    assert_eq!(fixture.sensitivity_at("node_modules/a/x.js", Access::Read), PathSensitivity::Ordinary);
+    assert_eq!(fixture.sensitivity_at("node_modules/a/y.js", Access::Read), PathSensitivity::Secret);
 }
 
 #[test]
 fn replacing_hard_linked_file_keeps_other_names_unchanged() {
-    let fixture = ToolFixture::new();
-    let outside = fixture.put("out/theirs", "theirs");
+    let fixture = PathFixture::new();
+    let outside = fixture.write_file("out/theirs", "theirs");
     fs::hard_link(&outside, fixture.ws().join("mine")).unwrap();
     let held = fixture.edit("mine");
     let before = held.load().unwrap().unwrap();
@@ -468,13 +468,13 @@ fn replacing_hard_linked_file_keeps_other_names_unchanged() {
 
 #[test]
 fn git_repository_is_detected_under_any_name() {
-    let fixture = ToolFixture::new();
-    fixture.put("ws/.git", "gitdir: ../out/store\n");
-    fixture.put("out/store/config", "");
+    let fixture = PathFixture::new();
+    fixture.write_file("ws/.git", "gitdir: ../out/store\n");
+    fixture.write_file("out/store/config", "");
     for path in
         ["evil/HEAD", "evil/objects/x", "evil/refs/x", "evil/config", "plain/config", "hooks/pre-commit"]
     {
-        fixture.put(&format!("ws/{path}"), "");
+        fixture.write_file(&format!("ws/{path}"), "");
     }
     for (path, expected) in [
         (".git", PathSensitivity::Protected),
@@ -485,6 +485,6 @@ fn git_repository_is_detected_under_any_name() {
         ("plain/config", PathSensitivity::Ordinary),
         ("hooks/pre-commit", PathSensitivity::Ordinary),
     ] {
-        assert_eq!(fixture.care(path, Access::Edit), expected, "{path}");
+        assert_eq!(fixture.sensitivity_at(path, Access::Edit), expected, "{path}");
     }
 }

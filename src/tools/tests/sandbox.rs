@@ -5,12 +5,15 @@ use std::fs;
 
 use super::*;
 use crate::tools::settings::{LevelSetting, NetworkSetting};
-use crate::tools::shell::Available;
+use crate::tools::shell::AvailableLevels;
 
 /// A fixture whose commands run at this level. Prints a note and returns `None` if the level does not work
 /// here.
-pub(super) async fn held(level: LevelSetting, network: NetworkSetting) -> Option<Room> {
-    let here = Available::here().await;
+pub(super) async fn fixture_with_sandbox(
+    level: LevelSetting,
+    network: NetworkSetting,
+) -> Option<ToolFixture> {
+    let here = AvailableLevels::probe_once().await;
     let works = match level {
         LevelSetting::Landlock => here.landlock(),
         LevelSetting::Bubblewrap => here.bubblewrap(),
@@ -22,7 +25,7 @@ pub(super) async fn held(level: LevelSetting, network: NetworkSetting) -> Option
     }
     // Not in the folder for temporary files: the sandbox mounts another folder there.
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-    let mut room = Room::within(dir, |settings| {
+    let mut fixture = ToolFixture::in_folder(dir, |settings| {
         let root = settings.home.parent().unwrap().to_owned();
         settings.sandbox.level = level;
         settings.sandbox.network = network;
@@ -30,21 +33,21 @@ pub(super) async fn held(level: LevelSetting, network: NetworkSetting) -> Option
         settings.sandbox.hidden = vec![root.join("data"), root.join("data/db")];
         settings.sandbox.temp = root.join("temp");
     });
-    fs::create_dir(room.root.join("home/.ssh")).unwrap();
-    fs::write(room.root.join("home/.ssh/id"), "secret").unwrap();
-    fs::write(room.root.join("home/notes"), "to be read").unwrap();
-    fs::write(room.root.join("data/db"), "secret").unwrap();
-    git(&mut room);
-    Some(room)
+    fs::create_dir(fixture.root.join("home/.ssh")).unwrap();
+    fs::write(fixture.root.join("home/.ssh/id"), "secret").unwrap();
+    fs::write(fixture.root.join("home/notes"), "to be read").unwrap();
+    fs::write(fixture.root.join("data/db"), "secret").unwrap();
+    git(&mut fixture);
+    Some(fixture)
 }
 
 /// Creates a repository with a hook and a configuration.
-pub(super) fn git(room: &mut Room) {
-    room.put(".git/HEAD", "ref: refs/heads/main\n");
-    room.put(".git/config", "[core]\n\trepositoryformatversion = 0\n");
-    room.put(".git/hooks/pre-commit.sample", "#!/bin/sh\n");
+pub(super) fn git(fixture: &mut ToolFixture) {
+    fixture.write_file(".git/HEAD", "ref: refs/heads/main\n");
+    fixture.write_file(".git/config", "[core]\n\trepositoryformatversion = 0\n");
+    fixture.write_file(".git/hooks/pre-commit.sample", "#!/bin/sh\n");
     for folder in ["objects", "refs/heads"] {
-        fs::create_dir_all(room.path(".git").join(folder)).unwrap();
+        fs::create_dir_all(fixture.path(".git").join(folder)).unwrap();
     }
 }
 
@@ -52,14 +55,14 @@ pub(super) fn bash(command: &str) -> Value {
     json!({"command": command})
 }
 
-pub(super) const BOTH: [LevelSetting; 2] = [LevelSetting::Landlock, LevelSetting::Bubblewrap];
+pub(super) const SANDBOX_LEVELS: [LevelSetting; 2] = [LevelSetting::Landlock, LevelSetting::Bubblewrap];
 
 #[tokio::test]
 async fn sandbox_denies_outside_writes_and_secret_reads() {
-    for level in BOTH {
-        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
-        let root = room.root.display().to_string();
-        fs::write(room.root.join("mine"), "mine").unwrap();
+    for level in SANDBOX_LEVELS {
+        let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::On).await else { continue };
+        let root = fixture.root.display().to_string();
+        fs::write(fixture.root.join("mine"), "mine").unwrap();
         for command in [
             "echo x > {R}/made",
             "echo x > {R}/home/.bashrc",
@@ -85,23 +88,23 @@ async fn sandbox_denies_outside_writes_and_secret_reads() {
             "cat /proc/sys/kernel/core_pattern > /proc/sys/kernel/core_pattern",
         ] {
             let command = command.replace("{R}", &root);
-            let outcome = room.run("Bash", bash(&command)).await;
+            let outcome = fixture.run("Bash", bash(&command)).await;
             failed(&outcome, "exit_code");
             let told = outcome.detail.unwrap()["sandbox"].clone();
             assert_eq!(told["level"], if level == LevelSetting::Landlock { 2 } else { 3 }, "{command}");
         }
-        assert_eq!(fs::read(room.root.join("mine")).unwrap(), b"mine");
-        assert_eq!(fs::read(room.root.join("home/.ssh/id")).unwrap(), b"secret");
+        assert_eq!(fs::read(fixture.root.join("mine")).unwrap(), b"mine");
+        assert_eq!(fs::read(fixture.root.join("home/.ssh/id")).unwrap(), b"secret");
         for name in ["made", "home/.bashrc", "folder", "link"] {
-            assert!(fs::symlink_metadata(room.root.join(name)).is_err(), "{name}");
+            assert!(fs::symlink_metadata(fixture.root.join(name)).is_err(), "{name}");
         }
     }
 }
 
 #[tokio::test]
 async fn sandbox_allows_ordinary_commands_in_workspace() {
-    for level in BOTH {
-        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+    for level in SANDBOX_LEVELS {
+        let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::On).await else { continue };
         for command in [
             "mkdir -p a/b && echo x > a/b/c && mv a/b/c a/d && ln a/d a/e && rm -r a",
             "f=$(mktemp) && echo hi > $f && cat $f && rm $f",
@@ -114,45 +117,48 @@ async fn sandbox_allows_ordinary_commands_in_workspace() {
             "python3 -c 'import multiprocessing as m; m.Lock(); import socket; socket.socketpair()' 2>/dev/null \
              || ! command -v python3",
         ] {
-            let outcome = room.run("Bash", bash(command)).await;
+            let outcome = fixture.run("Bash", bash(command)).await;
             assert_eq!(outcome.status, ToolStatus::Completed, "{level:?} {command}: {outcome:?}");
         }
         // Files in the folder for temporary files are kept for the next command.
-        completed(&room.run("Bash", bash("echo kept > $TMPDIR/left")).await);
-        assert_eq!(completed(&room.run("Bash", bash("cat $TMPDIR/left; mkdir sub; cd sub")).await), "kept\n");
-        assert_eq!(room.session_context.cwd, room.path("sub"));
-        completed(&room.run("Bash", bash("cd ..; rmdir sub")).await);
-        failed(&room.run("Bash", bash("exit 3")).await, "exit_code");
-        let killed = room.run("Bash", bash("kill -9 $$")).await;
+        completed(&fixture.run("Bash", bash("echo kept > $TMPDIR/left")).await);
+        assert_eq!(
+            completed(&fixture.run("Bash", bash("cat $TMPDIR/left; mkdir sub; cd sub")).await),
+            "kept\n"
+        );
+        assert_eq!(fixture.session_context.cwd, fixture.path("sub"));
+        completed(&fixture.run("Bash", bash("cd ..; rmdir sub")).await);
+        failed(&fixture.run("Bash", bash("exit 3")).await, "exit_code");
+        let killed = fixture.run("Bash", bash("kill -9 $$")).await;
         assert_eq!(killed.detail.unwrap()["exit_code"], 137);
-        room.rest();
-        let quiet = fs::read_dir(&room.session_context.workspace).unwrap().count();
+        fixture.end_turn();
+        let quiet = fs::read_dir(&fixture.session_context.workspace).unwrap().count();
         assert_eq!(quiet, 1, "only .git is left: {level:?}");
     }
 }
 
 #[tokio::test]
 async fn git_works_but_hooks_and_config_are_read_only() {
-    for level in BOTH {
+    for level in SANDBOX_LEVELS {
         if level == LevelSetting::Landlock
-            && let Err(why) = Available::here().await.guards()
+            && let Err(why) = AvailableLevels::probe_once().await.guards()
         {
             eprintln!("SKIPPED: level 2 cannot guard here: {why}");
             continue;
         }
-        let Some(mut room) = held(level, NetworkSetting::Off).await else { continue };
+        let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::Off).await else { continue };
         // The names of submodules are the paths of their folders.
-        room.put(".git/modules/libs/deep/HEAD", "ref: refs/heads/main\n");
-        room.put(".git/modules/libs/deep/config", "[core]\n");
+        fixture.write_file(".git/modules/libs/deep/HEAD", "ref: refs/heads/main\n");
+        fixture.write_file(".git/modules/libs/deep/config", "[core]\n");
         let commit = "git -c user.name=a -c user.email=a@b commit -q";
         let work =
             format!("echo 1 > f && git add f && {commit} -m one && git branch other && git log --oneline");
-        let outcome = room.run("Bash", bash(&work)).await;
+        let outcome = fixture.run("Bash", bash(&work)).await;
         assert!(completed(&outcome).contains("one"), "{outcome:?}");
         if level == LevelSetting::Landlock {
             let stash = "git -c user.name=a -c user.email=a@b stash";
             let work = format!("touch new && {stash} push -q -u && {stash} pop -q && rm new");
-            completed(&room.run("Bash", bash(&work)).await);
+            completed(&fixture.run("Bash", bash(&work)).await);
         }
         for command in [
             "echo x > .git/hooks/pre-commit",
@@ -175,71 +181,71 @@ async fn git_works_but_hooks_and_config_are_read_only() {
             "echo x > .git/modules/libs/deep/commondir",
             "rm -rf .git; test ! -e .git/config",
         ] {
-            let outcome = room.run("Bash", bash(command)).await;
+            let outcome = fixture.run("Bash", bash(command)).await;
             assert_eq!(outcome.status, ToolStatus::Failed, "{level:?} {command}: {outcome:?}");
         }
-        assert_eq!(room.bytes(".git/hooks/pre-commit.sample"), b"#!/bin/sh\n");
+        assert_eq!(fixture.bytes(".git/hooks/pre-commit.sample"), b"#!/bin/sh\n");
         // In an attended session, a placeholder would block such commands.
         let made = ["mkdir .agentd", "ln -sfn /tmp .agentd && test -L .agentd"];
         for command in made.iter().filter(|_| level == LevelSetting::Bubblewrap) {
-            failed(&room.run("Bash", bash(command)).await, "exit_code");
+            failed(&fixture.run("Bash", bash(command)).await, "exit_code");
         }
-        room.rest();
+        fixture.end_turn();
         for name in [".agentd", ".git/commondir", ".git/config.worktree"] {
-            assert!(!room.path(name).exists(), "{name}: nothing is left of what stood in its place");
+            assert!(!fixture.path(name).exists(), "{name}: nothing is left of what stood in its place");
         }
 
         // Also from within the folder.
-        completed(&room.run("Bash", bash("cd .git/hooks")).await);
-        failed(&room.run("Bash", bash("echo x > pre-commit")).await, "exit_code");
-        completed(&room.run("Bash", bash("cd ../..")).await);
-        assert_eq!(fs::read_dir(room.path(".git/hooks")).unwrap().count(), 1, "{level:?}");
+        completed(&fixture.run("Bash", bash("cd .git/hooks")).await);
+        failed(&fixture.run("Bash", bash("echo x > pre-commit")).await, "exit_code");
+        completed(&fixture.run("Bash", bash("cd ../..")).await);
+        assert_eq!(fs::read_dir(fixture.path(".git/hooks")).unwrap().count(), 1, "{level:?}");
 
         // Existing files are guarded as well; missing hooks are not created.
-        room.put(".agentd/policy.toml", "allow = []\n");
-        fs::remove_dir_all(room.path(".git/hooks")).unwrap();
+        fixture.write_file(".agentd/policy.toml", "allow = []\n");
+        fs::remove_dir_all(fixture.path(".git/hooks")).unwrap();
         for command in
             ["echo x >> .agentd/policy.toml", "mkdir -p .git/hooks && echo x > .git/hooks/pre-commit"]
         {
-            failed(&room.run("Bash", bash(command)).await, "exit_code");
+            failed(&fixture.run("Bash", bash(command)).await, "exit_code");
         }
-        room.rest();
-        assert!(!room.path(".git/hooks").exists());
-        git(&mut room);
+        fixture.end_turn();
+        assert!(!fixture.path(".git/hooks").exists());
+        git(&mut fixture);
         let asks = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tworktreeConfig = true\n";
-        room.put(".git/config", asks);
-        failed(&room.run("Bash", bash("git config --worktree core.fsmonitor x")).await, "exit_code");
-        failed(&room.run("Bash", bash("echo '[core]' > .git/config.worktree")).await, "exit_code");
-        completed(&room.run("Bash", bash("git status && git rev-parse --git-path hooks")).await);
+        fixture.write_file(".git/config", asks);
+        failed(&fixture.run("Bash", bash("git config --worktree core.fsmonitor x")).await, "exit_code");
+        failed(&fixture.run("Bash", bash("echo '[core]' > .git/config.worktree")).await, "exit_code");
+        completed(&fixture.run("Bash", bash("git status && git rev-parse --git-path hooks")).await);
 
         // A pipe in place of a file, without a writer, blocks no later command.
         let pipes = "mkdir -p .git/worktrees/f && mkfifo .git/worktrees/f/gitdir .git/worktrees/f/commondir";
-        completed(&room.run("Bash", bash(pipes)).await);
-        completed(&room.run("Bash", bash("true")).await);
+        completed(&fixture.run("Bash", bash(pipes)).await);
+        completed(&fixture.run("Bash", bash("true")).await);
     }
 }
 
 #[tokio::test]
 async fn parent_of_protected_path_cannot_be_moved() {
-    for level in BOTH {
-        let Some(room) = held(level, NetworkSetting::Off).await else { continue };
-        if level == LevelSetting::Landlock && Available::here().await.guards().is_err() {
+    for level in SANDBOX_LEVELS {
+        let Some(fixture) = fixture_with_sandbox(level, NetworkSetting::Off).await else { continue };
+        if level == LevelSetting::Landlock && AvailableLevels::probe_once().await.guards().is_err() {
             eprintln!("SKIPPED: level 2 cannot guard here");
             continue;
         }
-        drop(room);
+        drop(fixture);
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-        let mut room = Room::within(dir, |settings| {
+        let mut fixture = ToolFixture::in_folder(dir, |settings| {
             let root = settings.home.parent().unwrap().to_owned();
             settings.sandbox.level = level;
             settings.sandbox.hidden = vec![root.join("ws/conf/keys/k"), root.join("ws/.config/agentd")];
             settings.sandbox.temp = root.join("temp");
         });
-        assert!(room.path("").ends_with("ws"), "the hidden file lies in the workspace");
-        room.put("conf/keys/k", "secret");
-        room.put("deep/in/repo/.git/HEAD", "ref: refs/heads/main\n");
-        room.put("deep/in/repo/.git/config", "[core]\n");
-        room.session_context.additional = vec![room.path("deep/in/repo")];
+        assert!(fixture.path("").ends_with("ws"), "the hidden file lies in the workspace");
+        fixture.write_file("conf/keys/k", "secret");
+        fixture.write_file("deep/in/repo/.git/HEAD", "ref: refs/heads/main\n");
+        fixture.write_file("deep/in/repo/.git/config", "[core]\n");
+        fixture.session_context.additional = vec![fixture.path("deep/in/repo")];
         for command in [
             "mv conf conf2; cat conf2/keys/k",
             "mv conf/keys conf/k2; cat conf/k2/k",
@@ -247,85 +253,89 @@ async fn parent_of_protected_path_cannot_be_moved() {
             "mv deep/in deep/x",
             "mkdir -p .config/agentd && echo x > .config/agentd/config.toml",
         ] {
-            failed(&room.run("Bash", bash(command)).await, "exit_code");
+            failed(&fixture.run("Bash", bash(command)).await, "exit_code");
         }
         completed(
-            &room
+            &fixture
                 .run("Bash", bash("echo x > deep/other && mv deep/other deep/in/ && rm deep/in/other"))
                 .await,
         );
-        room.rest();
-        assert!(!room.path(".config").exists(), "{level:?}");
+        fixture.end_turn();
+        assert!(!fixture.path(".config").exists(), "{level:?}");
     }
 }
 
 #[tokio::test]
 async fn command_is_refused_in_replaced_workspace() {
-    let mut room = Room::new();
-    room.put("a", "mine");
-    completed(&room.run("Bash", bash("cat a")).await);
-    let (ws, away) = (room.path("."), room.root.join("away"));
+    let mut fixture = ToolFixture::new();
+    fixture.write_file("a", "mine");
+    completed(&fixture.run("Bash", bash("cat a")).await);
+    let (ws, away) = (fixture.path("."), fixture.root.join("away"));
     let ws = ws.canonicalize().unwrap();
     fs::rename(&ws, &away).unwrap();
     fs::create_dir(&ws).unwrap();
-    failed(&room.run("Bash", bash("touch made")).await, "workspace_replaced");
+    failed(&fixture.run("Bash", bash("touch made")).await, "workspace_replaced");
     fs::remove_dir(&ws).unwrap();
-    std::os::unix::fs::symlink(room.root.join("home"), &ws).unwrap();
-    failed(&room.run("Bash", bash("touch made")).await, "workspace_replaced");
-    assert!(!room.root.join("home/made").exists());
+    std::os::unix::fs::symlink(fixture.root.join("home"), &ws).unwrap();
+    failed(&fixture.run("Bash", bash("touch made")).await, "workspace_replaced");
+    assert!(!fixture.root.join("home/made").exists());
     fs::remove_file(&ws).unwrap();
     fs::rename(&away, &ws).unwrap();
-    completed(&room.run("Bash", bash("cat a")).await);
+    completed(&fixture.run("Bash", bash("cat a")).await);
 }
 
 #[tokio::test]
 async fn workspace_in_writable_folder_cannot_be_moved() {
-    for level in BOTH {
-        let Some(mut room) = held(level, NetworkSetting::Off).await else { continue };
-        if level == LevelSetting::Landlock && Available::here().await.guards().is_err() {
+    for level in SANDBOX_LEVELS {
+        let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::Off).await else { continue };
+        if level == LevelSetting::Landlock && AvailableLevels::probe_once().await.guards().is_err() {
             eprintln!("SKIPPED: level 2 cannot guard here");
             continue;
         }
-        let outer = room.root.join("outer");
+        let outer = fixture.root.join("outer");
         fs::create_dir_all(outer.join("inner/.git")).unwrap();
-        (room.session_context.workspace, room.session_context.cwd) =
+        (fixture.session_context.workspace, fixture.session_context.cwd) =
             (outer.join("inner"), outer.join("inner"));
-        room.session_context.additional = vec![outer.clone()];
-        completed(&room.run("Bash", bash("touch ../free")).await);
-        failed(&room.run("Bash", bash("mv ../inner ../gone")).await, "exit_code");
+        fixture.session_context.additional = vec![outer.clone()];
+        completed(&fixture.run("Bash", bash("touch ../free")).await);
+        failed(&fixture.run("Bash", bash("mv ../inner ../gone")).await, "exit_code");
         assert!(outer.join("inner/.git").exists(), "{level:?}");
     }
 }
 
 #[tokio::test]
 async fn command_cannot_create_repository_in_workspace() {
-    let Some(mut room) = held(LevelSetting::Bubblewrap, NetworkSetting::Off).await else { return };
-    fs::remove_dir_all(room.path(".git")).unwrap();
-    failed(&room.run("Bash", bash("git init -q . || exit 5")).await, "exit_code");
+    let Some(mut fixture) = fixture_with_sandbox(LevelSetting::Bubblewrap, NetworkSetting::Off).await else {
+        return;
+    };
+    fs::remove_dir_all(fixture.path(".git")).unwrap();
+    failed(&fixture.run("Bash", bash("git init -q . || exit 5")).await, "exit_code");
     failed(
-        &room.run("Bash", bash("mkdir -p .git/hooks && echo x > .git/hooks/pre-commit")).await,
+        &fixture.run("Bash", bash("mkdir -p .git/hooks && echo x > .git/hooks/pre-commit")).await,
         "exit_code",
     );
     // The placeholder is kept for the next command and blocks no other program.
-    assert!(room.path(".git").exists());
-    assert!(!completed(&room.run("LS", json!({"path": "."})).await).contains(".git"));
-    assert!(!room.path(".git").exists());
+    assert!(fixture.path(".git").exists());
+    assert!(!completed(&fixture.run("LS", json!({"path": "."})).await).contains(".git"));
+    assert!(!fixture.path(".git").exists());
     // At level 2, the user judges the command, and it may create a repository.
-    let Some(mut room) = held(LevelSetting::Landlock, NetworkSetting::Off).await else { return };
-    fs::remove_dir_all(room.path(".git")).unwrap();
-    completed(&room.run("Bash", bash("git init -q .")).await);
-    assert!(room.path(".git/config").exists());
+    let Some(mut fixture) = fixture_with_sandbox(LevelSetting::Landlock, NetworkSetting::Off).await else {
+        return;
+    };
+    fs::remove_dir_all(fixture.path(".git")).unwrap();
+    completed(&fixture.run("Bash", bash("git init -q .")).await);
+    assert!(fixture.path(".git/config").exists());
 }
 
 #[tokio::test]
 async fn network_setting_controls_connections_of_command() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let connect = format!("exec 3<> /dev/tcp/127.0.0.1/{}", server.local_addr().unwrap().port());
-    for level in BOTH {
-        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
-        completed(&room.run("Bash", bash(&connect)).await);
-        let Some(mut room) = held(level, NetworkSetting::Off).await else { continue };
-        let outcome = room.run("Bash", bash(&connect)).await;
+    for level in SANDBOX_LEVELS {
+        let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::On).await else { continue };
+        completed(&fixture.run("Bash", bash(&connect)).await);
+        let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::Off).await else { continue };
+        let outcome = fixture.run("Bash", bash(&connect)).await;
         failed(&outcome, "exit_code");
         let told = &outcome.detail.unwrap()["sandbox"];
         assert_eq!(told["network"], false);
@@ -334,8 +344,8 @@ async fn network_setting_controls_connections_of_command() {
 
 #[tokio::test]
 async fn command_cannot_access_other_processes() {
-    for level in BOTH {
-        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+    for level in SANDBOX_LEVELS {
+        let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::On).await else { continue };
         let me = std::process::id();
         let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = other.id();
@@ -347,7 +357,7 @@ async fn command_cannot_access_other_processes() {
             format!("ls /proc/{pid}/root/etc"),
             format!("head -c 1 /proc/{me}/mem"),
         ] {
-            let outcome = room.run("Bash", bash(&command)).await;
+            let outcome = fixture.run("Bash", bash(&command)).await;
             assert_eq!(outcome.status, ToolStatus::Failed, "{level:?} {command}: {outcome:?}");
         }
         assert!(other.try_wait().unwrap().is_none(), "it lives");
@@ -358,14 +368,16 @@ async fn command_cannot_access_other_processes() {
 
 #[tokio::test]
 async fn bubblewrap_kills_all_processes_with_call() {
-    let Some(mut room) = held(LevelSetting::Bubblewrap, NetworkSetting::On).await else { return };
+    let Some(mut fixture) = fixture_with_sandbox(LevelSetting::Bubblewrap, NetworkSetting::On).await else {
+        return;
+    };
     // A command could write to the memory of the first process, so that process needs the same filter.
-    completed(&room.run("Bash", bash("grep -q '^Seccomp:.*2$' /proc/1/status")).await);
+    completed(&fixture.run("Bash", bash("grep -q '^Seccomp:.*2$' /proc/1/status")).await);
     // A process without parents, session and marks of its call.
     let command = "env -i setsid bash -c 'trap : TERM HUP; (sleep 1000.25 & echo $! > there; wait) & disown' \
                    >/dev/null 2>&1 </dev/null & while [ ! -s there ]; do :; done";
-    completed(&room.run("Bash", bash(command)).await);
-    let left = crate::proc::all().into_iter().filter(|process| {
+    completed(&fixture.run("Bash", bash(command)).await);
+    let left = crate::proc::list_processes().into_iter().filter(|process| {
         let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
         line.windows(7).any(|part| part == b"1000.25") && !process.is_dead
     });
@@ -374,44 +386,48 @@ async fn bubblewrap_kills_all_processes_with_call() {
 
 #[tokio::test]
 async fn failure_caused_by_sandbox_is_reported() {
-    for level in BOTH {
-        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
-        let outcome = room.run("Bash", bash("echo x > /etc/made-by-a-test")).await;
+    for level in SANDBOX_LEVELS {
+        let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::On).await else { continue };
+        let outcome = fixture.run("Bash", bash("echo x > /etc/made-by-a-test")).await;
         failed(&outcome, "exit_code");
         assert!(outcome.output.contains("this was probably the sandbox"), "{}", outcome.output);
         assert_eq!(outcome.detail.unwrap()["sandbox"]["blocked"], "files");
-        let outcome = room.run("Bash", bash("echo no; false")).await;
+        let outcome = fixture.run("Bash", bash("echo no; false")).await;
         assert!(!outcome.output.contains("sandbox"), "{}", outcome.output);
     }
 }
 
 #[tokio::test]
 async fn command_is_refused_when_sandbox_is_unavailable() {
-    let mut room = Room::with(|settings| {
+    let mut fixture = ToolFixture::with_settings(|settings| {
         settings.sandbox.level = LevelSetting::Rlimits;
         settings.sandbox.network = NetworkSetting::Off;
     });
-    let refused = room.prepare("Bash", bash("touch made")).await.unwrap_err();
+    let refused = fixture.prepare("Bash", bash("touch made")).await.unwrap_err();
     failed(&refused, "sandbox_unavailable");
     // The command is judged with a sandbox, and then the settings change.
-    let Some(mut room) = held(LevelSetting::Landlock, NetworkSetting::On).await else { return };
-    let call = room.call("Bash", bash("touch made"));
-    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
+    let Some(mut fixture) = fixture_with_sandbox(LevelSetting::Landlock, NetworkSetting::On).await else {
+        return;
+    };
+    let call = fixture.call("Bash", bash("touch made"));
+    let prepared = fixture.tools.prepare(&call, &fixture.session_context).await.unwrap();
     assert_eq!(prepared.sandbox.unwrap().level, 2);
-    room.tools = Toolbox::new(Settings::new(room.root.join("home")));
-    failed(&room.run_prepared(&call, &prepared).await, "target_changed");
-    assert!(!room.path("made").exists());
+    fixture.tools = Toolbox::new(Settings::new(fixture.root.join("home")));
+    failed(&fixture.run_prepared(&call, &prepared).await, "target_changed");
+    assert!(!fixture.path("made").exists());
 }
 
 #[tokio::test]
 async fn foreign_temp_folder_prevents_command_start() {
-    let Some(mut room) = held(LevelSetting::Landlock, NetworkSetting::On).await else { return };
-    fs::create_dir(room.root.join("temp")).unwrap();
+    let Some(mut fixture) = fixture_with_sandbox(LevelSetting::Landlock, NetworkSetting::On).await else {
+        return;
+    };
+    fs::create_dir(fixture.root.join("temp")).unwrap();
     use std::os::unix::fs::PermissionsExt as _;
-    std::os::unix::fs::symlink("/", room.root.join("temp/nothing")).unwrap();
-    fs::set_permissions(room.root.join("temp"), fs::Permissions::from_mode(0o777)).unwrap();
+    std::os::unix::fs::symlink("/", fixture.root.join("temp/nothing")).unwrap();
+    fs::set_permissions(fixture.root.join("temp"), fs::Permissions::from_mode(0o777)).unwrap();
     for _ in 0..2 {
-        failed(&room.run("Bash", bash("touch made")).await, "sandbox_failed");
+        failed(&fixture.run("Bash", bash("touch made")).await, "sandbox_failed");
     }
-    assert!(!room.path("made").exists());
+    assert!(!fixture.path("made").exists());
 }

@@ -4,30 +4,30 @@ use std::time::{Duration, SystemTime};
 
 use super::*;
 
-fn room() -> Room {
-    let room = Room::new();
-    room.put(".gitignore", "target/\n*.log\n");
-    room.put("src/main.rs", "fn main() {\n    println!(\"Hello\");\n}\n");
-    room.put("src/lib/mod.rs", "pub fn hello() {}\n// one\n// two\n// three\n");
-    room.put("docs/a.md", "hello docs\n");
-    room.put("target/out.rs", "fn hello() {}\n");
-    room.put("x.log", "hello log\n");
-    room.put(".hidden/h.rs", "fn hello() {}\n");
-    room.put("server.pem", "hello key\n");
-    room.put("bin", b"hello\0binary\n");
+fn search_fixture() -> ToolFixture {
+    let fixture = ToolFixture::new();
+    fixture.write_file(".gitignore", "target/\n*.log\n");
+    fixture.write_file("src/main.rs", "fn main() {\n    println!(\"Hello\");\n}\n");
+    fixture.write_file("src/lib/mod.rs", "pub fn hello() {}\n// one\n// two\n// three\n");
+    fixture.write_file("docs/a.md", "hello docs\n");
+    fixture.write_file("target/out.rs", "fn hello() {}\n");
+    fixture.write_file("x.log", "hello log\n");
+    fixture.write_file(".hidden/h.rs", "fn hello() {}\n");
+    fixture.write_file("server.pem", "hello key\n");
+    fixture.write_file("bin", b"hello\0binary\n");
     // Modification times in a known order: later entries of this list are newer.
     for (age, name) in ["docs/a.md", "src/lib/mod.rs", "src/main.rs"].iter().rev().enumerate() {
-        let file = std::fs::File::options().write(true).open(room.path(name)).unwrap();
+        let file = std::fs::File::options().write(true).open(fixture.path(name)).unwrap();
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_000 - 100 * age as u64);
         file.set_modified(time).unwrap();
     }
-    room
+    fixture
 }
 
 #[tokio::test]
 async fn glob_returns_files_newest_first() {
-    let mut room = room();
-    let absolute = format!("{}/src/*.rs", room.session_context.workspace.display());
+    let mut fixture = search_fixture();
+    let absolute = format!("{}/src/*.rs", fixture.session_context.workspace.display());
     for (input, expected) in [
         (json!({"pattern": "**/*.rs"}), "src/main.rs\nsrc/lib/mod.rs"),
         (json!({"pattern": "*.rs"}), "src/main.rs\nsrc/lib/mod.rs"),
@@ -39,17 +39,17 @@ async fn glob_returns_files_newest_first() {
         (json!({"pattern": ".hidden/*.rs"}), ".hidden/h.rs"),
         (json!({"pattern": "*.zzz"}), "No files match."),
     ] {
-        let outcome = room.run("Glob", input.clone()).await;
+        let outcome = fixture.run("Glob", input.clone()).await;
         assert_eq!(completed(&outcome), expected, "{input}");
     }
-    failed(&room.run("Glob", json!({"pattern": "*", "path": "nowhere"})).await, "file_not_found");
+    failed(&fixture.run("Glob", json!({"pattern": "*", "path": "nowhere"})).await, "file_not_found");
 }
 
 #[tokio::test]
 async fn glob_is_judged_by_resolved_search_folder() {
-    let mut room = room();
+    let mut fixture = search_fixture();
     for (pattern, inside) in [("../*", false), ("/etc/*.conf", false), ("src/*.rs", true), ("~/*", false)] {
-        let prepared = room.prepare("Glob", json!({"pattern": pattern})).await.unwrap();
+        let prepared = fixture.prepare("Glob", json!({"pattern": pattern})).await.unwrap();
         match prepared.subject {
             Subject::Read { path } => assert_eq!(path.in_workspace, inside, "{pattern}"),
             other => panic!("{other:?}"),
@@ -59,11 +59,11 @@ async fn glob_is_judged_by_resolved_search_folder() {
 
 #[tokio::test]
 async fn glob_returns_at_most_hundred_files() {
-    let mut room = Room::new();
+    let mut fixture = ToolFixture::new();
     for n in 0..120 {
-        room.put(&format!("f{n}.txt"), "");
+        fixture.write_file(&format!("f{n}.txt"), "");
     }
-    let outcome = room.run("Glob", json!({"pattern": "*.txt"})).await;
+    let outcome = fixture.run("Glob", json!({"pattern": "*.txt"})).await;
     let text = completed(&outcome);
     assert_eq!(text.lines().count(), 101);
     assert!(text.ends_with("(the 100 newest of 120 files; narrow the pattern to see others)"));
@@ -71,7 +71,7 @@ async fn glob_returns_at_most_hundred_files() {
 
 #[tokio::test]
 async fn grep_returns_files_lines_or_counts() {
-    let mut room = room();
+    let mut fixture = search_fixture();
     let secret = "\n(1 files that likely hold secrets were not searched; give the file itself as path)";
     for (input, expected) in [
         (json!({"pattern": "hello"}), format!("docs/a.md\nsrc/lib/mod.rs{secret}")),
@@ -105,51 +105,57 @@ async fn grep_returns_files_lines_or_counts() {
         (json!({"pattern": "hello", "path": "x.log"}), "x.log".into()),
         (json!({"pattern": "key", "path": "server.pem", "output_mode": "content"}), "server.pem:1:hello key".into()),
     ] {
-        let outcome = room.run("Grep", input.clone()).await;
+        let outcome = fixture.run("Grep", input.clone()).await;
         assert_eq!(completed(&outcome), expected, "{input}");
     }
-    failed(&room.run("Grep", json!({"pattern": "x", "type": "klingon"})).await, "invalid_type");
+    failed(&fixture.run("Grep", json!({"pattern": "x", "type": "klingon"})).await, "invalid_type");
 }
 
 #[tokio::test]
 async fn search_tools_stop_on_cancellation() {
-    let mut room = room();
+    let mut fixture = search_fixture();
     for (tool, input) in [
         ("Grep", json!({"pattern": "hello"})),
         ("Glob", json!({"pattern": "**"})),
         ("LS", json!({"path": "."})),
         ("Read", json!({"file_path": "docs/a.md"})),
     ] {
-        let call = room.call(tool, input);
-        let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
+        let call = fixture.call(tool, input);
+        let prepared = fixture.tools.prepare(&call, &fixture.session_context).await.unwrap();
         let stop = CancellationToken::new();
         stop.cancel();
         let (progress, _ignored) = mpsc::channel(1);
-        let outcome =
-            within(room.tools.run(&call, &prepared, &room.session_context, progress, registrar(), stop))
-                .await;
+        let outcome = within(fixture.tools.run(
+            &call,
+            &prepared,
+            &fixture.session_context,
+            progress,
+            registrar(),
+            stop,
+        ))
+        .await;
         assert_eq!((outcome.status, code(&outcome)), (ToolStatus::Cancelled, "cancelled"), "{tool}");
     }
 }
 
 #[tokio::test]
 async fn ls_lists_entries_of_folder() {
-    let mut room = room();
-    std::os::unix::fs::symlink("docs", room.path("link")).unwrap();
-    let outcome = room.run("LS", json!({"path": "."})).await;
+    let mut fixture = search_fixture();
+    std::os::unix::fs::symlink("docs", fixture.path("link")).unwrap();
+    let outcome = fixture.run("LS", json!({"path": "."})).await;
     assert_eq!(
         completed(&outcome),
         ".gitignore\n.hidden/\nbin\ndocs/\nlink -> docs\nserver.pem\nsrc/\ntarget/\nx.log"
     );
-    failed(&room.run("LS", json!({"path": "x.log"})).await, "not_a_directory");
-    failed(&room.run("LS", json!({"path": "srx"})).await, "file_not_found");
+    failed(&fixture.run("LS", json!({"path": "x.log"})).await, "not_a_directory");
+    failed(&fixture.run("LS", json!({"path": "srx"})).await, "file_not_found");
 }
 
 #[tokio::test]
 async fn search_omits_files_denied_by_rule() {
-    let mut room = room();
-    room.put("src/private/key.rs", "hello private\n");
-    room.session_context.unreadable = super::super::Unreadable::new(|_, path| {
+    let mut fixture = search_fixture();
+    fixture.write_file("src/private/key.rs", "hello private\n");
+    fixture.session_context.unreadable = super::super::UnreadablePaths::new(|_, path| {
         path.iter().any(|part| part == "private") || path.ends_with("a.md")
     });
     let kept = "(2 files or folders are left out: a permission rule keeps them from being read)";
@@ -159,7 +165,7 @@ async fn search_omits_files_denied_by_rule() {
         ("Grep", json!({"pattern": "hello", "glob": "**/*"})),
         ("Glob", json!({"pattern": "**/*"})),
     ] {
-        let outcome = room.run(tool, input.clone()).await;
+        let outcome = fixture.run(tool, input.clone()).await;
         let text = completed(&outcome);
         assert!(
             !text.contains("private/") && !text.contains("a.md") && text.contains(kept),
@@ -167,24 +173,24 @@ async fn search_omits_files_denied_by_rule() {
         );
         assert_eq!(outcome.detail.as_ref().unwrap()["hidden_by_rules"], 2);
     }
-    let listed = room.run("LS", json!({"path": "src"})).await;
+    let listed = fixture.run("LS", json!({"path": "src"})).await;
     assert!(
         !completed(&listed).contains("private/") && completed(&listed).contains("1 entries are not shown")
     );
     // The suggestion must not reveal the name of a hidden file.
-    let missed = room.run("Read", json!({"file_path": "src/private/kay.rs"})).await;
+    let missed = fixture.run("Read", json!({"file_path": "src/private/kay.rs"})).await;
     assert!(!missed.output.contains("key.rs"), "{}", missed.output);
 }
 
 #[tokio::test]
 async fn ambiguous_file_names_are_escaped_in_results() {
-    let mut room = Room::new();
-    room.put("a\nb.txt", "hello\n");
-    room.put("c\u{202e}txt.d", "hello\n");
+    let mut fixture = ToolFixture::new();
+    fixture.write_file("a\nb.txt", "hello\n");
+    fixture.write_file("c\u{202e}txt.d", "hello\n");
     for (tool, input) in
         [("LS", json!({})), ("Glob", json!({"pattern": "*"})), ("Grep", json!({"pattern": "hello"}))]
     {
-        let outcome = room.run(tool, input).await;
+        let outcome = fixture.run(tool, input).await;
         let mut lines: Vec<&str> = completed(&outcome).lines().collect();
         lines.sort_unstable();
         assert_eq!(lines, ["a\\nb.txt", "c\\u{202e}txt.d"], "{tool}");
@@ -193,12 +199,12 @@ async fn ambiguous_file_names_are_escaped_in_results() {
 
 #[tokio::test]
 async fn parallel_grep_always_returns_first_lines() {
-    let mut room = Room::new();
+    let mut fixture = ToolFixture::new();
     for n in 0..300 {
-        room.put(&format!("d{}/f{n:03}.txt", n % 7), "needle one\nneedle two\nneedle three\n");
+        fixture.write_file(&format!("d{}/f{n:03}.txt", n % 7), "needle one\nneedle two\nneedle three\n");
     }
     let input = json!({"pattern": "needle", "output_mode": "content", "head_limit": 10});
-    let first = room.run("Grep", input.clone()).await;
+    let first = fixture.run("Grep", input.clone()).await;
     let expected: Vec<String> = (0..4)
         .flat_map(|n| (1..=3).map(move |line| (n * 7, line)))
         .take(10)
@@ -207,30 +213,30 @@ async fn parallel_grep_always_returns_first_lines() {
         .collect();
     assert_eq!(completed(&first), expected.join("\n"));
     for _ in 0..5 {
-        let again = room.run("Grep", input.clone()).await;
+        let again = fixture.run("Grep", input.clone()).await;
         assert_eq!((again.output.as_str(), &again.detail), (first.output.as_str(), &first.detail));
     }
 }
 
 #[tokio::test]
 async fn search_omits_hard_links_to_credentials() {
-    let mut room = room();
-    std::fs::create_dir_all(room.root.join("home/.ssh")).unwrap();
-    std::fs::write(room.root.join("home/.ssh/id_rsa"), "hello key\n").unwrap();
-    std::fs::hard_link(room.root.join("home/.ssh/id_rsa"), room.path("notes.md")).unwrap();
+    let mut fixture = search_fixture();
+    std::fs::create_dir_all(fixture.root.join("home/.ssh")).unwrap();
+    std::fs::write(fixture.root.join("home/.ssh/id_rsa"), "hello key\n").unwrap();
+    std::fs::hard_link(fixture.root.join("home/.ssh/id_rsa"), fixture.path("notes.md")).unwrap();
     // Secrets of the workspace itself, including names that a search never reaches.
-    std::fs::create_dir_all(room.path("deep/er")).unwrap();
-    std::fs::create_dir_all(room.path("objects")).unwrap();
-    std::fs::write(room.path("deep/er/.env"), "hello=1\n").unwrap();
-    std::fs::hard_link(room.path("deep/er/.env"), room.path("objects/made.txt")).unwrap();
-    std::fs::hard_link(room.path("deep/er/.env"), room.path("copied.txt")).unwrap();
+    std::fs::create_dir_all(fixture.path("deep/er")).unwrap();
+    std::fs::create_dir_all(fixture.path("objects")).unwrap();
+    std::fs::write(fixture.path("deep/er/.env"), "hello=1\n").unwrap();
+    std::fs::hard_link(fixture.path("deep/er/.env"), fixture.path("objects/made.txt")).unwrap();
+    std::fs::hard_link(fixture.path("deep/er/.env"), fixture.path("copied.txt")).unwrap();
     // The other name lies outside the folders that are searched.
-    std::fs::write(room.root.join("elsewhere"), "hello out there\n").unwrap();
-    std::fs::hard_link(room.root.join("elsewhere"), room.path("here.txt")).unwrap();
+    std::fs::write(fixture.root.join("elsewhere"), "hello out there\n").unwrap();
+    std::fs::hard_link(fixture.root.join("elsewhere"), fixture.path("here.txt")).unwrap();
     // Two names that are both known and both not sensitive.
-    std::fs::write(room.path("one.txt"), "hello twice\n").unwrap();
-    std::fs::hard_link(room.path("one.txt"), room.path("two.txt")).unwrap();
-    let outcome = room.run("Grep", json!({"pattern": "hello", "path": "."})).await;
+    std::fs::write(fixture.path("one.txt"), "hello twice\n").unwrap();
+    std::fs::hard_link(fixture.path("one.txt"), fixture.path("two.txt")).unwrap();
+    let outcome = fixture.run("Grep", json!({"pattern": "hello", "path": "."})).await;
     let text = completed(&outcome);
     for (name, shown) in [
         ("notes.md", false),

@@ -5,15 +5,15 @@ use std::net::TcpListener;
 use std::sync::mpsc;
 
 use super::*;
-use crate::tools::Ranges;
+use crate::tools::AddressRanges;
 
 /// Answers each request by its path until it is dropped, and reports the heads of requests.
-struct Server {
+struct PageServer {
     base: String,
     heads: mpsc::Receiver<String>,
 }
 
-fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Server {
+fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> PageServer {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let (tell, heads) = mpsc::channel();
@@ -34,7 +34,7 @@ fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Server {
             }
         }
     });
-    Server { base, heads }
+    PageServer { base, heads }
 }
 
 fn response(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
@@ -53,17 +53,19 @@ fn redirect(to: &str) -> Vec<u8> {
 }
 
 /// A fixture whose calls may connect to this machine.
-fn open_room() -> Room {
-    Room::with(|settings| settings.web_allowed_private = Ranges::parse(&["127.0.0.1"]).unwrap())
+fn open_fixture() -> ToolFixture {
+    ToolFixture::with_settings(|settings| {
+        settings.web_allowed_private = AddressRanges::parse(&["127.0.0.1"]).unwrap()
+    })
 }
 
-async fn fetch(room: &mut Room, url: &str) -> ToolOutcome {
-    room.run("WebFetch", json!({"url": url, "prompt": "what does it say?"})).await
+async fn fetch(fixture: &mut ToolFixture, url: &str) -> ToolOutcome {
+    fixture.run("WebFetch", json!({"url": url, "prompt": "what does it say?"})).await
 }
 
 #[tokio::test]
 async fn web_fetch_converts_html_and_keeps_plain_text() {
-    let mut room = open_room();
+    let mut fixture = open_fixture();
     let server = serve(|path| match path {
         "/html" => page(
             "text/html; charset=utf-8",
@@ -81,10 +83,10 @@ async fn web_fetch_converts_html_and_keeps_plain_text() {
         ("/json", "{\"a\": 1}"),
         ("/gbk", "你好"),
     ] {
-        let outcome = fetch(&mut room, &format!("{}{path}", server.base)).await;
+        let outcome = fetch(&mut fixture, &format!("{}{path}", server.base)).await;
         assert!(completed(&outcome).contains(&format!("\n{expected}\n</web_page>")), "{}", outcome.output);
     }
-    let missing = fetch(&mut room, &format!("{}/none", server.base)).await;
+    let missing = fetch(&mut fixture, &format!("{}/none", server.base)).await;
     failed(&missing, "http_error");
     assert!(missing.output.contains("404") && missing.output.contains("no such page"));
     let head = server.heads.recv().unwrap().to_ascii_lowercase();
@@ -96,7 +98,7 @@ async fn web_fetch_converts_html_and_keeps_plain_text() {
 
 #[tokio::test]
 async fn web_fetch_refuses_private_addresses() {
-    let mut room = Room::new();
+    let mut fixture = ToolFixture::new();
     let server = serve(|_| page("text/plain", "the inside"));
     let port = server.base.rsplit(':').next().unwrap().to_owned();
     for host in [
@@ -109,7 +111,7 @@ async fn web_fetch_refuses_private_addresses() {
         "[::1]",
         "localhost.",
     ] {
-        let outcome = fetch(&mut room, &format!("http://{host}:{port}/")).await;
+        let outcome = fetch(&mut fixture, &format!("http://{host}:{port}/")).await;
         failed(&outcome, "address_not_public");
         assert!(!outcome.output.contains("the inside"));
     }
@@ -119,18 +121,18 @@ async fn web_fetch_refuses_private_addresses() {
         "http://[fd00:ec2::254]/",
         "http://100.100.100.200/",
     ] {
-        failed(&fetch(&mut room, url).await, "address_not_public");
+        failed(&fetch(&mut fixture, url).await, "address_not_public");
     }
     assert!(server.heads.try_recv().is_err(), "no user was asked");
     for url in ["file:///etc/passwd", "gopher://x/", "x"] {
-        failed(&fetch(&mut room, url).await, "bad_url");
+        failed(&fetch(&mut fixture, url).await, "bad_url");
     }
-    failed(&fetch(&mut room, "https://a:b@example.org/").await, "url_with_credentials");
+    failed(&fetch(&mut fixture, "https://a:b@example.org/").await, "url_with_credentials");
 }
 
 #[tokio::test]
 async fn redirect_targets_are_judged_like_first_url() {
-    let mut room = open_room();
+    let mut fixture = open_fixture();
     let server = serve(|path| match path {
         "/here" => redirect("/there"),
         "/there" => page("text/plain", "arrived"),
@@ -141,16 +143,16 @@ async fn redirect_targets_are_judged_like_first_url() {
         _ => redirect("https://elsewhere.example/x?y=1"),
     });
     let at = |path: &str| format!("{}{path}", server.base);
-    assert!(completed(&fetch(&mut room, &at("/here")).await).contains("arrived"));
-    failed(&fetch(&mut room, &at("/loop")).await, "too_many_redirects");
-    failed(&fetch(&mut room, &at("/file")).await, "bad_url");
-    failed(&fetch(&mut room, &at("/login")).await, "url_with_credentials");
+    assert!(completed(&fetch(&mut fixture, &at("/here")).await).contains("arrived"));
+    failed(&fetch(&mut fixture, &at("/loop")).await, "too_many_redirects");
+    failed(&fetch(&mut fixture, &at("/file")).await, "bad_url");
+    failed(&fetch(&mut fixture, &at("/login")).await, "url_with_credentials");
     // A redirect to another host is reported and not followed, because the new host must be judged.
     for (path, to) in [
         ("/inside", "http://169.254.169.254/latest/meta-data/"),
         ("/else", "https://elsewhere.example/x?y=1"),
     ] {
-        let told = fetch(&mut room, &at(path)).await;
+        let told = fetch(&mut fixture, &at(path)).await;
         assert!(
             completed(&told).contains(&format!("redirects to another host (302): {to}")),
             "{}",
@@ -158,12 +160,12 @@ async fn redirect_targets_are_judged_like_first_url() {
         );
         assert_eq!(told.detail.as_ref().unwrap()["redirect"], to);
     }
-    failed(&fetch(&mut room, "http://169.254.169.254/latest/meta-data/").await, "address_not_public");
+    failed(&fetch(&mut fixture, "http://169.254.169.254/latest/meta-data/").await, "address_not_public");
 }
 
 #[tokio::test]
 async fn web_fetch_refuses_binary_and_truncates_long_text() {
-    let mut room = open_room();
+    let mut fixture = open_fixture();
     let server = serve(|path| match path {
         "/png" => page("image/png", b"\x89PNG\r\n\x1a\n"),
         "/lie" => page("text/plain", b"a\0b"),
@@ -173,27 +175,28 @@ async fn web_fetch_refuses_binary_and_truncates_long_text() {
         _ => page("text/html", "<div>".repeat(300)),
     });
     for (path, code) in [("/png", "binary_content"), ("/lie", "binary_content"), ("/zip", "fetch_failed")] {
-        failed(&fetch(&mut room, &format!("{}{path}", server.base)).await, code);
+        failed(&fetch(&mut fixture, &format!("{}{path}", server.base)).await, code);
     }
-    let long = fetch(&mut room, &format!("{}/long", server.base)).await;
+    let long = fetch(&mut fixture, &format!("{}/long", server.base)).await;
     assert!(completed(&long).contains("[cut: 50000 more characters. The whole text is kept: read any part"));
     assert_eq!(long.whole.as_ref().map(|whole| whole.bytes), Some(300_000), "{:?}", long.whole);
-    let huge = fetch(&mut room, &format!("{}/huge", server.base)).await;
+    let huge = fetch(&mut fixture, &format!("{}/huge", server.base)).await;
     assert!(completed(&huge).ends_with("[not all of it: only the first 10 MiB were fetched]"));
 }
 
 #[tokio::test]
 async fn hanging_web_fetch_is_cancelled_by_token() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut room = open_room();
+    let mut fixture = open_fixture();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let call = room.call("WebFetch", json!({"url": url}));
-    let prepared = room.tools.prepare(&call, &room.session_context).await.unwrap();
+    let call = fixture.call("WebFetch", json!({"url": url}));
+    let prepared = fixture.tools.prepare(&call, &fixture.session_context).await.unwrap();
     assert!(!prepared.read_only && prepared.can_run_in_parallel());
     assert_eq!(prepared.summary, format!("Fetch {url}"));
     let stop = CancellationToken::new();
     let (progress, _ignored) = tokio::sync::mpsc::channel(1);
-    let run = room.tools.run(&call, &prepared, &room.session_context, progress, registrar(), stop.clone());
+    let run =
+        fixture.tools.run(&call, &prepared, &fixture.session_context, progress, registrar(), stop.clone());
     let end = async {
         let accepted = tokio::task::spawn_blocking(move || listener.accept()).await;
         stop.cancel();

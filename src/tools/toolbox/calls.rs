@@ -4,20 +4,20 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Toolbox, definitions};
-use crate::tools::call::{blocking, internal};
+use crate::tools::call::{blocking, internal_error};
 use crate::tools::context::SessionContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::{edit, glob, grep, ls, multi_edit, notebook, patch, read, write};
 use crate::tools::session_tools::SessionCall;
-use crate::tools::shell::{Available, CallChannels, ProcessStarted};
+use crate::tools::shell::{AvailableLevels, CallChannels, ProcessStarted};
 use crate::tools::{input, knowledge_search, mcp, session_tools, shell, task, web};
 use crate::types::message::ToolCall;
-use crate::types::tool::{PreparedCall, Progress, ToolOutcome};
+use crate::types::tool::{PreparedCall, ToolOutcome, ToolProgress};
 
 /// Prepares calls on a thread that may block on the disk.
 pub struct CallPreparer {
     pub(super) tools: Toolbox,
-    pub(super) here: &'static Available,
+    pub(super) here: &'static AvailableLevels,
 }
 
 impl CallPreparer {
@@ -32,29 +32,29 @@ impl CallPreparer {
     ) -> Result<PreparedCall, ToolError> {
         let context = self.tools.context(session_context);
         match &self.tools.parse(call, session_context)? {
-            Call::Bash(input) => shell::prepare(&context, self.here, input),
-            Call::BashOutput(input) => shell::prepare_output(&context, input),
-            Call::KillBash(input) => shell::prepare_kill(&context, input),
-            Call::Read(input) => read::prepare(&context, input),
-            Call::Write(input) => write::prepare(&context, input),
-            Call::Edit(input) => edit::prepare(&context, input),
-            Call::MultiEdit(input) => multi_edit::prepare(&context, input),
-            Call::ApplyPatch(input) => patch::prepare(&context, input),
-            Call::NotebookEdit(input) => notebook::prepare(&context, input),
-            Call::WebFetch(input) => web::prepare(input),
-            Call::Task(input) => task::prepare(&context, input),
-            Call::Glob(input) => glob::prepare(&context, input),
-            Call::Grep(input) => grep::prepare(&context, input),
-            Call::Ls(input) => ls::prepare(&context, input),
-            Call::Session(call) => session_tools::prepare(&context, call),
-            Call::Mcp(call) => Ok(mcp::prepare(&context, call)),
-            Call::KnowledgeSearch(input) => knowledge_search::prepare(input),
+            CallInput::Bash(input) => shell::prepare(&context, self.here, input),
+            CallInput::BashOutput(input) => shell::prepare_output(&context, input),
+            CallInput::KillBash(input) => shell::prepare_kill(&context, input),
+            CallInput::Read(input) => read::prepare(&context, input),
+            CallInput::Write(input) => write::prepare(&context, input),
+            CallInput::Edit(input) => edit::prepare(&context, input),
+            CallInput::MultiEdit(input) => multi_edit::prepare(&context, input),
+            CallInput::ApplyPatch(input) => patch::prepare(&context, input),
+            CallInput::NotebookEdit(input) => notebook::prepare(&context, input),
+            CallInput::WebFetch(input) => web::prepare(input),
+            CallInput::Task(input) => task::prepare(&context, input),
+            CallInput::Glob(input) => glob::prepare(&context, input),
+            CallInput::Grep(input) => grep::prepare(&context, input),
+            CallInput::Ls(input) => ls::prepare(&context, input),
+            CallInput::Session(call) => session_tools::prepare(&context, call),
+            CallInput::Mcp(call) => Ok(mcp::prepare(&context, call)),
+            CallInput::KnowledgeSearch(input) => knowledge_search::prepare(input),
         }
     }
 }
 
 /// The parsed arguments of a call.
-pub(super) enum Call {
+pub(super) enum CallInput {
     Bash(shell::Input),
     BashOutput(shell::OutputInput),
     KillBash(shell::KillInput),
@@ -80,29 +80,29 @@ impl Toolbox {
         call: &ToolCall,
         prepared: &PreparedCall,
         session_context: &SessionContext,
-        progress: mpsc::Sender<Progress>,
-        births: mpsc::Sender<ProcessStarted>,
+        progress: mpsc::Sender<ToolProgress>,
+        process_starts: mpsc::Sender<ProcessStarted>,
         stop: CancellationToken,
     ) -> Result<ToolOutcome, ToolError> {
         let context = self.context(session_context);
         let call_id = call.call_id;
         let call = match self.parse(call, session_context)? {
             // A background task is started by `start`.
-            Call::Bash(input) if input.goes_on() => return Err(internal()),
-            Call::Bash(input) => {
-                let channels = CallChannels { progress, births, stop };
+            CallInput::Bash(input) if input.is_background() => return Err(internal_error()),
+            CallInput::Bash(input) => {
+                let channels = CallChannels { progress, process_starts, stop };
                 let context = self.command_context(session_context);
                 // The futures of these tools are large. Boxed, they need space only while they run.
                 return Box::pin(shell::run(&context, call_id, &input, prepared, channels)).await;
             }
-            Call::KillBash(input) => return shell::run_kill(&context, &input, &stop).await,
-            Call::WebFetch(input) => {
+            CallInput::KillBash(input) => return shell::run_kill(&context, &input, &stop).await,
+            CallInput::WebFetch(input) => {
                 return Box::pin(web::run(&context, &self.web, &input, prepared, &stop)).await;
             }
-            Call::Mcp(call) => {
+            CallInput::Mcp(call) => {
                 return Box::pin(mcp::run(&context, *call, prepared, progress, &stop)).await;
             }
-            Call::KnowledgeSearch(input) => {
+            CallInput::KnowledgeSearch(input) => {
                 return Box::pin(knowledge_search::run(&context, &input, &stop)).await;
             }
             call => call,
@@ -114,23 +114,23 @@ impl Toolbox {
         self.lingering.end(context.session_context.session_id);
         blocking(move || match &call {
             // The session runs a sub-agent itself.
-            Call::Bash(_)
-            | Call::KillBash(_)
-            | Call::WebFetch(_)
-            | Call::Task(_)
-            | Call::Mcp(_)
-            | Call::KnowledgeSearch(_) => Err(internal()),
-            Call::BashOutput(input) => shell::run_output(&context, input, &stop),
-            Call::Read(input) => read::run(&context, input, &prepared, &stop),
-            Call::Write(input) => write::run(&context, call_id, input, &prepared, &stop),
-            Call::Edit(input) => edit::run(&context, call_id, input, &prepared, &stop),
-            Call::MultiEdit(input) => multi_edit::run(&context, call_id, input, &prepared, &stop),
-            Call::ApplyPatch(input) => patch::run(&context, call_id, input, &prepared, &stop),
-            Call::NotebookEdit(input) => notebook::run(&context, call_id, input, &prepared, &stop),
-            Call::Glob(input) => glob::run(&context, input, &prepared, &stop),
-            Call::Grep(input) => grep::run(&context, input, &prepared, &stop),
-            Call::Ls(input) => ls::run(&context, input, &prepared, &stop),
-            Call::Session(call) => session_tools::run(&context, call),
+            CallInput::Bash(_)
+            | CallInput::KillBash(_)
+            | CallInput::WebFetch(_)
+            | CallInput::Task(_)
+            | CallInput::Mcp(_)
+            | CallInput::KnowledgeSearch(_) => Err(internal_error()),
+            CallInput::BashOutput(input) => shell::run_output(&context, input, &stop),
+            CallInput::Read(input) => read::run(&context, input, &prepared, &stop),
+            CallInput::Write(input) => write::run(&context, call_id, input, &prepared, &stop),
+            CallInput::Edit(input) => edit::run(&context, call_id, input, &prepared, &stop),
+            CallInput::MultiEdit(input) => multi_edit::run(&context, call_id, input, &prepared, &stop),
+            CallInput::ApplyPatch(input) => patch::run(&context, call_id, input, &prepared, &stop),
+            CallInput::NotebookEdit(input) => notebook::run(&context, call_id, input, &prepared, &stop),
+            CallInput::Glob(input) => glob::run(&context, input, &prepared, &stop),
+            CallInput::Grep(input) => grep::run(&context, input, &prepared, &stop),
+            CallInput::Ls(input) => ls::run(&context, input, &prepared, &stop),
+            CallInput::Session(call) => session_tools::run(&context, call),
         })
         .await
     }
@@ -139,27 +139,31 @@ impl Toolbox {
     ///
     /// # Errors
     /// The tool does not exist, or the arguments are not valid.
-    pub(super) fn parse(&self, call: &ToolCall, session_context: &SessionContext) -> Result<Call, ToolError> {
+    pub(super) fn parse(
+        &self,
+        call: &ToolCall,
+        session_context: &SessionContext,
+    ) -> Result<CallInput, ToolError> {
         Ok(match call.tool.as_str() {
-            "Bash" => Call::Bash(input::parse(call)?),
-            "BashOutput" => Call::BashOutput(input::parse(call)?),
-            "KillBash" => Call::KillBash(input::parse(call)?),
-            "Read" => Call::Read(input::parse(call)?),
-            "Write" => Call::Write(input::parse(call)?),
-            "Edit" => Call::Edit(input::parse(call)?),
-            "MultiEdit" => Call::MultiEdit(input::parse(call)?),
-            "ApplyPatch" => Call::ApplyPatch(input::parse(call)?),
-            "NotebookEdit" => Call::NotebookEdit(input::parse(call)?),
-            "WebFetch" => Call::WebFetch(input::parse(call)?),
-            "Task" => Call::Task(input::parse(call)?),
-            "Glob" => Call::Glob(input::parse(call)?),
-            "Grep" => Call::Grep(input::parse(call)?),
-            "LS" => Call::Ls(input::parse(call)?),
-            knowledge_search::NAME => Call::KnowledgeSearch(input::parse(call)?),
-            tool if mcp::is_mcp(tool) => Call::Mcp(Box::new(mcp::parse(call, session_context)?)),
+            "Bash" => CallInput::Bash(input::parse(call)?),
+            "BashOutput" => CallInput::BashOutput(input::parse(call)?),
+            "KillBash" => CallInput::KillBash(input::parse(call)?),
+            "Read" => CallInput::Read(input::parse(call)?),
+            "Write" => CallInput::Write(input::parse(call)?),
+            "Edit" => CallInput::Edit(input::parse(call)?),
+            "MultiEdit" => CallInput::MultiEdit(input::parse(call)?),
+            "ApplyPatch" => CallInput::ApplyPatch(input::parse(call)?),
+            "NotebookEdit" => CallInput::NotebookEdit(input::parse(call)?),
+            "WebFetch" => CallInput::WebFetch(input::parse(call)?),
+            "Task" => CallInput::Task(input::parse(call)?),
+            "Glob" => CallInput::Glob(input::parse(call)?),
+            "Grep" => CallInput::Grep(input::parse(call)?),
+            "LS" => CallInput::Ls(input::parse(call)?),
+            knowledge_search::NAME => CallInput::KnowledgeSearch(input::parse(call)?),
+            tool if mcp::is_mcp(tool) => CallInput::Mcp(Box::new(mcp::parse(call, session_context)?)),
             other => match session_tools::parse(call)? {
-                Some(call) => Call::Session(call),
-                None => return Err(definitions::unknown_tool(other, &self.cards)),
+                Some(call) => CallInput::Session(call),
+                None => return Err(definitions::unknown_tool(other, &self.definitions)),
             },
         })
     }

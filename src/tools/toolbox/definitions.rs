@@ -17,7 +17,7 @@ pub(super) fn definitions() -> Arc<[ToolDefinition]> {
         input_schema,
         read_only,
     };
-    let mut cards = vec![
+    let mut definitions = vec![
         card("Bash", shell::DESCRIPTION, input::schema::<shell::Input>(), false),
         card("BashOutput", shell::OUTPUT, input::schema::<shell::OutputInput>(), true),
         card("KillBash", shell::KILL, input::schema::<shell::KillInput>(), false),
@@ -33,15 +33,15 @@ pub(super) fn definitions() -> Arc<[ToolDefinition]> {
         card("WebFetch", web::DESCRIPTION, input::schema::<web::Input>(), false),
         card("Task", task::DESCRIPTION, input::schema::<task::Input>(), false),
     ];
-    cards.extend(session_tools::cards());
+    definitions.extend(session_tools::session_definitions());
     let search = input::schema::<knowledge_search::Input>();
-    cards.push(card(knowledge_search::NAME, knowledge_search::DESCRIPTION, search, true));
-    cards.into()
+    definitions.push(card(knowledge_search::NAME, knowledge_search::DESCRIPTION, search, true));
+    definitions.into()
 }
 
 /// The error for a name that no tool has, with the nearest name.
 pub(super) fn unknown_tool(tool: &str, definitions: &[ToolDefinition]) -> ToolError {
-    let names: Vec<&str> = definitions.iter().map(|card| card.name.as_str()).collect();
+    let names: Vec<&str> = definitions.iter().map(|tool| tool.name.as_str()).collect();
     let near = names
         .iter()
         .map(|name| {

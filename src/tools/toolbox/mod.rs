@@ -15,8 +15,8 @@ use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::calls::Call;
-use crate::tools::call::{blocking, internal};
+use self::calls::CallInput;
+use crate::tools::call::{blocking, internal_error};
 use crate::tools::context::{SessionContext, ToolContext};
 use crate::tools::error::ToolError;
 use crate::tools::files::checkpoint;
@@ -30,14 +30,15 @@ use crate::tools::fs::resolve;
 use crate::tools::sensitivity::SensitivePaths;
 use crate::tools::settings::Settings;
 use crate::tools::shell::{
-    Available, CallChannels, Cgroups, CommandContext, FirstSeen, PlaceholderCache, ProcessStarted, Running,
-    RunningServer, ServerLaunch, ServerStreams, Spools, Swept,
+    AvailableLevels, CallChannels, Cgroups, CommandContext, FirstSeen, PlaceholderCache, ProcessStarted,
+    RunningServer, RunningTask, ServerLaunch, ServerStreams, Spools, SweepResult,
 };
 use crate::tools::{limits, session_tools, shell, web};
 use crate::types::ids::{CallId, SessionId};
 use crate::types::message::ToolCall;
 use crate::types::tool::{
-    Confinement, Inspection, PreparedCall, ProcessRecord, Progress, ToolDefinition, ToolLimits, ToolOutcome,
+    Confinement, Inspection, PreparedCall, ProcessRecord, ToolDefinition, ToolLimits, ToolOutcome,
+    ToolProgress,
 };
 
 /// All tools with their settings. Cheap to clone.
@@ -50,8 +51,8 @@ pub struct Toolbox {
     first_seen: Arc<FirstSeen>,
     lingering: Arc<PlaceholderCache>,
     spools: Option<Arc<Spools>>,
-    cards: Arc<[ToolDefinition]>,
-    web: web::Client,
+    definitions: Arc<[ToolDefinition]>,
+    web: web::WebClient,
 }
 
 /// The sandbox that commands get; the errors say why there is none.
@@ -80,7 +81,7 @@ impl Toolbox {
         let home = resolve::follow(&settings.home).unwrap_or_else(|_| settings.home.clone());
         let places = Arc::new(SensitivePaths::new(&home, &protected).with_links());
         let jails = Arc::new(Jails::new(Arc::clone(&places)));
-        Available::mark(&settings.instance);
+        AvailableLevels::mark(&settings.instance);
         let cells = Arc::new(Cgroups::find(&settings.cgroup, &settings.instance));
         let spools = settings.spools.as_ref();
         let spools = spools.map(|it| Arc::new(Spools::new(&it.folder, it.call_bytes, it.total_bytes)));
@@ -92,8 +93,8 @@ impl Toolbox {
             first_seen: Arc::default(),
             lingering: Arc::default(),
             spools,
-            cards: definitions::definitions(),
-            web: web::Client::default(),
+            definitions: definitions::definitions(),
+            web: web::WebClient::default(),
         }
     }
 
@@ -131,7 +132,7 @@ impl Toolbox {
     /// The sandbox that commands get in attended and unattended sessions. The first call tests which levels
     /// work.
     pub async fn sandbox(&self) -> SandboxReport {
-        let here = Available::here().await;
+        let here = AvailableLevels::probe_once().await;
         let told = |unattended| {
             let chosen = self.settings.sandbox.choose(unattended, here);
             chosen.map(shell::confinement_label).map_err(|refusal| refusal.text)
@@ -148,7 +149,7 @@ impl Toolbox {
     /// Ends processes that an earlier daemon of the same instance left running. Call it before any tool call
     /// starts. `records` are the processes that it had stored. Takes at most five seconds. If the future is
     /// dropped, processes that were not killed yet continue to run.
-    pub async fn sweep(&self, records: Vec<ProcessRecord>) -> Swept {
+    pub async fn sweep(&self, records: Vec<ProcessRecord>) -> SweepResult {
         shell::sweep(&self.settings.instance, Arc::clone(&self.cells), records).await
     }
 
@@ -215,20 +216,20 @@ impl Toolbox {
 
     /// The definitions for models, always in the same order.
     #[must_use]
-    pub fn cards(&self) -> Arc<[ToolDefinition]> {
-        self.cards.clone()
+    pub fn definitions(&self) -> Arc<[ToolDefinition]> {
+        self.definitions.clone()
     }
 
     /// The definition of the search for deferred tools.
     #[must_use]
-    pub fn tool_search_card(&self) -> ToolDefinition {
-        session_tools::tool_search_card()
+    pub fn tool_search_definition(&self) -> ToolDefinition {
+        session_tools::tool_search_definition()
     }
 
     /// Permission need, time limit and output limit of a tool.
     #[must_use]
     pub fn limits(&self, tool: &str) -> ToolLimits {
-        limits::of_tool(tool, &self.settings)
+        limits::tool_limits(tool, &self.settings)
     }
 
     /// Prepares a call: determines its effect without changing anything. Reads files, never writes, runs
@@ -242,7 +243,7 @@ impl Toolbox {
         let (preparer, call, session_context) =
             (self.call_preparer().await, call.clone(), session_context.clone());
         let prepared = tokio::task::spawn_blocking(move || preparer.prepare(&call, &session_context));
-        Ok(prepared.await.unwrap_or_else(|_| Err(internal()))?)
+        Ok(prepared.await.unwrap_or_else(|_| Err(internal_error()))?)
     }
 
     /// Time that a shell takes that does nothing, in the sandbox of this session's calls. For benchmarks only.
@@ -254,7 +255,7 @@ impl Toolbox {
     pub fn bare_shell(&self, session_context: &SessionContext) -> std::io::Result<std::time::Duration> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let here = Available::here().await;
+            let here = AvailableLevels::probe_once().await;
             shell::spawn_bare(&self.command_context(session_context), here).await
         })
     }
@@ -266,13 +267,13 @@ impl Toolbox {
 
     /// For callers that prepare calls on a thread that may block on the disk.
     pub async fn call_preparer(&self) -> CallPreparer {
-        CallPreparer { tools: self.clone(), here: Available::here().await }
+        CallPreparer { tools: self.clone(), here: AvailableLevels::probe_once().await }
     }
 
     /// Runs the call. `prepared` is the judged call: if the call would now affect another target, it is refused
     /// (`target_changed`). Once `stop` is cancelled, the outcome is `Cancelled`, unless a file was already
     /// changed. It is returned after every process of the call has ended or is listed in `detail.survivors`.
-    /// Progress that the channel cannot take is dropped. A started process is reported to `births`; its call
+    /// Progress that the channel cannot take is dropped. A started process is reported to `process_starts`; its call
     /// continues once the session has answered.
     ///
     /// Never panics. If the future is dropped, processes are killed; a thread still completes a file write in
@@ -282,15 +283,16 @@ impl Toolbox {
         call: &ToolCall,
         prepared: &PreparedCall,
         session_context: &SessionContext,
-        progress: mpsc::Sender<Progress>,
-        births: mpsc::Sender<ProcessStarted>,
+        progress: mpsc::Sender<ToolProgress>,
+        process_starts: mpsc::Sender<ProcessStarted>,
         stop: CancellationToken,
     ) -> ToolOutcome {
-        let work = AssertUnwindSafe(self.run_call(call, prepared, session_context, progress, births, stop));
+        let work =
+            AssertUnwindSafe(self.run_call(call, prepared, session_context, progress, process_starts, stop));
         match work.catch_unwind().await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(refusal)) => refusal.into(),
-            Err(_) => internal().into(),
+            Err(_) => internal_error().into(),
         }
     }
 
@@ -305,18 +307,18 @@ impl Toolbox {
         call: &ToolCall,
         prepared: &PreparedCall,
         session_context: &SessionContext,
-        births: mpsc::Sender<ProcessStarted>,
+        process_starts: mpsc::Sender<ProcessStarted>,
         stop: CancellationToken,
-    ) -> Result<Running, ToolOutcome> {
+    ) -> Result<RunningTask, ToolOutcome> {
         // Progress begins when a caller follows the task.
         let (progress, _) = mpsc::channel(1);
         match self.parse(call, session_context)? {
-            Call::Bash(input) => {
-                let wires = CallChannels { progress, births, stop };
-                shell::start(&self.command_context(session_context), call.call_id, &input, prepared, wires)
+            CallInput::Bash(input) => {
+                let channels = CallChannels { progress, process_starts, stop };
+                shell::start(&self.command_context(session_context), call.call_id, &input, prepared, channels)
                     .await
             }
-            _ => Err(internal().into()),
+            _ => Err(internal_error().into()),
         }
     }
 
@@ -392,7 +394,7 @@ impl Toolbox {
     ///
     /// # Errors
     /// The file does not exist, is too large or damaged, or has a type that no model accepts.
-    pub async fn take_in(&self, gift: InputFile) -> Result<IngestedFile, ToolError> {
+    pub async fn ingest_file(&self, gift: InputFile) -> Result<IngestedFile, ToolError> {
         input_files::ingest(&self.settings, gift).await
     }
 

@@ -8,23 +8,23 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::hop::{Answer, Client, LARGEST_BODY, host, judge, parse};
+use super::hop::{MAX_BODY_BYTES, WebClient, WebResponse, check_host, host, parse};
 use crate::tools::call;
 use crate::tools::context::ToolContext;
-use crate::tools::convert::{Document, convert};
+use crate::tools::convert::{DocumentKind, convert};
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::fs::text;
 use crate::types::blob::{Blob, BlobRef};
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Redirects that are followed.
-const MOST_HOPS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 /// Time limit of the whole call.
 pub(in crate::tools) const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
 /// Characters of the page for the model.
 pub(in crate::tools) const MAX_TEXT_CHARS: usize = 100_000;
 /// Characters of an error page.
-const LONGEST_ERROR: usize = 2_000;
+const MAX_ERROR_CHARS: usize = 2_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::tools) struct Input {
@@ -55,7 +55,7 @@ pub(in crate::tools) fn prepare(input: &Input) -> Result<PreparedCall, ToolError
 
 pub(in crate::tools) async fn run(
     context: &ToolContext,
-    client: &Client,
+    client: &WebClient,
     input: &Input,
     prepared: &PreparedCall,
     stop: &CancellationToken,
@@ -75,26 +75,27 @@ pub(in crate::tools) async fn run(
 
 async fn fetch(
     context: &ToolContext,
-    client: &Client,
+    client: &WebClient,
     asked: Url,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
     let settings = &context.settings;
     let mut url = asked.clone();
-    for _ in 0..=MOST_HOPS {
+    for _ in 0..=MAX_REDIRECTS {
         // Judge every redirect separately. Addresses from the configuration may support http only.
         let is_added = match &settings.web_proxy {
             // With a proxy, the daemon does not resolve names; a literal address still counts.
             Some(_) if host(&url).parse::<std::net::IpAddr>().is_err() => false,
-            _ => judge(&url, &settings.web_allowed_private).await?,
+            _ => check_host(&url, &settings.web_allowed_private).await?,
         };
         if url.scheme() == "http" && url.port().is_none() && !is_added {
             // The change between these two schemes cannot fail.
             let _ = url.set_scheme("https");
         }
-        let answer = client.hop(&url, &settings.web_allowed_private, settings.web_proxy.as_deref()).await?;
+        let answer =
+            client.request_page(&url, &settings.web_allowed_private, settings.web_proxy.as_deref()).await?;
         let Some(to) = &answer.location else {
-            return page(context, &asked, &url, answer, stop).await;
+            return page_outcome(context, &asked, &url, answer, stop).await;
         };
         let to = parse(to.as_str())?;
         if !is_same_site(&url, &to) {
@@ -107,7 +108,7 @@ async fn fetch(
         }
         url = to;
     }
-    Err(ToolError::new("too_many_redirects", format!("{asked} redirects more than {MOST_HOPS} times"))
+    Err(ToolError::new("too_many_redirects", format!("{asked} redirects more than {MAX_REDIRECTS} times"))
         .with(json!({ "url": asked.as_str() })))
 }
 
@@ -122,14 +123,14 @@ fn is_same_site(from: &Url, to: &Url) -> bool {
     bare(from) == bare(to) && port(from) == port(to)
 }
 
-async fn page(
+async fn page_outcome(
     context: &ToolContext,
     asked: &Url,
     url: &Url,
-    answer: Answer,
+    answer: WebResponse,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
-    let Answer { status, media, charset, body, is_cut, .. } = answer;
+    let WebResponse { status, media, charset, body, is_cut, .. } = answer;
     let size = body.len();
     let media = media.filter(|media| !media.is_empty());
     if !is_text(media.as_deref(), &body) {
@@ -143,7 +144,7 @@ async fn page(
     };
     let text = decode(&body, charset.as_deref(), is_html);
     let (mut shown, mut trouble) = if is_html {
-        let Some(made) = convert(&context.settings, Document::Html, text.into_bytes(), stop).await else {
+        let Some(made) = convert(&context.settings, DocumentKind::Html, text.into_bytes(), stop).await else {
             return Ok(cancelled());
         };
         (made.text().into_owned(), made.broken)
@@ -151,10 +152,10 @@ async fn page(
         (text, None)
     };
     if is_cut {
-        trouble = Some(format!("only the first {} MiB were fetched", LARGEST_BODY >> 20));
+        trouble = Some(format!("only the first {} MiB were fetched", MAX_BODY_BYTES >> 20));
     }
     if !(200..300).contains(&status) {
-        cut(&mut shown, LONGEST_ERROR);
+        truncate_text(&mut shown, MAX_ERROR_CHARS);
         return Err(ToolError::new(
             "http_error",
             format!("{url} answered with the status {status}:\n{shown}"),
@@ -163,7 +164,7 @@ async fn page(
     }
     let is_long = shown.char_indices().nth(MAX_TEXT_CHARS).is_some();
     let whole = is_long.then(|| Blob::text(&shown));
-    let left_out = cut(&mut shown, MAX_TEXT_CHARS);
+    let left_out = truncate_text(&mut shown, MAX_TEXT_CHARS);
     if shown.trim().is_empty() && trouble.is_some() {
         let why = trouble.unwrap_or_default();
         return Err(ToolError::new("not_convertible", format!("{url} could not be made text: {why}"))
@@ -194,7 +195,7 @@ async fn page(
 }
 
 /// Truncates the text to this number of characters. Returns the number of characters left out.
-fn cut(text: &mut String, longest: usize) -> usize {
+fn truncate_text(text: &mut String, longest: usize) -> usize {
     let Some((at, _)) = text.char_indices().nth(longest) else { return 0 };
     let more = text[at..].chars().count();
     text.truncate(at);
@@ -231,7 +232,7 @@ fn is_text(media: Option<&str>, body: &[u8]) -> bool {
         }
     };
     // The body must look like text, whatever the header says.
-    said && (is_utf16(body) || !body[..body.len().min(text::SNIFF)].contains(&0))
+    said && (is_utf16(body) || !body[..body.len().min(text::DETECTION_BYTES)].contains(&0))
 }
 
 fn is_utf16(body: &[u8]) -> bool {

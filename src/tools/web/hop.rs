@@ -13,20 +13,20 @@ use reqwest::{Url, redirect};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use crate::tools::address::{Ranges, is_public};
+use crate::tools::address::{AddressRanges, is_public};
 use crate::tools::error::ToolError;
 
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a response body.
-pub(super) const LARGEST_BODY: usize = 10 << 20;
+pub(super) const MAX_BODY_BYTES: usize = 10 << 20;
 
 /// The shared client of all fetches. It is created on first use, because loading the system's certificates is
 /// slow. Cheap to clone.
 #[derive(Clone, Default)]
-pub(in crate::tools) struct Client(Arc<OnceCell<reqwest::Client>>);
+pub(in crate::tools) struct WebClient(Arc<OnceCell<reqwest::Client>>);
 
 /// The response of a server.
-pub(super) struct Answer {
+pub(super) struct WebResponse {
     pub(super) status: u16,
     /// The target of a redirect as an absolute URL.
     pub(super) location: Option<Url>,
@@ -74,13 +74,13 @@ fn is_inner(name: &str) -> bool {
 }
 
 /// Refuses a host that may not be reached; returns whether the configuration allows it explicitly.
-pub(super) async fn judge(url: &Url, ranges: &Ranges) -> Result<bool, ToolError> {
+pub(super) async fn check_host(url: &Url, ranges: &AddressRanges) -> Result<bool, ToolError> {
     let host = host(url);
     let addresses = match host.parse::<IpAddr>() {
         Ok(address) => vec![address],
         Err(_) => lookup(&host).await.map_err(|error| {
             if is_inner(&host) {
-                return inner(&host);
+                return inner_host_error(&host);
             }
             ToolError::new("host_not_found", format!("the name {host} could not be resolved: {error}"))
                 .with(json!({ "host": host }))
@@ -88,23 +88,23 @@ pub(super) async fn judge(url: &Url, ranges: &Ranges) -> Result<bool, ToolError>
     };
     let closed = addresses.iter().find(|address| !ranges.allow(**address));
     if let Some(address) = closed {
-        return Err(not_public(&host, *address));
+        return Err(not_public_error(&host, *address));
     }
     let is_added = addresses.iter().any(|address| !is_public(*address));
     if !is_added && is_inner(&host) {
-        return Err(inner(&host));
+        return Err(inner_host_error(&host));
     }
     Ok(is_added)
 }
 
 async fn lookup(host: &str) -> std::io::Result<Vec<IpAddr>> {
-    let found = tokio::time::timeout(CONNECT, tokio::net::lookup_host((host, 0))).await;
+    let found = tokio::time::timeout(CONNECT_TIMEOUT, tokio::net::lookup_host((host, 0))).await;
     let found: Vec<IpAddr> =
         found.map_err(|_| std::io::ErrorKind::TimedOut)??.map(|found| found.ip()).collect();
     if found.is_empty() { Err(std::io::ErrorKind::NotFound.into()) } else { Ok(found) }
 }
 
-fn not_public(host: &str, address: IpAddr) -> ToolError {
+fn not_public_error(host: &str, address: IpAddr) -> ToolError {
     ToolError::new(
         "address_not_public",
         format!(
@@ -115,7 +115,7 @@ fn not_public(host: &str, address: IpAddr) -> ToolError {
     .with(json!({ "host": host, "address": address.to_string() }))
 }
 
-fn inner(host: &str) -> ToolError {
+fn inner_host_error(host: &str) -> ToolError {
     ToolError::new(
         "address_not_public",
         format!("{host} is a name inside this network, not of the public Internet"),
@@ -124,27 +124,27 @@ fn inner(host: &str) -> ToolError {
 }
 
 /// Resolves names for the client: all addresses of a name must be allowed, otherwise the lookup fails.
-struct Guard(Ranges);
+struct GuardedResolver(AddressRanges);
 
 /// An address that is not allowed.
 #[derive(Debug)]
-struct Closed(String, IpAddr);
+struct BlockedAddress(String, IpAddr);
 
-impl fmt::Display for Closed {
+impl fmt::Display for BlockedAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} leads to {}", self.0, self.1)
     }
 }
 
-impl std::error::Error for Closed {}
+impl std::error::Error for BlockedAddress {}
 
-impl Resolve for Guard {
+impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let (ranges, host) = (self.0.clone(), name.as_str().to_owned());
         Box::pin(async move {
             let found = lookup(&host).await?;
             if let Some(closed) = found.iter().find(|address| !ranges.allow(**address)) {
-                return Err(Closed(host, *closed).into());
+                return Err(BlockedAddress(host, *closed).into());
             }
             let addresses = found.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(addresses) as Addrs)
@@ -152,16 +152,16 @@ impl Resolve for Guard {
     }
 }
 
-impl Client {
-    async fn get(&self, ranges: &Ranges, proxy: Option<&str>) -> Result<reqwest::Client, ToolError> {
+impl WebClient {
+    async fn get(&self, ranges: &AddressRanges, proxy: Option<&str>) -> Result<reqwest::Client, ToolError> {
         let build = || async {
-            let (guard, proxy) = (Guard(ranges.clone()), proxy.map(str::to_owned));
+            let (guard, proxy) = (GuardedResolver(ranges.clone()), proxy.map(str::to_owned));
             let build = move || {
                 // Other code may have installed a provider already, which is sufficient.
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 let builder = reqwest::Client::builder()
                     .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))
-                    .connect_timeout(CONNECT)
+                    .connect_timeout(CONNECT_TIMEOUT)
                     .redirect(redirect::Policy::none())
                     .referer(false)
                     // A proxy of the environment would resolve names by itself.
@@ -178,30 +178,35 @@ impl Client {
             let failed = |why: String| {
                 ToolError::new("fetch_failed", format!("the HTTP client could not be set up: {why}"))
             };
-            built.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(deepest(&error)))
+            built
+                .map_err(|error| failed(error.to_string()))?
+                .map_err(|error| failed(innermost_message(&error)))
         };
         self.0.get_or_try_init(build).await.cloned()
     }
 
     /// Requests one page. The host was judged; the address of the connection is judged again. Cancel-safe:
     /// dropping the future closes the connection.
-    pub(super) async fn hop(
+    pub(super) async fn request_page(
         &self,
         url: &Url,
-        ranges: &Ranges,
+        ranges: &AddressRanges,
         proxy: Option<&str>,
-    ) -> Result<Answer, ToolError> {
+    ) -> Result<WebResponse, ToolError> {
         let failed = |error: &reqwest::Error| {
-            if let Some(Closed(host, address)) = find_closed(error) {
-                return not_public(host, *address);
+            if let Some(BlockedAddress(host, address)) = find_closed(error) {
+                return not_public_error(host, *address);
             }
             let hint = if error.is_connect() && proxy.is_none() {
                 "; if this machine reaches the web by a proxy only, set [tools] web_proxy"
             } else {
                 ""
             };
-            ToolError::new("fetch_failed", format!("{url} could not be fetched: {}{hint}", deepest(error)))
-                .with(json!({ "url": url.as_str() }))
+            ToolError::new(
+                "fetch_failed",
+                format!("{url} could not be fetched: {}{hint}", innermost_message(error)),
+            )
+            .with(json!({ "url": url.as_str() }))
         };
         let request = self.get(ranges, proxy).await?.get(url.clone()).header(
             ACCEPT,
@@ -228,7 +233,7 @@ impl Client {
         let (mut body, mut is_cut) = (Vec::new(), false);
         if location.is_none() {
             while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
-                let room = LARGEST_BODY - body.len();
+                let room = MAX_BODY_BYTES - body.len();
                 body.extend_from_slice(&chunk[..chunk.len().min(room)]);
                 if chunk.len() > room {
                     is_cut = true;
@@ -236,14 +241,14 @@ impl Client {
                 }
             }
         }
-        Ok(Answer { status, location, media, charset, body, is_cut })
+        Ok(WebResponse { status, location, media, charset, body, is_cut })
     }
 }
 
-fn find_closed(error: &reqwest::Error) -> Option<&Closed> {
+fn find_closed(error: &reqwest::Error) -> Option<&BlockedAddress> {
     let mut source = error.source();
     while let Some(error) = source {
-        if let Some(closed) = error.downcast_ref::<Closed>() {
+        if let Some(closed) = error.downcast_ref::<BlockedAddress>() {
             return Some(closed);
         }
         source = error.source();
@@ -252,7 +257,7 @@ fn find_closed(error: &reqwest::Error) -> Option<&Closed> {
 }
 
 /// The innermost error is the most specific one.
-fn deepest(error: &reqwest::Error) -> String {
+fn innermost_message(error: &reqwest::Error) -> String {
     let mut reason: &dyn std::error::Error = error;
     while let Some(source) = reason.source() {
         reason = source;

@@ -11,4 +11,4 @@ mod hop;
 mod tests;
 
 pub(super) use fetch::{DESCRIPTION, FETCH_TIMEOUT, Input, MAX_TEXT_CHARS, prepare, run};
-pub(super) use hop::Client;
+pub(super) use hop::WebClient;

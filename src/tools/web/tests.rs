@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::hop::{host, parse};
-use crate::tools::address::{Ranges, is_public};
+use crate::tools::address::{AddressRanges, is_public};
 
 #[test]
 fn private_and_reserved_addresses_are_not_public() {
@@ -77,7 +77,7 @@ fn private_and_reserved_addresses_are_not_public() {
 
 #[test]
 fn configured_private_ranges_allow_listed_addresses_only() {
-    let ranges = Ranges::parse(&["127.0.0.1", "10.1.0.0/16", "fd00::/8", "::1"]).unwrap();
+    let ranges = AddressRanges::parse(&["127.0.0.1", "10.1.0.0/16", "fd00::/8", "::1"]).unwrap();
     for (address, expected) in [
         ("127.0.0.1", true),
         ("127.0.0.2", false),
@@ -92,9 +92,9 @@ fn configured_private_ranges_allow_listed_addresses_only() {
         assert_eq!(ranges.allow(address.parse::<IpAddr>().unwrap()), expected, "{address}");
     }
     for wrong in ["localhost", "10.0.0.0/33", "::1/129", "", "10.0.0.0/", "10.0.0/8"] {
-        assert!(Ranges::parse(&[wrong]).unwrap_err().to_string().contains("10.0.0.0/8"));
+        assert!(AddressRanges::parse(&[wrong]).unwrap_err().to_string().contains("10.0.0.0/8"));
     }
-    assert!(Ranges::parse(&["0.0.0.0/0"]).unwrap().allow("127.0.0.1".parse().unwrap()));
+    assert!(AddressRanges::parse(&["0.0.0.0/0"]).unwrap().allow("127.0.0.1".parse().unwrap()));
 }
 
 #[test]

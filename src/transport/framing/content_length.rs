@@ -3,15 +3,15 @@
 
 use bytes::{Buf, BytesMut};
 
-use super::{Broken, Frame};
+use super::{Frame, FramingError};
 
 /// Maximum bytes of a block of header lines.
-const LONGEST_HEADER: usize = 8 << 10;
+const MAX_HEADER_BYTES: usize = 8 << 10;
 
 /// Splits bytes into blocks. Holds no bytes itself.
 #[derive(Debug)]
-pub struct Blocks {
-    longest: usize,
+pub struct BlockDecoder {
+    max_bytes: usize,
     state: State,
 }
 
@@ -27,30 +27,30 @@ enum State {
 
 const START: State = State::Header { length: None, read: 0 };
 
-impl Blocks {
-    /// Accepts bodies of at most `longest` bytes.
-    pub fn new(longest: usize) -> Self {
-        Self { longest, state: START }
+impl BlockDecoder {
+    /// Accepts bodies of at most `max_bytes` bytes.
+    pub fn new(max_bytes: usize) -> Self {
+        Self { max_bytes, state: START }
     }
 
     /// Takes the next body off the front of `buffer`; `None` means that more bytes are needed.
     ///
     /// # Errors
     /// A header without a readable length: the start of the next block is then unknown.
-    pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Frame>, Broken> {
+    pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Frame>, FramingError> {
         loop {
             match &mut self.state {
                 State::Header { length, read } => {
                     let Some(end) = buffer.iter().position(|&byte| byte == b'\n') else {
-                        if *read + buffer.len() > LONGEST_HEADER {
-                            return Err(Broken { why: "the header before the message is too long" });
+                        if *read + buffer.len() > MAX_HEADER_BYTES {
+                            return Err(FramingError { why: "the header before the message is too long" });
                         }
                         return Ok(None);
                     };
                     let line = buffer.split_to(end + 1);
                     *read += line.len();
-                    if *read > LONGEST_HEADER {
-                        return Err(Broken { why: "the header before the message is too long" });
+                    if *read > MAX_HEADER_BYTES {
+                        return Err(FramingError { why: "the header before the message is too long" });
                     }
                     let line = line.trim_ascii();
                     if !line.is_empty() {
@@ -62,9 +62,9 @@ impl Blocks {
                     match *length {
                         // Empty lines between two blocks are harmless.
                         None if *read <= 2 => self.state = START,
-                        None => return Err(Broken { why: "the header names no Content-Length" }),
+                        None => return Err(FramingError { why: "the header names no Content-Length" }),
                         Some(length) => match usize::try_from(length) {
-                            Ok(length) if length <= self.longest => self.state = State::Body(length),
+                            Ok(length) if length <= self.max_bytes => self.state = State::Body(length),
                             _ => {
                                 self.state = State::Skip(length);
                                 return Ok(Some(Frame::TooLong));
@@ -95,18 +95,18 @@ impl Blocks {
 }
 
 /// The length, if this header line gives one.
-fn named_length(line: &[u8]) -> Result<Option<u64>, Broken> {
+fn named_length(line: &[u8]) -> Result<Option<u64>, FramingError> {
     let colon = line.iter().position(|&byte| byte == b':');
-    let Some(colon) = colon else { return Err(Broken { why: "a header line without a colon" }) };
+    let Some(colon) = colon else { return Err(FramingError { why: "a header line without a colon" }) };
     if !line[..colon].trim_ascii().eq_ignore_ascii_case(b"content-length") {
         return Ok(None);
     }
     let digits = line[colon + 1..].trim_ascii();
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(Broken { why: "Content-Length is not a number" });
+        return Err(FramingError { why: "Content-Length is not a number" });
     }
     let number = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
-    number.map(Some).ok_or(Broken { why: "Content-Length is not a number" })
+    number.map(Some).ok_or(FramingError { why: "Content-Length is not a number" })
 }
 
 #[cfg(test)]
@@ -115,8 +115,8 @@ mod tests {
     use proptest::prelude::*;
 
     /// Feeds `chunks`; `-` stands for a body that was too long, `!` for broken bytes.
-    fn blocks(longest: usize, chunks: &[&[u8]]) -> Vec<Vec<u8>> {
-        let (mut blocks, mut buffer, mut found) = (Blocks::new(longest), BytesMut::new(), vec![]);
+    fn blocks(max_bytes: usize, chunks: &[&[u8]]) -> Vec<Vec<u8>> {
+        let (mut blocks, mut buffer, mut found) = (BlockDecoder::new(max_bytes), BytesMut::new(), vec![]);
         for chunk in chunks {
             buffer.extend_from_slice(chunk);
             loop {

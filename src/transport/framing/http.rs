@@ -10,13 +10,13 @@ use soketto::handshake::server::{Response, Server};
 use tokio_util::compat::TokioAsyncReadCompatExt;
 
 /// Maximum bytes of a request head.
-const LONGEST_HEAD: usize = 16 << 10;
+const MAX_HEAD_BYTES: usize = 16 << 10;
 /// Maximum number of header lines.
-const MOST_HEADERS: usize = 64;
+const MAX_HEADERS: usize = 64;
 
 /// The request in a request head.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum HttpRequest {
     /// Send these bytes, then speak WebSocket.
     WebSocket(Bytes),
     /// A body of this many bytes follows. If `wait` is set, the client expects [`CONTINUE`] first.
@@ -36,13 +36,15 @@ pub enum Request {
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Takes a request head off the front of `buffer`; `None` means that more bytes are needed. Bodies may
-/// have at most `longest` bytes.
-pub fn head(buffer: &mut BytesMut, longest: usize) -> Option<Request> {
-    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+/// have at most `max_bytes` bytes.
+pub fn head(buffer: &mut BytesMut, max_bytes: usize) -> Option<HttpRequest> {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     let (request, length) = match request.parse(buffer) {
-        Ok(Status::Complete(length)) if length <= LONGEST_HEAD => (judge(&request, longest), length),
-        Ok(Status::Partial) if buffer.len() <= LONGEST_HEAD => return None,
+        Ok(Status::Complete(length)) if length <= MAX_HEAD_BYTES => {
+            (classify_request(&request, max_bytes), length)
+        }
+        Ok(Status::Partial) if buffer.len() <= MAX_HEAD_BYTES => return None,
         Ok(_) | Err(httparse::Error::TooManyHeaders) => {
             (answer("431 Request Header Fields Too Large", "the request head is too long"), buffer.len())
         }
@@ -52,7 +54,7 @@ pub fn head(buffer: &mut BytesMut, longest: usize) -> Option<Request> {
     Some(request)
 }
 
-fn judge(request: &httparse::Request<'_, '_>, longest: usize) -> Request {
+fn classify_request(request: &httparse::Request<'_, '_>, max_bytes: usize) -> HttpRequest {
     let headers: &[Header<'_>] = request.headers;
     let path = request.path.unwrap_or("/").split('?').next().unwrap_or("/");
     if header(headers, "origin").is_some() {
@@ -61,14 +63,14 @@ fn judge(request: &httparse::Request<'_, '_>, longest: usize) -> Request {
     match (request.method.unwrap_or(""), path) {
         ("GET", _) if names(headers, "upgrade", "websocket") => upgrade(request),
         ("GET" | "HEAD", "/healthz" | "/readyz") => answer("200 OK", "ok"),
-        ("GET", "/metrics") => Request::Metrics,
+        ("GET", "/metrics") => HttpRequest::Metrics,
         ("GET" | "HEAD", _) => answer("404 Not Found", "POST a JSON-RPC call here, or upgrade to WebSocket"),
-        ("POST", _) => post(headers, longest),
+        ("POST", _) => post(headers, max_bytes),
         _ => answer("405 Method Not Allowed", "POST a JSON-RPC call here, or upgrade to WebSocket"),
     }
 }
 
-fn upgrade(request: &httparse::Request<'_, '_>) -> Request {
+fn upgrade(request: &httparse::Request<'_, '_>) -> HttpRequest {
     let headers: &[Header<'_>] = request.headers;
     let bad = |why| answer("400 Bad Request", why);
     if request.version != Some(1) || !names(headers, "connection", "upgrade") {
@@ -84,7 +86,7 @@ fn upgrade(request: &httparse::Request<'_, '_>) -> Request {
     let key = header(headers, "sec-websocket-key").and_then(|key| <[u8; 24]>::try_from(key).ok());
     let Some(key) = key else { return bad("Sec-WebSocket-Key must have 24 characters") };
     match accept(key) {
-        Some(accepted) => Request::WebSocket(accepted),
+        Some(accepted) => HttpRequest::WebSocket(accepted),
         None => answer("500 Internal Server Error", "the handshake failed"),
     }
 }
@@ -96,7 +98,7 @@ fn accept(key: [u8; 24]) -> Option<Bytes> {
     Some(server.into_inner().into_inner().into_inner().into())
 }
 
-fn post(headers: &[Header<'_>], longest: usize) -> Request {
+fn post(headers: &[Header<'_>], max_bytes: usize) -> HttpRequest {
     if header(headers, "transfer-encoding").is_some() {
         return answer("411 Length Required", "send the body with a Content-Length");
     }
@@ -107,10 +109,10 @@ fn post(headers: &[Header<'_>], longest: usize) -> Request {
     let length = std::str::from_utf8(length).ok().filter(|_| digits);
     let Some(length) = length else { return answer("400 Bad Request", "Content-Length is not a number") };
     match length.parse() {
-        Ok(length) if length <= longest => {
-            Request::Post { length, wait: names(headers, "expect", "100-continue") }
+        Ok(length) if length <= max_bytes => {
+            HttpRequest::Post { length, wait: names(headers, "expect", "100-continue") }
         }
-        _ => answer("413 Payload Too Large", &format!("the body may have at most {longest} bytes")),
+        _ => answer("413 Payload Too Large", &format!("the body may have at most {max_bytes} bytes")),
     }
 }
 
@@ -128,13 +130,13 @@ fn names(headers: &[Header<'_>], name: &str, word: &str) -> bool {
         .any(|value| value.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
 }
 
-fn answer(status: &str, text: &str) -> Request {
+fn answer(status: &str, text: &str) -> HttpRequest {
     answer_with(status, "", text)
 }
 
-fn answer_with(status: &str, more: &str, text: &str) -> Request {
+fn answer_with(status: &str, more: &str, text: &str) -> HttpRequest {
     let length = text.len() + 1;
-    Request::Answer(Bytes::from(format!(
+    HttpRequest::Answer(Bytes::from(format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {length}\r\n\
          {more}Connection: close\r\n\r\n{text}\n"
     )))
@@ -160,7 +162,7 @@ pub fn no_content() -> Bytes {
 pub fn metrics(text: Option<&str>) -> Bytes {
     let Some(text) = text else {
         return match answer("404 Not Found", "there are no metrics here for this client") {
-            Request::Answer(bytes) => bytes,
+            HttpRequest::Answer(bytes) => bytes,
             _ => Bytes::new(),
         };
     };
@@ -174,7 +176,7 @@ pub fn metrics(text: Option<&str>) -> Bytes {
 /// Response to a client whose body did not arrive in time.
 pub fn timed_out() -> Bytes {
     match answer("408 Request Timeout", "the request did not arrive in time") {
-        Request::Answer(bytes) => bytes,
+        HttpRequest::Answer(bytes) => bytes,
         _ => Bytes::new(),
     }
 }
@@ -185,14 +187,14 @@ mod tests {
 
     const KEY: &str = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-    fn read(text: &str) -> Option<Request> {
+    fn read(text: &str) -> Option<HttpRequest> {
         head(&mut BytesMut::from(text.as_bytes()), 100)
     }
 
     #[test]
     fn http_requests_get_expected_status() {
         let check = |text: &str, status: &str| match read(text) {
-            Some(Request::Answer(bytes)) | Some(Request::WebSocket(bytes)) => {
+            Some(HttpRequest::Answer(bytes)) | Some(HttpRequest::WebSocket(bytes)) => {
                 let line = String::from_utf8_lossy(&bytes);
                 assert!(line.starts_with(&format!("HTTP/1.1 {status} ")), "{text:?} got {line:?}");
             }
@@ -205,7 +207,7 @@ mod tests {
         check("GET /readyz?x=1 HTTP/1.0\r\n\r\n", "200");
         check("GET / HTTP/1.1\r\n\r\n", "404");
         check("GET /metrics HTTP/1.1\r\nOrigin: http://evil.example\r\n\r\n", "403");
-        assert_eq!(read("GET /metrics?a=b HTTP/1.1\r\n\r\n"), Some(Request::Metrics));
+        assert_eq!(read("GET /metrics?a=b HTTP/1.1\r\n\r\n"), Some(HttpRequest::Metrics));
         check("DELETE / HTTP/1.1\r\n\r\n", "405");
         check("GET /healthz HTTP/1.1\r\nOrigin: http://evil.example\r\n\r\n", "403");
         check("POST / HTTP/1.1\r\norigin: null\r\nContent-Length: 2\r\n\r\n{}", "403");
@@ -234,7 +236,7 @@ mod tests {
     fn request_body_stays_in_buffer() {
         let mut buffer =
             BytesMut::from(&b"POST / HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n{}"[..]);
-        assert_eq!(head(&mut buffer, 100), Some(Request::Post { length: 2, wait: true }));
+        assert_eq!(head(&mut buffer, 100), Some(HttpRequest::Post { length: 2, wait: true }));
         assert_eq!(&buffer[..], b"{}");
     }
 

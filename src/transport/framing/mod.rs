@@ -23,18 +23,18 @@ pub enum Frame {
     Goodbye(Bytes),
 }
 
-impl From<ndjson::Line> for Frame {
-    fn from(line: ndjson::Line) -> Self {
+impl From<ndjson::DecodedLine> for Frame {
+    fn from(line: ndjson::DecodedLine) -> Self {
         match line {
-            ndjson::Line::Whole(line) => Self::Message(line),
-            ndjson::Line::TooLong => Self::TooLong,
+            ndjson::DecodedLine::Whole(line) => Self::Message(line),
+            ndjson::DecodedLine::TooLong => Self::TooLong,
         }
     }
 }
 
 /// The framing cannot be followed any further.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct FramingError {
     /// The error in the received bytes.
     pub why: &'static str,
 }
@@ -42,14 +42,14 @@ pub struct Broken {
 /// One of the decoders of a connection that stays open.
 #[derive(Debug)]
 pub(super) enum Decoder {
-    Ndjson(ndjson::Lines),
-    ContentLength(content_length::Blocks),
-    WebSocket(websocket::Frames),
+    Ndjson(ndjson::LineDecoder),
+    ContentLength(content_length::BlockDecoder),
+    WebSocket(websocket::FrameDecoder),
 }
 
 impl Decoder {
     /// Takes the next frame off the front of `buffer`; `None` means that more bytes are needed.
-    pub(super) fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Frame>, Broken> {
+    pub(super) fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Frame>, FramingError> {
         match self {
             Self::Ndjson(lines) => Ok(lines.next(buffer).map(Frame::from)),
             Self::ContentLength(blocks) => blocks.next(buffer),
@@ -78,7 +78,7 @@ pub(super) enum Framing {
 
 impl Framing {
     /// Writes the bytes before a message of `length` bytes.
-    pub(super) fn head(self, length: usize, out: &mut Vec<u8>) {
+    pub(super) fn write_head(self, length: usize, out: &mut Vec<u8>) {
         use std::io::Write;
         // Writing into a Vec cannot fail.
         let _ = match self {
@@ -96,7 +96,7 @@ impl Framing {
     }
 
     /// Writes the bytes after a message.
-    pub(super) fn tail(self, out: &mut Vec<u8>) {
+    pub(super) fn write_tail(self, out: &mut Vec<u8>) {
         if self == Self::Ndjson {
             out.push(b'\n');
         }
@@ -115,7 +115,7 @@ pub(super) enum Opening {
 
 /// Recognises the framing. The first byte selects the candidate. A few more bytes make sure that an
 /// invalid line beginning with `G` is not taken for HTTP.
-pub(super) fn recognise(bytes: &[u8]) -> Opening {
+pub(super) fn detect_opening(bytes: &[u8]) -> Opening {
     const VERBS: [&[u8]; 8] =
         [b"GET ", b"POST ", b"PUT ", b"HEAD ", b"PATCH ", b"DELETE ", b"OPTIONS ", b"TRACE "];
     const HEADER: &[u8] = b"content-";
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn framing_is_detected_from_first_bytes() {
-        let check = |bytes: &[u8], expected| assert_eq!(recognise(bytes), expected, "{bytes:?}");
+        let check = |bytes: &[u8], expected| assert_eq!(detect_opening(bytes), expected, "{bytes:?}");
         check(b"", Opening::Unclear);
         check(b"{", Opening::Ndjson);
         check(b"[", Opening::Ndjson);

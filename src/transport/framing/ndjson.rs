@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Result at the front of the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum DecodedLine {
     /// A line without its end.
     Whole(Bytes),
     /// A line longer than the limit. The rest of it will be skipped.
@@ -19,22 +19,22 @@ pub enum Line {
 
 /// Splits bytes into lines. Holds no bytes itself.
 #[derive(Debug)]
-pub struct Lines {
-    longest: usize,
+pub struct LineDecoder {
+    max_bytes: usize,
     /// Number of bytes at the front of the buffer without a newline.
     searched: usize,
     skipping: bool,
 }
 
-impl Lines {
-    /// Accepts lines of at most `longest` bytes, not counting their end.
-    pub fn new(longest: usize) -> Self {
-        Self { longest, searched: 0, skipping: false }
+impl LineDecoder {
+    /// Accepts lines of at most `max_bytes` bytes, not counting their end.
+    pub fn new(max_bytes: usize) -> Self {
+        Self { max_bytes, searched: 0, skipping: false }
     }
 
     /// Takes the next line off the front of `buffer`; `None` means that more bytes are needed. Between
     /// two calls the caller may only append bytes.
-    pub fn next(&mut self, buffer: &mut BytesMut) -> Option<Line> {
+    pub fn next(&mut self, buffer: &mut BytesMut) -> Option<DecodedLine> {
         loop {
             let Some(end) = newline(&buffer[self.searched..]).map(|at| self.searched + at) else {
                 return self.unfinished(buffer);
@@ -48,42 +48,42 @@ impl Lines {
             if line.last() == Some(&b'\r') {
                 line.truncate(line.len() - 1);
             }
-            if line.len() > self.longest {
-                return Some(Line::TooLong);
+            if line.len() > self.max_bytes {
+                return Some(DecodedLine::TooLong);
             }
             if !is_blank(&line) {
-                return Some(Line::Whole(line.freeze()));
+                return Some(DecodedLine::Whole(line.freeze()));
             }
         }
     }
 
     /// The rest of `buffer` after the last byte: a last line may lack its newline.
-    pub fn last(&mut self, buffer: &mut BytesMut) -> Option<Line> {
+    pub fn last(&mut self, buffer: &mut BytesMut) -> Option<DecodedLine> {
         self.searched = 0;
         let line = buffer.split().freeze();
         if std::mem::take(&mut self.skipping) || is_blank(&line) {
             return None;
         }
-        Some(if line.len() > self.longest { Line::TooLong } else { Line::Whole(line) })
+        Some(if line.len() > self.max_bytes { DecodedLine::TooLong } else { DecodedLine::Whole(line) })
     }
 
     /// No newline yet: keep the bytes while they may become a line, otherwise drop them.
-    fn unfinished(&mut self, buffer: &mut BytesMut) -> Option<Line> {
+    fn unfinished(&mut self, buffer: &mut BytesMut) -> Option<DecodedLine> {
         if self.skipping {
             buffer.clear();
             self.searched = 0;
             return None;
         }
         // One extra byte may be the first half of the line's end.
-        let half_ended = buffer.len() == self.longest + 1 && buffer.last() == Some(&b'\r');
-        if buffer.len() <= self.longest || half_ended {
+        let half_ended = buffer.len() == self.max_bytes + 1 && buffer.last() == Some(&b'\r');
+        if buffer.len() <= self.max_bytes || half_ended {
             self.searched = buffer.len();
             return None;
         }
         buffer.clear();
         self.searched = 0;
         self.skipping = true;
-        Some(Line::TooLong)
+        Some(DecodedLine::TooLong)
     }
 }
 
@@ -104,21 +104,21 @@ fn is_blank(line: &[u8]) -> bool {
 pub struct LineReader<R> {
     stream: R,
     buffer: BytesMut,
-    lines: Lines,
+    lines: LineDecoder,
     ended: bool,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    /// Reads lines of at most `longest` bytes from `stream`.
-    pub fn new(stream: R, longest: usize) -> Self {
-        Self { stream, buffer: BytesMut::new(), lines: Lines::new(longest), ended: false }
+    /// Reads lines of at most `max_bytes` bytes from `stream`.
+    pub fn new(stream: R, max_bytes: usize) -> Self {
+        Self { stream, buffer: BytesMut::new(), lines: LineDecoder::new(max_bytes), ended: false }
     }
 
     /// The next line; `None` at the end of the stream. Cancel-safe: no byte is lost.
     ///
     /// # Errors
     /// Those of the stream.
-    pub async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub async fn next(&mut self) -> io::Result<Option<DecodedLine>> {
         loop {
             if let Some(line) = self.lines.next(&mut self.buffer) {
                 return Ok(Some(line));
@@ -138,18 +138,18 @@ mod tests {
     use proptest::prelude::*;
 
     /// Feeds `chunks` one after the other; `-` stands for a line that was too long.
-    fn lines(longest: usize, chunks: &[&[u8]]) -> Vec<Vec<u8>> {
+    fn lines(max_bytes: usize, chunks: &[&[u8]]) -> Vec<Vec<u8>> {
         let show = |line| match line {
-            Line::Whole(line) => line.to_vec(),
-            Line::TooLong => b"-".to_vec(),
+            DecodedLine::Whole(line) => line.to_vec(),
+            DecodedLine::TooLong => b"-".to_vec(),
         };
-        let (mut lines, mut buffer, mut found) = (Lines::new(longest), BytesMut::new(), vec![]);
+        let (mut lines, mut buffer, mut found) = (LineDecoder::new(max_bytes), BytesMut::new(), vec![]);
         for chunk in chunks {
             buffer.extend_from_slice(chunk);
             while let Some(line) = lines.next(&mut buffer) {
                 found.push(show(line));
             }
-            assert!(buffer.len() <= longest + 1, "kept {} bytes", buffer.len());
+            assert!(buffer.len() <= max_bytes + 1, "kept {} bytes", buffer.len());
         }
         found.extend(lines.last(&mut buffer).map(show));
         found
@@ -197,8 +197,8 @@ mod tests {
     #[tokio::test]
     async fn line_reader_returns_lines_and_end() {
         let mut reader = LineReader::new(&b"one\ntwo"[..], 100);
-        assert_eq!(reader.next().await.unwrap(), Some(Line::Whole("one".into())));
-        assert_eq!(reader.next().await.unwrap(), Some(Line::Whole("two".into())));
+        assert_eq!(reader.next().await.unwrap(), Some(DecodedLine::Whole("one".into())));
+        assert_eq!(reader.next().await.unwrap(), Some(DecodedLine::Whole("two".into())));
         assert_eq!(reader.next().await.unwrap(), None);
         assert_eq!(reader.next().await.unwrap(), None);
     }

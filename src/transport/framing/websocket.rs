@@ -6,10 +6,10 @@ use bytes::{Buf, Bytes, BytesMut};
 use soketto::Parsing;
 use soketto::base::{Codec, Header, OpCode};
 
-use super::{Broken, Frame};
+use super::{Frame, FramingError};
 
 /// Maximum payload bytes of a control frame.
-const LONGEST_CONTROL: usize = 125;
+const MAX_CONTROL_BYTES: usize = 125;
 
 /// Close codes of the protocol.
 const PROTOCOL_ERROR: u16 = 1002;
@@ -17,8 +17,8 @@ const GOING_AWAY: u16 = 1001;
 
 /// Splits bytes into messages; joins fragments.
 #[derive(Debug)]
-pub struct Frames {
-    longest: usize,
+pub struct FrameDecoder {
+    max_bytes: usize,
     codec: Codec,
     header: Option<Header>,
     message: Fragments,
@@ -35,12 +35,12 @@ enum Fragments {
     TooLong,
 }
 
-impl Frames {
-    /// Accepts messages of at most `longest` bytes.
-    pub fn new(longest: usize) -> Self {
+impl FrameDecoder {
+    /// Accepts messages of at most `max_bytes` bytes.
+    pub fn new(max_bytes: usize) -> Self {
         let mut codec = Codec::new();
         codec.set_max_data_size(usize::MAX);
-        Self { longest, codec, header: None, message: Fragments::None, skip: 0 }
+        Self { max_bytes, codec, header: None, message: Fragments::None, skip: 0 }
     }
 
     /// Takes the next message or control frame off the front of `buffer`; `None` means that more bytes
@@ -48,7 +48,7 @@ impl Frames {
     ///
     /// # Errors
     /// The bytes are not a client's frame: the connection has to end with [`protocol_error`].
-    pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Frame>, Broken> {
+    pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Frame>, FramingError> {
         loop {
             if self.skip > 0 {
                 let passed = self.skip.min(buffer.len());
@@ -65,7 +65,7 @@ impl Frames {
                     None => return Ok(None),
                 },
             };
-            if !header.opcode().is_control() && self.is_over(&header) {
+            if !header.opcode().is_control() && self.exceeds_limit(&header) {
                 self.skip = header.payload_len();
                 let first = !matches!(self.message, Fragments::TooLong);
                 self.message = if header.is_fin() { Fragments::None } else { Fragments::TooLong };
@@ -83,9 +83,9 @@ impl Frames {
             match header.opcode() {
                 OpCode::Ping => return Ok(Some(Frame::Answer(control(OpCode::Pong, &payload)))),
                 OpCode::Pong => {}
-                OpCode::Close => return Ok(Some(Frame::Goodbye(goodbye(&payload)))),
+                OpCode::Close => return Ok(Some(Frame::Goodbye(close_answer(&payload)))),
                 _ => {
-                    if let Some(message) = self.put_together(payload, header.is_fin()) {
+                    if let Some(message) = self.join_fragment(payload, header.is_fin()) {
                         return Ok(Some(Frame::Message(message)));
                     }
                 }
@@ -93,40 +93,40 @@ impl Frames {
         }
     }
 
-    fn read_header(&mut self, buffer: &mut BytesMut) -> Result<Option<Header>, Broken> {
+    fn read_header(&mut self, buffer: &mut BytesMut) -> Result<Option<Header>, FramingError> {
         let header = match self.codec.decode_header(buffer) {
             Ok(Parsing::Done { value, offset }) => {
                 buffer.advance(offset);
                 value
             }
             Ok(Parsing::NeedMore(_)) => return Ok(None),
-            Err(_) => return Err(Broken { why: "bytes that are not a WebSocket frame" }),
+            Err(_) => return Err(FramingError { why: "bytes that are not a WebSocket frame" }),
         };
         if !header.is_masked() {
-            return Err(Broken { why: "a WebSocket frame from a client must be masked" });
+            return Err(FramingError { why: "a WebSocket frame from a client must be masked" });
         }
         if header.opcode().is_control() {
-            if header.payload_len() > LONGEST_CONTROL {
-                return Err(Broken { why: "a WebSocket control frame is too long" });
+            if header.payload_len() > MAX_CONTROL_BYTES {
+                return Err(FramingError { why: "a WebSocket control frame is too long" });
             }
             return Ok(Some(header));
         }
         let inside = !matches!(self.message, Fragments::None);
         if inside != (header.opcode() == OpCode::Continue) {
-            return Err(Broken { why: "WebSocket fragments out of order" });
+            return Err(FramingError { why: "WebSocket fragments out of order" });
         }
         Ok(Some(header))
     }
 
-    fn is_over(&self, header: &Header) -> bool {
+    fn exceeds_limit(&self, header: &Header) -> bool {
         match &self.message {
-            Fragments::None => header.payload_len() > self.longest,
-            Fragments::Some(sofar) => header.payload_len() > self.longest - sofar.len(),
+            Fragments::None => header.payload_len() > self.max_bytes,
+            Fragments::Some(sofar) => header.payload_len() > self.max_bytes - sofar.len(),
             Fragments::TooLong => true,
         }
     }
 
-    fn put_together(&mut self, payload: BytesMut, last: bool) -> Option<Bytes> {
+    fn join_fragment(&mut self, payload: BytesMut, last: bool) -> Option<Bytes> {
         let message = match std::mem::replace(&mut self.message, Fragments::None) {
             Fragments::Some(mut sofar) => {
                 sofar.extend_from_slice(&payload);
@@ -160,7 +160,7 @@ pub fn going_away() -> Bytes {
 }
 
 /// The answer to a close frame: the same code, or a protocol error if the frame was invalid.
-fn goodbye(payload: &[u8]) -> Bytes {
+fn close_answer(payload: &[u8]) -> Bytes {
     match payload {
         [] => control(OpCode::Close, &[]),
         [a, b, reason @ ..] => {
@@ -197,8 +197,8 @@ mod tests {
         bytes
     }
 
-    fn read(longest: usize, chunks: &[&[u8]]) -> Vec<Result<Frame, Broken>> {
-        let (mut frames, mut buffer, mut found) = (Frames::new(longest), BytesMut::new(), vec![]);
+    fn read(max_bytes: usize, chunks: &[&[u8]]) -> Vec<Result<Frame, FramingError>> {
+        let (mut frames, mut buffer, mut found) = (FrameDecoder::new(max_bytes), BytesMut::new(), vec![]);
         for chunk in chunks {
             buffer.extend_from_slice(chunk);
             loop {
@@ -215,13 +215,13 @@ mod tests {
         found
     }
 
-    fn message(text: &str) -> Result<Frame, Broken> {
+    fn message(text: &str) -> Result<Frame, FramingError> {
         Ok(Frame::Message(Bytes::copy_from_slice(text.as_bytes())))
     }
 
     #[test]
     fn websocket_messages_and_control_frames_are_parsed() {
-        let check = |frames: &[Vec<u8>], expected: &[Result<Frame, Broken>]| {
+        let check = |frames: &[Vec<u8>], expected: &[Result<Frame, FramingError>]| {
             let bytes = frames.concat();
             assert_eq!(read(8, &[&bytes]), expected);
             let one_by_one: Vec<_> = bytes.chunks(1).collect();
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn frame_header_with_large_length_allocates_nothing() {
-        let (mut frames, mut buffer) = (Frames::new(16 << 20), BytesMut::new());
+        let (mut frames, mut buffer) = (FrameDecoder::new(16 << 20), BytesMut::new());
         let mut claim = vec![];
         let mut header = Header::new(OpCode::Text);
         header.set_masked(true).set_payload_len(16 << 20);

@@ -10,7 +10,7 @@ use super::super::limits::Limits;
 
 /// The required replies for a whole message.
 #[derive(Debug)]
-pub(super) enum Due {
+pub(super) enum ExpectedReplies {
     Nothing,
     One(Reply),
     Batch(Vec<Reply>),
@@ -41,8 +41,8 @@ enum Element {
 
 type Members<'a> = HashMap<String, &'a RawValue>;
 
-pub(super) fn due(message: &[u8], limits: &Limits) -> Due {
-    let refused = |code| Due::One(refusal("null", code));
+pub(super) fn expected_replies(message: &[u8], limits: &Limits) -> ExpectedReplies {
+    let refused = |code| ExpectedReplies::One(refusal("null", code));
     let Ok(text) = std::str::from_utf8(message) else { return refused(-32700) };
     if serde_json::from_str::<IgnoredAny>(text).is_err() {
         return refused(-32700);
@@ -60,14 +60,14 @@ pub(super) fn due(message: &[u8], limits: &Limits) -> Due {
             }
         });
         let replies: Vec<Reply> = replies.collect();
-        return if replies.is_empty() { Due::Nothing } else { Due::Batch(replies) };
+        return if replies.is_empty() { ExpectedReplies::Nothing } else { ExpectedReplies::Batch(replies) };
     }
     if !text.trim_ascii_start().starts_with('{') {
         return refused(-32600);
     }
     // A name that is half a surrogate pair is not text, so the whole message is invalid.
     let Some(element) = read(text, limits) else { return refused(-32700) };
-    answer(element).map_or(Due::Nothing, Due::One)
+    answer(element).map_or(ExpectedReplies::Nothing, ExpectedReplies::One)
 }
 
 fn refusal(id: &str, code: i64) -> Reply {

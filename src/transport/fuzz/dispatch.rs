@@ -10,12 +10,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::super::connection::{Connection, Peer, Shared};
-use super::super::dispatch::Caller;
+use super::super::connection::{Connection, ConnectionState, Peer};
+use super::super::dispatch::CallDispatcher;
 use super::super::limits::Limits;
-use super::super::outbox::Out;
+use super::super::outbox::OutboxItem;
 use super::super::server_state::ServerState;
-use super::calls::{Due, Outcome, Reply, due};
+use super::calls::{ExpectedReplies, Outcome, Reply, expected_replies};
 
 /// The error codes and kinds of the specification.
 const KINDS: &[(i64, &str)] = &[
@@ -31,7 +31,7 @@ const KINDS: &[(i64, &str)] = &[
 ];
 
 /// Upper bound of the bytes of an error and its frame, without the id and the method's name.
-const FRAME: usize = 1000;
+const MAX_FRAME_BYTES: usize = 1000;
 
 /// Dispatches the bytes as one message and compares the replies with the required ones.
 ///
@@ -40,11 +40,11 @@ const FRAME: usize = 1000;
 pub fn dispatch(message: &[u8]) {
     let limits = limits();
     let replies = replies(message, limits.clone());
-    let due = due(message, &limits);
+    let due = expected_replies(message, &limits);
     match (&due, &replies[..]) {
-        (Due::Nothing, []) => {}
-        (Due::One(due), [reply]) => check(due, reply, 0, limits.max_response_bytes),
-        (Due::Batch(due), [batch]) => {
+        (ExpectedReplies::Nothing, []) => {}
+        (ExpectedReplies::One(due), [reply]) => check(due, reply, 0, limits.max_response_bytes),
+        (ExpectedReplies::Batch(due), [batch]) => {
             let replies: Vec<&RawValue> = serde_json::from_str(batch).expect("a batch is an array");
             assert_eq!(due.len(), replies.len(), "{due:?} was due, {batch} came");
             let mut before = 0;
@@ -79,24 +79,24 @@ fn replies(message: &[u8], limits: Limits) -> Vec<String> {
             (runtime, methods())
         });
         runtime.block_on(async {
-            let shared = Arc::new(Shared::new(
-                Peer { id: 1, uid: 0, pid: None, descent: Default::default() },
+            let shared = Arc::new(ConnectionState::new(
+                Peer { id: 1, uid: 0, pid: None, origin: Default::default() },
                 limits.outbox_bytes,
                 limits.max_subscriptions,
             ));
-            let server = Arc::new(ServerState::alone(methods.clone(), limits));
-            let mut caller = Caller::new(server, Arc::clone(&shared), true);
-            let slot = caller.room(message.len()).await;
-            caller.take_in(message, slot).await;
+            let server = Arc::new(ServerState::without_socket(methods.clone(), limits));
+            let mut caller = CallDispatcher::new(server, Arc::clone(&shared), true);
+            let slot = caller.reserve_slot(message.len()).await;
+            caller.accept_message(message, slot).await;
             while caller.is_busy() {
-                caller.one_done().await;
+                caller.wait_next_end().await;
             }
             shared.end_subscriptions();
             shared.outbox.end();
             let (mut batch, mut replies) = (Vec::new(), Vec::new());
             while shared.outbox.next_batch(&mut batch).await {
                 replies.extend(batch.drain(..).map(|out| match out {
-                    Out::Reply(reply) => String::from_utf8(reply).expect("a reply is text"),
+                    OutboxItem::Reply(reply) => String::from_utf8(reply).expect("a reply is text"),
                     other => panic!("{other:?} is no reply"),
                 }));
             }
@@ -133,7 +133,9 @@ fn check(due: &Reply, reply: &str, before: usize, max_response: usize) {
         Outcome::Result(result) => result.len(),
         Outcome::Error(_) | Outcome::Subscription => 0,
     };
-    if fault.as_ref().is_some_and(|fault| fault.code == -32603) && size + due.id.len() + FRAME > room {
+    if fault.as_ref().is_some_and(|fault| fault.code == -32603)
+        && size + due.id.len() + MAX_FRAME_BYTES > room
+    {
         return;
     }
     assert!(size <= room, "{} bytes where there was room for {room}", reply.len());

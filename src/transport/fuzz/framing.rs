@@ -3,14 +3,14 @@
 use bytes::{Bytes, BytesMut};
 
 use super::super::framing::{
-    Decoder, Frame, Framing, Opening, content_length, http, ndjson, recognise, websocket,
+    Decoder, Frame, Framing, Opening, content_length, detect_opening, http, ndjson, websocket,
 };
 use super::slow::{self, FramingResult};
 
 /// Upper bound for a block of header lines or a request head before it is refused.
-const HEAD: usize = 16 << 10;
+const MAX_HEAD_BYTES: usize = 16 << 10;
 /// Maximum header of a WebSocket frame, and maximum control frame.
-const FRAME: usize = 14 + 125;
+const MAX_FRAME_BYTES: usize = 14 + 125;
 
 /// The first byte selects the decoder and the limit, the second one how the rest is split.
 ///
@@ -18,22 +18,22 @@ const FRAME: usize = 14 + 125;
 /// If a property is violated.
 pub fn framing(data: &[u8]) {
     let [settings, size, bytes @ ..] = data else { return };
-    let (way, longest) = (settings & 3, usize::from(settings >> 2));
-    let whole = read_messages(way, longest, [bytes]);
+    let (way, max_bytes) = (settings & 3, usize::from(settings >> 2));
+    let whole = read_messages(way, max_bytes, [bytes]);
     for size in [1, usize::from(*size) + 1] {
-        assert_eq!(read_messages(way, longest, bytes.chunks(size)), whole, "cut into pieces of {size}");
+        assert_eq!(read_messages(way, max_bytes, bytes.chunks(size)), whole, "cut into pieces of {size}");
     }
     match way {
-        1 => assert_eq!(whole, slow::lines(bytes, longest)),
-        2 => assert_eq!(whole, slow::blocks(bytes, longest)),
-        3 => assert_eq!(whole, slow::frames(bytes, longest)),
+        1 => assert_eq!(whole, slow::lines(bytes, max_bytes)),
+        2 => assert_eq!(whole, slow::blocks(bytes, max_bytes)),
+        3 => assert_eq!(whole, slow::frames(bytes, max_bytes)),
         _ => {}
     }
-    for told in &whole {
-        match told {
+    for results in &whole {
+        match results {
             FramingResult::Frame(Frame::Message(message)) | FramingResult::Post(message) => {
-                assert!(message.len() <= longest, "{} bytes over a limit of {longest}", message.len());
-                comes_back(message);
+                assert!(message.len() <= max_bytes, "{} bytes over a limit of {max_bytes}", message.len());
+                check_round_trip(message);
             }
             FramingResult::Answer(answer) => {
                 assert!(answer.starts_with(b"HTTP/1.1 ") && answer.ends_with(b"\n"), "{answer:?}");
@@ -41,82 +41,82 @@ pub fn framing(data: &[u8]) {
             FramingResult::Frame(_) | FramingResult::Broken | FramingResult::Upgrade(_) => {}
         }
         // A request from a web page is refused, whatever else it asks for.
-        if matches!(told, FramingResult::Upgrade(_) | FramingResult::Post(_)) {
-            assert!(!names_an_origin(bytes), "a request with an Origin was let in");
+        if matches!(results, FramingResult::Upgrade(_) | FramingResult::Post(_)) {
+            assert!(!has_origin_header(bytes), "a request with an Origin was let in");
         }
     }
 }
 
 fn read_messages<'a>(
     way: u8,
-    longest: usize,
+    max_bytes: usize,
     chunks: impl IntoIterator<Item = &'a [u8]>,
 ) -> Vec<FramingResult> {
     let state = match way {
-        1 => State::Open(Decoder::Ndjson(ndjson::Lines::new(longest))),
-        2 => State::Open(Decoder::ContentLength(content_length::Blocks::new(longest))),
-        3 => State::Open(Decoder::WebSocket(websocket::Frames::new(longest))),
-        _ => State::Door,
+        1 => State::Open(Decoder::Ndjson(ndjson::LineDecoder::new(max_bytes))),
+        2 => State::Open(Decoder::ContentLength(content_length::BlockDecoder::new(max_bytes))),
+        3 => State::Open(Decoder::WebSocket(websocket::FrameDecoder::new(max_bytes))),
+        _ => State::Unknown,
     };
-    let mut peer = Peer { longest, state, buffer: BytesMut::new(), told: Vec::new() };
+    let mut peer = SimulatedConnection { max_bytes, state, buffer: BytesMut::new(), results: Vec::new() };
     for chunk in chunks {
         peer.buffer.extend_from_slice(chunk);
         peer.read();
         let held = peer.buffer.len();
-        assert!(held <= longest + HEAD.max(FRAME), "{held} bytes are held of a peer");
+        assert!(held <= max_bytes + MAX_HEAD_BYTES.max(MAX_FRAME_BYTES), "{held} bytes are held of a peer");
     }
     peer.end();
-    peer.told
+    peer.results
 }
 
-/// A connection without its socket: the steps of `exchange` between two reads.
-struct Peer {
-    longest: usize,
+/// A connection without its socket: the steps of `ConnectionReader` between two reads.
+struct SimulatedConnection {
+    max_bytes: usize,
     state: State,
     buffer: BytesMut,
-    told: Vec<FramingResult>,
+    results: Vec<FramingResult>,
 }
 
 enum State {
     /// The framing is not known yet.
-    Door,
+    Unknown,
     /// A request head is expected.
-    Knock,
+    RequestHead,
     /// The body of a POST.
     Body(usize),
     Open(Decoder),
-    Over,
+    Closed,
 }
 
-impl Peer {
+impl SimulatedConnection {
     fn read(&mut self) {
         loop {
             match &mut self.state {
-                State::Door => match recognise(&self.buffer) {
+                State::Unknown => match detect_opening(&self.buffer) {
                     Opening::Unclear => return,
-                    Opening::Http => self.state = State::Knock,
+                    Opening::Http => self.state = State::RequestHead,
                     Opening::Ndjson => self.open_lines(),
                     Opening::ContentLength => {
-                        let blocks = content_length::Blocks::new(self.longest);
+                        let blocks = content_length::BlockDecoder::new(self.max_bytes);
                         self.state = State::Open(Decoder::ContentLength(blocks));
                     }
                 },
-                State::Knock => {
-                    let Some(request) = http::head(&mut self.buffer, self.longest) else { return };
+                State::RequestHead => {
+                    let Some(request) = http::head(&mut self.buffer, self.max_bytes) else { return };
                     self.state = match request {
-                        http::Request::Answer(answer) => {
-                            self.told.push(FramingResult::Answer(answer));
-                            State::Over
+                        http::HttpRequest::Answer(answer) => {
+                            self.results.push(FramingResult::Answer(answer));
+                            State::Closed
                         }
-                        http::Request::Metrics => {
-                            self.told.push(FramingResult::Answer(http::metrics(None)));
-                            State::Over
+                        http::HttpRequest::Metrics => {
+                            self.results.push(FramingResult::Answer(http::metrics(None)));
+                            State::Closed
                         }
-                        http::Request::WebSocket(accepted) => {
-                            self.told.push(FramingResult::Upgrade(accepted));
-                            State::Open(Decoder::WebSocket(websocket::Frames::new(self.longest)))
+                        http::HttpRequest::WebSocket(accepted) => {
+                            self.results.push(FramingResult::Upgrade(accepted));
+                            State::Open(Decoder::WebSocket(websocket::FrameDecoder::new(self.max_bytes)))
                         }
-                        http::Request::Post { length, .. } => State::Body(length),
+                        http::HttpRequest::Post { length, .. } => State::Body(length),
                     };
                 }
                 State::Body(length) => {
@@ -124,24 +124,24 @@ impl Peer {
                         return;
                     }
                     let body = self.buffer.split_to(*length).freeze();
-                    self.told.push(FramingResult::Post(body));
-                    self.state = State::Over;
+                    self.results.push(FramingResult::Post(body));
+                    self.state = State::Closed;
                 }
                 State::Open(decoder) => match decoder.next(&mut self.buffer) {
                     Ok(None) => return,
                     Ok(Some(frame)) => {
                         let is_last = matches!(frame, Frame::Goodbye(_));
-                        self.told.push(FramingResult::Frame(frame));
+                        self.results.push(FramingResult::Frame(frame));
                         if is_last {
-                            self.state = State::Over;
+                            self.state = State::Closed;
                         }
                     }
                     Err(_) => {
-                        self.told.push(FramingResult::Broken);
-                        self.state = State::Over;
+                        self.results.push(FramingResult::Broken);
+                        self.state = State::Closed;
                     }
                 },
-                State::Over => {
+                State::Closed => {
                     self.buffer.clear();
                     return;
                 }
@@ -150,28 +150,28 @@ impl Peer {
     }
 
     fn open_lines(&mut self) {
-        self.state = State::Open(Decoder::Ndjson(ndjson::Lines::new(self.longest)));
+        self.state = State::Open(Decoder::Ndjson(ndjson::LineDecoder::new(self.max_bytes)));
     }
 
     /// The peer sends nothing more.
     fn end(&mut self) {
-        if matches!(self.state, State::Door) && !self.buffer.is_empty() {
+        if matches!(self.state, State::Unknown) && !self.buffer.is_empty() {
             self.open_lines();
             self.read();
         }
         if let State::Open(decoder) = &mut self.state {
-            self.told.extend(decoder.last(&mut self.buffer).map(FramingResult::Frame));
+            self.results.extend(decoder.last(&mut self.buffer).map(FramingResult::Frame));
         }
     }
 }
 
 /// In framings that the daemon also reads, an encoded message decodes to the same message.
-fn comes_back(message: &Bytes) {
+fn check_round_trip(message: &Bytes) {
     let sent = |framing: Framing| {
         let mut out = Vec::new();
-        framing.head(message.len(), &mut out);
+        framing.write_head(message.len(), &mut out);
         out.extend_from_slice(message);
-        framing.tail(&mut out);
+        framing.write_tail(&mut out);
         out
     };
     let expected = [FramingResult::Frame(Frame::Message(message.clone()))];
@@ -183,7 +183,7 @@ fn comes_back(message: &Bytes) {
 }
 
 /// Whether a header line of the request is an `Origin`. Parses lines as simply as possible.
-fn names_an_origin(bytes: &[u8]) -> bool {
+fn has_origin_header(bytes: &[u8]) -> bool {
     let lines = bytes.split(|byte| *byte == b'\n').take_while(|line| !line.trim_ascii().is_empty());
     lines.skip(1).any(|line| {
         let name = line.split(|byte| *byte == b':').next().unwrap_or(line);

@@ -24,7 +24,7 @@ fn message(bytes: &[u8]) -> FramingResult {
 const TOO_LONG: FramingResult = FramingResult::Frame(Frame::TooLong);
 
 /// Newline-delimited JSON.
-pub(super) fn lines(bytes: &[u8], longest: usize) -> Vec<FramingResult> {
+pub(super) fn lines(bytes: &[u8], max_bytes: usize) -> Vec<FramingResult> {
     let pieces: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     let is_blank = |line: &[u8]| line.iter().all(u8::is_ascii_whitespace);
     let mut found = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn lines(bytes: &[u8], longest: usize) -> Vec<FramingResult> {
         let bare = piece.strip_suffix(b"\r").unwrap_or(piece);
         let line = if has_end { bare } else { piece };
         // At the end a carriage return may have been half of a line's end.
-        if bare.len() > longest || (line.len() > longest && !is_blank(line)) {
+        if bare.len() > max_bytes || (line.len() > max_bytes && !is_blank(line)) {
             found.push(TOO_LONG);
         } else if !is_blank(line) {
             found.push(message(line));
@@ -43,7 +43,7 @@ pub(super) fn lines(bytes: &[u8], longest: usize) -> Vec<FramingResult> {
 }
 
 /// `Content-Length` blocks.
-pub(super) fn blocks(bytes: &[u8], longest: usize) -> Vec<FramingResult> {
+pub(super) fn blocks(bytes: &[u8], max_bytes: usize) -> Vec<FramingResult> {
     let mut found = Vec::new();
     let mut rest = bytes;
     'blocks: loop {
@@ -93,7 +93,7 @@ pub(super) fn blocks(bytes: &[u8], longest: usize) -> Vec<FramingResult> {
             }
         }
         let length = length.unwrap_or_default();
-        if length > longest as u128 {
+        if length > max_bytes as u128 {
             found.push(TOO_LONG);
             if length >= rest.len() as u128 {
                 return found;
@@ -111,7 +111,7 @@ pub(super) fn blocks(bytes: &[u8], longest: usize) -> Vec<FramingResult> {
 }
 
 /// A client's WebSocket frames, as defined in RFC 6455 section 5.2.
-pub(super) fn frames(bytes: &[u8], longest: usize) -> Vec<FramingResult> {
+pub(super) fn frames(bytes: &[u8], max_bytes: usize) -> Vec<FramingResult> {
     let mut found = Vec::new();
     let mut at = 0;
     // The message so far, and whether it was already found too long.
@@ -153,23 +153,23 @@ pub(super) fn frames(bytes: &[u8], longest: usize) -> Vec<FramingResult> {
         }
         let available = (bytes.len() - at) as u64;
         if !is_control {
-            let (before, was_over) = sofar.take().unwrap_or_default();
-            let is_over = was_over || length > (longest - before.len()) as u64;
-            if is_over && !was_over {
+            let (before, was_too_long) = sofar.take().unwrap_or_default();
+            let is_too_long = was_too_long || length > (max_bytes - before.len()) as u64;
+            if is_too_long && !was_too_long {
                 found.push(TOO_LONG);
             }
             if length > available {
                 return found;
             }
             let mut whole = before;
-            if !is_over {
+            if !is_too_long {
                 whole.extend(unmasked(&bytes[at..at + length as usize], mask));
             }
             at += length as usize;
-            match (fin, is_over) {
+            match (fin, is_too_long) {
                 (true, false) => found.push(message(&whole)),
                 (true, true) => {}
-                (false, _) => sofar = Some((whole, is_over)),
+                (false, _) => sofar = Some((whole, is_too_long)),
             }
             continue;
         }

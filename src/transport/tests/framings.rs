@@ -22,7 +22,7 @@ fn block(body: &str) -> String {
 /// Bodies of a stream of blocks.
 fn bodies(bytes: &str) -> Vec<Value> {
     let mut buffer = BytesMut::from(bytes.as_bytes());
-    let mut blocks = super::super::framing::content_length::Blocks::new(1 << 20);
+    let mut blocks = super::super::framing::content_length::BlockDecoder::new(1 << 20);
     let mut found = vec![];
     while let Some(super::super::framing::Frame::Message(body)) = blocks.next(&mut buffer).unwrap() {
         found.push(serde_json::from_slice(&body).unwrap());
@@ -64,7 +64,7 @@ type Socket = Compat<UnixStream>;
 
 async fn upgrade(fixture: &ServerFixture) -> (Sender<Socket>, Receiver<Socket>) {
     let mut handshake = Handshake::new(fixture.raw().await.compat(), "localhost", "/any/path");
-    match soon("the handshake", handshake.handshake()).await.unwrap() {
+    match with_deadline("the handshake", handshake.handshake()).await.unwrap() {
         ServerResponse::Accepted { .. } => {}
         other => panic!("{other:?}"),
     }
@@ -73,7 +73,7 @@ async fn upgrade(fixture: &ServerFixture) -> (Sender<Socket>, Receiver<Socket>) 
 
 async fn next(receiver: &mut Receiver<Socket>) -> Value {
     let mut message = vec![];
-    soon("a message", receiver.receive_data(&mut message)).await.unwrap();
+    with_deadline("a message", receiver.receive_data(&mut message)).await.unwrap();
     serde_json::from_slice(&message).unwrap()
 }
 
@@ -102,7 +102,7 @@ async fn websocket_carries_calls_subscriptions_pings_and_close() {
 
     sender.send_ping(b"hello"[..].try_into().unwrap()).await.unwrap();
     sender.flush().await.unwrap();
-    match soon("a pong", receiver.receive(&mut vec![])).await.unwrap() {
+    match with_deadline("a pong", receiver.receive(&mut vec![])).await.unwrap() {
         Incoming::Pong(payload) => assert_eq!(payload, b"hello"),
         other => panic!("{other:?}"),
     }
@@ -117,7 +117,7 @@ async fn websocket_carries_calls_subscriptions_pings_and_close() {
     let mut raw = raw_upgrade(&fixture).await;
     raw.write_all(&[0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8]).await.unwrap();
     let mut goodbye = vec![];
-    soon("the goodbye", raw.read_to_end(&mut goodbye)).await.unwrap();
+    with_deadline("the goodbye", raw.read_to_end(&mut goodbye)).await.unwrap();
     assert_eq!(goodbye, [0x88, 0x02, 0x03, 0xe8]);
 }
 
@@ -128,7 +128,7 @@ async fn raw_upgrade(fixture: &ServerFixture) -> UnixStream {
     socket.write_all(request.as_bytes()).await.unwrap();
     let mut head = vec![];
     while !head.ends_with(b"\r\n\r\n") {
-        head.push(soon("the head", socket.read_u8()).await.unwrap());
+        head.push(with_deadline("the head", socket.read_u8()).await.unwrap());
     }
     assert!(head.starts_with(b"HTTP/1.1 101"));
     socket
@@ -141,7 +141,7 @@ async fn websocket_protocol_violation_closes_connection() {
         let mut socket = raw_upgrade(&fixture).await;
         socket.write_all(bytes).await.unwrap();
         let mut answer = vec![];
-        soon("the end", socket.read_to_end(&mut answer)).await.unwrap();
+        with_deadline("the end", socket.read_to_end(&mut answer)).await.unwrap();
         assert_eq!(answer, [0x88, 0x02, 0x03, 0xea]);
     }
 }
@@ -156,7 +156,7 @@ async fn plain_http_requests_get_expected_status() {
         let mut socket = fixture.raw().await;
         socket.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
-        soon("the answer", socket.read_to_string(&mut answer)).await.unwrap();
+        with_deadline("the answer", socket.read_to_string(&mut answer)).await.unwrap();
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request:?} gave {answer:?}");
         assert!(answer.contains(contains), "{request:?} gave {answer:?}");
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -182,11 +182,11 @@ async fn plain_http_requests_get_expected_status() {
     let mut socket = fixture.raw().await;
     socket.write_all(format!("{head}\r\n\r\n").as_bytes()).await.unwrap();
     let mut word = [0; 25];
-    soon("the word to go on", socket.read_exact(&mut word)).await.unwrap();
+    with_deadline("the word to go on", socket.read_exact(&mut word)).await.unwrap();
     assert_eq!(&word, b"HTTP/1.1 100 Continue\r\n\r\n");
     socket.write_all(body.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    soon("the answer", socket.read_to_string(&mut answer)).await.unwrap();
+    with_deadline("the answer", socket.read_to_string(&mut answer)).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK"));
 }
 
@@ -198,7 +198,7 @@ async fn http_head_sent_byte_by_byte_is_answered() {
         socket.write_all(&[*byte]).await.unwrap();
     }
     let mut answer = String::new();
-    soon("the answer", socket.read_to_string(&mut answer)).await.unwrap();
+    with_deadline("the answer", socket.read_to_string(&mut answer)).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
 }
 
@@ -224,7 +224,7 @@ async fn every_framing_accepts_single_byte_chunks() {
         }
         let mut answer = Vec::new();
         while !String::from_utf8_lossy(&answer).contains(r#"["slowly"]"#) {
-            answer.push(soon("an answer", socket.read_u8()).await.unwrap());
+            answer.push(with_deadline("an answer", socket.read_u8()).await.unwrap());
         }
     }
 }

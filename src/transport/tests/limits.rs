@@ -126,7 +126,7 @@ async fn connection_over_limit_is_refused_with_error() {
     assert_eq!(one.call("echo", json!([])).await["id"], 1);
     drop(two);
     until("a place", || fixture.serving.connections() == 1).await;
-    soon("a place", async {
+    with_deadline("a place", async {
         while fixture.connect().await.call("echo", json!([])).await["id"] != 1 {
             tokio::task::yield_now().await;
         }
@@ -152,12 +152,12 @@ async fn silent_and_slow_connections_time_out() {
     let mut head = fixture.raw().await;
     head.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
     let mut answer = String::new();
-    soon("the answer", head.read_to_string(&mut answer)).await.unwrap();
+    with_deadline("the answer", head.read_to_string(&mut answer)).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
 
     let mut word = fixture.raw().await;
     word.write_all(b"G").await.unwrap();
-    assert_eq!(soon("the end", word.read(&mut [0])).await.unwrap(), 0);
+    assert_eq!(with_deadline("the end", word.read(&mut [0])).await.unwrap(), 0);
 
     // Silence between messages is not an error.
     let mut client = fixture.connect().await;
@@ -185,7 +185,7 @@ async fn client_not_reading_replies_blocks_only_itself() {
         assert_eq!(other.call("later", json!([1])).await["result"], json!([1]));
     }
     // Back-pressure stopped it: far less was accepted than would fill memory.
-    let (sent, write) = soon("the greedy one to be stopped", greedy).await.unwrap();
+    let (sent, write) = with_deadline("the greedy one to be stopped", greedy).await.unwrap();
     assert!(sent < 2_000_000, "{sent} bytes were taken in");
     drop((read, write));
     until("it to be gone", || fixture.serving.connections() == 1).await;
@@ -208,13 +208,17 @@ async fn many_short_connections_stay_within_limit() {
 /// process.
 #[tokio::test]
 async fn accept_waits_and_recovers_without_descriptors() {
-    const ME: &str = "transport::tests::limits::accept_waits_and_recovers_without_descriptors";
-    const INSIDE: &str = "AGENTD_TEST_FEW_DESCRIPTORS";
-    if std::env::var_os(INSIDE).is_none() {
+    const TEST_NAME: &str = "transport::tests::limits::accept_waits_and_recovers_without_descriptors";
+    const CHILD_VARIABLE: &str = "AGENTD_TEST_FEW_DESCRIPTORS";
+    if std::env::var_os(CHILD_VARIABLE).is_none() {
         let mut again = tokio::process::Command::new("sh");
         again.args(["-c", "ulimit -n 64 && exec \"$0\" --exact \"$1\" --test-threads=1"]);
-        again.arg(std::env::current_exe().unwrap()).arg(ME).env(INSIDE, "1").kill_on_drop(true);
-        let output = soon("the other process", again.output()).await.unwrap();
+        again
+            .arg(std::env::current_exe().unwrap())
+            .arg(TEST_NAME)
+            .env(CHILD_VARIABLE, "1")
+            .kill_on_drop(true);
+        let output = with_deadline("the other process", again.output()).await.unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && said.contains("1 passed"), "{said}");
         return;
@@ -237,13 +241,15 @@ async fn accept_waits_and_recovers_without_descriptors() {
         assert_eq!(first.call("later", json!([1])).await["result"], json!([1]));
     }
     drop(crowd);
-    soon("recovery", async {
+    with_deadline("recovery", async {
         while fixture.serving.connections() != 1 {
             tokio::task::yield_now().await;
         }
     })
     .await;
     // Some of the connections are still being accepted, only to be found closed.
-    soon("an answer", async { while fixture.connect().await.call("echo", json!([])).await["id"] != 1 {} })
-        .await;
+    with_deadline("an answer", async {
+        while fixture.connect().await.call("echo", json!([])).await["id"] != 1 {}
+    })
+    .await;
 }

@@ -189,9 +189,9 @@ async fn random_bytes_do_not_stop_server() {
             .collect();
         let mut socket = fixture.raw().await;
         // The daemon may close the connection during the transfer.
-        let _ = soon("sending", socket.write_all(&blob)).await;
+        let _ = with_deadline("sending", socket.write_all(&blob)).await;
         let _ = socket.shutdown().await;
-        let _ = soon("the end", socket.read_to_end(&mut vec![])).await;
+        let _ = with_deadline("the end", socket.read_to_end(&mut vec![])).await;
     }
     assert_eq!(fixture.connect().await.call("echo", json!([])).await["id"], 1);
 }

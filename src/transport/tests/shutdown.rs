@@ -21,7 +21,7 @@ async fn shutdown_answers_running_calls_then_closes_connections() {
 
     fixture.stop.cancel();
     let path = fixture.path.clone();
-    let finished = tokio::spawn(fixture.serving.finished(SOON));
+    let finished = tokio::spawn(fixture.serving.wait_finished(WAIT_TIMEOUT));
     assert_eq!(idle.next().await, Value::Null);
     while subscribed.next().await != Value::Null {}
     until("the pump to end", || fixture.record.pumps.load(Ordering::SeqCst) == 0).await;
@@ -29,7 +29,7 @@ async fn shutdown_answers_running_calls_then_closes_connections() {
     fixture.record.gate.0.add_permits(1);
     assert_eq!(waiting.next().await["id"], 7);
     assert_eq!(waiting.next().await, Value::Null);
-    assert!(soon("the end", finished).await.unwrap());
+    assert!(with_deadline("the end", finished).await.unwrap());
     assert!(!path.exists());
 }
 
@@ -45,7 +45,7 @@ async fn shutdown_deadline_closes_unfinished_connections() {
     until("the flood", || fixture.record.sent.load(Ordering::SeqCst) > 0).await;
     fixture.stop.cancel();
     let path = fixture.path.clone();
-    assert!(!soon("the end", fixture.serving.finished(Duration::from_millis(100))).await);
+    assert!(!with_deadline("the end", fixture.serving.wait_finished(Duration::from_millis(100))).await);
     assert_eq!(client.next().await, Value::Null);
     until("the pump to end", || fixture.record.pumps.load(Ordering::SeqCst) == 0).await;
     assert!(!path.exists());
@@ -57,7 +57,7 @@ async fn stop_accepting_keeps_existing_connections() {
     let mut client = fixture.connect().await;
     client.call("echo", json!([])).await;
     fixture.serving.stop_accepting();
-    soon("refusal", async {
+    with_deadline("refusal", async {
         while UnixStream::connect(&fixture.path).await.is_ok() {
             tokio::task::yield_now().await;
         }

@@ -91,7 +91,7 @@ async fn panicking_subscription_releases_its_permit() {
     let mut client = fixture.connect().await;
     for _ in 0..3 {
         assert!(client.call("panicking_pump", json!([])).await["result"].is_string());
-        soon("its place", async {
+        with_deadline("its place", async {
             while client.call("count", json!([0])).await["result"].is_null() {
                 tokio::task::yield_now().await;
             }
@@ -110,7 +110,7 @@ async fn stuck_reader_blocks_only_its_subscription() {
     until("the flood", || sent() > 0).await;
     // The socket's own buffer, the outbox and one batch that is being written: then it stops.
     let mut before = 0;
-    soon("the flood to stop", async {
+    with_deadline("the flood to stop", async {
         while sent() != before {
             before = sent();
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;

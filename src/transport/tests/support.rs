@@ -15,15 +15,15 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::super::ndjson::{Line, LineReader};
-use super::super::{Connection, Limits, Serving, SubscriptionSink, bind, serve};
+use super::super::ndjson::{DecodedLine, LineReader};
+use super::super::{Connection, Limits, RunningServer, SubscriptionSink, bind, serve};
 
 /// The deadline of every wait.
-pub const SOON: Duration = Duration::from_secs(20);
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Waits with a deadline.
-pub async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    match timeout(SOON, future).await {
+pub async fn with_deadline<F: Future>(what: &str, future: F) -> F::Output {
+    match timeout(WAIT_TIMEOUT, future).await {
         Ok(output) => output,
         Err(_) => panic!("waited too long for {what}"),
     }
@@ -31,7 +31,7 @@ pub async fn soon<F: Future>(what: &str, future: F) -> F::Output {
 
 /// Waits until a condition is true.
 pub async fn until(what: &str, fact: impl Fn() -> bool) {
-    soon(what, async {
+    with_deadline(what, async {
         while !fact() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
@@ -66,7 +66,7 @@ pub struct ServerFixture {
     pub record: Arc<Record>,
     pub path: PathBuf,
     pub stop: CancellationToken,
-    pub serving: Serving,
+    pub serving: RunningServer,
     _folder: tempfile::TempDir,
 }
 
@@ -90,16 +90,16 @@ impl ServerFixture {
     }
 
     pub async fn raw(&self) -> UnixStream {
-        soon("a connection", UnixStream::connect(&self.path)).await.unwrap()
+        with_deadline("a connection", UnixStream::connect(&self.path)).await.unwrap()
     }
 
     /// Sends bytes, closes the writing side, and reads everything that comes back.
     pub async fn exchange(&self, bytes: &[u8]) -> String {
         let mut socket = self.raw().await;
-        soon("sending", socket.write_all(bytes)).await.unwrap();
+        with_deadline("sending", socket.write_all(bytes)).await.unwrap();
         socket.shutdown().await.unwrap();
         let mut answer = vec![];
-        soon("the answer and its end", socket.read_to_end(&mut answer)).await.unwrap();
+        with_deadline("the answer and its end", socket.read_to_end(&mut answer)).await.unwrap();
         String::from_utf8(answer).unwrap()
     }
 
@@ -123,14 +123,14 @@ impl Client {
     }
 
     pub async fn send(&mut self, text: impl AsRef<[u8]>) {
-        soon("sending", self.write.write_all(text.as_ref())).await.unwrap();
+        with_deadline("sending", self.write.write_all(text.as_ref())).await.unwrap();
     }
 
     /// The next line; `Null` at the end.
     pub async fn next(&mut self) -> Value {
-        match soon("a line", self.read.next()).await.unwrap() {
-            Some(Line::Whole(line)) => serde_json::from_slice(&line).unwrap(),
-            Some(Line::TooLong) => panic!("a line over the client's own limit"),
+        match with_deadline("a line", self.read.next()).await.unwrap() {
+            Some(DecodedLine::Whole(line)) => serde_json::from_slice(&line).unwrap(),
+            Some(DecodedLine::TooLong) => panic!("a line over the client's own limit"),
             None => Value::Null,
         }
     }
@@ -153,16 +153,16 @@ fn peer(extensions: &Extensions) -> Connection {
 }
 
 /// Counts living pumps.
-struct Alive(Arc<Record>);
+struct PumpGuard(Arc<Record>);
 
-impl Alive {
+impl PumpGuard {
     fn new(record: &Arc<Record>) -> Self {
         record.pumps.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(record))
     }
 }
 
-impl Drop for Alive {
+impl Drop for PumpGuard {
     fn drop(&mut self) {
         self.0.pumps.fetch_sub(1, Ordering::SeqCst);
     }
@@ -248,9 +248,9 @@ fn subscriptions(module: &mut RpcModule<Record>) {
         .register_async_method("count", |params, record, extensions| async move {
             let count: usize = params.one()?;
             let pump = move |sink: SubscriptionSink| async move {
-                let _alive = Alive::new(&record);
+                let _alive = PumpGuard::new(&record);
                 for n in 0..count {
-                    let Ok(room) = sink.room(64).await else { return };
+                    let Ok(room) = sink.reserve(64).await else { return };
                     if room.publish("event", vec![n.to_string()]).is_err() {
                         return;
                     }
@@ -264,7 +264,7 @@ fn subscriptions(module: &mut RpcModule<Record>) {
         .register_async_method("flood", |params, record, extensions| async move {
             let filler: Arc<str> = format!(r#"{{"filler":"{}"}}"#, "x".repeat(params.one()?)).into();
             let pump = move |sink: SubscriptionSink| async move {
-                let _alive = Alive::new(&record);
+                let _alive = PumpGuard::new(&record);
                 while sink.send(vec![Arc::clone(&filler); 8]).await.is_ok() {
                     record.sent.fetch_add(8, Ordering::SeqCst);
                 }

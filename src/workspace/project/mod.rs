@@ -14,7 +14,7 @@ use values::Permissions;
 pub use values::{ProjectValues, SetKey};
 
 /// Maximal number of rules of one kind.
-const RULES: usize = 1_000;
+const MAX_RULES: usize = 1_000;
 
 /// A project's own rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,27 +35,27 @@ pub struct Project {
 
 /// Parses the file's text. If it has a mistake, only deny and ask rules that can be parsed are used.
 pub(super) fn read(text: &[u8]) -> Project {
-    let Ok(text) = std::str::from_utf8(text) else { return unreadable("it is not UTF-8".into()) };
+    let Ok(text) = std::str::from_utf8(text) else { return project_of_unreadable("it is not UTF-8".into()) };
     match parse(text) {
         Ok(project) => project,
-        Err(problem) => damaged(text, problem),
+        Err(problem) => project_of_damaged(text, problem),
     }
 }
 
 /// The result for a file that cannot be read.
-pub(super) fn unreadable(problem: String) -> Project {
+pub(super) fn project_of_unreadable(problem: String) -> Project {
     Project { problem: Some(problem), is_closed: true, ..Project::default() }
 }
 
 fn parse(text: &str) -> Result<Project, String> {
     let (values, Permissions { allow, ask, deny }) = values::parse(text)?;
     let rules = |given: Vec<String>| -> Result<Vec<Rule>, String> {
-        if given.len() > RULES {
-            return Err(format!("{} rules of one kind; {RULES} are enough", given.len()));
+        if given.len() > MAX_RULES {
+            return Err(format!("{} rules of one kind; {MAX_RULES} are enough", given.len()));
         }
         let rule = |rule: &String| {
             rule.parse().map_err(|error| {
-                let line = text.find(rule.as_str()).map(|at| values::line(text, at));
+                let line = text.find(rule.as_str()).map(|at| values::line_number(text, at));
                 let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
                 format!("{place}{rule:?}: {error}")
             })
@@ -67,7 +67,7 @@ fn parse(text: &str) -> Result<Project, String> {
 }
 
 /// The deny and ask rules of a file with a mistake.
-fn damaged(text: &str, problem: String) -> Project {
+fn project_of_damaged(text: &str, problem: String) -> Project {
     let mut project = Project { problem: Some(problem), ..Project::default() };
     let Ok(table) = text.parse::<toml::Table>() else {
         project.is_closed = true;
@@ -76,8 +76,8 @@ fn damaged(text: &str, problem: String) -> Project {
     match table.get("permissions") {
         Some(toml::Value::Table(permissions)) => {
             let mut is_whole = true;
-            project.ask = understood(permissions.get("ask"), &mut is_whole);
-            project.deny = understood(permissions.get("deny"), &mut is_whole);
+            project.ask = valid_rules(permissions.get("ask"), &mut is_whole);
+            project.deny = valid_rules(permissions.get("deny"), &mut is_whole);
             project.is_closed = !is_whole;
         }
         Some(_) => project.is_closed = true,
@@ -87,20 +87,21 @@ fn damaged(text: &str, problem: String) -> Project {
 }
 
 /// The valid rules of a list. Sets `is_whole` to false if there is an invalid entry.
-fn understood(list: Option<&toml::Value>, is_whole: &mut bool) -> Vec<Rule> {
+fn valid_rules(list: Option<&toml::Value>, is_whole: &mut bool) -> Vec<Rule> {
     let given = match list {
         None => return Vec::new(),
         Some(toml::Value::Array(given)) => given.as_slice(),
         Some(one) => std::slice::from_ref(one),
     };
-    let rules: Vec<Rule> = given.iter().take(RULES).filter_map(|rule| rule.as_str()?.parse().ok()).collect();
+    let rules: Vec<Rule> =
+        given.iter().take(MAX_RULES).filter_map(|rule| rule.as_str()?.parse().ok()).collect();
     *is_whole &= rules.len() == given.len();
     rules
 }
 
 impl Project {
     /// The parts that become active with trust, as text for users. Rules that always apply are not listed.
-    pub(super) fn shown(&self) -> Vec<String> {
+    pub(super) fn describe(&self) -> Vec<String> {
         if let Some(problem) = &self.problem {
             let what = if self.is_closed {
                 "not understood, so every call asks"
@@ -110,7 +111,7 @@ impl Project {
             return vec![format!(".agentd/config.toml ({what}: {problem})")];
         }
         let rules = self.allow.iter().map(|rule| format!(".agentd/config.toml: allow {rule}"));
-        let values = self.values.shown();
+        let values = self.values.describe();
         rules.chain(values.map(|set| format!(".agentd/config.toml: {set} (in new sessions)"))).collect()
     }
 }
@@ -123,7 +124,7 @@ mod tests {
         let read = |text: &str| super::read(text.as_bytes());
         let project = read("[permissions]\nallow = [\"Bash(make)\"]\ndeny = [\"Read(.env)\"]\n");
         assert_eq!((project.allow.len(), project.deny.len(), &project.problem), (1, 1, &None));
-        assert_eq!(project.shown(), [".agentd/config.toml: allow Bash(make)"]);
+        assert_eq!(project.describe(), [".agentd/config.toml: allow Bash(make)"]);
         for (text, expected) in [
             ("[providers.evil]\nbase_url = \"http://evil\"\n", "line 1"),
             ("[permissions]\nallow = []\nallow_bypass = true\n", "line 3"),
@@ -146,7 +147,7 @@ mod tests {
             ".agentd/config.toml: models.main = \"a/b\" (in new sessions)",
             ".agentd/config.toml: session.mode = \"plan\" (in new sessions)",
         ];
-        assert_eq!(project.shown(), shown);
+        assert_eq!(project.describe(), shown);
     }
 
     #[test]
@@ -163,7 +164,7 @@ mod tests {
             assert_eq!((project.allow.len(), project.ask.len(), project.deny.len()), (0, 1, 1), "{text}");
             let problem = project.problem.clone().expect("said");
             assert!(problem.contains(expected) && !project.is_closed, "{text}: {problem}");
-            assert!(project.shown()[0].contains("ask and deny rules count"), "{:?}", project.shown());
+            assert!(project.describe()[0].contains("ask and deny rules count"), "{:?}", project.describe());
         }
         for (text, kept) in [
             ("[permissions\n", 0),
@@ -175,7 +176,7 @@ mod tests {
             let project = super::read(text.as_bytes());
             assert!(project.is_closed && project.allow.is_empty(), "{text}: {project:?}");
             assert_eq!(project.deny.len(), kept, "{text}");
-            assert!(project.shown()[0].contains("every call asks"), "{:?}", project.shown());
+            assert!(project.describe()[0].contains("every call asks"), "{:?}", project.describe());
         }
         assert!(super::read(b"\xff").is_closed);
     }

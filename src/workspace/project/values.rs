@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use toml::de::DeTable;
 
 use super::keys::{KeyUse, key_use};
-use crate::types::config_values::{Size, Span, dollars, micros, part};
+use crate::types::config_values::{ConfigDuration, ConfigSize, dollars, micros, part};
 use crate::types::permission::Mode;
 use crate::types::project_settings::{CompactionChanges, ProjectSettings};
 use crate::types::thinking::Thinking;
@@ -15,7 +15,7 @@ use crate::types::typed_toml;
 use crate::types::usage::Budgets;
 
 /// Characters of a value that is shown.
-const SHOWN_CHARS: usize = 100;
+const MAX_SHOWN_CHARS: usize = 100;
 
 /// The values that a project's file sets for the sessions in its folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,11 +55,11 @@ pub struct SetKey {
 
 impl ProjectValues {
     /// The values that need trust, as text for users.
-    pub(super) fn shown(&self) -> impl Iterator<Item = String> + '_ {
+    pub(super) fn describe(&self) -> impl Iterator<Item = String> + '_ {
         let settings = self.keys.iter().filter(|set| !set.key.starts_with("permissions."));
         settings.map(|SetKey { key, value, .. }| {
             let value = value.to_string();
-            let end = value.char_indices().nth(SHOWN_CHARS).map_or(value.len(), |(at, _)| at);
+            let end = value.char_indices().nth(MAX_SHOWN_CHARS).map_or(value.len(), |(at, _)| at);
             format!("{key} = {}", &value[..end])
         })
     }
@@ -105,12 +105,12 @@ struct BudgetLimits {
     usd: Option<f64>,
     model_calls: Option<u64>,
     output_tokens: Option<u64>,
-    wall_time: Option<Span>,
+    wall_time: Option<ConfigDuration>,
     #[serde(deserialize_with = "dollars")]
     session_usd: Option<f64>,
     session_model_calls: Option<u64>,
     session_output_tokens: Option<u64>,
-    session_wall_time: Option<Span>,
+    session_wall_time: Option<ConfigDuration>,
 }
 
 #[derive(Default, Deserialize)]
@@ -138,11 +138,11 @@ struct Compaction {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Tools {
-    bash_timeout: Option<Span>,
+    bash_timeout: Option<ConfigDuration>,
     parallel: Option<NonZeroUsize>,
     background_commands: Option<u32>,
-    max_result_size: Option<Size>,
-    max_results_total: Option<Size>,
+    max_result_size: Option<ConfigSize>,
+    max_results_total: Option<ConfigSize>,
 }
 
 fn threshold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
@@ -166,12 +166,12 @@ fn project_mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Mod
 /// # Errors
 /// The first mistake with its line.
 pub(super) fn parse(text: &str) -> Result<(ProjectValues, Permissions), String> {
-    let table = DeTable::parse(text).map_err(|error| at(text, error.span(), error.message()))?;
+    let table = DeTable::parse(text).map_err(|error| problem_at(text, error.span(), error.message()))?;
     let mut keys = Vec::new();
     list_keys(text, "", table.get_ref(), &mut keys)?;
     let file: File = typed_toml::from_str(text).map_err(|error| {
         let span = error.start.map(|start| start..start);
-        at(text, span, &format!("{}: {}", error.path, error.why))
+        problem_at(text, span, &format!("{}: {}", error.path, error.why))
     })?;
     keys.sort_by_key(|set: &SetKey| set.line);
     let File { models, session, permissions, compaction, tools } = file;
@@ -188,11 +188,11 @@ pub(super) fn parse(text: &str) -> Result<(ProjectValues, Permissions), String> 
             usd_micros: budgets.usd.map(micros),
             model_calls: budgets.model_calls,
             output_tokens: budgets.output_tokens,
-            wall_time_ms: budgets.wall_time.map(Span::millis),
+            wall_time_ms: budgets.wall_time.map(ConfigDuration::millis),
             session_usd_micros: budgets.session_usd.map(micros),
             session_model_calls: budgets.session_model_calls,
             session_output_tokens: budgets.session_output_tokens,
-            session_wall_time_ms: budgets.session_wall_time.map(Span::millis),
+            session_wall_time_ms: budgets.session_wall_time.map(ConfigDuration::millis),
         },
         settings: ProjectSettings {
             backup_model: models.backup,
@@ -209,7 +209,7 @@ pub(super) fn parse(text: &str) -> Result<(ProjectValues, Permissions), String> 
                 keep_recent_tokens: compaction.keep_recent_tokens,
                 max_failures: compaction.max_failures,
             },
-            bash_timeout_ms: tools.bash_timeout.map(Span::millis),
+            bash_timeout_ms: tools.bash_timeout.map(ConfigDuration::millis),
             parallel_tools: tools.parallel.map(|most| most.get() as u64),
             background_commands: tools.background_commands.map(u64::from),
             max_result_bytes: tools.max_result_size.map(|size| size.0),
@@ -229,7 +229,7 @@ fn list_keys(text: &str, above: &str, table: &DeTable<'_>, keys: &mut Vec<SetKey
             "" => name.get_ref().to_string(),
             above => format!("{above}.{}", name.get_ref()),
         };
-        let wrong = |why: String| Err(at(text, Some(name.span()), &why));
+        let wrong = |why: String| Err(problem_at(text, Some(name.span()), &why));
         if name.get_ref().contains('.') {
             // The quoted name "a.b" is not the key b of the table a.
             let key = shorten(&key);
@@ -240,8 +240,8 @@ fn list_keys(text: &str, above: &str, table: &DeTable<'_>, keys: &mut Vec<SetKey
             // The value is of a wrong type, which the parser reports.
             (KeyUse::Table, None) => {}
             (KeyUse::Permitted(_), _) => {
-                let line = line(text, name.span().start);
-                let value = value_of(text, value.span());
+                let line = line_number(text, name.span().start);
+                let value = json_value(text, value.span());
                 keys.push(SetKey { key, line, value });
             }
             (KeyUse::UserOnly, _) => {
@@ -267,22 +267,22 @@ fn shorten(key: &str) -> String {
 }
 
 /// The value in this part of the text.
-fn value_of(text: &str, span: std::ops::Range<usize>) -> serde_json::Value {
+fn json_value(text: &str, span: std::ops::Range<usize>) -> serde_json::Value {
     let source = text.get(span).unwrap_or_default();
     let parsed = format!("value = {source}").parse::<toml::Table>().ok();
     let value = parsed.and_then(|mut table| serde_json::to_value(table.remove("value")?).ok());
     value.unwrap_or_else(|| source.into())
 }
 
-fn at(text: &str, span: Option<std::ops::Range<usize>>, why: &str) -> String {
+fn problem_at(text: &str, span: Option<std::ops::Range<usize>>, why: &str) -> String {
     match span {
-        Some(span) => format!("line {}: {}", line(text, span.start), why.trim()),
+        Some(span) => format!("line {}: {}", line_number(text, span.start), why.trim()),
         None => why.trim().to_owned(),
     }
 }
 
 /// The line of a byte offset in a text, from 1.
-pub(super) fn line(text: &str, at: usize) -> usize {
+pub(super) fn line_number(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
@@ -291,7 +291,7 @@ mod tests {
     use super::super::keys::{PROJECT_KEYS, Precedence};
     use super::*;
 
-    fn problem(text: &str) -> String {
+    fn parse_problem(text: &str) -> String {
         parse(text).err().unwrap_or_else(|| panic!("{text} was accepted"))
     }
 
@@ -351,7 +351,7 @@ mod tests {
             ("models = 5\n", "line 1: models: "),
             ("[session\n", "line 1: "),
         ] {
-            let problem = problem(text);
+            let problem = parse_problem(text);
             assert!(problem.starts_with(expected), "{text}: {problem}");
         }
     }

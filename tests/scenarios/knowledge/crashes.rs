@@ -44,7 +44,7 @@ async fn start_with_model() -> TestDaemon {
     for number in 0..8 {
         daemon.write(&format!("notes/{number}.txt"), &format!("fact number {number} of Alice\n"));
     }
-    daemon.models.otherwise(|request| {
+    daemon.models.set_fallback(|request| {
         let body = request.body.to_string();
         if body.contains("Descriptions, one per line") {
             return Step::text("Alice: all facts.").usage(10, 5);
@@ -87,8 +87,8 @@ async fn job_of_a_daemon_killed_at_any_step_goes_on_and_gives_the_same_index() {
             all[name] = value.clone();
         }
         alice.send("knowledge.index", all).await;
-        daemon.crashed().await;
-        daemon.crash_no_more();
+        daemon.wait_crashed().await;
+        daemon.clear_crash_point();
         daemon.launch().await;
         let alice = daemon.client("alice").await;
         // A new session is served at once, whatever the index does.
@@ -110,8 +110,8 @@ async fn insert_of_a_killed_daemon_is_there_after_restart_or_can_be_repeated() {
         let alice = daemon.client("alice").await;
         let insert = json!({"workspace": daemon.workspace(), "documents": [{"id": "note", "text": "The xylophone is blue."}]});
         alice.send("knowledge.insert", insert.clone()).await;
-        daemon.crashed().await;
-        daemon.crash_no_more();
+        daemon.wait_crashed().await;
+        daemon.clear_crash_point();
         daemon.launch().await;
         let alice = daemon.client("alice").await;
         index(&alice, &daemon, json!({})).await;

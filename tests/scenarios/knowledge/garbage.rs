@@ -49,7 +49,7 @@ async fn damaged_answers_yield_what_can_be_read_of_them() {
     for (number, _) in ANSWERS.iter().enumerate() {
         daemon.write(&format!("notes/{number}.txt"), &format!("case number {number};\n"));
     }
-    daemon.models.otherwise(|request| {
+    daemon.models.set_fallback(|request| {
         let body = request.body.to_string();
         let answer = (0..ANSWERS.len()).find(|number| body.contains(&format!("case number {number};")));
         Step::text(answer.map_or("", |number| ANSWERS[number].1))

@@ -133,28 +133,29 @@ async fn agentctl_indexes_asks_and_clears() {
         let all: Vec<&str> = ["knowledge", "--workspace", &folder].iter().chain(args).copied().collect();
         ctl(&daemon, &all).await
     };
-    assert!(run(&["status"]).await.fine().starts_with("none:"));
-    assert!(run(&["index", "--dry-run"]).await.fine().starts_with("3 files to read"));
-    assert_eq!(run(&["index"]).await.fine(), "3 indexed, 0 unchanged, 0 removed, 0 skipped, 0 failed\n");
-    assert!(run(&["status"]).await.fine().starts_with("ready: 3 documents (0 failed)"));
-    let lines = run(&["index", "--json"]).await.fine();
+    assert!(run(&["status"]).await.stdout().starts_with("none:"));
+    assert!(run(&["index", "--dry-run"]).await.stdout().starts_with("3 files to read"));
+    assert_eq!(run(&["index"]).await.stdout(), "3 indexed, 0 unchanged, 0 removed, 0 skipped, 0 failed\n");
+    assert!(run(&["status"]).await.stdout().starts_with("ready: 3 documents (0 failed)"));
+    let lines = run(&["index", "--json"]).await.stdout();
     let last: Value = serde_json::from_str(lines.lines().last().expect("a line")).expect("json");
     assert_eq!((&last["type"], &last["summary"]["unchanged"]), (&json!("done"), &json!(3)));
-    let context = run(&["query", "--context", "--name", "parse_statement", "where", "is", "it"]).await.fine();
+    let context =
+        run(&["query", "--context", "--name", "parse_statement", "where", "is", "it"]).await.stdout();
     assert!(context.contains("src/parser.rs"), "{context}");
-    let result = run(&["query", "--json", "--mode", "bypass", "x"]).await.fine();
+    let result = run(&["query", "--json", "--mode", "bypass", "x"]).await.stdout();
     assert_eq!(serde_json::from_str::<Value>(&result).expect("json")["status"], "no_context");
     daemon.models.push(Step::text("In the parser."));
-    assert_eq!(run(&["query", "--mode", "naive", "parser"]).await.fine(), "In the parser.\n");
-    let documents = run(&["documents"]).await.fine();
+    assert_eq!(run(&["query", "--mode", "naive", "parser"]).await.stdout(), "In the parser.\n");
+    let documents = run(&["documents"]).await.stdout();
     assert!(documents.lines().count() == 3 && documents.contains("src/lexer.rs"), "{documents}");
-    assert!(run(&["documents", "src/lexer.rs"]).await.fine().contains("next_token"));
-    assert!(run(&["graph", "--format", "dot"]).await.fine().starts_with("graph knowledge {"));
+    assert!(run(&["documents", "src/lexer.rs"]).await.stdout().contains("next_token"));
+    assert!(run(&["graph", "--format", "dot"]).await.stdout().starts_with("graph knowledge {"));
     let page = daemon.path("graph.html");
-    run(&["graph", "--format", "html", "-o", &page.display().to_string()]).await.fine();
+    run(&["graph", "--format", "html", "-o", &page.display().to_string()]).await.stdout();
     assert!(std::fs::read_to_string(&page).expect("a page").contains("parse_statement"));
-    assert_eq!(run(&["clear"]).await.fine(), "forgot 1 answers\n");
-    assert_eq!(run(&["documents", "--delete", "src/lexer.rs"]).await.fine(), "deleted\n");
-    assert_eq!(run(&["clear", "--index"]).await.fine(), "deleted the index\n");
-    assert!(run(&["status"]).await.fine().starts_with("none:"));
+    assert_eq!(run(&["clear"]).await.stdout(), "forgot 1 answers\n");
+    assert_eq!(run(&["documents", "--delete", "src/lexer.rs"]).await.stdout(), "deleted\n");
+    assert_eq!(run(&["clear", "--index"]).await.stdout(), "deleted the index\n");
+    assert!(run(&["status"]).await.stdout().starts_with("none:"));
 }

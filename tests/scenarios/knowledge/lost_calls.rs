@@ -6,7 +6,7 @@ use super::{follow, idle, index, query, start, start_with};
 use crate::support::client::Client;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::{POLL_INTERVAL, within};
+use crate::support::wait::{POLL_INTERVAL, with_deadline};
 
 #[tokio::test]
 async fn cancelled_query_ends_stream_once_and_is_not_cached() {
@@ -31,7 +31,7 @@ async fn cancelled_query_ends_stream_once_and_is_not_cached() {
 }
 
 /// The ledger once it has this many calls without an answer.
-async fn lost(client: &Client, daemon: &TestDaemon, count: u64) -> Value {
+async fn wait_lost_call(client: &Client, daemon: &TestDaemon, count: u64) -> Value {
     let wait = async {
         loop {
             let usage = client.call("model.usage", json!({})).await["total"].clone();
@@ -41,7 +41,7 @@ async fn lost(client: &Client, daemon: &TestDaemon, count: u64) -> Value {
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    let usage = within("the booking", || daemon.log(), wait).await;
+    let usage = with_deadline("the booking", || daemon.log(), wait).await;
     assert_eq!(
         (&usage["lost_attempts"], &usage["estimated_calls"]),
         (&json!(count), &json!(count)),
@@ -64,10 +64,10 @@ async fn calls_of_cancelled_and_abandoned_queries_are_booked() {
     let params = json!({"stream": true, "mode": "naive", "query": "parser"});
     let started = query(&alice, &daemon, params).await;
     daemon.models.wait_for_requests(1).await;
-    gate.reached().await;
+    gate.wait_reached().await;
     let cancel = json!({"workspace": daemon.workspace(), "query_id": started["query_id"]});
     alice.call("knowledge.cancel", cancel).await;
-    lost(&alice, &daemon, 1).await;
+    wait_lost_call(&alice, &daemon, 1).await;
 
     // A client that closes its connection cancels its query too.
     let gate = Gate::new();
@@ -76,9 +76,9 @@ async fn calls_of_cancelled_and_abandoned_queries_are_booked() {
     let ask = json!({"workspace": daemon.workspace(), "mode": "naive", "query": "lexer"});
     bob.send("knowledge.query", ask).await;
     daemon.models.wait_for_requests(2).await;
-    gate.reached().await;
+    gate.wait_reached().await;
     drop(bob);
-    lost(&alice, &daemon, 2).await;
+    wait_lost_call(&alice, &daemon, 2).await;
 }
 
 #[tokio::test]
@@ -87,14 +87,14 @@ async fn calls_of_a_cancelled_job_are_booked_and_the_next_job_goes_on() {
     let alice = daemon.client("alice").await;
     let gate = Gate::new();
     daemon.models.push(Step::pieces(["entity", "<|#|>A"]).hold_after(1, &gate));
-    daemon
-        .models
-        .otherwise(|_| Step::text("entity<|#|>Alpha<|#|>thing<|#|>It is there.\n<|COMPLETE|>").usage(10, 5));
+    daemon.models.set_fallback(|_| {
+        Step::text("entity<|#|>Alpha<|#|>thing<|#|>It is there.\n<|COMPLETE|>").usage(10, 5)
+    });
     let params =
         json!({"workspace": daemon.workspace(), "level": "semantic", "budget": {"tokens": 1_000_000}});
     let started = alice.call("knowledge.index", params).await;
     daemon.models.wait_for_requests(1).await;
-    gate.reached().await;
+    gate.wait_reached().await;
     let job = json!({"workspace": daemon.workspace(), "job_id": started["job_id"]});
     assert_eq!(alice.call("knowledge.cancel", job).await["cancelled"], true);
     follow(&alice, &daemon, json!({"job_id": started["job_id"]})).await.wait_for("cancelled").await;
@@ -112,19 +112,19 @@ async fn calls_beyond_the_time_limit_are_booked_and_count_in_the_budget() {
     let alice = daemon.client("alice").await;
     index(&alice, &daemon, json!({})).await;
     let gate = Gate::new();
-    daemon.models.otherwise({
+    daemon.models.set_fallback({
         let gate = gate.clone();
         move |_| Step::pieces(["one ", "two "]).hold_after(1, &gate)
     });
     let slow = query(&alice, &daemon, json!({"mode": "naive", "query": "parser"})).await;
     assert_eq!((&slow["status"], &slow["error"]["kind"]), (&json!("failed"), &json!("model")), "{slow}");
-    lost(&alice, &daemon, 1).await;
+    wait_lost_call(&alice, &daemon, 1).await;
     // All three documents are asked for at the same time, and use up the budget without an answer.
     let params = json!({"workspace": daemon.workspace(), "level": "semantic", "budget": {"tokens": 1_000}});
     alice.call("knowledge.index", params).await;
     let ended = idle(&alice, &daemon).await;
     assert!(ended["job"]["progress"]["tokens"].as_u64() > Some(1_000), "lost calls count: {ended}");
-    lost(&alice, &daemon, 4).await;
+    wait_lost_call(&alice, &daemon, 4).await;
     gate.open();
 }
 
@@ -135,11 +135,11 @@ async fn call_of_a_stopping_daemon_is_booked_before_its_end() {
     index(&alice, &daemon, json!({})).await;
     let gate = Gate::new();
     daemon.models.push(Step::pieces(["entity", "<|#|>A"]).hold_after(1, &gate));
-    daemon.models.otherwise(|_| Step::text("<|COMPLETE|>").usage(10, 5));
+    daemon.models.set_fallback(|_| Step::text("<|COMPLETE|>").usage(10, 5));
     let params =
         json!({"workspace": daemon.workspace(), "level": "semantic", "budget": {"tokens": 1_000_000}});
     alice.call("knowledge.index", params).await;
-    gate.reached().await;
+    gate.wait_reached().await;
     daemon.stop().await;
     daemon.launch().await;
     let alice = daemon.client("alice").await;

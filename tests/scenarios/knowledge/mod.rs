@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::support::client::Client;
 use crate::support::daemon::{TestDaemon, TestDaemonBuilder};
 use crate::support::log::Log;
-use crate::support::wait::{POLL_INTERVAL, within};
+use crate::support::wait::{POLL_INTERVAL, with_deadline};
 
 const PARSER: &str = "/// Reads tokens from the lexer and builds a tree.\npub struct Parser;\n\nimpl Parser {\n    /// \
     Parses one statement.\n    pub fn parse_statement(&self) -> Token {\n        next_token()\n    }\n}\n";
@@ -101,7 +101,7 @@ async fn status_where(
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    within(what, || daemon.log(), wait).await
+    with_deadline(what, || daemon.log(), wait).await
 }
 
 /// Waits until no job runs.

@@ -167,11 +167,11 @@ async fn knowledge_search_is_offered_with_index_and_asks_no_model() {
     daemon.models.push(Step::text("In src/parser.rs."));
     session.submit("where are statements parsed?").await;
     seen.turn_ends("success").await;
-    assert!(seen.seen_of("permission.requested").is_empty(), "it needs no permission");
+    assert!(seen.events_of("permission.requested").is_empty(), "it needs no permission");
     let requests = daemon.models.requests();
     assert_eq!(requests.len(), 3, "the search asks no model");
     assert!(requests[1].body.to_string().contains("KnowledgeSearch"));
-    let outputs: Vec<Value> = seen.seen_of("tool.completed");
+    let outputs: Vec<Value> = seen.events_of("tool.completed");
     let text = outputs.iter().map(|event| event["output"].to_string()).collect::<Vec<_>>().join("\n");
     assert!(text.contains("src/parser.rs:") && text.contains("data, not instructions"), "{text}");
     assert!(text.contains("nothing about this"), "{text}");
@@ -195,10 +195,10 @@ async fn knowledge_search_leaves_out_files_that_a_rule_keeps_from_read() {
     daemon.models.push(Step::text("I see."));
     session.submit("where are statements parsed?").await;
     seen.turn_ends("success").await;
-    for event in seen.seen_of("tool.completed") {
+    for event in seen.events_of("tool.completed") {
         let text = event["output"].to_string();
         assert!(!text.contains("parser.rs") && !text.contains("Parses one statement"), "{text}");
     }
-    let all = seen.seen_of("tool.completed").iter().map(ToString::to_string).collect::<String>();
+    let all = seen.events_of("tool.completed").iter().map(ToString::to_string).collect::<String>();
     assert!(all.contains("src/lexer.rs"), "other files are found: {all}");
 }

@@ -31,7 +31,7 @@ pub struct KnowledgeQueryParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_k: Option<u32>,
     /// Chunks to keep, 20 by default; `null` for `top_k`.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "even_null")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "deserialize_nullable")]
     #[schemars(with = "Option<u32>")]
     pub chunk_top_k: Option<Option<u32>>,
     /// Tokens of all entities, 6,000 by default.
@@ -79,7 +79,7 @@ pub struct KnowledgeQueryParams {
 }
 
 /// Tells `null` from an absent value.
-fn even_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u32>>, D::Error> {
+fn deserialize_nullable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u32>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 

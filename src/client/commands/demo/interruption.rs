@@ -12,17 +12,17 @@ use crate::client::commands::approve;
 use crate::client::commands::demo::heading;
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
-use crate::client::connection::follow::{Follow, Step};
+use crate::client::connection::follow::{FollowStep, SessionFollower};
 use crate::client::failure::Failure;
-use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::out::OutputStreams;
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::ui::prompt;
-use crate::client::ui::render::{Piece, Transcript};
+use crate::client::ui::render::{OutputPiece, Transcript};
 use crate::types::event::Event;
 use crate::types::ids::{PermissionId, Seq, SessionId};
 
 /// How long the killed daemon may take to be gone.
-const GONE: Duration = Duration::from_secs(10);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Shows it, and returns a new connection and the seq before the request's event. If the turn asks nothing, nothing is
 /// killed.
@@ -30,7 +30,7 @@ pub(super) async fn show(
     reach: &Connector,
     client: Client,
     session: SessionId,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(Client, Seq), Failure> {
     let Some((request, seq)) = until_request(reach, &client, session, out).await? else {
         return Ok((client, 0));
@@ -43,7 +43,7 @@ pub(super) async fn show(
     kill(Pid::from_raw(pid), Signal::SIGKILL).map_err(|error| {
         Failure::internal(format!("could not kill the daemon of the demonstration: {error}"))
     })?;
-    let deadline = Instant::now() + GONE;
+    let deadline = Instant::now() + EXIT_TIMEOUT;
     while !client.is_closed() {
         if Instant::now() > deadline {
             return Err(Failure::internal("the killed daemon is still there after 10 s"));
@@ -68,7 +68,7 @@ pub(super) async fn show(
     out.say(&format!("the next command starts another: process {}, after {ms} ms", status.pid))?;
     heading(out, "agentctl approvals")?;
     approve::list(reach, &[], false, out).await?;
-    out.line(&Line::new(Tone::Good, format!("the same request as before: {request}")))?;
+    out.line(&StyledLine::new(Tone::Good, format!("the same request as before: {request}")))?;
     heading(out, "agentctl attach")?;
     Ok((client, seq.saturating_sub(1)))
 }
@@ -78,12 +78,12 @@ async fn until_request(
     reach: &Connector,
     client: &Client,
     session: SessionId,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<Option<(PermissionId, Seq)>, Failure> {
-    let mut follow = Follow::start(reach, client, session, 0).await?;
+    let mut follow = SessionFollower::start(reach, client, session, 0).await?;
     let mut transcript = Transcript::default();
     loop {
-        let Step::Event(received) = follow.next().await? else { continue };
+        let FollowStep::Event(received) = follow.next().await? else { continue };
         let Some(envelope) = &received.event else { continue };
         if let Event::PermissionRequested { request, .. } = &envelope.event {
             out.fresh_line()?;
@@ -95,12 +95,12 @@ async fn until_request(
         if matches!(envelope.event, Event::TurnCompleted { .. }) {
             return Ok(None);
         }
-        for piece in transcript.on(envelope) {
+        for piece in transcript.render_event(envelope) {
             match piece {
-                Piece::Text(text) => out.stream(&text)?,
-                Piece::Break => out.fresh_line()?,
-                Piece::Line(line) => out.line(&line)?,
-                Piece::Folded { shown, .. } => shown.iter().try_for_each(|line| out.line(line))?,
+                OutputPiece::Text(text) => out.stream(&text)?,
+                OutputPiece::Break => out.fresh_line()?,
+                OutputPiece::Line(line) => out.line(&line)?,
+                OutputPiece::Folded { shown, .. } => shown.iter().try_for_each(|line| out.line(line))?,
             }
         }
     }

@@ -14,14 +14,14 @@ use crate::api::params::{
 use crate::client::args::IndexArgs;
 use crate::client::connection::stdin;
 use crate::client::failure::Failure;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::client::terminal::{escape, format};
 use crate::types::knowledge::{IndexEstimate, IndexProgress, IndexStage, IndexSummary, KnowledgeEvent};
 
 /// Characters of a progress bar.
 const BAR_WIDTH: u64 = 24;
 
-pub(super) async fn index(target: &Target, args: IndexArgs, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn index(target: &Target, args: IndexArgs, out: &mut OutputStreams) -> Result<(), Failure> {
     let budget = (args.budget.is_some() || args.budget_tokens.is_some())
         .then_some(IndexBudget::Limits { tokens: args.budget_tokens, usd: args.budget });
     let params = KnowledgeIndexParams {
@@ -46,7 +46,7 @@ pub(super) async fn index(target: &Target, args: IndexArgs, out: &mut Out) -> Re
 }
 
 /// Shows a job until it ends.
-async fn follow(target: &Target, job_id: String, json: bool, out: &mut Out) -> Result<(), Failure> {
+async fn follow(target: &Target, job_id: String, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let work = KnowledgeWorkParams {
         workspace: target.workspace.clone(),
         job_id: Some(job_id.clone()),
@@ -152,7 +152,7 @@ pub(super) async fn insert(
     files: &[PathBuf],
     id: Option<String>,
     json: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     if id.is_some() && files.len() > 1 {
         return Err(Failure::usage("--id is for one document; leave it out"));
@@ -181,7 +181,7 @@ pub(super) async fn insert(
     Ok(())
 }
 
-pub(super) async fn cancel(target: &Target, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn cancel(target: &Target, out: &mut OutputStreams) -> Result<(), Failure> {
     let params = KnowledgeStatusParams { workspace: target.workspace.clone() };
     let status: KnowledgeStatusReply = target.client.call("knowledge.status", &params).await?;
     let Some(job) = status.job.filter(|job| job.state == "running") else {

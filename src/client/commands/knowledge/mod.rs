@@ -11,13 +11,13 @@ use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths;
 use crate::client::failure::Failure;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 
 pub(in crate::client) async fn knowledge(
     reach: &Connector,
     folder: Option<&Path>,
     what: KnowledgeCommand,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let folder = match folder {

@@ -7,10 +7,10 @@ use crate::api::params::{KnowledgeQueryReply, KnowledgeWorkParams};
 use crate::client::args::QueryArgs;
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::types::knowledge::{KnowledgeEvent, QueryMode, QueryResult, QueryStatus};
 
-pub(super) async fn query(target: &Target, args: QueryArgs, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn query(target: &Target, args: QueryArgs, out: &mut OutputStreams) -> Result<(), Failure> {
     let mut params = json!({ "workspace": target.workspace, "query": args.query.join(" ") });
     let is_streamed = !args.json && !args.context;
     let mut set = |name: &str, value: serde_json::Value| {
@@ -49,7 +49,7 @@ pub(super) async fn query(target: &Target, args: QueryArgs, out: &mut Out) -> Re
 }
 
 /// Prints the parts of the answer as they arrive.
-async fn stream(target: &Target, query_id: String, out: &mut Out) -> Result<(), Failure> {
+async fn stream(target: &Target, query_id: String, out: &mut OutputStreams) -> Result<(), Failure> {
     let work =
         KnowledgeWorkParams { workspace: target.workspace.clone(), job_id: None, query_id: Some(query_id) };
     let mut events = target.client.follow_knowledge(&work).await?;
@@ -81,7 +81,7 @@ async fn stream(target: &Target, query_id: String, out: &mut Out) -> Result<(), 
     }
 }
 
-fn end(result: &QueryResult, out: &mut Out) -> Result<(), Failure> {
+fn end(result: &QueryResult, out: &mut OutputStreams) -> Result<(), Failure> {
     if let Some(error) = &result.error {
         return Err(Failure::internal(escape::text(&error.message).into_owned()));
     }
@@ -89,7 +89,7 @@ fn end(result: &QueryResult, out: &mut Out) -> Result<(), Failure> {
     sources(result, out)
 }
 
-fn sources(result: &QueryResult, out: &mut Out) -> Result<(), Failure> {
+fn sources(result: &QueryResult, out: &mut OutputStreams) -> Result<(), Failure> {
     for reference in result.raw_data.references.iter().filter(|it| !it.reference_id.is_empty()) {
         let lines: Vec<String> = reference.lines.iter().map(|(from, to)| format!("{from}-{to}")).collect();
         let path = escape::line(&reference.path).into_owned();

@@ -15,23 +15,23 @@ use crate::api::params::{
 use crate::client::args::GraphArgs;
 use crate::client::failure::Failure;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::types::knowledge::IndexState;
 
 /// Documents of one page.
-const PAGE: u32 = 500;
+const PAGE_ROWS: u32 = 500;
 
 pub(super) async fn documents(
     target: &Target,
     status: Option<String>,
     json: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let mut params = KnowledgeDocumentsParams {
         workspace: target.workspace.clone(),
         status,
         cursor: None,
-        limit: Some(PAGE),
+        limit: Some(PAGE_ROWS),
     };
     let mut all = Vec::new();
     loop {
@@ -55,7 +55,12 @@ pub(super) async fn documents(
     Ok(())
 }
 
-pub(super) async fn document(target: &Target, id: String, json: bool, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn document(
+    target: &Target,
+    id: String,
+    json: bool,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
     let params = KnowledgeDocumentParams { workspace: target.workspace.clone(), id };
     let reply: KnowledgeDocumentReply = target.client.call("knowledge.documents.get", &params).await?;
     if json {
@@ -76,7 +81,7 @@ pub(super) async fn delete_document(
     target: &Target,
     id: String,
     json: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let params = KnowledgeDocumentDeleteParams {
         workspace: target.workspace.clone(),
@@ -98,7 +103,7 @@ pub(super) async fn delete_document(
     }
 }
 
-pub(super) async fn graph(target: &Target, args: GraphArgs, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn graph(target: &Target, args: GraphArgs, out: &mut OutputStreams) -> Result<(), Failure> {
     let params = KnowledgeGraphParams {
         workspace: target.workspace.clone(),
         name: args.name,
@@ -128,7 +133,7 @@ pub(super) async fn graph(target: &Target, args: GraphArgs, out: &mut Out) -> Re
     }
 }
 
-pub(super) async fn status(target: &Target, json: bool, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn status(target: &Target, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let params = KnowledgeStatusParams { workspace: target.workspace.clone() };
     let reply: KnowledgeStatusReply = target.client.call("knowledge.status", &params).await?;
     if json {
@@ -171,7 +176,7 @@ pub(super) async fn clear(
     all: bool,
     index: bool,
     json: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let workspace = target.workspace.clone();
     if index {

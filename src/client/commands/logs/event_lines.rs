@@ -1,7 +1,7 @@
 //! Events of a journal as lines: `logs --events` and `events SESSION`.
 
 use crate::client::terminal::escape;
-use crate::client::terminal::style::{Line, Tone, pad};
+use crate::client::terminal::style::{StyledLine, Tone, pad};
 use crate::client::ui::question;
 use crate::client::ui::summary::{call_summary, one_line};
 use crate::types::event::{Envelope, Event};
@@ -10,7 +10,7 @@ use crate::types::time::Timestamp;
 use crate::types::todo::TodoStatus;
 
 /// One event in one line; `None` for deltas, whose text a later event repeats.
-pub(super) fn log_line(envelope: &Envelope) -> Option<Line> {
+pub(super) fn log_line(envelope: &Envelope) -> Option<StyledLine> {
     let repeats = matches!(
         envelope.event,
         Event::MessageBlockStarted { .. }
@@ -20,7 +20,7 @@ pub(super) fn log_line(envelope: &Envelope) -> Option<Line> {
     if envelope.event.is_delta() || repeats {
         return None;
     }
-    let said = what(envelope);
+    let said = describe_event(envelope);
     let origin = envelope.origin.as_ref().map(|o| format!(" by {}", escape::line(&o.client)));
     let tone = match &envelope.event {
         Event::Error { .. } => Tone::Bad,
@@ -34,14 +34,14 @@ pub(super) fn log_line(envelope: &Envelope) -> Option<Line> {
         _ => Tone::Plain,
     };
     Some(
-        Line::new(Tone::Dim, format!("{:>6} {} ", envelope.seq, clock(envelope.at_ms)))
+        StyledLine::new(Tone::Dim, format!("{:>6} {} ", envelope.seq, clock(envelope.at_ms)))
             .and(Tone::Tool, pad(envelope.event.kind(), 24))
             .and(tone, format!(" {said}"))
             .and(Tone::Dim, origin.unwrap_or_default()),
     )
 }
 
-fn what(envelope: &Envelope) -> String {
+fn describe_event(envelope: &Envelope) -> String {
     let said = match &envelope.event {
         Event::SessionCreated(spec) => format!("{} in {}", spec.model, spec.cwd),
         Event::SessionStatus { state, requires } => {
@@ -167,7 +167,7 @@ fn what(envelope: &Envelope) -> String {
         Event::TodoUpdated { todos } => {
             let done = todos.iter().filter(|todo| todo.status == TodoStatus::Completed).count();
             let now = todos.iter().find(|todo| todo.status == TodoStatus::InProgress);
-            let now = now.map(|todo| format!(", now: {}", todo.shown())).unwrap_or_default();
+            let now = now.map(|todo| format!(", now: {}", todo.display_text())).unwrap_or_default();
             format!("{done} of {} done{now}", todos.len())
         }
         Event::PermissionRequested { request, .. } => {

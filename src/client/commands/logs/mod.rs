@@ -14,30 +14,30 @@ use crate::client::commands::logs::event_lines::log_line;
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::expand_truncated;
-use crate::client::connection::follow::{Follow, Step};
+use crate::client::connection::follow::{FollowStep, SessionFollower};
 use crate::client::connection::session_feed::SessionFeed;
-use crate::client::connection::wire::Received;
+use crate::client::connection::wire::ReceivedEvent;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
 use crate::client::terminal::format::now;
-use crate::client::terminal::out::{Out, harmless_json, terminal_columns};
-use crate::client::terminal::style::{Line, Tone};
-use crate::client::ui::render::{Piece, Transcript};
+use crate::client::terminal::out::{OutputStreams, harmless_json, terminal_columns};
+use crate::client::terminal::style::{StyledLine, Tone};
+use crate::client::ui::render::{OutputPiece, Transcript};
 use crate::client::ui::session_state::state;
 use crate::types::ids::{Seq, SessionId};
 use crate::types::time::Timestamp;
 
 /// A page of events with their original JSON texts.
 #[derive(Deserialize)]
-struct Page {
+struct EventPage {
     events: Vec<Box<RawValue>>,
     #[serde(default)]
     next_cursor: Option<String>,
 }
 
 /// How events are printed.
-enum Form {
+enum PrintForm {
     /// As a conversation.
     Conversation(Box<Transcript>),
     /// One line for each event.
@@ -48,7 +48,7 @@ enum Form {
 
 /// What is printed, and where it begins.
 struct Printer {
-    form: Form,
+    form: PrintForm,
     since: Option<Since>,
     /// Only the last lines of what is already there.
     tail: Option<usize>,
@@ -57,12 +57,12 @@ struct Printer {
 pub(in crate::client) async fn logs(
     reach: &Connector,
     args: &LogsArgs,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let form = match (args.json, args.events) {
-        (true, _) => Form::Json,
-        (false, true) => Form::Lines,
-        (false, false) => Form::Conversation(Box::new(Transcript::with_input())),
+        (true, _) => PrintForm::Json,
+        (false, true) => PrintForm::Lines,
+        (false, false) => PrintForm::Conversation(Box::new(Transcript::with_input())),
     };
     let printer = Printer { form, since: args.since, tail: args.tail };
     follow(reach, &args.session, printer, args.follow, out).await
@@ -72,11 +72,11 @@ pub(in crate::client) async fn logs(
 pub(in crate::client) async fn events(
     reach: &Connector,
     args: &EventsArgs,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     match &args.session {
         Some(session) => {
-            let form = if args.json { Form::Json } else { Form::Lines };
+            let form = if args.json { PrintForm::Json } else { PrintForm::Lines };
             let printer = Printer { form, since: args.since, tail: None };
             follow(reach, session, printer, args.follow, out).await
         }
@@ -84,12 +84,12 @@ pub(in crate::client) async fn events(
     }
 }
 
-async fn changes(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Failure> {
-    let mut feed = SessionFeed::start(&reach.observing()).await?;
+async fn changes(reach: &Connector, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
+    let mut feed = SessionFeed::start(&reach.as_observer()).await?;
     out.note("changes of all sessions; Ctrl-C ends this")?;
     loop {
         let before: Vec<_> = feed.sessions().into_iter().cloned().collect();
-        feed.changed().await?;
+        feed.wait_change().await?;
         for session in feed.sessions() {
             let known = before.iter().find(|it| it.session_id == session.session_id);
             if known == Some(session) {
@@ -104,7 +104,7 @@ async fn changes(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Fai
             if known.is_some_and(|known| state(known).1 == words && known.title == session.title) {
                 continue;
             }
-            let line = Line::new(Tone::Bold, format!("{:>4}  ", session.number))
+            let line = StyledLine::new(Tone::Bold, format!("{:>4}  ", session.number))
                 .and(tone, format!("{words}  "))
                 .and(Tone::Plain, escape::line(&session.title).into_owned());
             out.line(&line.cut(terminal_columns()))?;
@@ -112,7 +112,7 @@ async fn changes(reach: &Connector, json: bool, out: &mut Out) -> Result<(), Fai
         for gone in
             before.iter().filter(|it| !feed.sessions().iter().any(|now| now.session_id == it.session_id))
         {
-            out.line(&Line::new(Tone::Dim, format!("{:>4}  deleted", gone.number)))?;
+            out.line(&StyledLine::new(Tone::Dim, format!("{:>4}  deleted", gone.number)))?;
         }
     }
 }
@@ -122,33 +122,39 @@ async fn follow(
     name: &str,
     mut printer: Printer,
     is_followed: bool,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let reach = &reach.observing();
+    let reach = &reach.as_observer();
     let client = reach.connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?.session_id;
     let last = printer.history(&client, session, out).await?;
     if !is_followed {
         return Ok(());
     }
-    let follow = Follow::start(reach, &client, session, last).await?;
-    let mut follow = if matches!(printer.form, Form::Conversation(_)) { follow } else { follow.as_sent() };
+    let follow = SessionFollower::start(reach, &client, session, last).await?;
+    let mut follow =
+        if matches!(printer.form, PrintForm::Conversation(_)) { follow } else { follow.as_sent() };
     loop {
         match follow.next().await? {
-            Step::Event(received) => {
+            FollowStep::Event(received) => {
                 for piece in printer.pieces(&received) {
                     print(piece, out)?;
                 }
             }
-            Step::Lost => out.note("lost the daemon; looking for it…")?,
-            Step::Back(_) => out.note("the daemon is back")?,
+            FollowStep::Lost => out.note("lost the daemon; looking for it…")?,
+            FollowStep::Back(_) => out.note("the daemon is back")?,
         }
     }
 }
 
 impl Printer {
     /// Prints the existing events and returns the newest seq.
-    async fn history(&mut self, client: &Client, session: SessionId, out: &mut Out) -> Result<Seq, Failure> {
+    async fn history(
+        &mut self,
+        client: &Client,
+        session: SessionId,
+        out: &mut OutputStreams,
+    ) -> Result<Seq, Failure> {
         let (after_seq, from) = match self.since {
             None => (0, Timestamp(i64::MIN)),
             Some(Since::Seq(seq)) => (seq, Timestamp(i64::MIN)),
@@ -156,18 +162,18 @@ impl Printer {
         };
         let mut params = EventsParams { after_seq, limit: Some(500), ..EventsParams::for_session(session) };
         let mut last = after_seq;
-        let mut kept: VecDeque<Piece> = VecDeque::new();
+        let mut kept: VecDeque<OutputPiece> = VecDeque::new();
         loop {
-            let page: Page = client.call("session.events", &params).await?;
+            let page: EventPage = client.call("session.events", &params).await?;
             for raw in &page.events {
                 let received =
-                    Received::parse(raw).map_err(|e| Failure::internal(format!("an event: {e}")))?;
+                    ReceivedEvent::parse(raw).map_err(|e| Failure::internal(format!("an event: {e}")))?;
                 last = last.max(received.seq);
                 if received.event.as_ref().is_some_and(|e| e.at_ms < from) {
                     continue;
                 }
                 let received = match self.form {
-                    Form::Conversation(_) if expand_truncated::is_cut(&received) => {
+                    PrintForm::Conversation(_) if expand_truncated::is_truncated(&received) => {
                         expand_truncated::whole(client, received).await?
                     }
                     _ => received,
@@ -193,13 +199,13 @@ impl Printer {
     }
 
     /// Drops pieces in front that are not within the last lines.
-    fn keep_tail(&self, kept: &mut VecDeque<Piece>) {
+    fn keep_tail(&self, kept: &mut VecDeque<OutputPiece>) {
         let Some(tail) = self.tail else { return };
-        let lines = |piece: &Piece| match piece {
-            Piece::Text(text) => text.matches('\n').count(),
-            Piece::Break => 0,
-            Piece::Line(_) => 1,
-            Piece::Folded { shown, .. } => shown.len(),
+        let lines = |piece: &OutputPiece| match piece {
+            OutputPiece::Text(text) => text.matches('\n').count(),
+            OutputPiece::Break => 0,
+            OutputPiece::Line(_) => 1,
+            OutputPiece::Folded { shown, .. } => shown.len(),
         };
         let mut total: usize = kept.iter().map(lines).sum();
         while let Some(first) = kept.front()
@@ -211,33 +217,35 @@ impl Printer {
         }
     }
 
-    fn pieces(&mut self, received: &Received) -> Vec<Piece> {
+    fn pieces(&mut self, received: &ReceivedEvent) -> Vec<OutputPiece> {
         match (&mut self.form, &received.event) {
-            (Form::Json, _) => {
+            (PrintForm::Json, _) => {
                 let raw = received.raw.get();
                 let is_terminal = std::io::stdout().is_terminal();
-                vec![Piece::Text(format!(
+                vec![OutputPiece::Text(format!(
                     "{}\n",
                     if is_terminal { harmless_json(raw) } else { raw.to_owned() }
                 ))]
             }
-            (Form::Conversation(transcript), Some(envelope)) => transcript.on(envelope),
-            (Form::Conversation(_), None) => Vec::new(),
-            (Form::Lines, Some(envelope)) => log_line(envelope).map(Piece::Line).into_iter().collect(),
-            (Form::Lines, None) => {
+            (PrintForm::Conversation(transcript), Some(envelope)) => transcript.render_event(envelope),
+            (PrintForm::Conversation(_), None) => Vec::new(),
+            (PrintForm::Lines, Some(envelope)) => {
+                log_line(envelope).map(OutputPiece::Line).into_iter().collect()
+            }
+            (PrintForm::Lines, None) => {
                 let text = format!("{:>6}                 {}", received.seq, escape::line(&received.kind));
-                vec![Piece::Line(Line::new(Tone::Dim, text))]
+                vec![OutputPiece::Line(StyledLine::new(Tone::Dim, text))]
             }
         }
     }
 }
 
-fn print(piece: Piece, out: &mut Out) -> std::io::Result<()> {
+fn print(piece: OutputPiece, out: &mut OutputStreams) -> std::io::Result<()> {
     match piece {
-        Piece::Text(text) => out.stream(&text),
-        Piece::Break => out.fresh_line(),
-        Piece::Line(line) => out.line(&line),
-        Piece::Folded { shown, .. } => shown.iter().try_for_each(|line| out.line(line)),
+        OutputPiece::Text(text) => out.stream(&text),
+        OutputPiece::Break => out.fresh_line(),
+        OutputPiece::Line(line) => out.line(&line),
+        OutputPiece::Folded { shown, .. } => shown.iter().try_for_each(|line| out.line(line)),
     }
 }
 
@@ -246,14 +254,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::fake::{CALL, Fake, SESSION, TURN, asks, completed, says};
+    use crate::client::fake_daemon::{
+        CALL, FakeDaemon, SESSION, TURN, permission_requested, text_delta, turn_completed,
+    };
     use crate::client::resolve_id::sample;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::terminal::out::testing::captured_output;
     use crate::client::ui::screen_files::{SIZES, check_lines};
 
     /// Pages of two events.
-    fn shared() -> Fake {
-        let fake = Fake::start(|journal, method, params| match method {
+    fn two_event_pages() -> FakeDaemon {
+        let fake = FakeDaemon::start(|journal, method, params| match method {
             "session.get" => Ok(json!({"session": sample(SESSION, "t")})),
             _ => {
                 let cursor = params["cursor"].as_str().and_then(|c| c.parse().ok());
@@ -267,40 +277,47 @@ mod tests {
                 Ok(page)
             }
         });
-        fake.journal.push([says("x"), asks(), json!({"type": "moon.rose"}), completed("success")]);
+        fake.journal.push([
+            text_delta("x"),
+            permission_requested(),
+            json!({"type": "moon.rose"}),
+            turn_completed("success"),
+        ]);
         fake
     }
 
-    async fn printed(args: LogsArgs) -> String {
-        printed_of(&shared(), args).await
+    async fn print_logs(args: LogsArgs) -> String {
+        print_logs_of(&two_event_pages(), args).await
     }
 
-    async fn printed_of(fake: &Fake, args: LogsArgs) -> String {
-        let (mut out, text, _) = papers();
-        logs(&fake.reach(), &LogsArgs { session: SESSION.into(), ..args }, &mut out).await.expect("printed");
+    async fn print_logs_of(fake: &FakeDaemon, args: LogsArgs) -> String {
+        let (mut out, text, _) = captured_output();
+        logs(&fake.connector(), &LogsArgs { session: SESSION.into(), ..args }, &mut out)
+            .await
+            .expect("printed");
         text.text()
     }
 
     #[tokio::test]
     async fn logs_print_conversation_or_events_of_every_page() {
-        let conversation = printed(LogsArgs::default()).await;
+        let conversation = print_logs(LogsArgs::default()).await;
         assert!(
             conversation.starts_with("x\n") && !conversation.contains("permission.requested"),
             "{conversation}"
         );
         assert_eq!(
-            printed(LogsArgs { events: true, ..LogsArgs::default() }).await,
+            print_logs(LogsArgs { events: true, ..LogsArgs::default() }).await,
             "     2 11-14 22:13:20Z permission.requested     perm_0190f2a4-0000-7000-8000-000000000005 Bash make\n     \
              3                 moon.rose\n     \
              4 11-14 22:13:20Z turn.completed           success: the answer\n"
         );
-        let last = printed(LogsArgs { events: true, tail: Some(1), ..LogsArgs::default() }).await;
+        let last = print_logs(LogsArgs { events: true, tail: Some(1), ..LogsArgs::default() }).await;
         assert_eq!(last.lines().count(), 1, "{last}");
     }
 
     #[tokio::test]
     async fn logs_screen_matches_fixture() {
-        let fake = shared();
+        let fake = two_event_pages();
         let other = "item_0190f2a4-0000-7000-8000-000000000009";
         let item = |kind: &str, text: &str| {
             json!({"type": "message.completed", "item": {"item_id": other, "turn_id": TURN, "kind": kind,
@@ -313,9 +330,9 @@ mod tests {
             json!({"type": "tool.completed", "call_id": CALL, "tool": "Bash", "status": "failed", "output": output,
                 "detail": {"exit_code": 101}, "duration_ms": 8_100}),
             item("assistant_message", "The loader panics on a missing file.\n\n- Return the error\n"),
-            completed("success"),
+            turn_completed("success"),
         ]);
-        let text = printed_of(&fake, LogsArgs::default()).await;
+        let text = print_logs_of(&fake, LogsArgs::default()).await;
         let lines: Vec<String> = text.lines().skip(2).map(str::to_owned).collect();
         for size in SIZES {
             check_lines("logs", size, &lines);
@@ -324,9 +341,9 @@ mod tests {
 
     #[tokio::test]
     async fn logs_json_prints_unchanged_events_since_cursor() {
-        let rows = shared().journal.rows();
+        let rows = two_event_pages().journal.rows();
         for (since, first) in [(None, 0), (Some(Since::Seq(3)), 3), (Some(Since::Ago(1)), 4)] {
-            let text = printed(LogsArgs { json: true, since, ..LogsArgs::default() }).await;
+            let text = print_logs(LogsArgs { json: true, since, ..LogsArgs::default() }).await;
             // The age of unknown events is not known: print them instead of hiding them.
             let kept = rows
                 .iter()

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::api::params::{ListParams, ListReply};
 use crate::client::args::PsArgs;
-use crate::client::commands::ps::view::{Shown, screen};
+use crate::client::commands::ps::view::{SessionListing, screen};
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
 use crate::client::connection::paths;
@@ -17,7 +17,7 @@ use crate::client::connection::session_feed::SessionFeed;
 use crate::client::failure::Failure;
 use crate::client::resolve_id::{self, OPEN_STATES};
 use crate::client::terminal::format::{age, all_tokens, cost, now, tokens};
-use crate::client::terminal::out::{Out, terminal_columns, terminal_rows};
+use crate::client::terminal::out::{OutputStreams, terminal_columns, terminal_rows};
 use crate::client::ui::session_state;
 use crate::types::session::{SessionState, SessionView};
 
@@ -28,8 +28,12 @@ const SCREEN_LIMIT: u32 = 200;
 /// Sessions per request.
 const MAX_PAGE: u32 = 500;
 
-pub(in crate::client) async fn ps(reach: &Connector, args: &PsArgs, out: &mut Out) -> Result<(), Failure> {
-    let reach = &reach.observing();
+pub(in crate::client) async fn ps(
+    reach: &Connector,
+    args: &PsArgs,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
+    let reach = &reach.as_observer();
     let folder = match args.all_folders {
         true => None,
         false => Some(paths::current_folder()?.display().to_string()),
@@ -49,10 +53,10 @@ pub(in crate::client) async fn ps(reach: &Connector, args: &PsArgs, out: &mut Ou
         stdout().is_terminal() && !args.json && !args.quiet && args.format.is_none() && !args.tree;
     let limit = args.limit.or(is_screen.then_some(SCREEN_LIMIT));
     let (listed, has_more) = match limit {
-        Some(limit) => newest(&client, &filter, limit).await?,
+        Some(limit) => newest_sessions(&client, &filter, limit).await?,
         None => (resolve_id::all_sessions(&client, &filter).await?, false),
     };
-    let sessions = chosen(listed.iter().collect(), args, folder.as_deref());
+    let sessions = select_sessions(listed.iter().collect(), args, folder.as_deref());
     if args.json {
         return Ok(out.json(&sessions)?);
     }
@@ -68,13 +72,13 @@ pub(in crate::client) async fn ps(reach: &Connector, args: &PsArgs, out: &mut Ou
         None => 0,
     };
     let folder = folder.as_deref();
-    let shown = Shown { sessions, folder, elsewhere, is_searched: args.search.is_some(), has_more };
+    let shown = SessionListing { sessions, folder, elsewhere, is_searched: args.search.is_some(), has_more };
     print(&shown, args, None, out)
 }
 
 /// All sessions that work or wait for the user, and the newest others; whether there are more of those. Ten thousand
 /// rows help on no screen, and reading them takes time.
-async fn newest(
+async fn newest_sessions(
     client: &Client,
     filter: &ListParams,
     limit: u32,
@@ -104,14 +108,18 @@ async fn newest(
 }
 
 /// The sessions that the arguments ask for, in their order.
-fn chosen<'s>(sessions: Vec<&'s SessionView>, args: &PsArgs, folder: Option<&str>) -> Vec<&'s SessionView> {
+fn select_sessions<'s>(
+    sessions: Vec<&'s SessionView>,
+    args: &PsArgs,
+    folder: Option<&str>,
+) -> Vec<&'s SessionView> {
     let is_shown = |session: &&SessionView| {
         (args.all || OPEN_STATES.contains(&session.state))
             && (args.tree || session.parent_session_id.is_none())
             && folder.is_none_or(|folder| session.cwd == folder)
     };
     let sessions: Vec<&SessionView> = sessions.into_iter().filter(is_shown).collect();
-    if args.tree { view::tree(sessions) } else { view::ordered(sessions) }
+    if args.tree { view::tree(sessions) } else { view::sort_by_state(sessions) }
 }
 
 /// Number of sessions in other folders that wait for the user.
@@ -123,17 +131,24 @@ async fn waiting_elsewhere(client: &Client, here: &[&SessionView]) -> Result<usi
     };
     let waiting: ListReply = client.call("session.list", &filter).await?;
     let is_here = |session: &SessionView| here.iter().any(|one| one.session_id == session.session_id);
-    let waits = |session: &&SessionView| view::waits(session) && !is_here(session);
+    let waits = |session: &&SessionView| view::is_waiting(session) && !is_here(session);
     Ok(waiting.sessions.iter().filter(waits).count())
 }
 
-async fn watch(reach: &Connector, args: &PsArgs, folder: Option<&str>, out: &mut Out) -> Result<(), Failure> {
+async fn watch(
+    reach: &Connector,
+    args: &PsArgs,
+    folder: Option<&str>,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
     let mut feed = SessionFeed::start(reach).await?;
     loop {
         let all = feed.sessions();
-        let elsewhere =
-            all.iter().filter(|it| folder.is_some_and(|folder| it.cwd != folder) && view::waits(it)).count();
-        let mut sessions = chosen(all, args, folder);
+        let elsewhere = all
+            .iter()
+            .filter(|it| folder.is_some_and(|folder| it.cwd != folder) && view::is_waiting(it))
+            .count();
+        let mut sessions = select_sessions(all, args, folder);
         if let Some(search) = &args.search {
             let search = search.to_lowercase();
             sessions.retain(|it| {
@@ -148,20 +163,30 @@ async fn watch(reach: &Connector, args: &PsArgs, folder: Option<&str>, out: &mut
                 // Overwrite instead of clearing first: a cleared screen flickers.
                 out.stream("\x1b[?2026h\x1b[H")?;
             }
-            let shown =
-                Shown { sessions, folder, elsewhere, is_searched: args.search.is_some(), has_more: false };
+            let shown = SessionListing {
+                sessions,
+                folder,
+                elsewhere,
+                is_searched: args.search.is_some(),
+                has_more: false,
+            };
             print(&shown, args, rows, out)?;
             if rows.is_some() {
                 out.stream("\x1b[J\x1b[?2026l")?;
             }
         }
-        if let Ok(changed) = tokio::time::timeout(TICK, feed.changed()).await {
+        if let Ok(changed) = tokio::time::timeout(TICK, feed.wait_change()).await {
             changed?;
         }
     }
 }
 
-fn print(shown: &Shown<'_>, args: &PsArgs, rows: Option<usize>, out: &mut Out) -> Result<(), Failure> {
+fn print(
+    shown: &SessionListing<'_>,
+    args: &PsArgs,
+    rows: Option<usize>,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
     let columns = stdout().is_terminal().then(terminal_columns);
     let home = std::env::var("HOME").ok();
     let mut lines = screen(shown, now(), home.as_deref(), columns);
@@ -187,7 +212,7 @@ fn print(shown: &Shown<'_>, args: &PsArgs, rows: Option<usize>, out: &mut Out) -
         }
         // Below a table in a pipe it would look like a row.
         Some(footer) if columns.is_some() || shown.sessions.is_empty() && !args.all => {
-            Ok(out.aside(&footer)?)
+            Ok(out.say_err(&footer)?)
         }
         _ => Ok(()),
     }
@@ -216,9 +241,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::fake::Fake;
+    use crate::client::fake_daemon::FakeDaemon;
     use crate::client::resolve_id::sample;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::terminal::out::testing::captured_output;
     use crate::client::terminal::template::Template;
 
     fn two() -> [Value; 2] {
@@ -227,23 +252,23 @@ mod tests {
         [sample("ses_0190f2a4-0000-7000-8000-000000000001", "fix it"), ended]
     }
 
-    async fn listed(args: PsArgs) -> String {
-        let fake = Fake::start(|_, _, params| {
+    async fn list_with(args: PsArgs) -> String {
+        let fake = FakeDaemon::start(|_, _, params| {
             let [first, second] = two();
             Ok(match params["cursor"].as_str() {
                 None => json!({"sessions": [first], "next_cursor": "more"}),
                 Some(_) => json!({"sessions": [second]}),
             })
         });
-        let (mut out, text, _) = papers();
-        ps(&fake.reach(), &PsArgs { all_folders: true, ..args }, &mut out).await.expect("listed");
+        let (mut out, text, _) = captured_output();
+        ps(&fake.connector(), &PsArgs { all_folders: true, ..args }, &mut out).await.expect("listed");
         text.text()
     }
 
     #[tokio::test]
     async fn list_json_has_all_pages_with_full_ids() {
         for (all, expected) in [(true, 2), (false, 1)] {
-            let text = listed(PsArgs { all, json: true, ..PsArgs::default() }).await;
+            let text = list_with(PsArgs { all, json: true, ..PsArgs::default() }).await;
             let sessions: Value = serde_json::from_str(&text).expect("json");
             assert_eq!(sessions.as_array().expect("an array").len(), expected);
             let expected: SessionView = serde_json::from_value(two()[0].clone()).expect("a session");
@@ -253,7 +278,7 @@ mod tests {
 
     #[tokio::test]
     async fn limited_list_reads_one_page_of_quiet_sessions() {
-        let fake = Fake::start(|_, method, params| {
+        let fake = FakeDaemon::start(|_, method, params| {
             assert_eq!(method, "session.list");
             let [first, mut second] = two();
             second["state"] = json!("running");
@@ -263,23 +288,23 @@ mod tests {
                 false => json!({"sessions": [first], "next_cursor": "more"}),
             })
         });
-        let (mut out, text, _) = papers();
+        let (mut out, text, _) = captured_output();
         let args = PsArgs { all_folders: true, quiet: true, limit: Some(1), ..PsArgs::default() };
-        ps(&fake.reach(), &args, &mut out).await.expect("listed");
+        ps(&fake.connector(), &args, &mut out).await.expect("listed");
         assert_eq!(text.text().lines().count(), 2, "{}", text.text());
-        assert_eq!(fake.seen().len(), 2, "the cursor is not followed");
-        assert_eq!(fake.seen()[1].1["states"], json!(["idle", "failed"]));
+        assert_eq!(fake.calls().len(), 2, "the cursor is not followed");
+        assert_eq!(fake.calls()[1].1["states"], json!(["idle", "failed"]));
     }
 
     #[tokio::test]
     async fn list_prints_ids_or_template_fields() {
-        let quiet = listed(PsArgs { quiet: true, all: true, ..PsArgs::default() }).await;
+        let quiet = list_with(PsArgs { quiet: true, all: true, ..PsArgs::default() }).await;
         assert_eq!(
             quiet,
             "ses_0190f2a4-0000-7000-8000-000000000001\nses_0190f2a4-0001-7000-8000-000000000002\n"
         );
         let template = Template::parse("{{.Title}}: {{.Status}} {{.Cost}}").expect("a template");
-        let text = listed(PsArgs { format: Some(template), ..PsArgs::default() }).await;
+        let text = list_with(PsArgs { format: Some(template), ..PsArgs::default() }).await;
         assert_eq!(text, "fix it: idle ?\n");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::client::connection::paths;
 use crate::client::terminal::escape;
 use crate::client::terminal::format::{age, all_tokens, cost, tokens};
-use crate::client::terminal::style::{Line, Tone, cut};
+use crate::client::terminal::style::{StyledLine, Tone, cut};
 use crate::client::terminal::table::{Table, column};
 use crate::client::ui::session_state::{last_line, state};
 use crate::types::ids::SessionId;
@@ -13,7 +13,7 @@ use crate::types::session::{SessionState, SessionView};
 use crate::types::time::Timestamp;
 
 /// The listed sessions and what the footer says about others.
-pub(super) struct Shown<'s> {
+pub(super) struct SessionListing<'s> {
     /// In the order of the list.
     pub(super) sessions: Vec<&'s SessionView>,
     /// The folder whose sessions are listed; `None` for all folders.
@@ -27,14 +27,14 @@ pub(super) struct Shown<'s> {
 }
 
 /// Whether a session waits for the user.
-pub(super) fn waits(session: &SessionView) -> bool {
+pub(super) fn is_waiting(session: &SessionView) -> bool {
     matches!(session.state, SessionState::RequiresAction | SessionState::Paused)
 }
 
 /// Sessions that wait for the user, then those that work, then the others; each newest first.
-pub(super) fn ordered(mut sessions: Vec<&SessionView>) -> Vec<&SessionView> {
+pub(super) fn sort_by_state(mut sessions: Vec<&SessionView>) -> Vec<&SessionView> {
     let rank = |session: &SessionView| match session.state {
-        _ if waits(session) => 0,
+        _ if is_waiting(session) => 0,
         SessionState::Running => 1,
         SessionState::Ended | SessionState::Archived => 3,
         _ => 2,
@@ -76,11 +76,11 @@ fn depths(sessions: &[&SessionView]) -> HashMap<SessionId, usize> {
 
 /// The table with the matches of a search, and the footer as the last line.
 pub(super) fn screen(
-    shown: &Shown<'_>,
+    shown: &SessionListing<'_>,
     now: Timestamp,
     home: Option<&str>,
     columns: Option<usize>,
-) -> Vec<Line> {
+) -> Vec<StyledLine> {
     let mut table = Table::new([
         column("#").right(),
         column("TITLE").between(14, 40),
@@ -101,7 +101,7 @@ pub(super) fn screen(
         let model = session.model.split_once('/').map_or(session.model.as_str(), |(_, model)| model);
         table.push([
             (Tone::Bold, session.number.to_string()),
-            (Tone::Bold, titled(session, depth)),
+            (Tone::Bold, title_cell(session, depth)),
             state(session),
             (Tone::Dim, age(now.since(session.created_at_ms))),
             (Tone::Plain, escape::line(model).into_owned()),
@@ -116,18 +116,22 @@ pub(super) fn screen(
     if shown.is_searched {
         lines = with_matches(lines, &shown.sessions, columns);
     }
-    lines.push(Line::new(Tone::Dim, footer(shown)));
+    lines.push(StyledLine::new(Tone::Dim, footer(shown)));
     lines
 }
 
-fn with_matches(lines: Vec<Line>, sessions: &[&SessionView], columns: Option<usize>) -> Vec<Line> {
+fn with_matches(
+    lines: Vec<StyledLine>,
+    sessions: &[&SessionView],
+    columns: Option<usize>,
+) -> Vec<StyledLine> {
     let mut with = Vec::with_capacity(lines.len() * 2);
     for (n, line) in lines.into_iter().enumerate() {
         with.push(line);
         // The first line is the head.
         for found in n.checked_sub(1).map_or(&[][..], |n| &sessions[n].matches) {
             let snippet = escape::line(&found.snippet);
-            with.push(Line::new(
+            with.push(StyledLine::new(
                 Tone::Dim,
                 match columns {
                     Some(columns) => cut(&format!("    {snippet}"), columns),
@@ -141,7 +145,7 @@ fn with_matches(lines: Vec<Line>, sessions: &[&SessionView], columns: Option<usi
 }
 
 /// The title; that of a sub-agent is indented and names its agent.
-fn titled(session: &SessionView, depth: usize) -> String {
+fn title_cell(session: &SessionView, depth: usize) -> String {
     let title = escape::line(session.title.trim());
     let title = if title.is_empty() { "(no input yet)".into() } else { title };
     match depth {
@@ -153,9 +157,9 @@ fn titled(session: &SessionView, depth: usize) -> String {
     }
 }
 
-fn footer(shown: &Shown<'_>) -> String {
+fn footer(shown: &SessionListing<'_>) -> String {
     let count = shown.sessions.len();
-    let waiting = shown.sessions.iter().filter(|session| waits(session)).count();
+    let waiting = shown.sessions.iter().filter(|session| is_waiting(session)).count();
     let mut parts = match (count, shown.folder) {
         (0, Some(_)) => vec!["no session in this folder".to_owned()],
         (0, None) => vec!["no session".to_owned()],
@@ -219,14 +223,14 @@ mod tests {
 
     fn plain(columns: Option<usize>) -> Vec<String> {
         let sessions = sessions();
-        let shown = Shown {
-            sessions: ordered(sessions.iter().collect()),
+        let shown = SessionListing {
+            sessions: sort_by_state(sessions.iter().collect()),
             folder: Some("/home/me/shop"),
             elsewhere: 1,
             is_searched: false,
             has_more: false,
         };
-        screen(&shown, Timestamp(60_001), Some("/home/me"), columns).iter().map(Line::plain).collect()
+        screen(&shown, Timestamp(60_001), Some("/home/me"), columns).iter().map(StyledLine::plain).collect()
     }
 
     #[test]
@@ -249,8 +253,8 @@ mod tests {
         let more = (100..140).map(|number| session(number, &format!("task {number}"), json!({})));
         sessions.extend(more.take(12));
         check_screen("ps", |(columns, _)| {
-            let shown = Shown {
-                sessions: ordered(sessions.iter().collect()),
+            let shown = SessionListing {
+                sessions: sort_by_state(sessions.iter().collect()),
                 folder: None,
                 elsewhere: 0,
                 is_searched: false,
@@ -280,7 +284,7 @@ mod tests {
         let numbers: Vec<u64> = ordered.iter().map(|it| it.number).collect();
         assert_eq!(numbers, [12, 9, 14]);
         assert_eq!(
-            titled(ordered[2], depths(&ordered)[&ordered[2].session_id]),
+            title_cell(ordered[2], depths(&ordered)[&ordered[2].session_id]),
             "└ tester: nightly dependency update of all"
         );
     }

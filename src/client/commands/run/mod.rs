@@ -11,18 +11,18 @@ use crate::client::args::{Output, RunArgs, Thinking, folder};
 use crate::client::commands::trust;
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::connector::Connector;
-use crate::client::connection::follow::Follow;
+use crate::client::connection::follow::SessionFollower;
 use crate::client::connection::mcp_file::load_servers;
 use crate::client::connection::session_calls::{idempotency_key, submit_params};
 use crate::client::connection::{paths, stdin};
 use crate::client::failure::{Failure, code};
 use crate::client::resolve_id;
-use crate::client::terminal::out::Out;
-use crate::client::terminal::style::{Line, Tone};
-use crate::client::ui::approval_prompt::Asking;
+use crate::client::terminal::out::OutputStreams;
+use crate::client::terminal::style::{StyledLine, Tone};
+use crate::client::ui::approval_prompt::AnswerPolicy;
 use crate::client::ui::attach;
 use crate::client::ui::attach::Options as Shown;
-use crate::client::ui::watch::{Ended, Watch};
+use crate::client::ui::watch::{TurnEnd, TurnWatcher};
 use crate::types::ablation::Ablation;
 use crate::types::ids::{SessionId, TurnId};
 use crate::types::session::SessionView;
@@ -32,13 +32,13 @@ use crate::types::turn_options::TurnOptions;
 const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
 
 /// File with the folders and days on which `run` said that the folder is not trusted.
-const TOLD_TRUST: &str = "told-trust";
+const TOLD_TRUST_FILE: &str = "told-trust";
 
 pub(in crate::client) async fn run(
     reach: &Connector,
     args: RunArgs,
     options: Shown,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     refuse_unbuilt(&args)?;
     let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
@@ -56,14 +56,14 @@ pub(in crate::client) async fn run(
     let prompt = prompt(args.prompt.clone())?;
     let piped = if is_piped { None } else { stdin::read_piped(out)? };
     let input = args.given.input(prompt, piped)?;
-    let task = Task { input, raw: args.raw };
+    let task = NewInput { input, raw: args.raw };
     let client = reach.connect_or_start().await?;
     let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
     if status.main_model.is_none() && args.turn.model.is_none() {
         return Err(Failure::no_model());
     }
     if args.trust {
-        trust::at_once(&client, params.cwd.clone(), out).await?;
+        trust::trust_now(&client, params.cwd.clone(), out).await?;
     }
     if interactive && !args.trust {
         trust::ask_once(reach, &client, &params.cwd, out).await?;
@@ -73,13 +73,13 @@ pub(in crate::client) async fn run(
         submit_first(&client, session, task).await?;
         return Ok(out.say(&session.to_string())?);
     }
-    let asking = if interactive { Asking::Person } else { Asking::Deny(NO_TERMINAL) };
+    let asking = if interactive { AnswerPolicy::Person } else { AnswerPolicy::Deny(NO_TERMINAL) };
     let is_whole = args.output == Output::StreamJson;
     let thinking = args.thinking.unwrap_or(if is_whole { Thinking::Show } else { Thinking::Hide });
     let shown = Shown { thinking, is_raw: args.raw, is_quiet: args.quiet, ..options };
     if args.continued {
         let session = resolve_id::newest_here(&client).await?;
-        let ended = go_on(reach, client, session, task, &args, (asking, shown), out).await?;
+        let ended = submit_and_follow(reach, client, session, task, &args, (asking, shown), out).await?;
         return finish(&ended, args.output, out);
     }
     let ended = follow(reach, client, &params, task, asking, (args.output, shown), out).await?;
@@ -87,14 +87,14 @@ pub(in crate::client) async fn run(
 }
 
 /// The input of a new session.
-pub(in crate::client) struct Task {
+pub(in crate::client) struct NewInput {
     pub(in crate::client) input: SubmitInput,
     /// The text is no command.
     pub(in crate::client) raw: bool,
 }
 
 #[cfg(test)]
-impl Task {
+impl NewInput {
     /// A task with this text.
     fn new(text: &str) -> Self {
         Self { input: text.into(), raw: false }
@@ -106,14 +106,14 @@ pub(in crate::client) async fn follow(
     reach: &Connector,
     client: Client,
     params: &CreateParams,
-    task: Task,
-    asking: Asking,
+    task: NewInput,
+    asking: AnswerPolicy,
     (output, shown): (Output, Shown),
-    out: &mut Out,
-) -> Result<Ended, Failure> {
+    out: &mut OutputStreams,
+) -> Result<TurnEnd, Failure> {
     let session = create(&client, params).await?;
     let id = session.session_id;
-    let follow = Follow::start_with(reach, &client, id, 0, shown.thinking.include()).await?;
+    let follow = SessionFollower::start_with(reach, &client, id, 0, shown.thinking.include()).await?;
     let turn = submit_first(&client, id, task).await?.turn_id;
     if output == Output::Text && !shown.is_quiet {
         let name = match session.number {
@@ -129,33 +129,33 @@ pub(in crate::client) async fn follow(
 async fn watch(
     reach: &Connector,
     client: Client,
-    follow: Follow,
+    follow: SessionFollower,
     (session, turn): (SessionView, TurnId),
-    asking: Asking,
+    asking: AnswerPolicy,
     (output, shown): (Output, Shown),
-    out: &mut Out,
-) -> Result<Ended, Failure> {
+    out: &mut OutputStreams,
+) -> Result<TurnEnd, Failure> {
     let has_screen = attach::is_full_terminal(shown.is_plain) && !shown.is_quiet;
-    if asking == Asking::Person && output == Output::Text && has_screen {
-        return attach::one_turn(reach, client, follow, (session, turn), shown).await;
+    if asking == AnswerPolicy::Person && output == Output::Text && has_screen {
+        return attach::follow_one_turn(reach, client, follow, (session, turn), shown).await;
     }
-    let mut watch = Watch::new(client, follow, (session, turn), asking, output);
+    let mut watch = TurnWatcher::new(client, follow, (session, turn), asking, output);
     if shown.is_quiet {
-        watch = watch.quiet();
+        watch = watch.with_quiet_output();
     }
-    watch.with_told_trust(reach.places.data_dir.join(TOLD_TRUST)).until_ended(out).await
+    watch.with_trust_notice_file(reach.places.data_dir.join(TOLD_TRUST_FILE)).until_ended(out).await
 }
 
 /// Submits the task to a session that exists, and follows the turn.
-async fn go_on(
+async fn submit_and_follow(
     reach: &Connector,
     client: Client,
     session: SessionView,
-    task: Task,
+    task: NewInput,
     args: &RunArgs,
-    (asking, shown): (Asking, Shown),
-    out: &mut Out,
-) -> Result<Ended, Failure> {
+    (asking, shown): (AnswerPolicy, Shown),
+    out: &mut OutputStreams,
+) -> Result<TurnEnd, Failure> {
     let id = session.session_id;
     if args.output == Output::Text && !args.quiet {
         let title = crate::client::terminal::escape::line(&session.title).into_owned();
@@ -164,17 +164,18 @@ async fn go_on(
     let options = args.turn.options()?;
     let params = SubmitParams { raw: task.raw, ..submit_params(id, task.input, None, options) };
     // The subscription begins after what is known already, so that only this turn is shown.
-    let follow = Follow::start_with(reach, &client, id, session.last_seq, shown.thinking.include()).await?;
+    let follow =
+        SessionFollower::start_with(reach, &client, id, session.last_seq, shown.thinking.include()).await?;
     let turn = client.call::<SubmitReply>("session.submit", &params).await?.turn_id;
     watch(reach, client, follow, (session, turn), asking, (args.output, shown), out).await
 }
 
-fn finish(ended: &Ended, output: Output, out: &mut Out) -> Result<(), Failure> {
+fn finish(ended: &TurnEnd, output: Output, out: &mut OutputStreams) -> Result<(), Failure> {
     if output == Output::Json {
         out.json(&ended.result)?;
     }
     if ended.code == code::DENIED && output == Output::Text {
-        out.aside(&Line::new(
+        out.say_err(&StyledLine::new(
             Tone::Warn,
             "something was denied, and the turn ended with it; allow it by a rule or a mode (-a), or attach and answer",
         ))?;
@@ -238,8 +239,12 @@ async fn create(client: &Client, params: &CreateParams) -> Result<SessionView, F
 
 /// Submits the task to a new session. If the daemon refuses it, the session is deleted, because it has
 /// no history. After a lost connection the session stays, because the task may have arrived.
-async fn submit_first(client: &Client, session_id: SessionId, task: Task) -> Result<SubmitReply, Failure> {
-    let Task { input, raw } = task;
+async fn submit_first(
+    client: &Client,
+    session_id: SessionId,
+    task: NewInput,
+) -> Result<SubmitReply, Failure> {
+    let NewInput { input, raw } = task;
     let params = SubmitParams { raw, ..submit_params(session_id, input, None, TurnOptions::default()) };
     match client.call("session.submit", &params).await {
         Err(CallError::Fault(fault)) => {

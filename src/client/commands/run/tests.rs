@@ -7,15 +7,18 @@ use tokio::time::timeout;
 
 use crate::client::args::TurnArgs;
 use crate::client::commands::run::*;
-use crate::client::fake::{CALL, Fake, ITEM, Journal, SESSION, TURN, asks, completed, resolved, says};
+use crate::client::fake_daemon::{
+    CALL, FakeDaemon, ITEM, Journal, SESSION, TURN, permission_requested, permission_resolved, text_delta,
+    turn_completed,
+};
 use crate::client::resolve_id::sample;
-use crate::client::terminal::out::testing::{Paper, papers};
+use crate::client::terminal::out::testing::{CapturedOutput, captured_output};
 use crate::types::usage::Budgets;
 
-const SOON: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Replies to create and submit. A submit starts the script, an answer continues it.
-fn answers(
+fn script_answers(
     first: Vec<Value>,
     then: Vec<Value>,
 ) -> impl Fn(&Journal, &str, &Value) -> Result<Value, Value> + Send + Sync {
@@ -26,7 +29,7 @@ fn answers(
             Ok(json!({"turn_id": TURN, "state": "running", "seq": 1}))
         }
         "session.approve" => {
-            journal.push([resolved(params["decision"].as_str().expect("a decision"))]);
+            journal.push([permission_resolved(params["decision"].as_str().expect("a decision"))]);
             journal.push(then.clone());
             Ok(json!({"session_id": SESSION, "seq": 2}))
         }
@@ -34,21 +37,25 @@ fn answers(
     }
 }
 
-async fn run_task(fake: &Fake, asking: Asking, output: Output) -> (Result<Ended, Failure>, Paper, Paper) {
-    let (mut out, text, side) = papers();
-    let client = fake.reach().connect().await.expect("connected");
+async fn run_task(
+    fake: &FakeDaemon,
+    asking: AnswerPolicy,
+    output: Output,
+) -> (Result<TurnEnd, Failure>, CapturedOutput, CapturedOutput) {
+    let (mut out, text, side) = captured_output();
+    let client = fake.connector().connect().await.expect("connected");
     let params = CreateParams { cwd: "/w".into(), ..CreateParams::default() };
-    let reach = fake.reach();
+    let reach = fake.connector();
     let run = follow(
         &reach,
         client,
         &params,
-        Task::new("do it"),
+        NewInput::new("do it"),
         asking,
         (output, Shown { thinking: Thinking::Show, ..Shown::default() }),
         &mut out,
     );
-    (timeout(SOON, run).await.expect("in time"), text, side)
+    (timeout(WAIT_TIMEOUT, run).await.expect("in time"), text, side)
 }
 
 #[tokio::test]
@@ -59,9 +66,9 @@ async fn run_prints_answer_to_stdout_and_rest_to_stderr() {
         json!({"type": "tool.requested", "call_id": CALL, "tool": "Read", "input": {"file_path": "a"}});
     let read = json!({"type": "tool.completed", "call_id": CALL, "tool": "Read", "status": "completed",
         "output": "text", "duration_ms": 1});
-    let events = vec![says("Hi "), says("there"), whole, tool, read, completed("success")];
-    let fake = Fake::start(answers(events, vec![]));
-    let (ended, text, side) = run_task(&fake, Asking::Deny("no"), Output::Text).await;
+    let events = vec![text_delta("Hi "), text_delta("there"), whole, tool, read, turn_completed("success")];
+    let fake = FakeDaemon::start(script_answers(events, vec![]));
+    let (ended, text, side) = run_task(&fake, AnswerPolicy::Deny("no"), Output::Text).await;
     assert_eq!(ended.expect("ended").code, 0);
     assert_eq!(text.text(), "Hi there\n");
     assert!(side.text().contains("● Read a\n") && side.text().contains("─ done"), "{}", side.text());
@@ -70,19 +77,20 @@ async fn run_prints_answer_to_stdout_and_rest_to_stderr() {
 #[tokio::test]
 async fn run_exit_code_follows_turn_result() {
     for (subtype, expected) in [("llm_error", 2), ("aborted", 3), ("error_max_turns", 5), ("brand_new", 4)] {
-        let fake = Fake::start(answers(vec![completed(subtype)], vec![]));
-        let (ended, _, _) = run_task(&fake, Asking::Deny("no"), Output::Json).await;
+        let fake = FakeDaemon::start(script_answers(vec![turn_completed(subtype)], vec![]));
+        let (ended, _, _) = run_task(&fake, AnswerPolicy::Deny("no"), Output::Json).await;
         assert_eq!(ended.expect("ended").code, expected, "{subtype}");
     }
 }
 
 #[tokio::test]
 async fn run_without_terminal_denies_requests_and_exits_1() {
-    let fake = Fake::start(answers(vec![asks()], vec![completed("success")]));
-    let (ended, _, side) = run_task(&fake, Asking::Deny("no user is here"), Output::Text).await;
+    let fake =
+        FakeDaemon::start(script_answers(vec![permission_requested()], vec![turn_completed("success")]));
+    let (ended, _, side) = run_task(&fake, AnswerPolicy::Deny("no user is here"), Output::Text).await;
     assert_eq!(ended.expect("ended").code, 1);
     assert!(side.text().contains("$ make") && side.text().contains("▌ no user is here"));
-    let (method, params) = fake.seen().pop().expect("calls");
+    let (method, params) = fake.calls().pop().expect("calls");
     assert_eq!(
         (method.as_str(), &params["decision"], &params["no_approver"]),
         ("session.approve", &json!("deny"), &json!(true))
@@ -91,11 +99,12 @@ async fn run_without_terminal_denies_requests_and_exits_1() {
 
 #[tokio::test]
 async fn demo_allows_request_once_and_reports_it() {
-    let fake = Fake::start(answers(vec![asks()], vec![completed("success")]));
-    let (ended, _, side) = run_task(&fake, Asking::Allow, Output::Text).await;
+    let fake =
+        FakeDaemon::start(script_answers(vec![permission_requested()], vec![turn_completed("success")]));
+    let (ended, _, side) = run_task(&fake, AnswerPolicy::Allow, Output::Text).await;
     assert_eq!(ended.expect("ended").code, 0);
     assert!(side.text().contains("answered by the demonstration"));
-    let params = fake.seen().pop().expect("calls").1;
+    let params = fake.calls().pop().expect("calls").1;
     assert_eq!(
         (&params["decision"], &params["scope"], params.get("grant")),
         (&json!("allow"), &json!("once"), None)
@@ -105,8 +114,8 @@ async fn demo_allows_request_once_and_reports_it() {
 #[tokio::test]
 async fn stream_json_prints_every_event_unchanged() {
     let odd = json!({"type": "moon.rose", "x": [1, {"y": null}]});
-    let fake = Fake::start(answers(vec![odd, completed("success")], vec![]));
-    let (ended, text, _) = run_task(&fake, Asking::Deny("no"), Output::StreamJson).await;
+    let fake = FakeDaemon::start(script_answers(vec![odd, turn_completed("success")], vec![]));
+    let (ended, text, _) = run_task(&fake, AnswerPolicy::Deny("no"), Output::StreamJson).await;
     let result = ended.expect("ended").result;
     assert_eq!(
         (&result["session_id"], &result["turn_id"], &result["text"]),
@@ -118,10 +127,10 @@ async fn stream_json_prints_every_event_unchanged() {
 
 #[tokio::test]
 async fn run_continues_without_gap_after_daemon_restart() {
-    let mut fake = Fake::start(answers(vec![says("one ")], vec![]));
-    let reach = fake.reach();
+    let mut fake = FakeDaemon::start(script_answers(vec![text_delta("one ")], vec![]));
+    let reach = fake.connector();
     let client = reach.connect().await.expect("connected");
-    let (mut out, text, side) = papers();
+    let (mut out, text, side) = captured_output();
     let journal = fake.journal.clone();
     let seen = side.clone();
     let params = CreateParams { cwd: "/w".into(), ..CreateParams::default() };
@@ -129,22 +138,22 @@ async fn run_continues_without_gap_after_daemon_restart() {
         &reach,
         client,
         &params,
-        Task::new("do it"),
-        Asking::Deny("no"),
+        NewInput::new("do it"),
+        AnswerPolicy::Deny("no"),
         (Output::Text, Shown::default()),
         &mut out,
     );
     let restart = async {
-        while !fake.seen().iter().any(|(method, _)| method == "session.submit") {
+        while !fake.calls().iter().any(|(method, _)| method == "session.submit") {
             tokio::task::yield_now().await;
         }
-        fake.restart(answers(vec![], vec![])).await;
+        fake.restart(script_answers(vec![], vec![])).await;
         while !seen.text().contains("is back") {
             tokio::task::yield_now().await;
         }
-        journal.push([says("two"), completed("success")]);
+        journal.push([text_delta("two"), turn_completed("success")]);
     };
-    let (ended, ()) = timeout(SOON, async { tokio::join!(run, restart) }).await.expect("in time");
+    let (ended, ()) = timeout(WAIT_TIMEOUT, async { tokio::join!(run, restart) }).await.expect("in time");
     assert_eq!(ended.expect("ended").code, 0);
     assert_eq!(text.text().replace('\n', ""), "one two");
 }

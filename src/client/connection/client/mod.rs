@@ -25,23 +25,25 @@ use crate::api::params::{ClientRole, HelloParams, HelloReply, Include, Knowledge
 use crate::client::connection::events::Events;
 use crate::client::connection::knowledge_events::KnowledgeEvents;
 pub use crate::client::connection::wire::CallError;
-use crate::client::connection::wire::{GREETING, Lines, Message, dial, garbage, parse, request, silent};
+use crate::client::connection::wire::{
+    GREETING_TIMEOUT, Lines, Message, dial, invalid_data, no_answer, parse, request,
+};
 use crate::sync::lock;
 use crate::types::ids::{Seq, SessionId};
 
-type Outcome = Result<Box<RawValue>, WireFault>;
-type Calls = HashMap<u64, oneshot::Sender<Outcome>>;
+type CallOutcome = Result<Box<RawValue>, WireFault>;
+type ReplySenders = HashMap<u64, oneshot::Sender<CallOutcome>>;
 
 /// Calls that wait for their reply; `None` once the connection has ended.
-type Pending = Arc<Mutex<Option<Calls>>>;
+type PendingCalls = Arc<Mutex<Option<ReplySenders>>>;
 
 /// Removes a pending call whose caller has stopped waiting.
-struct Waiting<'a> {
-    pending: &'a Pending,
+struct PendingGuard<'a> {
+    pending: &'a PendingCalls,
     id: u64,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingGuard<'_> {
     fn drop(&mut self) {
         if let Some(calls) = lock(self.pending).as_mut() {
             calls.remove(&self.id);
@@ -49,24 +51,24 @@ impl Drop for Waiting<'_> {
     }
 }
 
-struct Inner {
+struct ClientInner {
     path: PathBuf,
     greeting: HelloParams,
     hello: HelloReply,
-    line: Line,
+    line: CallChannel,
     /// Reader and writer tasks; they end with the last handle.
     _tasks: JoinSet<()>,
 }
 
-struct Line {
-    pending: Pending,
+struct CallChannel {
+    pending: PendingCalls,
     out: mpsc::Sender<String>,
     next_id: AtomicU64,
 }
 
 /// A connection for calls. Clones share it; it closes when the last clone is dropped.
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
+pub struct Client(Arc<ClientInner>);
 
 impl Client {
     /// Connects to the daemon behind the socket `path` and sends `daemon.hello` with `name`.
@@ -89,10 +91,12 @@ impl Client {
         let mut tasks = JoinSet::new();
         tasks.spawn(write_all(write, requests));
         tasks.spawn(read_replies(read, pending.clone()));
-        let line = Line { pending, out, next_id: AtomicU64::new(1) };
+        let line = CallChannel { pending, out, next_id: AtomicU64::new(1) };
         let greeting = greeting(name, role);
-        let hello = timeout(GREETING, line.call("daemon.hello", &greeting)).await.map_err(|_| silent())??;
-        Ok(Self(Arc::new(Inner { path, greeting, hello, line, _tasks: tasks })))
+        let hello = timeout(GREETING_TIMEOUT, line.call("daemon.hello", &greeting))
+            .await
+            .map_err(|_| no_answer())??;
+        Ok(Self(Arc::new(ClientInner { path, greeting, hello, line, _tasks: tasks })))
     }
 
     /// The daemon's reply to `daemon.hello`.
@@ -164,7 +168,7 @@ impl Client {
     }
 }
 
-impl Line {
+impl CallChannel {
     async fn call<Reply: DeserializeOwned>(
         &self,
         method: &str,
@@ -177,11 +181,11 @@ impl Line {
             Some(calls) => calls.insert(id, tell),
             None => return Err(CallError::Closed),
         };
-        let _waiting = Waiting { pending: &self.pending, id };
+        let _waiting = PendingGuard { pending: &self.pending, id };
         self.out.send(request).await.map_err(|_| CallError::Closed)?;
         let outcome = told.await.map_err(|_| CallError::Closed)?;
         let raw = outcome.map_err(CallError::Fault)?;
-        serde_json::from_str(raw.get()).map_err(|e| garbage(&format!("the reply of {method}: {e}")))
+        serde_json::from_str(raw.get()).map_err(|e| invalid_data(&format!("the reply of {method}: {e}")))
     }
 }
 
@@ -197,7 +201,7 @@ async fn write_all(mut socket: OwnedWriteHalf, mut requests: mpsc::Receiver<Stri
     }
 }
 
-async fn read_replies(socket: OwnedReadHalf, pending: Pending) {
+async fn read_replies(socket: OwnedReadHalf, pending: PendingCalls) {
     let mut lines = Lines::new(socket);
     while let Ok(Some(line)) = lines.next().await {
         let Some(Message::Reply { id: Some(id), outcome }) = parse(&line) else { continue };

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::client::connection::client::*;
-use crate::client::fake::{Fake, SESSION, says};
+use crate::client::fake_daemon::{FakeDaemon, SESSION, text_delta};
 
-const SOON: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn session() -> SessionId {
     SESSION.parse().expect("an id")
@@ -18,7 +18,7 @@ fn session() -> SessionId {
 
 #[tokio::test]
 async fn client_calls_return_replies_faults_or_disconnect() {
-    let mut fake = Fake::start(|_, method, params| match method {
+    let mut fake = FakeDaemon::start(|_, method, params| match method {
         "echo" => Ok(params.clone()),
         _ => Err(json!({"code": -32002, "message": "no such thing", "data": {"kind": "not_found"}})),
     });
@@ -40,7 +40,7 @@ async fn client_calls_return_replies_faults_or_disconnect() {
         other => panic!("expected a complaint, got {other:?}"),
     }
     fake.restart(|_, _, _| Ok(Value::Null)).await;
-    let ended = timeout(SOON, client.call::<Value>("echo", &json!({}))).await.expect("in time");
+    let ended = timeout(WAIT_TIMEOUT, client.call::<Value>("echo", &json!({}))).await.expect("in time");
     assert!(matches!(ended, Err(CallError::Closed)), "{ended:?}");
     assert!(client.is_closed());
 }
@@ -63,17 +63,17 @@ async fn refused_hello_is_reported_to_user() {
 
 #[tokio::test]
 async fn subscription_starts_after_cursor_and_follows() {
-    let fake = Fake::start(|_, _, _| Ok(Value::Null));
-    fake.journal.push([says("a"), says("b"), json!({"type": "moon.rose"})]);
+    let fake = FakeDaemon::start(|_, _, _| Ok(Value::Null));
+    fake.journal.push([text_delta("a"), text_delta("b"), json!({"type": "moon.rose"})]);
     let client = Client::connect(&fake.socket, "tester").await.expect("connected");
     let mut events = client.subscribe(session(), 1).await.expect("subscribed");
     let mut seen = Vec::new();
     for _ in 0..2 {
-        let event = timeout(SOON, events.next()).await.expect("in time").expect("an event");
+        let event = timeout(WAIT_TIMEOUT, events.next()).await.expect("in time").expect("an event");
         seen.push((event.seq, event.kind, event.event.is_some()));
     }
-    fake.journal.push([says("c")]);
-    let event = timeout(SOON, events.next()).await.expect("in time").expect("an event");
+    fake.journal.push([text_delta("c")]);
+    let event = timeout(WAIT_TIMEOUT, events.next()).await.expect("in time").expect("an event");
     seen.push((event.seq, event.kind, event.event.is_some()));
     assert_eq!(
         seen,
@@ -88,18 +88,20 @@ async fn subscription_starts_after_cursor_and_follows() {
 
 #[tokio::test]
 async fn slow_event_reader_does_not_block_replies() {
-    let fake = Fake::start(|_, _, params| Ok(params.clone()));
+    let fake = FakeDaemon::start(|_, _, params| Ok(params.clone()));
     let long = Arc::new("x".repeat(60_000));
-    fake.journal.push((0..200).map(|_| says(&long)));
+    fake.journal.push((0..200).map(|_| text_delta(&long)));
     let client = Client::connect(&fake.socket, "tester").await.expect("connected");
     let mut events = client.subscribe(session(), 0).await.expect("subscribed");
     // Twelve megabytes wait for a reader that does not read; calls still complete.
     for n in 0..20 {
-        let reply: Value =
-            timeout(SOON, client.call("echo", &json!({"n": n}))).await.expect("in time").expect("a reply");
+        let reply: Value = timeout(WAIT_TIMEOUT, client.call("echo", &json!({"n": n})))
+            .await
+            .expect("in time")
+            .expect("a reply");
         assert_eq!(reply["n"], n);
     }
     for seq in 1..=200 {
-        assert_eq!(timeout(SOON, events.next()).await.expect("in time").expect("an event").seq, seq);
+        assert_eq!(timeout(WAIT_TIMEOUT, events.next()).await.expect("in time").expect("an event").seq, seq);
     }
 }

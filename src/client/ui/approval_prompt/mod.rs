@@ -7,8 +7,8 @@ use std::time::Instant;
 use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::api::params::{AnswerParams, ApproveParams};
-use crate::client::terminal::out::{Out, terminal_columns};
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::out::{OutputStreams, terminal_columns};
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::ui::editor::Editor;
 use crate::client::ui::keys::Keys;
 use crate::client::ui::prompt;
@@ -22,7 +22,7 @@ use crate::types::session::PermissionRequest;
 
 /// How requests are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum Asking {
+pub(in crate::client) enum AnswerPolicy {
     /// The user at the terminal answers.
     Person,
     /// No user is present: the `on_timeout` action applies at once, with this reason.
@@ -72,7 +72,7 @@ impl ApprovalPrompt {
         &mut self,
         request: PermissionRequest,
         now: Instant,
-        out: &mut Out,
+        out: &mut OutputStreams,
     ) -> io::Result<()> {
         self.queue.push_back(request);
         if self.queue.len() == 1 && self.questions.is_empty() { self.open(now, out) } else { Ok(()) }
@@ -83,40 +83,40 @@ impl ApprovalPrompt {
         &mut self,
         question: Question,
         now: Instant,
-        out: &mut Out,
+        out: &mut OutputStreams,
     ) -> io::Result<()> {
         self.questions.push_back(question);
         if self.questions.len() == 1 { self.open(now, out) } else { Ok(()) }
     }
 
     /// A question was answered, by any client.
-    pub(in crate::client) fn question_settled(
+    pub(in crate::client) fn remove_question(
         &mut self,
         id: QuestionId,
         now: Instant,
-        out: &mut Out,
+        out: &mut OutputStreams,
     ) -> io::Result<()> {
         let was_open = self.questions.front().is_some_and(|q| q.request_id == id);
         self.questions.retain(|q| q.request_id != id);
-        if was_open { self.next(now, out) } else { Ok(()) }
+        if was_open { self.show_next(now, out) } else { Ok(()) }
     }
 
     /// A request was answered, by any client.
-    pub(in crate::client) fn settled(
+    pub(in crate::client) fn remove_request(
         &mut self,
         id: PermissionId,
         now: Instant,
-        out: &mut Out,
+        out: &mut OutputStreams,
     ) -> io::Result<()> {
         let was_open = self.questions.is_empty() && self.queue.front().is_some_and(|r| r.request_id == id);
         self.queue.retain(|r| r.request_id != id);
-        if was_open { self.next(now, out) } else { Ok(()) }
+        if was_open { self.show_next(now, out) } else { Ok(()) }
     }
 
-    fn next(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
+    fn show_next(&mut self, now: Instant, out: &mut OutputStreams) -> io::Result<()> {
         self.confirming = None;
         if self.words.take().is_some() {
-            out.aside(&Line::default())?;
+            out.say_err(&StyledLine::default())?;
         }
         self.close(out);
         if self.front().is_none() { Ok(()) } else { self.open(now, out) }
@@ -128,7 +128,7 @@ impl ApprovalPrompt {
     }
 
     /// Switches the terminal to raw mode; [`ApprovalPrompt::update`] shows the request.
-    fn open(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
+    fn open(&mut self, now: Instant, out: &mut OutputStreams) -> io::Result<()> {
         if !self.questions.is_empty() {
             (self.words, self.confirming) = (None, None);
             self.answers.clear();
@@ -146,7 +146,7 @@ impl ApprovalPrompt {
 
     /// Shows what is due at this time: the request once the user is not typing, and its keys once they
     /// are accepted.
-    pub(in crate::client) fn update(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
+    pub(in crate::client) fn update(&mut self, now: Instant, out: &mut OutputStreams) -> io::Result<()> {
         match self.timing.update(self.front(), now) {
             Some(Phase::Shown) => self.show_front(out),
             Some(Phase::Answerable) => {
@@ -163,23 +163,23 @@ impl ApprovalPrompt {
     }
 
     /// A question was shown when it arrived.
-    fn show_front(&self, out: &mut Out) -> io::Result<()> {
+    fn show_front(&self, out: &mut OutputStreams) -> io::Result<()> {
         match self.queue.front() {
             Some(request) if self.questions.is_empty() => show(request, out),
             _ => Ok(()),
         }
     }
 
-    fn show_keys(&self, out: &mut Out) -> io::Result<()> {
+    fn show_keys(&self, out: &mut OutputStreams) -> io::Result<()> {
         match (self.questions.front(), self.queue.front()) {
-            (Some(question), _) => out.aside(&question::keys(question)),
+            (Some(question), _) => out.say_err(&question::keys(question)),
             (None, Some(request)) => show_keys(request, out),
             (None, None) => Ok(()),
         }
     }
 
     /// Opens the input line for the next answer to the model, if it asks.
-    fn begin_answer(&mut self, out: &mut Out) -> io::Result<()> {
+    fn begin_answer(&mut self, out: &mut OutputStreams) -> io::Result<()> {
         let Some(question) = self.questions.front().filter(|question| question::is_typed(question)) else {
             return Ok(());
         };
@@ -188,26 +188,26 @@ impl ApprovalPrompt {
     }
 
     /// Appends to the typed answer. The answers are sent once the last one is typed.
-    fn type_answer(&mut self, input: &Input, out: &mut Out) -> io::Result<Outcome> {
+    fn type_answer(&mut self, input: &Input, out: &mut OutputStreams) -> io::Result<Outcome> {
         let (Some(question), Some(words)) = (self.questions.front(), &mut self.words) else {
             return Ok(Outcome::Wait);
         };
         let at = self.answers.len();
         let mark = format!("  {}", question::input_mark(question, at));
         match type_words(words, input) {
-            Typed::More => out.prompt(&mark, words.text())?,
-            Typed::Back => {
+            TypingStep::More => out.prompt(&mark, words.text())?,
+            TypingStep::Back => {
                 words.clear();
                 out.prompt(&mark, "")?;
             }
-            Typed::Done => {
+            TypingStep::Done => {
                 let Some(asked) = question.questions.get(at) else { return Ok(Outcome::Wait) };
                 let parsed = question::parse(asked, words.text());
                 let (request_id, all) = (question.request_id, question.questions.len());
-                out.aside(&Line::default())?;
+                out.say_err(&StyledLine::default())?;
                 match parsed {
                     Ok(answer) => self.answers.push(answer),
-                    Err(why) => out.aside(&Line::new(Tone::Bad, format!("  {why}")))?,
+                    Err(why) => out.say_err(&StyledLine::new(Tone::Bad, format!("  {why}")))?,
                 }
                 if self.answers.len() == all {
                     self.words = None;
@@ -221,7 +221,7 @@ impl ApprovalPrompt {
     }
 
     /// Leaves raw mode.
-    pub(in crate::client) fn close(&mut self, out: &mut Out) {
+    pub(in crate::client) fn close(&mut self, out: &mut OutputStreams) {
         self.keys = None;
         out.set_raw(false);
     }
@@ -239,7 +239,7 @@ impl ApprovalPrompt {
         &mut self,
         input: &Input,
         now: Instant,
-        out: &mut Out,
+        out: &mut OutputStreams,
     ) -> io::Result<Outcome> {
         let key = match input {
             Input::Key(key) if key.kind != KeyEventKind::Release => Some(key),
@@ -283,7 +283,7 @@ impl ApprovalPrompt {
             None => self.timing.ignore_keys(now),
             Some((outcome, Some(confirmation))) => {
                 for line in confirmation.wrap(terminal_columns()) {
-                    out.aside(&line)?;
+                    out.say_err(&line)?;
                 }
                 self.confirming = Some(outcome);
             }
@@ -297,28 +297,28 @@ impl ApprovalPrompt {
     }
 
     /// Appends to the typed feedback, or to the edited arguments.
-    fn type_words(&mut self, input: &Input, out: &mut Out) -> io::Result<Outcome> {
+    fn type_words(&mut self, input: &Input, out: &mut OutputStreams) -> io::Result<Outcome> {
         let Some(request) = self.queue.front() else { return Ok(Outcome::Wait) };
         if let Some(words) = &mut self.words {
             match type_words(words, input) {
-                Typed::More => {
+                TypingStep::More => {
                     out.prompt(if self.edits { "  input: " } else { "  because: " }, words.text())?
                 }
-                Typed::Done if self.edits => {
+                TypingStep::Done if self.edits => {
                     let text = words.text().to_string();
-                    out.aside(&Line::default())?;
-                    return self.edited(&text, out);
+                    out.say_err(&StyledLine::default())?;
+                    return self.parse_edited(&text, out);
                 }
-                Typed::Back => {
+                TypingStep::Back => {
                     self.words = None;
-                    out.aside(&Line::default())?;
+                    out.say_err(&StyledLine::default())?;
                     show_keys(request, out)?;
                 }
-                Typed::Done => {
+                TypingStep::Done => {
                     let said = Some(words.take_text()).filter(|w| !w.trim().is_empty());
                     let answer = prompt::approval(request, Decision::Deny, Scope::Once, said);
-                    out.aside(&Line::default())?;
-                    return Ok(self.answered(answer));
+                    out.say_err(&StyledLine::default())?;
+                    return Ok(self.send_answer(answer));
                 }
             }
         }
@@ -327,11 +327,11 @@ impl ApprovalPrompt {
 
     /// The arguments of the open request, for an editor.
     pub(in crate::client) fn editable(&self) -> Option<String> {
-        self.queue.front().filter(|_| self.questions.is_empty()).map(prompt::editable)
+        self.queue.front().filter(|_| self.questions.is_empty()).map(prompt::editable_input)
     }
 
     /// Edits the arguments in the input line, if there is no editor.
-    pub(in crate::client) fn edit_here(&mut self, out: &mut Out) -> io::Result<()> {
+    pub(in crate::client) fn edit_here(&mut self, out: &mut OutputStreams) -> io::Result<()> {
         let Some(request) = self.queue.front() else { return Ok(()) };
         let mut words = Editor::default();
         words.insert(&request.input.to_string());
@@ -341,7 +341,7 @@ impl ApprovalPrompt {
     }
 
     /// Switches to raw mode again after an editor.
-    pub(in crate::client) fn again(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
+    pub(in crate::client) fn reopen(&mut self, now: Instant, out: &mut OutputStreams) -> io::Result<()> {
         if self.keys.is_none() && (!self.queue.is_empty() || !self.questions.is_empty()) {
             self.open(now, out)?;
             self.show_front(out)?;
@@ -352,13 +352,17 @@ impl ApprovalPrompt {
     }
 
     /// Parses edited arguments. After a mistake it shows the error and keeps the request open.
-    pub(in crate::client) fn edited(&mut self, text: &str, out: &mut Out) -> io::Result<Outcome> {
+    pub(in crate::client) fn parse_edited(
+        &mut self,
+        text: &str,
+        out: &mut OutputStreams,
+    ) -> io::Result<Outcome> {
         self.words = None;
         let Some(request) = self.queue.front() else { return Ok(Outcome::Wait) };
-        match prompt::edited(request, text) {
-            Ok(answer) => Ok(self.answered(answer)),
+        match prompt::parse_edited(request, text) {
+            Ok(answer) => Ok(self.send_answer(answer)),
             Err(why) => {
-                out.aside(&Line::new(Tone::Bad, format!("  {why}")))?;
+                out.say_err(&StyledLine::new(Tone::Bad, format!("  {why}")))?;
                 show_keys(request, out)?;
                 Ok(Outcome::Wait)
             }
@@ -367,27 +371,27 @@ impl ApprovalPrompt {
 
     /// The request stays open until the daemon reports it as settled: an answer that is lost with the
     /// connection can be given again.
-    fn answered(&mut self, answer: ApproveParams) -> Outcome {
+    fn send_answer(&mut self, answer: ApproveParams) -> Outcome {
         self.words = None;
         Outcome::Send(answer)
     }
 }
 
 /// The result of a key, and the line that asks for its confirmation if it needs one.
-type Pressed = (Outcome, Option<Line>);
+type KeyOutcome = (Outcome, Option<StyledLine>);
 
-fn choose(question: &Question, key: char) -> Option<Pressed> {
+fn choose(question: &Question, key: char) -> Option<KeyOutcome> {
     if question::is_typed(question) {
         return None;
     }
-    let choice = question::of_key(key)?;
+    let choice = question::choice_for_key(key)?;
     let params = question::params(question.request_id, choice.name());
     Some((Outcome::Choose(params), question::confirmation(choice)))
 }
 
-fn answer_request(request: &PermissionRequest, key: char) -> Option<Pressed> {
+fn answer_request(request: &PermissionRequest, key: char) -> Option<KeyOutcome> {
     let send = |decision, scope| Outcome::Send(prompt::approval(request, decision, scope, None));
-    let answer = prompt::answer_of(request, key)?;
+    let answer = prompt::answer_for_key(request, key)?;
     let outcome = match answer {
         Answer::Once => send(Decision::Allow, Scope::Once),
         Answer::AcceptEdits => Outcome::Send(prompt::approval_with_edits(request)),
@@ -407,58 +411,58 @@ fn is_interrupt(key: &KeyEvent) -> bool {
 }
 
 /// Prints the request.
-pub(in crate::client) fn show(request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
+pub(in crate::client) fn show(request: &PermissionRequest, out: &mut OutputStreams) -> io::Result<()> {
     for line in prompt::rows(request, terminal_columns()) {
-        out.aside(&line)?;
+        out.say_err(&line)?;
     }
     Ok(())
 }
 
-fn show_keys(request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
+fn show_keys(request: &PermissionRequest, out: &mut OutputStreams) -> io::Result<()> {
     for line in prompt::keys(request).iter().flat_map(|line| line.wrap(terminal_columns())) {
-        out.aside(&line)?;
+        out.say_err(&line)?;
     }
     Ok(())
 }
 
 /// An answer that is given without the user.
-pub(in crate::client) fn unasked(
+pub(in crate::client) fn automatic_answer(
     request: &PermissionRequest,
-    asking: Asking,
-) -> Option<(ApproveParams, Line)> {
+    asking: AnswerPolicy,
+) -> Option<(ApproveParams, StyledLine)> {
     match asking {
-        Asking::Person => None,
-        Asking::Deny(words) => Some((
+        AnswerPolicy::Person => None,
+        AnswerPolicy::Deny(words) => Some((
             ApproveParams {
                 no_approver: true,
                 ..prompt::approval(request, Decision::Deny, Scope::Once, None)
             },
-            Line::new(Tone::Warn, format!("▌ {words}")),
+            StyledLine::new(Tone::Warn, format!("▌ {words}")),
         )),
         // The commands of the demonstration need no access outside the sandbox.
-        Asking::Allow if request.kind == RequestKind::Sandbox => Some((
+        AnswerPolicy::Allow if request.kind == RequestKind::Sandbox => Some((
             prompt::approval(request, Decision::Deny, Scope::Once, None),
-            Line::new(Tone::Warn, "▌ answered by the demonstration: n (no)"),
+            StyledLine::new(Tone::Warn, "▌ answered by the demonstration: n (no)"),
         )),
-        Asking::Allow => Some((
+        AnswerPolicy::Allow => Some((
             prompt::approval(request, Decision::Allow, Scope::Once, None),
-            Line::new(Tone::Warn, "▌ answered by the demonstration: y (once)"),
+            StyledLine::new(Tone::Warn, "▌ answered by the demonstration: y (once)"),
         )),
     }
 }
 
-enum Typed {
+enum TypingStep {
     More,
     Done,
     Back,
 }
 
-fn type_words(words: &mut Editor, input: &Input) -> Typed {
+fn type_words(words: &mut Editor, input: &Input) -> TypingStep {
     match input {
         Input::Paste(text) => words.insert(&text.replace(['\n', '\r'], " ")),
         Input::Key(key) if key.kind != KeyEventKind::Release => match key.code {
-            KeyCode::Enter => return Typed::Done,
-            KeyCode::Esc => return Typed::Back,
+            KeyCode::Enter => return TypingStep::Done,
+            KeyCode::Esc => return TypingStep::Back,
             KeyCode::Backspace => words.backspace(),
             KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => words.delete_to_start(),
             KeyCode::Char('w') if key.modifiers.contains(KeyModifiers::CONTROL) => words.delete_word(),
@@ -469,7 +473,7 @@ fn type_words(words: &mut Editor, input: &Input) -> Typed {
         },
         _ => {}
     }
-    Typed::More
+    TypingStep::More
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Tests of the approval prompt of `run` without a terminal.
 
-use crate::client::terminal::out::testing::papers;
+use crate::client::terminal::out::testing::captured_output;
 use crate::client::ui::approval_prompt::*;
 use ratatui::crossterm::event::KeyEvent;
 use serde_json::json;
 use std::time::Duration;
 
 /// A prompt with an open request, but without a terminal.
-fn asker() -> ApprovalPrompt {
+fn open_prompt() -> ApprovalPrompt {
     let request = serde_json::from_value(json!({
         "request_id": "perm_0190f2a4-0000-7000-8000-000000000004",
         "call_id": "call_0190f2a4-0000-7000-8000-000000000003",
@@ -34,7 +34,7 @@ fn press_from(
     start: Instant,
     gap: Duration,
 ) -> (Vec<Outcome>, String) {
-    let (mut out, _, side) = papers();
+    let (mut out, _, side) = captured_output();
     let mut outcomes = Vec::new();
     let mut now = start;
     for c in keys.chars() {
@@ -56,7 +56,9 @@ fn press(asker: &mut ApprovalPrompt, keys: &str) -> Outcome {
 #[test]
 fn single_key_answers_permission_request() {
     let check = |keys: &str, decision, scope, feedback: Option<&str>| {
-        let Outcome::Send(params) = press(&mut asker(), keys) else { panic!("{keys:?} did not answer") };
+        let Outcome::Send(params) = press(&mut open_prompt(), keys) else {
+            panic!("{keys:?} did not answer")
+        };
         assert_eq!((params.decision, params.scope), (Some(decision), scope), "{keys:?}");
         assert_eq!(params.feedback.as_deref(), feedback);
     };
@@ -68,12 +70,12 @@ fn single_key_answers_permission_request() {
     check("fuse x\u{8}ninja\n", Decision::Deny, Scope::Once, Some("use ninja"));
     check("f\n", Decision::Deny, Scope::Once, None);
     check("fno\u{1b}y", Decision::Allow, Scope::Once, None);
-    assert!(matches!(press(&mut asker(), "a\n"), Outcome::Abort));
+    assert!(matches!(press(&mut open_prompt(), "a\n"), Outcome::Abort));
     for unconfirmed in ["2", "3", "a", "23", "22", "3y", "a\u{1b}\n", "s", "p"] {
-        assert!(matches!(press(&mut asker(), unconfirmed), Outcome::Wait), "{unconfirmed:?}");
+        assert!(matches!(press(&mut open_prompt(), unconfirmed), Outcome::Wait), "{unconfirmed:?}");
     }
-    assert!(matches!(press(&mut asker(), "e"), Outcome::Edit));
-    assert!(matches!(press(&mut asker(), "\n"), Outcome::Wait));
+    assert!(matches!(press(&mut open_prompt(), "e"), Outcome::Edit));
+    assert!(matches!(press(&mut open_prompt(), "\n"), Outcome::Wait));
 }
 
 #[test]
@@ -82,8 +84,8 @@ fn typed_prose_does_not_answer_permission_request() {
     // Before the request appears, shortly after that, and once its keys are accepted.
     for first_key in [10, 800, 1_100, 1_700] {
         for prose in ["please be careful", "say yes", "abc", "stop\n", "hey"] {
-            let mut asker = asker();
-            let (mut out, _, _) = papers();
+            let mut asker = open_prompt();
+            let (mut out, _, _) = captured_output();
             asker.timing.key_pressed(start);
             for ms in [1_000, 1_600].into_iter().filter(|ms| *ms <= first_key) {
                 asker.update(start + Duration::from_millis(ms), &mut out).expect("written");
@@ -100,8 +102,8 @@ fn typed_prose_does_not_answer_permission_request() {
 #[test]
 fn request_appears_after_pause_and_keys_later() {
     let start = Instant::now();
-    let (mut out, _, side) = papers();
-    let mut asker = asker();
+    let (mut out, _, side) = captured_output();
+    let mut asker = open_prompt();
     asker.timing.key_pressed(start);
     let mut shown_at = |ms| {
         asker.update(start + Duration::from_millis(ms), &mut out).expect("written");
@@ -112,14 +114,14 @@ fn request_appears_after_pause_and_keys_later() {
         [(false, false), (false, false), (true, false), (true, false), (true, true)]
     );
     let control_c = Input::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
-    let mut hidden = crate::client::ui::approval_prompt::tests::asker();
+    let mut hidden = crate::client::ui::approval_prompt::tests::open_prompt();
     assert!(matches!(hidden.press(&control_c, start, &mut out), Ok(Outcome::Abort)), "at any time");
 }
 
 #[test]
 fn edited_arguments_are_sent_with_answer() {
-    let mut asker = asker();
-    let (mut out, _, _) = papers();
+    let mut asker = open_prompt();
+    let (mut out, _, _) = captured_output();
     asker.edit_here(&mut out).expect("written");
     let Outcome::Send(params) = press(&mut asker, "\u{8}\u{8} -n\"}\n") else { panic!("no answer") };
     assert_eq!(params.updated_input, Some(json!({"command": "make -n"})));
@@ -130,10 +132,10 @@ fn edited_arguments_are_sent_with_answer() {
 
 #[test]
 fn answer_from_other_client_closes_prompt() {
-    let mut asker = asker();
-    let (mut out, _, _) = papers();
+    let mut asker = open_prompt();
+    let (mut out, _, _) = captured_output();
     asker
-        .settled(
+        .remove_request(
             "perm_0190f2a4-0000-7000-8000-000000000004".parse().expect("an id"),
             Instant::now(),
             &mut out,

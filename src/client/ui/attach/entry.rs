@@ -6,19 +6,19 @@ use crate::api::params::{CreateParams, NoParams, SessionParams, SessionReply, St
 use crate::client::args::Thinking;
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
-use crate::client::connection::follow::Follow;
+use crate::client::connection::follow::SessionFollower;
 use crate::client::connection::paths;
 use crate::client::connection::session_calls::idempotency_key;
 use crate::client::failure::{Failure, code};
 use crate::client::resolve_id;
 use crate::client::terminal::escape;
-use crate::client::terminal::out::Out;
-use crate::client::ui::attach::app::{App, Setup};
-use crate::client::ui::attach::live::{Left, Start, run};
+use crate::client::terminal::out::OutputStreams;
+use crate::client::ui::attach::app::{App, ClientSetup};
+use crate::client::ui::attach::live::{ConversationStart, LeaveReason, run};
 use crate::client::ui::attach::plain;
-use crate::client::ui::attach::recent::{LeftOut, left_out};
-use crate::client::ui::attach::start_lines::Place;
-use crate::client::ui::watch::Ended;
+use crate::client::ui::attach::recent::{OmittedPart, find_omitted_part};
+use crate::client::ui::attach::start_lines::StartFacts;
+use crate::client::ui::watch::TurnEnd;
 use crate::types::ids::{SessionId, TurnId};
 use crate::types::permission::Mode;
 use crate::types::session::{SessionState, SessionView};
@@ -48,7 +48,7 @@ pub(in crate::client) async fn attach(
     reach: &Connector,
     name: &str,
     options: Options,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?;
@@ -61,74 +61,86 @@ pub(in crate::client) async fn follow_session(
     client: Client,
     session: SessionView,
     options: Options,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     if !is_full_terminal(options.is_plain) {
         let include = options.thinking.include();
-        let follow = Follow::start_with(reach, &client, session.session_id, 0, include).await?;
-        let mut lines = Out::all_on_stdout();
+        let follow = SessionFollower::start_with(reach, &client, session.session_id, 0, include).await?;
+        let mut lines = OutputStreams::all_on_stdout();
         lines.set_plain(options.is_plain);
         return plain::plain(client, follow, session, &mut lines).await;
     }
-    let start = existing(reach, client, session, options, out).await?;
+    let start = open_existing(reach, client, session, options, out).await?;
     conversations(reach, start, options, out).await
 }
 
 /// Shows a conversation, and those that the user opens from it.
 async fn conversations(
     reach: &Connector,
-    mut start: Start,
+    mut start: ConversationStart,
     options: Options,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     loop {
         let (left, app) = run(start).await?;
-        farewell(&app, out)?;
+        print_farewell(&app, out)?;
         start = match left {
-            Left::Open(session_id) => {
+            LeaveReason::Open(session_id) => {
                 let client = reach.connect_or_start().await?;
                 let reply: SessionReply = client.call("session.get", &SessionParams { session_id }).await?;
-                existing(reach, client, reply.session, options, out).await?
+                open_existing(reach, client, reply.session, options, out).await?
             }
-            Left::New => new(reach, here()?, options).await?,
-            Left::Detached | Left::Ended(_) => return Ok(()),
+            LeaveReason::New => new(reach, current_folder_params()?, options).await?,
+            LeaveReason::Detached | LeaveReason::Ended(_) => return Ok(()),
         };
     }
 }
 
 /// The beginning of the conversation of an existing session. Of a long one, only its last part is read.
-async fn existing(
+async fn open_existing(
     reach: &Connector,
     client: Client,
     session: SessionView,
     options: Options,
-    out: &mut Out,
-) -> Result<Start, Failure> {
+    out: &mut OutputStreams,
+) -> Result<ConversationStart, Failure> {
     let include = options.thinking.include();
-    let LeftOut { upto, queue } = left_out(&client, &session).await?;
-    let follow = Follow::start_with(reach, &client, session.session_id, upto, include).await?;
+    let OmittedPart { upto, queue } = find_omitted_part(&client, &session).await?;
+    let follow = SessionFollower::start_with(reach, &client, session.session_id, upto, include).await?;
     let title = escape::line(&session.title).into_owned();
     out.note(&format!("session {} · {title} · {}", name(&session), escape::line(&session.cwd)))?;
     let mut app = App::new(session, setup(reach, options));
     if upto > 0 {
-        app.leave_out(upto, queue);
+        app.omit_earlier(upto, queue);
     }
     let create = CreateParams::default();
-    Ok(Start { reach: reach.clone(), client, app, place: None, follow: Some(follow), include, create })
+    Ok(ConversationStart {
+        reach: reach.clone(),
+        client,
+        app,
+        place: None,
+        follow: Some(follow),
+        include,
+        create,
+    })
 }
 
 /// Begins a conversation in this folder. The first input creates the session.
-pub(in crate::client) async fn converse(
+pub(in crate::client) async fn start_conversation(
     reach: &Connector,
     create: CreateParams,
     options: Options,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let start = new(reach, create, options).await?;
     conversations(reach, start, options, out).await
 }
 
-async fn new(reach: &Connector, create: CreateParams, options: Options) -> Result<Start, Failure> {
+async fn new(
+    reach: &Connector,
+    create: CreateParams,
+    options: Options,
+) -> Result<ConversationStart, Failure> {
     let client = reach.connect_or_start().await?;
     let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
     let model = match create.model.clone().or(status.main_model) {
@@ -136,27 +148,35 @@ async fn new(reach: &Connector, create: CreateParams, options: Options) -> Resul
         None => return Err(Failure::no_model()),
     };
     let draft = draft(&create, &model)?;
-    let place = Place::new(&create.cwd, &model, draft.mode.name());
-    let mut app = App::new(draft, Setup { is_new: true, ..setup(reach, options) });
+    let place = StartFacts::new(&create.cwd, &model, draft.mode.name());
+    let mut app = App::new(draft, ClientSetup { is_new: true, ..setup(reach, options) });
     app.show_start_lines(vec![place.line()]);
     let create = CreateParams { idempotency_key: Some(idempotency_key()), ..create };
     let include = options.thinking.include();
-    Ok(Start { reach: reach.clone(), client, app, place: Some(place), follow: None, include, create })
+    Ok(ConversationStart {
+        reach: reach.clone(),
+        client,
+        app,
+        place: Some(place),
+        follow: None,
+        include,
+        create,
+    })
 }
 
 /// Follows one turn of a session on the screen, and ends with it.
-pub(in crate::client) async fn one_turn(
+pub(in crate::client) async fn follow_one_turn(
     reach: &Connector,
     client: Client,
-    follow: Follow,
+    follow: SessionFollower,
     (session, turn): (SessionView, TurnId),
     options: Options,
-) -> Result<Ended, Failure> {
-    let setup = Setup { one_turn: Some(turn), ..setup(reach, options) };
+) -> Result<TurnEnd, Failure> {
+    let setup = ClientSetup { one_turn: Some(turn), ..setup(reach, options) };
     let name = name(&session);
     let app = App::new(session, setup);
     let include = options.thinking.include();
-    let start = Start {
+    let start = ConversationStart {
         reach: reach.clone(),
         client,
         app,
@@ -166,8 +186,8 @@ pub(in crate::client) async fn one_turn(
         create: CreateParams::default(),
     };
     match run(start).await {
-        Ok((Left::Ended(ended), _)) => Ok(ended),
-        Ok((Left::Detached | Left::Open(_) | Left::New, _)) => {
+        Ok((LeaveReason::Ended(ended), _)) => Ok(ended),
+        Ok((LeaveReason::Detached | LeaveReason::Open(_) | LeaveReason::New, _)) => {
             Err(Failure::new(code::ABORTED, format!("left; look after it with `agentctl attach {name}`")))
         }
         Err(failure) if failure.code == code::ABORTED && failure.message.is_empty() => {
@@ -177,12 +197,12 @@ pub(in crate::client) async fn one_turn(
     }
 }
 
-fn setup(reach: &Connector, options: Options) -> Setup {
-    Setup {
+fn setup(reach: &Connector, options: Options) -> ClientSetup {
+    ClientSetup {
         flags: reach.places.flags.clone(),
         is_raw: options.is_raw,
         is_plain: options.is_plain,
-        ..Setup::default()
+        ..ClientSetup::default()
     }
 }
 
@@ -194,7 +214,7 @@ fn name(session: &SessionView) -> String {
     }
 }
 
-fn farewell(app: &App, out: &mut Out) -> Result<(), Failure> {
+fn print_farewell(app: &App, out: &mut OutputStreams) -> Result<(), Failure> {
     if app.setup.is_new {
         return Ok(());
     }
@@ -250,7 +270,7 @@ fn draft(create: &CreateParams, model: &str) -> Result<SessionView, Failure> {
 }
 
 /// The parameters of a new session in the current folder.
-pub(in crate::client) fn here() -> Result<CreateParams, Failure> {
+pub(in crate::client) fn current_folder_params() -> Result<CreateParams, Failure> {
     let folder = paths::current_folder()?;
     let cwd = folder.to_str().map(str::to_owned);
     let cwd = cwd.ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))?;

@@ -15,5 +15,6 @@ mod start_lines;
 mod view;
 
 pub(in crate::client) use entry::{
-    Options, attach, converse, follow_session, here, is_full_terminal, one_turn,
+    Options, attach, current_folder_params, follow_one_turn, follow_session, is_full_terminal,
+    start_conversation,
 };

@@ -10,14 +10,14 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
 use crate::api::params::{ApproveParams, ApproveReply};
 use crate::client::connection::client::{CallError, Client};
-use crate::client::connection::follow::{Follow, Step};
+use crate::client::connection::follow::{FollowStep, SessionFollower};
 use crate::client::connection::session_calls::submit;
-use crate::client::connection::wire::Received;
+use crate::client::connection::wire::ReceivedEvent;
 use crate::client::failure::Failure;
-use crate::client::terminal::out::Out;
+use crate::client::terminal::out::OutputStreams;
 use crate::client::ui::prompt;
 use crate::client::ui::question;
-use crate::client::ui::render::{Piece, Transcript};
+use crate::client::ui::render::{OutputPiece, Transcript};
 use crate::types::event::Event;
 use crate::types::ids::TurnId;
 use crate::types::permission::{Decision, Scope};
@@ -25,16 +25,16 @@ use crate::types::session::{PermissionRequest, SessionState, SessionView};
 
 pub(super) async fn plain(
     client: Client,
-    follow: Follow,
+    follow: SessionFollower,
     session: SessionView,
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let is_person = std::io::stdin().is_terminal();
     pipe(client, follow, session, (tokio::io::stdin(), is_person), out).await
 }
 
 /// The answer of a typed number to the oldest request. A rule for the folder needs a page that confirms it.
-fn answer_of(requests: &[PermissionRequest], line: &str) -> Option<ApproveParams> {
+fn answer_for_key(requests: &[PermissionRequest], line: &str) -> Option<ApproveParams> {
     let request = requests.first()?;
     let send = |decision, scope| Some(prompt::approval(request, decision, scope, None));
     match line.trim() {
@@ -47,10 +47,10 @@ fn answer_of(requests: &[PermissionRequest], line: &str) -> Option<ApproveParams
 
 async fn pipe(
     mut client: Client,
-    mut follow: Follow,
+    mut follow: SessionFollower,
     session: SessionView,
     (input, is_person): (impl AsyncRead + Unpin, bool),
-    out: &mut Out,
+    out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let mut lines = BufReader::new(input).lines();
     let mut reading = session.state != SessionState::Ended;
@@ -61,7 +61,7 @@ async fn pipe(
     loop {
         tokio::select! {
             step = follow.next() => match step? {
-                Step::Event(received) => {
+                FollowStep::Event(received) => {
                     print(&received, &mut transcript, out)?;
                     let Some(envelope) = &received.event else { continue };
                     match &envelope.event {
@@ -74,8 +74,8 @@ async fn pipe(
                         _ => {}
                     }
                 }
-                Step::Lost => out.note("lost the daemon; looking for it…")?,
-                Step::Back(back) => {
+                FollowStep::Lost => out.note("lost the daemon; looking for it…")?,
+                FollowStep::Back(back) => {
                     client = back;
                     out.note("the daemon is back")?;
                 }
@@ -83,8 +83,8 @@ async fn pipe(
             line = lines.next_line(), if reading => match line? {
                 Some(line) if line.trim().is_empty() => {}
                 // A pipe has no user who could have read the request.
-                Some(line) if is_person && answer_of(&requests, &line).is_some() => {
-                    if let Some(params) = answer_of(&requests, &line) {
+                Some(line) if is_person && answer_for_key(&requests, &line).is_some() => {
+                    if let Some(params) = answer_for_key(&requests, &line) {
                         match client.call::<ApproveReply>("session.approve", &params).await {
                             Err(CallError::Fault(fault)) if fault.kind() != "not_pending" => {
                                 return Err(CallError::Fault(fault).into());
@@ -106,14 +106,18 @@ async fn pipe(
     }
 }
 
-fn print(received: &Received, transcript: &mut Transcript, out: &mut Out) -> std::io::Result<()> {
+fn print(
+    received: &ReceivedEvent,
+    transcript: &mut Transcript,
+    out: &mut OutputStreams,
+) -> std::io::Result<()> {
     let Some(envelope) = &received.event else { return Ok(()) };
-    for piece in transcript.on(envelope) {
+    for piece in transcript.render_event(envelope) {
         match piece {
-            Piece::Text(text) => out.stream(&text)?,
-            Piece::Break => out.fresh_line()?,
-            Piece::Line(line) => out.line(&line)?,
-            Piece::Folded { shown, .. } => {
+            OutputPiece::Text(text) => out.stream(&text)?,
+            OutputPiece::Break => out.fresh_line()?,
+            OutputPiece::Line(line) => out.line(&line)?,
+            OutputPiece::Folded { shown, .. } => {
                 for line in shown {
                     out.line(&line)?;
                 }
@@ -137,27 +141,31 @@ fn print(received: &Received, transcript: &mut Transcript, out: &mut Out) -> std
 
 #[cfg(test)]
 mod tests {
-    use crate::client::fake::{Fake, SESSION, TURN, asks, completed, says};
+    use crate::client::fake_daemon::{
+        FakeDaemon, SESSION, TURN, permission_requested, text_delta, turn_completed,
+    };
     use crate::client::resolve_id::sample;
-    use crate::client::terminal::out::testing::papers;
+    use crate::client::terminal::out::testing::captured_output;
     use crate::client::ui::attach::plain::*;
     use serde_json::json;
     use std::time::Duration;
 
     #[tokio::test]
     async fn plain_attach_submits_lines_and_ends_after_answer() {
-        let fake = Fake::start(|journal, _, params| {
+        let fake = FakeDaemon::start(|journal, _, params| {
             journal.push([
-                says(&format!("you said {}", params["input"].as_str().expect("text"))),
-                completed("success"),
+                text_delta(&format!("you said {}", params["input"].as_str().expect("text"))),
+                turn_completed("success"),
             ]);
             Ok(json!({"turn_id": TURN, "state": "running", "seq": 1}))
         });
-        fake.journal.push([says("before\n"), asks()]);
-        let client = fake.reach().connect().await.expect("connected");
+        fake.journal.push([text_delta("before\n"), permission_requested()]);
+        let client = fake.connector().connect().await.expect("connected");
         let session: SessionView = serde_json::from_value(sample(SESSION, "t")).expect("a session");
-        let follow = Follow::start(&fake.reach(), &client, session.session_id, 0).await.expect("followed");
-        let (mut out, text, side) = papers();
+        let follow = SessionFollower::start(&fake.connector(), &client, session.session_id, 0)
+            .await
+            .expect("followed");
+        let (mut out, text, side) = captured_output();
         let run = pipe(client, follow, session, (&b"hello\n\n"[..], false), &mut out);
         tokio::time::timeout(Duration::from_secs(20), run).await.expect("in time").expect("ended");
         assert!(text.text().starts_with("before\n▌ May Bash do this?"), "{}", text.text());

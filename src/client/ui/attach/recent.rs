@@ -7,13 +7,13 @@ use crate::types::message::input_line;
 use crate::types::session::{Item, ItemKind, SessionState, SessionView};
 
 /// Items that fill any screen, with some to scroll back to.
-const SHOWN_ITEMS: u32 = 100;
+const PAGE_ITEMS: u32 = 100;
 /// Pages that are searched for the beginning of a turn. If it is not in them, all of the conversation is read.
 const MAX_PAGES: usize = 5;
 
 /// The part of a conversation that is left out at first.
 #[derive(Debug, Default)]
-pub(super) struct LeftOut {
+pub(super) struct OmittedPart {
     /// The last event of it; 0 if nothing is left out.
     pub(super) upto: Seq,
     /// The inputs that wait: their events may be in it.
@@ -21,10 +21,13 @@ pub(super) struct LeftOut {
 }
 
 /// Finds the beginning of the last part.
-pub(super) async fn left_out(client: &Client, session: &SessionView) -> Result<LeftOut, CallError> {
+pub(super) async fn find_omitted_part(
+    client: &Client,
+    session: &SessionView,
+) -> Result<OmittedPart, CallError> {
     let mut params = ItemsParams {
         newest_first: true,
-        limit: Some(SHOWN_ITEMS),
+        limit: Some(PAGE_ITEMS),
         ..ItemsParams::for_session(session.session_id)
     };
     let mut items = Vec::new();
@@ -33,9 +36,9 @@ pub(super) async fn left_out(client: &Client, session: &SessionView) -> Result<L
         items.extend(page.items);
         params.cursor = page.next_cursor;
         if params.cursor.is_none() {
-            return Ok(LeftOut::default());
+            return Ok(OmittedPart::default());
         }
-        if let Some(upto) = cut(&items, session) {
+        if let Some(upto) = find_cut(&items, session) {
             let queue: QueueReply = client
                 .call(
                     "session.queue.list",
@@ -43,15 +46,15 @@ pub(super) async fn left_out(client: &Client, session: &SessionView) -> Result<L
                 )
                 .await?;
             let queue = queue.queue.iter().map(|it| (it.turn_id, input_line(&it.input))).collect();
-            return Ok(LeftOut { upto, queue });
+            return Ok(OmittedPart { upto, queue });
         }
     }
-    Ok(LeftOut::default())
+    Ok(OmittedPart::default())
 }
 
 /// The last event before the oldest turn that begins within these items, the newest of which comes first. An open
 /// turn is read from its beginning, because its requests and calls may be open as well.
-fn cut(items: &[Item], session: &SessionView) -> Option<Seq> {
+fn find_cut(items: &[Item], session: &SessionView) -> Option<Seq> {
     let is_open = !matches!(
         session.state,
         SessionState::Idle | SessionState::Failed | SessionState::Ended | SessionState::Archived
@@ -73,7 +76,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::fake::SESSION;
+    use crate::client::fake_daemon::SESSION;
     use crate::client::resolve_id::sample;
 
     fn turn(n: u64) -> TurnId {
@@ -103,16 +106,16 @@ mod tests {
     #[test]
     fn view_begins_with_the_oldest_complete_turn() {
         let page = items(&[('a', 3), ('u', 3), ('a', 2), ('u', 2), ('a', 1)]);
-        assert_eq!(cut(&page, &session("idle", None)), Some(12), "after the answer of turn 1");
-        assert_eq!(cut(&items(&[('a', 1), ('a', 1)]), &session("idle", None)), None);
+        assert_eq!(find_cut(&page, &session("idle", None)), Some(12), "after the answer of turn 1");
+        assert_eq!(find_cut(&items(&[('a', 1), ('a', 1)]), &session("idle", None)), None);
     }
 
     #[test]
     fn open_turn_is_read_from_its_beginning() {
         let page = items(&[('a', 3), ('u', 3), ('a', 3), ('u', 3), ('a', 2)]);
-        assert_eq!(cut(&page, &session("running", Some(3))), Some(12), "steered inputs begin no turn");
+        assert_eq!(find_cut(&page, &session("running", Some(3))), Some(12), "steered inputs begin no turn");
         let within = items(&[('a', 3), ('u', 3), ('a', 3)]);
-        assert_eq!(cut(&within, &session("requires_action", Some(3))), None, "it may begin before");
-        assert_eq!(cut(&page, &session("running", None)), None);
+        assert_eq!(find_cut(&within, &session("requires_action", Some(3))), None, "it may begin before");
+        assert_eq!(find_cut(&page, &session("running", None)), None);
     }
 }

@@ -16,7 +16,7 @@ use ratatui::crossterm::terminal::{
     LeaveAlternateScreen,
 };
 
-use crate::client::terminal::style::Line;
+use crate::client::terminal::style::StyledLine;
 use crate::client::ui::attach::view::View;
 
 /// The terminal below its scrollback.
@@ -29,14 +29,14 @@ pub(super) struct Screen<W: Write> {
     /// First row of the viewport.
     top: u16,
     /// The rows of the viewport, as drawn.
-    rows: Vec<Line>,
+    rows: Vec<StyledLine>,
     /// Row of the cursor in the viewport.
     cursor_row: usize,
     /// Where the cursor stands on the screen, if that is known.
     cursor: Option<(u16, u16)>,
     colour: bool,
     /// The rows of the page that is shown on the alternate screen.
-    page: Option<Vec<Line>>,
+    page: Option<Vec<StyledLine>>,
 }
 
 impl<W: Write> Screen<W> {
@@ -70,11 +70,11 @@ impl<W: Write> Screen<W> {
     }
 
     /// Writes completed rows into the scrollback and draws the view below them.
-    pub(super) fn render(&mut self, history: &[Line], view: &View) -> io::Result<()> {
+    pub(super) fn render(&mut self, history: &[StyledLine], view: &View) -> io::Result<()> {
         let completed = self.leave_completed(history);
         let (columns, height) = (self.columns(), self.height());
-        let fits = |row: &Line| if row.width() <= columns { row.clone() } else { row.cut(columns) };
-        let rows: Vec<Line> = view.rows.iter().take(height).map(fits).collect();
+        let fits = |row: &StyledLine| if row.width() <= columns { row.clone() } else { row.cut(columns) };
+        let rows: Vec<StyledLine> = view.rows.iter().take(height).map(fits).collect();
         let can_join = completed.iter().all(|row| row.width() <= columns);
         if can_join && completed.len() + rows.len() <= height {
             // Drawn like rows of the view, so that the unchanged rows below them only move.
@@ -97,7 +97,7 @@ impl<W: Write> Screen<W> {
     }
 
     /// Draws these rows from the top on; only what differs from the old ones is written.
-    fn update(&mut self, rows: Vec<Line>) -> io::Result<()> {
+    fn update(&mut self, rows: Vec<StyledLine>) -> io::Result<()> {
         self.make_room(rows.len())?;
         self.shift(&rows)?;
         for (nth, row) in rows.iter().enumerate() {
@@ -114,9 +114,9 @@ impl<W: Write> Screen<W> {
     }
 
     /// Moves completed rows that the viewport shows already out of it. Returns the others.
-    fn leave_completed<'a>(&mut self, history: &'a [Line]) -> &'a [Line] {
+    fn leave_completed<'a>(&mut self, history: &'a [StyledLine]) -> &'a [StyledLine] {
         let columns = self.columns();
-        let is_shown = |(done, row): &(&Line, &Line)| done == row && row.width() <= columns;
+        let is_shown = |(done, row): &(&StyledLine, &StyledLine)| done == row && row.width() <= columns;
         let kept = history.iter().zip(&self.rows).take_while(is_shown).count();
         self.rows.drain(..kept);
         self.top += u16::try_from(kept).unwrap_or(0);
@@ -124,7 +124,7 @@ impl<W: Write> Screen<W> {
     }
 
     /// Writes completed rows above the viewport, which is drawn again as a whole.
-    fn write_above(&mut self, rest: &[Line]) -> io::Result<()> {
+    fn write_above(&mut self, rest: &[StyledLine]) -> io::Result<()> {
         if rest.is_empty() {
             return Ok(());
         }
@@ -136,7 +136,8 @@ impl<W: Write> Screen<W> {
             self.frame.write_all(b"\r\n")?;
         }
         // Code is not wrapped, so that it is copied as it is; the terminal breaks it at its edge.
-        let rows = |line: &Line| if line.width() <= columns { 1 } else { line.hard_wrap(columns).len() };
+        let rows =
+            |line: &StyledLine| if line.width() <= columns { 1 } else { line.hard_wrap(columns).len() };
         let written = u16::try_from(rest.iter().map(rows).sum::<usize>()).unwrap_or(u16::MAX);
         self.top = top.saturating_add(written).min(self.size.1 - 1);
         self.rows.clear();
@@ -156,7 +157,7 @@ impl<W: Write> Screen<W> {
     }
 
     /// If rows came or went above unchanged ones, lets the terminal move those instead of drawing them.
-    fn shift(&mut self, rows: &[Line]) -> io::Result<()> {
+    fn shift(&mut self, rows: &[StyledLine]) -> io::Result<()> {
         let same_end =
             self.rows.iter().rev().zip(rows.iter().rev()).take_while(|(old, new)| old == new).count();
         let (old, new) = (self.rows.len(), rows.len());
@@ -168,7 +169,7 @@ impl<W: Write> Screen<W> {
             let y = self.row_at(at);
             queue!(self.frame, MoveTo(0, y))?;
             write!(self.frame, "\u{1b}[{count}L")?;
-            self.rows.splice(at..at, std::iter::repeat_n(Line::default(), count));
+            self.rows.splice(at..at, std::iter::repeat_n(StyledLine::default(), count));
         } else {
             let (at, count) = (new - same_end, old - new);
             let y = self.row_at(at);
@@ -184,7 +185,7 @@ impl<W: Write> Screen<W> {
     }
 
     /// Draws the part of a row that differs from what stands there.
-    fn draw_row(&mut self, nth: usize, row: &Line) -> io::Result<()> {
+    fn draw_row(&mut self, nth: usize, row: &StyledLine) -> io::Result<()> {
         let old = self.rows.get(nth).cloned().unwrap_or_default();
         let (same, rest) = row.after_common_start(&old);
         let y = self.row_at(nth);
@@ -197,7 +198,7 @@ impl<W: Write> Screen<W> {
     }
 
     /// Handles a new terminal size; `row` is the current cursor row, if the terminal reported it.
-    pub(super) fn resized(&mut self, size: (u16, u16), row: Option<u16>) -> io::Result<()> {
+    pub(super) fn handle_resize(&mut self, size: (u16, u16), row: Option<u16>) -> io::Result<()> {
         let columns = usize::from(size.0.max(10));
         // The terminal has wrapped rows that became too long.
         let above = self.rows.iter().take(self.cursor_row);
@@ -217,7 +218,7 @@ impl<W: Write> Screen<W> {
     }
 
     /// Shows a page on the alternate screen.
-    pub(super) fn show_page(&mut self, rows: &[Line]) -> io::Result<()> {
+    pub(super) fn show_page(&mut self, rows: &[StyledLine]) -> io::Result<()> {
         if self.page.as_deref() == Some(rows) {
             return Ok(());
         }
@@ -282,15 +283,15 @@ mod tests {
     use crate::client::terminal::style::Tone;
     use crate::client::ui::attach::screen::*;
 
-    fn lines(rows: &[&str]) -> Vec<Line> {
-        rows.iter().map(|row| Line::new(Tone::Plain, *row)).collect()
+    fn lines(rows: &[&str]) -> Vec<StyledLine> {
+        rows.iter().map(|row| StyledLine::new(Tone::Plain, *row)).collect()
     }
 
     fn view(rows: &[&str]) -> View {
         View { rows: lines(rows), cursor: (0, 2) }
     }
 
-    fn written(screen: &mut Screen<Vec<u8>>) -> String {
+    fn written_text(screen: &mut Screen<Vec<u8>>) -> String {
         let text = String::from_utf8(std::mem::take(&mut screen.out)).expect("text");
         text.replace("\u{1b}[?2026h", "").replace("\u{1b}[?2026l", "")
     }
@@ -300,9 +301,9 @@ mod tests {
         let mut screen = Screen::new(Vec::new(), (20, 6), 4, false).expect("a screen");
         screen.render(&[], &view(&["one", "two", "three"])).expect("drawn");
         assert_eq!(screen.top, 3);
-        written(&mut screen);
+        written_text(&mut screen);
         screen.render(&lines(&["kept"]), &view(&["one"])).expect("drawn");
-        let text = written(&mut screen);
+        let text = written_text(&mut screen);
         assert_eq!(text, "\u{1b}[4;1Hkept\u{1b}[5;1Hone\u{1b}[6;1H\u{1b}[K\u{1b}[5;3H", "no padding");
         assert_eq!(screen.top, 4);
     }
@@ -314,7 +315,7 @@ mod tests {
         screen.render(&[], &tall).expect("drawn");
         assert_eq!(screen.top, 2);
         // The terminal has wrapped the row above the cursor into two.
-        screen.resized((10, 10), Some(4)).expect("resized");
+        screen.handle_resize((10, 10), Some(4)).expect("resized");
         assert_eq!(screen.top, 2);
     }
 
@@ -322,24 +323,24 @@ mod tests {
     fn unchanged_view_writes_nothing() {
         let mut screen = Screen::new(Vec::new(), (40, 10), 0, true).expect("a screen");
         screen.render(&[], &view(&["a long row of text", "another one"])).expect("drawn");
-        written(&mut screen);
+        written_text(&mut screen);
         screen.render(&[], &view(&["a long row of text", "another one"])).expect("drawn");
-        assert_eq!(written(&mut screen), "");
+        assert_eq!(written_text(&mut screen), "");
     }
 
     #[test]
     fn streamed_words_and_rows_write_only_what_is_new() {
         let mut screen = Screen::new(Vec::new(), (40, 5), 1, true).expect("a screen");
         screen.render(&[], &view(&["one two", "status", "› ", "hint"])).expect("drawn");
-        written(&mut screen);
+        written_text(&mut screen);
         screen.render(&[], &view(&["one two three", "status", "› ", "hint"])).expect("drawn");
-        assert_eq!(written(&mut screen), "\u{1b}[2;8H three\u{1b}[2;3H");
+        assert_eq!(written_text(&mut screen), "\u{1b}[2;8H three\u{1b}[2;3H");
         // One more row: the terminal moves the rows below it.
         screen.render(&[], &view(&["one two three", "four", "status", "› ", "hint"])).expect("drawn");
-        assert_eq!(written(&mut screen), "\u{1b}[5;1H\n\u{1b}[2;1H\u{1b}[1L\u{1b}[2;1Hfour\u{1b}[1;3H");
+        assert_eq!(written_text(&mut screen), "\u{1b}[5;1H\n\u{1b}[2;1H\u{1b}[1L\u{1b}[2;1Hfour\u{1b}[1;3H");
         // The rows are complete: they stay where they are.
         screen.render(&lines(&["one two three", "four"]), &view(&["status", "› ", "hint"])).expect("drawn");
-        assert_eq!(written(&mut screen), "\u{1b}[3;3H");
+        assert_eq!(written_text(&mut screen), "\u{1b}[3;3H");
         assert_eq!(screen.top, 2);
     }
 
@@ -347,8 +348,8 @@ mod tests {
     fn row_that_becomes_shorter_is_cleared_to_its_end() {
         let mut screen = Screen::new(Vec::new(), (40, 5), 0, false).expect("a screen");
         screen.render(&[], &view(&["a 世界 long", "x"])).expect("drawn");
-        written(&mut screen);
+        written_text(&mut screen);
         screen.render(&[], &view(&["a 世", "x"])).expect("drawn");
-        assert_eq!(written(&mut screen), "\u{1b}[1;5H\u{1b}[K\u{1b}[1;3H");
+        assert_eq!(written_text(&mut screen), "\u{1b}[1;5H\u{1b}[K\u{1b}[1;3H");
     }
 }

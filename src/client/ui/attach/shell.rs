@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::sync::oneshot;
 
-use crate::client::ui::attach::calls::Done;
+use crate::client::ui::attach::calls::EffectResult;
 
 /// Output that is kept of a command.
 const MAX_OUTPUT_BYTES: usize = 64 << 10;
@@ -18,7 +18,7 @@ const MAX_OUTPUT_BYTES: usize = 64 << 10;
 const MAX_FILES: usize = 20_000;
 
 /// Runs a command of the user in the session's folder until it ends or is stopped.
-pub(super) async fn run(command: String, cwd: String, stopped: oneshot::Receiver<()>) -> Done {
+pub(super) async fn run(command: String, cwd: String, stopped: oneshot::Receiver<()>) -> EffectResult {
     let began = Instant::now();
     let mut output = Vec::new();
     let end = match output_of(&command, &cwd, stopped, &mut output).await {
@@ -26,7 +26,7 @@ pub(super) async fn run(command: String, cwd: String, stopped: oneshot::Receiver
         Err(error) => format!("could not run: {error}"),
     };
     let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Done::Shell { output: String::from_utf8_lossy(&output).into_owned(), end, ms }
+    EffectResult::Shell { output: String::from_utf8_lossy(&output).into_owned(), end, ms }
 }
 
 async fn output_of(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::api::params::{ListParams, ListReply, WorkspaceParams, WorkspaceReply};
 use crate::client::connection::client::Client;
 use crate::client::terminal::escape;
-use crate::client::terminal::style::{Line, Tone, cut};
+use crate::client::terminal::style::{StyledLine, Tone, cut};
 use crate::client::ui::request_list::home_relative;
 use crate::types::session::{SessionState, SessionView};
 
@@ -17,7 +17,7 @@ const MAX_GIT_FILE_BYTES: u64 = 4_096;
 
 /// The facts of the first line.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(super) struct StartFacts {
     folder: String,
     branch: Option<String>,
     changed_files: Option<u64>,
@@ -25,7 +25,7 @@ pub(super) struct Place {
     mode: &'static str,
 }
 
-impl Place {
+impl StartFacts {
     /// Reads the branch from the files of git.
     pub(super) fn new(cwd: &str, model: &str, mode: &'static str) -> Self {
         Self {
@@ -38,19 +38,19 @@ impl Place {
     }
 
     /// All lines of the start, with what the daemon knows. Only the daemon runs git, in a trusted folder.
-    pub(super) async fn complete(mut self, client: Client) -> Vec<Line> {
+    pub(super) async fn complete(mut self, client: Client) -> Vec<StyledLine> {
         let params = WorkspaceParams { cwd: self.folder.clone(), count_changes: true };
         let status = client.call::<WorkspaceReply>("workspace.status", &params);
         let (status, waiting) = tokio::join!(
             tokio::time::timeout(TIMEOUT, status),
-            tokio::time::timeout(TIMEOUT, waiting(&client, &self.folder))
+            tokio::time::timeout(TIMEOUT, waiting_sessions(&client, &self.folder))
         );
         self.changed_files = status.ok().and_then(Result::ok).and_then(|reply| reply.changed_files);
         std::iter::once(self.line()).chain(waiting_line(&waiting.unwrap_or_default())).collect()
     }
 
     /// `agentd · ~/shop · main, 2 files changed · anthropic/sonnet · default`
-    pub(super) fn line(&self) -> Line {
+    pub(super) fn line(&self) -> StyledLine {
         let changed = match self.changed_files {
             None => String::new(),
             Some(0) => ", clean".into(),
@@ -60,7 +60,7 @@ impl Place {
         let git =
             self.branch.as_deref().map(|branch| format!(" · {}{changed}", cut(&escape::line(branch), 40)));
         let folder = home_relative(&self.folder);
-        Line::new(Tone::Bold, "agentd").and(
+        StyledLine::new(Tone::Bold, "agentd").and(
             Tone::Dim,
             format!(
                 " · {}{} · {} · {}",
@@ -74,7 +74,7 @@ impl Place {
 }
 
 /// The sessions of the folder that wait for the user, the newest first.
-async fn waiting(client: &Client, cwd: &str) -> Vec<SessionView> {
+async fn waiting_sessions(client: &Client, cwd: &str) -> Vec<SessionView> {
     let filter = ListParams {
         cwd: Some(cwd.to_owned()),
         states: Some(vec![SessionState::RequiresAction, SessionState::Paused]),
@@ -85,7 +85,7 @@ async fn waiting(client: &Client, cwd: &str) -> Vec<SessionView> {
 }
 
 /// `1 session waits for you here: #12 fix login · ← shows all`
-fn waiting_line(waiting: &[SessionView]) -> Option<Line> {
+fn waiting_line(waiting: &[SessionView]) -> Option<StyledLine> {
     let first = waiting.first()?;
     let count = match waiting.len() {
         1 => "1 session waits".to_owned(),
@@ -93,7 +93,7 @@ fn waiting_line(waiting: &[SessionView]) -> Option<Line> {
     };
     let title = cut(&escape::line(&first.title), 30);
     Some(
-        Line::new(Tone::Warn, format!("{count} for you here: "))
+        StyledLine::new(Tone::Warn, format!("{count} for you here: "))
             .and(Tone::Bold, format!("#{} {title}", first.number))
             .and(Tone::Dim, " · ← shows all"),
     )
@@ -131,7 +131,7 @@ fn first_line(file: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fake::SESSION;
+    use crate::client::fake_daemon::SESSION;
     use crate::client::resolve_id::sample;
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn start_lines_name_place_and_waiting_sessions() {
-        let mut place = Place {
+        let mut place = StartFacts {
             folder: "/w/shop".into(),
             branch: Some("main\u{1b}[2J".into()),
             changed_files: Some(2),

@@ -3,7 +3,7 @@
 use similar::{ChangeTag, TextDiff};
 
 use crate::client::terminal::escape;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::style::{StyledLine, Tone};
 
 /// Longer lines have no marked words: the comparison takes a time that grows with both lines.
 const MAX_COMPARED_BYTES: usize = 500;
@@ -89,7 +89,7 @@ impl Diff {
 
     /// The lines of the diff, exact: unusual characters are visible. The name of a single file is left out unless
     /// it `has_name`.
-    pub(in crate::client) fn lines(&self, has_name: bool) -> Vec<Line> {
+    pub(in crate::client) fn lines(&self, has_name: bool) -> Vec<StyledLine> {
         let number = |row: &Row| match row {
             Row::Kept(at, _) | Row::Removed(at, _) | Row::Added(at, _) => *at,
             Row::File(_) | Row::Gap | Row::Note(_) => 0,
@@ -112,12 +112,12 @@ impl Diff {
                     .collect();
                 for (nth, pair) in pairs.iter().enumerate() {
                     let row = &self.rows[at + nth];
-                    lines.push(marked(digits, number(row), '-', row, pair.as_ref().map(|(old, _)| old)));
+                    lines.push(marked_line(digits, number(row), '-', row, pair.as_ref().map(|(old, _)| old)));
                 }
                 for nth in 0..added {
                     let row = &self.rows[at + removed + nth];
                     let pair = pairs.get(nth).and_then(|pair| pair.as_ref()).map(|(_, new)| new);
-                    lines.push(marked(digits, number(row), '+', row, pair));
+                    lines.push(marked_line(digits, number(row), '+', row, pair));
                 }
                 at += removed + added;
                 continue;
@@ -128,14 +128,14 @@ impl Diff {
                 continue;
             }
             lines.push(match row {
-                Row::File(name) => Line::new(Tone::Bold, escape::line(name)),
-                Row::Gap => Line::new(Tone::Dim, format!("{} ⋯", " ".repeat(digits))),
+                Row::File(name) => StyledLine::new(Tone::Bold, escape::line(name)),
+                Row::Gap => StyledLine::new(Tone::Dim, format!("{} ⋯", " ".repeat(digits))),
                 Row::Note(text) => {
-                    Line::new(Tone::Dim, format!("{} {}", " ".repeat(digits), escape::line(text)))
+                    StyledLine::new(Tone::Dim, format!("{} {}", " ".repeat(digits), escape::line(text)))
                 }
-                Row::Kept(number, text) => Line::new(Tone::Dim, format!("{number:>digits$}  "))
+                Row::Kept(number, text) => StyledLine::new(Tone::Dim, format!("{number:>digits$}  "))
                     .and(Tone::Plain, if text.is_empty() { String::new() } else { escape::exact_line(text) }),
-                Row::Added(..) | Row::Removed(..) => marked(digits, number(row), '+', row, None),
+                Row::Added(..) | Row::Removed(..) => marked_line(digits, number(row), '+', row, None),
             });
         }
         lines
@@ -167,16 +167,16 @@ fn file_name(before: &str, after: &str) -> String {
 }
 
 /// Pieces of a line, and whether each of them is changed.
-type Words = Vec<(bool, String)>;
+type LineWords = Vec<(bool, String)>;
 
-fn marked(digits: usize, number: usize, sign: char, row: &Row, words: Option<&Words>) -> Line {
+fn marked_line(digits: usize, number: usize, sign: char, row: &Row, words: Option<&LineWords>) -> StyledLine {
     let (tone, changed) = match sign {
         '+' => (Tone::Good, Tone::AddedWords),
         _ => (Tone::Bad, Tone::RemovedWords),
     };
     // A diff without positions has no numbers.
     let number = if number == 0 { String::new() } else { number.to_string() };
-    let line = Line::new(Tone::Dim, format!("{number:>digits$} "));
+    let line = StyledLine::new(Tone::Dim, format!("{number:>digits$} "));
     match (words, row) {
         (Some(words), _) => {
             words.iter().fold(line.and(tone, sign.to_string()), |line, (is_changed, text)| {
@@ -191,7 +191,7 @@ fn marked(digits: usize, number: usize, sign: char, row: &Row, words: Option<&Wo
 }
 
 /// The words of two lines, if so many of them are equal that the others stand out.
-fn words(old: &str, new: &str) -> Option<(Words, Words)> {
+fn words(old: &str, new: &str) -> Option<(LineWords, LineWords)> {
     if old.len().max(new.len()) > MAX_COMPARED_BYTES {
         return None;
     }
@@ -202,8 +202,8 @@ fn words(old: &str, new: &str) -> Option<(Words, Words)> {
     if diff.ratio() < MIN_EQUAL_SHARE {
         return None;
     }
-    let (mut before, mut after) = (Words::new(), Words::new());
-    let add = |words: &mut Words, is_changed: bool, text: &str| match words.last_mut() {
+    let (mut before, mut after) = (LineWords::new(), LineWords::new());
+    let add = |words: &mut LineWords, is_changed: bool, text: &str| match words.last_mut() {
         Some((last, piece)) if *last == is_changed => piece.push_str(text),
         _ => words.push((is_changed, text.to_owned())),
     };
@@ -267,7 +267,7 @@ mod tests {
         let diff = Diff::parse(EDIT);
         assert_eq!((diff.file(), diff.sums().as_str()), (Some("src/lib.rs"), "+3 −3"));
         assert_eq!(
-            diff.lines(false).iter().map(Line::plain).collect::<Vec<_>>(),
+            diff.lines(false).iter().map(StyledLine::plain).collect::<Vec<_>>(),
             [
                 "  2  ",
                 "  3 -fn load(path: &str) -> String {",
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn changed_words_of_similar_lines_are_marked() {
         let lines = Diff::parse(EDIT).lines(false);
-        let marked = |line: &Line, tone| {
+        let marked = |line: &StyledLine, tone| {
             line.0.iter().filter(|(t, _)| *t == tone).map(|(_, text)| text.clone()).collect::<Vec<_>>()
         };
         assert_eq!(marked(&lines[3], Tone::AddedWords), ["Result<", ">"]);
@@ -306,7 +306,7 @@ mod tests {
         let diff = Diff::parse(
             "--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n--- a/y\n+++ /dev/null\n@@ -1 +0,0 @@\n-y\n",
         );
-        let lines: Vec<String> = diff.lines(false).iter().map(Line::plain).collect();
+        let lines: Vec<String> = diff.lines(false).iter().map(StyledLine::plain).collect();
         assert_eq!(lines, ["x", "  1 +x", "y (removed)", "  1 -y"]);
         assert_eq!(diff.file(), None);
     }

@@ -7,10 +7,10 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 use crate::client::terminal::escape;
-use crate::client::terminal::style::{Line, Tone, width};
+use crate::client::terminal::style::{StyledLine, Tone, width};
 
 /// Maximum number of remembered inputs.
-const REMEMBERED: usize = 200;
+const MAX_HISTORY: usize = 200;
 
 /// A text with a cursor.
 #[derive(Clone, Debug, Default)]
@@ -84,7 +84,7 @@ impl Editor {
             return;
         }
         self.history.push(text.to_owned());
-        if self.history.len() > REMEMBERED {
+        if self.history.len() > MAX_HISTORY {
             self.history.remove(0);
         }
         if self.shown + 1 == self.history.len() {
@@ -181,7 +181,7 @@ impl Editor {
             let start = self.at - paste.marker.len();
             self.text.drain(start..self.at);
             self.at = start;
-        } else if let Some(before) = self.before() {
+        } else if let Some(before) = self.previous_boundary() {
             self.text.drain(before..self.at);
             self.at = before;
         }
@@ -219,7 +219,7 @@ impl Editor {
 
     /// Moves one character to the left.
     pub fn left(&mut self) {
-        self.at = self.before().unwrap_or(0);
+        self.at = self.previous_boundary().unwrap_or(0);
     }
 
     /// Moves one character to the right.
@@ -265,7 +265,7 @@ impl Editor {
             if self.shown == self.history.len() {
                 self.draft.clone_from(&self.text);
             }
-            self.show(self.shown - 1);
+            self.show_entry(self.shown - 1);
         }
     }
 
@@ -277,17 +277,17 @@ impl Editor {
             let below_end = self.text[end + 1..].find('\n').map_or(self.text.len(), |n| end + 1 + n);
             self.at = self.boundary_at_or_before((end + 1 + column).min(below_end));
         } else if self.shown < self.history.len() {
-            self.show(self.shown + 1);
+            self.show_entry(self.shown + 1);
         }
     }
 
-    fn show(&mut self, entry: usize) {
+    fn show_entry(&mut self, entry: usize) {
         self.shown = entry;
         self.text = self.history.get(entry).unwrap_or(&self.draft).clone();
         self.at = self.text.len();
     }
 
-    fn before(&self) -> Option<usize> {
+    fn previous_boundary(&self) -> Option<usize> {
         self.text[..self.at].char_indices().next_back().map(|(at, _)| at)
     }
 
@@ -309,7 +309,7 @@ impl Editor {
     /// The rows to show after `mark`, at most `most` of them around the cursor, and the cursor's row
     /// and column.
     #[must_use]
-    pub fn rows(&self, mark: &str, columns: usize, most: usize) -> (Vec<Line>, (usize, usize)) {
+    pub fn rows(&self, mark: &str, columns: usize, most: usize) -> (Vec<StyledLine>, (usize, usize)) {
         let indent = width(mark);
         let room = columns.saturating_sub(indent + 1).max(2);
         let mut rows = vec![String::new()];
@@ -350,7 +350,7 @@ impl Editor {
         let blank = " ".repeat(indent);
         let lines = rows.iter().enumerate().skip(first).take(most.max(1)).map(|(n, row)| {
             let lead = if n == 0 { mark } else { &blank };
-            Line::new(Tone::User, lead).and(Tone::Plain, row.clone())
+            StyledLine::new(Tone::User, lead).and(Tone::Plain, row.clone())
         });
         (lines.collect(), (cursor.0 - first, cursor.1 + indent))
     }

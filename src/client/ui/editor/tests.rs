@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use crate::client::ui::editor::*;
 
 /// Types `start`, then applies one letter per action, then shows the text with `|` at the cursor.
-fn after(start: &str, actions: &str) -> String {
+fn type_and_apply(start: &str, actions: &str) -> String {
     let mut editor = Editor::default();
     editor.insert(start);
     for action in actions.chars() {
@@ -35,7 +35,8 @@ fn apply(editor: &mut Editor, action: char) {
 
 #[test]
 fn editor_keys_behave_like_shell() {
-    let check = |start, actions, expected| assert_eq!(after(start, actions), expected, "{start} {actions}");
+    let check =
+        |start, actions, expected| assert_eq!(type_and_apply(start, actions), expected, "{start} {actions}");
     check("abc", "<<b", "|bc");
     check("abc", "hd", "|bc");
     check("one two  ", "w", "one |");
@@ -69,7 +70,7 @@ fn editor_history_returns_to_draft() {
 fn long_input_wraps_and_keeps_cursor_visible() {
     let mut editor = Editor::default();
     editor.insert("abcdefgh\n世界世");
-    let plain = |rows: Vec<Line>| rows.iter().map(Line::plain).collect::<Vec<_>>();
+    let plain = |rows: Vec<StyledLine>| rows.iter().map(StyledLine::plain).collect::<Vec<_>>();
     let (rows, cursor) = editor.rows("> ", 8, 9);
     assert_eq!(
         (plain(rows), cursor),

@@ -3,7 +3,7 @@
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
 use crate::client::terminal::escape;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::ui::markdown::OPTIONS;
 use crate::client::ui::markdown::code::{CodeBlock, INDENT};
 use crate::client::ui::markdown::table::Table;
@@ -12,7 +12,7 @@ use crate::client::ui::markdown::table::Table;
 const MAX_PROSE_COLUMNS: usize = 100;
 
 /// The lines of a unit. All text is escaped here, after entities like `&#27;` were decoded.
-pub(super) fn lines(source: &str, columns: usize) -> Vec<Line> {
+pub(super) fn lines(source: &str, columns: usize) -> Vec<StyledLine> {
     let mut layout = Layout { columns: columns.max(4), ..Layout::default() };
     for event in Parser::new_ext(source, OPTIONS) {
         layout.event(event);
@@ -24,12 +24,12 @@ pub(super) fn lines(source: &str, columns: usize) -> Vec<Line> {
 #[derive(Default)]
 struct Layout {
     columns: usize,
-    lines: Vec<Line>,
+    lines: Vec<StyledLine>,
     /// The paragraph that is being read.
-    text: Line,
+    text: StyledLine,
     tones: Vec<Tone>,
     /// Leads of the blocks around: the one of the next row, and the one of all further rows.
-    leads: Vec<(Line, Line)>,
+    leads: Vec<(StyledLine, StyledLine)>,
     /// Next number of each open list; `None` for bullets.
     lists: Vec<Option<u64>>,
     table: Option<Table>,
@@ -59,7 +59,10 @@ impl Layout {
             Event::HardBreak => self.flush(),
             Event::Rule => {
                 let columns = self.columns.min(MAX_PROSE_COLUMNS);
-                self.emit(Line::new(Tone::Dim, "─".repeat(columns.saturating_sub(self.indent()))), true);
+                self.emit(
+                    StyledLine::new(Tone::Dim, "─".repeat(columns.saturating_sub(self.indent()))),
+                    true,
+                );
             }
             Event::TaskListMarker(is_done) => self.push(None, if is_done { "[x] " } else { "[ ] " }),
         }
@@ -74,7 +77,7 @@ impl Layout {
             said.push_str(text);
         }
         let tone = tone.or(self.tones.last().copied()).unwrap_or(Tone::Plain);
-        let shown = escape::decoded(text).into_owned();
+        let shown = escape::escape_decoded(text).into_owned();
         match self.text.0.last_mut() {
             Some((last, piece)) if *last == tone => piece.push_str(&shown),
             _ => self.text.0.push((tone, shown)),
@@ -90,7 +93,7 @@ impl Layout {
             }
             Tag::BlockQuote(_) => {
                 self.flush();
-                let bar = Line::new(Tone::Dim, "│ ");
+                let bar = StyledLine::new(Tone::Dim, "│ ");
                 self.leads.push((bar.clone(), bar));
             }
             Tag::CodeBlock(kind) => {
@@ -118,8 +121,8 @@ impl Layout {
                     }
                     _ => "- ".into(),
                 };
-                let blank = Line::new(Tone::Plain, " ".repeat(mark.len()));
-                self.leads.push((Line::new(Tone::Plain, mark), blank));
+                let blank = StyledLine::new(Tone::Plain, " ".repeat(mark.len()));
+                self.leads.push((StyledLine::new(Tone::Plain, mark), blank));
             }
             Tag::Emphasis => self.tones.push(Tone::Emphasis),
             Tag::Strong => self.tones.push(Tone::Bold),
@@ -218,7 +221,7 @@ impl Layout {
     fn gap(&mut self) {
         self.flush();
         if std::mem::take(&mut self.has_gap) && !self.lines.is_empty() {
-            self.emit(Line::default(), false);
+            self.emit(StyledLine::default(), false);
         }
     }
 
@@ -230,11 +233,11 @@ impl Layout {
     }
 
     /// Writes a line after the leads.
-    fn emit(&mut self, line: Line, is_wrapped: bool) {
+    fn emit(&mut self, line: StyledLine, is_wrapped: bool) {
         let room = self.columns.min(MAX_PROSE_COLUMNS).saturating_sub(self.indent()).max(4);
         let rows = if is_wrapped { line.wrap(room) } else { vec![line] };
         for row in rows {
-            let mut shown = Line::default();
+            let mut shown = StyledLine::default();
             for (first, rest) in &mut self.leads {
                 shown.0.extend(first.0.iter().cloned());
                 first.clone_from(rest);

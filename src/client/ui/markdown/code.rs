@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use syntect::parsing::{ParseState, ScopeStack, ScopeStackOp, SyntaxSet};
 
 use crate::client::terminal::escape;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::style::{StyledLine, Tone};
 
 /// Indentation of code.
 pub(super) const INDENT: &str = "    ";
@@ -25,7 +25,7 @@ pub(super) struct Fence {
 
 impl Fence {
     /// The fence that a line opens.
-    pub(super) fn of(line: &str) -> Option<Self> {
+    pub(super) fn from_line(line: &str) -> Option<Self> {
         let indent = line.len() - line.trim_start_matches(' ').len();
         let rest = line.trim_start_matches(' ');
         let mark = rest.chars().next().filter(|c| indent < 4 && matches!(c, '`' | '~'))?;
@@ -83,26 +83,27 @@ impl CodeBlock {
     }
 
     /// The next line.
-    pub(super) fn line(&mut self, text: &str) -> Line {
+    pub(super) fn line(&mut self, text: &str) -> StyledLine {
         self.lines += 1;
         if text.len() > MAX_LINE_BYTES || self.lines > MAX_COLOURED_LINES {
             self.state = None;
         }
-        let coloured = self.state.as_mut().and_then(|(state, stack)| coloured(state, stack, text));
+        let coloured = self.state.as_mut().and_then(|(state, stack)| colour_line(state, stack, text));
         if coloured.is_none() {
             self.state = None;
         }
-        let pieces = coloured.unwrap_or_else(|| vec![(Tone::Plain, escape::decoded(text).into_owned())]);
-        Line(pieces).after(Tone::Plain, INDENT)
+        let pieces =
+            coloured.unwrap_or_else(|| vec![(Tone::Plain, escape::escape_decoded(text).into_owned())]);
+        StyledLine(pieces).with_lead(Tone::Plain, INDENT)
     }
 
     /// A line that may still grow.
-    pub(super) fn unfinished(&self, text: &str) -> Line {
-        Line::new(Tone::Plain, format!("{INDENT}{}", escape::decoded(text)))
+    pub(super) fn unfinished(&self, text: &str) -> StyledLine {
+        StyledLine::new(Tone::Plain, format!("{INDENT}{}", escape::escape_decoded(text)))
     }
 }
 
-fn coloured(state: &mut ParseState, stack: &mut ScopeStack, text: &str) -> Option<Vec<(Tone, String)>> {
+fn colour_line(state: &mut ParseState, stack: &mut ScopeStack, text: &str) -> Option<Vec<(Tone, String)>> {
     let line = format!("{text}\n");
     let ops: Vec<(usize, ScopeStackOp)> = state.parse_line(&line, grammars()).ok()?;
     let mut pieces: Vec<(Tone, String)> = Vec::new();
@@ -112,8 +113,8 @@ fn coloured(state: &mut ParseState, stack: &mut ScopeStack, text: &str) -> Optio
         if !text.is_empty() {
             let tone = tone(stack);
             match pieces.last_mut() {
-                Some((last, piece)) if *last == tone => piece.push_str(&escape::decoded(text)),
-                _ => pieces.push((tone, escape::decoded(text).into_owned())),
+                Some((last, piece)) if *last == tone => piece.push_str(&escape::escape_decoded(text)),
+                _ => pieces.push((tone, escape::escape_decoded(text).into_owned())),
             }
         }
     };

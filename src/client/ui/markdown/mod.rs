@@ -10,7 +10,7 @@ mod table;
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-use crate::client::terminal::style::Line;
+use crate::client::terminal::style::StyledLine;
 use crate::client::ui::markdown::code::{CodeBlock, Fence};
 
 /// The extensions that models use.
@@ -36,7 +36,7 @@ pub(in crate::client) struct MarkdownStream {
 impl MarkdownStream {
     /// Adds text. Returns the lines of all units that are complete now. Lines of code may be wider than
     /// `columns`; all others are wrapped.
-    pub(in crate::client) fn push(&mut self, text: &str, columns: usize) -> Vec<Line> {
+    pub(in crate::client) fn push(&mut self, text: &str, columns: usize) -> Vec<StyledLine> {
         self.pending.push_str(text);
         let mut lines = Vec::new();
         // A unit ends only at the end of a line.
@@ -57,7 +57,7 @@ impl MarkdownStream {
     }
 
     /// Ends the message. Returns the rest of its lines.
-    pub(in crate::client) fn finish(&mut self, columns: usize) -> Vec<Line> {
+    pub(in crate::client) fn finish(&mut self, columns: usize) -> Vec<StyledLine> {
         let mut lines = self.tail(columns);
         if lines.iter().all(|line| line.plain().is_empty()) {
             lines.clear();
@@ -67,7 +67,7 @@ impl MarkdownStream {
     }
 
     /// The lines of the unfinished rest.
-    pub(in crate::client) fn tail(&self, columns: usize) -> Vec<Line> {
+    pub(in crate::client) fn tail(&self, columns: usize) -> Vec<StyledLine> {
         if let Some((fence, code)) = &self.code {
             let rest = self.pending.trim_end_matches('\n');
             let is_shown = !rest.is_empty() && !fence.is_closed_by(rest);
@@ -81,7 +81,7 @@ impl MarkdownStream {
 
     /// The last lines of the unfinished rest, for a frame. Of an endless paragraph only the end is laid out: all of it
     /// for each frame would take longer than a frame lasts.
-    pub(in crate::client) fn frame(&self, columns: usize) -> Vec<Line> {
+    pub(in crate::client) fn frame(&self, columns: usize) -> Vec<StyledLine> {
         if self.code.is_some() || self.pending.len() <= MAX_UNIT_BYTES || self.pending.contains('\n') {
             return self.tail(columns);
         }
@@ -93,10 +93,10 @@ impl MarkdownStream {
     }
 
     /// Opens a code block if the pending text begins with its first line.
-    fn open_code(&mut self, lines: &mut Vec<Line>) -> bool {
+    fn open_code(&mut self, lines: &mut Vec<StyledLine>) -> bool {
         let start = self.pending.len() - self.pending.trim_start_matches('\n').len();
         let Some(end) = self.pending[start..].find('\n').map(|at| start + at) else { return false };
-        let Some(fence) = Fence::of(&self.pending[start..end]) else { return false };
+        let Some(fence) = Fence::from_line(&self.pending[start..end]) else { return false };
         self.pending.drain(..=end);
         self.is_blank_due = true;
         self.space(lines);
@@ -106,7 +106,7 @@ impl MarkdownStream {
     }
 
     /// Returns the complete lines of the open code block; false if its end is not there yet.
-    fn push_code(&mut self, lines: &mut Vec<Line>) -> bool {
+    fn push_code(&mut self, lines: &mut Vec<StyledLine>) -> bool {
         let Some((fence, code)) = &mut self.code else { return true };
         while let Some(end) = self.pending.find('\n') {
             let line: String = self.pending.drain(..=end).collect();
@@ -121,7 +121,7 @@ impl MarkdownStream {
         false
     }
 
-    fn emit(&mut self, unit: &str, columns: usize, lines: &mut Vec<Line>) {
+    fn emit(&mut self, unit: &str, columns: usize, lines: &mut Vec<StyledLine>) {
         let body = unit.trim_matches('\n');
         if body.trim().is_empty() {
             self.is_blank_due |= self.has_begun && !unit.is_empty();
@@ -134,9 +134,9 @@ impl MarkdownStream {
     }
 
     /// Emits all units of a text, whether complete or not.
-    fn emit_all(&mut self, text: &str, columns: usize, lines: &mut Vec<Line>) {
+    fn emit_all(&mut self, text: &str, columns: usize, lines: &mut Vec<StyledLine>) {
         let mut from = 0;
-        for at in starts(text).into_iter().skip(1).chain([text.len()]) {
+        for at in unit_starts(text).into_iter().skip(1).chain([text.len()]) {
             if let Some(unit) = text.get(from..at).filter(|unit| !unit.is_empty()) {
                 self.emit(unit, columns, lines);
             }
@@ -144,9 +144,9 @@ impl MarkdownStream {
         }
     }
 
-    fn space(&mut self, lines: &mut Vec<Line>) {
+    fn space(&mut self, lines: &mut Vec<StyledLine>) {
         if std::mem::take(&mut self.is_blank_due) && self.has_begun {
-            lines.push(Line::default());
+            lines.push(StyledLine::default());
         }
         self.has_begun = true;
     }
@@ -154,7 +154,7 @@ impl MarkdownStream {
 
 /// The lines of a whole text.
 #[cfg(test)]
-fn lines(text: &str, columns: usize) -> Vec<Line> {
+fn lines(text: &str, columns: usize) -> Vec<StyledLine> {
     let mut stream = MarkdownStream::default();
     let mut lines = stream.push(text, columns);
     // The text may have no line end; then `push` has found no complete unit.
@@ -172,7 +172,7 @@ fn ends_with_blank(text: &str) -> bool {
 fn first_end(text: &str) -> Option<usize> {
     // An unfinished line could still turn into something else: `#` into `#5`.
     let whole = &text[..=text.rfind('\n')?];
-    let starts = starts(whole);
+    let starts = unit_starts(whole);
     if let Some(second) = starts.get(1) {
         return Some(*second);
     }
@@ -181,15 +181,15 @@ fn first_end(text: &str) -> Option<usize> {
         return Some(whole.len());
     }
     let is_whole = match first_kind(whole)? {
-        Kind::Line => true,
-        Kind::Paragraph => ends_with_blank(whole),
-        Kind::List => false,
+        BlockEnd::Line => true,
+        BlockEnd::Paragraph => ends_with_blank(whole),
+        BlockEnd::List => false,
     };
     is_whole.then_some(whole.len())
 }
 
 /// What ends a block.
-enum Kind {
+enum BlockEnd {
     /// The end of its line: a heading, a rule.
     Line,
     /// An empty line.
@@ -198,16 +198,16 @@ enum Kind {
     List,
 }
 
-fn first_kind(text: &str) -> Option<Kind> {
+fn first_kind(text: &str) -> Option<BlockEnd> {
     match Parser::new_ext(text, OPTIONS).next()? {
-        Event::Start(Tag::Heading { .. }) | Event::Rule => Some(Kind::Line),
-        Event::Start(Tag::List(_) | Tag::Item | Tag::CodeBlock(_)) => Some(Kind::List),
-        _ => Some(Kind::Paragraph),
+        Event::Start(Tag::Heading { .. }) | Event::Rule => Some(BlockEnd::Line),
+        Event::Start(Tag::List(_) | Tag::Item | Tag::CodeBlock(_)) => Some(BlockEnd::List),
+        _ => Some(BlockEnd::Paragraph),
     }
 }
 
 /// Where the units of a text begin: its blocks, and the items of its lists.
-fn starts(text: &str) -> Vec<usize> {
+fn unit_starts(text: &str) -> Vec<usize> {
     let mut starts = Vec::new();
     let (mut depth, mut list) = (0, false);
     for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {

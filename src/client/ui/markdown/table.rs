@@ -2,7 +2,7 @@
 
 use pulldown_cmark::Alignment;
 
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::style::{StyledLine, Tone};
 
 /// Blanks between two columns.
 const GAP: usize = 2;
@@ -13,14 +13,14 @@ const MIN_WIDTH: usize = 6;
 #[derive(Default)]
 pub(super) struct Table {
     pub(super) alignments: Vec<Alignment>,
-    pub(super) rows: Vec<Vec<Line>>,
+    pub(super) rows: Vec<Vec<StyledLine>>,
 }
 
 impl Table {
     /// The rows of the table; the first one is its heading.
-    pub(super) fn lines(&self, columns: usize) -> Vec<Line> {
+    pub(super) fn lines(&self, columns: usize) -> Vec<StyledLine> {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |at: usize| self.rows.iter().filter_map(|row| row.get(at)).map(Line::width).max();
+        let width = |at: usize| self.rows.iter().filter_map(|row| row.get(at)).map(StyledLine::width).max();
         let mut widths: Vec<usize> = (0..count).map(|at| width(at).unwrap_or(0).max(1)).collect();
         let room = columns.saturating_sub(1 + GAP * count.saturating_sub(1));
         while widths.iter().sum::<usize>() > room {
@@ -34,18 +34,18 @@ impl Table {
             lines.extend(self.row(row, &widths, nth == 0));
             if nth == 0 {
                 let rules: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
-                lines.push(Line::new(Tone::Dim, format!(" {}", rules.join("  "))));
+                lines.push(StyledLine::new(Tone::Dim, format!(" {}", rules.join("  "))));
             }
         }
         lines
     }
 
-    fn row(&self, row: &[Line], widths: &[usize], is_heading: bool) -> Vec<Line> {
-        let bold = |line: &Line| match is_heading {
-            true => Line::new(Tone::Bold, line.plain()),
+    fn row(&self, row: &[StyledLine], widths: &[usize], is_heading: bool) -> Vec<StyledLine> {
+        let bold = |line: &StyledLine| match is_heading {
+            true => StyledLine::new(Tone::Bold, line.plain()),
             false => line.clone(),
         };
-        let cells: Vec<Vec<Line>> = widths
+        let cells: Vec<Vec<StyledLine>> = widths
             .iter()
             .enumerate()
             .map(|(at, width)| row.get(at).map(bold).unwrap_or_default().wrap(*width))
@@ -53,7 +53,7 @@ impl Table {
         let height = cells.iter().map(Vec::len).max().unwrap_or(0);
         (0..height)
             .map(|nth| {
-                let mut line = Line::new(Tone::Plain, " ");
+                let mut line = StyledLine::new(Tone::Plain, " ");
                 for (at, (cell, width)) in cells.iter().zip(widths).enumerate() {
                     let text = cell.get(nth).cloned().unwrap_or_default();
                     let blank = width.saturating_sub(text.width());
@@ -73,16 +73,16 @@ impl Table {
     }
 
     /// On a terminal that is too narrow: each cell after the name of its column.
-    fn as_list(&self, columns: usize) -> Vec<Line> {
+    fn as_list(&self, columns: usize) -> Vec<StyledLine> {
         let Some((heading, rows)) = self.rows.split_first() else { return Vec::new() };
         let mut lines = Vec::new();
         for row in rows {
             if !lines.is_empty() {
-                lines.push(Line::default());
+                lines.push(StyledLine::default());
             }
             for (at, cell) in row.iter().enumerate() {
-                let name = heading.get(at).map(Line::plain).unwrap_or_default();
-                let mut line = Line::new(Tone::Bold, format!("{name}: "));
+                let name = heading.get(at).map(StyledLine::plain).unwrap_or_default();
+                let mut line = StyledLine::new(Tone::Bold, format!("{name}: "));
                 line.0.extend(cell.0.iter().cloned());
                 lines.extend(line.wrap(columns));
             }

@@ -1,9 +1,9 @@
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::ui::markdown::*;
 use proptest::prelude::*;
 
-fn shown(text: &str, columns: usize) -> Vec<String> {
-    lines(text, columns).iter().map(Line::plain).collect()
+fn render_lines(text: &str, columns: usize) -> Vec<String> {
+    lines(text, columns).iter().map(StyledLine::plain).collect()
 }
 
 const ANSWER: &str = "# Why load fails\n\nThe loader panics on a **missing** file, see `src/lib.rs:3`. Return the error, so \
@@ -15,7 +15,7 @@ const ANSWER: &str = "# Why load fails\n\nThe loader panics on a **missing** fil
 #[test]
 fn answer_is_laid_out_like_the_proposed_screen() {
     assert_eq!(
-        shown(ANSWER, 60),
+        render_lines(ANSWER, 60),
         [
             "Why load fails",
             "",
@@ -42,17 +42,17 @@ fn answer_is_laid_out_like_the_proposed_screen() {
 #[test]
 fn list_items_wrap_with_hanging_indent() {
     assert_eq!(
-        shown("- one two three four\n- five\n  1. six seven eight", 14),
+        render_lines("- one two three four\n- five\n  1. six seven eight", 14),
         ["- one two", "  three four", "- five", "  1. six seven", "     eight"]
     );
-    assert_eq!(shown("- [x] done\n- [ ] open", 30), ["- [x] done", "- [ ] open"]);
+    assert_eq!(render_lines("- [x] done\n- [ ] open", 30), ["- [x] done", "- [ ] open"]);
 }
 
 #[test]
 fn table_wraps_cells_and_becomes_list_when_too_narrow() {
     let table = "| name | what it does |\n|---|---|\n| alpha | returns the error to the caller |\n";
     assert_eq!(
-        shown(table, 26),
+        render_lines(table, 26),
         [
             " name   what it does",
             " ─────  ──────────────────",
@@ -61,7 +61,7 @@ fn table_wraps_cells_and_becomes_list_when_too_narrow() {
         ]
     );
     let wide = "| a | b | c | d |\n|---|---|---|---|\n| first | second | thirds | fourth |\n";
-    assert_eq!(shown(wide, 20), ["a: first", "b: second", "c: thirds", "d: fourth"]);
+    assert_eq!(render_lines(wide, 20), ["a: first", "b: second", "c: thirds", "d: fourth"]);
 }
 
 #[test]
@@ -72,13 +72,13 @@ fn code_is_coloured_by_language_and_not_wrapped() {
     assert_eq!(code[0].plain(), "    let x = \"long text that is wider\"; // note");
     let diff = lines("```diff\n-a\n+b\n```", 20);
     assert!(diff[0].0.iter().any(|(tone, _)| *tone == Tone::Bad), "{diff:?}");
-    assert_eq!(shown("```nosuch\nx\n```", 20), ["    x"]);
+    assert_eq!(render_lines("```nosuch\nx\n```", 20), ["    x"]);
 }
 
 #[test]
 fn control_characters_in_markdown_are_escaped_after_decoding() {
     let text = "a &#27;[2J &#x202e; **\u{1b}[1m** `\u{9b}2J`\n\n```sh\necho \u{1b}\n```\n";
-    let shown = shown(text, 200).join("\n");
+    let shown = render_lines(text, 200).join("\n");
     assert!(!shown.chars().any(|c| c.is_control() && c != '\n' || c == '\u{202e}'), "{shown:?}");
     assert!(shown.contains("⟦ESC⟧[2J") && shown.contains("⟦U+202E⟧"), "{shown}");
 }
@@ -86,7 +86,7 @@ fn control_characters_in_markdown_are_escaped_after_decoding() {
 #[test]
 fn complete_units_are_returned_once_and_the_rest_stays_unfinished() {
     let mut stream = MarkdownStream::default();
-    let texts = |lines: Vec<Line>| lines.iter().map(Line::plain).collect::<Vec<_>>();
+    let texts = |lines: Vec<StyledLine>| lines.iter().map(StyledLine::plain).collect::<Vec<_>>();
     assert!(stream.push("A para", 40).is_empty());
     assert_eq!(texts(stream.tail(40)), ["A para"]);
     assert!(stream.push("graph\n#", 40).is_empty(), "it could become #5");
@@ -113,8 +113,8 @@ proptest! {
             from = at;
         }
         found.extend(stream.finish(60));
-        let found: Vec<String> = found.iter().map(Line::plain).collect();
-        prop_assert_eq!(found, shown(ANSWER, 60));
+        let found: Vec<String> = found.iter().map(StyledLine::plain).collect();
+        prop_assert_eq!(found, render_lines(ANSWER, 60));
     }
 
     /// Prose is never wider than the terminal.

@@ -16,8 +16,8 @@ use crate::client::connection::client::Client;
 use crate::client::connection::{paths, session_calls};
 use crate::client::failure::{Failure, code};
 use crate::client::terminal::format::now;
-use crate::client::terminal::out::colours_wanted;
-use crate::client::terminal::style::Line;
+use crate::client::terminal::out::allows_colours;
+use crate::client::terminal::style::StyledLine;
 use crate::client::ui::keys::Keys;
 use crate::client::ui::picker::list::{Action, Picker};
 use crate::types::ids::SessionId;
@@ -26,10 +26,10 @@ use crate::types::session::{ItemKind, SessionView};
 /// Sessions that the list holds. The search finds older ones.
 const MAX_SESSIONS: u32 = 200;
 /// Messages of a preview.
-const PREVIEWED: u32 = 20;
+const PREVIEW_MESSAGES: u32 = 20;
 
 /// What was chosen.
-pub(in crate::client) enum Picked {
+pub(in crate::client) enum PickerChoice {
     /// Attach to this session.
     Session(Box<SessionView>),
     /// Begin a new one.
@@ -39,7 +39,7 @@ pub(in crate::client) enum Picked {
 }
 
 /// Lets the user choose a session.
-pub(in crate::client) async fn pick(client: &Client) -> Result<Picked, Failure> {
+pub(in crate::client) async fn pick(client: &Client) -> Result<PickerChoice, Failure> {
     let folder = paths::current_folder()?.display().to_string();
     let mut picker = Picker { folder, ..Picker::default() };
     load(&mut picker, client).await?;
@@ -48,7 +48,7 @@ pub(in crate::client) async fn pick(client: &Client) -> Result<Picked, Failure> 
         picker.is_everywhere = true;
         load(&mut picker, client).await?;
     }
-    let mut keys = Keys::take_until_signal()?;
+    let mut keys = Keys::enter_raw_mode_with_signals()?;
     execute!(io::stdout(), EnterAlternateScreen, Hide)?;
     let picked = run(&mut picker, client, &mut keys).await;
     execute!(io::stdout(), Show, LeaveAlternateScreen)?;
@@ -69,7 +69,7 @@ async fn load(picker: &mut Picker, client: &Client) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn run(picker: &mut Picker, client: &Client, keys: &mut Keys) -> Result<Picked, Failure> {
+async fn run(picker: &mut Picker, client: &Client, keys: &mut Keys) -> Result<PickerChoice, Failure> {
     loop {
         let (columns, rows) = terminal::size()?;
         draw(&view::view(picker, (usize::from(columns), usize::from(rows)), now()))?;
@@ -81,11 +81,11 @@ async fn run(picker: &mut Picker, client: &Client, keys: &mut Keys) -> Result<Pi
         };
         match action {
             None => {}
-            Some(Action::Leave) => return Ok(Picked::Nothing),
-            Some(Action::New) => return Ok(Picked::New),
+            Some(Action::Leave) => return Ok(PickerChoice::Nothing),
+            Some(Action::New) => return Ok(PickerChoice::New),
             Some(Action::Open) => {
                 if let Some(session) = picker.current() {
-                    return Ok(Picked::Session(Box::new(session.clone())));
+                    return Ok(PickerChoice::Session(Box::new(session.clone())));
                 }
             }
             Some(Action::Load) => load(picker, client).await?,
@@ -107,7 +107,7 @@ async fn run(picker: &mut Picker, client: &Client, keys: &mut Keys) -> Result<Pi
 async fn preview(client: &Client, session: SessionId) -> Result<Vec<(bool, String)>, Failure> {
     let params = ItemsParams {
         newest_first: true,
-        limit: Some(PREVIEWED),
+        limit: Some(PREVIEW_MESSAGES),
         kinds: vec![ItemKind::UserMessage, ItemKind::AssistantMessage],
         ..ItemsParams::for_session(session)
     };
@@ -119,14 +119,14 @@ async fn preview(client: &Client, session: SessionId) -> Result<Vec<(bool, Strin
     Ok(reply.items.iter().rev().filter_map(message).collect())
 }
 
-fn draw(rows: &[Line]) -> io::Result<()> {
+fn draw(rows: &[StyledLine]) -> io::Result<()> {
     let mut frame: Vec<u8> = Vec::new();
     queue!(frame, MoveTo(0, 0))?;
     for (nth, row) in rows.iter().enumerate() {
         if nth > 0 {
             frame.write_all(b"\r\n")?;
         }
-        frame.write_all(row.ansi(colours_wanted()).as_bytes())?;
+        frame.write_all(row.ansi(allows_colours()).as_bytes())?;
         queue!(frame, Clear(ClearType::UntilNewLine))?;
     }
     queue!(frame, Clear(ClearType::FromCursorDown))?;

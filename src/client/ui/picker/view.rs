@@ -2,7 +2,7 @@
 
 use crate::client::terminal::escape;
 use crate::client::terminal::format::{age, cost};
-use crate::client::terminal::style::{Line, Tone, cut, cut_start};
+use crate::client::terminal::style::{StyledLine, Tone, cut, cut_start};
 use crate::client::terminal::table::{Table, column};
 use crate::client::ui::picker::list::Picker;
 use crate::client::ui::request_list::home_relative;
@@ -15,25 +15,25 @@ use crate::types::time::Timestamp;
 const PREVIEW_ROWS: usize = 10;
 
 /// The rows of the screen: at most as many as the terminal has.
-pub(super) fn view(picker: &Picker, (columns, rows): (usize, usize), now: Timestamp) -> Vec<Line> {
+pub(super) fn view(picker: &Picker, (columns, rows): (usize, usize), now: Timestamp) -> Vec<StyledLine> {
     let mut bottom = bottom(picker, columns);
     bottom.truncate(rows.saturating_sub(3));
     let room = rows.saturating_sub(bottom.len() + 2).max(2);
     let mut shown = vec![head(picker, columns)];
     shown.extend(table(picker, columns, room, now));
-    shown.resize(rows.saturating_sub(bottom.len()).max(shown.len()), Line::default());
+    shown.resize(rows.saturating_sub(bottom.len()).max(shown.len()), StyledLine::default());
     shown.extend(bottom);
     shown.truncate(rows);
     shown.into_iter().map(|line| line.cut(columns)).collect()
 }
 
-fn head(picker: &Picker, columns: usize) -> Line {
+fn head(picker: &Picker, columns: usize) -> StyledLine {
     let places = match picker.is_everywhere {
         true => "this folder  [all folders]",
         false => "[this folder]  all folders",
     };
     let folder = cut_start(&escape::line(&home_relative(&picker.folder)), columns / 3);
-    let head = Line::new(Tone::Bold, "Resume  ").and(Tone::Dim, format!("{folder}  {places}"));
+    let head = StyledLine::new(Tone::Bold, "Resume  ").and(Tone::Dim, format!("{folder}  {places}"));
     let typed = match picker.query.as_str() {
         "" => "type to search".into(),
         query => format!("type to search: {}", escape::line(query)),
@@ -42,10 +42,10 @@ fn head(picker: &Picker, columns: usize) -> Line {
 }
 
 /// The sessions around the selected one.
-fn table(picker: &Picker, columns: usize, room: usize, now: Timestamp) -> Vec<Line> {
+fn table(picker: &Picker, columns: usize, room: usize, now: Timestamp) -> Vec<StyledLine> {
     if picker.sessions.is_empty() {
         let hint = if picker.is_everywhere { "  no session" } else { "  no session · Ctrl-A all folders" };
-        return vec![Line::default(), Line::new(Tone::Dim, hint)];
+        return vec![StyledLine::default(), StyledLine::new(Tone::Dim, hint)];
     }
     let mut table = Table::new([
         column("").between(1, 1),
@@ -92,17 +92,20 @@ fn last_words(session: &SessionView) -> (Tone, String) {
 }
 
 /// The preview, what is known about the selected session, and the keys.
-fn bottom(picker: &Picker, columns: usize) -> Vec<Line> {
+fn bottom(picker: &Picker, columns: usize) -> Vec<StyledLine> {
     let mut rows = Vec::new();
     if let Some((session, messages)) = &picker.preview {
         let number = picker.sessions.iter().find(|it| it.session_id == *session).map_or(0, |it| it.number);
-        rows.push(Line::new(Tone::Dim, format!("── last messages of #{number} {}", "─".repeat(columns))));
+        rows.push(StyledLine::new(
+            Tone::Dim,
+            format!("── last messages of #{number} {}", "─".repeat(columns)),
+        ));
         rows.extend(preview(messages, columns));
     }
     let about = match (&picker.renaming, picker.notice.as_str(), picker.current()) {
         (Some(title), ..) => {
             let shown = cut_start(&escape::line(title), columns.saturating_sub(12));
-            Line::new(Tone::User, "new title: ").and(Tone::Plain, shown)
+            StyledLine::new(Tone::User, "new title: ").and(Tone::Plain, shown)
         }
         (None, "", Some(session)) => {
             let folder = home_relative(&session.cwd);
@@ -113,10 +116,10 @@ fn bottom(picker: &Picker, columns: usize) -> Vec<Line> {
                 session.mode.name()
             );
             let more = if picker.has_more { " · older ones: search" } else { "" };
-            Line::new(Tone::Dim, format!("{text}{more}"))
+            StyledLine::new(Tone::Dim, format!("{text}{more}"))
         }
-        (None, "", None) => Line::default(),
-        (None, notice, _) => Line::new(Tone::Warn, escape::line(notice).into_owned()),
+        (None, "", None) => StyledLine::default(),
+        (None, notice, _) => StyledLine::new(Tone::Warn, escape::line(notice).into_owned()),
     };
     rows.push(about);
     let keys = match (&picker.renaming, &picker.preview) {
@@ -127,22 +130,22 @@ fn bottom(picker: &Picker, columns: usize) -> Vec<Line> {
         }
         (None, None) => "Enter attach · Tab preview · Ctrl-A all folders · Ctrl-R rename · Esc new",
     };
-    rows.push(Line::new(Tone::Dim, cut(keys, columns)));
+    rows.push(StyledLine::new(Tone::Dim, cut(keys, columns)));
     rows
 }
 
 /// The end of the last messages.
-fn preview(messages: &[(bool, String)], columns: usize) -> Vec<Line> {
-    let mut rows: Vec<Line> = Vec::new();
+fn preview(messages: &[(bool, String)], columns: usize) -> Vec<StyledLine> {
+    let mut rows: Vec<StyledLine> = Vec::new();
     for (is_users, text) in messages {
         let (tone, mark) = if *is_users { (Tone::User, "› ") } else { (Tone::Plain, "  ") };
         for (nth, line) in text.trim_end().lines().enumerate() {
             let lead = if nth == 0 { mark } else { "  " };
-            rows.extend(Line::new(tone, format!("{lead}{}", escape::line(line))).wrap(columns));
+            rows.extend(StyledLine::new(tone, format!("{lead}{}", escape::line(line))).wrap(columns));
         }
     }
     if rows.is_empty() {
-        rows.push(Line::new(Tone::Dim, "  no message yet"));
+        rows.push(StyledLine::new(Tone::Dim, "  no message yet"));
     }
     rows.split_off(rows.len().saturating_sub(PREVIEW_ROWS))
 }

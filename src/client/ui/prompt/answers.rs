@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::api::params::ApproveParams;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::ui::summary;
 use crate::types::permission::{Decision, Mode, RequestKind, Scope};
 use crate::types::session::PermissionRequest;
@@ -32,7 +32,7 @@ pub enum Answer {
 impl Answer {
     /// The answer of a key.
     #[must_use]
-    pub fn of_key(key: char) -> Option<Self> {
+    pub fn from_key(key: char) -> Option<Self> {
         match key.to_ascii_lowercase() {
             'y' => Some(Answer::Once),
             '1' => Some(Answer::Once),
@@ -50,16 +50,16 @@ impl Answer {
 /// The answer of a key, if this request accepts it. An unsandboxed retry must keep its command
 /// unchanged, and its grant lasts at most for the session.
 #[must_use]
-pub fn answer_of(request: &PermissionRequest, key: char) -> Option<Answer> {
+pub fn answer_for_key(request: &PermissionRequest, key: char) -> Option<Answer> {
     if request.kind == RequestKind::Plan {
         return match key.to_ascii_lowercase() {
             '2' => Some(Answer::AcceptEdits),
             '3' => None,
-            key => Answer::of_key(key),
+            key => Answer::from_key(key),
         };
     }
     let leaves = request.kind == RequestKind::Sandbox;
-    Answer::of_key(key).filter(|answer| match answer {
+    Answer::from_key(key).filter(|answer| match answer {
         Answer::Project | Answer::Edit => !leaves,
         Answer::Session => !leaves || !request.suggestions.is_empty(),
         Answer::AcceptEdits => false,
@@ -98,12 +98,12 @@ pub fn approval_with_edits(request: &PermissionRequest) -> ApproveParams {
 
 /// The arguments as text for editing.
 #[must_use]
-pub fn editable(request: &PermissionRequest) -> String {
+pub fn editable_input(request: &PermissionRequest) -> String {
     serde_json::to_string_pretty(&request.input).unwrap_or_default()
 }
 
 /// The parameters of `session.approve` for edited arguments, or the error in them.
-pub fn edited(request: &PermissionRequest, text: &str) -> Result<ApproveParams, String> {
+pub fn parse_edited(request: &PermissionRequest, text: &str) -> Result<ApproveParams, String> {
     let input: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
     if !input.is_object() {
         return Err("expected a JSON object".into());
@@ -115,7 +115,7 @@ pub fn edited(request: &PermissionRequest, text: &str) -> Result<ApproveParams, 
 /// The keys; before them the rule that 2 and 3 would write. The numbers are those of the list in `attach`. The line of
 /// the keys fits 80 columns.
 #[must_use]
-pub fn keys(request: &PermissionRequest) -> Vec<Line> {
+pub fn keys(request: &PermissionRequest) -> Vec<StyledLine> {
     let grant = request.suggestions.first();
     let mut keys = vec![("1", "once")];
     match request.kind {
@@ -135,9 +135,9 @@ pub fn keys(request: &PermissionRequest) -> Vec<Line> {
     let mut lines = Vec::new();
     if let (Some(grant), RequestKind::Tool) = (grant, request.kind) {
         let rule = summary::one_line(grant, 60);
-        lines.push(Line::new(Tone::Dim, "▌ 2 and 3 write the rule ").and(Tone::Tool, rule));
+        lines.push(StyledLine::new(Tone::Dim, "▌ 2 and 3 write the rule ").and(Tone::Tool, rule));
     }
-    let mut line = Line::new(Tone::Plain, "▌ ");
+    let mut line = StyledLine::new(Tone::Plain, "▌ ");
     for (nth, (key, word)) in keys.into_iter().enumerate() {
         let gap = if nth > 0 { "  " } else { "" };
         line = line.and(Tone::Bold, format!("{gap}{key}")).and(Tone::Plain, format!(" {word}"));
@@ -148,7 +148,7 @@ pub fn keys(request: &PermissionRequest) -> Vec<Line> {
 
 /// The line shown instead of the keys while an answer needs confirmation; `None` if it needs none.
 #[must_use]
-pub fn confirmation(request: &PermissionRequest, answer: Answer) -> Option<Line> {
+pub fn confirmation(request: &PermissionRequest, answer: Answer) -> Option<StyledLine> {
     let grant = || request.suggestions.first().map(|grant| summary::one_line(grant, 60)).unwrap_or_default();
     let (what, grant) = match answer {
         Answer::Session => ("▌ allow for the session: ", grant()),
@@ -156,11 +156,11 @@ pub fn confirmation(request: &PermissionRequest, answer: Answer) -> Option<Line>
         Answer::Abort => ("▌ abort the turn", String::new()),
         Answer::Once | Answer::AcceptEdits | Answer::Edit | Answer::Deny | Answer::Feedback => return None,
     };
-    Some(confirm(Line::new(Tone::Warn, what).and(Tone::Tool, grant)))
+    Some(confirm(StyledLine::new(Tone::Warn, what).and(Tone::Tool, grant)))
 }
 
 /// The same line with the keys that confirm.
-pub(in crate::client) fn confirm(line: Line) -> Line {
+pub(in crate::client) fn confirm(line: StyledLine) -> StyledLine {
     line.and(Tone::Bold, "  Enter")
         .and(Tone::Plain, " confirms")
         .and(Tone::Bold, "  Esc")

@@ -8,11 +8,11 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::Value;
 
 use crate::client::terminal::escape;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::ui::diff::Diff;
 pub(in crate::client) use crate::client::ui::prompt::answers::confirm;
 pub use crate::client::ui::prompt::answers::{
-    Answer, answer_of, approval, approval_with_edits, confirmation, editable, edited, keys,
+    Answer, answer_for_key, approval, approval_with_edits, confirmation, editable_input, keys, parse_edited,
 };
 use crate::types::permission::RequestKind;
 use crate::types::session::PermissionRequest;
@@ -20,51 +20,51 @@ use crate::types::tool::{ProposedPlan, Subject};
 
 /// The request, without its keys.
 #[must_use]
-pub fn question(request: &PermissionRequest) -> Vec<Line> {
+pub fn question(request: &PermissionRequest) -> Vec<StyledLine> {
     if request.kind == RequestKind::Plan {
-        let text = escape::exact(ProposedPlan::text(&request.input));
-        let head = Line::new(Tone::Warn, "▌ The model proposes this plan:");
-        let lines = text.into_iter().map(|line| Line::new(Tone::Dim, "    ").and(Tone::Plain, line));
+        let text = escape::exact_lines(ProposedPlan::text(&request.input));
+        let head = StyledLine::new(Tone::Warn, "▌ The model proposes this plan:");
+        let lines = text.into_iter().map(|line| StyledLine::new(Tone::Dim, "    ").and(Tone::Plain, line));
         return std::iter::once(head).chain(lines).collect();
     }
     let leaves = request.kind == RequestKind::Sandbox;
     let mut shown = match leaves {
         false => vec![
-            Line::new(Tone::Warn, "▌ May ")
+            StyledLine::new(Tone::Warn, "▌ May ")
                 .and(Tone::Bold, escape::line(&request.tool))
                 .and(Tone::Warn, " do this? ")
                 .and(Tone::Dim, escape::line(&request.reason)),
         ],
         true => vec![
-            Line::new(Tone::Bad, "▌ May ")
+            StyledLine::new(Tone::Bad, "▌ May ")
                 .and(Tone::Bold, escape::line(&request.tool))
                 .and(Tone::Bad, " do this AGAIN, OUTSIDE THE SANDBOX?"),
-            Line::new(Tone::Dim, format!("    {}", escape::line(&request.reason))),
+            StyledLine::new(Tone::Dim, format!("    {}", escape::line(&request.reason))),
         ],
     };
     let input = request.input.as_object();
     let told_by_diff = request.diff.is_some();
-    let fields = input.into_iter().flatten().filter(|(name, _)| !hidden(name, told_by_diff));
+    let fields = input.into_iter().flatten().filter(|(name, _)| !is_hidden_argument(name, told_by_diff));
     for (name, value) in fields {
-        shown.extend(field(name, value));
+        shown.extend(field_lines(name, value));
     }
     if input.is_none() {
-        shown.extend(field("input", &request.input));
+        shown.extend(field_lines("input", &request.input));
     }
     if let (Subject::Bash { .. }, false) = (&request.subject, request.cwd.is_empty()) {
-        shown.extend(field("in", &Value::from(request.cwd.as_str())));
+        shown.extend(field_lines("in", &Value::from(request.cwd.as_str())));
     }
-    for path in elsewhere(request) {
-        shown.extend(field("really", &Value::from(path)));
+    for path in other_targets(request) {
+        shown.extend(field_lines("really", &Value::from(path)));
     }
     if let Some(what) = request.blocked.as_ref().and_then(|blocked| blocked.what.as_deref()) {
-        shown.extend(field("stopped at", &Value::from(what)));
+        shown.extend(field_lines("stopped at", &Value::from(what)));
     }
     if let Some(diff) = &request.diff {
         let diff = Diff::parse(diff);
         // The name of the file stands in the arguments, unless it is another file.
         let is_named = diff.file().is_some_and(|file| names_file(request, file));
-        shown.extend(diff.lines(!is_named).into_iter().map(|line| line.after(Tone::Plain, "    ")));
+        shown.extend(diff.lines(!is_named).into_iter().map(|line| line.with_lead(Tone::Plain, "    ")));
     }
     shown
 }
@@ -73,13 +73,13 @@ pub fn question(request: &PermissionRequest) -> Vec<Line> {
 fn names_file(request: &PermissionRequest, file: &str) -> bool {
     let name = |name: &str| request.input.get(name).and_then(Value::as_str);
     let named = ["file_path", "notebook_path", "path"].into_iter().filter_map(name);
-    let file = spelled_out(&request.cwd, file);
-    named.into_iter().any(|named| spelled_out(&request.cwd, named) == file)
+    let file = unresolved_path(&request.cwd, file);
+    named.into_iter().any(|named| unresolved_path(&request.cwd, named) == file)
 }
 
 /// The files that the call would really access, if they differ from the arguments: targets of links,
 /// and hard links that match a rule.
-fn elsewhere(request: &PermissionRequest) -> Vec<String> {
+fn other_targets(request: &PermissionRequest) -> Vec<String> {
     let parts = match &request.subject {
         Subject::Several { parts } => parts.as_slice(),
         subject => std::slice::from_ref(subject),
@@ -94,8 +94,8 @@ fn elsewhere(request: &PermissionRequest) -> Vec<String> {
     let pattern = (request.tool == "Glob").then(|| name("pattern")).flatten().map(folder);
     let named: Vec<PathBuf> = names
         .chain(pattern)
-        .filter(|text| text.len() <= LONGEST_PATH)
-        .map(|text| spelled_out(&request.cwd, &text))
+        .filter(|text| text.len() <= MAX_PATH_BYTES)
+        .map(|text| unresolved_path(&request.cwd, &text))
         .collect();
     let mut found = Vec::new();
     for part in parts {
@@ -107,17 +107,17 @@ fn elsewhere(request: &PermissionRequest) -> Vec<String> {
         let own = (!is_named && request.diff.is_none()).then_some(&path.path);
         found.extend(own.into_iter().chain(&path.matched_aliases).map(|path| path.display().to_string()));
     }
-    found.truncate(MOST_ELSEWHERE);
+    found.truncate(MAX_OTHER_TARGETS);
     found
 }
 
 /// PATH_MAX of Linux.
-const LONGEST_PATH: usize = 4_096;
+const MAX_PATH_BYTES: usize = 4_096;
 /// Maximum number of listed files; the call may contain more.
-const MOST_ELSEWHERE: usize = 20;
+const MAX_OTHER_TARGETS: usize = 20;
 
 /// A path of the arguments without resolving links.
-fn spelled_out(cwd: &str, text: &str) -> PathBuf {
+fn unresolved_path(cwd: &str, text: &str) -> PathBuf {
     let mut path = PathBuf::from(cwd);
     for part in Path::new(text).components() {
         match part {
@@ -132,8 +132,8 @@ fn spelled_out(cwd: &str, text: &str) -> PathBuf {
 /// The request in rows of at most `columns`. Continuation rows are indented. So only the daemon's own
 /// text begins at the start of a row, whatever a command contains.
 #[must_use]
-pub fn rows(request: &PermissionRequest, columns: usize) -> Vec<Line> {
-    let inward = if columns > 4 * INWARD.len() { INWARD } else { "" };
+pub fn rows(request: &PermissionRequest, columns: usize) -> Vec<StyledLine> {
+    let inward = if columns > 4 * INDENT.len() { INDENT } else { "" };
     let mut shown = Vec::new();
     for line in question(request) {
         let mut rows = line.wrap(columns);
@@ -149,11 +149,11 @@ pub fn rows(request: &PermissionRequest, columns: usize) -> Vec<Line> {
 }
 
 /// Indentation of continuation rows.
-const INWARD: &str = "      ";
+const INDENT: &str = "      ";
 
 /// Arguments that the diff shows better, and the model's own description of its call, which proves
 /// nothing.
-fn hidden(name: &str, told_by_diff: bool) -> bool {
+fn is_hidden_argument(name: &str, told_by_diff: bool) -> bool {
     name == "description"
         || told_by_diff
             && matches!(
@@ -169,19 +169,19 @@ fn hidden(name: &str, told_by_diff: bool) -> bool {
             )
 }
 
-fn field(name: &str, value: &Value) -> Vec<Line> {
+fn field_lines(name: &str, value: &Value) -> Vec<StyledLine> {
     let label = if name == "command" { "$".to_string() } else { format!("{}:", escape::line(name)) };
     let text = match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
     let indent = " ".repeat(label.chars().count());
-    escape::exact(&text)
+    escape::exact_lines(&text)
         .into_iter()
         .enumerate()
         .map(|(n, line)| {
             let lead = if n == 0 { &label } else { &indent };
-            Line::new(Tone::Dim, format!("    {lead} ")).and(Tone::Plain, line)
+            StyledLine::new(Tone::Dim, format!("    {lead} ")).and(Tone::Plain, line)
         })
         .collect()
 }

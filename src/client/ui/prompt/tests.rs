@@ -14,7 +14,7 @@ fn request(tool: &str, input: Value, diff: Option<&str>) -> PermissionRequest {
 }
 
 fn check(request: &PermissionRequest, expected: &[&str]) {
-    assert_eq!(question(request).iter().map(Line::plain).collect::<Vec<_>>(), expected);
+    assert_eq!(question(request).iter().map(StyledLine::plain).collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn request_without_diff_shows_complete_input() {
 #[test]
 fn suggested_grant_is_named_before_answer() {
     let request = request("Bash", json!({"command": "sh test.sh"}), None);
-    let keys: Vec<String> = keys(&request).iter().map(Line::plain).collect();
+    let keys: Vec<String> = keys(&request).iter().map(StyledLine::plain).collect();
     assert_eq!(
         keys,
         [
@@ -144,16 +144,16 @@ fn unsandboxed_retry_request_has_own_text() {
             "    stopped at: /etc/x",
         ],
     );
-    let told: String = keys(&request).iter().map(Line::plain).collect();
+    let told: String = keys(&request).iter().map(StyledLine::plain).collect();
     assert!(told.contains("once outside") && told.contains("until the session ends"), "{told}");
     assert!(!told.contains("this folder") && !told.contains("edit"), "{told}");
     for (key, is_taken) in
         [('y', true), ('2', true), ('n', true), ('f', true), ('3', false), ('e', false), ('s', false)]
     {
-        assert_eq!(answer_of(&request, key).is_some(), is_taken, "{key}");
+        assert_eq!(answer_for_key(&request, key).is_some(), is_taken, "{key}");
     }
     request.suggestions.clear();
-    assert_eq!(answer_of(&request, '2'), None);
+    assert_eq!(answer_for_key(&request, '2'), None);
 }
 
 #[test]
@@ -162,25 +162,25 @@ fn plan_request_shows_its_text_and_keys() {
     let plan = PermissionRequest { kind: RequestKind::Plan, suggestions: Vec::new(), ..plan };
     check(&plan, &["▌ The model proposes this plan:", "    1. Read", "    2. Write"]);
     assert!(keys(&plan)[0].plain().contains("2 yes, and accept edits"));
-    assert_eq!(answer_of(&plan, '2'), Some(Answer::AcceptEdits));
-    assert_eq!(answer_of(&plan, '3'), None);
+    assert_eq!(answer_for_key(&plan, '2'), Some(Answer::AcceptEdits));
+    assert_eq!(answer_for_key(&plan, '3'), None);
     assert_eq!(approval_with_edits(&plan).mode, Some(Mode::AcceptEdits));
 }
 
 #[test]
 fn edited_arguments_are_sent_and_errors_reported() {
     let request = request("Bash", json!({"command": "sh test.sh"}), None);
-    let same = edited(&request, &editable(&request)).expect("JSON");
+    let same = parse_edited(&request, &editable_input(&request)).expect("JSON");
     assert_eq!((same.decision, same.updated_input), (Some(Decision::Allow), None));
-    let other = edited(&request, "{\"command\": \"sh -n test.sh\"}").expect("JSON");
+    let other = parse_edited(&request, "{\"command\": \"sh -n test.sh\"}").expect("JSON");
     assert_eq!(other.updated_input, Some(json!({"command": "sh -n test.sh"})));
-    assert!(edited(&request, "{").is_err_and(|why| why.contains("JSON")));
-    assert!(edited(&request, "[]").is_err_and(|why| why.contains("object")));
+    assert!(parse_edited(&request, "{").is_err_and(|why| why.contains("JSON")));
+    assert!(parse_edited(&request, "[]").is_err_and(|why| why.contains("object")));
 }
 
 #[test]
 fn answer_keys_are_case_insensitive() {
-    assert_eq!(Answer::of_key('Y'), Some(Answer::Once));
-    assert_eq!(Answer::of_key('f'), Some(Answer::Feedback));
-    assert_eq!(Answer::of_key('\r'), None);
+    assert_eq!(Answer::from_key('Y'), Some(Answer::Once));
+    assert_eq!(Answer::from_key('f'), Some(Answer::Feedback));
+    assert_eq!(Answer::from_key('\r'), None);
 }

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use crate::client::terminal::escape;
-use crate::client::terminal::format::took;
-use crate::client::terminal::style::{Line, Tone, cut};
+use crate::client::terminal::format::format_ms;
+use crate::client::terminal::style::{StyledLine, Tone, cut};
 use crate::client::ui::diff::Diff;
-use crate::client::ui::render::Piece;
+use crate::client::ui::render::OutputPiece;
 use crate::client::ui::summary::{call_summary, one_line};
 use crate::types::ids::CallId;
 use crate::types::subagent::TASK;
@@ -45,7 +45,7 @@ pub(in crate::client) struct OpenCall {
     tool: String,
     input: Value,
     /// How its request was answered.
-    notes: Vec<Line>,
+    notes: Vec<StyledLine>,
     change: Option<FileChange>,
 }
 
@@ -69,11 +69,11 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    pub(super) fn open(&self) -> &[OpenCall] {
+    pub(super) fn open_calls(&self) -> &[OpenCall] {
         &self.open
     }
 
-    pub(super) fn requested(&mut self, call_id: CallId, tool: &str, input: &Value) {
+    pub(super) fn add_request(&mut self, call_id: CallId, tool: &str, input: &Value) {
         let summary = call_summary(tool, input);
         self.open.push(OpenCall {
             call_id,
@@ -97,7 +97,7 @@ impl Calls {
         }
     }
 
-    pub(super) fn progressed(&mut self, call_id: CallId, text: &str) {
+    pub(super) fn set_progress(&mut self, call_id: CallId, text: &str) {
         let line = text.lines().rev().find(|line| !line.trim().is_empty());
         if let (Some(call), Some(line)) = (self.find(call_id), line) {
             call.progress = one_line(line.trim_end(), 200);
@@ -105,7 +105,7 @@ impl Calls {
     }
 
     /// Keeps a line until the result of the call is shown. Gives it back if the call is not known.
-    pub(super) fn note(&mut self, call_id: CallId, line: Line) -> Option<Line> {
+    pub(super) fn add_note(&mut self, call_id: CallId, line: StyledLine) -> Option<StyledLine> {
         match self.find(call_id) {
             Some(call) => {
                 call.notes.push(line);
@@ -116,23 +116,23 @@ impl Calls {
     }
 
     /// Keeps a change until the result of the call is shown. Gives it back if the call is not known.
-    pub(super) fn changed(&mut self, call_id: CallId, change: &FileChange) -> Option<Piece> {
+    pub(super) fn show_change(&mut self, call_id: CallId, change: &FileChange) -> Option<OutputPiece> {
         match self.find(call_id) {
             Some(call) => {
                 call.change = Some(change.clone());
                 None
             }
             None => {
-                let head = Line::new(Tone::Dim, "  └ changed ")
+                let head = StyledLine::new(Tone::Dim, "  └ changed ")
                     .and(Tone::Plain, escape::line(&change.path.display().to_string()))
                     .and(Tone::Dim, format!(" +{} −{}", change.added, change.removed));
-                Some(self.folded(vec![head], diff_lines(&change.diff), DIFF_LINES, false))
+                Some(self.fold_rows(vec![head], diff_lines(&change.diff), DIFF_LINES, false))
             }
         }
     }
 
     /// Shows the end of a call, or keeps a read for the line of its group.
-    pub(super) fn completed(&mut self, call_id: CallId, result: &CallResult<'_>) -> Vec<Piece> {
+    pub(super) fn complete_call(&mut self, call_id: CallId, result: &CallResult<'_>) -> Vec<OutputPiece> {
         let at = self.open.iter().position(|call| call.call_id == call_id);
         let call = at.map(|at| self.open.remove(at));
         let is_fine = result.status == ToolStatus::Completed;
@@ -160,24 +160,25 @@ impl Calls {
         };
         // The pager also shows what one line could not.
         if arguments.is_empty() {
-            pieces.push(self.folded(head, body, shown, is_end));
+            pieces.push(self.fold_rows(head, body, shown, is_end));
         } else {
-            let (shown, _) = self.parts(&head, &body, shown, is_end);
-            let full = head.into_iter().chain(arguments).chain(lead(body, body_lead(is_end))).collect();
-            pieces.push(Piece::Folded { shown, full });
+            let (shown, _) = self.visible_rows(&head, &body, shown, is_end);
+            let full =
+                head.into_iter().chain(arguments).chain(indent_rows(body, body_lead(is_end))).collect();
+            pieces.push(OutputPiece::Folded { shown, full });
         }
         pieces
     }
 
     /// The reads that were not shown yet, as one line.
-    pub(super) fn take_reads(&mut self) -> Vec<Piece> {
+    pub(super) fn take_reads(&mut self) -> Vec<OutputPiece> {
         let line = self.reads_line();
         self.reads.clear();
-        line.into_iter().map(Piece::Line).collect()
+        line.into_iter().map(OutputPiece::Line).collect()
     }
 
     /// The line of the reads that were not shown yet.
-    pub(super) fn reads_line(&self) -> Option<Line> {
+    pub(super) fn reads_line(&self) -> Option<StyledLine> {
         let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
         for (summary, _) in &self.reads {
             let (tool, rest) = summary.split_once(' ').unwrap_or((summary, ""));
@@ -187,7 +188,7 @@ impl Calls {
             }
         }
         let ms = self.reads.iter().map(|(_, ms)| ms).sum();
-        let mut line = Line::new(Tone::Tool, "● ");
+        let mut line = StyledLine::new(Tone::Tool, "● ");
         for (nth, (tool, rests)) in groups.iter().enumerate() {
             let gap = if nth > 0 { " · " } else { "" };
             line = line
@@ -199,23 +200,39 @@ impl Calls {
     }
 
     /// Head and body, with the rows of the body that are too many hidden.
-    fn folded(&self, head: Vec<Line>, body: Vec<Line>, most: usize, is_end: bool) -> Piece {
-        let (shown, is_cut) = self.parts(&head, &body, most, is_end);
-        let full: Vec<Line> = head.into_iter().chain(lead(body, body_lead(is_end))).collect();
-        if is_cut { Piece::Folded { shown, full } } else { Piece::Folded { full: shown.clone(), shown } }
+    fn fold_rows(
+        &self,
+        head: Vec<StyledLine>,
+        body: Vec<StyledLine>,
+        most: usize,
+        is_end: bool,
+    ) -> OutputPiece {
+        let (shown, is_cut) = self.visible_rows(&head, &body, most, is_end);
+        let full: Vec<StyledLine> = head.into_iter().chain(indent_rows(body, body_lead(is_end))).collect();
+        if is_cut {
+            OutputPiece::Folded { shown, full }
+        } else {
+            OutputPiece::Folded { full: shown.clone(), shown }
+        }
     }
 
     /// The shown lines, and whether some are missing.
-    fn parts(&self, head: &[Line], body: &[Line], most: usize, is_end: bool) -> (Vec<Line>, bool) {
+    fn visible_rows(
+        &self,
+        head: &[StyledLine],
+        body: &[StyledLine],
+        most: usize,
+        is_end: bool,
+    ) -> (Vec<StyledLine>, bool) {
         let hidden = body.len().saturating_sub(most);
         let kept = if is_end { &body[hidden..] } else { &body[..body.len() - hidden] };
         let mut shown = head.to_vec();
-        shown.extend(lead(kept.to_vec(), body_lead(is_end)));
+        shown.extend(indent_rows(kept.to_vec(), body_lead(is_end)));
         // One more line would be as long as the line that says so.
         if hidden > 0 && most > 0 {
             let key = if self.has_pager { format!(" · {HIDDEN_KEY}") } else { String::new() };
             let s = if hidden == 1 { "" } else { "s" };
-            shown.push(Line::new(Tone::Dim, format!("  └ + {hidden} line{s}{key}")));
+            shown.push(StyledLine::new(Tone::Dim, format!("  └ + {hidden} line{s}{key}")));
         } else if let (true, Some((_, lead))) =
             (is_end && !kept.is_empty(), shown.last_mut().and_then(|l| l.0.first_mut()))
         {
@@ -229,8 +246,8 @@ fn body_lead(is_output: bool) -> &'static str {
     if is_output { "  │ " } else { "  " }
 }
 
-fn lead(body: Vec<Line>, lead: &str) -> Vec<Line> {
-    body.into_iter().map(|line| line.after(Tone::Dim, lead)).collect()
+fn indent_rows(body: Vec<StyledLine>, lead: &str) -> Vec<StyledLine> {
+    body.into_iter().map(|line| line.with_lead(Tone::Dim, lead)).collect()
 }
 
 fn is_read(tool: &str) -> bool {
@@ -248,7 +265,7 @@ fn with_hits(summary: String, result: &CallResult<'_>) -> String {
 }
 
 /// The call, how it ended, and its time.
-fn head_line(summary: &str, result: &CallResult<'_>, change: Option<&FileChange>) -> Line {
+fn head_line(summary: &str, result: &CallResult<'_>, change: Option<&FileChange>) -> StyledLine {
     let exit_code = result.detail.and_then(|detail| detail.get("exit_code")).and_then(Value::as_i64);
     let (tone, end) = match (result.status, exit_code) {
         (ToolStatus::Completed, _) => (Tone::Tool, String::new()),
@@ -260,7 +277,7 @@ fn head_line(summary: &str, result: &CallResult<'_>, change: Option<&FileChange>
     };
     let (tool, rest) = summary.split_once(' ').unwrap_or((summary, ""));
     let mut line =
-        Line::new(tone, "● ").and(Tone::Tool, tool).and(Tone::Plain, format!(" {rest}").trim_end());
+        StyledLine::new(tone, "● ").and(Tone::Tool, tool).and(Tone::Plain, format!(" {rest}").trim_end());
     if let Some(change) = change {
         line = line
             .and(Tone::Good, format!(" +{}", change.added))
@@ -272,9 +289,9 @@ fn head_line(summary: &str, result: &CallResult<'_>, change: Option<&FileChange>
     with_time(line, result.duration_ms)
 }
 
-fn with_time(line: Line, ms: u64) -> Line {
+fn with_time(line: StyledLine, ms: u64) -> StyledLine {
     // Most calls take no time that matters.
-    if ms < 100 { line } else { line.and(Tone::Dim, format!("  {}", took(ms))) }
+    if ms < 100 { line } else { line.and(Tone::Dim, format!("  {}", format_ms(ms))) }
 }
 
 /// How many lines of the output are shown.
@@ -290,14 +307,14 @@ fn shown_lines(result: &CallResult<'_>) -> usize {
     }
 }
 
-fn output_lines(result: &CallResult<'_>) -> Vec<Line> {
+fn output_lines(result: &CallResult<'_>) -> Vec<StyledLine> {
     if result.status == ToolStatus::Denied {
         return Vec::new();
     }
     let lines = result.output.lines().map(str::trim_end).skip_while(|line| line.is_empty());
-    let mut lines: Vec<Line> = lines
+    let mut lines: Vec<StyledLine> = lines
         .take(MAX_FULL_LINES)
-        .map(|line| Line::new(Tone::Plain, cut(&escape::line(line), OUTPUT_COLUMNS)))
+        .map(|line| StyledLine::new(Tone::Plain, cut(&escape::line(line), OUTPUT_COLUMNS)))
         .collect();
     while lines.last().is_some_and(|line| line.plain().is_empty()) {
         lines.pop();
@@ -309,7 +326,7 @@ fn output_lines(result: &CallResult<'_>) -> Vec<Line> {
 }
 
 /// The arguments of a call, if its one line cannot show them.
-fn long_arguments(tool: &str, input: &Value) -> Vec<Line> {
+fn long_arguments(tool: &str, input: &Value) -> Vec<StyledLine> {
     let command = input.get("command").and_then(Value::as_str).filter(|_| tool == "Bash");
     let text = match command {
         Some(command) if command.trim_end().contains('\n') || command.len() > 150 => command.to_owned(),
@@ -318,7 +335,7 @@ fn long_arguments(tool: &str, input: &Value) -> Vec<Line> {
         }
         _ => return Vec::new(),
     };
-    text.lines().map(|line| Line::new(Tone::Dim, format!("    {}", escape::line(line)))).collect()
+    text.lines().map(|line| StyledLine::new(Tone::Dim, format!("    {}", escape::line(line)))).collect()
 }
 
 /// Whether the diff of a call says what its arguments say.
@@ -327,6 +344,6 @@ fn is_edit(tool: &str) -> bool {
 }
 
 /// The lines of a diff.
-fn diff_lines(text: &str) -> Vec<Line> {
+fn diff_lines(text: &str) -> Vec<StyledLine> {
     Diff::parse(text).lines(false)
 }

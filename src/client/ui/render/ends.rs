@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use crate::client::connection::connector;
 use crate::client::terminal::escape;
-use crate::client::terminal::format::{all_tokens, cost, tokens, took};
-use crate::client::terminal::style::{Line, Tone, cut};
+use crate::client::terminal::format::{all_tokens, cost, format_ms, tokens};
+use crate::client::terminal::style::{StyledLine, Tone, cut};
 use crate::client::ui::summary::one_line;
 use crate::types::event::{Event, SettledBy};
 use crate::types::permission::{Decision, Scope};
@@ -18,8 +18,8 @@ pub(super) fn client_name(client: &str) -> Cow<'_, str> {
 }
 
 /// An error as a line.
-pub(super) fn error(kind: &str, message: &str) -> Line {
-    Line::new(Tone::Bad, format!("  {}: {}", escape::line(kind), escape::line(message)))
+pub(super) fn error(kind: &str, message: &str) -> StyledLine {
+    StyledLine::new(Tone::Bad, format!("  {}: {}", escape::line(kind), escape::line(message)))
 }
 
 /// How a turn ended, in words.
@@ -52,9 +52,13 @@ pub(in crate::client) fn outcome(result: &TurnResult, by: Option<&str>) -> Strin
 }
 
 /// Errors in `said` were shown already and are not repeated.
-pub(super) fn turn_completed(result: &TurnResult, said: &HashSet<String>, by: Option<&str>) -> Vec<Line> {
+pub(super) fn turn_completed(
+    result: &TurnResult,
+    said: &HashSet<String>,
+    by: Option<&str>,
+) -> Vec<StyledLine> {
     let news = result.errors.iter().filter(|e| !said.contains(&e.message));
-    let mut shown: Vec<Line> = news.map(|e| error(&e.kind, &e.message)).collect();
+    let mut shown: Vec<StyledLine> = news.map(|e| error(&e.kind, &e.message)).collect();
     let (tone, sign) = match result.subtype {
         Subtype::Success => (Tone::Dim, "─"),
         Subtype::Aborted => (Tone::Warn, "■"),
@@ -64,12 +68,12 @@ pub(super) fn turn_completed(result: &TurnResult, said: &HashSet<String>, by: Op
     // The time in which a user had to decide is not the time of the work.
     let waited = result.permission_ms.min(result.duration_ms);
     let waiting =
-        if waited < 1_000 { String::new() } else { format!(" (+{} waiting for you)", took(waited)) };
-    shown.push(Line::new(tone, format!("{sign} {}", outcome(result, by))).and(
+        if waited < 1_000 { String::new() } else { format!(" (+{} waiting for you)", format_ms(waited)) };
+    shown.push(StyledLine::new(tone, format!("{sign} {}", outcome(result, by))).and(
         Tone::Dim,
         format!(
             " · {}{waiting} · {calls} model call{} · {} tokens · {}",
-            took(result.duration_ms - waited),
+            format_ms(result.duration_ms - waited),
             if calls == 1 { "" } else { "s" },
             tokens(all_tokens(&result.usage)),
             match cost(result.cost_usd_micros, result.cost_at_least_usd_micros) {
@@ -82,9 +86,9 @@ pub(super) fn turn_completed(result: &TurnResult, said: &HashSet<String>, by: Op
 }
 
 /// How a request was settled; `what` names its call if the line does not follow it.
-pub(super) fn resolved(what: &str, event: &Event, who: Option<&str>) -> Line {
+pub(super) fn resolved(what: &str, event: &Event, who: Option<&str>) -> StyledLine {
     let gap = if what.is_empty() { "" } else { " " };
-    let mut line = Line::new(Tone::Dim, format!("  └ {}{gap}", cut(what, 60)));
+    let mut line = StyledLine::new(Tone::Dim, format!("  └ {}{gap}", cut(what, 60)));
     let Event::PermissionResolved { decision, scope, grant, feedback, by, rule, updated_input, stop, .. } =
         event
     else {

@@ -7,8 +7,8 @@ mod notices;
 use std::collections::{HashMap, HashSet};
 
 use crate::client::terminal::escape;
-use crate::client::terminal::format::took;
-use crate::client::terminal::style::{Line, Tone, cut};
+use crate::client::terminal::format::format_ms;
+use crate::client::terminal::style::{StyledLine, Tone, cut};
 use crate::client::ui::feedback;
 use crate::client::ui::question;
 use crate::client::ui::render::calls::{CallResult, Calls};
@@ -31,19 +31,19 @@ const MAX_INPUT_LINES: usize = 12;
 
 /// One part of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum OutputPiece {
     /// More streamed text, escaped.
     Text(String),
     /// End of streamed text.
     Break,
     /// A whole line.
-    Line(Line),
+    Line(StyledLine),
     /// Lines of which some are hidden.
     Folded {
         /// What is shown.
-        shown: Vec<Line>,
+        shown: Vec<StyledLine>,
         /// All lines, for the pager.
-        full: Vec<Line>,
+        full: Vec<StyledLine>,
     },
 }
 
@@ -88,17 +88,17 @@ impl Transcript {
 
     /// The calls that have no result yet, in their order.
     pub(in crate::client) fn open_calls(&self) -> &[OpenCall] {
-        self.calls.open()
+        self.calls.open_calls()
     }
 
     /// The line of reads that is shown once something else follows.
-    pub(in crate::client) fn reads_line(&self) -> Option<Line> {
+    pub(in crate::client) fn reads_line(&self) -> Option<StyledLine> {
         self.calls.reads_line()
     }
 
     /// The output for an event. Thinking is always shown; a client that does not want it excludes it
     /// from the subscription.
-    pub fn on(&mut self, envelope: &Envelope) -> Vec<Piece> {
+    pub fn render_event(&mut self, envelope: &Envelope) -> Vec<OutputPiece> {
         if let Event::MessageThinkingDelta { text, .. } = &envelope.event {
             self.thought_since.get_or_insert(envelope.at_ms);
             self.thought.push_str(text);
@@ -115,36 +115,36 @@ impl Transcript {
                 Block::Thinking { text, .. } => Some(text.as_str()),
                 _ => None,
             });
-            let thoughts: Vec<Piece> = thoughts.flat_map(|text| self.thought(text, None)).collect();
+            let thoughts: Vec<OutputPiece> = thoughts.flat_map(|text| self.thought(text, None)).collect();
             pieces.extend(thoughts);
         }
         pieces.extend(self.event(envelope));
         // Whatever comes next ends a group of reads.
-        let is_shown = |piece: &Piece| !matches!(piece, Piece::Break);
+        let is_shown = |piece: &OutputPiece| !matches!(piece, OutputPiece::Break);
         if pieces.iter().any(is_shown) {
             let reads = self.calls.take_reads();
             if !reads.is_empty() {
-                return std::iter::once(Piece::Break).chain(reads).chain(pieces).collect();
+                return std::iter::once(OutputPiece::Break).chain(reads).chain(pieces).collect();
             }
         }
         pieces
     }
 
     /// An input, with its middle hidden if it is long and a key shows it.
-    fn user_message(&self, full: Vec<Line>) -> Vec<Piece> {
+    fn user_message(&self, full: Vec<StyledLine>) -> Vec<OutputPiece> {
         if !self.calls.has_pager || full.len() <= MAX_INPUT_LINES {
             return lines(full);
         }
         let ends = MAX_INPUT_LINES / 2;
         let hidden = full.len() - 2 * ends;
         let mut shown = full[..ends].to_vec();
-        shown.push(Line::new(Tone::Dim, format!("  + {hidden} lines · {HIDDEN_KEY}")));
+        shown.push(StyledLine::new(Tone::Dim, format!("  + {hidden} lines · {HIDDEN_KEY}")));
         shown.extend_from_slice(&full[full.len() - ends..]);
-        vec![Piece::Break, Piece::Folded { shown, full }]
+        vec![OutputPiece::Break, OutputPiece::Folded { shown, full }]
     }
 
     /// Thinking text, visibly different from the answer: folded to one line if a key shows the rest.
-    fn thought(&self, text: &str, ms: Option<i64>) -> Vec<Piece> {
+    fn thought(&self, text: &str, ms: Option<i64>) -> Vec<OutputPiece> {
         let full = thought(text);
         let Some(first) = full.first() else { return Vec::new() };
         if !self.calls.has_pager {
@@ -156,31 +156,31 @@ impl Transcript {
         let words = cut(first.trim_start_matches([' ', '┊']).trim_matches('*'), 80);
         let more =
             if full.len() > 1 { format!(" · + {} · {HIDDEN_KEY}", full.len() - 1) } else { String::new() };
-        let shown = vec![Line::new(Tone::Dim, format!("┊ thought{time} · {words}{more}"))];
-        vec![Piece::Break, Piece::Folded { shown, full }]
+        let shown = vec![StyledLine::new(Tone::Dim, format!("┊ thought{time} · {words}{more}"))];
+        vec![OutputPiece::Break, OutputPiece::Folded { shown, full }]
     }
 
-    fn event(&mut self, envelope: &Envelope) -> Vec<Piece> {
+    fn event(&mut self, envelope: &Envelope) -> Vec<OutputPiece> {
         match &envelope.event {
             Event::MessageTextDelta { text, .. } => {
                 if let Some(item) = envelope.item_id {
                     *self.shown.entry(item).or_default() += text.len();
                 }
-                vec![Piece::Text(escape::text(text).into_owned())]
+                vec![OutputPiece::Text(escape::text(text).into_owned())]
             }
             Event::MessageCompleted { item, candidate: true, .. } => self.candidate(item),
             // The chosen answer was shown when it was written.
             Event::MessageCompleted { .. } if std::mem::take(&mut self.is_chosen) => Vec::new(),
             Event::MessageCompleted { item, superseded, .. } => self.message(item, *superseded),
-            Event::FeedbackRequested { request_id, .. } => lines(vec![feedback::shown(*request_id)]),
+            Event::FeedbackRequested { request_id, .. } => lines(vec![feedback::request_line(*request_id)]),
             Event::FeedbackCompleted { by, .. } => {
                 let number = self.candidates.iter().position(|known| Some(*known) == envelope.item_id);
                 let origin = envelope.origin.as_ref().map(|origin| origin.client.as_str());
                 self.is_chosen = number.is_some();
                 self.candidates.clear();
-                lines(vec![feedback::chosen(number.map(|number| number + 1), *by, origin)])
+                lines(vec![feedback::choice_line(number.map(|number| number + 1), *by, origin)])
             }
-            Event::QuestionRequested { question } => lines(question::shown(question)),
+            Event::QuestionRequested { question } => lines(question::question_lines(question)),
             Event::QuestionResolved { kind, choice, answers, by, .. } => {
                 let how = match by {
                     SettledBy::Submit => "continued by a further input".to_string(),
@@ -197,21 +197,21 @@ impl Transcript {
                 let who = envelope.origin.as_ref().map(|o| format!(" by {}", client_name(&o.client)));
                 let what = kind.name().replace('_', " ");
                 lines(vec![
-                    Line::new(Tone::Dim, format!("  └ {what}: "))
+                    StyledLine::new(Tone::Dim, format!("  └ {what}: "))
                         .and(Tone::Plain, how)
                         .and(Tone::Dim, who.unwrap_or_default()),
                 ])
             }
             Event::ToolRequested { call_id, tool, input, .. } => {
-                self.calls.requested(*call_id, tool, input);
-                vec![Piece::Break]
+                self.calls.add_request(*call_id, tool, input);
+                vec![OutputPiece::Break]
             }
             Event::ToolStarted { call_id, .. } => {
                 self.calls.started(*call_id, envelope.at_ms);
                 Vec::new()
             }
             Event::ToolProgress { call_id, text, .. } => {
-                self.calls.progressed(*call_id, text);
+                self.calls.set_progress(*call_id, text);
                 Vec::new()
             }
             Event::ToolCompleted { call_id, tool, status, output, detail, duration_ms, .. } => {
@@ -222,26 +222,26 @@ impl Transcript {
                     detail: detail.as_ref(),
                     duration_ms: *duration_ms,
                 };
-                after_break(self.calls.completed(*call_id, &result))
+                with_break(self.calls.complete_call(*call_id, &result))
             }
             Event::FileChanged { call_id, change } => {
-                after_break(self.calls.changed(*call_id, change).into_iter().collect())
+                with_break(self.calls.show_change(*call_id, change).into_iter().collect())
             }
             Event::ToolBlocked { call_id, blocked, output, duration_ms, .. } => {
                 let what = match &blocked.what {
                     Some(what) => format!("{}: {}", blocked.by.name(), escape::line(what)),
                     None => blocked.by.name().into(),
                 };
-                let line = Line::new(Tone::Dim, "  └ ")
+                let line = StyledLine::new(Tone::Dim, "  └ ")
                     .and(Tone::Warn, "stopped by the sandbox")
-                    .and(Tone::Dim, format!(" ({}, {what}): {}", took(*duration_ms), last_line(output)));
-                lines(self.calls.note(*call_id, line).into_iter().collect())
+                    .and(Tone::Dim, format!(" ({}, {what}): {}", format_ms(*duration_ms), last_line(output)));
+                lines(self.calls.add_note(*call_id, line).into_iter().collect())
             }
             // The word about the folder's trust counts the servers that wait for it.
             Event::McpStatus(McpStatus { server, state: McpState::Failed, error }) => {
                 let why = error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
                 let text = format!("MCP server {server} is not available{why}");
-                lines(vec![Line::new(Tone::Warn, escape::line(&text).into_owned())])
+                lines(vec![StyledLine::new(Tone::Warn, escape::line(&text).into_owned())])
             }
             Event::TodoUpdated { todos } => lines(todo_lines(todos)),
             Event::PermissionRequested { request, .. } => {
@@ -253,13 +253,13 @@ impl Transcript {
                 let what = self.asked.remove(request_id).unwrap_or_default();
                 let who = envelope.origin.as_ref().map(|o| o.client.as_str());
                 let line = resolved("", &envelope.event, who);
-                let foreign = self.calls.note(*call_id, line).is_some();
+                let foreign = self.calls.add_note(*call_id, line).is_some();
                 if foreign { lines(vec![resolved(&what, &envelope.event, who)]) } else { Vec::new() }
             }
             Event::PermissionExpired { request_id, on_timeout, .. } => {
                 let what = self.asked.get(request_id).cloned().unwrap_or_default();
                 lines(vec![
-                    Line::new(Tone::Dim, format!("  └ {} ", cut(&what, 60)))
+                    StyledLine::new(Tone::Dim, format!("  └ {} ", cut(&what, 60)))
                         .and(Tone::Warn, "no user answered in time: ")
                         .and(Tone::Plain, on_timeout.name().replace('_', " ")),
                 ])
@@ -277,14 +277,19 @@ impl Transcript {
                 if self.echo {
                     let slash = if name == "#" { "" } else { "/" };
                     let line = format!("{slash}{name} {arguments}");
-                    pieces.extend(lines(said_by_user(line.trim_end(), &[])));
+                    pieces.extend(lines(user_message_lines(line.trim_end(), &[])));
                 }
                 // No Markdown: its lines are laid out already.
                 if self.calls.has_pager {
                     let text = escape::text(text);
-                    pieces.extend(lines(text.lines().map(|line| Line::new(Tone::Plain, line)).collect()));
+                    pieces
+                        .extend(lines(text.lines().map(|line| StyledLine::new(Tone::Plain, line)).collect()));
                 } else {
-                    pieces.extend([Piece::Break, Piece::Text(escape::text(text).into_owned()), Piece::Break]);
+                    pieces.extend([
+                        OutputPiece::Break,
+                        OutputPiece::Text(escape::text(text).into_owned()),
+                        OutputPiece::Break,
+                    ]);
                 }
                 pieces
             }
@@ -298,28 +303,28 @@ impl Transcript {
     }
 
     /// The end of one of two answers.
-    fn candidate(&mut self, item: &Item) -> Vec<Piece> {
+    fn candidate(&mut self, item: &Item) -> Vec<OutputPiece> {
         let shown = self.shown.remove(&item.item_id).unwrap_or(0);
         let rest = item.text.as_deref().unwrap_or_default().get(shown..).unwrap_or_default();
         self.candidates.push(item.item_id);
-        let mut pieces = vec![Piece::Text(escape::text(rest).into_owned()), Piece::Break];
+        let mut pieces = vec![OutputPiece::Text(escape::text(rest).into_owned()), OutputPiece::Break];
         pieces.extend(lines(feedback::end_of_answer(self.candidates.len(), item)));
         pieces
     }
 
-    fn message(&mut self, item: &Item, superseded: bool) -> Vec<Piece> {
+    fn message(&mut self, item: &Item, superseded: bool) -> Vec<OutputPiece> {
         let text = item.text.as_deref().unwrap_or_default();
         match item.kind {
             ItemKind::UserMessage if self.echo => {
                 let full = match &item.command {
-                    Some(command) => said_by_user(&command.line(), &item.content),
-                    None => said_by_user(text, &item.content),
+                    Some(command) => user_message_lines(&command.line(), &item.content),
+                    None => user_message_lines(text, &item.content),
                 };
                 self.user_message(full)
             }
             ItemKind::Notice => {
                 let text = "  (cut at the output limit: the model is asked to go on)";
-                lines(vec![Line::new(Tone::Dim, text)])
+                lines(vec![StyledLine::new(Tone::Dim, text)])
             }
             ItemKind::UserMessage
             | ItemKind::ToolCall
@@ -334,14 +339,15 @@ impl Transcript {
                     // is marked as interrupted in place, also in output that contains only the answer.
                     let mark = "[interrupted, tried again: what follows takes its place]";
                     return match shown {
-                        0 => lines(vec![Line::new(Tone::Warn, format!("  {mark}"))]),
-                        _ => vec![Piece::Break, Piece::Text(mark.into()), Piece::Break],
+                        0 => lines(vec![StyledLine::new(Tone::Warn, format!("  {mark}"))]),
+                        _ => vec![OutputPiece::Break, OutputPiece::Text(mark.into()), OutputPiece::Break],
                     };
                 }
                 let rest = text.get(shown..).unwrap_or_default();
-                let mut pieces = vec![Piece::Text(escape::text(rest).into_owned()), Piece::Break];
+                let mut pieces = vec![OutputPiece::Text(escape::text(rest).into_owned()), OutputPiece::Break];
                 if item.status == ItemStatus::Interrupted {
-                    pieces.push(Piece::Line(Line::new(Tone::Dim, "  (the answer was cut short)")));
+                    pieces
+                        .push(OutputPiece::Line(StyledLine::new(Tone::Dim, "  (the answer was cut short)")));
                 }
                 pieces
             }
@@ -350,20 +356,20 @@ impl Transcript {
 }
 
 /// Thinking text, visibly different from the answer.
-fn thought(text: &str) -> Vec<Line> {
+fn thought(text: &str) -> Vec<StyledLine> {
     let shown = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
-    shown.map(|line| Line::new(Tone::Dim, format!("  ┊ {}", escape::line(line)))).collect()
+    shown.map(|line| StyledLine::new(Tone::Dim, format!("  ┊ {}", escape::line(line)))).collect()
 }
 
-fn after_break(pieces: Vec<Piece>) -> Vec<Piece> {
-    if pieces.is_empty() { pieces } else { std::iter::once(Piece::Break).chain(pieces).collect() }
+fn with_break(pieces: Vec<OutputPiece>) -> Vec<OutputPiece> {
+    if pieces.is_empty() { pieces } else { std::iter::once(OutputPiece::Break).chain(pieces).collect() }
 }
 
-fn lines(lines: Vec<Line>) -> Vec<Piece> {
+fn lines(lines: Vec<StyledLine>) -> Vec<OutputPiece> {
     if lines.is_empty() {
         return Vec::new();
     }
-    std::iter::once(Piece::Break).chain(lines.into_iter().map(Piece::Line)).collect()
+    std::iter::once(OutputPiece::Break).chain(lines.into_iter().map(OutputPiece::Line)).collect()
 }
 
 /// The request in one line.
@@ -377,9 +383,9 @@ pub(in crate::client) fn asked_summary(request: &PermissionRequest) -> String {
 }
 
 /// The todo list, one line for each entry.
-pub(in crate::client) fn todo_lines(todos: &[Todo]) -> Vec<Line> {
+pub(in crate::client) fn todo_lines(todos: &[Todo]) -> Vec<StyledLine> {
     if todos.is_empty() {
-        return vec![Line::new(Tone::Dim, "  └ the todo list is empty")];
+        return vec![StyledLine::new(Tone::Dim, "  └ the todo list is empty")];
     }
     let line = |todo: &Todo| {
         let tone = match todo.status {
@@ -387,22 +393,23 @@ pub(in crate::client) fn todo_lines(todos: &[Todo]) -> Vec<Line> {
             TodoStatus::InProgress => Tone::Bold,
             TodoStatus::Completed => Tone::Dim,
         };
-        Line::new(tone, format!("    {} {}", todo.status.mark(), one_line(todo.shown(), 200)))
+        StyledLine::new(tone, format!("    {} {}", todo.status.mark(), one_line(todo.display_text(), 200)))
     };
     todos.iter().map(line).collect()
 }
 
-fn said_by_user(text: &str, content: &[Block]) -> Vec<Line> {
+fn user_message_lines(text: &str, content: &[Block]) -> Vec<StyledLine> {
     let shown = escape::text(text);
     let mark = |n: usize| if n == 0 { "› " } else { "  " };
-    let said = shown.lines().enumerate().map(|(n, line)| Line::new(Tone::User, format!("{}{line}", mark(n))));
+    let said =
+        shown.lines().enumerate().map(|(n, line)| StyledLine::new(Tone::User, format!("{}{line}", mark(n))));
     let given = content.iter().filter_map(|block| match block {
         Block::Image(picture) => Some(("image", picture.name.as_deref())),
         Block::Document(document) => Some(("file", document.name.as_deref())),
         _ => None,
     });
     let given = given.map(|(what, name)| {
-        Line::new(Tone::Dim, format!("  [{what} {}]", escape::line(name.unwrap_or("without a name"))))
+        StyledLine::new(Tone::Dim, format!("  [{what} {}]", escape::line(name.unwrap_or("without a name"))))
     });
     said.chain(given).collect()
 }

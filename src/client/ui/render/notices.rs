@@ -1,8 +1,8 @@
 //! Events that are one line each and need no state.
 
 use crate::client::terminal::escape;
-use crate::client::terminal::format::{tokens, took};
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::format::{format_ms, tokens};
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::ui::summary::one_line;
 use crate::types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy};
 use crate::types::compaction::CompactStage;
@@ -39,9 +39,9 @@ pub(in crate::client) fn untrusted_parts(parts: &[String]) -> Vec<&String> {
 }
 
 /// Events that need no state.
-pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
-    let dim = |text: String| vec![Line::new(Tone::Dim, text)];
-    let warn = |text: String| vec![Line::new(Tone::Warn, format!("  {text}"))];
+pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
+    let dim = |text: String| vec![StyledLine::new(Tone::Dim, text)];
+    let warn = |text: String| vec![StyledLine::new(Tone::Warn, format!("  {text}"))];
     match event {
         // A new title is shown where the title stands.
         Event::SessionUpdated { options, .. } => {
@@ -51,7 +51,7 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         }
         Event::SessionRewound(_) => dim("  ─ the conversation goes on from an earlier point ─".into()),
         Event::SessionEnded { reason } => {
-            vec![Line::new(Tone::Warn, format!("the session was ended: {}", escape::line(reason)))]
+            vec![StyledLine::new(Tone::Warn, format!("the session was ended: {}", escape::line(reason)))]
         }
         Event::WorkspaceTrustRequired { parts, .. } => match untrusted_parts(parts).len() {
             0 => Vec::new(),
@@ -69,7 +69,7 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::TurnResumed { delay_ms: 0, .. } => dim("  the daemon was restarted; the turn goes on".into()),
         Event::TurnResumed { delay_ms, resumes } => dim(format!(
             "  the daemon was restarted; the turn goes on in {} (resume {resumes})",
-            took(*delay_ms)
+            format_ms(*delay_ms)
         )),
         Event::HistoryRepaired { changes, .. } => {
             dim(format!("  the record was repaired: {}", escape::line(&changes.join("; "))))
@@ -86,7 +86,7 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
             "{}: attempt {} failed, next {}",
             one_line(reason, 160),
             attempt_of(*attempt, *max),
-            if *delay_ms == 0 { "at once".to_string() } else { format!("in {}", took(*delay_ms)) },
+            if *delay_ms == 0 { "at once".to_string() } else { format!("in {}", format_ms(*delay_ms)) },
         )),
         // The line of each call says more.
         Event::ToolSummary { .. } => Vec::new(),
@@ -96,10 +96,10 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::Heartbeat { reason, attempt, remaining_ms } => dim(format!(
             "  still waiting after attempt {attempt} ({}): {} left",
             one_line(reason, 100),
-            took(*remaining_ms)
+            format_ms(*remaining_ms)
         )),
         Event::StreamIdle { silent_ms } => {
-            warn(format!("the model has been silent for {}", took(*silent_ms)))
+            warn(format!("the model has been silent for {}", format_ms(*silent_ms)))
         }
         Event::ModelSwitched { from, to, reason, .. } => warn(format!(
             "the turn goes on with {} instead of {}: {}",
@@ -146,9 +146,11 @@ fn attempt_of(attempt: u32, max: u32) -> String {
 }
 
 /// How a background task ended.
-fn background_ended(bash_id: BashId, state: BackgroundState, end: &BackgroundEnd) -> Line {
+fn background_ended(bash_id: BashId, state: BackgroundState, end: &BackgroundEnd) -> StyledLine {
     let how = match (state, end.killed_by, end.exit_code) {
-        (BackgroundState::Exited, _, Some(0)) => return Line::new(Tone::Dim, format!("  {bash_id} ended")),
+        (BackgroundState::Exited, _, Some(0)) => {
+            return StyledLine::new(Tone::Dim, format!("  {bash_id} ended"));
+        }
         (BackgroundState::Exited, _, Some(code)) => format!("ended with exit code {code}"),
         (BackgroundState::Exited, _, None) | (BackgroundState::Running, ..) => "ended".into(),
         (BackgroundState::Killed, Some(KilledBy::Tool), _) => "was ended by the model".into(),
@@ -158,5 +160,5 @@ fn background_ended(bash_id: BashId, state: BackgroundState, end: &BackgroundEnd
         (BackgroundState::TimedOut, ..) => "was ended: its time was over".into(),
         (BackgroundState::Lost, ..) => "was lost: the daemon died".into(),
     };
-    Line::new(Tone::Warn, format!("  {bash_id} {how}"))
+    StyledLine::new(Tone::Warn, format!("  {bash_id} {how}"))
 }

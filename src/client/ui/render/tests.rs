@@ -23,19 +23,19 @@ fn item(kind: &str, status: &str, text: &str) -> Value {
 }
 
 /// The output after the events.
-fn shown(transcript: &mut Transcript, events: &[Value]) -> String {
+fn render_events(transcript: &mut Transcript, events: &[Value]) -> String {
     let mut paper = String::new();
     for body in events {
-        for piece in transcript.on(&event(body.clone())) {
+        for piece in transcript.render_event(&event(body.clone())) {
             match piece {
-                Piece::Text(text) => paper.push_str(&text),
-                Piece::Break if paper.is_empty() || paper.ends_with('\n') => {}
-                Piece::Break => paper.push('\n'),
-                Piece::Line(line) => {
+                OutputPiece::Text(text) => paper.push_str(&text),
+                OutputPiece::Break if paper.is_empty() || paper.ends_with('\n') => {}
+                OutputPiece::Break => paper.push('\n'),
+                OutputPiece::Line(line) => {
                     paper.push_str(&line.plain());
                     paper.push('\n');
                 }
-                Piece::Folded { shown, .. } => {
+                OutputPiece::Folded { shown, .. } => {
                     for line in shown {
                         paper.push_str(&line.plain());
                         paper.push('\n');
@@ -51,7 +51,7 @@ const CALL: &str = "call_0190f2a4-0000-7000-8000-000000000003";
 const ASK: &str = "perm_0190f2a4-0000-7000-8000-000000000004";
 
 fn check(events: &[Value], expected: &str) {
-    assert_eq!(shown(&mut Transcript::with_input(), events), expected);
+    assert_eq!(render_events(&mut Transcript::with_input(), events), expected);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn streamed_text_and_item_are_shown_once() {
 fn user_input_is_shown_only_from_other_clients() {
     let said = item("user_message", "completed", "first\nsecond");
     check(std::slice::from_ref(&said), "› first\n  second\n");
-    assert_eq!(shown(&mut Transcript::default(), &[said]), "");
+    assert_eq!(render_events(&mut Transcript::default(), &[said]), "");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn output_shows_its_end_and_counts_what_is_hidden() {
         "● Bash make  8.1 s\n  │ line 58\n  │ line 59\n  │ line 60\n  └ + 57 lines\n",
     );
     let mut transcript = Transcript::default().with_pager();
-    let shown = shown(&mut transcript, &ended("failed", 101));
+    let shown = render_events(&mut transcript, &ended("failed", 101));
     assert!(shown.starts_with("● Bash make · exit 101  8.1 s\n  │ line 53\n"), "{shown}");
     assert!(shown.ends_with("  │ line 60\n  └ + 52 lines · Ctrl-O\n"), "{shown}");
 }

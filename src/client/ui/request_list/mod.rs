@@ -14,7 +14,7 @@ use crate::types::ids::PermissionId;
 use crate::types::permission::{Decision, Mode, RequestKind, Scope};
 use crate::types::session::PermissionRequest;
 
-pub(in crate::client) use rows::{Look, home_relative};
+pub(in crate::client) use rows::{ListStyle, home_relative};
 
 /// An answer in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Choice {
 
 /// What an answer leads to.
 #[derive(Debug)]
-pub(in crate::client) enum Answered {
+pub(in crate::client) enum ListOutcome {
     /// Send it.
     Send(ApproveParams),
     /// Send all of them.
@@ -177,32 +177,33 @@ impl RequestList {
     }
 
     /// The answer with this number, if the list has it.
-    pub(in crate::client) fn numbered(&self, number: usize, can_all: bool) -> Option<Choice> {
+    pub(in crate::client) fn choice_by_number(&self, number: usize, can_all: bool) -> Option<Choice> {
         self.choices(can_all).into_iter().find(|choice| choice.number() == number)
     }
 
     /// Answers the current request.
-    pub(in crate::client) fn answer(&mut self, choice: Choice) -> Option<Answered> {
+    pub(in crate::client) fn answer(&mut self, choice: Choice) -> Option<ListOutcome> {
         let request = self.current()?;
-        let send = |decision, scope| Some(Answered::Send(prompt::approval(request, decision, scope, None)));
+        let send =
+            |decision, scope| Some(ListOutcome::Send(prompt::approval(request, decision, scope, None)));
         match choice {
             Choice::Once => send(Decision::Allow, Scope::Once),
             Choice::Session => send(Decision::Allow, Scope::Session),
-            Choice::AcceptEdits => Some(Answered::Send(prompt::approval_with_edits(request))),
+            Choice::AcceptEdits => Some(ListOutcome::Send(prompt::approval_with_edits(request))),
             Choice::No => send(Decision::Deny, Scope::Once),
             Choice::All => {
                 let once = |request| prompt::approval(request, Decision::Allow, Scope::Once, None);
-                Some(Answered::SendAll(self.requests.iter().map(once).collect()))
+                Some(ListOutcome::SendAll(self.requests.iter().map(once).collect()))
             }
             Choice::Folder => {
                 self.page = Some(0);
-                Some(Answered::Page)
+                Some(ListOutcome::Page)
             }
         }
     }
 
     /// Answers with a row of the page that confirms a rule; without a number with the one under its cursor.
-    pub(in crate::client) fn confirm(&mut self, number: Option<usize>) -> Option<Answered> {
+    pub(in crate::client) fn confirm(&mut self, number: Option<usize>) -> Option<ListOutcome> {
         let at = number.map_or(self.page, |number| number.checked_sub(1))?;
         let request = self.current()?;
         if at > request.suggestions.len() {
@@ -213,7 +214,7 @@ impl RequestList {
         let scope = if grant.is_some() { Scope::Project } else { Scope::Once };
         let params = prompt::approval(request, Decision::Allow, scope, None);
         self.page = None;
-        Some(Answered::Send(ApproveParams { grant, ..params }))
+        Some(ListOutcome::Send(ApproveParams { grant, ..params }))
     }
 }
 

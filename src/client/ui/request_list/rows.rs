@@ -1,7 +1,7 @@
 //! The list as rows.
 
 use crate::client::terminal::escape;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::ui::prompt;
 use crate::client::ui::request_list::{Choice, RequestList};
 use crate::client::ui::summary::{call_summary, one_line};
@@ -13,7 +13,7 @@ const BAR: &str = "▌ ";
 
 /// How the list is drawn.
 #[derive(Clone, Copy)]
-pub(in crate::client) struct Look {
+pub(in crate::client) struct ListStyle {
     pub(in crate::client) columns: usize,
     /// Rows that the list may take.
     pub(in crate::client) rows: usize,
@@ -28,11 +28,11 @@ pub(in crate::client) struct Look {
 
 impl RequestList {
     /// The rows of the list.
-    pub(in crate::client) fn rows(&self, look: Look) -> Vec<Line> {
+    pub(in crate::client) fn rows(&self, look: ListStyle) -> Vec<StyledLine> {
         let Some(request) = self.current() else { return Vec::new() };
         let count = self.len();
         let mut answers = self.answer_rows(request, look);
-        answers.extend(wrapped(&keys(look, self.is_confirming(), count), look.columns));
+        answers.extend(wrap_rows(&keys(look, self.is_confirming(), count), look.columns));
         let others = self.other_rows(look);
         let (before, after) = others.split_at(self.current.min(others.len()));
         let body = body(request, (count > 1).then_some((self.current + 1, count)), look.columns);
@@ -46,7 +46,7 @@ impl RequestList {
             let below = body.len() - room - first;
             rows.extend(body.into_iter().skip(first).take(room));
             let text = format!("{BAR}{first} lines above, {below} below · PgUp PgDn · Ctrl-O all");
-            rows.push(Line::new(Tone::Warn, text).cut(look.columns));
+            rows.push(StyledLine::new(Tone::Warn, text).cut(look.columns));
         }
         rows.append(&mut answers);
         rows.extend(after.iter().cloned());
@@ -66,7 +66,7 @@ impl RequestList {
         parts.iter().all(|(fits, _)| *fits) && needed + 7 <= rows
     }
 
-    fn answer_rows(&self, request: &PermissionRequest, look: Look) -> Vec<Line> {
+    fn answer_rows(&self, request: &PermissionRequest, look: ListStyle) -> Vec<StyledLine> {
         let cursor = |is_here: bool| if is_here && look.is_answerable { "› " } else { "  " };
         let tone = |is_here: bool| match (look.is_answerable, is_here) {
             (false, _) => Tone::Dim,
@@ -74,15 +74,15 @@ impl RequestList {
             (true, false) => Tone::Plain,
         };
         let row = |is_here: bool, number: usize, text: String, rule: Option<&str>| {
-            let line =
-                Line::new(Tone::Warn, BAR).and(tone(is_here), format!("{}{number}  {text}", cursor(is_here)));
+            let line = StyledLine::new(Tone::Warn, BAR)
+                .and(tone(is_here), format!("{}{number}  {text}", cursor(is_here)));
             let rule = rule.map(|rule| one_line(rule, 300)).unwrap_or_default();
             line.and(if look.is_answerable { Tone::Tool } else { Tone::Dim }, rule)
         };
         let mut lines = Vec::new();
         if let Some(at) = self.page {
             let folder = one_line(&home_relative(&request.cwd), 60);
-            lines.push(Line::new(Tone::Warn, BAR).and(
+            lines.push(StyledLine::new(Tone::Warn, BAR).and(
                 Tone::Plain,
                 format!("Writes one of these rules for {folder}, for all later sessions:"),
             ));
@@ -98,7 +98,7 @@ impl RequestList {
                 lines.push(row(choice == here, choice.number(), text, rule));
             }
         }
-        lines.iter().flat_map(|line| wrapped(line, look.columns)).collect()
+        lines.iter().flat_map(|line| wrap_rows(line, look.columns)).collect()
     }
 
     fn text<'a>(&self, choice: Choice, request: &'a PermissionRequest) -> (String, Option<&'a str>) {
@@ -120,11 +120,11 @@ impl RequestList {
     }
 
     /// The requests that are not shown in full, one row for each.
-    fn other_rows(&self, look: Look) -> Vec<Line> {
+    fn other_rows(&self, look: ListStyle) -> Vec<StyledLine> {
         let count = self.len();
         let others = self.iter().enumerate().filter(|(at, _)| *at != self.current);
         let rows = others.map(|(at, request)| {
-            Line::new(Tone::Warn, BAR)
+            StyledLine::new(Tone::Warn, BAR)
                 .and(Tone::Dim, format!("{}/{count}  ", at + 1))
                 .and(Tone::Plain, call_summary(&request.tool, &request.input))
                 .cut(look.columns)
@@ -139,7 +139,7 @@ fn is_one_row(request: &PermissionRequest) -> bool {
 }
 
 /// The keys of the list.
-fn keys(look: Look, is_confirming: bool, count: usize) -> Line {
+fn keys(look: ListStyle, is_confirming: bool, count: usize) -> StyledLine {
     let text = if !look.is_answerable {
         "…".to_owned()
     } else if look.has_draft {
@@ -150,11 +150,11 @@ fn keys(look: Look, is_confirming: bool, count: usize) -> Line {
         let others = if count > 1 { "←→ other · " } else { "" };
         format!("{others}↑↓ Enter · Tab words · e change it · Ctrl-O all · Esc no, and stop")
     };
-    Line::new(Tone::Warn, BAR).and(Tone::Dim, text)
+    StyledLine::new(Tone::Warn, BAR).and(Tone::Dim, text)
 }
 
 /// A request without its answers, in rows.
-fn body(request: &PermissionRequest, place: Option<(usize, usize)>, columns: usize) -> Vec<Line> {
+fn body(request: &PermissionRequest, place: Option<(usize, usize)>, columns: usize) -> Vec<StyledLine> {
     let mut lines = prompt::question(request);
     if let Some(first) = lines.first_mut() {
         let place = place.map(|(at, count)| format!("{at}/{count}  ")).unwrap_or_default();
@@ -170,11 +170,11 @@ fn body(request: &PermissionRequest, place: Option<(usize, usize)>, columns: usi
             && let Some(rest) = lead.strip_prefix("    ")
         {
             *lead = format!("  {rest}");
-            return line.after(Tone::Warn, BAR);
+            return line.with_lead(Tone::Warn, BAR);
         }
         line
     });
-    with_bar.flat_map(|line| wrapped(&line, columns)).collect()
+    with_bar.flat_map(|line| wrap_rows(&line, columns)).collect()
 }
 
 /// The file of a call that changes one, exactly as its arguments name it.
@@ -185,8 +185,8 @@ fn file_path(request: &PermissionRequest) -> Option<String> {
 }
 
 /// The first row of a request: the call, and why it needs one.
-fn head(request: &PermissionRequest, place: &str) -> Line {
-    let line = Line::new(Tone::Warn, BAR).and(Tone::Dim, place);
+fn head(request: &PermissionRequest, place: &str) -> StyledLine {
+    let line = StyledLine::new(Tone::Warn, BAR).and(Tone::Dim, place);
     let reason = escape::line(&request.reason).into_owned();
     match request.kind {
         RequestKind::Plan => line.and(Tone::Bold, "The model proposes this plan:"),
@@ -209,13 +209,13 @@ fn head(request: &PermissionRequest, place: &str) -> Line {
 }
 
 /// Rows of at most `columns`; those that go on begin with the bar, so that no text of a model begins a row.
-fn wrapped(line: &Line, columns: usize) -> Vec<Line> {
+fn wrap_rows(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     let mut rows = line.wrap(columns);
     if rows.len() > 1 {
         let lead = if columns > 20 { "▌       " } else { "▌ " };
         rows = line.wrap(columns.saturating_sub(lead.chars().count()).max(2));
         for row in rows.iter_mut().skip(1) {
-            *row = std::mem::take(row).after(Tone::Warn, lead);
+            *row = std::mem::take(row).with_lead(Tone::Warn, lead);
         }
     }
     rows

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::client::terminal::style::Line;
+use crate::client::terminal::style::StyledLine;
 use crate::client::ui::request_list::*;
 
 fn request(nth: usize, tool: &str, input: Value, more: Value) -> PermissionRequest {
@@ -28,8 +28,8 @@ fn list(requests: impl IntoIterator<Item = PermissionRequest>) -> RequestList {
     list
 }
 
-fn shown(list: &RequestList, columns: usize, rows: usize) -> Vec<String> {
-    let look = Look {
+fn list_rows(list: &RequestList, columns: usize, rows: usize) -> Vec<String> {
+    let look = ListStyle {
         columns,
         rows,
         mode: Mode::Default,
@@ -37,7 +37,7 @@ fn shown(list: &RequestList, columns: usize, rows: usize) -> Vec<String> {
         has_draft: false,
         can_all: list.can_all(columns, rows),
     };
-    list.rows(look).iter().map(Line::plain).collect()
+    list.rows(look).iter().map(StyledLine::plain).collect()
 }
 
 const DIFF: &str = "--- a/src/lib.rs\n+++ b/src/lib.rs\n@@ -2,4 +2,4 @@\n \n-fn load(path: &str) -> String {\n-    \
@@ -53,7 +53,7 @@ fn edit_request_shows_numbered_diff_and_answers() {
         json!({"diff": DIFF, "suggestions": ["Edit(src/lib.rs)", "Edit(src/**)"], "reason": "the call changes a file"}),
     );
     assert_eq!(
-        shown(&list([edit]), 80, 24),
+        list_rows(&list([edit]), 80, 24),
         [
             "▌ Edit src/lib.rs  +2 −2 · asks because the call changes a file",
             "▌     2  ",
@@ -74,8 +74,8 @@ fn edit_request_shows_numbered_diff_and_answers() {
 #[test]
 fn rule_for_folder_is_confirmed_on_a_page_of_its_own() {
     let mut list = list([bash(1, "sh test.sh")]);
-    assert!(matches!(list.answer(Choice::Folder), Some(Answered::Page)));
-    let rows = shown(&list, 80, 24);
+    assert!(matches!(list.answer(Choice::Folder), Some(ListOutcome::Page)));
+    let rows = list_rows(&list, 80, 24);
     assert_eq!(
         &rows[3..],
         [
@@ -87,7 +87,7 @@ fn rule_for_folder_is_confirmed_on_a_page_of_its_own() {
         ]
     );
     let params = |answered| match answered {
-        Some(Answered::Send(params)) => (params.scope, params.grant),
+        Some(ListOutcome::Send(params)) => (params.scope, params.grant),
         other => panic!("{other:?}"),
     };
     list.step(true, Mode::Default, false);
@@ -122,7 +122,7 @@ fn cursor_begins_on_no_for_dangerous_calls() {
 #[test]
 fn several_requests_are_listed_and_answered_together() {
     let mut list = list([bash(1, "touch a1"), bash(2, "touch a2"), bash(3, "touch a3")]);
-    let rows = shown(&list, 80, 24);
+    let rows = list_rows(&list, 80, 24);
     assert_eq!(
         rows,
         [
@@ -141,10 +141,10 @@ fn several_requests_are_listed_and_answered_together() {
     );
     list.turn_to(false);
     assert_eq!(list.current().map(|r| r.summary.as_str()), Some("s"));
-    assert!(shown(&list, 80, 24)[2].starts_with("▌ 3/3  Bash · asks"), "the order does not change");
-    let Some(Answered::SendAll(all)) = list.answer(Choice::All) else { panic!("not all") };
+    assert!(list_rows(&list, 80, 24)[2].starts_with("▌ 3/3  Bash · asks"), "the order does not change");
+    let Some(ListOutcome::SendAll(all)) = list.answer(Choice::All) else { panic!("not all") };
     assert_eq!(all.len(), 3);
-    assert_eq!(list.numbered(5, false), None, "not offered if some cannot be read");
+    assert_eq!(list.choice_by_number(5, false), None, "not offered if some cannot be read");
     let id = list.current().expect("one").request_id;
     assert!(list.remove(id).is_some() && list.len() == 2 && list.current().is_some());
 }
@@ -154,7 +154,7 @@ fn list_fits_narrow_and_low_terminals() {
     let long = bash(1, &(1..40).map(|n| format!("echo line {n}")).collect::<Vec<_>>().join("\n"));
     let list = list([long]);
     for (columns, rows) in [(20, 12), (40, 14), (80, 24), (120, 40)] {
-        let shown = shown(&list, columns, rows);
+        let shown = list_rows(&list, columns, rows);
         assert!(shown.iter().all(|row| row.starts_with('▌')), "{shown:#?}");
         assert!(shown.iter().any(|row| row.contains("lines above")), "{shown:#?}");
     }

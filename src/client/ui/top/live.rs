@@ -20,7 +20,7 @@ use crate::client::connection::session_feed::SessionFeed;
 use crate::client::failure::Failure;
 use crate::client::resolve_id;
 use crate::client::terminal::format::now;
-use crate::client::terminal::out::colours_wanted;
+use crate::client::terminal::out::allows_colours;
 use crate::client::ui::keys::Keys;
 use crate::client::ui::top::overview::{Action, DaemonFacts, Dialog, Overview};
 use crate::client::ui::top::view::view;
@@ -33,11 +33,11 @@ const TICK: Duration = Duration::from_secs(1);
 /// How often memory and money are asked for, in ticks.
 const FACTS_TICKS: u32 = 5;
 /// Models per request.
-const MODELS: u32 = 500;
+const PAGE_MODELS: u32 = 500;
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
 /// Shows all sessions until the user leaves or opens one. The terminal is as before afterwards.
-pub(in crate::client) async fn choose(sessions: &mut Sessions) -> Result<Next, Failure> {
+pub(in crate::client) async fn choose(sessions: &mut SessionsScreen) -> Result<TopOutcome, Failure> {
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         return Err(Failure::usage(
             "top needs a terminal; `agentctl ps -A` and `agentctl stats` print the same once",
@@ -47,12 +47,12 @@ pub(in crate::client) async fn choose(sessions: &mut Sessions) -> Result<Next, F
 }
 
 /// What the screen shows. It stays as it was left, such as the selected session, when it is shown again.
-pub(in crate::client) struct Sessions {
+pub(in crate::client) struct SessionsScreen {
     feed: SessionFeed,
     overview: Overview,
 }
 
-impl Sessions {
+impl SessionsScreen {
     /// Connects to the daemon and reads all sessions.
     pub(in crate::client) async fn load(reach: &Connector) -> Result<Self, Failure> {
         let feed = SessionFeed::start(reach).await?;
@@ -62,14 +62,14 @@ impl Sessions {
     }
 
     /// Shows a text in one line of the screen.
-    pub(in crate::client) fn say(&mut self, text: String) {
+    pub(in crate::client) fn set_notice(&mut self, text: String) {
         self.overview.said = Some(text);
     }
 }
 
 /// Why the screen was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum Next {
+pub(in crate::client) enum TopOutcome {
     /// The user goes back to where the screen was opened.
     Quit,
     /// The user opens this session.
@@ -91,7 +91,7 @@ impl AlternateScreen {
     fn draw(&self, overview: &Overview, home: Option<&str>) -> io::Result<()> {
         let (columns, rows) = terminal::size()?;
         let size = (usize::from(columns), usize::from(rows));
-        let colour = colours_wanted();
+        let colour = allows_colours();
         let lines = view(overview, now(), home, size);
         let lines: Vec<String> = lines.iter().map(|line| format!("{}\x1b[K", line.ansi(colour))).collect();
         let mut out = io::stdout().lock();
@@ -106,9 +106,9 @@ impl Drop for AlternateScreen {
     }
 }
 
-async fn screen(feed: &mut SessionFeed, overview: &mut Overview) -> Result<Next, Failure> {
+async fn screen(feed: &mut SessionFeed, overview: &mut Overview) -> Result<TopOutcome, Failure> {
     let home = std::env::var("HOME").ok();
-    let mut keys = Keys::take_until_signal()?;
+    let mut keys = Keys::enter_raw_mode_with_signals()?;
     let screen = AlternateScreen::enter()?;
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -117,7 +117,7 @@ async fn screen(feed: &mut SessionFeed, overview: &mut Overview) -> Result<Next,
     loop {
         screen.draw(overview, home.as_deref())?;
         tokio::select! {
-            changed = feed.changed() => {
+            changed = feed.wait_change() => {
                 changed?;
                 refresh(feed, overview).await?;
             }
@@ -131,7 +131,7 @@ async fn screen(feed: &mut SessionFeed, overview: &mut Overview) -> Result<Next,
             }
             input = keys.next() => {
                 let action = match input {
-                    None => return Ok(Next::Quit),
+                    None => return Ok(TopOutcome::Quit),
                     Some(Input::Key(key)) if key.kind != KeyEventKind::Release => overview.on_key(key, now()),
                     Some(Input::Paste(text)) => {
                         overview.on_paste(&text);
@@ -141,9 +141,9 @@ async fn screen(feed: &mut SessionFeed, overview: &mut Overview) -> Result<Next,
                 };
                 match action {
                     None => {}
-                    Some(Action::Quit) => return Ok(Next::Quit),
-                    Some(Action::Attach(session)) => return Ok(Next::Attach(session)),
-                    Some(Action::New) => return Ok(Next::New),
+                    Some(Action::Quit) => return Ok(TopOutcome::Quit),
+                    Some(Action::Attach(session)) => return Ok(TopOutcome::Attach(session)),
+                    Some(Action::New) => return Ok(TopOutcome::New),
                     Some(action) => overview.said = Some(done(feed.client(), action).await),
                 }
             }
@@ -202,7 +202,7 @@ async fn done(client: &Client, action: Action) -> String {
 
 /// The context windows of the known models.
 async fn windows(client: &Client) -> Result<HashMap<String, u64>, Failure> {
-    let models = ModelListParams { limit: Some(MODELS), ..ModelListParams::default() };
+    let models = ModelListParams { limit: Some(PAGE_MODELS), ..ModelListParams::default() };
     let models: ModelListReply = client.call("model.list", &models).await?;
     Ok(models.models.into_iter().filter_map(|it| Some((it.model, u64::from(it.context_window?)))).collect())
 }

@@ -13,7 +13,7 @@ use crate::types::session::{SessionState, SessionView};
 use crate::types::time::Timestamp;
 
 /// How long an answer takes no key after it was opened: a key that was on its way must not answer.
-pub(super) const DEAF_MS: u64 = 600;
+pub(super) const IGNORE_KEYS_MS: u64 = 600;
 
 /// Which sessions are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum Filter {
 }
 
 impl Filter {
-    pub(super) const EVERY: [Filter; 5] =
+    pub(super) const ALL: [Filter; 5] =
         [Filter::All, Filter::NeedsYou, Filter::Working, Filter::Idle, Filter::Failed];
 
     pub(super) const fn name(self) -> &'static str {
@@ -54,8 +54,8 @@ impl Filter {
     }
 
     fn next(self, step: usize) -> Self {
-        let at = Self::EVERY.iter().position(|filter| *filter == self).unwrap_or(0);
-        Self::EVERY[(at + step) % Self::EVERY.len()]
+        let at = Self::ALL.iter().position(|filter| *filter == self).unwrap_or(0);
+        Self::ALL[(at + step) % Self::ALL.len()]
     }
 }
 
@@ -149,13 +149,13 @@ impl Overview {
     }
 
     /// The sessions that the filter lists.
-    pub(super) fn listed(&self) -> Vec<&SessionView> {
+    pub(super) fn listed_sessions(&self) -> Vec<&SessionView> {
         self.sessions.iter().filter(|session| self.filter.accepts(session)).collect()
     }
 
     /// The selected session.
     pub(super) fn current(&self) -> Option<&SessionView> {
-        let listed = self.listed();
+        let listed = self.listed_sessions();
         listed.iter().find(|it| Some(it.session_id) == self.selected).or(listed.first()).copied()
     }
 
@@ -165,7 +165,7 @@ impl Overview {
     }
 
     /// Milliseconds for which the session is in its state.
-    pub(super) fn lasting(&self, session: &SessionView, now: Timestamp) -> u64 {
+    pub(super) fn state_ms(&self, session: &SessionView, now: Timestamp) -> u64 {
         self.since.get(&session.session_id).map_or(0, |(_, at)| now.since(*at))
     }
 
@@ -175,7 +175,7 @@ impl Overview {
     }
 
     fn step(&mut self, by: isize) {
-        let listed = self.listed();
+        let listed = self.listed_sessions();
         let at = listed.iter().position(|it| Some(it.session_id) == self.selected).unwrap_or(0);
         let last = listed.len().saturating_sub(1);
         let to = at.saturating_add_signed(by).min(last);
@@ -194,7 +194,7 @@ impl Overview {
         match self.dialog.clone() {
             Dialog::None => self.on_list_key(key, now),
             Dialog::Answer { since, .. } | Dialog::End { since, .. }
-                if now.since(since) < DEAF_MS && key.code != KeyCode::Esc =>
+                if now.since(since) < IGNORE_KEYS_MS && key.code != KeyCode::Esc =>
             {
                 None
             }
@@ -253,7 +253,7 @@ impl Overview {
             KeyCode::Home | KeyCode::Char('g') => self.step(isize::MIN),
             KeyCode::End | KeyCode::Char('G') => self.step(isize::MAX),
             KeyCode::Tab | KeyCode::Right => self.set_filter(self.filter.next(1)),
-            KeyCode::BackTab | KeyCode::Left => self.set_filter(self.filter.next(Filter::EVERY.len() - 1)),
+            KeyCode::BackTab | KeyCode::Left => self.set_filter(self.filter.next(Filter::ALL.len() - 1)),
             KeyCode::Enter => return current.map(Action::Attach),
             KeyCode::Char('n') => return Some(Action::New),
             KeyCode::Char('x') => return current.map(Action::Abort),
@@ -293,7 +293,7 @@ pub(super) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::client::fake::asks;
+    use crate::client::fake_daemon::permission_requested;
     use crate::client::resolve_id::sample;
 
     pub(in crate::client::ui::top) fn session(number: u64, title: &str, changes: Value) -> SessionView {
@@ -327,7 +327,7 @@ pub(super) mod tests {
             session(9, "changelog for 0.4", json!({"last_turn": failed, "cost_usd_micros": 0})),
             session(3, "over", json!({"state": "ended"})),
         ];
-        let mut request = asks();
+        let mut request = permission_requested();
         request["session_id"] = json!("ses_0190f2a4-0000-7000-8000-000000000012");
         request["number"] = json!("12.1");
         request["at_ms"] = json!(96_000);
@@ -351,7 +351,8 @@ pub(super) mod tests {
     #[test]
     fn top_keys_move_filter_and_open_sessions() {
         let mut overview = overview();
-        let numbers = |overview: &Overview| overview.listed().iter().map(|it| it.number).collect::<Vec<_>>();
+        let numbers =
+            |overview: &Overview| overview.listed_sessions().iter().map(|it| it.number).collect::<Vec<_>>();
         assert_eq!(numbers(&overview), [12, 14, 11, 9]);
         press(&mut overview, KeyCode::Down, 0);
         assert_eq!(overview.current().map(|it| it.number), Some(14));

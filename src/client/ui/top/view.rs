@@ -2,18 +2,18 @@
 
 use crate::client::connection::paths;
 use crate::client::terminal::escape;
-use crate::client::terminal::format::{age, all_tokens, cost, money, tokens, took};
-use crate::client::terminal::style::{Line, Tone, pad, width};
+use crate::client::terminal::format::{age, all_tokens, cost, format_ms, money, tokens};
+use crate::client::terminal::style::{StyledLine, Tone, pad, width};
 use crate::client::terminal::table::{Table, column};
 use crate::client::ui::render::asked_summary;
 use crate::client::ui::session_state::{last_line, state};
 use crate::client::ui::summary::one_line;
-use crate::client::ui::top::overview::{DEAF_MS, Dialog, Filter, Overview};
+use crate::client::ui::top::overview::{Dialog, Filter, IGNORE_KEYS_MS, Overview};
 use crate::types::session::SessionView;
 use crate::types::time::Timestamp;
 
 /// Columns from which the header has a sparkline.
-const WIDE: usize = 100;
+const WIDE_COLUMNS: usize = 100;
 
 /// Exactly `rows` lines of at most `columns` columns.
 pub(super) fn view(
@@ -21,29 +21,29 @@ pub(super) fn view(
     now: Timestamp,
     home: Option<&str>,
     (columns, rows): (usize, usize),
-) -> Vec<Line> {
+) -> Vec<StyledLine> {
     let mut bottom = detail(overview, now, columns);
     bottom.push(keys(overview));
     let mut lines = vec![header(overview, now, columns), filters(overview, columns)];
     let room = rows.saturating_sub(lines.len() + bottom.len());
     lines.extend(table(overview, now, home, columns, room));
-    lines.resize(rows.saturating_sub(bottom.len()), Line::default());
+    lines.resize(rows.saturating_sub(bottom.len()), StyledLine::default());
     lines.extend(bottom);
     lines.truncate(rows);
     lines.into_iter().map(|line| line.cut(columns)).collect()
 }
 
-fn header(overview: &Overview, now: Timestamp, columns: usize) -> Line {
+fn header(overview: &Overview, now: Timestamp, columns: usize) -> StyledLine {
     let facts = &overview.facts;
     let count = |filter: Filter| overview.sessions.iter().filter(|it| filter.accepts(it)).count();
     let plural = if overview.sessions.len() == 1 { "" } else { "s" };
-    let line = Line::new(Tone::Bold, "agentd")
-        .and(Tone::Plain, format!(" {} · {} MB", took(facts.up_ms), facts.resident_bytes >> 20))
+    let line = StyledLine::new(Tone::Bold, "agentd")
+        .and(Tone::Plain, format!(" {} · {} MB", format_ms(facts.up_ms), facts.resident_bytes >> 20))
         .and(Tone::Plain, format!(" · {} session{plural}", overview.sessions.len()))
         .and(Tone::Good, format!(" · {} work", count(Filter::Working)))
         .and(Tone::Warn, format!(" · {} wait", count(Filter::NeedsYou)))
         .and(Tone::Plain, format!(" · today {}", cost(facts.today.0, facts.today.1)));
-    if columns < WIDE {
+    if columns < WIDE_COLUMNS {
         return line;
     }
     let spark = format!("{} $/min", overview.rates.sparkline(now));
@@ -51,9 +51,9 @@ fn header(overview: &Overview, now: Timestamp, columns: usize) -> Line {
     line.and(Tone::Plain, " ".repeat(gap)).and(Tone::Dim, spark)
 }
 
-fn filters(overview: &Overview, columns: usize) -> Line {
-    let mut line = Line::default();
-    for filter in Filter::EVERY {
+fn filters(overview: &Overview, columns: usize) -> StyledLine {
+    let mut line = StyledLine::default();
+    for filter in Filter::ALL {
         let count = overview.sessions.iter().filter(|it| filter.accepts(it)).count();
         let text = format!("{} {count}", filter.name());
         // The brackets show the choice without colours.
@@ -67,11 +67,17 @@ fn filters(overview: &Overview, columns: usize) -> Line {
     line.and(Tone::Plain, " ".repeat(gap)).and(Tone::Dim, hint)
 }
 
-fn table(overview: &Overview, now: Timestamp, home: Option<&str>, columns: usize, room: usize) -> Vec<Line> {
-    let listed = overview.listed();
+fn table(
+    overview: &Overview,
+    now: Timestamp,
+    home: Option<&str>,
+    columns: usize,
+    room: usize,
+) -> Vec<StyledLine> {
+    let listed = overview.listed_sessions();
     if listed.is_empty() {
         let text = if overview.sessions.is_empty() { "no open session · n begins one" } else { "none" };
-        return vec![Line::default(), Line::new(Tone::Dim, format!("  {text}"))];
+        return vec![StyledLine::default(), StyledLine::new(Tone::Dim, format!("  {text}"))];
     }
     // The head takes one row. The selected session stays visible.
     let visible = room.saturating_sub(1).max(1);
@@ -117,7 +123,7 @@ fn row(
         (Tone::Bold, session.number.to_string()),
         (strong, title),
         state(session),
-        (Tone::Dim, age(overview.lasting(session, now))),
+        (Tone::Dim, age(overview.state_ms(session, now))),
         context(overview, session),
         (Tone::Plain, rate.map_or_else(|| "–".into(), |micros| money(Some(micros)))),
         (Tone::Plain, cost(session.cost_usd_micros, session.cost_at_least_usd_micros)),
@@ -142,8 +148,8 @@ fn context(overview: &Overview, session: &SessionView) -> (Tone, String) {
 }
 
 /// About the selected session: its request, or its last line; or what a dialog asks.
-fn detail(overview: &Overview, now: Timestamp, columns: usize) -> Vec<Line> {
-    let mut lines = vec![Line::default()];
+fn detail(overview: &Overview, now: Timestamp, columns: usize) -> Vec<StyledLine> {
+    let mut lines = vec![StyledLine::default()];
     let Some(session) = overview.current() else { return lines };
     let request = overview.request_of(session.session_id);
     match request {
@@ -153,50 +159,52 @@ fn detail(overview: &Overview, now: Timestamp, columns: usize) -> Vec<Line> {
             let call = one_line(&asked_summary(&pending.request), columns);
             let why = format!(" · asks because {}", one_line(&pending.request.reason, columns));
             lines.push(
-                Line::new(Tone::Warn, format!("▌ {number}  ")).and(Tone::Bold, call).and(Tone::Dim, why),
+                StyledLine::new(Tone::Warn, format!("▌ {number}  "))
+                    .and(Tone::Bold, call)
+                    .and(Tone::Dim, why),
             );
         }
         None => {
             let (tone, text) = last_line(session);
             let text = one_line(text, columns);
-            lines.push(Line::new(Tone::Dim, format!("  {}  ", session.number)).and(tone, text));
+            lines.push(StyledLine::new(Tone::Dim, format!("  {}  ", session.number)).and(tone, text));
         }
     }
-    let ready = |since: Timestamp| if now.since(since) < DEAF_MS { Tone::Dim } else { Tone::Plain };
+    let ready = |since: Timestamp| if now.since(since) < IGNORE_KEYS_MS { Tone::Dim } else { Tone::Plain };
     match &overview.dialog {
         Dialog::None => {}
         Dialog::Answer { since, .. } => {
-            lines.push(Line::new(ready(*since), "▌ 1  Yes, once"));
-            lines.push(Line::new(ready(*since), "▌ 4  No, and go on without it"));
+            lines.push(StyledLine::new(ready(*since), "▌ 1  Yes, once"));
+            lines.push(StyledLine::new(ready(*since), "▌ 4  No, and go on without it"));
         }
         Dialog::End { since, .. } => {
             let text = format!(
                 "▌ End #{}? It takes no further input; `agentctl fork` continues it. y/n",
                 session.number
             );
-            lines.push(Line::new(ready(*since), text));
+            lines.push(StyledLine::new(ready(*since), text));
         }
         Dialog::Message { text, .. } => {
             let text = escape::line(text);
             let room = columns.saturating_sub(3);
             let shown = crate::client::terminal::style::cut_start(&text, room);
-            lines.push(Line::new(Tone::User, "› ").and(Tone::Plain, pad(&shown, 0)));
+            lines.push(StyledLine::new(Tone::User, "› ").and(Tone::Plain, pad(&shown, 0)));
         }
     }
     if let Some(said) = &overview.said {
-        lines.push(Line::new(Tone::Dim, escape::line(said).into_owned()));
+        lines.push(StyledLine::new(Tone::Dim, escape::line(said).into_owned()));
     }
     lines
 }
 
-fn keys(overview: &Overview) -> Line {
+fn keys(overview: &Overview) -> StyledLine {
     let text = match overview.dialog {
         Dialog::None => "Enter open · a answer here · n new · m message · x stop turn · K end · q leave",
         Dialog::Answer { .. } => "1 yes, once · 4 no · Esc back · Enter on the session shows all of it",
         Dialog::End { .. } => "y end it · any other key back",
         Dialog::Message { .. } => "Enter send · Esc back",
     };
-    Line::new(Tone::Dim, text)
+    StyledLine::new(Tone::Dim, text)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ impl Bookings {
     }
 
     /// A request that is about to be sent.
-    pub fn sent(
+    pub fn open_call(
         self: &Arc<Self>,
         workspace: &Path,
         request: ModelRequest,
@@ -112,21 +112,21 @@ impl SentCall {
     }
 
     /// The call has its answer.
-    pub async fn answered(mut self, usage: Usage, is_cached: bool) -> ModelUsage {
+    pub async fn book_answer(mut self, usage: Usage, is_cached: bool) -> ModelUsage {
         self.is_open = false;
         let cost = if is_cached { Some(0) } else { self.snapshot.cost_usd_micros(&usage) };
         let booking = self.booking(usage, cost, false);
         self.bookings.book(self.workspace.clone(), booking).await;
-        used(&usage, cost)
+        model_usage(&usage, cost)
     }
 
     /// The call has no answer, but the provider may charge for it. `reported` is what it said about that.
-    pub async fn lose(mut self, reported: Option<&Usage>) -> ModelUsage {
+    pub async fn book_lost(mut self, reported: Option<&Usage>) -> ModelUsage {
         self.is_open = false;
         let (usage, cost) = self.lost_usage(reported);
         let booking = self.booking(usage, cost, true);
         self.bookings.book(self.workspace.clone(), booking).await;
-        used(&usage, cost)
+        model_usage(&usage, cost)
     }
 
     /// The provider refused the call or was not reached: it costs nothing.
@@ -156,7 +156,7 @@ impl Drop for SentCall {
     }
 }
 
-fn used(usage: &Usage, cost_usd_micros: Option<u64>) -> ModelUsage {
+fn model_usage(usage: &Usage, cost_usd_micros: Option<u64>) -> ModelUsage {
     ModelUsage {
         input_tokens: usage.all_tokens() - usage.output_tokens,
         output_tokens: usage.output_tokens,

@@ -17,16 +17,16 @@ struct GateState {
     limit: usize,
     running: usize,
     arrived: u64,
-    waiting: BTreeMap<(u8, u64), oneshot::Sender<Place>>,
+    waiting: BTreeMap<(u8, u64), oneshot::Sender<CallPermit>>,
 }
 
 /// The right to make one call. Dropping it admits the next one.
-pub(super) struct Place(Arc<CallGate>);
+pub(super) struct CallPermit(Arc<CallGate>);
 
 impl CallGate {
-    /// Waits for a place. Calls with a lower `priority` go first. `limit` is the newest setting. Dropping the future gives the
-    /// place back.
-    pub async fn enter(self: &Arc<Self>, limit: usize, priority: u8) -> Place {
+    /// Waits for a permit. Calls with a lower `priority` go first. `limit` is the newest setting. Dropping the future gives the
+    /// permit back.
+    pub async fn acquire(self: &Arc<Self>, limit: usize, priority: u8) -> CallPermit {
         let admitted = {
             let mut state = lock(&self.0);
             state.limit = limit.max(1);
@@ -36,15 +36,15 @@ impl CallGate {
             state.waiting.insert(key, sender);
             admitted
         };
-        self.admit();
+        self.admit_waiting();
         match admitted.await {
-            Ok(place) => place,
+            Ok(permit) => permit,
             // The gate keeps each sender until it sends, so this does not happen.
-            Err(_) => Place(Arc::clone(self)),
+            Err(_) => CallPermit(Arc::clone(self)),
         }
     }
 
-    fn admit(self: &Arc<Self>) {
+    fn admit_waiting(self: &Arc<Self>) {
         loop {
             let next = {
                 let mut state = lock(&self.0);
@@ -55,21 +55,21 @@ impl CallGate {
                 state.running += 1;
                 next
             };
-            // If the caller is gone, its place is dropped, which admits the next one.
-            if next.send(Place(Arc::clone(self))).is_err() {
+            // If the caller is gone, its permit is dropped, which admits the next one.
+            if next.send(CallPermit(Arc::clone(self))).is_err() {
                 return;
             }
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for CallPermit {
     fn drop(&mut self) {
         {
             let mut state = lock(&self.0.0);
             state.running = state.running.saturating_sub(1);
         }
-        self.0.admit();
+        self.0.admit_waiting();
     }
 }
 
@@ -82,25 +82,25 @@ mod tests {
     #[tokio::test]
     async fn waiting_calls_enter_by_priority_then_by_arrival() {
         let gate = Arc::new(CallGate::default());
-        let first = gate.enter(1, 10).await;
-        let mut extraction = Box::pin(gate.enter(1, 10));
-        let mut summary = Box::pin(gate.enter(1, 8));
-        let mut query = Box::pin(gate.enter(1, 5));
-        let mut other_query = Box::pin(gate.enter(1, 5));
+        let first = gate.acquire(1, 10).await;
+        let mut extraction = Box::pin(gate.acquire(1, 10));
+        let mut summary = Box::pin(gate.acquire(1, 8));
+        let mut query = Box::pin(gate.acquire(1, 5));
+        let mut other_query = Box::pin(gate.acquire(1, 5));
         for waiting in [&mut extraction, &mut summary, &mut query, &mut other_query] {
             assert!(waiting.as_mut().now_or_never().is_none());
         }
         drop(first);
         assert!(other_query.as_mut().now_or_never().is_none());
-        let place = query.as_mut().now_or_never().expect("the first query enters");
+        let permit = query.as_mut().now_or_never().expect("the first query enters");
         // A caller that is gone does not keep the others waiting.
         drop(other_query);
-        drop(place);
+        drop(permit);
         assert!(extraction.as_mut().now_or_never().is_none());
-        let place = summary.as_mut().now_or_never().expect("the summary enters");
-        drop(place);
+        let permit = summary.as_mut().now_or_never().expect("the summary enters");
+        drop(permit);
         let _place = extraction.as_mut().now_or_never().expect("the extraction enters");
-        let wider = gate.enter(2, 10).now_or_never();
+        let wider = gate.acquire(2, 10).now_or_never();
         assert!(wider.is_some(), "a higher limit counts at once");
     }
 }

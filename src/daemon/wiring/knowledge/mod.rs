@@ -38,7 +38,7 @@ pub(super) fn settings(config: &Config) -> Result<registry::Settings, DaemonErro
     let given = &config.knowledge;
     let wrong = |path: &[&str], why: String| -> DaemonError {
         let shown = path.join(".");
-        config.wrong(path, format!("{shown}: {why}")).into()
+        config.key_error(path, format!("{shown}: {why}")).into()
     };
     if given.level == IndexLevel::Semantic {
         let why = "semantic costs money; name it with each job and a budget".to_owned();
@@ -117,7 +117,7 @@ fn key(config: &Config, table: &str, variable: Option<&String>) -> Result<Option
             let why = format!(
                 "[knowledge.{table}] api_key_env: the variable is not set in the daemon's environment"
             );
-            Err(config.wrong(&["knowledge", table, "api_key_env"], why).into())
+            Err(config.key_error(&["knowledge", table, "api_key_env"], why).into())
         }
     }
 }
@@ -133,7 +133,7 @@ fn target(
     let model = model.map(String::as_str).unwrap_or_default();
     HttpTarget::new(base_url, model, key, timeout).map_err(|why| {
         let name = if model.is_empty() { "model" } else { "base_url" };
-        config.wrong(&["knowledge", table, name], format!("[knowledge.{table}] {name}: {why}")).into()
+        config.key_error(&["knowledge", table, name], format!("[knowledge.{table}] {name}: {why}")).into()
     })
 }
 
@@ -141,7 +141,7 @@ fn embedder(config: &Config) -> Result<(EmbedderChoice, f64), DaemonError> {
     let given = &config.knowledge.embedder;
     let missing = |name: &str| -> DaemonError {
         let why = format!("[knowledge.embedder] {name}: this kind needs it");
-        config.wrong(&["knowledge", "embedder", name], why).into()
+        config.key_error(&["knowledge", "embedder", name], why).into()
     };
     match given.kind {
         EmbedderKind::None => Ok((EmbedderChoice::None, 0.0)),

@@ -82,13 +82,14 @@ impl WorkspaceModel {
             return Err(KnowledgeError::cancelled());
         }
         let _place = tokio::select! {
-            place = self.gate.enter(self.max_calls, call.purpose.priority()) => place,
+            place = self.gate.acquire(self.max_calls, call.purpose.priority()) => place,
             () = cancel.cancelled() => return Err(KnowledgeError::cancelled()),
         };
         let mut wait = FIRST_WAIT;
         let mut lost = ModelUsage::default();
         for attempt in 1.. {
-            let sent = self.bookings.sent(&self.workspace, self.request(call, attempt > 1), self.snapshot());
+            let sent =
+                self.bookings.open_call(&self.workspace, self.request(call, attempt > 1), self.snapshot());
             let mut has_begun = false;
             let tried = self.attempt(&sent, deltas, &mut has_begun);
             let outcome = tokio::select! {
@@ -103,11 +104,11 @@ impl WorkspaceModel {
                 }
                 Some(Ok(Err(CallError::Fault(fault)))) => fault,
                 None | Some(Ok(Err(CallError::Cancelled))) => {
-                    lost.add(sent.lose(None).await);
+                    lost.add(sent.book_lost(None).await);
                     return Err(KnowledgeError::cancelled().with_usage(lost));
                 }
                 Some(Err(_)) => {
-                    lost.add(sent.lose(None).await);
+                    lost.add(sent.book_lost(None).await);
                     let seconds = self.timeout.as_secs();
                     let text = format!("could not call the model: no answer within {seconds} s; try again");
                     return Err(KnowledgeError::new(ErrorKind::Model, text).with_usage(lost));
@@ -115,7 +116,7 @@ impl WorkspaceModel {
             };
             // A silent provider may be thinking, and may charge for the call.
             if sent.has_received() || fault.usage.is_some() || fault.kind == FaultKind::Idle {
-                lost.add(sent.lose(fault.usage.as_deref()).await);
+                lost.add(sent.book_lost(fault.usage.as_deref()).await);
             } else {
                 sent.drop_unbooked();
             }
@@ -178,7 +179,7 @@ async fn completion(sent: SentCall, reply: &ModelReply) -> Completion {
     });
     let text = texts.collect();
     let truncated = reply.stop_reason == StopReason::MaxTokens;
-    Completion { text, usage: sent.answered(reply.usage, reply.cache_hit).await, truncated }
+    Completion { text, usage: sent.book_answer(reply.usage, reply.cache_hit).await, truncated }
 }
 
 /// Why an attempt gave no answer.

@@ -1,23 +1,23 @@
 //! Actions of a command line that are denied whatever is granted: writing protected paths, and
 //! answering the daemon's own requests.
 
-use crate::judge::shell::evaluate::collect::View;
+use crate::judge::shell::evaluate::collect::CommandView;
 use crate::judge::shell::evaluate::invisible_chars::approves_itself;
 use crate::judge::shell::evaluate::{MAX_LINE_BYTES, ParsedLine};
-use crate::judge::shell::lex::syntax::{RedirKind, Simple};
+use crate::judge::shell::lex::syntax::{RedirKind, SimpleCommand};
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::braces;
 use crate::judge::shell::paths::cwd_tracking::PossibleFolders;
 use crate::judge::shell::paths::resolve;
-use crate::judge::shell::paths::resolve::{Care, may_matter};
+use crate::judge::shell::paths::resolve::{PathProtection, may_matter};
 use crate::judge::shell::paths::write_targets::{WriteTargets, created_paths};
-use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::CommandCall;
 use crate::judge::shell::programs::call::program_name;
 use crate::judge::shell::programs::inner_commands::inner_commands;
 use crate::judge::shell::programs::lookup::rows;
 
 /// Maximum number of the daemon's own programs in a line that are inspected individually.
-const MOST_OURS: usize = 64;
+const MAX_OWN_PROGRAMS: usize = 64;
 
 /// Programs that run another program and also write a file themselves, for example a log.
 const WRITING_RUNNERS: &[&str] = &[
@@ -46,7 +46,7 @@ impl ParsedLine<'_> {
     /// actions that are always denied.
     pub(in crate::judge) fn forbidden_by_choice(&self) -> Option<String> {
         let mut commands = self.all.scripts().iter().flat_map(|script| &script.commands);
-        let has_braces = |command: &Simple| {
+        let has_braces = |command: &SimpleCommand| {
             let targets = command.redirs.iter().map(|redir| &redir.target);
             command.words.iter().chain(targets).any(|word| word.marks.has(Marks::BRACE))
         };
@@ -97,7 +97,7 @@ impl ParsedLine<'_> {
                 for redir in &command.redirs {
                     if matches!(redir.kind, RedirKind::Output | RedirKind::Both)
                         && (cwds.special || may_matter(&redir.target.text))
-                        && self.care(&redir.target, cwds) == Care::Protected
+                        && self.path_protection(&redir.target, cwds) == PathProtection::Protected
                     {
                         return Some(format!(
                             "{} is protected: nothing allows writing there",
@@ -112,7 +112,7 @@ impl ParsedLine<'_> {
         }
         let guessed = self.all.maybe.iter().map(|view| self.all.words(*view));
         let ours = |words: &&[Word]| matches!(program_name(&words[0].text), "agentctl" | "agentd");
-        if guessed.filter(ours).take(MOST_OURS).any(approves_itself) {
+        if guessed.filter(ours).take(MAX_OWN_PROGRAMS).any(approves_itself) {
             return Some("a command may not answer the daemon's own questions".to_owned());
         }
         self.all.views.iter().find_map(|view| {
@@ -138,7 +138,7 @@ impl ParsedLine<'_> {
                 let special = cwds.special;
                 let found = words.iter().find(|word| {
                     (special || may_matter(&word.text))
-                        && self.care_within(word, cwds, true) == Care::Protected
+                        && self.protection_within(word, cwds, true) == PathProtection::Protected
                 });
                 if let Some(word) = found {
                     return Some(format!(
@@ -151,7 +151,7 @@ impl ParsedLine<'_> {
         None
     }
 
-    fn writes_protected<'w>(&self, view: View, words: &'w [Word], by_choice: bool) -> Option<&'w str> {
+    fn writes_protected<'w>(&self, view: CommandView, words: &'w [Word], by_choice: bool) -> Option<&'w str> {
         let cwds = &self.cwds[view.script()][view.command()];
         let special = cwds.special;
         // An option can set the end of a backup's name without naming the whole path: `-S gentd` for
@@ -178,16 +178,17 @@ impl ParsedLine<'_> {
         let rows = rows(words);
         let none = |_: &str| false;
         let work_budget = &self.folders.work_budget;
-        let hatch = rows.asks(&Call { words, granted: 0, outside: &none, work_budget }).is_some();
-        let written = WriteTargets::by(rows, words);
+        let hatch =
+            rows.request_reason(&CommandCall { words, granted: 0, outside: &none, work_budget }).is_some();
+        let written = WriteTargets::from_rows(rows, words);
         // Elsewhere it is only a copy of the protected content.
         let is_kept = |word: &Word| {
             let home = word.marks.has(Marks::HOME);
             let is_here = |cwd: &String| {
                 let path = resolve::resolve(&word.text, home, cwd, self.folders);
-                self.folders.hold(&path) || self.folders.is_daemons(&path)
+                self.folders.contains_path(&path) || self.folders.is_daemons(&path)
             };
-            cwds.iter().any(is_here) && self.care(word, cwds) == Care::Protected
+            cwds.iter().any(is_here) && self.path_protection(word, cwds) == PathProtection::Protected
         };
         let mut made = created_paths(rows, words, &self.folders.work_budget).into_iter();
         if let Some((_, source)) =
@@ -202,9 +203,9 @@ impl ParsedLine<'_> {
             }
             let is_chosen = |text: String| {
                 let home = text.starts_with("~/");
-                self.care_of(&text, home, word, cwds) == Care::Protected
+                self.protection_of(&text, home, word, cwds) == PathProtection::Protected
             };
-            (self.care_within(word, cwds, hatch) == Care::Protected
+            (self.protection_within(word, cwds, hatch) == PathProtection::Protected
                 || by_choice && self.choices(word).into_iter().any(is_chosen))
             .then_some(word.text.as_str())
         })
@@ -239,29 +240,31 @@ impl ParsedLine<'_> {
         let found = (1..inner).filter(|at| names_file(*at)).map(|at| &words[at]);
         let mut found = found.filter(|word| cwds.special || may_matter(&word.text));
         found
-            .find(|word| self.care_within(word, cwds, false) == Care::Protected)
+            .find(|word| self.protection_within(word, cwds, false) == PathProtection::Protected)
             .map(|word| word.text.as_str())
     }
 
     /// The sensitivity of a word as a path.
-    fn care(&self, word: &Word, cwds: &[String]) -> Care {
-        self.care_of(&word.text, word.marks.has(Marks::HOME), word, cwds)
+    fn path_protection(&self, word: &Word, cwds: &[String]) -> PathProtection {
+        self.protection_of(&word.text, word.marks.has(Marks::HOME), word, cwds)
     }
 
     /// The sensitivity of a word and of the paths within it.
-    fn care_within(&self, word: &Word, cwds: &[String], texts: bool) -> Care {
+    fn protection_within(&self, word: &Word, cwds: &[String], texts: bool) -> PathProtection {
         resolve::candidates(word, texts)
             .into_iter()
-            .map(|(text, home)| self.care_of(text, home, word, cwds))
+            .map(|(text, home)| self.protection_of(text, home, word, cwds))
             .max()
-            .unwrap_or(Care::Ordinary)
+            .unwrap_or(PathProtection::Ordinary)
     }
 
-    fn care_of(&self, text: &str, home: bool, word: &Word, cwds: &[String]) -> Care {
+    fn protection_of(&self, text: &str, home: bool, word: &Word, cwds: &[String]) -> PathProtection {
         let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
         cwds.iter()
-            .map(|cwd| resolve::care(&resolve::resolve(text, home, cwd, self.folders), wild, self.folders))
+            .map(|cwd| {
+                resolve::path_protection(&resolve::resolve(text, home, cwd, self.folders), wild, self.folders)
+            })
             .max()
-            .unwrap_or(Care::Ordinary)
+            .unwrap_or(PathProtection::Ordinary)
     }
 }

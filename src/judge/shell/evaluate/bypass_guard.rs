@@ -3,7 +3,7 @@
 //! values of variables and arguments that come through a pipe are not known.
 
 use crate::judge::shell::evaluate::ParsedLine;
-use crate::judge::shell::evaluate::collect::View;
+use crate::judge::shell::evaluate::collect::CommandView;
 use crate::judge::shell::lex::syntax::RedirKind;
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::cwd_tracking::PossibleFolders;
@@ -11,7 +11,7 @@ use crate::judge::shell::paths::files;
 use crate::judge::shell::paths::resolve;
 use crate::judge::shell::paths::resolve::{is_in, resolve};
 use crate::judge::shell::paths::write_targets::WriteTargets;
-use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::CommandCall;
 use crate::judge::shell::programs::call::program_name;
 use crate::judge::shell::programs::lookup::{rows, stem};
 use crate::judge::shell::programs::table::FileEffect;
@@ -48,7 +48,7 @@ impl ParsedLine<'_> {
         redirected().map(|word| written_key(&word.text)).or_else(commands)
     }
 
-    fn caught_command(&self, view: View) -> Option<String> {
+    fn caught_command(&self, view: CommandView) -> Option<String> {
         let words = self.all.words(view);
         if !self.folders.work_budget.spend(8 + 2 * words.len()) {
             return None;
@@ -59,7 +59,7 @@ impl ParsedLine<'_> {
         }
         let rows = rows(words);
         let none = |_: &str| false;
-        let call = Call { words, granted: 0, outside: &none, work_budget: &self.folders.work_budget };
+        let call = CommandCall { words, granted: 0, outside: &none, work_budget: &self.folders.work_budget };
         let has_option =
             |options: &[&str]| words.iter().any(|word| options.iter().any(|it| word.text.starts_with(it)));
         let program = stem(&words[0].text);
@@ -70,12 +70,12 @@ impl ParsedLine<'_> {
             ("ssh-keygen", _) => !has_option(&["-l", "-y", "-F", "-B"]),
             ("curl", _) => has_option(&["-o", "-O", "-c", "-D", "--output", "--cookie-jar", "--dump-header"]),
             ("wget", _) => has_option(&["-O", "-o", "-P", "--output", "--directory-prefix"]),
-            (_, FileEffect::Reads) => rows.asks(&call).is_some(),
+            (_, FileEffect::Reads) => rows.request_reason(&call).is_some(),
             (_, FileEffect::Tool) => !USE_KEYS.contains(&program),
             (_, FileEffect::Writes | FileEffect::Copies) => false,
         };
         let written = match rows.kind() {
-            FileEffect::Writes | FileEffect::Copies => WriteTargets::by(rows, words),
+            FileEffect::Writes | FileEffect::Copies => WriteTargets::from_rows(rows, words),
             FileEffect::Reads | FileEffect::Tool => WriteTargets::None,
         };
         // `dd if=`: what is read.
@@ -113,7 +113,7 @@ impl ParsedLine<'_> {
         operands
             .into_iter()
             .find(|word| {
-                self.comes_to(word, cwds, |path| self.is_above(path) || self.may_be_above(word, path))
+                self.may_reach(word, cwds, |path| self.is_above(path) || self.may_be_above(word, path))
             })
             .map(|word| word.text.as_str())
     }
@@ -152,12 +152,12 @@ impl ParsedLine<'_> {
             let keys = |folder: &String| if wild { may_be_in(path, folder) } else { is_in(path, folder) };
             self.folders.key_folders.iter().any(keys)
         };
-        self.comes_to(word, cwds, of_keys)
+        self.may_reach(word, cwds, of_keys)
     }
 
     /// Whether a word, one of its choices of braces, or a path within it comes to a path of which `is` holds. A
     /// pattern that matches every name stands for the folder that it is applied in.
-    fn comes_to(&self, word: &Word, cwds: &PossibleFolders, is: impl Fn(&str) -> bool) -> bool {
+    fn may_reach(&self, word: &Word, cwds: &PossibleFolders, is: impl Fn(&str) -> bool) -> bool {
         let mut texts: Vec<(String, bool)> = resolve::candidates(word, false)
             .into_iter()
             .map(|(text, home)| (text.to_owned(), home))

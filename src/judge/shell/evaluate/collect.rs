@@ -3,27 +3,27 @@
 
 use std::collections::HashSet;
 
-use crate::judge::shell::lex::syntax::{Script, Simple, UnsupportedSyntax};
+use crate::judge::shell::lex::syntax::{Script, SimpleCommand, UnsupportedSyntax};
 use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::lex::{again, lex_within};
+use crate::judge::shell::lex::{lex_within, max_reparsed_bytes};
 use crate::judge::shell::programs::call::program_name;
 use crate::judge::shell::programs::inner_commands::inner_commands;
 
 /// Maximum total bytes of texts for shells that are parsed.
-const TEXTS: usize = 64 * 1024;
+const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// Maximum number of such texts.
-const SCRIPTS: usize = 1_000;
+const MAX_TEXTS: usize = 1_000;
 /// Maximum total number of inspected words; a word counts once for each command that may begin before
 /// it. Only a deliberately constructed line needs more.
-const WORK: usize = 30_000;
+const MAX_INSPECTED_WORDS: usize = 30_000;
 /// Maximum total number of positions at which an unknown program may run another one.
-const GUESSES: usize = 4_000;
+const MAX_GUESSES: usize = 4_000;
 /// Maximum nesting of texts within texts, and of wrappers within wrappers.
-const DEEP: usize = 40;
+const MAX_TEXT_NESTING: usize = 40;
 
 /// One command: index of the text, index of its command, and first word.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::judge::shell) struct View {
+pub(in crate::judge::shell) struct CommandView {
     script: usize,
     command: usize,
     from: usize,
@@ -33,7 +33,7 @@ pub(in crate::judge::shell) struct View {
     pub(in crate::judge::shell) runs: bool,
 }
 
-impl View {
+impl CommandView {
     pub(in crate::judge::shell) fn script(self) -> usize {
         self.script
     }
@@ -49,11 +49,11 @@ impl View {
 
 /// All collected commands.
 #[derive(Debug)]
-pub(in crate::judge::shell) struct Collected {
+pub(in crate::judge::shell) struct CollectedCommands {
     scripts: Vec<Script>,
-    pub(in crate::judge::shell) views: Vec<View>,
+    pub(in crate::judge::shell) views: Vec<CommandView>,
     /// Words that are commands if an unknown program runs its arguments.
-    pub(in crate::judge::shell) maybe: Vec<View>,
+    pub(in crate::judge::shell) maybe: Vec<CommandView>,
     /// The line may run something that the text does not show.
     pub(in crate::judge::shell) hidden: bool,
     /// The line is too large: later checks cannot inspect each command separately. No such line is ever
@@ -61,14 +61,14 @@ pub(in crate::judge::shell) struct Collected {
     pub(in crate::judge::shell) over: bool,
 }
 
-impl Collected {
+impl CollectedCommands {
     /// The line itself.
     pub(in crate::judge::shell) fn main(&self) -> &Script {
         &self.scripts[0]
     }
 
     /// The words of a command.
-    pub(in crate::judge::shell) fn words(&self, view: View) -> &[Word] {
+    pub(in crate::judge::shell) fn words(&self, view: CommandView) -> &[Word] {
         &self.scripts[view.script].commands[view.command].words[view.from..]
     }
 
@@ -79,17 +79,17 @@ impl Collected {
 }
 
 /// Parses a line and everything in it.
-pub(in crate::judge::shell) fn collect(text: &str) -> Collected {
-    let mut again = again(text.len());
-    let mut all = Collected {
+pub(in crate::judge::shell) fn collect(text: &str) -> CollectedCommands {
+    let mut again = max_reparsed_bytes(text.len());
+    let mut all = CollectedCommands {
         scripts: vec![lex_within(text, &mut again)],
         views: Vec::new(),
         maybe: Vec::new(),
         hidden: false,
         over: false,
     };
-    let mut left = TEXTS;
-    let mut work = WORK;
+    let mut left = MAX_TEXT_BYTES;
+    let mut work = MAX_INSPECTED_WORDS;
     // Texts that still need to be searched, with their depth.
     let mut todo = vec![(0usize, 0usize)];
     while let Some((script, depth)) = todo.pop() {
@@ -105,13 +105,13 @@ pub(in crate::judge::shell) fn collect(text: &str) -> Collected {
                     continue;
                 }
                 let ahead = words.len() - from;
-                if wrapped > DEEP || ahead > work {
+                if wrapped > MAX_TEXT_NESTING || ahead > work {
                     // Every further word may be a command.
                     all.hidden = true;
                     all.over = true;
-                    all.views.push(View { script, command, from, open, runs: false });
+                    all.views.push(CommandView { script, command, from, open, runs: false });
                     let rest = from + 1..words.len();
-                    all.views.extend(rest.map(|from| View {
+                    all.views.extend(rest.map(|from| CommandView {
                         script,
                         command,
                         from,
@@ -122,24 +122,24 @@ pub(in crate::judge::shell) fn collect(text: &str) -> Collected {
                 }
                 work -= ahead;
                 let found = inner_commands(&words[from..]);
-                let (fills, cost) = fills(&words[from..], &found.at, work);
+                let (fills, cost) = fill_commands(&words[from..], &found.at, work);
                 work -= cost;
                 all.hidden |= fills.is_none();
-                all.views.push(View { script, command, from, open, runs: found.runs });
+                all.views.push(CommandView { script, command, from, open, runs: found.runs });
                 all.hidden |= found.hidden;
                 at.extend(found.at.iter().map(|inner| (from + inner, open || found.open, wrapped + 1)));
                 let open = open || found.open;
                 // In a larger line it is enough to know that something may run.
-                let many = all.maybe.len() + found.maybe.len() > GUESSES;
+                let many = all.maybe.len() + found.maybe.len() > MAX_GUESSES;
                 all.hidden |= many;
                 // A word that may expand to nothing: then the next word takes its position.
                 let may_be_nothing = |word: &Word| word.marks.has(Marks::EXPANDS) || word.text == "$!";
                 at.extend(may_be_nothing(&words[from]).then_some((from + 1, open, wrapped + 1)));
                 let guesses = found.maybe.iter().filter(|_| !many).map(|inner| from + inner);
                 let fresh = guesses.filter(|from| words[*from].is_literal() && guessed.insert(*from));
-                all.maybe.extend(fresh.map(|from| View { script, command, from, open, runs: false }));
+                all.maybe.extend(fresh.map(|from| CommandView { script, command, from, open, runs: false }));
                 let fills = fills.unwrap_or_default();
-                if !fills.is_empty() && all.scripts.len() <= SCRIPTS && depth <= DEEP {
+                if !fills.is_empty() && all.scripts.len() <= MAX_TEXTS && depth <= MAX_TEXT_NESTING {
                     let scopes = all.scripts[script].scopes.clone();
                     all.scripts.push(Script { commands: fills, scopes, ..Script::default() });
                     todo.push((all.scripts.len() - 1, depth + 1));
@@ -147,7 +147,11 @@ pub(in crate::judge::shell) fn collect(text: &str) -> Collected {
                     all.hidden |= !fills.is_empty();
                 }
                 for text in found.texts {
-                    if text.len() > left || all.scripts.len() > SCRIPTS || depth > DEEP || all.over {
+                    if text.len() > left
+                        || all.scripts.len() > MAX_TEXTS
+                        || depth > MAX_TEXT_NESTING
+                        || all.over
+                    {
                         all.hidden = true;
                         continue;
                     }
@@ -169,29 +173,29 @@ pub(in crate::judge::shell) fn collect(text: &str) -> Collected {
 
 /// Commands with a placeholder mark are parsed once more with the inserted text; maximum number per
 /// command.
-const FILLED: usize = 8;
+const MAX_FILLED_COMMANDS: usize = 8;
 
 /// The commands at these positions with the inserted text, and their number of words; nothing if there
 /// are too many.
-fn fills(words: &[Word], places: &[usize], left: usize) -> (Option<Vec<Simple>>, usize) {
+fn fill_commands(words: &[Word], places: &[usize], left: usize) -> (Option<Vec<SimpleCommand>>, usize) {
     let marks = marks_of(words);
     if marks.is_empty() || places.is_empty() {
         return (Some(Vec::new()), 0);
     }
     let program = words.first().map_or("", |first| program_name(&first.text));
     // Options of parallel change its words and their positions in many ways.
-    if marks.len() > FILLED || program == "parallel" {
+    if marks.len() > MAX_FILLED_COMMANDS || program == "parallel" {
         return (None, 0);
     }
     // xargs runs one command. Other possible beginnings matter only if its options are misunderstood.
     let places = if program == "xargs" { &places[..1] } else { places };
-    let cost: usize = places.iter().take(FILLED + 1).map(|at| words.len() - at).sum();
-    if places.len() > FILLED || cost > left {
+    let cost: usize = places.iter().take(MAX_FILLED_COMMANDS + 1).map(|at| words.len() - at).sum();
+    if places.len() > MAX_FILLED_COMMANDS || cost > left {
         return (None, 0);
     }
     // These programs append the text to the command if it has no mark.
     let appends = matches!(program, "fd" | "fdfind");
-    (Some(places.iter().filter_map(|at| filled(&words[*at..], &marks, appends)).collect()), cost)
+    (Some(places.iter().filter_map(|at| fill_command(&words[*at..], &marks, appends)).collect()), cost)
 }
 
 /// The marks that a program replaces in the command that it runs. If there are two, both are possible.
@@ -216,14 +220,14 @@ fn marks_of(words: &[Word]) -> Vec<String> {
                     (mark, _) => Some(mark.to_owned()),
                 }
             });
-            found.take(FILLED + 1).collect()
+            found.take(MAX_FILLED_COMMANDS + 1).collect()
         }
         _ => Vec::new(),
     }
 }
 
 /// A command with a text inserted at its mark, or appended if it has none.
-fn filled(words: &[Word], marks: &[String], appends: bool) -> Option<Simple> {
+fn fill_command(words: &[Word], marks: &[String], appends: bool) -> Option<SimpleCommand> {
     let holds = |word: &Word| marks.iter().any(|mark| !mark.is_empty() && word.text.contains(mark.as_str()));
     if !appends && !words.iter().any(holds) {
         return None;
@@ -233,5 +237,5 @@ fn filled(words: &[Word], marks: &[String], appends: bool) -> Option<Simple> {
     if appends {
         filled.push(Word { text: "{}".to_owned(), marks: Marks::EXPANDS, ..Word::default() });
     }
-    Some(Simple { words: filled, ..Simple::default() })
+    Some(SimpleCommand { words: filled, ..SimpleCommand::default() })
 }

@@ -15,31 +15,31 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use crate::judge::shell::lex::syntax::{Redir, RedirKind, Simple, UnsupportedSyntax};
+use crate::judge::shell::lex::syntax::{RedirKind, Redirection, SimpleCommand, UnsupportedSyntax};
 use crate::judge::shell::paths::cwd_tracking::{
     MAX_FOLDERS, PossibleFolders, changes_folder, folder, track_cwd,
 };
 use crate::judge::shell::paths::files;
 use crate::judge::shell::paths::resolve;
 use crate::judge::shell::paths::resolve::{Folders, may_matter};
-use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::CommandCall;
 use crate::judge::shell::programs::call::program_name;
 use crate::judge::shell::programs::escape_options::{TOO_COMPLEX, may_become_an_option};
 use crate::judge::shell::programs::lookup::rows;
 use crate::judge::shell::read_only;
-use collect::{Collected, collect};
+use collect::{CollectedCommands, collect};
 pub(in crate::judge) use grants::Grant;
 use grants::Grants;
 use oversized::condense;
-use pattern::{CommandPattern, PatternMatch, Programs};
+use pattern::{CommandIndex, CommandPattern, PatternMatch};
 
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::programs::inner_commands::inner_commands;
 use crate::judge::shell::programs::special;
 use crate::judge::shell::programs::table::FileEffect;
-use crate::judge::shell::programs::transparent_wrappers::{Wraps, wraps};
+use crate::judge::shell::programs::transparent_wrappers::{WrapperMatch, match_wrapper};
 use invisible_chars::invisible_character;
-use word_checks::{CHANGES_SHELL, assignment, shape};
+use word_checks::{CHANGES_SHELL, assignment, check_words};
 
 /// Maximum bytes of a line that can be allowed.
 const MAX_LINE_BYTES: usize = 64 * 1024;
@@ -53,7 +53,7 @@ const MAX_PARTS: usize = 64;
 
 /// The outcome of a part.
 #[derive(Clone, Debug)]
-pub(in crate::judge) struct Outcome<'t, R> {
+pub(in crate::judge) struct PartOutcome<'t, R> {
     /// In nested commands each one contains the inner ones, so copies would take much memory.
     pub(in crate::judge) command: Cow<'t, str>,
     pub(in crate::judge) words: Vec<String>,
@@ -69,7 +69,7 @@ pub(in crate::judge) struct ParsedLine<'a> {
     /// The parsed text: the whole line, or pieces of an oversized one.
     read: Cow<'a, str>,
     folders: &'a Folders,
-    all: Collected,
+    all: CollectedCommands,
     /// The possible folders of each command of each text.
     cwds: Vec<Vec<Arc<PossibleFolders>>>,
     /// For each command of each text: the position after its last word that can concern a protected
@@ -82,17 +82,17 @@ pub(in crate::judge) struct ParsedLine<'a> {
     /// Same for the text without here-documents and prefixes; computed once.
     eased: OnceCell<Option<Vec<usize>>>,
     /// The programs that the line names; computed once.
-    programs: OnceCell<Programs>,
+    programs: OnceCell<CommandIndex>,
 }
 
 impl<'a> ParsedLine<'a> {
     pub(in crate::judge) fn new(text: &'a str, folders: &'a Folders) -> Self {
         let read = condense(text);
         let all = collect(&read);
-        let start = Arc::new(PossibleFolders::at(vec![folders.start.clone()], folders));
+        let start = Arc::new(PossibleFolders::from_folders(vec![folders.start.clone()], folders));
         let cwds = all.scripts().iter().map(|script| track_cwd(script, &start, folders)).collect();
-        let last = |command: &Simple| command.words.iter().rposition(|word| may_matter(&word.text));
-        let behind = |command: &Simple| last(command).map_or(0, |at| at + 1);
+        let last = |command: &SimpleCommand| command.words.iter().rposition(|word| may_matter(&word.text));
+        let behind = |command: &SimpleCommand| last(command).map_or(0, |at| at + 1);
         let matters =
             all.scripts().iter().map(|script| script.commands.iter().map(behind).collect()).collect();
         let (forbidden, programs) = (OnceCell::new(), OnceCell::new());
@@ -134,8 +134,12 @@ impl<'a> ParsedLine<'a> {
     }
 
     /// Searches for the command of a rule.
-    pub(in crate::judge) fn finds(&self, pattern: &CommandPattern) -> PatternMatch {
-        pattern.finds(self.text, &self.all, self.programs.get_or_init(|| Programs::from_commands(&self.all)))
+    pub(in crate::judge) fn find_command(&self, pattern: &CommandPattern) -> PatternMatch {
+        pattern.find_command(
+            self.text,
+            &self.all,
+            self.programs.get_or_init(|| CommandIndex::from_commands(&self.all)),
+        )
     }
 
     /// Whether the line was understood well enough to conclude that a command that was not found is
@@ -191,7 +195,7 @@ impl<'a> ParsedLine<'a> {
         &self,
         grants: &[Grant<'_, R>],
         safe: bool,
-    ) -> Vec<Outcome<'_, R>> {
+    ) -> Vec<PartOutcome<'_, R>> {
         let script = self.all.main();
         // In the order of the text.
         let mut ordered: Vec<usize> = (0..script.commands.len()).collect();
@@ -216,7 +220,7 @@ impl<'a> ParsedLine<'a> {
     }
 
     /// The outcome of a command of the line itself.
-    fn outcome<R>(&self, at: usize, judged: Result<(Option<R>, String), String>) -> Outcome<'_, R> {
+    fn outcome<R>(&self, at: usize, judged: Result<(Option<R>, String), String>) -> PartOutcome<'_, R> {
         let command = &self.all.main().commands[at];
         let (allowed, rule, reason) = match judged {
             Ok((rule, reason)) => (true, rule, reason),
@@ -225,7 +229,7 @@ impl<'a> ParsedLine<'a> {
         let text = if command.derived { None } else { self.read.get(command.start..command.end) };
         let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
         let command = text.map_or_else(|| Cow::Owned(words.join(" ")), Cow::Borrowed);
-        Outcome { command, words, allowed, rule, reason }
+        PartOutcome { command, words, allowed, rule, reason }
     }
 
     /// Whether a rule may be suggested for this line, for a prefix or for this text only. Removing a
@@ -246,7 +250,7 @@ impl<'a> ParsedLine<'a> {
     /// request.
     fn part<R: Copy>(
         &self,
-        command: &Simple,
+        command: &SimpleCommand,
         cwds: &PossibleFolders,
         moved: bool,
         grants: &Grants<'_, R>,
@@ -274,7 +278,7 @@ impl<'a> ParsedLine<'a> {
                 Ok((None, "only redirections that are free".into()))
             };
         };
-        shape(words)?;
+        check_words(words)?;
         if let Some(reason) = self.builtin_allowed(words, cwds)? {
             return Ok((None, reason));
         }
@@ -288,7 +292,7 @@ impl<'a> ParsedLine<'a> {
         let (inner, fed) = unwrap(words)?;
         let from = words.len() - inner.len();
         if from > 0 {
-            shape(inner)?;
+            check_words(inner)?;
             if !fed && let Some(reason) = self.builtin_allowed(inner, cwds)? {
                 return Ok((None, reason));
             }
@@ -351,9 +355,9 @@ impl<'a> ParsedLine<'a> {
             "pwd" | "true" | "false" | ":" => Ok(Some("does nothing but say so".into())),
             "cd" => {
                 let target = folder(words).ok_or("cd to a folder that is not spelled out")?;
-                let inside = cwds
-                    .iter()
-                    .all(|cwd| self.folders.hold(&resolve::resolve(target, false, cwd, self.folders)));
+                let inside = cwds.iter().all(|cwd| {
+                    self.folders.contains_path(&resolve::resolve(target, false, cwd, self.folders))
+                });
                 if inside && cwds.len() < MAX_FOLDERS {
                     Ok(Some("stays in the workspace".into()))
                 } else {
@@ -364,7 +368,7 @@ impl<'a> ParsedLine<'a> {
         }
     }
 
-    fn redirection(&self, redir: &Redir, cwds: &[String]) -> Result<(), String> {
+    fn redirection(&self, redir: &Redirection, cwds: &[String]) -> Result<(), String> {
         let target = &redir.target;
         if redir.named {
             return Err("a redirection keeps its descriptor in a variable".into());
@@ -410,14 +414,16 @@ impl<'a> ParsedLine<'a> {
         let rows = rows(words);
         let work_budget = &self.folders.work_budget;
         let outside = |text: &str| read_only::is_outside(text, cwds, self.folders);
-        if let Some(reason) = rows.asks(&Call { words, granted: spelled, outside: &outside, work_budget }) {
+        if let Some(reason) =
+            rows.request_reason(&CommandCall { words, granted: spelled, outside: &outside, work_budget })
+        {
             return Err(reason);
         }
         // `python -m pytest`: the rules for pytest apply.
         if let Some(at) = special::python_module(words, spelled) {
             let words = &words[at..];
-            let call = Call { words, granted: spelled - at, outside: &outside, work_budget };
-            if let Some(reason) = crate::judge::shell::programs::lookup::rows(words).asks(&call) {
+            let call = CommandCall { words, granted: spelled - at, outside: &outside, work_budget };
+            if let Some(reason) = crate::judge::shell::programs::lookup::rows(words).request_reason(&call) {
                 return Err(reason);
             }
         }
@@ -454,14 +460,14 @@ fn unwrap(words: &[Word]) -> Result<(&[Word], bool), String> {
     let mut rest = words;
     let mut fed = false;
     loop {
-        match wraps(rest) {
-            Wraps::No => return Ok((rest, fed)),
-            Wraps::At(from) => rest = &rest[from..],
-            Wraps::AppendsArgs(from) => {
+        match match_wrapper(rest) {
+            WrapperMatch::No => return Ok((rest, fed)),
+            WrapperMatch::At(from) => rest = &rest[from..],
+            WrapperMatch::AppendsArgs(from) => {
                 fed = true;
                 rest = &rest[from..];
             }
-            Wraps::Unparsed => return Err(format!("what {} is told is not understood", rest[0].text)),
+            WrapperMatch::Unparsed => return Err(format!("what {} is told is not understood", rest[0].text)),
         }
     }
 }

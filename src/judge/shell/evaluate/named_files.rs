@@ -10,13 +10,13 @@ use crate::judge::shell::paths::resolve;
 use crate::judge::shell::programs::call::program_name;
 
 /// Maximum number of `:` in a word after which a path is checked.
-const MOST_SIGNS: usize = 16;
+const MAX_COLONS: usize = 16;
 
 impl ParsedLine<'_> {
     /// Returns the first result of `kept` for a file that the line names. `kept` gets a path, and
     /// whether it is written, that is, the target of a redirection; an argument counts as read. Paths
     /// are used as written. `rules` is the number of rules that `kept` checks, for the work budget.
-    pub(in crate::judge) fn names<T>(
+    pub(in crate::judge) fn find_named_file<T>(
         &self,
         rules: usize,
         kept: &dyn Fn(&Path, bool) -> Option<T>,
@@ -97,7 +97,7 @@ impl ParsedLine<'_> {
                     // `x..HEAD:a`, `:0:a`, `HEAD^{/a:b}:a`: a path may follow each colon.
                     let mut signs = text.match_indices(':');
                     let found =
-                        signs.by_ref().take(MOST_SIGNS).find_map(|(at, _)| told_from_top(&text[at + 1..]));
+                        signs.by_ref().take(MAX_COLONS).find_map(|(at, _)| told_from_top(&text[at + 1..]));
                     if signs.next().is_some() {
                         self.folders.work_budget.exhaust();
                     }

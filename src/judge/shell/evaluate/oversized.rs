@@ -6,39 +6,41 @@ use std::collections::HashSet;
 
 /// Maximum bytes of a line that is parsed as a whole. No tool accepts a longer one, but users may still
 /// ask for its verdict.
-const WHOLE: usize = 128 * 1024;
+const MAX_WHOLE_BYTES: usize = 128 * 1024;
 /// Bytes of a longer line's beginning and of its end that are searched.
-const BEGINNING: usize = 1024 * 1024;
-const END: usize = 128 * 1024;
+const SEARCHED_BEGIN_BYTES: usize = 1024 * 1024;
+const SEARCHED_END_BYTES: usize = 128 * 1024;
 /// Bytes of a long piece's beginning and of its end that are kept.
-const PIECE: usize = 2 * 1024;
+const KEPT_PIECE_BYTES: usize = 2 * 1024;
 /// Maximum bytes of the remaining text.
-const LEFT: usize = 64 * 1024;
+const MAX_REMAINING_BYTES: usize = 64 * 1024;
 
 /// The line itself, or the pieces of a line that is too long: the text between signs that end a
 /// command, in order, each once. Quotes that contain such a sign are kept.
 pub(in crate::judge::shell) fn condense(text: &str) -> Cow<'_, str> {
-    if text.len() <= WHOLE {
+    if text.len() <= MAX_WHOLE_BYTES {
         return Cow::Borrowed(text);
     }
-    let (begin, end) =
-        (text.floor_char_boundary(BEGINNING), text.ceil_char_boundary(text.len().saturating_sub(END)));
+    let (begin, end) = (
+        text.floor_char_boundary(SEARCHED_BEGIN_BYTES),
+        text.ceil_char_boundary(text.len().saturating_sub(SEARCHED_END_BYTES)),
+    );
     let looked = if begin >= end { [text, ""] } else { [&text[..begin], &text[end..]] };
     let mut seen = HashSet::new();
     let mut left = String::new();
     for (nth, part) in looked.into_iter().enumerate() {
-        let most = LEFT * (nth + 1) / 2;
+        let most = MAX_REMAINING_BYTES * (nth + 1) / 2;
         for piece in part.split([';', '&', '|', '\n', '(', ')', '`']) {
             let piece = piece.trim_matches([' ', '\t']);
             if piece.is_empty() || !seen.insert(piece) {
                 continue;
             }
-            if left.len() + piece.len().min(2 * PIECE) > most {
+            if left.len() + piece.len().min(2 * KEPT_PIECE_BYTES) > most {
                 break;
             }
-            if piece.len() > 2 * PIECE {
-                left.push_str(&piece[..piece.floor_char_boundary(PIECE)]);
-                left.push_str(&piece[piece.ceil_char_boundary(piece.len() - PIECE)..]);
+            if piece.len() > 2 * KEPT_PIECE_BYTES {
+                left.push_str(&piece[..piece.floor_char_boundary(KEPT_PIECE_BYTES)]);
+                left.push_str(&piece[piece.ceil_char_boundary(piece.len() - KEPT_PIECE_BYTES)..]);
             } else {
                 left.push_str(piece);
             }
@@ -70,8 +72,12 @@ mod tests {
         }
         let quoted = format!("echo \"{}\"; git push", "é".repeat(200_000));
         let left = condense(&quoted);
-        assert!(left.ends_with("é\"\ngit push\n") && left.len() < 3 * PIECE, "{} bytes", left.len());
+        assert!(
+            left.ends_with("é\"\ngit push\n") && left.len() < 3 * KEPT_PIECE_BYTES,
+            "{} bytes",
+            left.len()
+        );
         let many: String = (0..400_000).map(|n| format!("a{n};")).collect();
-        assert!(condense(&many).len() <= LEFT + 8);
+        assert!(condense(&many).len() <= MAX_REMAINING_BYTES + 8);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
 
-use crate::judge::shell::evaluate::collect::{Collected, View};
+use crate::judge::shell::evaluate::collect::{CollectedCommands, CommandView};
 use crate::judge::shell::lex::lex;
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::programs::call::{WorkBudget, program_name};
@@ -116,11 +116,11 @@ impl CommandPattern {
     }
 
     /// Searches all commands of a line for the command of a deny or ask rule.
-    pub(in crate::judge::shell) fn finds(
+    pub(in crate::judge::shell) fn find_command(
         &self,
         text: &str,
-        all: &Collected,
-        programs: &Programs,
+        all: &CollectedCommands,
+        programs: &CommandIndex,
     ) -> PatternMatch {
         if self.is_text(text) {
             return PatternMatch::Yes;
@@ -138,15 +138,15 @@ impl CommandPattern {
         let Some((wanted, rest)) = own.split_first() else { return found };
         let program = program_name(wanted);
         let plain = rest.first().filter(|argument| !is_option(argument));
-        let whole = (rest.is_empty() && !exact).then_some(Place::Program(program));
+        let whole = (rest.is_empty() && !exact).then_some(CommandKey::Program(program));
         let places = [
-            plain.map(|argument| Place::Argument(program, argument)),
-            Some(Place::Alone(program)),
-            Some(Place::Odd(program)),
+            plain.map(|argument| CommandKey::Argument(program, argument)),
+            Some(CommandKey::Alone(program)),
+            Some(CommandKey::Odd(program)),
             whole,
         ];
         for view in places.into_iter().flatten().flat_map(|place| programs.at(place)) {
-            let (now, looked) = is_it(all.words(*view), &own, exact, view.open);
+            let (now, looked) = match_command(all.words(*view), &own, exact, view.open);
             found = found.max(now);
             if found == PatternMatch::Yes {
                 return found;
@@ -156,12 +156,12 @@ impl CommandPattern {
             }
         }
         // Names that are known only at run time, and commands that an unknown program may run.
-        let maybe = programs.at(Place::Maybe(program));
-        if maybe.len() > MOST_GUESSES || programs.unknown.len() > MOST_GUESSES {
+        let maybe = programs.at(CommandKey::Maybe(program));
+        if maybe.len() > MAX_GUESSES || programs.unknown.len() > MAX_GUESSES {
             return PatternMatch::Perhaps;
         }
         for view in programs.unknown.iter().chain(maybe) {
-            let (now, looked) = is_it(all.words(*view), &own, false, view.open);
+            let (now, looked) = match_command(all.words(*view), &own, false, view.open);
             if now > PatternMatch::No || !programs.looks.spend(looked) {
                 return PatternMatch::Perhaps;
             }
@@ -171,7 +171,7 @@ impl CommandPattern {
 }
 
 /// Maximum number of inspected positions at which an unknown program may run another one.
-const MOST_GUESSES: usize = 64;
+const MAX_GUESSES: usize = 64;
 /// Maximum number of inspected commands and options for all rules together, beyond commands that begin
 /// with exactly the words of a rule.
 const MAX_STEPS: usize = 100_000;
@@ -188,7 +188,7 @@ fn is_at_home(word: &Word) -> bool {
 
 /// Key of the index of commands.
 #[derive(Hash)]
-enum Place<'w> {
+enum CommandKey<'w> {
     /// This word, which is not an option, follows the name.
     Argument(&'w str, &'w str),
     /// No word follows the name.
@@ -204,9 +204,9 @@ enum Place<'w> {
 /// A fast hash of short words. Deliberate collisions only cause more comparisons, and those are
 /// counted.
 #[derive(Debug, Default)]
-struct Quick(u64);
+struct WordHasher(u64);
 
-impl Hasher for Quick {
+impl Hasher for WordHasher {
     fn write(&mut self, bytes: &[u8]) {
         let (whole, rest) = bytes.as_chunks::<8>();
         for part in whole {
@@ -232,17 +232,17 @@ impl Hasher for Quick {
 /// The commands of a line indexed by their first words: with many rules, most search for an absent
 /// command.
 #[derive(Debug)]
-pub(in crate::judge::shell) struct Programs {
+pub(in crate::judge::shell) struct CommandIndex {
     /// By the hash of a key; every lookup compares the words.
-    at: HashMap<u64, Vec<View>, BuildHasherDefault<Quick>>,
-    hasher: BuildHasherDefault<Quick>,
+    at: HashMap<u64, Vec<CommandView>, BuildHasherDefault<WordHasher>>,
+    hasher: BuildHasherDefault<WordHasher>,
     /// Commands whose name is known only at run time.
-    unknown: Vec<View>,
+    unknown: Vec<CommandView>,
     looks: WorkBudget,
 }
 
-impl Programs {
-    pub(in crate::judge::shell) fn from_commands(all: &Collected) -> Self {
+impl CommandIndex {
+    pub(in crate::judge::shell) fn from_commands(all: &CollectedCommands) -> Self {
         let mut found = Self {
             at: HashMap::default(),
             hasher: BuildHasherDefault::default(),
@@ -256,39 +256,39 @@ impl Programs {
             let spelled = first.is_literal() || is_at_home(first);
             if !spelled {
                 // One more than the maximum shows that there are more.
-                if found.unknown.len() <= MOST_GUESSES {
+                if found.unknown.len() <= MAX_GUESSES {
                     found.unknown.push(*view);
                 }
                 continue;
             }
             let program = program_name(&first.text);
-            found.add(Place::Program(program), *view, 1);
+            found.add(CommandKey::Program(program), *view, 1);
             match words.get(1) {
-                None if view.open => found.add(Place::Odd(program), *view, usize::MAX),
-                None => found.add(Place::Alone(program), *view, 1),
+                None if view.open => found.add(CommandKey::Odd(program), *view, usize::MAX),
+                None => found.add(CommandKey::Alone(program), *view, 1),
                 Some(word) if word.is_literal() && !is_option(&word.text) => {
-                    found.add(Place::Argument(program, &word.text), *view, usize::MAX);
+                    found.add(CommandKey::Argument(program, &word.text), *view, usize::MAX);
                 }
-                Some(_) => found.add(Place::Odd(program), *view, usize::MAX),
+                Some(_) => found.add(CommandKey::Odd(program), *view, usize::MAX),
             }
         }
         for view in &all.maybe {
             if let Some(first) = all.words(*view).first() {
-                found.add(Place::Maybe(program_name(&first.text)), *view, MOST_GUESSES + 1);
+                found.add(CommandKey::Maybe(program_name(&first.text)), *view, MAX_GUESSES + 1);
             }
         }
         found
     }
 
     /// Stores at most `most` commands for a key.
-    fn add(&mut self, place: Place<'_>, view: View, most: usize) {
+    fn add(&mut self, place: CommandKey<'_>, view: CommandView, most: usize) {
         let views = self.at.entry(self.hasher.hash_one(place)).or_default();
         if views.len() < most {
             views.push(view);
         }
     }
 
-    fn at(&self, place: Place<'_>) -> &[View] {
+    fn at(&self, place: CommandKey<'_>) -> &[CommandView] {
         self.at.get(&self.hasher.hash_one(place)).map_or(&[], Vec::as_slice)
     }
 }
@@ -319,11 +319,11 @@ const GIT_FLAGS: &[&str] = &[
 ];
 
 /// Maximum number of inspected options before a subcommand.
-const MOST_OPTIONS: usize = 2_000;
+const MAX_OPTIONS: usize = 2_000;
 
 /// Whether the command at the start of `words` is the one of the pattern, and how many words were
 /// inspected.
-fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (PatternMatch, usize) {
+fn match_command(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (PatternMatch, usize) {
     let (Some((program, arguments)), Some((wanted, rest))) = (words.split_first(), pattern.split_first())
     else {
         return (PatternMatch::No, 1);
@@ -363,7 +363,7 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (PatternM
                 let behind = compare(arguments.get(at + 1..).unwrap_or(&[]), rest, exact, open);
                 found = found.max(behind.min(PatternMatch::Perhaps));
             }
-            if at > MOST_OPTIONS && !is_git {
+            if at > MAX_OPTIONS && !is_git {
                 found = found.max(PatternMatch::Perhaps);
                 break;
             }
@@ -408,7 +408,7 @@ fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Pattern
 }
 
 /// A longer word with shell signs may expand to any word.
-const LONGEST_NAME: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 
 /// Whether the shell may expand a word to `wanted`.
 fn can_equal(word: &Word, wanted: &str, program: bool) -> bool {
@@ -416,7 +416,7 @@ fn can_equal(word: &Word, wanted: &str, program: bool) -> bool {
         return if program { program_name(&word.text) == program_name(wanted) } else { word.text == wanted };
     }
     // This runs for every rule: a pattern longer than any name is not compared.
-    if word.text.len() > LONGEST_NAME
+    if word.text.len() > MAX_NAME_BYTES
         || word.marks.has(Marks::EXPANDS)
         || word.marks.has(Marks::BRACE)
         || word.marks.has(Marks::TILDE)

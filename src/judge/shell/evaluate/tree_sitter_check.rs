@@ -6,18 +6,18 @@ use std::ops::ControlFlow;
 
 use tree_sitter::{Node, ParseOptions, Parser};
 
-use crate::judge::shell::evaluate::collect::Collected;
+use crate::judge::shell::evaluate::collect::CollectedCommands;
 use crate::judge::shell::lex::syntax::Script;
 
 /// Maximum number of progress reports before the parser is stopped; about a hundred steps each.
-const STEPS: usize = 400;
+const MAX_PROGRESS_REPORTS: usize = 400;
 
 /// The parser reads the text in pieces of this many bytes. It counts as stuck after it has read the
 /// whole text a number of times. If it does not understand a text, it scans to the end from each
 /// position, without a progress report.
-const PIECE: usize = 512;
-const TIMES: usize = 6;
-const READ_AHEAD: usize = 32 * 1024;
+const READ_BYTES: usize = 512;
+const MAX_READS: usize = 6;
+const READ_AHEAD_BYTES: usize = 32 * 1024;
 
 /// Whether the grammar finds exactly these commands, at these positions; `eased`: in the text without
 /// here-documents and prefixes.
@@ -36,7 +36,7 @@ pub(in crate::judge::shell) fn agrees(found: &[usize], script: &Script, eased: b
 }
 
 /// Whether the grammar finds no command that the lexer has not found.
-pub(in crate::judge::shell) fn adds_nothing(found: &[usize], all: &Collected) -> bool {
+pub(in crate::judge::shell) fn adds_nothing(found: &[usize], all: &CollectedCommands) -> bool {
     let own: std::collections::HashSet<usize> = all
         .main()
         .commands
@@ -54,16 +54,20 @@ pub(in crate::judge::shell) fn commands(text: &str) -> Option<Vec<usize>> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
     let bytes = text.as_bytes();
-    let left = Cell::new(TIMES * bytes.len() + READ_AHEAD);
+    let left = Cell::new(MAX_READS * bytes.len() + READ_AHEAD_BYTES);
     let mut steps = 0usize;
     let mut progress = |_: &tree_sitter::ParseState| {
         steps += 1;
-        if steps > STEPS || left.get() == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if steps > MAX_PROGRESS_REPORTS || left.get() == 0 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let tree = parser.parse_with_options(
         &mut |at, _| {
             let rest = bytes.get(at..).unwrap_or_default();
-            let piece = &rest[..rest.len().min(PIECE)];
+            let piece = &rest[..rest.len().min(READ_BYTES)];
             match left.get().checked_sub(piece.len()) {
                 Some(less) => {
                     left.set(less);

@@ -67,7 +67,7 @@ pub(in crate::judge::shell) const CHANGES_SHELL: &[&str] = &[
 
 /// Whether an assignment cannot change which program runs.
 pub(in crate::judge::shell) fn assignment(word: &Word, bare: bool) -> Result<(), String> {
-    const FREE: &[&str] = &[
+    const HARMLESS_VARIABLES: &[&str] = &[
         "CI",
         "NODE_ENV",
         "RUST_LOG",
@@ -85,7 +85,7 @@ pub(in crate::judge::shell) fn assignment(word: &Word, bare: bool) -> Result<(),
     if bare {
         return Err(format!("{name} is assigned for all that follows"));
     }
-    let free = FREE.contains(&name)
+    let free = HARMLESS_VARIABLES.contains(&name)
         || name
             .strip_prefix("LC_")
             .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_uppercase()));
@@ -102,7 +102,7 @@ pub(in crate::judge::shell) fn assignment(word: &Word, bare: bool) -> Result<(),
 }
 
 /// Checks the conditions for the words of every command.
-pub(in crate::judge::shell) fn shape(words: &[Word]) -> Result<(), String> {
+pub(in crate::judge::shell) fn check_words(words: &[Word]) -> Result<(), String> {
     let Some(first) = words.first() else { return Ok(()) };
     if !first.is_literal() || first.marks.has(Marks::DOLLAR_QUOTE) || first.text.is_empty() {
         return Err("the name of the command is not spelled out".into());

@@ -1,7 +1,7 @@
 //! From words to commands: reserved words, heads of compound commands, redirections, ends of commands.
 
-use super::{Block, Head, Here, Kind, Lexer, Operator};
-use crate::judge::shell::lex::syntax::{After, Redir, RedirKind, Simple, UnsupportedSyntax};
+use super::{Block, Head, HereDocument, Kind, Lexer, Operator};
+use crate::judge::shell::lex::syntax::{Connector, RedirKind, Redirection, SimpleCommand, UnsupportedSyntax};
 use crate::judge::shell::lex::word::{Marks, Word};
 
 impl Lexer<'_> {
@@ -64,8 +64,11 @@ impl Lexer<'_> {
                 // bash treats such an end mark differently.
                 self.note(UnsupportedSyntax::Unsure);
             }
-            let here =
-                Here { end: target.text.clone(), strips_tabs: flag, quoted: target.marks.has(Marks::QUOTED) };
+            let here = HereDocument {
+                end: target.text.clone(),
+                strips_tabs: flag,
+                quoted: target.marks.has(Marks::QUOTED),
+            };
             if let Some(row) = self.heres.last_mut() {
                 row.push(here);
             }
@@ -80,7 +83,7 @@ impl Lexer<'_> {
         let end = target.end;
         let list = self.list();
         list.command.end = end;
-        list.command.redirs.push(Redir { kind, target, named });
+        list.command.redirs.push(Redirection { kind, target, named });
     }
 
     /// Handles the words of a compound command's head. Returns whether the word was one.
@@ -256,7 +259,7 @@ impl Lexer<'_> {
 
     pub(super) fn reset_command(&mut self) {
         let list = self.list();
-        list.command = Simple::default();
+        list.command = SimpleCommand::default();
         list.started = false;
     }
 
@@ -276,13 +279,14 @@ impl Lexer<'_> {
         if fills {
             let mut command = std::mem::take(&mut list.command);
             (command.scope, command.run, command.joined) = (list.scope, list.run, list.joined);
-            command.then = Some(if operator == Some(Operator::And) { After::And } else { After::Other });
+            command.then =
+                Some(if operator == Some(Operator::And) { Connector::And } else { Connector::Other });
             command.derived = derived;
             command.substituted = substituted;
             list.commands += 1;
             self.script.commands.push(command);
         } else {
-            list.command = Simple::default();
+            list.command = SimpleCommand::default();
         }
         let ends_run = (had || fills) && operator != Some(Operator::And);
         if ends_run {

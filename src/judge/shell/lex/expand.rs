@@ -1,6 +1,6 @@
 //! Quotes and expansions.
 
-use super::{Frame, Head, Job, Kind, Lexer, is_name_byte};
+use super::{Frame, Head, Kind, Lexer, TextJob, is_name_byte};
 use crate::judge::shell::lex::syntax::UnsupportedSyntax;
 use crate::judge::shell::lex::word::Marks;
 
@@ -12,7 +12,7 @@ impl Lexer<'_> {
         if end.is_none() {
             self.note(UnsupportedSyntax::Syntax);
         }
-        self.put(&text, false);
+        self.push_bytes(&text, false);
         self.mark(Marks::QUOTED);
         self.at = inner + text.len() + usize::from(end.is_some());
     }
@@ -28,11 +28,11 @@ impl Lexer<'_> {
                 Some(b'\n') => self.at += 2,
                 Some(next @ (b'$' | b'`' | b'"' | b'\\')) => {
                     let next = *next;
-                    self.put(&[next], false);
+                    self.push_bytes(&[next], false);
                     self.at += 2;
                 }
                 _ => {
-                    self.put(b"\\", false);
+                    self.push_bytes(b"\\", false);
                     self.at += 1;
                 }
             },
@@ -42,7 +42,7 @@ impl Lexer<'_> {
                 let rest = &self.text[self.at..];
                 let length = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | b'$' | b'`'));
                 let run = rest[..length.unwrap_or(rest.len()).max(1)].to_vec();
-                self.put(&run, false);
+                self.push_bytes(&run, false);
                 self.at += run.len();
             }
         }
@@ -186,7 +186,7 @@ impl Lexer<'_> {
                 if name.get(length) != Some(&b'}') {
                     raw.push(b'?');
                 }
-                self.put(&raw, false);
+                self.push_bytes(&raw, false);
                 self.mark(Marks::EXPANDS);
                 self.open(Frame::Parameter);
                 self.at = behind + length;
@@ -204,7 +204,7 @@ impl Lexer<'_> {
                 if !closed {
                     self.note(UnsupportedSyntax::Syntax);
                 }
-                self.put(&text, false);
+                self.push_bytes(&text, false);
                 self.mark(Marks::QUOTED);
                 self.at = behind + length;
             }
@@ -214,7 +214,7 @@ impl Lexer<'_> {
                 self.at = dollar + 1;
             }
             Some((c @ (b'?' | b'#' | b'!' | b'$'), behind)) => {
-                self.put(&[b'$', c], false);
+                self.push_bytes(&[b'$', c], false);
                 self.mark(Marks::NUMBER);
                 self.at = behind;
             }
@@ -228,13 +228,13 @@ impl Lexer<'_> {
                         at = behind;
                     }
                 }
-                self.put(&raw, false);
+                self.push_bytes(&raw, false);
                 self.mark(Marks::EXPANDS);
                 self.at = at;
             }
             _ => {
                 // The sign is literal.
-                self.put(b"$", false);
+                self.push_bytes(b"$", false);
                 self.at = dollar + 1;
             }
         }
@@ -276,18 +276,18 @@ impl Lexer<'_> {
             }
         }
         self.at = at;
-        self.later(inner, false);
+        self.defer_text(inner, false);
     }
 
     /// Stores a nested text for later.
-    pub(super) fn later(&mut self, text: Vec<u8>, is_body: bool) {
+    pub(super) fn defer_text(&mut self, text: Vec<u8>, is_body: bool) {
         if text.len() > *self.again {
             self.note(UnsupportedSyntax::Unsure);
             return;
         }
         *self.again -= text.len();
         let depth = self.base + self.frames.len() + self.blocks;
-        self.jobs.push(Job { text, is_body, depth });
+        self.jobs.push(TextJob { text, is_body, depth });
     }
 }
 

@@ -14,11 +14,11 @@ mod operators;
 pub(super) mod syntax;
 pub(super) mod word;
 
-use syntax::{RedirKind, Script, Simple, UnsupportedSyntax};
-use word::{Draft, Marks};
+use syntax::{RedirKind, Script, SimpleCommand, UnsupportedSyntax};
+use word::{Marks, WordBuilder};
 
 /// Maximum bytes of nested texts that may be parsed again, for a text of this length.
-pub(super) fn again(length: usize) -> usize {
+pub(super) fn max_reparsed_bytes(length: usize) -> usize {
     length + 64 * 1024
 }
 
@@ -76,8 +76,8 @@ struct List {
     scope: usize,
     blocks: Vec<Block>,
     head: Head,
-    draft: Option<Draft>,
-    command: Simple,
+    draft: Option<WordBuilder>,
+    command: SimpleCommand,
     started: bool,
     redir: Option<(RedirKind, bool, bool)>,
     /// Start of the redirection, including the descriptor before it.
@@ -88,7 +88,7 @@ struct List {
     compound: bool,
     /// An operator needs its right side.
     needs: bool,
-    /// See [`Simple::run`] and [`Simple::joined`].
+    /// See [`SimpleCommand::run`] and [`SimpleCommand::joined`].
     run: usize,
     joined: bool,
     commands: usize,
@@ -108,7 +108,7 @@ impl List {
             blocks: Vec::new(),
             head: Head::None,
             draft: None,
-            command: Simple::default(),
+            command: SimpleCommand::default(),
             started: false,
             redir: None,
             redir_at: 0,
@@ -128,7 +128,7 @@ impl List {
 
 /// A here-document whose body is still to come.
 #[derive(Debug)]
-struct Here {
+struct HereDocument {
     end: String,
     strips_tabs: bool,
     quoted: bool,
@@ -136,7 +136,7 @@ struct Here {
 
 /// A text to parse: its bytes, whether it is the body of a here-document, its nesting.
 #[derive(Debug)]
-struct Job {
+struct TextJob {
     text: Vec<u8>,
     is_body: bool,
     depth: usize,
@@ -144,7 +144,7 @@ struct Job {
 
 /// Parses a command line. Total: any text has a result.
 pub(in crate::judge) fn lex(text: &str) -> Script {
-    lex_within(text, &mut again(text.len()))
+    lex_within(text, &mut max_reparsed_bytes(text.len()))
 }
 
 /// Parses one of several texts that share a limit for repeated parsing.
@@ -164,7 +164,7 @@ fn read(
     depth: usize,
     derived: bool,
     script: &mut Script,
-    jobs: &mut Vec<Job>,
+    jobs: &mut Vec<TextJob>,
     again: &mut usize,
 ) {
     script.runs += 1;
@@ -193,7 +193,7 @@ struct Lexer<'a> {
     frames: Vec<Frame>,
     lists: Vec<List>,
     /// Pending here-documents: one row for the line and for each open substitution.
-    heres: Vec<Vec<Here>>,
+    heres: Vec<Vec<HereDocument>>,
     /// Positions of `((` that turned out to be two brackets.
     plain_brackets: std::collections::HashSet<usize>,
     base: usize,
@@ -201,7 +201,7 @@ struct Lexer<'a> {
     derived: bool,
     is_body: bool,
     script: &'a mut Script,
-    jobs: &'a mut Vec<Job>,
+    jobs: &'a mut Vec<TextJob>,
     again: &'a mut usize,
 }
 
@@ -274,16 +274,16 @@ impl Lexer<'_> {
     }
 
     /// Appends to the current word. Text inside an expansion belongs to no word.
-    fn put(&mut self, bytes: &[u8], bare: bool) {
+    fn push_bytes(&mut self, bytes: &[u8], bare: bool) {
         let at = self.at;
         let list = self.list();
         if list.expansions == 0 {
-            list.draft.get_or_insert_with(|| Draft::new(at)).push(bytes, bare);
+            list.draft.get_or_insert_with(|| WordBuilder::new(at)).push(bytes, bare);
         }
     }
 
     fn mark(&mut self, mark: Marks) {
-        self.put(b"", true);
+        self.push_bytes(b"", true);
         if let Some(draft) = &mut self.list().draft {
             draft.mark(mark);
         }
@@ -355,7 +355,7 @@ impl Lexer<'_> {
                 let list = self.list();
                 list.compound = true;
                 list.commands += 1;
-                list.command = Simple { start: end, end, ..Simple::default() };
+                list.command = SimpleCommand { start: end, end, ..SimpleCommand::default() };
             }
             Kind::Conditional => {
                 let list = self.list();
@@ -374,12 +374,12 @@ impl Lexer<'_> {
                 Some(_) => {
                     let length = character(&self.text[self.at + 1..]);
                     let quoted = self.text[self.at + 1..self.at + 1 + length].to_vec();
-                    self.put(&quoted, false);
+                    self.push_bytes(&quoted, false);
                     self.at += 1 + length;
                 }
                 None => {
                     self.note(UnsupportedSyntax::Syntax);
-                    self.put(b"\\", false);
+                    self.push_bytes(b"\\", false);
                     self.at += 1;
                 }
             }
@@ -398,7 +398,7 @@ impl Lexer<'_> {
             }
             b'\'' => self.single_quote(),
             b'"' => {
-                self.put(b"", false);
+                self.push_bytes(b"", false);
                 self.mark(Marks::QUOTED);
                 self.open(Frame::Quote);
                 self.at += 1;
@@ -413,7 +413,7 @@ impl Lexer<'_> {
                 let rest = &self.text[self.at..];
                 let length = rest.iter().position(|byte| ENDS_RUN.contains(byte)).unwrap_or(rest.len());
                 let run = rest[..length.max(1)].to_vec();
-                self.put(&run, true);
+                self.push_bytes(&run, true);
                 self.at += run.len();
             }
         }

@@ -1,7 +1,7 @@
 //! Single signs: line feeds, redirections, operators between commands, brackets.
 
 use crate::judge::shell::lex::syntax::{RedirKind, UnsupportedSyntax};
-use crate::judge::shell::lex::word::{Draft, Marks};
+use crate::judge::shell::lex::word::{Marks, WordBuilder};
 use crate::judge::shell::lex::{Frame, Head, Kind, Lexer, Operator};
 
 impl Lexer<'_> {
@@ -160,7 +160,7 @@ impl Lexer<'_> {
             self.at += 1;
             return;
         }
-        if self.list().expansions == 0 && self.list().draft.as_ref().is_some_and(Draft::awaits_array) {
+        if self.list().expansions == 0 && self.list().draft.as_ref().is_some_and(WordBuilder::awaits_array) {
             self.note(UnsupportedSyntax::Array);
             self.mark(Marks::EXPANDS);
             self.at += 1;
@@ -271,7 +271,7 @@ impl Lexer<'_> {
             if !here.quoted && text.iter().any(|byte| matches!(byte, b'$' | b'`' | b'\\')) {
                 self.script.note(UnsupportedSyntax::HereBody, if self.derived { 0 } else { body });
                 let text = text.to_vec();
-                self.later(text, true);
+                self.defer_text(text, true);
             }
         }
     }

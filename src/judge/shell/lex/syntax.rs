@@ -4,7 +4,7 @@ use crate::judge::shell::lex::word::Word;
 
 /// How a simple command is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::judge) enum After {
+pub(in crate::judge) enum Connector {
     /// `&&`
     And,
     /// `||`, `;`, newline, `|`, a closing sign, the end.
@@ -30,7 +30,7 @@ pub(in crate::judge) enum RedirKind {
 
 /// One redirection.
 #[derive(Clone, Debug)]
-pub(in crate::judge) struct Redir {
+pub(in crate::judge) struct Redirection {
     pub(in crate::judge) kind: RedirKind,
     /// The file, the descriptor, the text or the end mark.
     pub(in crate::judge) target: Word,
@@ -40,17 +40,17 @@ pub(in crate::judge) struct Redir {
 
 /// One simple command.
 #[derive(Clone, Debug, Default)]
-pub(in crate::judge) struct Simple {
+pub(in crate::judge) struct SimpleCommand {
     pub(in crate::judge) assigns: Vec<Word>,
     pub(in crate::judge) words: Vec<Word>,
-    pub(in crate::judge) redirs: Vec<Redir>,
-    /// Its position in the text; empty for commands of another text (see [`Simple::derived`]).
+    pub(in crate::judge) redirs: Vec<Redirection>,
+    /// Its position in the text; empty for commands of another text (see [`SimpleCommand::derived`]).
     pub(in crate::judge) start: usize,
     pub(in crate::judge) end: usize,
     /// Its subshell, an index of [`Script::scopes`].
     pub(in crate::judge) scope: usize,
     /// Whether `&&` follows.
-    pub(in crate::judge) then: Option<After>,
+    pub(in crate::judge) then: Option<Connector>,
     /// Number of its run, a sequence of commands that are joined only by `&&`. Each runs only if all
     /// earlier ones of the run have succeeded. A subshell or substitution within a run belongs to the
     /// same run.
@@ -110,12 +110,12 @@ impl UnsupportedSyntax {
 #[derive(Debug, Default)]
 pub(in crate::judge) struct Script {
     /// Every simple command at any position, in the order in which they end.
-    pub(in crate::judge) commands: Vec<Simple>,
+    pub(in crate::judge) commands: Vec<SimpleCommand>,
     /// The parent of each subshell; the first is the line itself.
     pub(in crate::judge) scopes: Vec<usize>,
     /// Unsupported syntax, each kind once, with its first position.
     pub(in crate::judge) beyond: Vec<(UnsupportedSyntax, usize)>,
-    /// Number of runs that have ended ([`Simple::run`]).
+    /// Number of runs that have ended ([`SimpleCommand::run`]).
     pub(in crate::judge::shell) runs: usize,
     /// Nesting depth of the line.
     pub(in crate::judge) depth: usize,

@@ -92,14 +92,14 @@ fn is_target(text: &str) -> bool {
 
 /// A word under construction: its bytes, and which of them were quoted.
 #[derive(Debug, Default)]
-pub(in crate::judge::shell) struct Draft {
+pub(in crate::judge::shell) struct WordBuilder {
     bytes: Vec<u8>,
     bare: Vec<bool>,
     marks: Marks,
     start: usize,
 }
 
-impl Draft {
+impl WordBuilder {
     pub(in crate::judge::shell) fn new(start: usize) -> Self {
         Self { start, ..Self::default() }
     }

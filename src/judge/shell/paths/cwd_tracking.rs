@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::judge::shell::lex::syntax::{After, Script};
+use crate::judge::shell::lex::syntax::{Connector, Script};
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::resolve;
-use crate::judge::shell::paths::resolve::{Care, Folders};
+use crate::judge::shell::paths::resolve::{Folders, PathProtection};
 
 /// The folder that `cd` names, if it is spelled out. With `-P` it is where links lead, which the text does not tell.
 pub(in crate::judge::shell) fn folder(words: &[Word]) -> Option<&str> {
@@ -16,13 +16,13 @@ pub(in crate::judge::shell) fn folder(words: &[Word]) -> Option<&str> {
 }
 
 /// Where `cd` may go.
-struct Target<'w> {
+struct CdTarget<'w> {
     word: &'w Word,
     /// The text tells it, at least below the home folder.
     is_told: bool,
 }
 
-fn target(words: &[Word]) -> Option<Target<'_>> {
+fn target(words: &[Word]) -> Option<CdTarget<'_>> {
     let mut rest = &words[1..];
     let mut is_told = true;
     let is_options = |text: &str| text.len() > 1 && text[1..].bytes().all(|c| b"LPe@n".contains(&c));
@@ -43,9 +43,9 @@ fn target(words: &[Word]) -> Option<Target<'_>> {
     if may_be_several || turns || word.text.is_empty() || word.text.starts_with('-') {
         return None;
     }
-    const OPEN: [Marks; 4] = [Marks::EXPANDS, Marks::NUMBER, Marks::TILDE, Marks::DOLLAR_QUOTE];
-    is_told &= !OPEN.iter().any(|mark| word.marks.has(*mark));
-    Some(Target { word, is_told })
+    const OPEN_MARKS: [Marks; 4] = [Marks::EXPANDS, Marks::NUMBER, Marks::TILDE, Marks::DOLLAR_QUOTE];
+    is_told &= !OPEN_MARKS.iter().any(|mark| word.marks.has(*mark));
+    Some(CdTarget { word, is_told })
 }
 
 fn home_word() -> Word {
@@ -85,9 +85,11 @@ pub(in crate::judge::shell) struct PossibleFolders {
 }
 
 impl PossibleFolders {
-    pub(in crate::judge::shell) fn at(all: Vec<String>, folders: &Folders) -> Self {
+    pub(in crate::judge::shell) fn from_folders(all: Vec<String>, folders: &Folders) -> Self {
         let special = all.len() >= MAX_FOLDERS
-            || all.iter().any(|folder| resolve::care(folder, false, folders) > Care::Ordinary);
+            || all
+                .iter()
+                .any(|folder| resolve::path_protection(folder, false, folders) > PathProtection::Ordinary);
         Self { folders: all, special }
     }
 }
@@ -102,7 +104,7 @@ impl std::ops::Deref for PossibleFolders {
 
 /// Where a shell stands, as numbers of sets of folders.
 #[derive(Clone, Copy)]
-struct Stand {
+struct CwdState {
     run: usize,
     /// In the run of commands that is being read: every `cd` in it has happened.
     now: usize,
@@ -111,7 +113,7 @@ struct Stand {
 }
 
 /// Sets of folders, each once: a line of a thousand `cd` soon repeats itself.
-struct Sets<'f> {
+struct FolderSets<'f> {
     folders: &'f Folders,
     all: Vec<Arc<PossibleFolders>>,
     known: HashMap<Arc<PossibleFolders>, usize>,
@@ -119,7 +121,7 @@ struct Sets<'f> {
     unions: HashMap<(usize, usize), usize>,
 }
 
-impl Sets<'_> {
+impl FolderSets<'_> {
     fn limit_set(&mut self, mut set: Vec<String>) -> usize {
         // Long paths are dear to compare. Beyond the measure all of them are the same.
         self.folders.work_budget.spend(40 + set.iter().map(String::len).sum::<usize>());
@@ -130,7 +132,7 @@ impl Sets<'_> {
             self.folders.work_budget.exhaust();
             set.truncate(MAX_FOLDERS);
         }
-        let set = Arc::new(PossibleFolders::at(set, self.folders));
+        let set = Arc::new(PossibleFolders::from_folders(set, self.folders));
         *self.known.entry(Arc::clone(&set)).or_insert_with(|| {
             self.all.push(set);
             self.all.len() - 1
@@ -175,7 +177,7 @@ pub(in crate::judge::shell) fn track_cwd(
     if !has_cd {
         return vec![Arc::clone(start); script.commands.len()];
     }
-    let mut sets = Sets {
+    let mut sets = FolderSets {
         folders,
         all: vec![Arc::clone(start)],
         known: HashMap::from([(Arc::clone(start), 0)]),
@@ -184,7 +186,7 @@ pub(in crate::judge::shell) fn track_cwd(
     };
     // `cd -`, `popd`: back to any of them.
     let mut visited = 0;
-    let mut scopes: HashMap<usize, Stand> = HashMap::from([(0, Stand { run: 0, now: 0, later: 0 })]);
+    let mut scopes: HashMap<usize, CwdState> = HashMap::from([(0, CwdState { run: 0, now: 0, later: 0 })]);
     let mut all = Vec::with_capacity(script.commands.len());
     for command in &script.commands {
         let mut scope = command.scope;
@@ -198,9 +200,9 @@ pub(in crate::judge::shell) fn track_cwd(
         };
         let now = if around.run == command.run { around.now } else { around.later };
         let mut stand = match climbed.is_empty() {
-            true => Stand { run: command.run, now, later: around.later },
+            true => CwdState { run: command.run, now, later: around.later },
             // The shells around it, of which nothing was heard yet, stand where it does.
-            false => Stand { run: command.run, now, later: now },
+            false => CwdState { run: command.run, now, later: now },
         };
         scopes.extend(climbed.into_iter().map(|scope| (scope, stand)));
         all.push(Arc::clone(&sets.all[stand.now]));
@@ -211,7 +213,7 @@ pub(in crate::judge::shell) fn track_cwd(
             let is_home = words[0].text == "cd"
                 && words[1..].iter().all(|word| matches!(word.text.as_str(), "--" | "-L" | "-P"));
             let target = match is_home {
-                true => Some(Target { word: &home, is_told: true }),
+                true => Some(CdTarget { word: &home, is_told: true }),
                 false => target(words),
             };
             let reached = match &target {
@@ -221,7 +223,7 @@ pub(in crate::judge::shell) fn track_cwd(
             let stayed = sets.union(stand.now, reached);
             visited = sets.union(visited, stayed);
             let surely = target.is_some_and(|target| target.is_told)
-                && command.then == Some(After::And)
+                && command.then == Some(Connector::And)
                 && !command.joined;
             stand.later = sets.union(stand.later, stayed);
             stand.now = if surely { reached } else { stayed };

@@ -3,29 +3,30 @@
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::braces;
 use crate::judge::shell::paths::resolve;
-use crate::judge::shell::paths::resolve::{Care, Folders};
+use crate::judge::shell::paths::resolve::{Folders, PathProtection};
 use crate::judge::shell::paths::sensitive_paths;
 use crate::judge::shell::paths::write_targets::{WriteTargets, created_paths};
 use crate::judge::shell::programs::call::program_name;
 use crate::judge::shell::programs::escape_options::may_become_an_option;
-use crate::judge::shell::programs::lookup::{Rows, stem};
+use crate::judge::shell::programs::lookup::{ProgramRows, stem};
 use crate::judge::shell::programs::table::FileEffect;
 
 /// Checks the words that no grant contains as files: which need a request for reading or writing.
 pub(in crate::judge::shell) fn refuse(
-    rows: Rows,
+    rows: ProgramRows,
     words: &[Word],
     spelled: usize,
     cwds: &[String],
     special: bool,
     folders: &Folders,
 ) -> Result<(), String> {
-    let written = WriteTargets::by(rows, words);
+    let written = WriteTargets::from_rows(rows, words);
     for (word, source) in created_paths(rows, words, &folders.work_budget) {
         let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
         let is_there = |cwd: &String| {
             let path = resolve::resolve(&word.text, false, cwd, folders);
-            folders.hold(&path) && resolve::care(&path, wild, folders) > Care::Ordinary
+            folders.contains_path(&path)
+                && resolve::path_protection(&path, wild, folders) > PathProtection::Ordinary
         };
         if cwds.iter().any(is_there) {
             return Err(format!("{} needs a person's consent where it is copied to", source.text));
@@ -35,7 +36,7 @@ pub(in crate::judge::shell) fn refuse(
         let worth =
             special || word.text.contains(['/', '~', '$', '*', '?', '[', '{', '.']) || !word.text.is_ascii();
         if worth {
-            one(rows.kind(), word, written.is(at), cwds, folders)?;
+            check_word(rows.kind(), word, written.is(at), cwds, folders)?;
         }
     }
     Ok(())
@@ -62,12 +63,12 @@ pub(in crate::judge::shell) fn refuse_to_leave(
         if text.starts_with('-') || !text.contains(['/', '~', '.']) {
             continue;
         }
-        one(FileEffect::Writes, word, true, cwds, folders)?;
+        check_word(FileEffect::Writes, word, true, cwds, folders)?;
     }
     Ok(())
 }
 
-fn one(
+fn check_word(
     kind: FileEffect,
     word: &Word,
     written: bool,
@@ -88,7 +89,7 @@ fn one(
             {
                 return Err(format!("{} is not shown to commands unasked", word.text));
             }
-            if changed && resolve::care(&path, wild, folders) > Care::Ordinary {
+            if changed && resolve::path_protection(&path, wild, folders) > PathProtection::Ordinary {
                 return Err(format!("{} needs a person's consent", word.text));
             }
         }
@@ -110,7 +111,7 @@ fn one(
             }
             let leaves = cwds.iter().any(|cwd| {
                 let path = resolve::resolve(text, home, cwd, folders);
-                !folders.hold(&path)
+                !folders.contains_path(&path)
                     && !["/tmp", "/var/tmp"].iter().any(|folder| resolve::is_in(&path, folder))
                     && !matches!(path.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr")
             });
@@ -142,7 +143,7 @@ fn each_choice(
         if text == "~" || text.starts_with("~/") {
             marks.add(Marks::HOME);
         }
-        one(kind, &Word { text, marks, ..word.clone() }, written, cwds, folders)
+        check_word(kind, &Word { text, marks, ..word.clone() }, written, cwds, folders)
             .map_err(|why| format!("{}: {why}", word.text))?;
     }
     Ok(())

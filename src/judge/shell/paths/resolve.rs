@@ -10,7 +10,7 @@ use crate::judge::shell::programs::call::WorkBudget;
 use crate::types::secret_names;
 
 /// Steps that one judgement may take beyond what is linear in the line.
-const STEPS: usize = 700_000;
+const MAX_STEPS: usize = 700_000;
 
 /// Which repository git finds where it is asked in the workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Folders {
     pub(in crate::judge) fn new(workspace: &Path, more: &[PathBuf], start: &Path, home: &Path) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let home = text(home);
-        let folded_home = fold(home.trim_end_matches('/'));
+        let folded_home = fold_case(home.trim_end_matches('/'));
         Self {
             workspace: text(workspace),
             more: more.iter().map(|folder| text(folder)).collect(),
@@ -69,12 +69,12 @@ impl Folders {
             folded_home,
             repository: Repository::Top,
             keeps: false,
-            work_budget: WorkBudget::new(STEPS),
+            work_budget: WorkBudget::new(MAX_STEPS),
         }
     }
 
     /// The same where a rule keeps files from being read.
-    pub(in crate::judge) fn keeping(self, keeps: bool) -> Self {
+    pub(in crate::judge) fn with_hidden_files(self, keeps: bool) -> Self {
         Self { keeps, ..self }
     }
 
@@ -95,7 +95,7 @@ impl Folders {
     }
 
     /// Whether a resolved path lies in the workspace.
-    pub(in crate::judge::shell) fn hold(&self, path: &str) -> bool {
+    pub(in crate::judge::shell) fn contains_path(&self, path: &str) -> bool {
         self.roots().any(|root| is_in(path, root))
     }
 
@@ -122,7 +122,7 @@ impl Folders {
 
     /// Whether a resolved path lies where the daemon keeps its own in the home folder.
     pub(in crate::judge::shell) fn is_daemons(&self, path: &str) -> bool {
-        let path = fold(path);
+        let path = fold_case(path);
         self.daemon.iter().any(|place| is_in(&path, place))
     }
 
@@ -134,7 +134,7 @@ impl Folders {
 
 /// What a path is to the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::judge::shell) enum Care {
+pub(in crate::judge::shell) enum PathProtection {
     Ordinary,
     /// Writing asks.
     Careful,
@@ -195,7 +195,7 @@ pub(in crate::judge::shell) fn is_in(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-pub(in crate::judge::shell) fn fold(name: &str) -> String {
+pub(in crate::judge::shell) fn fold_case(name: &str) -> String {
     if name.is_ascii() {
         return name.to_ascii_lowercase();
     }
@@ -243,40 +243,44 @@ pub(in crate::judge::shell) fn can_be(part: &str, name: &str, wild: bool) -> boo
 }
 
 /// A part of a path, and whether it holds wildcards or braces.
-struct Part<'p> {
+struct PathPart<'p> {
     text: &'p str,
     wild: bool,
 }
 
-impl Part<'_> {
+impl PathPart<'_> {
     fn can_be(&self, name: &str) -> bool {
         if self.wild { can_be(self.text, name, true) } else { self.text == name }
     }
 }
 
 /// How a resolved path is to be treated; `wild` if its text holds wildcards or braces.
-pub(in crate::judge::shell) fn care(path: &str, wild: bool, folders: &Folders) -> Care {
+pub(in crate::judge::shell) fn path_protection(path: &str, wild: bool, folders: &Folders) -> PathProtection {
     // Folders above the daemon's own: moving or removing them moves these.
     let above = |path: &str| is_in(&folders.settings, path) || is_in(&folders.share, path);
     if !may_matter(path) {
-        return if above(&path.to_ascii_lowercase()) { Care::Careful } else { Care::Ordinary };
+        return if above(&path.to_ascii_lowercase()) {
+            PathProtection::Careful
+        } else {
+            PathProtection::Ordinary
+        };
     }
     if !folders.work_budget.spend(24 + if wild { 2 * path.len() } else { path.len() }) {
-        return Care::Ordinary;
+        return PathProtection::Ordinary;
     }
-    let path = fold(path);
+    let path = fold_case(path);
     let special = |text: &str| wild && text.contains(['*', '?', '[', ']', '{', '}', ',']);
-    let parts: Vec<Part<'_>> = path
+    let parts: Vec<PathPart<'_>> = path
         .split('/')
         .filter(|part| !part.is_empty())
-        .map(|text| Part { text, wild: special(text) })
+        .map(|text| PathPart { text, wild: special(text) })
         .collect();
     let is = |at: usize, name: &str| parts.get(at).is_some_and(|part| part.can_be(name));
-    let mut found = Care::Ordinary;
+    let mut found = PathProtection::Ordinary;
     // What a pattern may turn out to be asks; what lies in a protected place whatever else is a pattern is denied.
     let certain = |named: &[usize]| {
         let is_open = named.iter().any(|at| parts.get(*at).is_some_and(|part| part.wild));
-        if is_open { Care::Careful } else { Care::Protected }
+        if is_open { PathProtection::Careful } else { PathProtection::Protected }
     };
     let mut in_git = false;
     for at in 0..parts.len() {
@@ -286,10 +290,10 @@ pub(in crate::judge::shell) fn care(path: &str, wild: bool, folders: &Folders) -
                 true => free.iter().any(|name| next.can_be(name)) && !next.can_be("config.toml"),
                 false => free.contains(&next.text),
             });
-            found = found.max(if is_free { Care::Careful } else { certain(&[at]) });
+            found = found.max(if is_free { PathProtection::Careful } else { certain(&[at]) });
         }
         if is(at, ".agent") {
-            found = found.max(Care::Careful);
+            found = found.max(PathProtection::Careful);
         }
         // Of several the first has all that the others have below it.
         if !in_git && is(at, ".git") {
@@ -300,7 +304,7 @@ pub(in crate::judge::shell) fn care(path: &str, wild: bool, folders: &Folders) -
             let hooks =
                 (at + 1..parts.len()).filter(|hooks| is(*hooks, "hooks")).map(|hooks| certain(&[at, hooks]));
             let config = (last > at && is_config(last)).then(|| certain(&[at, last]));
-            found = hooks.chain(config).fold(found.max(Care::Careful), Care::max);
+            found = hooks.chain(config).fold(found.max(PathProtection::Careful), PathProtection::max);
         }
         let daemons: &[usize] = if is(at, ".config") && is(at + 1, "agentd") {
             &[0, 1]
@@ -319,18 +323,18 @@ pub(in crate::judge::shell) fn care(path: &str, wild: bool, folders: &Folders) -
             let named: Vec<usize> = daemons.iter().map(|behind| at + behind).collect();
             found = found.max(certain(&named));
         }
-        if found == Care::Protected {
+        if found == PathProtection::Protected {
             return found;
         }
     }
     if above(&path) {
-        found = found.max(Care::Careful);
+        found = found.max(PathProtection::Careful);
     }
     if wild
         && path.contains('{')
         && (path.contains(".agent") || path.contains(".git/") || path.contains("agentd"))
     {
-        found = found.max(Care::Careful);
+        found = found.max(PathProtection::Careful);
     }
     found
 }
@@ -356,7 +360,7 @@ pub(in crate::judge::shell) fn is_secret(path: &str) -> bool {
     const NAMES: &[&str] =
         &["secret", "secrets", "credentials", "service-account", "service_account", "client_secret"];
     const CODE: &[&str] = &[".rs", ".py", ".go", ".ts", ".js", ".md"];
-    let path = fold(path);
+    let path = fold_case(path);
     path.split('/').any(|part| {
         let name = part.split('.').next().unwrap_or_default();
         secret_names::is_folder(part)
@@ -369,7 +373,7 @@ pub(in crate::judge::shell) fn is_secret(path: &str) -> bool {
 /// Whether a part of a path with wildcards may turn out to be the name of a file or folder of secrets,
 /// as far as the name goes; the ending is for [`is_secret`].
 pub(in crate::judge::shell) fn may_be_secret(part: &str) -> bool {
-    let part = fold(part);
+    let part = fold_case(part);
     let special = |c: char| matches!(c, '*' | '?' | '[' | ']');
     let (Some(first), Some(last)) = (part.find(special), part.rfind(special)) else { return false };
     let begin = &part[..first];
@@ -418,12 +422,13 @@ pub(in crate::judge::shell) fn candidates(word: &Word, texts: bool) -> Vec<(&str
         // `-ofile`, `-xo.agentd/x`: behind as many letters as can be options.
         let letters = text[1..].bytes().take_while(u8::is_ascii_alphanumeric).count();
         // What is longer than any path is looked at once (PATH_MAX).
-        let is_path = text.len() <= 4_096 + LONGEST_CLUSTER;
-        let begins = text.char_indices().skip(2).take(letters.clamp(4, LONGEST_CLUSTER)).filter(|_| is_path);
+        let is_path = text.len() <= 4_096 + MAX_CLUSTER_LETTERS;
+        let begins =
+            text.char_indices().skip(2).take(letters.clamp(4, MAX_CLUSTER_LETTERS)).filter(|_| is_path);
         for (at, _) in begins {
             found.push((&text[at..], tilde(&text[at..])));
         }
-        if letters > LONGEST_CLUSTER || !is_path {
+        if letters > MAX_CLUSTER_LETTERS || !is_path {
             found.push(("/", false));
         }
     }
@@ -439,7 +444,7 @@ pub(in crate::judge::shell) fn candidates(word: &Word, texts: bool) -> Vec<(&str
 }
 
 /// Letters of options in one word; longer words may hide any path.
-const LONGEST_CLUSTER: usize = 40;
+const MAX_CLUSTER_LETTERS: usize = 40;
 
 /// `--output=FILE` and its like: a file that even a program which else reads would write.
 pub(in crate::judge::shell) fn is_output(text: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Files that a command must not show without a request: processes, the daemon's own files, credentials
 //! in home folders. Decided by the text of a path only, and by what a pattern in it may match.
 
-use crate::judge::shell::paths::resolve::{Folders, can_be, fold, is_in, is_secret};
+use crate::judge::shell::paths::resolve::{Folders, can_be, fold_case, is_in, is_secret};
 use crate::types::credentials::{self, CREDENTIALS, SETTINGS};
 
 /// Whether reading the path would show something that needs a request: processes, the daemon's own
@@ -10,7 +10,7 @@ pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> b
     if !folders.work_budget.spend(8 + spelled.len() / 2) {
         return true;
     }
-    let path = fold(spelled);
+    let path = fold_case(spelled);
     // A link on most machines.
     let path = path.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(&path);
     if let Some(rest) = path.strip_prefix("/proc/") {
@@ -63,7 +63,7 @@ pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> b
     }
     let parts: Vec<&str> = rest.split('/').collect();
     // By the name alone, outside the workspace: copies of keys, `.env` of other projects.
-    credentials::are_kept_at(&parts) || !folders.hold(spelled) && is_secret(rest)
+    credentials::are_kept_at(&parts) || !folders.contains_path(spelled) && is_secret(rest)
 }
 
 /// Same for a path with wildcards: whether it may match such a file.
@@ -71,7 +71,7 @@ pub(in crate::judge::shell) fn may_find_private(path: &str, folders: &Folders) -
     if !folders.work_budget.spend(64 + path.len()) {
         return true;
     }
-    let path = fold(path);
+    let path = fold_case(path);
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let is = |at: usize, name: &str| parts.get(at).is_some_and(|part| can_be(part, name, is_open(part)));
     let is_any_process = |part: &&str| {

@@ -3,13 +3,13 @@
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::braces;
 use crate::judge::shell::programs::call::WorkBudget;
-use crate::judge::shell::programs::lookup::{Rows, stem};
+use crate::judge::shell::programs::lookup::{ProgramRows, stem};
 use crate::judge::shell::programs::option_spec::OptionSpec;
 use crate::judge::shell::programs::table::FileEffect;
 
 /// A program that copies, with the options that do not change what is written. With options that create
 /// links, both names are one file.
-struct Copies {
+struct CopyProgram {
     names: &'static str,
     options: OptionSpec,
     /// Options whose value is the target folder.
@@ -19,10 +19,10 @@ struct Copies {
 }
 
 /// Options that set the target folder of copying, moving or linking.
-const INTO: &[&str] = &["t", "--target-directory"];
+const TARGET_OPTIONS: &[&str] = &["t", "--target-directory"];
 
-const COPIES: &[Copies] = &[
-    Copies {
+const COPY_PROGRAMS: &[CopyProgram] = &[
+    CopyProgram {
         names: "cp|gcp",
         options: OptionSpec {
             letters: "abdfHiLnPpRrS~t:TuvxZ",
@@ -31,10 +31,10 @@ const COPIES: &[Copies] = &[
                 "--target-directory:",
             ],
         },
-        targets: INTO,
+        targets: TARGET_OPTIONS,
         makes_all: &[],
     },
-    Copies {
+    CopyProgram {
         names: "install|ginstall",
         options: OptionSpec {
             letters: "bcCdDg~m~o~psS~t:TvZ",
@@ -43,10 +43,10 @@ const COPIES: &[Copies] = &[
                 "--target-directory:",
             ],
         },
-        targets: INTO,
+        targets: TARGET_OPTIONS,
         makes_all: &["d", "--directory"],
     },
-    Copies {
+    CopyProgram {
         names: "mv|gmv",
         options: OptionSpec {
             letters: "bfinS~t:TuvZ",
@@ -55,10 +55,10 @@ const COPIES: &[Copies] = &[
                 "--target-directory:",
             ],
         },
-        targets: INTO,
+        targets: TARGET_OPTIONS,
         makes_all: &[],
     },
-    Copies {
+    CopyProgram {
         names: "ln|gln",
         options: OptionSpec {
             letters: "bdfFiLnPrsS~t:Tv",
@@ -67,10 +67,10 @@ const COPIES: &[Copies] = &[
                 "--target-directory:",
             ],
         },
-        targets: INTO,
+        targets: TARGET_OPTIONS,
         makes_all: &[],
     },
-    Copies {
+    CopyProgram {
         names: "rsync",
         options: OptionSpec {
             letters: "046AaB#bCcDdEFgHhIiJKkLlmNnOoPpqRrSstUuvWXxyz",
@@ -92,15 +92,15 @@ pub(in crate::judge::shell) enum WriteTargets {
 }
 
 impl WriteTargets {
-    pub(in crate::judge::shell) fn by(rows: Rows, words: &[Word]) -> Self {
+    pub(in crate::judge::shell) fn from_rows(rows: ProgramRows, words: &[Word]) -> Self {
         match rows.kind() {
             FileEffect::Reads => Self::None,
             FileEffect::Writes | FileEffect::Tool => Self::All,
             FileEffect::Copies => {
                 let name = words.first().map_or("", |first| stem(&first.text));
-                match COPIES.iter().find(|row| row.names.split('|').any(|own| own == name)) {
+                match COPY_PROGRAMS.iter().find(|row| row.names.split('|').any(|own| own == name)) {
                     Some(row) => row.written(words).map_or(Self::All, Self::These),
-                    None => Self::These(at_the_end(words)),
+                    None => Self::These(trailing_words(words)),
                 }
             }
         }
@@ -119,12 +119,12 @@ impl WriteTargets {
 /// its own name, and the word that it comes from. Beyond the budget the rest is left out, and the line
 /// is not allowed.
 pub(in crate::judge::shell) fn created_paths<'w>(
-    rows: Rows,
+    rows: ProgramRows,
     words: &'w [Word],
     work_budget: &WorkBudget,
 ) -> Vec<(Word, &'w Word)> {
     let name = words.first().map_or("", |first| stem(&first.text));
-    let row = COPIES.iter().find(|row| row.names.split('|').any(|own| own == name));
+    let row = COPY_PROGRAMS.iter().find(|row| row.names.split('|').any(|own| own == name));
     if row.is_none() && rows.kind() != FileEffect::Copies {
         return Vec::new();
     }
@@ -135,7 +135,7 @@ pub(in crate::judge::shell) fn created_paths<'w>(
             || name == "rsync" && (text == "--relative" || letters.contains('R'))
     });
     let (sources, targets, suffix) = ends(row, words, work_budget);
-    let suffix = suffix.filter(|suffix| suffix.len() <= LONGEST_NAME && !suffix.contains('/'));
+    let suffix = suffix.filter(|suffix| suffix.len() <= MAX_NAME_BYTES && !suffix.contains('/'));
     let mut all = Vec::new();
     // The old content is kept under another name.
     let kept = |text: String, word: &'w Word| (Word { text, marks: Marks::default(), ..word.clone() }, word);
@@ -172,14 +172,14 @@ pub(in crate::judge::shell) fn created_paths<'w>(
 }
 
 /// An expansion of a word.
-type Text<'w> = (String, &'w Word);
+type ExpandedWord<'w> = (String, &'w Word);
 
 /// The sources, the possible targets, and the possible endings of backup names.
 fn ends<'w>(
-    row: Option<&Copies>,
+    row: Option<&CopyProgram>,
     words: &'w [Word],
     work_budget: &WorkBudget,
-) -> (Vec<Text<'w>>, Vec<String>, Option<&'w str>) {
+) -> (Vec<ExpandedWord<'w>>, Vec<String>, Option<&'w str>) {
     let texts = |word: &'w Word| {
         let all = match word.marks.has(Marks::BRACE) && work_budget.spend(64 + 16 * word.text.len()) {
             // Among too many expansions any may be a relevant one.
@@ -189,7 +189,8 @@ fn ends<'w>(
         all.into_iter().map(move |text| (text, word))
     };
     if let Some((row, parts)) = row.and_then(|row| Some((row, row.options.parts(words)?))) {
-        let mut operands: Vec<Text<'_>> = parts.operands.iter().flat_map(|at| texts(&words[*at])).collect();
+        let mut operands: Vec<ExpandedWord<'_>> =
+            parts.operands.iter().flat_map(|at| texts(&words[*at])).collect();
         let given = parts.options.iter().find(|option| row.targets.contains(&option.name));
         let suffix = parts.options.iter().find(|option| matches!(option.name, "S" | "--suffix"));
         let target = match given.and_then(|option| option.value) {
@@ -203,7 +204,8 @@ fn ends<'w>(
     // With an unknown option the last word may have any meaning, and so may a word that looks like the
     // value of `-t`.
     let is_option = |word: &&Word| word.text.starts_with('-');
-    let operands: Vec<Text<'_>> = words[1..].iter().filter(|word| !is_option(word)).flat_map(texts).collect();
+    let operands: Vec<ExpandedWord<'_>> =
+        words[1..].iter().filter(|word| !is_option(word)).flat_map(texts).collect();
     let mut targets: Vec<String> = operands.last().map(|(text, _)| text.clone()).into_iter().collect();
     // For rsync, `-t` is not a folder.
     let has_target = row.is_none_or(|row| !row.targets.is_empty());
@@ -220,7 +222,7 @@ fn ends<'w>(
     }
     // The programs reject more than one target. Further ones are values of unknown options, perhaps to
     // hide a target.
-    if targets.len() > MOST_TARGETS {
+    if targets.len() > MAX_TARGETS {
         targets = vec![".git".to_owned(), ".agentd".to_owned()];
     }
     let at = words.iter().position(|word| word.text.starts_with("--su"));
@@ -232,12 +234,12 @@ fn ends<'w>(
 }
 
 /// NAME_MAX of Linux.
-const LONGEST_NAME: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 
 /// Maximum number of words that may be the target folder.
-const MOST_TARGETS: usize = 4;
+const MAX_TARGETS: usize = 4;
 
-impl Copies {
+impl CopyProgram {
     /// The written words, if every option is known and every word is literal.
     fn written(&self, words: &[Word]) -> Option<Vec<usize>> {
         if words[1..].iter().any(may_be_nothing) {
@@ -259,7 +261,7 @@ impl Copies {
 
 /// For a program with unknown options: the last word that is neither an option nor an option's value,
 /// and all words after it.
-fn at_the_end(words: &[Word]) -> Vec<usize> {
+fn trailing_words(words: &[Word]) -> Vec<usize> {
     let is_option = |at: usize| words[at].text.starts_with(['-', '+']) && words[at].text.len() > 1;
     let is_certain =
         |at: usize| !is_option(at) && (at == 1 || !is_option(at - 1)) && !may_be_nothing(&words[at]);

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use crate::judge::shell::lex::word::Word;
 
 /// One command under judgement.
-pub(in crate::judge::shell) struct Call<'a> {
+pub(in crate::judge::shell) struct CommandCall<'a> {
     /// All its words, the name first.
     pub(in crate::judge::shell) words: &'a [Word],
     /// The number of words that a grant contains literally.
@@ -16,9 +16,9 @@ pub(in crate::judge::shell) struct Call<'a> {
     pub(in crate::judge::shell) work_budget: &'a WorkBudget,
 }
 
-impl<'a> Call<'a> {
+impl<'a> CommandCall<'a> {
     /// The words that no grant contains, with their positions.
-    pub(in crate::judge::shell) fn free(&self) -> impl Iterator<Item = (usize, &'a str)> {
+    pub(in crate::judge::shell) fn ungranted_words(&self) -> impl Iterator<Item = (usize, &'a str)> {
         self.words.iter().enumerate().skip(self.granted.max(1)).map(|(at, word)| (at, word.text.as_str()))
     }
 }

@@ -2,11 +2,11 @@
 //! them. Also arguments that look like one in programs without a table entry.
 
 use crate::judge::shell::lex::word::Word;
-use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::CommandCall;
 
 /// Whether the value of an option is not a path, even if it looks like one: `--base=/app`, `--exclude
 /// /x/`.
-pub(in crate::judge::shell) fn is_no_place(option: &str) -> bool {
+pub(in crate::judge::shell) fn is_no_path(option: &str) -> bool {
     const OTHERS: &[&str] = &[
         "base", "url", "href", "public", "pattern", "ignore", "exclude", "include", "filter", "grep",
         "match", "regex", "name", "select", "expr", "route", "prefix",
@@ -93,7 +93,7 @@ fn is_suspicious_part(part: &str) -> bool {
 
 /// Whether an option that usually needs a request has no effect here: no file is written, or the plugin
 /// is disabled.
-pub(in crate::judge::shell) fn goes_nowhere(names: &str, option: &str, value: &str) -> bool {
+pub(in crate::judge::shell) fn has_no_effect(names: &str, option: &str, value: &str) -> bool {
     match names {
         "curl" => matches!(option, "-o" | "--output") && matches!(value, "/dev/null" | "-"),
         "wget|wget2" => matches!(option, "-O" | "--output-document") && matches!(value, "/dev/null" | "-"),
@@ -230,7 +230,7 @@ pub(in crate::judge::shell) fn is_behind_names(words: &[Word], at: usize) -> boo
 }
 
 /// Options that are escape options only in another program of the same row.
-pub(in crate::judge::shell) fn is_of_another(call: &Call<'_>, text: &str) -> bool {
+pub(in crate::judge::shell) fn is_of_another(call: &CommandCall<'_>, text: &str) -> bool {
     // `pnpm -r build` builds every package of the workspace; `bun -r x` loads x.
     let told = |nth: usize, wanted: &str| call.words.get(nth).is_some_and(|word| word.text == wanted);
     // `docker run -v` mounts a folder; compose removes the volumes that belong to it.

@@ -6,18 +6,18 @@
 //! `--output=f`, and `--outp=f`, because most programs accept any unambiguous abbreviation.
 
 use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::CommandCall;
 use crate::judge::shell::programs::call::WorkBudget;
 use crate::judge::shell::programs::escape_exceptions::{
-    abbreviates, goes_nowhere, is_behind_names, is_no_place, is_of_another, is_read_only, is_short_for,
+    abbreviates, has_no_effect, is_behind_names, is_no_path, is_of_another, is_read_only, is_short_for,
     is_suspicious,
 };
-use crate::judge::shell::programs::lookup::{Rows, row, rows, stem, verb};
+use crate::judge::shell::programs::lookup::{ProgramRows, row, rows, stem, verb};
 use crate::judge::shell::programs::table::{FileEffect, Row};
 
 impl Row {
     /// Whether the command begins with a verb after which the other words are names.
-    fn names_follow(&self, call: &Call<'_>) -> bool {
+    fn names_follow(&self, call: &CommandCall<'_>) -> bool {
         // The word after the verb of the row.
         let first = if self.names.contains(' ') { 2 } else { 1 };
         !self.looks.is_empty()
@@ -28,7 +28,7 @@ impl Row {
     }
 
     /// Code that is part of the grant may take any arguments.
-    fn spells_code(&self, call: &Call<'_>) -> bool {
+    fn spells_code(&self, call: &CommandCall<'_>) -> bool {
         call.granted > 1
             && self.code
             && call.words.get(call.granted - 1).is_some_and(|last| !last.text.starts_with('-'))
@@ -38,7 +38,7 @@ impl Row {
 
 /// `go run ./cmd/x`, where the grant contains the program: the following words are the program's
 /// arguments.
-fn runs_what_is_spelled(call: &Call<'_>) -> bool {
+fn runs_what_is_spelled(call: &CommandCall<'_>) -> bool {
     let is = |at: usize, wanted: &str| call.words.get(at).is_some_and(|word| word.text == wanted);
     let last = call.granted.checked_sub(1).and_then(|at| call.words.get(at));
     let names = |text: &str| text == "." || text.starts_with("./") || text.ends_with(".go");
@@ -47,7 +47,7 @@ fn runs_what_is_spelled(call: &Call<'_>) -> bool {
 
 /// Whether an option after code on the command line still belongs to the interpreter: `perl -ne CODE
 /// -i`.
-fn more_options_count(call: &Call<'_>) -> bool {
+fn more_options_count(call: &CommandCall<'_>) -> bool {
     let before = call.granted.checked_sub(2).and_then(|at| call.words.get(at)).map_or("", |word| &word.text);
     let gives_code = before.starts_with('-')
         && (before.ends_with(['e', 'E', 'p']) || before == "--eval" || before == "--print");
@@ -66,7 +66,7 @@ pub(in crate::judge::shell) fn is_understood(words: &[Word]) -> bool {
     program.is_some_and(|row| !row.alone) || words.len() > 1 && rows(words).verb.is_some()
 }
 
-impl Rows {
+impl ProgramRows {
     pub(in crate::judge::shell) fn is_known(self) -> bool {
         self.program.is_some() || self.verb.is_some()
     }
@@ -85,7 +85,7 @@ impl Rows {
     }
 
     /// Why the arguments beyond the granted words need a request, if they do.
-    pub(in crate::judge::shell) fn asks(self, call: &Call<'_>) -> Option<String> {
+    pub(in crate::judge::shell) fn request_reason(self, call: &CommandCall<'_>) -> Option<String> {
         // A `--` without anything after it has no effect.
         if call.words.iter().filter(|word| word.text != "--").count() <= 1 {
             return self
@@ -109,10 +109,10 @@ impl Rows {
         if by_table.is_some() {
             return by_table;
         }
-        if let Some(reason) = self.strays(call) {
+        if let Some(reason) = self.outside_path_reason(call) {
             return Some(reason);
         }
-        if self.kind() == FileEffect::Tool { self.suspicion(call) } else { None }
+        if self.kind() == FileEffect::Tool { self.suspicious_option_reason(call) } else { None }
     }
 
     /// Whether the words of a grant contain an option that makes an otherwise read-only program write
@@ -127,19 +127,19 @@ impl Rows {
         let is_option = spelled.iter().skip(1).any(|word| word.text.starts_with('-'));
         is_option
             && !row.alone
-            && scan(row, &Call { words: spelled, granted: 0, outside: &none, work_budget }).is_some()
+            && scan(row, &CommandCall { words: spelled, granted: 0, outside: &none, work_budget }).is_some()
     }
 
     /// A path outside the workspace, given to a program that works on a project.
-    fn strays(self, call: &Call<'_>) -> Option<String> {
+    fn outside_path_reason(self, call: &CommandCall<'_>) -> Option<String> {
         let row = self.program.or(self.verb).filter(|row| row.projects && !row.spells_code(call))?;
-        let hands_on = row.hands_on();
+        let hands_on = row.passes_words_on();
         let compiles = row.names.starts_with("gcc|");
         // The granted words may end with it.
         if hands_on && call.words.iter().take(call.granted).any(|word| word.text == "--") {
             return None;
         }
-        for (at, text) in call.free() {
+        for (at, text) in call.ungranted_words() {
             if text == "--" && hands_on {
                 return None;
             }
@@ -162,7 +162,7 @@ impl Rows {
             };
             let searches =
                 compiles && ["-I", "-L", "-D", "-U", "-i", "-F", "-W"].iter().any(|o| name.starts_with(o));
-            if searches || is_no_place(name) {
+            if searches || is_no_path(name) {
                 continue;
             }
             let leaves = |piece: &str| {
@@ -177,7 +177,7 @@ impl Rows {
     }
 
     /// The general rule for options that are not in the table.
-    fn suspicion(self, call: &Call<'_>) -> Option<String> {
+    fn suspicious_option_reason(self, call: &CommandCall<'_>) -> Option<String> {
         if self.program.is_some_and(|row| row.spells_code(call)) {
             return None;
         }
@@ -186,11 +186,11 @@ impl Rows {
             .flatten()
             .flat_map(|row| row.fine.iter().copied())
             .collect();
-        for (at, text) in call.free() {
+        for (at, text) in call.ungranted_words() {
             // As an option's value, and in find, it does not end the options.
             let ends = || {
                 let before = call.words[at - 1].text.as_str();
-                let hands_on = self.program.is_some_and(Row::hands_on);
+                let hands_on = self.program.is_some_and(Row::passes_words_on);
                 hands_on
                     || !before.starts_with('-')
                         && crate::judge::shell::programs::call::program_name(&call.words[0].text) != "find"
@@ -221,7 +221,7 @@ impl Rows {
             if [self.program, self.verb]
                 .into_iter()
                 .flatten()
-                .any(|row| goes_nowhere(row.names, option, value))
+                .any(|row| has_no_effect(row.names, option, value))
             {
                 continue;
             }
@@ -257,7 +257,7 @@ fn is_alike(one: &str, other: &str) -> bool {
 }
 
 /// Compares one row with the words of a call.
-fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
+fn scan(row: &Row, call: &CommandCall<'_>) -> Option<String> {
     let Row { values, fine, everything, .. } = row;
     if row.spells_code(call) || row.asks.is_empty() || row.names_follow(call) {
         return None;
@@ -267,7 +267,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
     let is_free = |at: usize| at >= call.granted;
     // These programs pass on the words after `--`, and never treat it as a value. In all other programs
     // it may be a value, and find ignores it: a word that looks like an option is judged as one.
-    let hands_on = row.hands_on();
+    let hands_on = row.passes_words_on();
     let mut ended = false;
     let mut behind = false;
     // Whether the word before takes this one as its value, by the table. Many options take a value only
@@ -343,7 +343,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
                 if only_outside && value_is_free && (call.outside)(value) {
                     return escape_reason(&format!("{option} {value}"));
                 }
-                if !only_outside && is_free(here) && !goes_nowhere(row.names, option, value) {
+                if !only_outside && is_free(here) && !has_no_effect(row.names, option, value) {
                     return escape_reason(option);
                 }
             }
@@ -360,7 +360,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
             let rest = &text[place + letter.len_utf8()..];
             if row.letters.has(letter) && is_free(here) {
                 let value = if rest.is_empty() { next.unwrap_or_default() } else { rest };
-                if goes_nowhere(row.names, &format!("-{letter}"), value) {
+                if has_no_effect(row.names, &format!("-{letter}"), value) {
                     break;
                 }
                 return escape_reason(&format!("-{letter}"));

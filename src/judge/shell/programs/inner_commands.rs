@@ -5,7 +5,7 @@ use crate::judge::shell::programs::escape_exceptions::is_behind_names;
 use crate::judge::shell::programs::escape_options::{is_understood, names_a_script};
 use crate::judge::shell::programs::lookup::own_verb;
 use crate::judge::shell::programs::runners::{Runner, runner};
-use crate::judge::shell::programs::transparent_wrappers::{Wraps, wraps};
+use crate::judge::shell::programs::transparent_wrappers::{WrapperMatch, match_wrapper};
 
 /// The inner commands of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -35,28 +35,31 @@ pub(in crate::judge::shell) fn inner_commands(words: &[Word]) -> InnerCommands {
     }
     if found.runs {
         let by_mark = matches!(name, "find" | "fd" | "fdfind" | "git" | "eval" | "trap" | "source" | ".");
-        if !by_mark && !runner.shell && matches!(wraps(words), Wraps::No | Wraps::Unparsed) {
-            starts(words, runner, &mut found);
+        if !by_mark
+            && !runner.shell
+            && matches!(match_wrapper(words), WrapperMatch::No | WrapperMatch::Unparsed)
+        {
+            runner_starts(words, runner, &mut found);
         }
     } else if !runner.builtin && name != "command" && !is_understood(words) {
-        unknown(words, &mut found);
+        unknown_starts(words, &mut found);
     }
     found
 }
 
 /// Maximum number of words before a runner's command that are inspected.
-const MOST_AHEAD: usize = 32;
+const MAX_WORDS_BEFORE_COMMAND: usize = 32;
 
 /// Possible positions of a runner's command: after its options, their possible values, and the words
 /// that belong to the runner.
-fn starts(words: &[Word], runner: Runner, found: &mut InnerCommands) {
+fn runner_starts(words: &[Word], runner: Runner, found: &mut InnerCommands) {
     let (values, mut skips) = runner.known.unwrap_or_default();
     let mut after_option = false;
     let mut is_value = false;
     let mut doubt = false;
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
-        if at > MOST_AHEAD || doubt {
+        if at > MAX_WORDS_BEFORE_COMMAND || doubt {
             found.maybe.extend(at..words.len());
             return;
         }
@@ -97,7 +100,7 @@ fn starts(words: &[Word], runner: Runner, found: &mut InnerCommands) {
 
 /// Possible inner commands of an unknown program: any of its words, and the text after an option for a
 /// command.
-fn unknown(words: &[Word], found: &mut InnerCommands) {
+fn unknown_starts(words: &[Word], found: &mut InnerCommands) {
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         let Some(option) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
@@ -375,14 +378,14 @@ fn by_marks(words: &[Word], marks: &[&str], found: &mut InnerCommands) {
 }
 
 /// Maximum number of words of a git command line that may be a verb that runs a command.
-const GIT_RUNS: usize = 4;
+const MAX_GIT_VERBS: usize = 4;
 
 /// Commands that git runs.
 fn git(words: &[Word], found: &mut InnerCommands) {
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         if matches!(text, "run" | "foreach") && at > 1 {
-            if found.at.len() == GIT_RUNS {
+            if found.at.len() == MAX_GIT_VERBS {
                 found.hidden = true;
                 return;
             }

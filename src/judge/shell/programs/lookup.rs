@@ -9,18 +9,18 @@ use crate::judge::shell::programs::table::Row;
 
 /// The rows for a command: one for the program, one for its verb.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::judge::shell) struct Rows {
+pub(in crate::judge::shell) struct ProgramRows {
     pub(super) program: Option<&'static Row>,
     pub(super) verb: Option<&'static Row>,
 }
 
 /// Finds the rows of a command. Versions are removed from the name: `python3.11` is `python`.
-pub(in crate::judge::shell) fn rows(words: &[Word]) -> Rows {
-    let Some(first) = words.first() else { return Rows { program: None, verb: None } };
+pub(in crate::judge::shell) fn rows(words: &[Word]) -> ProgramRows {
+    let Some(first) = words.first() else { return ProgramRows { program: None, verb: None } };
     let name = stem(&first.text);
     let program = row(name);
     let verb = verb(words, program).and_then(|at| row(&format!("{name} {}", words[at].text)));
-    Rows { program, verb }
+    ProgramRows { program, verb }
 }
 
 /// The name without folder and version.

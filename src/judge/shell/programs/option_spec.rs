@@ -26,7 +26,7 @@ pub(in crate::judge::shell) enum OptionValue {
 }
 
 impl OptionValue {
-    fn by(sign: &str) -> Option<Self> {
+    fn from_sign(sign: &str) -> Option<Self> {
         match sign {
             "" => Some(Self::Nothing),
             "#" => Some(Self::Number),
@@ -65,13 +65,13 @@ pub(in crate::judge::shell) struct GivenOption<'w> {
 
 /// Meaning of the words of a call, without the name.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::judge::shell) struct Parts<'w> {
+pub(in crate::judge::shell) struct ParsedOptions<'w> {
     pub(in crate::judge::shell) options: Vec<GivenOption<'w>>,
     /// Indexes of the words that are neither options nor their values.
     pub(in crate::judge::shell) operands: Vec<usize>,
 }
 
-impl Parts<'_> {
+impl ParsedOptions<'_> {
     pub(in crate::judge::shell) fn has(&self, names: &[&str]) -> bool {
         self.options.iter().any(|option| names.contains(&option.name))
     }
@@ -81,8 +81,8 @@ impl OptionSpec {
     /// The meaning of the words after the first, if every option among them is known. Words that are
     /// not literal count as operands if they cannot begin with `-`. The caller must consider that they
     /// may expand to several words or none.
-    pub(in crate::judge::shell) fn parts<'w>(&self, words: &'w [Word]) -> Option<Parts<'w>> {
-        let mut parts = Parts::default();
+    pub(in crate::judge::shell) fn parts<'w>(&self, words: &'w [Word]) -> Option<ParsedOptions<'w>> {
+        let mut parts = ParsedOptions::default();
         let mut ended = false;
         let mut at = 1;
         while let Some(word) = words.get(at) {
@@ -101,7 +101,7 @@ impl OptionSpec {
     }
 
     /// Adds the options of one word; returns the last word that belongs to them.
-    fn option<'w>(&self, words: &'w [Word], at: usize, parts: &mut Parts<'w>) -> Option<usize> {
+    fn option<'w>(&self, words: &'w [Word], at: usize, parts: &mut ParsedOptions<'w>) -> Option<usize> {
         let text = words[at].text.as_str();
         let mut give = |name: &'w str, takes: OptionValue, joined: Option<&'w str>| {
             let value_at = match (takes, joined) {
@@ -149,12 +149,12 @@ impl OptionSpec {
     /// `--color`, because a letter would remain, which is no sign.
     fn long(&self, name: &str) -> Option<OptionValue> {
         let items = self.long.iter().flat_map(|list| list.split_whitespace());
-        items.filter_map(|item| item.strip_prefix(name)).find_map(OptionValue::by)
+        items.filter_map(|item| item.strip_prefix(name)).find_map(OptionValue::from_sign)
     }
 
     fn letter(&self, letter: char) -> Option<OptionValue> {
         let place = self.letters.find(letter).filter(|_| letter.is_ascii_alphanumeric())?;
-        let sign = self.letters.get(place + 1..place + 2).and_then(OptionValue::by);
+        let sign = self.letters.get(place + 1..place + 2).and_then(OptionValue::from_sign);
         Some(sign.unwrap_or(OptionValue::Nothing))
     }
 }
@@ -172,15 +172,15 @@ mod tests {
     use crate::judge::shell::evaluate::collect::collect;
     use crate::judge::shell::programs::option_spec::*;
 
-    const SOME: OptionSpec =
+    const TEST_SPEC: OptionSpec =
         OptionSpec { letters: "#abn#t:e~C?L.1", long: ["--all --color? --lines# --to:", "--only= --expr~"] };
 
-    type Named = (String, Option<usize>);
+    type NamedOption = (String, Option<usize>);
 
     /// Each option with the word of its value, and the operands.
-    fn parts(line: &str) -> Option<(Vec<Named>, Vec<usize>)> {
+    fn parts(line: &str) -> Option<(Vec<NamedOption>, Vec<usize>)> {
         let all = collect(line);
-        let parts = SOME.parts(&all.main().commands[0].words)?;
+        let parts = TEST_SPEC.parts(&all.main().commands[0].words)?;
         let given = parts.options.iter().map(|it| (it.name.to_owned(), it.value_at)).collect();
         Some((given, parts.operands))
     }

@@ -1,6 +1,6 @@
 //! The rows of the table of programs, in written and in parsed form.
 
-use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::CommandCall;
 
 /// Effect of a program on its file arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(in crate::judge::shell) enum FileEffect {
 }
 
 /// A check beyond options; receives the words and the number of granted ones.
-pub(in crate::judge::shell) type ExtraCheck = fn(&Call<'_>) -> Option<String>;
+pub(in crate::judge::shell) type ExtraCheck = fn(&CommandCall<'_>) -> Option<String>;
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +156,7 @@ fn letter(item: &str) -> Option<u32> {
 
 impl Row {
     /// Whether the program passes the words after `--` to another program.
-    pub(in crate::judge::shell) fn hands_on(&self) -> bool {
+    pub(in crate::judge::shell) fn passes_words_on(&self) -> bool {
         matches!(self.names.split('|').next(), Some("cargo" | "npm" | "dotnet"))
     }
 

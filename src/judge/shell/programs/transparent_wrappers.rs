@@ -5,7 +5,7 @@ use crate::judge::shell::lex::word::Word;
 
 /// For a transparent wrapper, the position of the inner command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::judge::shell) enum Wraps {
+pub(in crate::judge::shell) enum WrapperMatch {
     /// The program is not a transparent wrapper.
     No,
     /// The inner command begins at this word.
@@ -18,8 +18,8 @@ pub(in crate::judge::shell) enum Wraps {
 
 /// Finds the inner command of `time`, `timeout`, `nice`, `nohup`, `stdbuf`, `command` and `xargs`, with
 /// the options that have no other effect.
-pub(in crate::judge::shell) fn wraps(words: &[Word]) -> Wraps {
-    let Some(first) = words.first().filter(|first| first.is_literal()) else { return Wraps::No };
+pub(in crate::judge::shell) fn match_wrapper(words: &[Word]) -> WrapperMatch {
+    let Some(first) = words.first().filter(|first| first.is_literal()) else { return WrapperMatch::No };
     // Options with a value, options without, words before the command.
     let (values, flags, skips): (&[&str], &[&str], usize) = match first.text.as_str() {
         "time" => (&[], &["-p", "--portability", "-v", "--verbose"], 0),
@@ -37,7 +37,7 @@ pub(in crate::judge::shell) fn wraps(words: &[Word]) -> Wraps {
             &["-0", "--null", "-r", "--no-run-if-empty", "-t", "--verbose", "-x", "--exit"],
             0,
         ),
-        _ => return Wraps::No,
+        _ => return WrapperMatch::No,
     };
     let name = first.text.as_str();
     let mut at = 1;
@@ -48,14 +48,14 @@ pub(in crate::judge::shell) fn wraps(words: &[Word]) -> Wraps {
             break;
         }
         if !word.is_literal() {
-            return Wraps::Unparsed;
+            return WrapperMatch::Unparsed;
         }
         at += 1;
         if text == "--" {
             break;
         }
         if name == "command" && matches!(text, "-v" | "-V" | "-pv" | "-pV") {
-            return Wraps::No;
+            return WrapperMatch::No;
         }
         let (option, joined) = match text.split_once('=') {
             Some((option, value)) if option.starts_with("--") => (option, Some(value)),
@@ -69,7 +69,7 @@ pub(in crate::judge::shell) fn wraps(words: &[Word]) -> Wraps {
                 Some(value) => value,
                 None => {
                     let Some(next) = words.get(at).filter(|next| next.is_literal()) else {
-                        return Wraps::Unparsed;
+                        return WrapperMatch::Unparsed;
                     };
                     at += 1;
                     &next.text
@@ -100,15 +100,17 @@ pub(in crate::judge::shell) fn wraps(words: &[Word]) -> Wraps {
         let flags_before = cluster.chars().take_while(|c| is_flag(*c)).count();
         let rest = &cluster[flags_before..];
         let Some(letter) = rest.chars().next().filter(|c| c.is_ascii_alphabetic() && flags_before > 0) else {
-            return Wraps::Unparsed;
+            return WrapperMatch::Unparsed;
         };
         if !values.iter().any(|value| value.len() == 2 && value.ends_with(letter)) {
-            return Wraps::Unparsed;
+            return WrapperMatch::Unparsed;
         }
         let value = if rest.len() > 1 {
             rest[1..].to_owned()
         } else {
-            let Some(next) = words.get(at).filter(|next| next.is_literal()) else { return Wraps::Unparsed };
+            let Some(next) = words.get(at).filter(|next| next.is_literal()) else {
+                return WrapperMatch::Unparsed;
+            };
             at += 1;
             next.text.clone()
         };
@@ -127,16 +129,16 @@ pub(in crate::judge::shell) fn wraps(words: &[Word]) -> Wraps {
                     .all(|c| c.is_ascii_digit() || c == b'.')
         });
         if !is_duration {
-            return Wraps::Unparsed;
+            return WrapperMatch::Unparsed;
         }
         at += 1;
     }
     if at >= words.len() {
-        return Wraps::Unparsed;
+        return WrapperMatch::Unparsed;
     }
     if name == "xargs" {
         let fills = replaces.is_some_and(|mark| mark.is_empty() || words[at].text.contains(&mark));
-        return if fills { Wraps::Unparsed } else { Wraps::AppendsArgs(at) };
+        return if fills { WrapperMatch::Unparsed } else { WrapperMatch::AppendsArgs(at) };
     }
-    Wraps::At(at)
+    WrapperMatch::At(at)
 }

@@ -2,7 +2,7 @@
 
 use crate::judge::shell::lex::word::Word;
 use crate::judge::shell::read_only::ReadPaths;
-use crate::judge::shell::read_only::programs::Shows;
+use crate::judge::shell::read_only::programs::FileOutput;
 
 /// Tests and actions without an argument.
 const FLAGS: &str = "-not ! ( ) -a -and -o -or , -depth -d -mount -xdev -empty -executable -readable -writable -true -false -print -print0 -ls -prune -quit -daystart -nouser -nogroup -noleaf -warn -nowarn -ignore_readdir_race -noignore_readdir_race";
@@ -38,5 +38,5 @@ pub(super) fn read_paths(words: &[Word]) -> Option<ReadPaths> {
             _ => return None,
         };
     }
-    Some(ReadPaths { shows: Shows::Names, paths })
+    Some(ReadPaths { shows: FileOutput::Names, paths })
 }

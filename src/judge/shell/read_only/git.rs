@@ -3,9 +3,9 @@
 use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::resolve::Folders;
 use crate::judge::shell::paths::resolve::Repository;
-use crate::judge::shell::programs::option_spec::{GivenOption, Parts};
+use crate::judge::shell::programs::option_spec::{GivenOption, ParsedOptions};
 use crate::judge::shell::read_only::programs;
-use crate::judge::shell::read_only::programs::{OperandKinds, Shows};
+use crate::judge::shell::read_only::programs::{FileOutput, OperandKinds};
 use crate::judge::shell::read_only::{ReadPaths, names_a_file, values_that_may_be_paths};
 
 /// Position of the verb, or where it would be.
@@ -51,7 +51,7 @@ pub(super) fn read_paths(words: &[Word], cwds: &[String], folders: &Folders) -> 
     if !lists {
         paths.extend(&parts.operands);
     }
-    Some(ReadPaths { shows: Shows::Content, paths: paths.into_iter().map(|path| at + path).collect() })
+    Some(ReadPaths { shows: FileOutput::Content, paths: paths.into_iter().map(|path| at + path).collect() })
 }
 
 /// `--format=…` without parts that run gpg: `%G?` and similar, also with modifiers after `%`
@@ -67,7 +67,7 @@ fn is_tame_format(format: &str) -> bool {
 /// Whether `git diff` may compare two folders. Without a usable repository it compares the content of
 /// two paths, with everything below them (git-diff(1), `--no-index`). With more than two paths it does
 /// not.
-fn may_compare_folders(call: &[Word], parts: &Parts<'_>, repository: Repository) -> bool {
+fn may_compare_folders(call: &[Word], parts: &ParsedOptions<'_>, repository: Repository) -> bool {
     let operands: Vec<&Word> = parts.operands.iter().map(|at| &call[*at]).collect();
     // A pattern may expand to any number of paths.
     let may_be_two = operands.len() == 2 || operands.iter().any(|word| word.marks.has(Marks::GLOB));

@@ -11,53 +11,54 @@ use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::resolve;
 use crate::judge::shell::paths::resolve::Folders;
 use crate::judge::shell::paths::resolve::Repository;
-use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::CommandCall;
 use crate::judge::shell::programs::escape_options::may_become_an_option;
 use crate::judge::shell::programs::lookup::rows;
-use crate::judge::shell::programs::option_spec::{OptionValue, Parts};
-use programs::{Operands, ReadOnlyProgram, Shows};
+use crate::judge::shell::programs::option_spec::{OptionValue, ParsedOptions};
+use programs::{FileOutput, Operands, ReadOnlyProgram};
 
 /// The paths to check for a command whose options are all known.
 struct ReadPaths {
-    shows: Shows,
+    shows: FileOutput,
     /// The words that may name files.
     paths: Vec<usize>,
 }
 
 impl ReadPaths {
     /// The command reads no files at all.
-    const SAYS: Self = Self { shows: Shows::Names, paths: Vec::new() };
+    const READS_NOTHING: Self = Self { shows: FileOutput::Names, paths: Vec::new() };
 }
 
 /// Why a simple command may not run without a rule, if so.
 pub(in crate::judge::shell) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> bool {
     let name = words[0].text.as_str();
     let look = match name {
-        "command" => resolves(words),
-        "echo" => words[1..].iter().all(says_itself).then_some(ReadPaths::SAYS),
-        "printf" => prints(words),
-        "test" | "[" => tests(words),
+        "command" => command_lookup_paths(words),
+        "echo" => words[1..].iter().all(is_literal_or_number).then_some(ReadPaths::READS_NOTHING),
+        "printf" => printf_paths(words),
+        "test" | "[" => test_paths(words),
         "find" => find::read_paths(words),
         "git" => git::read_paths(words, cwds, folders),
-        _ => programs::program(name).and_then(|row| by_table(words, row)),
+        _ => programs::program(name).and_then(|row| table_paths(words, row)),
     };
     let Some(look) = look else { return true };
-    if !matches!(name, "echo" | "grep" | "sed") && words.iter().any(|word| pours_out(&word.text)) {
+    if !matches!(name, "echo" | "grep" | "sed") && words.iter().any(|word| has_excessive_width(&word.text)) {
         return true;
     }
     // Content above the workspace is in the same repository.
     let is_more = name == "git" && folders.repository == Repository::Above;
-    let is_kept =
-        || (folders.keeps || is_more) && look.shows == Shows::Content && !spells_out_what_it_shows(words);
+    let is_kept = || {
+        (folders.keeps || is_more) && look.shows == FileOutput::Content && !spells_out_what_it_shows(words)
+    };
     let outside = |text: &str| is_outside(text, cwds, folders);
     let granted = if name == "git" { git::verb_at(words) + 1 } else { 1 };
-    let call = Call { words, granted, outside: &outside, work_budget: &folders.work_budget };
-    let leaves = |at: &usize| leaves(name, &words[*at], look.shows, cwds, folders);
-    is_kept() || rows(words).asks(&call).is_some() || look.paths.iter().any(leaves)
+    let call = CommandCall { words, granted, outside: &outside, work_budget: &folders.work_budget };
+    let leaves = |at: &usize| is_refused_word(name, &words[*at], look.shows, cwds, folders);
+    is_kept() || rows(words).request_reason(&call).is_some() || look.paths.iter().any(leaves)
 }
 
 /// Whether a format requests an excessive number of blanks: `%999999s`.
-fn pours_out(text: &str) -> bool {
+fn has_excessive_width(text: &str) -> bool {
     text.match_indices('%').any(|(at, _)| {
         let width = text[at + 1..].trim_start_matches(|c: char| "-+ #'0^_<>|(,.".contains(c));
         width.bytes().take_while(u8::is_ascii_digit).count() > 3
@@ -65,20 +66,20 @@ fn pours_out(text: &str) -> bool {
 }
 
 /// Whether a word is literal or a number.
-fn says_itself(word: &Word) -> bool {
+fn is_literal_or_number(word: &Word) -> bool {
     ![Marks::EXPANDS, Marks::GLOB, Marks::BRACE, Marks::HOME, Marks::TILDE]
         .iter()
         .any(|mark| word.marks.has(*mark))
 }
 
 /// `command -v git`.
-fn resolves(words: &[Word]) -> Option<ReadPaths> {
+fn command_lookup_paths(words: &[Word]) -> Option<ReadPaths> {
     let is_plain = words.len() == 3 && words.iter().all(Word::is_literal);
-    (is_plain && matches!(words[1].text.as_str(), "-v" | "-V")).then_some(ReadPaths::SAYS)
+    (is_plain && matches!(words[1].text.as_str(), "-v" | "-V")).then_some(ReadPaths::READS_NOTHING)
 }
 
 /// `printf FORMAT …`: only format directives that print. `%n` assigns.
-fn prints(words: &[Word]) -> Option<ReadPaths> {
+fn printf_paths(words: &[Word]) -> Option<ReadPaths> {
     let at = if words.get(1)?.text == "--" { 2 } else { 1 };
     let format = words.get(at)?;
     // A width with many digits floods the output.
@@ -89,32 +90,32 @@ fn prints(words: &[Word]) -> Option<ReadPaths> {
     let kinds = format.text.replace("%%", "");
     let is_tame =
         format.is_literal() && !format.text.starts_with('-') && kinds.split('%').skip(1).all(prints);
-    (is_tame && words[at..].iter().all(says_itself)).then_some(ReadPaths::SAYS)
+    (is_tame && words[at..].iter().all(is_literal_or_number)).then_some(ReadPaths::READS_NOTHING)
 }
 
 /// `test …` and `[ … ]`: operators that read files, numbers and texts. `-v` and `-R` evaluate
 /// subscripts.
-fn tests(words: &[Word]) -> Option<ReadPaths> {
+fn test_paths(words: &[Word]) -> Option<ReadPaths> {
     const OPERATORS: &str = "-a -b -c -d -e -f -g -h -k -p -r -s -u -w -x -G -L -N -O -S -z -n -o -nt -ot -ef -eq -ne -lt -le -gt -ge";
     let is_fine = |word: &Word| {
         let text = word.text.as_str();
         let behind = text.strip_prefix('-').unwrap_or_default();
         let is_option = !behind.is_empty() && !behind.bytes().all(|c| c.is_ascii_digit());
-        says_itself(word)
+        is_literal_or_number(word)
             && (!text.contains('[') || text == "[")
             && (!is_option || OPERATORS.split(' ').any(|own| own == text))
     };
     let is_path = |at: &usize| !words[*at].text.starts_with('-') && !words[*at].marks.has(Marks::NUMBER);
     let paths = (1..words.len()).filter(is_path).collect();
-    words.iter().all(is_fine).then_some(ReadPaths { shows: Shows::Names, paths })
+    words.iter().all(is_fine).then_some(ReadPaths { shows: FileOutput::Names, paths })
 }
 
 /// A program of the table.
-fn by_table(words: &[Word], row: &ReadOnlyProgram) -> Option<ReadPaths> {
+fn table_paths(words: &[Word], row: &ReadOnlyProgram) -> Option<ReadPaths> {
     let asks_for_help =
         |word: &Word| word.is_literal() && matches!(word.text.as_str(), "--help" | "--version");
     if words.len() == 2 && asks_for_help(&words[1]) {
-        return Some(ReadPaths::SAYS);
+        return Some(ReadPaths::READS_NOTHING);
     }
     let parts = row.options.parts(words)?;
     let word = |at: &usize| &words[*at];
@@ -159,7 +160,7 @@ fn by_table(words: &[Word], row: &ReadOnlyProgram) -> Option<ReadPaths> {
 }
 
 /// The values that may name files. If options end at the first operand, all later words are files.
-fn values_that_may_be_paths(parts: &Parts<'_>) -> Vec<usize> {
+fn values_that_may_be_paths(parts: &ParsedOptions<'_>) -> Vec<usize> {
     let first = parts.operands.first().copied().unwrap_or(usize::MAX);
     let is_path = |takes| !matches!(takes, OptionValue::Nothing | OptionValue::Number | OptionValue::Pattern);
     let of_options = parts.options.iter().filter(|option| is_path(option.takes) || option.at > first);
@@ -167,7 +168,7 @@ fn values_that_may_be_paths(parts: &Parts<'_>) -> Vec<usize> {
 }
 
 /// Whether a word that may name a file is outside the workspace, may show secrets, or is unknown.
-fn leaves(name: &str, word: &Word, shows: Shows, cwds: &[String], folders: &Folders) -> bool {
+fn is_refused_word(name: &str, word: &Word, shows: FileOutput, cwds: &[String], folders: &Folders) -> bool {
     let text = word.text.as_str();
     let unknown = [Marks::EXPANDS, Marks::NUMBER, Marks::BRACE, Marks::HOME, Marks::TILDE];
     if unknown.iter().any(|mark| word.marks.has(*mark)) || text.starts_with('-') && may_become_an_option(word)
@@ -181,7 +182,7 @@ fn leaves(name: &str, word: &Word, shows: Shows, cwds: &[String], folders: &Fold
     let is_harmless =
         is_harmless_with_any_option(name) || name == "wc" && !text.contains('/') && is_tame_glob(text);
     if is_glob && text.starts_with(['.', '*', '?', '[']) && !is_harmless
-        || is_pattern && shows == Shows::Content && !is_tame_glob(text)
+        || is_pattern && shows == FileOutput::Content && !is_tame_glob(text)
         || name == "git" && text.starts_with(":(")
     {
         return true;
@@ -191,7 +192,7 @@ fn leaves(name: &str, word: &Word, shows: Shows, cwds: &[String], folders: &Fold
         *home
             || (path.starts_with('/') || path.split('/').any(|part| part == ".."))
                 && (is_outside(path, cwds, folders) || is_output(path))
-            || shows == Shows::Content && folders.may_name_secret(path, cwds)
+            || shows == FileOutput::Content && folders.may_name_secret(path, cwds)
     })
 }
 
@@ -285,5 +286,5 @@ pub(in crate::judge::shell) fn is_outside(text: &str, cwds: &[String], folders: 
     if matches!(text, "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr") {
         return false;
     }
-    cwds.iter().any(|cwd| !folders.hold(&resolve::resolve(text, false, cwd, folders)))
+    cwds.iter().any(|cwd| !folders.contains_path(&resolve::resolve(text, false, cwd, folders)))
 }

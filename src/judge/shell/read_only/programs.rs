@@ -9,7 +9,7 @@ use crate::judge::shell::programs::option_spec::OptionSpec;
 
 /// Output of a program about its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shows {
+pub(super) enum FileOutput {
     /// Nothing about their content, or the program reads no files.
     Names,
     /// Their content: files that likely contain secrets need a request.
@@ -40,14 +40,14 @@ pub(super) enum Operands {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadOnlyProgram {
     names: &'static str,
-    pub(super) shows: Shows,
+    pub(super) shows: FileOutput,
     pub(super) operands: Operands,
     pub(super) options: OptionSpec,
 }
 
 const fn looks(
     names: &'static str,
-    shows: Shows,
+    shows: FileOutput,
     operands: Operands,
     letters: &'static str,
     long: &'static str,
@@ -55,8 +55,8 @@ const fn looks(
     ReadOnlyProgram { names, shows, operands, options: OptionSpec { letters, long: [long, NONE] } }
 }
 
+use FileOutput::{Content, Names};
 use Operands::{Files, Format, Numbers, One, Paths, PatternThenPaths, Texts};
-use Shows::{Content, Names};
 
 const PROGRAMS: &[ReadOnlyProgram] = &[
     looks(

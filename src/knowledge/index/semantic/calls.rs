@@ -6,7 +6,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::SemanticSettings;
-use crate::knowledge::index::progress::Spent;
+use crate::knowledge::index::progress::UsedBudget;
 use crate::knowledge::index::request::IndexRequest;
 use crate::knowledge::store::KnowledgeStore;
 use crate::knowledge::tokens;
@@ -15,7 +15,7 @@ use crate::knowledge::types::{ErrorKind, KnowledgeError, ModelUsage};
 use crate::types::time::Clock;
 
 /// What the level works with.
-pub struct Run<'a> {
+pub struct SemanticRun<'a> {
     /// The index.
     pub store: &'a KnowledgeStore,
     /// The model.
@@ -28,13 +28,13 @@ pub struct Run<'a> {
     pub clock: &'a Arc<dyn Clock>,
     /// Where progress goes.
     pub sink: &'a Arc<dyn JobSink>,
-    pub(in crate::knowledge::index) spent: &'a Arc<Spent>,
+    pub(in crate::knowledge::index) spent: &'a Arc<UsedBudget>,
     /// Ends the run at the next call, document or summary.
     pub cancel: &'a CancellationToken,
     pub(in crate::knowledge::index) calls: Semaphore,
 }
 
-impl Run<'_> {
+impl SemanticRun<'_> {
     /// Calls the model when a place is free, unless the budget is used up.
     pub(super) async fn call(&self, call: ModelCall) -> Result<Completion, KnowledgeError> {
         let _place = tokio::select! {
@@ -71,7 +71,7 @@ impl Run<'_> {
     /// Stores what is left of the budget, so that a job that goes on after a crash gets no more.
     async fn store_budget(&self) -> Result<(), KnowledgeError> {
         let request =
-            IndexRequest { budget: self.spent.left_of(self.request.budget), ..self.request.clone() };
+            IndexRequest { budget: self.spent.remaining_budget(self.request.budget), ..self.request.clone() };
         let text = serde_json::to_string(&request).map_err(|error| {
             KnowledgeError::new(ErrorKind::Invalid, format!("could not store the job: {error}; report it"))
         })?;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::calls::Run;
+use super::calls::SemanticRun;
 use super::parse::{ParsedAnswer, ParsedEntity, ParsedRelation, parse};
 use super::prompt::{EXTRACT_POLICY, extraction_system, extraction_user, gleaning_user};
 use crate::knowledge::index::chunk::WINDOW_TOKENS;
@@ -15,15 +15,15 @@ use crate::knowledge::types::{CacheKind, Chunk, KnowledgeError, PairKey, hash128
 
 /// Consecutive chunks that a model reads together.
 #[derive(Debug, PartialEq, Eq)]
-struct Unit {
+struct ExtractionUnit {
     /// Indexes of the chunks.
     chunks: Vec<usize>,
     text: String,
 }
 
 /// Groups chunks up to the size of a window.
-fn units(chunks: &[Chunk]) -> Vec<Unit> {
-    let mut units: Vec<Unit> = Vec::new();
+fn units(chunks: &[Chunk]) -> Vec<ExtractionUnit> {
+    let mut units: Vec<ExtractionUnit> = Vec::new();
     let mut used = 0;
     for (at, chunk) in chunks.iter().enumerate() {
         let tokens = usize::try_from(chunk.tokens).unwrap_or(usize::MAX);
@@ -35,7 +35,7 @@ fn units(chunks: &[Chunk]) -> Vec<Unit> {
                 used += tokens;
             }
             _ => {
-                units.push(Unit { chunks: vec![at], text: chunk.text.clone() });
+                units.push(ExtractionUnit { chunks: vec![at], text: chunk.text.clone() });
                 used = tokens;
             }
         }
@@ -58,13 +58,16 @@ pub(super) type DocumentRecords = (Vec<EntityRecord>, Vec<RelationRecord>);
 ///
 /// # Errors
 /// A call failed, the budget is used up, or the job was cancelled. Finished units are in the cache.
-pub(super) async fn extract(run: &Run<'_>, chunks: &[Chunk]) -> Result<DocumentRecords, KnowledgeError> {
+pub(super) async fn extract(
+    run: &SemanticRun<'_>,
+    chunks: &[Chunk],
+) -> Result<DocumentRecords, KnowledgeError> {
     let units = units(chunks);
     let calls = units.iter().map(|unit| async move {
         let answers = unit_answers(run, chunks, unit).await?;
         Ok::<_, KnowledgeError>(unit_records(chunks, unit, &answers))
     });
-    // `Run::call` limits the number of calls at the same time. All run to their end, also after an error of one: their
+    // `SemanticRun::call` limits the number of calls at the same time. All run to their end, also after an error of one: their
     // answers are paid for.
     let found = futures_util::future::join_all(calls).await;
     let (mut entities, mut relations) = (Vec::new(), Vec::new());
@@ -76,7 +79,11 @@ pub(super) async fn extract(run: &Run<'_>, chunks: &[Chunk]) -> Result<DocumentR
     Ok((entities, relations))
 }
 
-async fn unit_answers(run: &Run<'_>, chunks: &[Chunk], unit: &Unit) -> Result<UnitAnswers, KnowledgeError> {
+async fn unit_answers(
+    run: &SemanticRun<'_>,
+    chunks: &[Chunk],
+    unit: &ExtractionUnit,
+) -> Result<UnitAnswers, KnowledgeError> {
     let first_chunk = &chunks[unit.chunks[0]];
     let system = extraction_system(run.settings);
     let user = extraction_user(first_chunk.path.as_deref(), &unit.text);
@@ -128,7 +135,7 @@ async fn unit_answers(run: &Run<'_>, chunks: &[Chunk], unit: &Unit) -> Result<Un
     Ok(answers)
 }
 
-fn unit_records(chunks: &[Chunk], unit: &Unit, answers: &UnitAnswers) -> DocumentRecords {
+fn unit_records(chunks: &[Chunk], unit: &ExtractionUnit, answers: &UnitAnswers) -> DocumentRecords {
     let first = parse(&answers.first);
     if !first.is_complete {
         tracing::warn!(dropped = first.dropped, "a model's extraction has no end mark");

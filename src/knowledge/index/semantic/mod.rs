@@ -15,7 +15,7 @@ mod run;
 mod settings;
 mod summarize;
 
-pub use calls::Run;
+pub use calls::SemanticRun;
 pub(super) use prompt::prompt_tokens;
 pub(super) use run::is_requested;
 pub use run::run;

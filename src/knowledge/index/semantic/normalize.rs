@@ -53,7 +53,7 @@ pub(super) fn name(text: &str) -> Option<String> {
         name = inner.trim().to_owned();
     }
     let name = join_cjk(&name);
-    let name = cut(&name);
+    let name = shorten_name(&name);
     (!name.is_empty() && !is_number(&name)).then_some(name)
 }
 
@@ -97,7 +97,7 @@ fn is_number(name: &str) -> bool {
     (digits && chars < 3) || (dotted && !digits && chars < 6)
 }
 
-fn cut(name: &str) -> String {
+fn shorten_name(name: &str) -> String {
     let mut end =
         name.char_indices().nth(MAX_NAME_CHARS).map_or(name.len(), |(at, _)| at).min(MAX_NAME_BYTES);
     while !name.is_char_boundary(end) {

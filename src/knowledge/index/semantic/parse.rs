@@ -181,7 +181,7 @@ fn split_glued(line: &str) -> Vec<String> {
     let fields: Vec<&str> = line.trim().split(DELIMITER).collect();
     let mut records: Vec<Vec<&str>> = Vec::new();
     for field in fields {
-        let starts = tag(field).is_some() || records.is_empty();
+        let starts = parse_tag(field).is_some() || records.is_empty();
         if starts {
             records.push(vec![field]);
         } else if let Some(record) = records.last_mut() {
@@ -207,7 +207,7 @@ enum Tag {
     Relation,
 }
 
-fn tag(field: &str) -> Option<Tag> {
+fn parse_tag(field: &str) -> Option<Tag> {
     let field = field.trim().trim_matches(['(', ')', '"', '\'', '*', '-', '#', '`', ' ']).to_lowercase();
     match field.as_str() {
         "entity" | "entities" => Some(Tag::Entity),
@@ -223,7 +223,7 @@ enum Record {
 
 fn read_record(record: &str) -> Option<Record> {
     let mut fields: Vec<&str> = record.split(DELIMITER).collect();
-    let known = tag(fields[0]);
+    let known = parse_tag(fields[0]);
     if known.is_some() {
         fields.remove(0);
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use tokio::sync::Mutex;
 
-use super::calls::Run;
+use super::calls::SemanticRun;
 use super::extract::extract;
 use super::summarize::summarize;
 use crate::knowledge::index::progress::StageProgress;
@@ -24,7 +24,7 @@ const SUMMARY_BATCH: u32 = 64;
 /// # Errors
 /// The budget is used up, the model is not available, the store failed, or the job was cancelled. Documents that were
 /// finished stay finished.
-pub async fn run(run: &Run<'_>) -> Result<u64, KnowledgeError> {
+pub async fn run(run: &SemanticRun<'_>) -> Result<u64, KnowledgeError> {
     let identity = run.model.identity();
     let documents = run
         .store
@@ -74,7 +74,7 @@ pub async fn run(run: &Run<'_>) -> Result<u64, KnowledgeError> {
         return Err(error);
     }
     drop(progress);
-    summaries(run).await?;
+    write_summaries(run).await?;
     Ok(u64::from(failed.load(Ordering::Relaxed)))
 }
 
@@ -87,7 +87,7 @@ pub(in crate::knowledge::index) fn is_requested(document: &UnreadDocument, paths
 }
 
 async fn set_status(
-    run: &Run<'_>,
+    run: &SemanticRun<'_>,
     id: &DocId,
     status: DocumentStatus,
     error: Option<String>,
@@ -97,7 +97,7 @@ async fn set_status(
 }
 
 /// Reads one document. Half-done, it stays in the state processing, and the next job continues with the cached answers.
-async fn read_document(run: &Run<'_>, id: DocId) -> Result<(), KnowledgeError> {
+async fn read_document(run: &SemanticRun<'_>, id: DocId) -> Result<(), KnowledgeError> {
     if run.cancel.is_cancelled() {
         return Err(KnowledgeError::cancelled());
     }
@@ -119,7 +119,7 @@ async fn read_document(run: &Run<'_>, id: DocId) -> Result<(), KnowledgeError> {
 }
 
 /// Summarises until nothing is due. A summary that fails stays due, and the joined descriptions serve meanwhile.
-async fn summaries(run: &Run<'_>) -> Result<(), KnowledgeError> {
+async fn write_summaries(run: &SemanticRun<'_>) -> Result<(), KnowledgeError> {
     let mut progress = StageProgress::begin(run.sink, run.spent, JobStage::Summarizing, 0);
     let mut tried: HashSet<(bool, String)> = HashSet::new();
     loop {

@@ -1,6 +1,6 @@
 //! Summaries of descriptions that are too many: map-reduce.
 
-use super::calls::Run;
+use super::calls::SemanticRun;
 use super::prompt::{SUMMARY_POLICY, summary_system, summary_user};
 use crate::knowledge::store::{CachedAnswer, MAX_JOINED_DESCRIPTIONS, MAX_JOINED_TOKENS};
 use crate::knowledge::tokens;
@@ -15,7 +15,7 @@ const MAX_CALL_TOKENS: usize = 12_000;
 /// # Errors
 /// A call failed, the budget is used up, or the job was cancelled.
 pub(super) async fn summarize(
-    run: &Run<'_>,
+    run: &SemanticRun<'_>,
     name: &str,
     descriptions: &[String],
 ) -> Result<String, KnowledgeError> {
@@ -36,7 +36,7 @@ pub(super) async fn summarize(
         });
         current = futures_util::future::try_join_all(calls).await?;
         let joined = current.join("\n");
-        if current.len() < MAX_JOINED_DESCRIPTIONS && tokens::fits(&joined, MAX_JOINED_TOKENS - 1) {
+        if current.len() < MAX_JOINED_DESCRIPTIONS && tokens::fits_tokens(&joined, MAX_JOINED_TOKENS - 1) {
             return Ok(joined);
         }
     }
@@ -64,7 +64,7 @@ fn groups(descriptions: &[String]) -> Vec<Vec<String>> {
 }
 
 async fn summarize_group(
-    run: &Run<'_>,
+    run: &SemanticRun<'_>,
     name: &str,
     descriptions: &[String],
 ) -> Result<String, KnowledgeError> {

@@ -8,7 +8,7 @@ use super::read::{document, document_row};
 use crate::knowledge::store::chunks::{chunk_rows, insert_chunks};
 use crate::knowledge::store::entities::{EntityContribution, contribute_entity};
 use crate::knowledge::store::references;
-use crate::knowledge::store::relations::{RelationContribution, Touched, contribute_relation};
+use crate::knowledge::store::relations::{RelationContribution, TouchedRows, contribute_relation};
 use crate::knowledge::store::schema::origin;
 use crate::knowledge::store::writer::{
     DocumentContent, EntityRecord, RelationRecord, Writer, generation, raise_generation,
@@ -57,7 +57,7 @@ impl Writer {
         now_ms: i64,
     ) -> Result<(), KnowledgeError> {
         self.transaction(|connection| {
-            let mut touched = Touched::default();
+            let mut touched = TouchedRows::default();
             // The old rows give up their keys, so that both can exist until the end of the transaction.
             let old: Vec<i64> = connection
                 .prepare_cached("select id from kn_doc where key = ?1 or path = ?2")?
@@ -80,14 +80,14 @@ impl Writer {
                 .execute(params![doc, now_ms])?;
             let chunks = insert_chunks(connection, doc, &content.chunks)?;
             crate::crash::point("KN.chunks");
-            let statements = Statements { chunks: &chunks, origin: origin::STRUCTURE, ts: now_ms };
-            statements.contribute(connection, &content.entities, &content.relations, &mut touched)?;
+            let statements = StatementSource { chunks: &chunks, origin: origin::STRUCTURE, ts: now_ms };
+            statements.store_records(connection, &content.entities, &content.relations, &mut touched)?;
             references::insert(connection, &chunks, content)?;
             crate::crash::point("KN.graph");
             for id in old {
                 remove_rows(connection, id, &mut touched)?;
             }
-            touched.settle(connection)?;
+            touched.rebuild(connection)?;
             raise_generation(connection)?;
             crate::crash::point("KN.commit");
             Ok(())
@@ -109,13 +109,13 @@ impl Writer {
         self.transaction(|connection| {
             let doc = document_row(connection, id.as_str())?.ok_or_else(|| no_document(id.as_str()))?;
             let chunks = chunk_rows(connection, doc)?;
-            let mut touched = Touched::default();
+            let mut touched = TouchedRows::default();
             for chunk in &chunks {
                 remove_contributions(connection, *chunk, Some(origin::MODEL), &mut touched)?;
             }
-            let statements = Statements { chunks: &chunks, origin: origin::MODEL, ts: now_ms };
-            statements.contribute(connection, entities, relations, &mut touched)?;
-            touched.settle(connection)?;
+            let statements = StatementSource { chunks: &chunks, origin: origin::MODEL, ts: now_ms };
+            statements.store_records(connection, entities, relations, &mut touched)?;
+            touched.rebuild(connection)?;
             connection
                 .prepare_cached(
                     "update kn_doc set status = 'processed', level = 'semantic', error = null, updated_ms = ?2 where id = ?1",
@@ -218,12 +218,12 @@ pub(super) fn insert_row(
 /// Deletes a document with all that depends on it.
 pub(super) fn delete(connection: &Connection, id: &DocId) -> Result<(), KnowledgeError> {
     let Some(doc) = document_row(connection, id.as_str())? else { return Ok(()) };
-    let mut touched = Touched::default();
+    let mut touched = TouchedRows::default();
     remove_rows(connection, doc, &mut touched)?;
-    touched.settle(connection)
+    touched.rebuild(connection)
 }
 
-fn remove_rows(connection: &Connection, doc: i64, touched: &mut Touched) -> Result<(), KnowledgeError> {
+fn remove_rows(connection: &Connection, doc: i64, touched: &mut TouchedRows) -> Result<(), KnowledgeError> {
     for chunk in chunk_rows(connection, doc)? {
         remove_contributions(connection, chunk, None, touched)?;
         references::remove(connection, chunk)?;
@@ -241,7 +241,7 @@ fn remove_contributions(
     connection: &Connection,
     chunk: i64,
     only: Option<i64>,
-    touched: &mut Touched,
+    touched: &mut TouchedRows,
 ) -> Result<(), KnowledgeError> {
     let mut entities = connection.prepare_cached(
         "delete from kn_entity_desc where chunk_id = ?1 and (?2 is null or origin = ?2) returning entity_id",
@@ -259,20 +259,20 @@ fn remove_contributions(
 }
 
 /// Whose statements these are.
-struct Statements<'a> {
+struct StatementSource<'a> {
     chunks: &'a [i64],
     origin: i64,
     ts: i64,
 }
 
-impl Statements<'_> {
+impl StatementSource<'_> {
     /// Stores records: entities before relations. A record of a chunk that does not exist is dropped.
-    fn contribute(
+    fn store_records(
         &self,
         connection: &Connection,
         entities: &[EntityRecord],
         relations: &[RelationRecord],
-        touched: &mut Touched,
+        touched: &mut TouchedRows,
     ) -> Result<(), KnowledgeError> {
         for record in entities {
             let Some(chunk) = self.chunks.get(record.chunk) else { continue };

@@ -7,10 +7,10 @@ use tokio::sync::mpsc;
 
 use crate::crash;
 use crate::engine::{Engine, Input};
-use crate::session::actor::effects::tool_calls::relayed;
-use crate::session::actor::effects::{BackgroundTask, EffectRunner, PIECES};
-use crate::tools::{BackgroundTaskView, Running};
-use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
+use crate::session::actor::effects::tool_calls::relay_progress;
+use crate::session::actor::effects::{BackgroundTask, EffectRunner, OUTPUT_CAPACITY};
+use crate::tools::{BackgroundTaskView, RunningTask};
+use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, UnrecordedEnd};
 use crate::types::ids::CallId;
 
 impl EffectRunner {
@@ -26,7 +26,7 @@ impl EffectRunner {
                 let call_id = self.live.iter().find(|(_, it)| it.task == error.id()).map(|(id, _)| *id)?;
                 let note = "It was killed, and its end could not be waited for.".to_owned();
                 let end = BackgroundEnd { note: Some(note), ..BackgroundEnd::default() };
-                let over = Over { state: BackgroundState::Lost, end, blob: None };
+                let over = UnrecordedEnd { state: BackgroundState::Lost, end, blob: None };
                 Some(Input::CommandOver { call_id, over: Box::new(over) })
             }
         }
@@ -63,7 +63,7 @@ impl EffectRunner {
     /// Forgets a background task whose end is in the journal.
     pub fn forget_command(&mut self, call_id: CallId) {
         if let Some(command) = self.live.remove(&call_id) {
-            command.live.written();
+            command.live.mark_written();
         }
     }
 
@@ -75,15 +75,15 @@ impl EffectRunner {
     }
 
     /// Follows a started background task until its end.
-    pub(super) fn follow(&mut self, call_id: CallId, command: Running) {
-        let (report, live) = (self.report.clone(), command.live());
-        let (progress, pieces) = mpsc::channel(PIECES);
+    pub(super) fn follow(&mut self, call_id: CallId, command: RunningTask) {
+        let (report, live) = (self.report.clone(), command.handle());
+        let (progress, pieces) = mpsc::channel(OUTPUT_CAPACITY);
         let abort = self.commands.spawn(async move {
-            let over = relayed(call_id, command.follow(progress), pieces, &report).await?;
+            let over = relay_progress(call_id, command.follow(progress), pieces, &report).await?;
             let over = over.unwrap_or_else(|_| {
                 let note = "The daemon failed at following it; its log says more.".to_owned();
                 let end = BackgroundEnd { note: Some(note), ..BackgroundEnd::default() };
-                Over { state: BackgroundState::Lost, end, blob: None }
+                UnrecordedEnd { state: BackgroundState::Lost, end, blob: None }
             });
             crash::point("C14.background");
             Some(Input::CommandOver { call_id, over: Box::new(over) })

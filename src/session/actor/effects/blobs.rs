@@ -7,26 +7,26 @@ use crate::tools::Blobs;
 use crate::types::ids::BlobId;
 
 /// The blobs of one session. Tools read them from blocking threads.
-pub(in crate::session) struct Own {
+pub(in crate::session) struct SessionBlobs {
     pub store: StoreReader,
     pub key: SessionKey,
     pub runtime: Handle,
 }
 
-impl std::fmt::Debug for Own {
+impl std::fmt::Debug for SessionBlobs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Own({:?})", self.key)
+        write!(f, "SessionBlobs({:?})", self.key)
     }
 }
 
-impl Own {
+impl SessionBlobs {
     fn stored(&self, blob_id: BlobId) -> Result<Option<StoredBlob>, String> {
         let found = self.runtime.block_on(self.store.blob(self.key, blob_id));
         found.map_err(|error| format!("could not {error}"))
     }
 }
 
-impl Blobs for Own {
+impl Blobs for SessionBlobs {
     fn find(&self, blob_id: BlobId) -> Result<Option<(u64, String)>, String> {
         Ok(self.stored(blob_id)?.map(|blob| (blob.bytes, blob.media_type)))
     }

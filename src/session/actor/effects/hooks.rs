@@ -26,7 +26,7 @@ use crate::types::tool::{PathSensitivity, PreparedCall, Subject, ToolOutcome};
 pub(in crate::session) struct HookCache(Arc<Mutex<HashMap<CallId, Arc<OnceCell<HookAnswers>>>>>);
 
 impl HookCache {
-    fn cell(&self, call_id: CallId) -> Arc<OnceCell<HookAnswers>> {
+    fn answers_cell(&self, call_id: CallId) -> Arc<OnceCell<HookAnswers>> {
         Arc::clone(lock(&self.0).entry(call_id).or_default())
     }
 
@@ -43,7 +43,7 @@ impl HookCache {
 }
 
 /// The input of a hook about a call.
-fn about_call(event: HookEvent, call: &ToolCall, context: &CallContext) -> HookInput {
+fn call_input(event: HookEvent, call: &ToolCall, context: &CallContext) -> HookInput {
     let session = &context.session_context;
     let cwd = session.workspace.to_string_lossy().into_owned();
     HookInput {
@@ -60,12 +60,12 @@ pub(super) async fn before_call(
     call: &ToolCall,
     context: &CallContext,
 ) -> HookAnswers {
-    let cell = cache.cell(call.call_id);
+    let cell = cache.answers_cell(call.call_id);
     let mut is_first = false;
     let answers = cell
         .get_or_init(|| {
             is_first = true;
-            async { found.run(&about_call(HookEvent::PreToolUse, call, context)).await }
+            async { found.run(&call_input(HookEvent::PreToolUse, call, context)).await }
         })
         .await
         .clone();
@@ -98,7 +98,9 @@ pub(super) fn combine(
         }
         (Some(HookDecision::Ask), VerdictKind::Allow) => by_hook(VerdictKind::Ask, why("asks")),
         (Some(HookDecision::Allow), VerdictKind::Ask)
-            if verdict.rule.is_none() && may_allow(context) && !only_user_may_allow(&prepared.subject) =>
+            if verdict.rule.is_none()
+                && hook_may_allow(context)
+                && !only_user_may_allow(&prepared.subject) =>
         {
             by_hook(VerdictKind::Allow, why("allows it"))
         }
@@ -108,7 +110,7 @@ pub(super) fn combine(
 
 /// Whether a hook may take the place of a user's answer. In plan mode and in safe mode users decide. In `bypass` only
 /// calls ask that a user must see.
-fn may_allow(context: &CallContext) -> bool {
+fn hook_may_allow(context: &CallContext) -> bool {
     !context.safe_mode && !matches!(context.mode, Mode::Plan | Mode::Bypass)
 }
 
@@ -138,7 +140,7 @@ pub(super) async fn after_call(
         return None;
     }
     let output = json!({ "status": outcome.status, "output": outcome.output, "detail": outcome.detail });
-    let input = HookInput { output: Some(output), ..about_call(HookEvent::PostToolUse, call, context) };
+    let input = HookInput { output: Some(output), ..call_input(HookEvent::PostToolUse, call, context) };
     let answers = found.run(&input).await;
     let part = |heading: &str, text: &str| match text.trim() {
         "" => String::new(),
@@ -168,7 +170,7 @@ pub(in crate::session) struct SessionHookEvent {
 }
 
 impl SessionHookEvent {
-    fn input(&self) -> HookInput {
+    fn hook_input(&self) -> HookInput {
         let cwd = self.cwd.to_string_lossy().into_owned();
         HookInput {
             message: self.message.clone(),
@@ -188,7 +190,7 @@ impl EffectRunner {
             if found.is_empty() {
                 return None;
             }
-            let answers = found.run(&event.input()).await;
+            let answers = found.run(&event.hook_input()).await;
             let denies = event.may_continue && answers.decision == Some(HookDecision::Deny);
             let continues = denies.then_some(answers.reason);
             let runs = answers.runs;
@@ -231,6 +233,6 @@ pub(super) async fn at_session_start(
 }
 
 /// The arguments of a call that a hook replaced.
-pub(super) fn replaced(call: &ToolCall, answers: &HookAnswers) -> Option<Value> {
+pub(super) fn replaced_arguments(call: &ToolCall, answers: &HookAnswers) -> Option<Value> {
     answers.updated_input.clone().filter(|input| *input != call.input)
 }

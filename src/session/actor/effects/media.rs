@@ -14,7 +14,7 @@ use crate::types::model::ModelRequest;
 
 /// Maximum bytes of all content in a request. In base64 this is 28 MB, and a request may have 32 MB
 /// (docs.anthropic.com/en/api/overview).
-const MOST_BYTES: u64 = 21 << 20;
+const MAX_MEDIA_BYTES: u64 = 21 << 20;
 /// Maximum number of images and documents in a request. Providers accept 100 images
 /// (docs.anthropic.com/en/docs/build-with-claude/vision).
 const MAX_MEDIA: usize = 90;
@@ -28,9 +28,9 @@ pub(in crate::session) async fn load_media(
 ) -> HashMap<BlobId, Arc<[u8]>> {
     let blocks = request.messages.iter().flat_map(|message| &message.content);
     let all: Vec<(BlobId, u64)> =
-        blocks.flat_map(|block| block.shown()).map(|(_, blob)| (blob.blob_id, blob.bytes)).collect();
+        blocks.flat_map(|block| block.media_refs()).map(|(_, blob)| (blob.blob_id, blob.bytes)).collect();
     let mut media = HashMap::new();
-    for (blob_id, _) in &all[first_shown(&all)..] {
+    for (blob_id, _) in &all[first_included_index(&all)..] {
         if media.contains_key(blob_id) {
             continue;
         }
@@ -51,12 +51,12 @@ pub(in crate::session) async fn load_media(
 
 /// Index of the first part that is included. It depends only on the parts and never decreases. So a longer
 /// conversation with the same beginning includes the same parts until it reaches the limit again.
-fn first_shown(all: &[(BlobId, u64)]) -> usize {
+fn first_included_index(all: &[(BlobId, u64)]) -> usize {
     let (mut first, mut bytes) = (0, 0_u64);
     for (at, (_, size)) in all.iter().enumerate() {
         bytes += size;
-        if bytes > MOST_BYTES || at + 1 - first > MAX_MEDIA {
-            while first < at && (bytes > MOST_BYTES / 2 || at + 1 - first > MAX_MEDIA / 2) {
+        if bytes > MAX_MEDIA_BYTES || at + 1 - first > MAX_MEDIA {
+            while first < at && (bytes > MAX_MEDIA_BYTES / 2 || at + 1 - first > MAX_MEDIA / 2) {
                 bytes -= all[first].1;
                 first += 1;
             }
@@ -70,7 +70,7 @@ mod tests {
     use crate::session::actor::effects::media::*;
     use crate::types::blob::TEXT;
 
-    fn all(sizes: &[u64]) -> Vec<(BlobId, u64)> {
+    fn numbered_blobs(sizes: &[u64]) -> Vec<(BlobId, u64)> {
         sizes
             .iter()
             .enumerate()
@@ -80,23 +80,24 @@ mod tests {
 
     #[test]
     fn oldest_media_are_dropped_in_steps_to_fit_limit() {
-        for size in [1, 1 << 20, 3_750_000, MOST_BYTES] {
-            let all = all(&[size; 400]);
+        for size in [1, 1 << 20, 3_750_000, MAX_MEDIA_BYTES] {
+            let all = numbered_blobs(&[size; 400]);
             let (mut last, mut moves) = (0, 0);
             for end in 0..=all.len() {
-                let first = first_shown(&all[..end]);
+                let first = first_included_index(&all[..end]);
                 assert!(first >= last && first <= end, "{size} {end}: {first} after {last}");
                 let shown = &all[first..end];
                 assert!(
-                    shown.len() <= MAX_MEDIA && shown.iter().map(|(_, size)| size).sum::<u64>() <= MOST_BYTES
+                    shown.len() <= MAX_MEDIA
+                        && shown.iter().map(|(_, size)| size).sum::<u64>() <= MAX_MEDIA_BYTES
                 );
                 assert!(end == 0 || !shown.is_empty(), "the newest is always shown");
                 moves += usize::from(first != last);
                 last = first;
             }
-            let room = (MOST_BYTES / size).min(MAX_MEDIA as u64) as usize;
+            let room = (MAX_MEDIA_BYTES / size).min(MAX_MEDIA as u64) as usize;
             assert!(moves <= 400 / (room / 2).max(1) + 1, "{size}: moved {moves} times");
         }
-        assert_eq!(first_shown(&all(&[5 << 20; 4])), 0);
+        assert_eq!(first_included_index(&numbered_blobs(&[5 << 20; 4])), 0);
     }
 }

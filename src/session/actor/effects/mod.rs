@@ -18,11 +18,11 @@ use crate::session::project_data::PromptParts;
 use crate::session::shared::Shared;
 use crate::session::trust;
 use crate::store::SessionKey;
-use crate::tools::{Blobs, Live, ProcessStarted, Running};
+use crate::tools::{BackgroundTaskHandle, Blobs, ProcessStarted, RunningTask};
 use crate::types::background::KilledBy;
 use crate::types::ids::{CallId, Seq, SessionId};
 use crate::workspace;
-use blobs::Own;
+use blobs::SessionBlobs;
 use hooks::HookCache;
 use model_calls::{DeltaQueue, next_deltas};
 use subagents::SubagentHost;
@@ -39,12 +39,12 @@ pub(in crate::session) mod subagents;
 mod tests;
 mod tool_calls;
 
-pub(in crate::session) use tool_calls::{PendingPreparation, verdict};
+pub(in crate::session) use tool_calls::{PendingPreparation, judge_prepared};
 
 /// Capacity of the queue of results to the session. When it is full, effects wait.
-const REPORTS: usize = 64;
+const RESULT_CAPACITY: usize = 64;
 /// Capacity of the queue of output parts between a tool and its task.
-const PIECES: usize = 64;
+const OUTPUT_CAPACITY: usize = 64;
 
 /// The running effects of one session.
 pub(in crate::session) struct EffectRunner {
@@ -89,7 +89,7 @@ pub(in crate::session) struct EffectRunner {
 /// The final input of an effect, and the background task that it leaves.
 struct EffectResult {
     input: Input,
-    command: Option<Box<Running>>,
+    command: Option<Box<RunningTask>>,
 }
 
 impl From<Input> for EffectResult {
@@ -100,7 +100,7 @@ impl From<Input> for EffectResult {
 
 /// A background task.
 struct BackgroundTask {
-    live: Arc<Live>,
+    live: Arc<BackgroundTaskHandle>,
     /// Id of the tokio task that follows it.
     task: tokio::task::Id,
     abort: AbortHandle,
@@ -113,8 +113,8 @@ impl EffectRunner {
         process_starts: mpsc::Sender<ProcessStarted>,
         host: Arc<dyn SubagentHost>,
     ) -> Self {
-        let (report, reports) = mpsc::channel(REPORTS);
-        let own = Own { store: shared.store.clone(), key, runtime: Handle::current() };
+        let (report, reports) = mpsc::channel(RESULT_CAPACITY);
+        let own = SessionBlobs { store: shared.store.clone(), key, runtime: Handle::current() };
         Self {
             shared,
             key,
@@ -188,7 +188,7 @@ impl EffectRunner {
             Some(input) = self.reports.recv() => Some(*input),
             Some(input) = next_deltas(&mut self.deltas) => Some(input),
             Some(ended) = self.commands.join_next_with_id() => self.command_ended(ended),
-            Some(ended) = self.running.join_next() => self.ended(ended),
+            Some(ended) = self.running.join_next() => self.take_result(ended),
             Some(ended) = self.helpers.join_next() => ended.ok().flatten(),
             Some(ended) = self.subagents.join_next() => self.subagent_ended(ended),
             else => std::future::pending().await,
@@ -208,7 +208,7 @@ impl EffectRunner {
         })
     }
 
-    fn ended(&mut self, ended: Result<Option<EffectResult>, tokio::task::JoinError>) -> Option<Input> {
+    fn take_result(&mut self, ended: Result<Option<EffectResult>, tokio::task::JoinError>) -> Option<Input> {
         self.others.retain(|job| !job.is_finished());
         let result = ended.ok().flatten();
         let (input, command) = result.map(|result| (result.input, result.command)).unzip();
@@ -286,7 +286,7 @@ impl EffectRunner {
         (servers, had_mcp): (Arc<SessionServers>, bool),
         session_id: SessionId,
         mode: &'static str,
-        mut request: workspace::Request,
+        mut request: workspace::PromptRequest,
         parts: PromptParts,
     ) {
         let (shared, report) = (Arc::clone(&self.shared), self.report.clone());
@@ -311,7 +311,7 @@ impl EffectRunner {
             let (server_files, read) = servers.read_files_then(move || parts.load(&reader, &cwd, &runtime));
             let (skills, memory) = read.await.unwrap_or_default();
             request.sections.extend(skills);
-            let request = workspace::Request { trusted, memory, ..request };
+            let request = workspace::PromptRequest { trusted, memory, ..request };
             let gathered = workspace::gather(request, &shared.git_facts);
             let (gathered, found) = tokio::join!(gathered, servers.for_turn(had_mcp, server_files));
             if let Some(found) = found {
@@ -343,7 +343,7 @@ impl EffectRunner {
     /// Checks again whether the workspace contains files that need trust.
     pub fn recheck_trust(&mut self, cwd: PathBuf) {
         let shared = Arc::clone(&self.shared);
-        self.start(async move { trust::waiting(&shared, &cwd).await.map(Input::Untrusted) });
+        self.start(async move { trust::find_untrusted(&shared, &cwd).await.map(Input::Untrusted) });
     }
 
     /// Removes the files that an ended session kept for its commands.

@@ -17,12 +17,12 @@ use crate::types::ids::Seq;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock};
 
 /// Capacity of the queue of delta batches between a model's stream and the session.
-pub(super) const BATCHES: usize = 16;
+pub(super) const DELTA_CAPACITY: usize = 16;
 /// Maximum size of a helper call's reply in bytes.
-const HELPER_BYTES: usize = 64 << 10;
+const MAX_HELPER_BYTES: usize = 64 << 10;
 /// Time limit of a helper call, because it keeps its session loaded.
 const HELPER_TIMEOUT: Duration = Duration::from_secs(30);
-const PANICKED: &str = "the adapter failed on this answer; see the daemon's log";
+const ADAPTER_PANIC: &str = "the adapter failed on this answer; see the daemon's log";
 
 /// Deltas of one model call. The receiver is kept until the next call, even if this call is stopped: a sender
 /// without receiver would report a failure.
@@ -65,7 +65,7 @@ impl EffectRunner {
         let key = self.key;
         let shared = Arc::clone(&self.shared);
         let components = shared.components();
-        let (out, batches) = mpsc::channel(BATCHES);
+        let (out, batches) = mpsc::channel(DELTA_CAPACITY);
         self.deltas = Some(DeltaQueue::new(token, batches));
         let call = async move {
             let _present = ActiveModelCall::new();
@@ -76,7 +76,7 @@ impl EffectRunner {
             }
             let result = AssertUnwindSafe(components.models.call(&request, &out)).catch_unwind().await;
             let duration_ms = shared.clock.now().since(started);
-            let result = result.unwrap_or_else(|_| Err(ModelFault::new(FaultKind::Garbage, PANICKED)));
+            let result = result.unwrap_or_else(|_| Err(ModelFault::new(FaultKind::Garbage, ADAPTER_PANIC)));
             Some(match result {
                 Ok(reply) => {
                     let model_snapshot = components.models.model_snapshot(&request.model);
@@ -107,7 +107,7 @@ impl EffectRunner {
         self.helpers.spawn(async move {
             crash::point("C3.helper");
             let started = shared.clock.now();
-            let (out, mut batches) = mpsc::channel(BATCHES);
+            let (out, mut batches) = mpsc::channel(DELTA_CAPACITY);
             let ask =
                 AssertUnwindSafe(async move { components.models.call(&request, &out).await }).catch_unwind();
             let listen = async move {
@@ -115,18 +115,18 @@ impl EffectRunner {
                 while let Some(deltas) = batches.recv().await {
                     began |= deltas.iter().any(|delta| !matches!(delta, Delta::Silence { .. }));
                     bytes += deltas.iter().map(delta_text_bytes).sum::<usize>();
-                    if bytes > HELPER_BYTES {
+                    if bytes > MAX_HELPER_BYTES {
                         // The receiver is gone, so end the stream.
                         break;
                     }
                 }
-                (began, bytes > HELPER_BYTES)
+                (began, bytes > MAX_HELPER_BYTES)
             };
             let both = tokio::time::timeout(HELPER_TIMEOUT, async { tokio::join!(ask, listen) }).await;
             let (outcome, began) = match both {
-                Ok((_, (began, true))) => (Err(too_long()), began),
-                Ok((Ok(outcome), (began, _))) => (outcome.and_then(not_too_long), began),
-                Ok((Err(_), (began, _))) => (Err(ModelFault::new(FaultKind::Garbage, PANICKED)), began),
+                Ok((_, (began, true))) => (Err(too_long_fault()), began),
+                Ok((Ok(outcome), (began, _))) => (outcome.and_then(check_length), began),
+                Ok((Err(_), (began, _))) => (Err(ModelFault::new(FaultKind::Garbage, ADAPTER_PANIC)), began),
                 Err(_) => {
                     let text = format!("no whole answer within {} s", HELPER_TIMEOUT.as_secs());
                     (Err(ModelFault::new(FaultKind::Idle, text)), true)
@@ -143,19 +143,19 @@ impl EffectRunner {
 }
 
 /// Refuses a helper reply that is too long. Deltas that arrive with the end were not counted before.
-fn not_too_long(reply: ModelReply) -> Result<ModelReply, ModelFault> {
+fn check_length(reply: ModelReply) -> Result<ModelReply, ModelFault> {
     let text = |block: &ReplyBlock| match block {
         ReplyBlock::Text(text) | ReplyBlock::Thinking { text, .. } => text.len(),
         ReplyBlock::RedactedThinking(_) | ReplyBlock::ToolCall { .. } => 0,
     };
-    if reply.content.iter().map(text).sum::<usize>() <= HELPER_BYTES {
+    if reply.content.iter().map(text).sum::<usize>() <= MAX_HELPER_BYTES {
         return Ok(reply);
     }
-    Err(ModelFault { usage: Some(Box::new(reply.usage)), ..too_long() })
+    Err(ModelFault { usage: Some(Box::new(reply.usage)), ..too_long_fault() })
 }
 
-fn too_long() -> ModelFault {
-    let text = format!("more than {} KiB, which is too long for a short answer", HELPER_BYTES >> 10);
+fn too_long_fault() -> ModelFault {
+    let text = format!("more than {} KiB, which is too long for a short answer", MAX_HELPER_BYTES >> 10);
     ModelFault::new(FaultKind::Garbage, text)
 }
 

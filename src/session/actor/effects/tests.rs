@@ -1,8 +1,8 @@
 //! Tests that the text of a model is handled before its end, whatever the timing of both.
 
-use crate::session::actor::effects::model_calls::BATCHES;
+use crate::session::actor::effects::model_calls::DELTA_CAPACITY;
 use crate::session::actor::effects::*;
-use crate::session::registry::load::tests::Place;
+use crate::session::registry::load::tests::RegistryFixture;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, StopReason};
 use crate::types::usage::{ModelSnapshot, Usage};
 
@@ -22,16 +22,16 @@ impl SubagentHost for NoSubagents {
     }
 }
 
-async fn effects(place: &Place) -> (EffectRunner, mpsc::Sender<Vec<Delta>>) {
+async fn effect_runner(place: &RegistryFixture) -> (EffectRunner, mpsc::Sender<Vec<Delta>>) {
     let (process_starts, _) = mpsc::channel(1);
     let mut effects =
         EffectRunner::new(place.fixture(), SessionKey::default(), process_starts, Arc::new(NoSubagents));
-    let (out, batches) = mpsc::channel(BATCHES);
+    let (out, batches) = mpsc::channel(DELTA_CAPACITY);
     effects.deltas = Some(DeltaQueue::new(TOKEN, batches));
     (effects, out)
 }
 
-fn end(fails: bool) -> Input {
+fn call_end(fails: bool) -> Input {
     if fails {
         let fault = ModelFault::new(FaultKind::Garbage, "nonsense");
         return Input::ModelFailed {
@@ -59,12 +59,12 @@ fn end(fails: bool) -> Input {
     }
 }
 
-fn batch(n: usize) -> Vec<Delta> {
+fn delta_batch(n: usize) -> Vec<Delta> {
     vec![Delta::Text { index: 0, text: format!("{n} ") }]
 }
 
 /// The texts before the end, in order. Reads ahead like a session that merges deltas.
-async fn said_before_the_end(effects: &mut EffectRunner, first: Option<Input>) -> String {
+async fn texts_before_end(effects: &mut EffectRunner, first: Option<Input>) -> String {
     let mut said = String::new();
     let mut next = first;
     loop {
@@ -89,55 +89,55 @@ async fn said_before_the_end(effects: &mut EffectRunner, first: Option<Input>) -
     }
 }
 
-fn expected(count: usize) -> String {
+fn expected_texts(count: usize) -> String {
     (0..count).map(|n| format!("{n} ")).collect()
 }
 
 #[tokio::test]
 async fn early_call_result_waits_for_last_deltas() {
-    let place = Place::new(Duration::MAX, 1).await;
-    for (count, fails) in (0..=BATCHES).flat_map(|count| [(count, false), (count, true)]) {
-        let (mut effects, out) = effects(&place).await;
+    let place = RegistryFixture::new(Duration::MAX, 1).await;
+    for (count, fails) in (0..=DELTA_CAPACITY).flat_map(|count| [(count, false), (count, true)]) {
+        let (mut effects, out) = effect_runner(&place).await;
         for n in 0..count {
-            out.try_send(batch(n)).unwrap();
+            out.try_send(delta_batch(n)).unwrap();
         }
         // Between two polls: no report was available, and the effect has ended since.
-        let first = effects.ended(Ok(Some(end(fails).into())));
+        let first = effects.take_result(Ok(Some(call_end(fails).into())));
         assert_eq!(effects.are_idle(), count == 0, "what is held is work");
-        assert_eq!(said_before_the_end(&mut effects, first).await, expected(count));
+        assert_eq!(texts_before_end(&mut effects, first).await, expected_texts(count));
         assert!(effects.are_idle());
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn call_result_never_overtakes_its_deltas() {
-    let place = Place::new(Duration::MAX, 1).await;
+    let place = RegistryFixture::new(Duration::MAX, 1).await;
     for round in 0..500 {
-        let (mut effects, out) = effects(&place).await;
-        let count = round % (2 * BATCHES);
+        let (mut effects, out) = effect_runner(&place).await;
+        let count = round % (2 * DELTA_CAPACITY);
         effects.running.spawn(async move {
             for n in 0..count {
-                out.send(batch(n)).await.unwrap();
+                out.send(delta_batch(n)).await.unwrap();
             }
-            Some(end(round % 2 == 0).into())
+            Some(call_end(round % 2 == 0).into())
         });
-        assert_eq!(said_before_the_end(&mut effects, None).await, expected(count), "round {round}");
+        assert_eq!(texts_before_end(&mut effects, None).await, expected_texts(count), "round {round}");
         assert!(effects.are_idle());
     }
 }
 
 #[tokio::test]
 async fn result_of_earlier_call_keeps_stream_of_next() {
-    let place = Place::new(Duration::MAX, 1).await;
-    let (mut effects, out) = effects(&place).await;
-    let (next, batches) = mpsc::channel(BATCHES);
+    let place = RegistryFixture::new(Duration::MAX, 1).await;
+    let (mut effects, out) = effect_runner(&place).await;
+    let (next, batches) = mpsc::channel(DELTA_CAPACITY);
     effects.deltas = Some(DeltaQueue::new(TOKEN + 1, batches));
     drop(out);
     assert!(matches!(
-        effects.ended(Ok(Some(end(true).into()))),
+        effects.take_result(Ok(Some(call_end(true).into()))),
         Some(Input::ModelFailed { token: TOKEN, .. })
     ));
-    next.try_send(batch(0)).unwrap();
+    next.try_send(delta_batch(0)).unwrap();
     let heard = effects.next().await;
     assert!(matches!(&heard, Some(Input::Deltas { token, .. }) if *token == TOKEN + 1), "{heard:?}");
 }

@@ -13,7 +13,7 @@ use tracing::{Instrument as _, Span, info_span};
 use crate::crash;
 use crate::engine::{Input, JudgedCall};
 use crate::session::actor::effects::hooks::{self, HookCache};
-use crate::session::actor::effects::{EffectResult, EffectRunner, PIECES};
+use crate::session::actor::effects::{EffectResult, EffectRunner, OUTPUT_CAPACITY};
 use crate::session::agents;
 use crate::session::call_context::CallContext;
 use crate::session::effective_rules;
@@ -28,7 +28,7 @@ use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::permission::{Mode, Verdict};
 use crate::types::subagent::TASK;
-use crate::types::tool::{Inspection, PreparedCall, Progress, Subject, ToolOutcome};
+use crate::types::tool::{Inspection, PreparedCall, Subject, ToolOutcome, ToolProgress};
 
 impl EffectRunner {
     /// Prepares and judges the calls, all before any is reported. This takes one trip to a blocking thread. No
@@ -40,7 +40,7 @@ impl EffectRunner {
 
     /// Reports the result of a preparation from now on.
     pub fn report_preparation(&mut self, preparation: PendingPreparation) {
-        self.start(async move { Some(preparation.end().await) });
+        self.start(async move { Some(preparation.finish().await) });
     }
 
     /// Starts a preparation whose result is not reported yet. Dropping it cancels the preparation.
@@ -88,7 +88,7 @@ impl EffectRunner {
             }
             // Hooks may take long. Here they block no thread, and they end when the preparation is dropped.
             tokio::select! {
-                judged = with_hooks(judge, found, cache, report, calls, judged) => judged,
+                judged = judge_with_hooks(judge, found, cache, report, calls, judged) => judged,
                 () = unwanted.cancelled() => Vec::new(),
             }
         });
@@ -159,7 +159,7 @@ impl EffectRunner {
                         (ToolOutcome { goes_on: true, ..ToolOutcome::completed("") }, Some(Box::new(command)))
                     }
                     Ok(Err(outcome)) => (outcome, None),
-                    Err(_) => (panicked(), None),
+                    Err(_) => (panic_outcome(), None),
                 };
                 crash::point("C14");
                 let duration_ms = shared.clock.now().since(started);
@@ -168,7 +168,8 @@ impl EffectRunner {
             }
             if let Some(is_stored) = checkpoint {
                 let versions = components.tools.file_versions_of(&prepared, &session_context).await;
-                let (files, blobs) = versions.into_iter().map(checkpoint_of).unzip::<_, _, Vec<_>, Vec<_>>();
+                let (files, blobs) =
+                    versions.into_iter().map(file_checkpoint).unzip::<_, _, Vec<_>, Vec<_>>();
                 let blobs = blobs.into_iter().flatten().collect();
                 report.send(Box::new(Input::FilesRead { call_id, files, blobs })).await.ok()?;
                 // The session stores the content before the call changes a file. A stopped call changes none.
@@ -177,14 +178,14 @@ impl EffectRunner {
                     () = stop.cancelled() => {}
                 }
             }
-            let (progress, pieces) = mpsc::channel(PIECES);
+            let (progress, pieces) = mpsc::channel(OUTPUT_CAPACITY);
             let run = async {
                 crash::tool(&call.tool);
                 components.tools.run(&call, &prepared, &session_context, progress, process_starts, stop).await
             };
             // The tool continues while its output waits for the journal.
-            let outcome = relayed(call_id, run, pieces, &report).await?;
-            let mut outcome = outcome.unwrap_or_else(|_| panicked());
+            let outcome = relay_progress(call_id, run, pieces, &report).await?;
+            let mut outcome = outcome.unwrap_or_else(|_| panic_outcome());
             let is_stopped = after.is_cancelled();
             let ran = tokio::select! {
                 ran = hooks::after_call(&shared, &call, &call_context, &outcome) => ran,
@@ -222,7 +223,7 @@ impl CallJudge {
         };
         let result = match std::panic::catch_unwind(AssertUnwindSafe(look)) {
             Ok(looked) => looked.map_err(|refusal: ToolError| ToolOutcome::from(refusal)),
-            Err(_) => Err(panicked()),
+            Err(_) => Err(panic_outcome()),
         };
         JudgedCall { call_id: call.call_id, updated_input: None, result }
     }
@@ -230,7 +231,7 @@ impl CallJudge {
 
 /// Runs the hooks of judged calls at the same time, and judges those again whose arguments they replaced. A call that
 /// cannot run needs no hooks.
-async fn with_hooks(
+async fn judge_with_hooks(
     judge: CallJudge,
     found: session_hooks::EventHooks,
     cache: HookCache,
@@ -250,7 +251,7 @@ async fn with_hooks(
         .zip(&answers)
         .enumerate()
         .filter_map(|(at, (call, answers))| {
-            Some((at, ToolCall { input: hooks::replaced(call, answers)?, ..(**call).clone() }))
+            Some((at, ToolCall { input: hooks::replaced_arguments(call, answers)?, ..(**call).clone() }))
         })
         .collect();
     let judge = Arc::new(judge);
@@ -282,7 +283,7 @@ async fn with_hooks(
 }
 
 /// The checkpoint of a file, with its content.
-fn checkpoint_of(version: FileVersion) -> (FileCheckpoint, Option<Blob>) {
+fn file_checkpoint(version: FileVersion) -> (FileCheckpoint, Option<Blob>) {
     let FileVersion { path, state } = version;
     let missing = FileCheckpoint { path, exists: false, sha256: None, content: None, mode: None };
     match state {
@@ -307,8 +308,9 @@ pub(in crate::session) struct PendingPreparation {
 }
 
 impl PendingPreparation {
-    async fn end(mut self) -> Input {
-        let failed = |id: &CallId| JudgedCall { call_id: *id, updated_input: None, result: Err(panicked()) };
+    async fn finish(mut self) -> Input {
+        let failed =
+            |id: &CallId| JudgedCall { call_id: *id, updated_input: None, result: Err(panic_outcome()) };
         let looked = (&mut self.looked).await;
         let calls = looked.unwrap_or_else(|_| self.given.iter().map(failed).collect());
         Input::Prepared { turn_id: self.turn_id, mode: self.mode, calls }
@@ -317,10 +319,10 @@ impl PendingPreparation {
 
 /// Runs a future to its end or panic and reports its output meanwhile. The last output is always reported
 /// before the end. Returns `None` if the receiver is gone.
-pub(super) async fn relayed<T>(
+pub(super) async fn relay_progress<T>(
     call_id: CallId,
     run: impl Future<Output = T>,
-    mut pieces: mpsc::Receiver<Progress>,
+    mut pieces: mpsc::Receiver<ToolProgress>,
     report: &mpsc::Sender<Box<Input>>,
 ) -> Option<std::thread::Result<T>> {
     let run = AssertUnwindSafe(run).catch_unwind();
@@ -354,7 +356,7 @@ pub(super) async fn relayed<T>(
 const LONG_COMMAND_BYTES: usize = 4 << 10;
 
 /// Judges a call by the rules. A long command is judged on a blocking thread, so that other tasks do not wait.
-pub(in crate::session) async fn verdict(
+pub(in crate::session) async fn judge_prepared(
     effective: &EffectiveRules,
     components: &Arc<Components>,
     call_context: &CallContext,
@@ -374,6 +376,6 @@ pub(in crate::session) async fn verdict(
     judged.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-pub(super) fn panicked() -> ToolOutcome {
+pub(super) fn panic_outcome() -> ToolOutcome {
     ToolOutcome::failed("internal", "the tool failed inside the daemon; its log says more. Try another way.")
 }

@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::engine::{Engine, Plan, Snapshot};
-use crate::session::stream::feed::{FeedEntry, kind_of};
-use crate::store::{Append, ItemRow, MessageText, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync};
+use crate::session::stream::feed::{FeedEntry, entry_kind};
+use crate::store::{
+    Append, Durability, ItemRow, MessageText, ProcessRow, RequestRow, Row, SessionKey, Summary,
+};
 use crate::types::blob::Blob;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::CallId;
@@ -18,7 +20,7 @@ use crate::types::wire;
 mod tests;
 
 /// One transaction, and the entries to publish after its commit.
-pub(in crate::session) struct Batch {
+pub(in crate::session) struct JournalBatch {
     pub append: Append,
     pub entries: Vec<FeedEntry>,
 }
@@ -37,11 +39,11 @@ pub(in crate::session) fn encode_event(
         delta_of,
         body: Arc::clone(&body),
     };
-    (row, FeedEntry { seq: envelope.seq, body, kind: kind_of(&envelope.event) }, blobs)
+    (row, FeedEntry { seq: envelope.seq, body, kind: entry_kind(&envelope.event) }, blobs)
 }
 
 /// Turns the events of a plan into a transaction.
-pub(in crate::session) fn encode_plan(key: SessionKey, plan: &Plan) -> Batch {
+pub(in crate::session) fn encode_plan(key: SessionKey, plan: &Plan) -> JournalBatch {
     let mut rows = Vec::with_capacity(plan.events.len());
     let mut entries = Vec::with_capacity(plan.events.len());
     let mut blobs = plan.blobs.clone();
@@ -99,9 +101,9 @@ pub(in crate::session) fn encode_plan(key: SessionKey, plan: &Plan) -> Batch {
             Event::SessionRewound(rewound) => Some(rewound.last_item_seq),
             _ => None,
         }),
-        sync: if needs_sync { Sync::Full } else { Sync::Normal },
+        sync: if needs_sync { Durability::Full } else { Durability::Normal },
     };
-    Batch { append, entries }
+    JournalBatch { append, entries }
 }
 
 /// The transaction that records a started process. It must only survive a kill of the daemon.
@@ -121,12 +123,15 @@ pub(in crate::session) fn process_start(key: SessionKey, record: ProcessRecord, 
         audit: Vec::new(),
         texts: Vec::new(),
         rewound_to: None,
-        sync: Sync::Normal,
+        sync: Durability::Normal,
     }
 }
 
 /// The process records that end with the results of a plan: those of calls without remaining processes.
-pub(in crate::session) fn deaths(plan: &Plan, born: &HashSet<CallId>) -> Vec<ProcessRow> {
+pub(in crate::session) fn ended_process_rows(
+    plan: &Plan,
+    recorded_calls: &HashSet<CallId>,
+) -> Vec<ProcessRow> {
     let goes_on = |call: CallId| {
         let begins = |event: &Event| matches!(event, Event::ToolBackground { call_id, end: None, .. } if *call_id == call);
         plan.events.iter().any(|entry| begins(&entry.envelope.event))
@@ -134,17 +139,20 @@ pub(in crate::session) fn deaths(plan: &Plan, born: &HashSet<CallId>) -> Vec<Pro
     let ended = plan.events.iter().filter_map(|entry| match &entry.envelope.event {
         Event::ToolBackground { call_id, end: Some(end), .. } if end.survivors.is_empty() => Some(*call_id),
         Event::ToolCompleted { call_id, detail, .. } | Event::ToolBlocked { call_id, detail, .. }
-            if survivors(detail.as_ref()).is_empty() =>
+            if surviving_pids(detail.as_ref()).is_empty() =>
         {
             Some(*call_id)
         }
         _ => None,
     });
-    ended.filter(|call_id| born.contains(call_id) && !goes_on(*call_id)).map(ProcessRow::Gone).collect()
+    ended
+        .filter(|call_id| recorded_calls.contains(call_id) && !goes_on(*call_id))
+        .map(ProcessRow::Gone)
+        .collect()
 }
 
 /// The processes of a call that could not be killed, from its result's details.
-pub(in crate::session) fn survivors(detail: Option<&serde_json::Value>) -> Vec<i32> {
+pub(in crate::session) fn surviving_pids(detail: Option<&serde_json::Value>) -> Vec<i32> {
     let list = detail.and_then(|detail| detail.get("survivors")).and_then(serde_json::Value::as_array);
     list.into_iter().flatten().filter_map(|pid| i32::try_from(pid.as_i64()?).ok()).collect()
 }
@@ -173,7 +181,7 @@ pub(in crate::session) fn summary(snapshot: Snapshot) -> Summary {
 /// The `session.list` columns of a session with these events, for a journal without a loaded session. `None` if
 /// there are no events.
 #[must_use]
-pub fn summarise(events: &[Envelope]) -> Option<Summary> {
+pub fn summary_of_events(events: &[Envelope]) -> Option<Summary> {
     let mut engine = Engine::new(events.first()?.session_id, Arc::default());
     events.iter().for_each(|event| engine.apply(event));
     Some(summary(engine.snapshot()))

@@ -6,14 +6,14 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::engine::Engine;
-use crate::engine::properties::{Played, histories};
+use crate::engine::properties::{ScriptRecord, histories};
 use crate::session::actor::journal::*;
 use crate::store::{LedgerQuery, NewSession, Store, StoredItem};
 use crate::types::event::Event;
 use crate::types::ids::Seq;
 use crate::types::ledger::{ModelUsage, UsageRecord};
 
-async fn check(played: Played) {
+async fn check(played: ScriptRecord) {
     played.result.expect("the properties hold");
     let folder = tempfile::tempdir().unwrap();
     let (store, owner) = Store::open(&folder.path().join("journal.db")).await.unwrap();
@@ -77,7 +77,7 @@ async fn check(played: Played) {
     assert_eq!(total.cost_at_least_usd_micros, view.cost_at_least_usd_micros);
     let mut by_model: BTreeMap<String, ModelUsage> = BTreeMap::new();
     for booking in envelopes.iter().filter_map(UsageRecord::from_envelope) {
-        by_model.entry(booking.model.clone()).or_default().book(&booking);
+        by_model.entry(booking.model.clone()).or_default().add_record(&booking);
     }
     let rows = store.ledger(query, None, 100).await.unwrap();
     assert!(rows.iter().all(|row| row.session_id == id), "never mixed");
@@ -85,7 +85,7 @@ async fn check(played: Played) {
     assert_eq!(stored, by_model);
 
     let items = store.items_after(key, 0, 100_000, usize::MAX).await.unwrap().rows;
-    assert_eq!(items.iter().map(shape).collect::<Vec<_>>(), items_of(&envelopes));
+    assert_eq!(items.iter().map(item_summary).collect::<Vec<_>>(), expected_items(&envelopes));
     let pending = store.pending_requests(Some(key), None, 100).await.unwrap();
     let mut expected: Vec<String> = again.pending().into_iter().map(|it| it.request_id.to_string()).collect();
     expected.sort();
@@ -93,14 +93,14 @@ async fn check(played: Played) {
     owner.close().await;
 }
 
-fn shape(item: &StoredItem) -> (Seq, String, String) {
+fn item_summary(item: &StoredItem) -> (Seq, String, String) {
     let first: Value = serde_json::from_str(&item.first).unwrap();
     assert_eq!(first["seq"], item.first_seq);
     (item.first_seq, item.status.clone(), first["item_id"].as_str().unwrap().into())
 }
 
 /// The items according to the events: first seq, status and id.
-fn items_of(envelopes: &[Envelope]) -> Vec<(Seq, String, String)> {
+fn expected_items(envelopes: &[Envelope]) -> Vec<(Seq, String, String)> {
     let mut items: BTreeMap<Seq, (String, String)> = BTreeMap::new();
     let mut by_id: BTreeMap<String, Seq> = BTreeMap::new();
     for envelope in envelopes {

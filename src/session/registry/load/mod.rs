@@ -11,7 +11,7 @@ use tokio::sync::{SetOnce, mpsc};
 use crate::engine::{Engine, Input, LATEST_ONLY_KINDS, Recovery, TRANSIENT_KINDS};
 use crate::session::actor::command::SessionCommand;
 use crate::session::actor::effects::EffectRunner;
-use crate::session::actor::{Actor, Links};
+use crate::session::actor::{Actor, ActorLinks};
 use crate::session::attach::AttachedClients;
 use crate::session::error::SessionError;
 use crate::session::handle::{LoadedSession, SessionHandle};
@@ -26,39 +26,39 @@ use crate::types::ids::{Seq, SessionId};
 pub(in crate::session) mod tests;
 
 /// Capacity of a session's mailbox. When it is full, callers wait.
-const MAILBOX: usize = 64;
+const MAILBOX_CAPACITY: usize = 64;
 /// Capacity of the queue of process records. When it is full, tools wait.
-const BIRTHS: usize = 16;
+const PROCESS_START_CAPACITY: usize = 16;
 /// Rows per read while a session is loaded.
-const PAGE: u32 = 1_000;
+const PAGE_ROWS: u32 = 1_000;
 /// Bytes per read. At least one event is always read, whatever its length.
 const PAGE_BYTES: usize = 1024 * 1024;
 /// How often a session that panics directly after loading is loaded again for one caller.
-const CRASHES: usize = 3;
+const MAX_CRASHES: usize = 3;
 
 /// Counts one loaded session until it is dropped.
-struct Loaded(Arc<AtomicUsize>);
+struct LoadedGuard(Arc<AtomicUsize>);
 
-impl Drop for Loaded {
+impl Drop for LoadedGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Source of a session's state.
-enum Source {
+enum StateSource {
     /// The session was just created.
     Made(Box<Engine>),
     Journal,
 }
 
 /// Reports the result of loading, even after a panic.
-struct Outcome {
+struct LoadOutcome {
     loaded: Arc<SetOnce<Result<Arc<str>, SessionError>>>,
     feed: Arc<Feed>,
 }
 
-impl Outcome {
+impl LoadOutcome {
     fn is(self, result: Result<Arc<str>, SessionError>) {
         let has_failed = result.is_err();
         // No other code sets this.
@@ -69,7 +69,7 @@ impl Outcome {
     }
 }
 
-impl Drop for Outcome {
+impl Drop for LoadOutcome {
     fn drop(&mut self) {
         if self.loaded.set(Err(SessionError::Crashed)).is_ok() {
             self.feed.crash();
@@ -92,7 +92,7 @@ impl Registry {
                 Err(error) => {
                     self.remove_ended(&handle).await;
                     crashes += 1;
-                    if error != SessionError::Crashed || crashes > CRASHES {
+                    if error != SessionError::Crashed || crashes > MAX_CRASHES {
                         return Err(error);
                     }
                 }
@@ -122,12 +122,12 @@ impl Registry {
             };
             if resident.has_crashed() {
                 crashes += 1;
-                if crashes > CRASHES {
+                if crashes > MAX_CRASHES {
                     return Err(SessionError::Crashed);
                 }
             } else {
                 let tick = self.inner.tick.fetch_add(1, Ordering::Relaxed);
-                if let Some(handle) = resident.enter(tick) {
+                if let Some(handle) = resident.acquire(tick) {
                     // A concurrent shutdown may not have seen this session.
                     if let Err(stopping) = self.check_open() {
                         handle.park(false).await;
@@ -159,7 +159,7 @@ impl Registry {
     /// Waits until the session's task has ended, then removes its slot from the map.
     async fn remove_ended(&self, handle: &SessionHandle) {
         handle.ended().await;
-        let is_it = |slot: &SessionSlot| slot.get().is_some_and(|loaded| handle.is_of(loaded));
+        let is_it = |slot: &SessionSlot| slot.get().is_some_and(|loaded| handle.is_handle_on(loaded));
         self.inner.live.remove_if(&handle.id(), |_, slot| is_it(slot));
     }
 
@@ -185,13 +185,18 @@ impl Registry {
         let store = &self.inner.shared.store;
         let key = store.find(id).await?.ok_or(SessionError::NotFound)?;
         let last_seq = store.last_seq(key).await?;
-        Ok(self.spawn(id, key, last_seq, Source::Journal))
+        Ok(self.spawn(id, key, last_seq, StateSource::Journal))
     }
 
     /// Loads a session that was just created.
-    pub(in crate::session) fn made(&self, id: SessionId, key: SessionKey, engine: Engine) -> LoadedSession {
+    pub(in crate::session) fn insert_created(
+        &self,
+        id: SessionId,
+        key: SessionKey,
+        engine: Engine,
+    ) -> LoadedSession {
         let last_seq = engine.next_seq() - 1;
-        self.spawn(id, key, last_seq, Source::Made(Box::new(engine)))
+        self.spawn(id, key, last_seq, StateSource::Made(Box::new(engine)))
     }
 
     /// Replays a journal and returns the state and the session's first input. Of settled turns it reads only
@@ -204,18 +209,20 @@ impl Registry {
     ) -> Result<(Engine, Input), SessionError> {
         let shared = &self.inner.shared;
         let mut engine = Engine::new(id, Arc::clone(&shared.components().settings.engine));
-        let settled = shared.store.settled(key, TRANSIENT_KINDS, LATEST_ONLY_KINDS).await?;
+        let settled = shared.store.settled_turns(key, TRANSIENT_KINDS, LATEST_ONLY_KINDS).await?;
         let mut cursor: Seq = 0;
         // Whether the journal ends where a damaged database was truncated.
         let mut is_cut = false;
         loop {
             self.check_open()?;
             let Page { rows, is_last } =
-                shared.store.lasting_after(key, cursor, &settled, PAGE, PAGE_BYTES).await?;
+                shared.store.lasting_events_after(key, cursor, &settled, PAGE_ROWS, PAGE_BYTES).await?;
             cursor = rows.last().map_or(cursor, |last| last.seq);
             for row in &rows {
                 // A kind of a later version: its seq counts, but its meaning is unknown.
-                let Some(envelope) = shared.store.whole(key, row.seq, &row.body).await? else { continue };
+                let Some(envelope) = shared.store.restored_event(key, row.seq, &row.body).await? else {
+                    continue;
+                };
                 is_cut = matches!(&envelope.event, Event::Notice { kind, .. } if kind == HISTORY_LOST);
                 engine.apply(&envelope);
             }
@@ -241,8 +248,8 @@ impl Registry {
         Ok((engine, first))
     }
 
-    fn spawn(&self, id: SessionId, key: SessionKey, last_seq: Seq, source: Source) -> LoadedSession {
-        let (mailbox, inbox) = mpsc::channel(MAILBOX);
+    fn spawn(&self, id: SessionId, key: SessionKey, last_seq: Seq, source: StateSource) -> LoadedSession {
+        let (mailbox, inbox) = mpsc::channel(MAILBOX_CAPACITY);
         let (leaving, left) = mpsc::unbounded_channel();
         let shared = Arc::clone(&self.inner.shared);
         let feed = Arc::new(Feed::new(last_seq, Arc::clone(&shared.feed_pool)));
@@ -263,14 +270,14 @@ impl Registry {
             loaded: Arc::clone(&loaded),
         };
         self.inner.loaded.fetch_add(1, Ordering::Relaxed);
-        let counted = Loaded(Arc::clone(&self.inner.loaded));
+        let counted = LoadedGuard(Arc::clone(&self.inner.loaded));
         let inner = Arc::downgrade(&self.inner);
-        let outcome = Outcome { loaded, feed: Arc::clone(&feed) };
+        let outcome = LoadOutcome { loaded, feed: Arc::clone(&feed) };
         self.inner.actors.spawn(async move {
             let _counted = counted;
             let known = match source {
-                Source::Made(engine) => Ok((*engine, None)),
-                Source::Journal => match inner.upgrade().map(|inner| Registry { inner }) {
+                StateSource::Made(engine) => Ok((*engine, None)),
+                StateSource::Journal => match inner.upgrade().map(|inner| Registry { inner }) {
                     // Boxed, because the future is large and short-lived.
                     Some(registry) => Box::pin(registry.read(id, key, last_seq))
                         .await
@@ -283,9 +290,10 @@ impl Registry {
                     outcome.is(Ok(engine.spec().cwd.as_str().into()));
                     // Boxed: otherwise this task would reserve the space twice for its whole life.
                     let running = {
-                        let (process_start, process_starts) = mpsc::channel(BIRTHS);
-                        let links = Links { inbox, leaving: left, process_starts, feed, clients, commands };
-                        let host = Arc::new(subagents::Host(inner.clone()));
+                        let (process_start, process_starts) = mpsc::channel(PROCESS_START_CAPACITY);
+                        let links =
+                            ActorLinks { inbox, leaving: left, process_starts, feed, clients, commands };
+                        let host = Arc::new(subagents::RegistryHost(inner.clone()));
                         let effects = EffectRunner::new(Arc::clone(&shared), key, process_start, host);
                         let journal = shared.database.journal_writer(key);
                         let actor = Actor::new(shared, engine, journal, effects, links, Arc::clone(&leases));
@@ -308,12 +316,12 @@ impl Registry {
                 inner.unloaded.fetch_add(1, Ordering::Relaxed);
             }
         });
-        self.make_room();
+        self.unload_excess();
         resident
     }
 
     /// Asks the least recently used sessions to unload if there are too many.
-    fn make_room(&self) {
+    fn unload_excess(&self) {
         let most = self.inner.shared.components().settings.loaded_sessions;
         let excess = self.loaded().saturating_sub(most);
         if excess == 0 {

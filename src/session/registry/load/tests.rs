@@ -7,7 +7,7 @@ use std::time::Duration;
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
-use crate::engine::{self, Busy};
+use crate::engine::{self, BusyPolicy};
 use crate::judge::Rules;
 use crate::model::{self, Models};
 use crate::session::actor::journal;
@@ -36,20 +36,20 @@ impl Clock for StoppedClock {
 }
 
 /// A registry over a temporary store.
-pub(in crate::session) struct Place {
+pub(in crate::session) struct RegistryFixture {
     folder: tempfile::TempDir,
     registry: Registry,
     _owner: StoreOwner,
 }
 
-impl Place {
+impl RegistryFixture {
     pub(in crate::session) async fn new(idle_unload: Duration, loaded_sessions: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (store, owner) = Store::open(&folder.path().join("journal.db")).await.unwrap();
         let home = folder.path().to_path_buf();
         let settings = Settings {
             engine: Arc::new(engine::Settings {
-                retry: engine::Retry { attempts: 1, ..engine::Retry::default() },
+                retry: engine::RetrySettings { attempts: 1, ..engine::RetrySettings::default() },
                 ..engine::Settings::default()
             }),
             mcp: Arc::from([]),
@@ -99,14 +99,14 @@ impl Place {
     }
 
     async fn submit(&self, id: SessionId) -> Result<Seq, SessionError> {
-        self.submit_keyed(id, None, Busy::Queue).await.map(|submitted| submitted.seq)
+        self.submit_keyed(id, None, BusyPolicy::Queue).await.map(|submitted| submitted.seq)
     }
 
     async fn submit_keyed(
         &self,
         id: SessionId,
         keyed: Option<IdempotencyKey>,
-        when_busy: Busy,
+        when_busy: BusyPolicy,
     ) -> Result<SubmitOutcome, SessionError> {
         let (options, origin) = (Default::default(), Origin::default());
         let (raw, runs_hooks) = (false, true);
@@ -128,8 +128,8 @@ impl Place {
         slot.is_some_and(|slot| slot.initialized())
     }
 
-    async fn loaded_are(&self, wanted: usize) {
-        soon(async {
+    async fn wait_loaded(&self, wanted: usize) {
+        within_deadline(async {
             while self.registry.loaded() != wanted || self.registry.inner.live.len() != wanted {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -137,16 +137,16 @@ impl Place {
         .await;
     }
 
-    async fn panic(&self, id: SessionId) {
+    async fn panic_session(&self, id: SessionId) {
         let slot = Arc::clone(self.registry.inner.live.get(&id).unwrap().value());
         let resident = slot.get().unwrap();
         assert!(resident.mailbox.send(Box::new(SessionCommand::Panic)).await.is_ok());
-        soon(resident.gone()).await;
+        within_deadline(resident.gone()).await;
         assert!(resident.has_crashed());
     }
 }
 
-async fn soon<T>(future: impl Future<Output = T>) -> T {
+async fn within_deadline<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
 }
 
@@ -157,7 +157,7 @@ const NEVER: Duration = Duration::from_secs(100_000);
 async fn submit_during_unload_is_accepted_once() {
     const CALLERS: usize = 3;
     const ROUNDS: usize = 200;
-    let place = Arc::new(Place::new(Duration::from_millis(1), 1_000).await);
+    let place = Arc::new(RegistryFixture::new(Duration::from_millis(1), 1_000).await);
     let id = place.create().await;
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..CALLERS {
@@ -173,8 +173,8 @@ async fn submit_during_unload_is_accepted_once() {
             seqs
         });
     }
-    let mut seqs: Vec<Seq> = soon(callers.join_all()).await.concat();
-    place.loaded_are(0).await;
+    let mut seqs: Vec<Seq> = within_deadline(callers.join_all()).await.concat();
+    place.wait_loaded(0).await;
     let events = place.events(id).await;
     assert!(events.iter().zip(1..).all(|(event, seq)| event.seq == seq), "the numbers have a gap");
     seqs.sort_unstable();
@@ -187,22 +187,22 @@ async fn submit_during_unload_is_accepted_once() {
 
 #[tokio::test]
 async fn least_recently_used_session_is_unloaded_first() {
-    let place = Place::new(NEVER, 3).await;
+    let place = RegistryFixture::new(NEVER, 3).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
         ids.push(place.create().await);
         tokio::task::yield_now().await;
     }
     // The oldest session is used again, and the second one keeps a lease.
-    drop(soon(place.registry.open(ids[0])).await.unwrap());
-    let inside = soon(place.registry.open(ids[1])).await.unwrap();
+    drop(within_deadline(place.registry.open(ids[0])).await.unwrap());
+    let inside = within_deadline(place.registry.open(ids[1])).await.unwrap();
     for id in &ids {
-        soon(place.registry.open(*id)).await.unwrap();
+        within_deadline(place.registry.open(*id)).await.unwrap();
     }
-    drop(soon(place.registry.open(ids[0])).await.unwrap());
+    drop(within_deadline(place.registry.open(ids[0])).await.unwrap());
     for _ in 0..2 {
         ids.push(place.create().await);
-        place.loaded_are(3).await;
+        place.wait_loaded(3).await;
     }
     let mut loaded = Vec::new();
     for id in &ids {
@@ -211,17 +211,18 @@ async fn least_recently_used_session_is_unloaded_first() {
     assert_eq!(loaded, [false, true, false, true, true], "{ids:?}");
     drop(inside);
     // It is loaded again, and another one is unloaded.
-    soon(place.submit(ids[2])).await.unwrap();
-    place.loaded_are(3).await;
+    within_deadline(place.submit(ids[2])).await.unwrap();
+    place.wait_loaded(3).await;
     assert!(place.is_loaded(ids[2]).await);
 }
 
 #[tokio::test]
 async fn cancelled_attach_is_not_counted_as_lease() {
-    let place = Place::new(Duration::from_millis(2), 1_000).await;
+    let place = RegistryFixture::new(Duration::from_millis(2), 1_000).await;
     let id = place.create().await;
-    let handle = soon(place.registry.open(id)).await.unwrap();
-    let (mut follower, attachment) = soon(handle.attach(0, Origin::default(), "controller")).await.unwrap();
+    let handle = within_deadline(place.registry.open(id)).await.unwrap();
+    let (mut follower, attachment) =
+        within_deadline(handle.attach(0, Origin::default(), "controller")).await.unwrap();
     // Dropped before there was an answer: polled once, then dropped.
     for _ in 0..5 {
         let attach = handle.attach(0, Origin::default(), "controller");
@@ -230,9 +231,9 @@ async fn cancelled_attach_is_not_counted_as_lease() {
     drop(handle);
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert!(place.is_loaded(id).await, "a client is attached");
-    assert!(soon(follower.next()).await.unwrap().is_some());
+    assert!(within_deadline(follower.next()).await.unwrap().is_some());
     drop(attachment);
-    place.loaded_are(0).await;
+    place.wait_loaded(0).await;
     let events = place.events(id).await;
     let clients: Vec<u32> = events
         .iter()
@@ -247,29 +248,30 @@ async fn cancelled_attach_is_not_counted_as_lease() {
 
 #[tokio::test]
 async fn panicked_session_is_reloaded_without_affecting_others() {
-    let place = Place::new(NEVER, 1_000).await;
+    let place = RegistryFixture::new(NEVER, 1_000).await;
     let (broken, healthy) = (place.create().await, place.create().await);
-    soon(place.submit(broken)).await.unwrap();
-    let waiting = soon(place.registry.open(broken)).await.unwrap();
-    let (mut follower, _attachment) = soon(waiting.attach(0, Origin::default(), "controller")).await.unwrap();
-    place.panic(broken).await;
+    within_deadline(place.submit(broken)).await.unwrap();
+    let waiting = within_deadline(place.registry.open(broken)).await.unwrap();
+    let (mut follower, _attachment) =
+        within_deadline(waiting.attach(0, Origin::default(), "controller")).await.unwrap();
+    place.panic_session(broken).await;
     // Handle owners receive an error, followers end, and a view needs no task.
     let again = waiting.abort(None, None, None, Origin::default());
-    assert_eq!(soon(again).await, Err(SessionError::Crashed));
-    while let Some(events) = soon(follower.next()).await.unwrap() {
+    assert_eq!(within_deadline(again).await, Err(SessionError::Crashed));
+    while let Some(events) = within_deadline(follower.next()).await.unwrap() {
         assert!(!events.is_empty());
     }
     let before = place.events(broken).await.len();
-    assert!(soon(place.submit(healthy)).await.is_ok());
-    let seq = soon(place.submit(broken)).await.expect("it is loaded again");
+    assert!(within_deadline(place.submit(healthy)).await.is_ok());
+    let seq = within_deadline(place.submit(broken)).await.expect("it is loaded again");
     assert!(seq > before as Seq, "numbers do not repeat");
-    place.loaded_are(2).await;
+    place.wait_loaded(2).await;
     let events = place.events(broken).await;
     assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq));
 }
 
 /// Writes rows past the session, to make its journal long.
-async fn lengthen(place: &Place, id: SessionId, rows: u64) {
+async fn append_rows(place: &RegistryFixture, id: SessionId, rows: u64) {
     let (key, last_seq) = place.registry.journal(id).await.unwrap();
     let notice = |seq| {
         let event = Event::Notice { kind: "test".into(), text: "long ago".into() };
@@ -297,18 +299,19 @@ async fn lengthen(place: &Place, id: SessionId, rows: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn long_journal_is_followed_while_session_loads() {
-    let place = Place::new(Duration::from_millis(1), 1_000).await;
+    let place = RegistryFixture::new(Duration::from_millis(1), 1_000).await;
     let id = place.create().await;
-    soon(place.submit(id)).await.unwrap();
-    place.loaded_are(0).await;
-    lengthen(&place, id, 20_000).await;
+    within_deadline(place.submit(id)).await.unwrap();
+    place.wait_loaded(0).await;
+    append_rows(&place, id, 20_000).await;
     let (_, last) = place.registry.journal(id).await.unwrap();
-    let handle = soon(place.registry.open_soon(id)).await.unwrap();
-    let (mut follower, attached) = soon(handle.attach(0, Origin::default(), "controller")).await.unwrap();
+    let handle = within_deadline(place.registry.open_soon(id)).await.unwrap();
+    let (mut follower, attached) =
+        within_deadline(handle.attach(0, Origin::default(), "controller")).await.unwrap();
     // Every event arrives once, and the attach event follows the end of the journal.
     let mut seen = Vec::new();
     while seen.len() as u64 <= last {
-        seen.extend(soon(follower.next()).await.unwrap().expect("it is there"));
+        seen.extend(within_deadline(follower.next()).await.unwrap().expect("it is there"));
     }
     let seen: Vec<Envelope> = seen.iter().map(|body| serde_json::from_str(body).unwrap()).collect();
     assert!(seen.iter().zip(1..).all(|(event, seq)| event.seq == seq), "the numbers have a gap");
@@ -316,51 +319,51 @@ async fn long_journal_is_followed_while_session_loads() {
     assert_eq!(handle.clients(), 1);
     // A client that leaves before loading ends is not counted permanently.
     drop((attached, follower, handle));
-    place.loaded_are(0).await;
-    let handle = soon(place.registry.open_soon(id)).await.unwrap();
-    drop(soon(handle.attach(0, Origin::default(), "controller")).await.unwrap());
+    place.wait_loaded(0).await;
+    let handle = within_deadline(place.registry.open_soon(id)).await.unwrap();
+    drop(within_deadline(handle.attach(0, Origin::default(), "controller")).await.unwrap());
     drop(handle);
-    place.loaded_are(0).await;
+    place.wait_loaded(0).await;
     assert_eq!(place.registry.view(id).await.unwrap().clients, 0);
 }
 
 #[tokio::test]
 async fn unloadable_session_reports_same_error_each_time() {
-    let place = Place::new(Duration::from_millis(1), 1_000).await;
+    let place = RegistryFixture::new(Duration::from_millis(1), 1_000).await;
     let id = place.create().await;
-    place.loaded_are(0).await;
+    place.wait_loaded(0).await;
     let options = SqliteConnectOptions::new().filename(place.folder.path().join("journal.db"));
     let mut other = options.connect().await.unwrap();
     sqlx::query("delete from event").execute(&mut other).await.unwrap();
     for _ in 0..3 {
-        let error = soon(place.registry.open(id)).await.err();
+        let error = within_deadline(place.registry.open(id)).await.err();
         assert!(matches!(error, Some(SessionError::Store(StoreError::Corrupt(_)))), "{error:?}");
-        place.loaded_are(0).await;
+        place.wait_loaded(0).await;
     }
-    let handle = soon(place.registry.open_soon(id)).await.unwrap();
-    let error = soon(handle.attach(0, Origin::default(), "controller")).await.err();
+    let handle = within_deadline(place.registry.open_soon(id)).await.unwrap();
+    let error = within_deadline(handle.attach(0, Origin::default(), "controller")).await.err();
     assert!(matches!(error, Some(SessionError::Store(StoreError::Corrupt(_)))), "{error:?}");
     let healthy = place.create().await;
-    assert!(soon(place.submit(healthy)).await.is_ok());
+    assert!(within_deadline(place.submit(healthy)).await.is_ok());
 }
 
 /// All callers may miss the key in the store before the first of them has committed its input. The commit or the
 /// running turn keeps the others out, and they get the reply of the first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_submits_with_one_key_share_one_turn() {
-    let place = Place::new(NEVER, 1_000).await;
+    let place = RegistryFixture::new(NEVER, 1_000).await;
     let key = |digest: &str| Some(IdempotencyKey { key: "k".into(), digest: digest.into() });
-    for when_busy in [Busy::Queue, Busy::Reject] {
+    for when_busy in [BusyPolicy::Queue, BusyPolicy::Reject] {
         let id = place.create().await;
         let calls = (0..8).map(|_| place.submit_keyed(id, key("d"), when_busy));
-        let replies = soon(futures_util::future::join_all(calls)).await;
+        let replies = within_deadline(futures_util::future::join_all(calls)).await;
         assert!(replies.iter().all(|reply| reply.is_ok() && *reply == replies[0]), "{replies:?}");
         let events = place.events(id).await;
         let turns = events
             .iter()
             .filter(|it| matches!(it.event, Event::TurnStarted { .. } | Event::TurnQueued { .. }));
         assert_eq!(turns.count(), 1, "{when_busy:?}");
-        let other = soon(place.submit_keyed(id, key("other"), when_busy)).await;
+        let other = within_deadline(place.submit_keyed(id, key("other"), when_busy)).await;
         assert_eq!(other, Err(SessionError::Conflict("idempotency_key")));
     }
 }

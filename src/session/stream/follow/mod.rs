@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tokio::sync::watch;
 
 use crate::session::error::SessionError;
-use crate::session::stream::feed::{Content, EntryKind, Feed, FeedEntry, ReadResult, content_of};
+use crate::session::stream::feed::{BlockContent, EntryKind, Feed, FeedEntry, ReadResult, block_content};
 use crate::store::{JournalRow, Page, SessionKey, StoreReader};
 use crate::types::ids::Seq;
 use crate::types::model::BlockKind;
@@ -21,7 +21,7 @@ mod rebuilt_deltas;
 mod tests;
 
 /// Rows of one page. Few in tests, so that pages end anywhere.
-const PAGE: u32 = if cfg!(test) { 7 } else { 500 };
+const PAGE_ROWS: u32 = if cfg!(test) { 7 } else { 500 };
 /// Default bytes of one page. At least one event is always read, whatever its length.
 const PAGE_BYTES: usize = if cfg!(test) { 900 } else { 256 * 1024 };
 
@@ -49,25 +49,25 @@ struct OpenMessage {
     texts: usize,
     thoughts: usize,
     /// The newest block; `None` before the first.
-    block: Option<Inside>,
+    block: Option<BlockPosition>,
 }
 
 /// How much of a block was passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Inside {
+struct BlockPosition {
     index: u32,
-    content: Content,
+    content: BlockContent,
     /// Index of the block among those of its type in the message. Interrupted calls leave no block.
     nth: usize,
     /// Bytes that were passed on.
     sent: usize,
     /// Source of the remaining text.
-    rest: Rest,
+    rest: RestSource,
 }
 
 /// The source of the remaining text of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rest {
+enum RestSource {
     /// From its delta rows.
     Rows,
     /// From the completed message. Further rows are older and only provide their seqs.
@@ -88,7 +88,7 @@ impl Follower {
             return Err(SessionError::CursorAhead { last_seq });
         }
         let newest = feed.watch();
-        let open = joined(&store, key, after_seq).await?;
+        let open = find_open_message(&store, key, after_seq).await?;
         Ok(Self {
             store,
             key,
@@ -98,13 +98,13 @@ impl Follower {
             is_live: false,
             nothing_at: None,
             open,
-            piece: rebuilt_deltas::PIECE,
+            piece: rebuilt_deltas::PART_BYTES,
         })
     }
 
     /// Waits until there may be events to read. Returns false when the session is gone and everything was read.
     /// Cancel-safe; holds no resources while it waits.
-    pub async fn ready(&mut self) -> bool {
+    pub async fn wait_ready(&mut self) -> bool {
         loop {
             // Mark the newest seq as seen first: an event that is published during the read wakes the follower
             // again.
@@ -131,7 +131,7 @@ impl Follower {
         let newest = self.feed.last_seq();
         let entries = self.read_entries(max_bytes).await?;
         self.nothing_at = entries.is_empty().then_some(newest);
-        self.pass_on(entries, max_bytes).await
+        self.select_events(entries, max_bytes).await
     }
 
     /// Waits for the next events. `None` when the session is gone. Cancel-safe like [`Follower::next_events`].
@@ -140,7 +140,7 @@ impl Follower {
     /// Those of [`Follower::next_events`].
     #[cfg(test)]
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<str>>>, SessionError> {
-        while self.ready().await {
+        while self.wait_ready().await {
             let events = self.next_events(PAGE_BYTES).await?;
             if !events.is_empty() {
                 return Ok(Some(events));
@@ -157,30 +157,31 @@ impl Follower {
 
     async fn read_entries(&mut self, max_bytes: usize) -> Result<Vec<FeedEntry>, SessionError> {
         if self.is_live
-            && let ReadResult::Entries(entries) = self.feed.after(self.cursor, max_bytes)
+            && let ReadResult::Entries(entries) = self.feed.entries_after(self.cursor, max_bytes)
         {
             return Ok(entries);
         }
-        let Page { rows, is_last } = self.store.events_after(self.key, self.cursor, PAGE, max_bytes).await?;
+        let Page { rows, is_last } =
+            self.store.events_after(self.key, self.cursor, PAGE_ROWS, max_bytes).await?;
         if is_last {
             // Events are published shortly after the commit. The feed must contain the following ones by then.
             let upto = rows.last().map_or(self.cursor, |row| row.seq);
-            self.is_live = matches!(self.feed.after(upto, 1), ReadResult::Entries(_));
+            self.is_live = matches!(self.feed.entries_after(upto, 1), ReadResult::Entries(_));
         }
         // Never read beyond the published events: clients may only see those.
         let last = self.feed.last_seq();
         Ok(rows.into_iter().filter(|row| row.seq <= last).map(entry_of_row).collect())
     }
 
-    async fn pass_on(
+    async fn select_events(
         &mut self,
         entries: Vec<FeedEntry>,
         max_bytes: usize,
     ) -> Result<Vec<Arc<str>>, SessionError> {
         let mut open = self.open;
         let mut cursor = self.cursor;
-        let mut out = Passed { events: Vec::with_capacity(entries.len()), bytes: 0 };
-        let mut source = rebuilt_deltas::Source::new(&self.store, &self.feed, self.key, self.piece);
+        let mut out = PassedEvents { events: Vec::with_capacity(entries.len()), bytes: 0 };
+        let mut source = rebuilt_deltas::PartSource::new(&self.store, &self.feed, self.key, self.piece);
         'entries: for entry in entries {
             if out.bytes >= max_bytes {
                 break;
@@ -188,26 +189,26 @@ impl Follower {
             // Rebuild pruned rows, one seq after the other, until the block is complete.
             while entry.seq > cursor + 1
                 && let Some(OpenMessage { first_seq, block: Some(inside), .. }) = &mut open
-                && inside.rest != Rest::None
+                && inside.rest != RestSource::None
             {
-                let Some(piece) = source.piece(*first_seq, inside).await? else { break };
+                let Some(piece) = source.next_part(*first_seq, inside).await? else { break };
                 if out.bytes >= max_bytes {
                     break 'entries;
                 }
                 cursor = if piece.is_last { entry.seq - 1 } else { cursor + 1 };
                 inside.record_part(&piece);
-                out.push(piece.at(cursor));
+                out.push(piece.delta_at(cursor));
             }
             // The store may be slightly ahead of the feed. The feed then repeats deltas of a message that the
             // store has returned complete. A follower that attached after completion receives the item only.
             let is_streamed = matches!(entry.kind, EntryKind::Streamed(_));
             match &mut open {
                 Some(OpenMessage { first_seq, block: Some(inside), .. })
-                    if is_streamed && inside.rest == Rest::Item =>
+                    if is_streamed && inside.rest == RestSource::Item =>
                 {
-                    if let Some(piece) = source.piece(*first_seq, inside).await? {
+                    if let Some(piece) = source.next_part(*first_seq, inside).await? {
                         inside.record_part(&piece);
-                        out.push(piece.at(entry.seq));
+                        out.push(piece.delta_at(entry.seq));
                     }
                     cursor = entry.seq;
                     continue;
@@ -215,8 +216,8 @@ impl Follower {
                 _ => {}
             }
             let inside = open.and_then(|open| open.block);
-            let is_old = is_streamed && inside.is_none_or(|inside| inside.rest != Rest::Rows);
-            open = step(open, &entry);
+            let is_old = is_streamed && inside.is_none_or(|inside| inside.rest != RestSource::Rows);
+            open = advance_open_message(open, &entry);
             cursor = entry.seq;
             if !is_old {
                 out.push(entry.body);
@@ -228,28 +229,28 @@ impl Follower {
 }
 
 /// Events that are passed on.
-struct Passed {
+struct PassedEvents {
     events: Vec<Arc<str>>,
     bytes: usize,
 }
 
-impl Passed {
+impl PassedEvents {
     fn push(&mut self, event: Arc<str>) {
         self.bytes += event.len();
         self.events.push(event);
     }
 }
 
-impl Inside {
+impl BlockPosition {
     /// Records that a part of the completed message was passed on.
-    fn record_part(&mut self, piece: &rebuilt_deltas::Piece) {
+    fn record_part(&mut self, piece: &rebuilt_deltas::DeltaPart) {
         self.sent += piece.text.len();
-        self.rest = if piece.is_last { Rest::None } else { Rest::Item };
+        self.rest = if piece.is_last { RestSource::None } else { RestSource::Item };
     }
 }
 
 /// The open message after one more entry.
-fn step(open: Option<OpenMessage>, entry: &FeedEntry) -> Option<OpenMessage> {
+fn advance_open_message(open: Option<OpenMessage>, entry: &FeedEntry) -> Option<OpenMessage> {
     if entry.kind == EntryKind::MessageStarted {
         return Some(OpenMessage { first_seq: entry.seq, texts: 0, thoughts: 0, block: None });
     }
@@ -257,17 +258,17 @@ fn step(open: Option<OpenMessage>, entry: &FeedEntry) -> Option<OpenMessage> {
     match entry.kind {
         EntryKind::BlockStarted(index, content) => {
             let nth = match content {
-                Content::Text => {
+                BlockContent::Text => {
                     open.texts += 1;
                     open.texts - 1
                 }
-                Content::Thinking => {
+                BlockContent::Thinking => {
                     open.thoughts += 1;
                     open.thoughts - 1
                 }
-                Content::Arguments => 0,
+                BlockContent::Arguments => 0,
             };
-            open.block = Some(Inside { index, content, nth, sent: 0, rest: Rest::Rows });
+            open.block = Some(BlockPosition { index, content, nth, sent: 0, rest: RestSource::Rows });
         }
         EntryKind::Streamed(bytes) => {
             if let Some(inside) = &mut open.block {
@@ -282,19 +283,21 @@ fn step(open: Option<OpenMessage>, entry: &FeedEntry) -> Option<OpenMessage> {
 
 /// Whether a new cursor is inside a running message, and how much of that message precedes it. For a cursor
 /// inside a completed message the follower receives the item only: `None`.
-async fn joined(
+async fn find_open_message(
     store: &StoreReader,
     key: SessionKey,
     after_seq: Seq,
 ) -> Result<Option<OpenMessage>, SessionError> {
     match store.message_around(key, after_seq).await? {
-        Some(item) if item.status == "running" => inside(store, key, item.first_seq, after_seq).await,
+        Some(item) if item.status == "running" => {
+            find_running_message(store, key, item.first_seq, after_seq).await
+        }
         _ => Ok(None),
     }
 }
 
 /// The same for a message that was running a moment ago. It may be complete by now.
-async fn inside(
+async fn find_running_message(
     store: &StoreReader,
     key: SessionKey,
     first_seq: Seq,
@@ -303,7 +306,7 @@ async fn inside(
     let mut open = None;
     let mut seen = first_seq - 1;
     loop {
-        let Page { rows, is_last } = store.events_after(key, seen, PAGE, PAGE_BYTES).await?;
+        let Page { rows, is_last } = store.events_after(key, seen, PAGE_ROWS, PAGE_BYTES).await?;
         for row in rows {
             // The position is the state after the last row at or before the cursor.
             if row.seq > after_seq {
@@ -315,7 +318,7 @@ async fn inside(
                 return Ok(None);
             }
             seen = row.seq;
-            open = step(open, &entry_of_row(row));
+            open = advance_open_message(open, &entry_of_row(row));
         }
         if is_last {
             return Ok(if seen == after_seq { open } else { None });
@@ -326,19 +329,19 @@ async fn inside(
 /// The fields that determine the kind of an event.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Measured {
+struct DeltaFields {
     index: u32,
     text: String,
     block: Option<BlockKind>,
 }
 
 fn entry_of_row(row: JournalRow) -> FeedEntry {
-    let measured = || serde_json::from_str::<Measured>(&row.body).unwrap_or_default();
+    let measured = || serde_json::from_str::<DeltaFields>(&row.body).unwrap_or_default();
     let kind = match row.kind.as_str() {
         "message.started" => EntryKind::MessageStarted,
         "message.block_started" => {
-            let Measured { index, block, .. } = measured();
-            block.map_or(EntryKind::Other, |block| EntryKind::BlockStarted(index, content_of(&block)))
+            let DeltaFields { index, block, .. } = measured();
+            block.map_or(EntryKind::Other, |block| EntryKind::BlockStarted(index, block_content(&block)))
         }
         "message.text_delta" | "message.thinking_delta" => EntryKind::Streamed(measured().text.len()),
         "message.tool_input_delta" => EntryKind::Streamed(0),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::session::error::SessionError;
 use crate::session::stream::feed::Feed;
-use crate::session::stream::follow::{Content, Inside};
+use crate::session::stream::follow::{BlockContent, BlockPosition};
 use crate::store::{SessionKey, StoreReader, StoredBlob};
 use crate::types::blob::TruncatedField;
 use crate::types::event::{Envelope, Event};
@@ -18,28 +18,28 @@ use crate::types::wire;
 
 /// Maximum bytes of a part as JSON. It is not shorter than any row: rows have 8 KiB of text, of which each byte
 /// may need six in JSON.
-pub(super) const PIECE: usize = if cfg!(test) { 16 } else { 56 * 1024 };
+pub(super) const PART_BYTES: usize = if cfg!(test) { 16 } else { 56 * 1024 };
 
 /// Maximum truncated bytes of a message that is shared by all lagging followers.
-const SHARED: u64 = 4 << 20;
+const MAX_SHARED_BYTES: u64 = 4 << 20;
 
 /// A part of a block and the data for its delta.
-pub(super) struct Piece {
+pub(super) struct DeltaPart {
     pub text: String,
     pub is_last: bool,
     delta: Envelope,
 }
 
-impl Piece {
+impl DeltaPart {
     /// The delta with this seq.
-    pub fn at(&self, seq: Seq) -> Arc<str> {
+    pub fn delta_at(&self, seq: Seq) -> Arc<str> {
         let delta = Envelope { seq, ..self.delta.clone() };
         Arc::from(serde_json::to_string(&delta).unwrap_or_default())
     }
 }
 
 /// The source of parts, kept for one read of the journal.
-pub(super) struct Source<'a> {
+pub(super) struct PartSource<'a> {
     store: &'a StoreReader,
     feed: &'a Feed,
     key: SessionKey,
@@ -52,7 +52,7 @@ pub(super) struct Source<'a> {
 }
 
 /// Location of a block's text.
-enum Text<'a> {
+enum TextLocation<'a> {
     /// In the event.
     Here(&'a str),
     /// In the blob of this truncated value.
@@ -61,19 +61,23 @@ enum Text<'a> {
     Elsewhere,
 }
 
-impl<'a> Source<'a> {
+impl<'a> PartSource<'a> {
     pub fn new(store: &'a StoreReader, feed: &'a Feed, key: SessionKey, room: usize) -> Self {
         Self { store, feed, key, room, finished: None, blob: None }
     }
 
     /// The next part of a block; `None` if the message is not complete or no text remains.
-    pub async fn piece(&mut self, first_seq: Seq, inside: &Inside) -> Result<Option<Piece>, SessionError> {
-        if inside.content == Content::Arguments {
+    pub async fn next_part(
+        &mut self,
+        first_seq: Seq,
+        inside: &BlockPosition,
+    ) -> Result<Option<DeltaPart>, SessionError> {
+        if inside.content == BlockContent::Arguments {
             return Ok(None);
         }
         let room = self.room;
         let is_known = self.finished.as_ref().is_some_and(|(known, _)| *known == first_seq);
-        if let Some(whole) = self.feed.known_whole(first_seq).filter(|_| !is_known) {
+        if let Some(whole) = self.feed.known_full_message(first_seq).filter(|_| !is_known) {
             self.finished = Some((first_seq, whole));
         } else if !is_known {
             let Some(stored) = self.store.message_around(self.key, first_seq).await? else { return Ok(None) };
@@ -84,13 +88,13 @@ impl<'a> Source<'a> {
             self.finished = Some((first_seq, Arc::new(event)));
         }
         let Some((_, event)) = &self.finished else { return Ok(None) };
-        let (text, is_last) = match text_of(event, inside) {
+        let (text, is_last) = match text_location(event, inside) {
             None => return Ok(None),
-            Some(Text::Here(text)) => match part(text, inside.sent, room) {
+            Some(TextLocation::Here(text)) => match cut_part(text, inside.sent, room) {
                 Some(part) => part,
                 None => return Ok(None),
             },
-            Some(Text::Cut(cut)) => {
+            Some(TextLocation::Cut(cut)) => {
                 let place = (first_seq, inside.index);
                 if self.blob.as_ref().is_none_or(|(known, _)| *known != place) {
                     let blob = self.store.blob(self.key, cut.blob_id).await?;
@@ -99,16 +103,16 @@ impl<'a> Source<'a> {
                 let Some((_, blob)) = &self.blob else { return Ok(None) };
                 let bytes = self.store.read_blob(blob, inside.sent as u64, room).await?;
                 let reaches_end = inside.sent as u64 + bytes.len() as u64 == blob.bytes;
-                match part(&whole_characters(bytes), 0, room) {
+                match cut_part(&text_without_partial_char(bytes), 0, room) {
                     Some((text, is_last)) => (text, is_last && reaches_end),
                     None => return Ok(None),
                 }
             }
             // Expand the message for the rest of this read. Otherwise each of many small blocks would load the
             // whole message.
-            Some(Text::Elsewhere) => return self.mend(first_seq, inside).await,
+            Some(TextLocation::Elsewhere) => return self.load_full_part(first_seq, inside).await,
         };
-        Ok(Some(tell(event, inside, text, is_last)))
+        Ok(Some(message_part(event, inside, text, is_last)))
     }
 
     /// Whether the message that was read last has no truncated value.
@@ -118,23 +122,28 @@ impl<'a> Source<'a> {
     }
 
     /// Loads the truncated values of the completed message and returns its next part.
-    async fn mend(&mut self, first_seq: Seq, inside: &Inside) -> Result<Option<Piece>, SessionError> {
+    async fn load_full_part(
+        &mut self,
+        first_seq: Seq,
+        inside: &BlockPosition,
+    ) -> Result<Option<DeltaPart>, SessionError> {
         let Some(stored) = self.store.message_around(self.key, first_seq).await? else { return Ok(None) };
         let read = || async {
-            let whole = self.store.whole(self.key, stored.last_seq, &stored.last).await?;
+            let whole = self.store.restored_event(self.key, stored.last_seq, &stored.last).await?;
             Ok::<_, SessionError>(whole.filter(|whole| whole.truncated_fields.is_empty()).map(Arc::new))
         };
         let bytes: u64 = wire::truncated_fields(&stored.last).iter().map(|field| field.bytes).sum();
         let whole = match bytes {
             // A waiting follower holds nothing itself. The feed keeps one shared copy for all of them.
-            ..=SHARED => self.feed.whole(first_seq).get_or_try_init(read).await?.clone(),
+            ..=MAX_SHARED_BYTES => {
+                self.feed.full_message_cell(first_seq).get_or_try_init(read).await?.clone()
+            }
             _ => read().await?,
         };
         let Some(whole) = whole else { return Ok(None) };
-        let piece = match text_of(&whole, inside) {
-            Some(Text::Here(text)) => {
-                part(text, inside.sent, self.room).map(|(text, is_last)| tell(&whole, inside, text, is_last))
-            }
+        let piece = match text_location(&whole, inside) {
+            Some(TextLocation::Here(text)) => cut_part(text, inside.sent, self.room)
+                .map(|(text, is_last)| message_part(&whole, inside, text, is_last)),
             _ => None,
         };
         self.finished = Some((first_seq, whole));
@@ -143,11 +152,11 @@ impl<'a> Source<'a> {
 }
 
 /// A part of a block of a completed message.
-fn tell(message: &Envelope, inside: &Inside, text: String, is_last: bool) -> Piece {
+fn message_part(message: &Envelope, inside: &BlockPosition, text: String, is_last: bool) -> DeltaPart {
     let index = inside.index;
     let event = match inside.content {
-        Content::Thinking => Event::MessageThinkingDelta { index, text: text.clone() },
-        Content::Text | Content::Arguments => Event::MessageTextDelta { index, text: text.clone() },
+        BlockContent::Thinking => Event::MessageThinkingDelta { index, text: text.clone() },
+        BlockContent::Text | BlockContent::Arguments => Event::MessageTextDelta { index, text: text.clone() },
     };
     let delta = Envelope {
         seq: 0,
@@ -161,18 +170,18 @@ fn tell(message: &Envelope, inside: &Inside, text: String, is_last: bool) -> Pie
         truncated_fields: Vec::new(),
         event,
     };
-    Piece { text, is_last, delta }
+    DeltaPart { text, is_last, delta }
 }
 
 /// As much text from `sent` on as fits into a part, and whether it is the last part; `None` if no text remains.
-fn part(text: &str, sent: usize, room: usize) -> Option<(String, bool)> {
+fn cut_part(text: &str, sent: usize, room: usize) -> Option<(String, bool)> {
     let rest = text.get(sent..).filter(|rest| !rest.is_empty())?;
     let head = wire::head(rest, room + 2);
     Some((head.to_owned(), head.len() == rest.len()))
 }
 
 /// Converts bytes to text and drops an incomplete character at the end.
-fn whole_characters(mut bytes: Vec<u8>) -> String {
+fn text_without_partial_char(mut bytes: Vec<u8>) -> String {
     if let Err(error) = std::str::from_utf8(&bytes) {
         bytes.truncate(error.valid_up_to());
     }
@@ -180,16 +189,15 @@ fn whole_characters(mut bytes: Vec<u8>) -> String {
 }
 
 /// Location of a block's text in the completed message.
-fn text_of<'e>(event: &'e Envelope, inside: &Inside) -> Option<Text<'e>> {
+fn text_location<'e>(event: &'e Envelope, inside: &BlockPosition) -> Option<TextLocation<'e>> {
     let Event::MessageCompleted { item, .. } = &event.event else { return None };
     if event.truncated_fields.iter().any(|field| matches!(&*field.pointer, "/item" | "/item/content")) {
-        return Some(Text::Elsewhere);
+        return Some(TextLocation::Elsewhere);
     }
     let own = item.content.iter().enumerate().filter_map(|(at, block)| match (inside.content, block) {
-        (Content::Text, Block::Text { text }) | (Content::Thinking, Block::Thinking { text, .. }) => {
-            Some((at, text.as_str()))
-        }
-        (Content::Thinking, Block::RedactedThinking { .. }) => Some((at, "")),
+        (BlockContent::Text, Block::Text { text })
+        | (BlockContent::Thinking, Block::Thinking { text, .. }) => Some((at, text.as_str())),
+        (BlockContent::Thinking, Block::RedactedThinking { .. }) => Some((at, "")),
         _ => None,
     });
     let (at, text) = own.into_iter().nth(inside.nth)?;
@@ -199,6 +207,6 @@ fn text_of<'e>(event: &'e Envelope, inside: &Inside) -> Option<Text<'e>> {
             .truncated_fields
             .iter()
             .find(|field| field.pointer == place)
-            .map_or(Text::Here(text), Text::Cut),
+            .map_or(TextLocation::Here(text), TextLocation::Cut),
     )
 }

@@ -10,7 +10,7 @@
 //! dropped pages that count as copied (<https://wiki.postgresql.org/wiki/Fsync_Errors>). Only the log still has
 //! them, so the whole log must be copied again. SQLite starts at the first frame if no other connection had the
 //! database open before. Until that checkpoint succeeds, the writer writes nothing and no connection of the
-//! daemon removes the log ([`Checkpointer::doubt`]).
+//! daemon removes the log ([`Checkpointer::write_doubt`]).
 
 use std::fs::File;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -30,7 +30,7 @@ use crate::store::wal;
 use crate::sync::lock;
 
 /// Number of log pages at which a checkpoint starts: SQLite's own default.
-const AT: u32 = 1_000;
+const CHECKPOINT_PAGES: u32 = 1_000;
 /// At this multiple of the threshold, the writer waits for a checkpoint: 32 MiB of log.
 const MAX_ATTEMPTS: u32 = 8;
 /// The bytes (`SHARED_FIRST` in SQLite's `os.h`) that SQLite locks in an open database. In WAL mode it holds
@@ -113,16 +113,16 @@ impl Checkpointer {
             self.shared.phase.store(IDLE, Ordering::Release);
             self.has_restarted = false;
         }
-        if pages < self.next || self.doubt().is_some() {
+        if pages < self.next || self.write_doubt().is_some() {
             return;
         }
         let is_long = pages >= self.at.saturating_mul(MAX_ATTEMPTS);
         match self.shared.phase.load(Ordering::Acquire) {
             RUNNING if !is_long => {}
             // A reader held the log, so a large part of it is not copied yet.
-            IDLE => self.begin(),
+            IDLE => self.start_thread(),
             DONE if !is_long && pages.saturating_sub(self.shared.checkpointed_pages()) > self.at => {
-                self.begin();
+                self.start_thread();
                 self.next = pages.saturating_add(self.at / 16);
             }
             _ => self.finish(connection),
@@ -130,7 +130,7 @@ impl Checkpointer {
     }
 
     fn finish(&mut self, connection: &Connection) {
-        let _alone = self.shared.alone();
+        let _alone = self.shared.lock_connection();
         self.shared.checkpoint(connection);
         self.shared.phase.store(IDLE, Ordering::Release);
         // Readers prevent a complete checkpoint, so try again when the log has grown a little.
@@ -139,7 +139,7 @@ impl Checkpointer {
 
     /// Returns why no write is allowed until the whole log was checkpointed again; `None` if writes are
     /// allowed.
-    pub fn doubt(&self) -> Option<StoreError> {
+    pub fn write_doubt(&self) -> Option<StoreError> {
         lock(&self.shared.doubt).clone()
     }
 
@@ -147,10 +147,10 @@ impl Checkpointer {
     /// connection's busy timeout.
     ///
     /// # Errors
-    /// The checkpoint failed, another process reads from the log, or [`Checkpointer::doubt`] returns an error.
+    /// The checkpoint failed, another process reads from the log, or [`Checkpointer::write_doubt`] returns an error.
     pub fn checkpoint_all(&self, connection: &Connection) -> Result<(), StoreError> {
-        let _alone = self.shared.alone();
-        self.doubt().map_or(Ok(()), Err)?;
+        let _alone = self.shared.lock_connection();
+        self.write_doubt().map_or(Ok(()), Err)?;
         self.shared.checkpoint_all(connection)
     }
 
@@ -160,7 +160,7 @@ impl Checkpointer {
     /// # Errors
     /// Those of [`Checkpointer::checkpoint_all`], except the doubt.
     pub fn checkpoint_from_start(&self, connection: &Connection) -> Result<(), StoreError> {
-        let _alone = self.shared.alone();
+        let _alone = self.shared.lock_connection();
         // This call may return the error of an earlier sync. That error is known already, and the next lines
         // repair its effect.
         let _ = self.shared.database.sync_data();
@@ -221,15 +221,15 @@ impl Checkpointer {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        self.release();
+        self.close_connection();
     }
 
     /// Closes the connection of the checkpoint thread. The thread opens a new one on demand.
-    pub fn release(&self) {
-        drop(self.shared.alone().take());
+    pub fn close_connection(&self) {
+        drop(self.shared.lock_connection().take());
     }
 
-    fn begin(&mut self) {
+    fn start_thread(&mut self) {
         if self.ask.is_none() {
             let (ask, asked) = sync_channel(1);
             let shared = Arc::clone(&self.shared);
@@ -260,13 +260,13 @@ impl Drop for Checkpointer {
 }
 
 impl CheckpointState {
-    fn alone(&self) -> MutexGuard<'_, Option<Connection>> {
+    fn lock_connection(&self) -> MutexGuard<'_, Option<Connection>> {
         // A panic while the lock was held does not damage the connection.
         lock(&self.gate)
     }
 
     fn checkpoint_in_background(&self) {
-        let mut own = self.alone();
+        let mut own = self.lock_connection();
         if own.is_none() {
             match self.database_file.open_to_write() {
                 Ok(connection) => {
@@ -296,7 +296,7 @@ impl CheckpointState {
             // SQLite syncs only if it has copied the whole log and no commit was added meanwhile.
             Ok(pages) => self.sync().is_ok().then_some(u32::try_from(pages).unwrap_or(0)),
             Err(error @ StoreError::Unsynced(_)) => {
-                self.doubts(error);
+                self.report_doubt(error);
                 None
             }
             // Forget the frames that count as copied up to here.
@@ -312,7 +312,7 @@ impl CheckpointState {
             .query_row("pragma wal_checkpoint(truncate)", [], |row| row.get::<_, bool>(0))
             .map_err(StoreError::from);
         if let Err(error @ StoreError::Unsynced(_)) = &is_busy {
-            self.doubts(error.clone());
+            self.report_doubt(error.clone());
         }
         if is_busy? {
             // Part of the log may have been copied.
@@ -323,29 +323,29 @@ impl CheckpointState {
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        let synced = self.faults.synced(self.database.sync_data());
+        let synced = self.faults.sync_result(self.database.sync_data());
         synced.map_err(|error| {
             let error = StoreError::Unsynced(format!("the database could not be synced: {error}"));
-            self.doubts(error.clone());
+            self.report_doubt(error.clone());
             error
         })
     }
 
-    fn doubts(&self, error: StoreError) {
+    fn report_doubt(&self, error: StoreError) {
         *lock(&self.doubt) = Some(error.clone());
-        self.health.wrote::<()>(&Err(error));
+        self.health.record_write::<()>(&Err(error));
     }
 }
 
 #[cfg(not(feature = "failpoints"))]
 fn pages_at() -> u32 {
-    AT
+    CHECKPOINT_PAGES
 }
 
 /// Tests set a low value, so that checkpoints run all the time.
 #[cfg(feature = "failpoints")]
 fn pages_at() -> u32 {
-    std::env::var("AGENTD_FOLD_AT").ok().and_then(|pages| pages.parse().ok()).unwrap_or(AT)
+    std::env::var("AGENTD_FOLD_AT").ok().and_then(|pages| pages.parse().ok()).unwrap_or(CHECKPOINT_PAGES)
 }
 
 #[cfg(test)]

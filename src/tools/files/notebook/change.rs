@@ -4,11 +4,11 @@
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::tools::files::notebook::shape::{Cell, Notebook};
+use crate::tools::files::notebook::shape::{Notebook, NotebookCell};
 use crate::types::hex;
 
 /// A change of a notebook.
-pub(super) enum Change<'a> {
+pub(super) enum NotebookChange<'a> {
     /// Gives the cell this source, and this kind if one is given.
     Replace {
         at: usize,
@@ -27,11 +27,11 @@ pub(super) enum Change<'a> {
 }
 
 /// Indexes must be valid: at most the count for an insert, below it otherwise.
-pub(super) fn apply(notebook: &Notebook<'_>, change: &Change<'_>) -> String {
+pub(super) fn apply(notebook: &Notebook<'_>, change: &NotebookChange<'_>) -> String {
     match *change {
-        Change::Replace { at, source, kind } => replace(notebook, at, source, kind),
-        Change::Insert { at, source, kind } => insert(notebook, at, source, kind),
-        Change::Delete { at } => delete(notebook, at),
+        NotebookChange::Replace { at, source, kind } => replace(notebook, at, source, kind),
+        NotebookChange::Insert { at, source, kind } => insert(notebook, at, source, kind),
+        NotebookChange::Delete { at } => delete(notebook, at),
     }
 }
 
@@ -40,7 +40,7 @@ fn replace(notebook: &Notebook<'_>, at: usize, source: &str, kind: Option<&str>)
     let layout = Layout::from_notebook(notebook);
     if kind.is_some_and(|kind| kind != cell.kind) || cell.member("source").is_none() {
         let kind = kind.unwrap_or(&cell.kind);
-        let new = layout.cell(&rebuilt(notebook, cell, kind, source));
+        let new = layout.cell(&rebuild_members(notebook, cell, kind, source));
         return splice(text, &[(cell.place.clone(), new)]);
     }
     let mut parts = Vec::new();
@@ -58,7 +58,12 @@ fn replace(notebook: &Notebook<'_>, at: usize, source: &str, kind: Option<&str>)
 }
 
 /// The members of a cell whose kind changes: members of code cells are added or removed.
-fn rebuilt(notebook: &Notebook<'_>, cell: &Cell<'_>, kind: &str, source: &str) -> Vec<(String, Value)> {
+fn rebuild_members(
+    notebook: &Notebook<'_>,
+    cell: &NotebookCell<'_>,
+    kind: &str,
+    source: &str,
+) -> Vec<(String, Value)> {
     let mut members: Vec<(String, Value)> = Vec::new();
     for (name, place) in &cell.members {
         let of_code = matches!(name.as_ref(), "outputs" | "execution_count");
@@ -69,11 +74,11 @@ fn rebuilt(notebook: &Notebook<'_>, cell: &Cell<'_>, kind: &str, source: &str) -
         let value = serde_json::from_str(&notebook.text[place.clone()]).unwrap_or(Value::Null);
         members.push((name.to_string(), value));
     }
-    whole(members, kind, source)
+    new_members(members, kind, source)
 }
 
 /// The members of a cell of this kind, in nbformat's order.
-fn whole(mut members: Vec<(String, Value)>, kind: &str, source: &str) -> Vec<(String, Value)> {
+fn new_members(mut members: Vec<(String, Value)>, kind: &str, source: &str) -> Vec<(String, Value)> {
     let mut set = |name: &str, value: Value| members.push((name.to_owned(), value));
     set("cell_type", kind.into());
     set("source", source_value(source, true));
@@ -104,7 +109,7 @@ fn insert(notebook: &Notebook<'_>, at: usize, source: &str, kind: &str) -> Strin
     if notebook.has_ids {
         members.push(("id".to_owned(), Value::from(new_id(notebook, at, source))));
     }
-    let new = layout.cell(&whole(members, kind, source));
+    let new = layout.cell(&new_members(members, kind, source));
     let Some(first) = cells.first() else {
         let (open, close) = (layout.line(2), layout.line(1));
         return splice(text, &[(list.clone(), format!("[{open}{new}{close}]"))]);
@@ -210,10 +215,10 @@ impl<'t> Layout<'t> {
                 self.value(value, depth + 1)
             )
         });
-        self.listed('{', parts.collect(), '}', depth)
+        self.print_list('{', parts.collect(), '}', depth)
     }
 
-    fn listed(&self, open: char, parts: Vec<String>, close: char, depth: usize) -> String {
+    fn print_list(&self, open: char, parts: Vec<String>, close: char, depth: usize) -> String {
         if parts.is_empty() {
             return format!("{open}{close}");
         }
@@ -229,7 +234,7 @@ impl<'t> Layout<'t> {
         match value {
             Value::Array(values) => {
                 let parts = values.iter().map(|value| self.value(value, depth + 1)).collect();
-                self.listed('[', parts, ']', depth)
+                self.print_list('[', parts, ']', depth)
             }
             Value::Object(map) => self.members(map.iter().map(|(name, value)| (name.as_str(), value)), depth),
             Value::String(text) => self.string(text),

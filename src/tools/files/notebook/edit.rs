@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 use crate::tools::context::ToolContext;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard;
-use crate::tools::files::edit_guard::Needs;
+use crate::tools::files::edit_guard::RequiredRead;
 use crate::tools::files::file_checks::{is_notebook, with_similar_path};
-use crate::tools::files::notebook::change::{Change, apply};
+use crate::tools::files::notebook::change::{NotebookChange, apply};
 use crate::tools::files::notebook::shape::{Notebook, read};
 use crate::tools::fs::pinned::PinnedPath;
 use crate::tools::input;
@@ -75,7 +75,7 @@ pub(in crate::tools) const DESCRIPTION: &str = "Changes one cell of a Jupyter no
 
 pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     let path = context.resolve(&input.notebook_path, Access::Edit)?;
-    let plan = plan(context, input, &path).map(|(change, _)| change);
+    let plan = plan_change(context, input, &path).map(|(change, _)| change);
     edit_guard::prepare(context, path, "NotebookEdit", plan)
 }
 
@@ -87,7 +87,7 @@ pub(in crate::tools) fn run(
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
     let path = context.resolve(&input.notebook_path, Access::Edit)?;
-    let (change, at) = plan(context, input, &path)?;
+    let (change, at) = plan_change(context, input, &path)?;
     change.require_judged(prepared)?;
     if stop.is_cancelled() {
         return Ok(cancelled());
@@ -102,11 +102,11 @@ pub(in crate::tools) fn run(
 }
 
 /// The checks in the order of Edit, and the change with the number of the cell.
-fn plan(
+fn plan_change(
     context: &ToolContext,
     input: &Input,
     path: &PinnedPath,
-) -> Result<(edit_guard::Change, usize), ToolError> {
+) -> Result<(edit_guard::PreparedEdit, usize), ToolError> {
     let shown = context.show(&path.path);
     if !is_notebook(&path.path) {
         return Err(ToolError::new("not_a_notebook", format!("{shown} is no .ipynb file; use Edit"))
@@ -118,7 +118,7 @@ fn plan(
     };
     // Without permission to read, even the list of cells would reveal content.
     if !edit_guard::may_show_content(context, path) {
-        edit_guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
+        edit_guard::require_known(context, &path.path, &before, RequiredRead::AnyPart)?;
     }
     let held = before.clone();
     let (charset, text) = edit_guard::decode_any(context, path, &held)?;
@@ -126,14 +126,14 @@ fn plan(
         ToolError::new("bad_notebook", format!("{shown} cannot be read as a notebook: {why}"))
             .with(json!({ "path": path.path, "problem": why }))
     })?;
-    let at = cell(input, &notebook, &shown)?;
-    edit_guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
+    let at = cell_index(input, &notebook, &shown)?;
+    edit_guard::require_known(context, &path.path, &before, RequiredRead::AnyPart)?;
     let source = input.new_source.replace("\r\n", "\n");
     let kind = input.cell_type.map(Kind::name);
     let change = match input.edit_mode.unwrap_or(Mode::Replace) {
-        Mode::Replace => Change::Replace { at, source: &source, kind },
-        Mode::Insert => Change::Insert { at, source: &source, kind: kind.unwrap_or("code") },
-        Mode::Delete => Change::Delete { at },
+        Mode::Replace => NotebookChange::Replace { at, source: &source, kind },
+        Mode::Insert => NotebookChange::Insert { at, source: &source, kind: kind.unwrap_or("code") },
+        Mode::Delete => NotebookChange::Delete { at },
     };
     let new = apply(&notebook, &change);
     if new == text {
@@ -141,7 +141,7 @@ fn plan(
             .with(json!({ "cell_number": at })));
     }
     let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
-    let change = edit_guard::Change::within(
+    let change = edit_guard::PreparedEdit::change_file(
         context,
         path.clone(),
         before,
@@ -150,11 +150,11 @@ fn plan(
         "new_source",
         None,
     )?;
-    Ok((edit_guard::Change { known_whole, ..change }, at))
+    Ok((edit_guard::PreparedEdit { known_whole, ..change }, at))
 }
 
 /// The number of the requested cell; for an insert, of the new one.
-fn cell(input: &Input, notebook: &Notebook<'_>, shown: &str) -> Result<usize, ToolError> {
+fn cell_index(input: &Input, notebook: &Notebook<'_>, shown: &str) -> Result<usize, ToolError> {
     let count = notebook.cells.len();
     let inserts = input.edit_mode == Some(Mode::Insert);
     if let Some(id) = input.cell_id.as_deref().filter(|id| !id.is_empty()) {

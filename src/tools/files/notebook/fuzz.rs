@@ -1,9 +1,9 @@
 //! Properties of notebook changes for any text. The fuzz target and its corpus check them.
 
-use crate::tools::files::notebook::change::{Change, apply};
+use crate::tools::files::notebook::change::{NotebookChange, apply};
 use crate::tools::files::notebook::shape::read;
 use crate::tools::files::notebook::show;
-use crate::tools::files::notebook::show::Window;
+use crate::tools::files::notebook::show::CellWindow;
 
 /// The first byte selects the operation, the second the cell; the rest is the notebook. A valid notebook is
 /// still valid after a change, and bytes outside the cell stay the same.
@@ -13,23 +13,23 @@ use crate::tools::files::notebook::show::Window;
 pub(in crate::tools) fn notebook(data: &[u8]) {
     let [what, which, text @ ..] = data else { return };
     let text = String::from_utf8_lossy(text);
-    let _ = show::read(&text, &Window { first: 1, limit: 100, largest: 100_000 });
+    let _ = show::read(&text, &CellWindow { first: 1, limit: 100, largest: 100_000 });
     let Ok(notebook) = read(&text) else { return };
     let count = notebook.cells.len();
     let source = "x = 'é'\n\"\\ y";
     let at = usize::from(*which) % (count + 1);
     let change = match what % 4 {
-        0 if at < count => Change::Replace { at, source, kind: None },
-        1 if at < count => Change::Replace { at, source, kind: Some("markdown") },
-        2 if at < count => Change::Delete { at },
-        _ => Change::Insert { at, source, kind: "code" },
+        0 if at < count => NotebookChange::Replace { at, source, kind: None },
+        1 if at < count => NotebookChange::Replace { at, source, kind: Some("markdown") },
+        2 if at < count => NotebookChange::Delete { at },
+        _ => NotebookChange::Insert { at, source, kind: "code" },
     };
     let new = apply(&notebook, &change);
     let after = read(&new).expect("a notebook stays one");
     let (expected, changed) = match change {
-        Change::Replace { at, .. } => (count, Some(at)),
-        Change::Insert { at, .. } => (count + 1, Some(at)),
-        Change::Delete { .. } => (count - 1, None),
+        NotebookChange::Replace { at, .. } => (count, Some(at)),
+        NotebookChange::Insert { at, .. } => (count + 1, Some(at)),
+        NotebookChange::Delete { .. } => (count - 1, None),
     };
     assert_eq!(after.cells.len(), expected);
     if let Some(at) = changed {
@@ -40,14 +40,15 @@ pub(in crate::tools) fn notebook(data: &[u8]) {
     assert_eq!(text[..old_list.start], new[..new_list.start]);
     assert_eq!(text[old_list.end..], new[new_list.end..]);
     // All other cells keep their bytes.
-    let bytes = |text: &str, cells: &[crate::tools::files::notebook::shape::Cell<'_>]| -> Vec<String> {
-        cells.iter().map(|cell| text[cell.place.clone()].to_owned()).collect()
-    };
+    let bytes =
+        |text: &str, cells: &[crate::tools::files::notebook::shape::NotebookCell<'_>]| -> Vec<String> {
+            cells.iter().map(|cell| text[cell.place.clone()].to_owned()).collect()
+        };
     let (mut old, mut new) = (bytes(&text, &notebook.cells), bytes(&new, &after.cells));
     match change {
-        Change::Replace { at, .. } => drop((old.remove(at), new.remove(at))),
-        Change::Insert { at, .. } => drop(new.remove(at)),
-        Change::Delete { at } => drop(old.remove(at)),
+        NotebookChange::Replace { at, .. } => drop((old.remove(at), new.remove(at))),
+        NotebookChange::Insert { at, .. } => drop(new.remove(at)),
+        NotebookChange::Delete { at } => drop(old.remove(at)),
     }
     assert_eq!(old, new);
 }

@@ -12,7 +12,7 @@ mod show;
 mod tests;
 
 pub(in crate::tools) use edit::{DESCRIPTION, Input, prepare, run};
-pub(in crate::tools) use show::{Window, read};
+pub(in crate::tools) use show::{CellWindow, read};
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(in crate::tools) mod fuzz;

@@ -10,13 +10,13 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The members of an object in order, with the text of their values.
-struct Members<'t>(Vec<(Cow<'t, str>, &'t RawValue)>);
+struct JsonMembers<'t>(Vec<(Cow<'t, str>, &'t RawValue)>);
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for JsonMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct Each;
-        impl<'de> Visitor<'de> for Each {
-            type Value = Members<'de>;
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = JsonMembers<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
@@ -25,14 +25,14 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 while let Some(entry) = map.next_entry()? {
                     members.push(entry);
                 }
-                Ok(Members(members))
+                Ok(JsonMembers(members))
             }
         }
-        d.deserialize_map(Each)
+        d.deserialize_map(MembersVisitor)
     }
 }
 
-impl<'t> Members<'t> {
+impl<'t> JsonMembers<'t> {
     /// If several members have the same name, the last one counts, as in other JSON parsers.
     fn get(&self, name: &str) -> Option<&'t RawValue> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| *value)
@@ -44,14 +44,14 @@ pub(super) struct Notebook<'t> {
     pub(super) text: &'t str,
     /// Range of the list of cells with its brackets.
     pub(super) list: Range<usize>,
-    pub(super) cells: Vec<Cell<'t>>,
+    pub(super) cells: Vec<NotebookCell<'t>>,
     /// The language of its code cells.
     pub(super) language: String,
     /// Whether its format gives every cell an id (4.5 and later).
     pub(super) has_ids: bool,
 }
 
-pub(super) struct Cell<'t> {
+pub(super) struct NotebookCell<'t> {
     pub(super) place: Range<usize>,
     pub(super) id: Option<String>,
     pub(super) kind: String,
@@ -62,7 +62,7 @@ pub(super) struct Cell<'t> {
     pub(super) execution_count: Option<u64>,
 }
 
-impl Cell<'_> {
+impl NotebookCell<'_> {
     /// The range of a member's value.
     pub(super) fn member(&self, name: &str) -> Option<Range<usize>> {
         self.members.iter().rev().find(|(key, _)| key == name).map(|(_, place)| place.clone())
@@ -72,28 +72,29 @@ impl Cell<'_> {
 /// Text in nbformat: a string, or a list of lines.
 #[derive(Deserialize)]
 #[serde(untagged)]
-pub(super) enum Lines {
+pub(super) enum NotebookText {
     One(String),
     Many(Vec<String>),
 }
 
-impl Lines {
+impl NotebookText {
     pub(super) fn join(self) -> String {
         match self {
-            Lines::One(text) => text,
-            Lines::Many(lines) => lines.concat(),
+            NotebookText::One(text) => text,
+            NotebookText::Many(lines) => lines.concat(),
         }
     }
 }
 
 pub(super) fn lines(value: Option<&RawValue>) -> Option<String> {
-    Some(serde_json::from_str::<Lines>(value?.get()).ok()?.join())
+    Some(serde_json::from_str::<NotebookText>(value?.get()).ok()?.join())
 }
 
 /// Parses a notebook. The error describes the problem as a sentence fragment.
 pub(super) fn read(text: &str) -> Result<Notebook<'_>, String> {
     let wrong = |what: &str, error: serde_json::Error| format!("{what}: {error}");
-    let root: Members<'_> = serde_json::from_str(text).map_err(|e| wrong("it is not a JSON object", e))?;
+    let root: JsonMembers<'_> =
+        serde_json::from_str(text).map_err(|e| wrong("it is not a JSON object", e))?;
     let list = root.get("cells").ok_or("it has no cells")?;
     let raw: Vec<&RawValue> =
         serde_json::from_str(list.get()).map_err(|e| wrong("its cells are no list", e))?;
@@ -104,7 +105,7 @@ pub(super) fn read(text: &str) -> Result<Notebook<'_>, String> {
     };
     let mut cells = Vec::with_capacity(raw.len());
     for (number, value) in raw.into_iter().enumerate() {
-        let members: Members<'_> = serde_json::from_str(value.get())
+        let members: JsonMembers<'_> = serde_json::from_str(value.get())
             .map_err(|e| wrong(&format!("cell {number} is no object"), e))?;
         let string =
             |name: &str| members.get(name).and_then(|v| serde_json::from_str::<String>(v.get()).ok());
@@ -112,7 +113,7 @@ pub(super) fn read(text: &str) -> Result<Notebook<'_>, String> {
             None => String::new(),
             source => lines(source).ok_or_else(|| format!("the source of cell {number} is no text"))?,
         };
-        cells.push(Cell {
+        cells.push(NotebookCell {
             place: place(value),
             id: string("id"),
             kind: string("cell_type").ok_or_else(|| format!("cell {number} has no cell_type"))?,
@@ -127,7 +128,7 @@ pub(super) fn read(text: &str) -> Result<Notebook<'_>, String> {
     Ok(Notebook { text, list: place(list), cells, language: language(&root), has_ids })
 }
 
-fn language(root: &Members<'_>) -> String {
+fn language(root: &JsonMembers<'_>) -> String {
     let info = || {
         let metadata: serde_json::Value = serde_json::from_str(root.get("metadata")?.get()).ok()?;
         let info = metadata.pointer("/language_info/name").or(metadata.pointer("/kernelspec/language"))?;

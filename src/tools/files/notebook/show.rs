@@ -4,16 +4,16 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::tools::files::notebook::shape;
-use crate::tools::files::notebook::shape::{Cell, Lines};
+use crate::tools::files::notebook::shape::{NotebookCell, NotebookText};
 
 /// Characters of one source and of one output that are shown.
-const LONGEST_SOURCE: usize = 40_000;
-const LONGEST_OUTPUT: usize = 8_000;
+const MAX_SOURCE_CHARS: usize = 40_000;
+const MAX_OUTPUT_CHARS: usize = 8_000;
 /// Outputs of one cell that are shown.
-const MOST_OUTPUTS: usize = 50;
+const MAX_OUTPUTS: usize = 50;
 
 /// The requested cells, and the size of the answer.
-pub(in crate::tools) struct Window {
+pub(in crate::tools) struct CellWindow {
     /// The first cell, from 1.
     pub(in crate::tools) first: u64,
     pub(in crate::tools) limit: u64,
@@ -23,7 +23,7 @@ pub(in crate::tools) struct Window {
 
 /// The shown part of a notebook.
 #[derive(Debug)]
-pub(in crate::tools) struct Shown {
+pub(in crate::tools) struct NotebookExcerpt {
     pub(in crate::tools) text: String,
     pub(in crate::tools) total: u64,
     /// The last cell that is shown, from 1; 0 if none is.
@@ -33,10 +33,10 @@ pub(in crate::tools) struct Shown {
 }
 
 /// Shows a notebook. The error describes the problem as a sentence fragment.
-pub(in crate::tools) fn read(text: &str, window: &Window) -> Result<Shown, String> {
+pub(in crate::tools) fn read(text: &str, window: &CellWindow) -> Result<NotebookExcerpt, String> {
     let notebook = shape::read(text)?;
     let total = notebook.cells.len() as u64;
-    let mut shown = Shown { text: String::new(), total, last: 0, cut: false };
+    let mut shown = NotebookExcerpt { text: String::new(), total, last: 0, cut: false };
     let from = usize::try_from(window.first.max(1) - 1).unwrap_or(usize::MAX);
     let limit = usize::try_from(window.limit).unwrap_or(usize::MAX);
     for (at, cell) in notebook.cells.iter().enumerate().skip(from).take(limit) {
@@ -49,7 +49,7 @@ pub(in crate::tools) fn read(text: &str, window: &Window) -> Result<Shown, Strin
     Ok(shown)
 }
 
-fn show(shown: &mut Shown, at: usize, cell: &Cell<'_>, language: &str) {
+fn show(shown: &mut NotebookExcerpt, at: usize, cell: &NotebookCell<'_>, language: &str) {
     let id = cell.id.clone().unwrap_or_else(|| format!("cell-{at}"));
     let kind = match cell.kind.as_str() {
         "code" if language != "python" => format!("code language={language:?}"),
@@ -57,22 +57,22 @@ fn show(shown: &mut Shown, at: usize, cell: &Cell<'_>, language: &str) {
     };
     let count = cell.execution_count.map_or(String::new(), |count| format!(" run={count}"));
     shown.text.push_str(&format!("<cell number={at} id={id:?} type={kind}{count}>\n"));
-    push(shown, &cell.source, LONGEST_SOURCE);
+    push(shown, &cell.source, MAX_SOURCE_CHARS);
     shown.text.push_str("</cell>\n");
     let outputs: Vec<&RawValue> =
         cell.outputs.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    for raw in outputs.iter().take(MOST_OUTPUTS) {
+    for raw in outputs.iter().take(MAX_OUTPUTS) {
         shown.text.push_str("<output>\n");
         output(shown, raw);
         shown.text.push_str("</output>\n");
     }
-    if let Some(more) = outputs.len().checked_sub(MOST_OUTPUTS).filter(|more| *more > 0) {
+    if let Some(more) = outputs.len().checked_sub(MAX_OUTPUTS).filter(|more| *more > 0) {
         shown.cut = true;
         shown.text.push_str(&format!("[{more} more outputs]\n"));
     }
 }
 
-fn push(shown: &mut Shown, text: &str, longest: usize) {
+fn push(shown: &mut NotebookExcerpt, text: &str, longest: usize) {
     match text.char_indices().nth(longest) {
         None => shown.text.push_str(text),
         Some((at, _)) => {
@@ -88,7 +88,7 @@ fn push(shown: &mut Shown, text: &str, longest: usize) {
 
 /// An output as nbformat 4 describes it.
 #[derive(Deserialize)]
-struct Output<'t> {
+struct CellOutput<'t> {
     output_type: Option<String>,
     #[serde(borrow)]
     text: Option<&'t RawValue>,
@@ -96,28 +96,28 @@ struct Output<'t> {
     data: Option<&'t RawValue>,
     ename: Option<String>,
     evalue: Option<String>,
-    traceback: Option<Lines>,
+    traceback: Option<NotebookText>,
 }
 
-fn output(shown: &mut Shown, raw: &RawValue) {
-    let Ok(output) = serde_json::from_str::<Output<'_>>(raw.get()) else {
+fn output(shown: &mut NotebookExcerpt, raw: &RawValue) {
+    let Ok(output) = serde_json::from_str::<CellOutput<'_>>(raw.get()) else {
         shown.cut = true;
         shown.text.push_str("[an output that cannot be read]\n");
         return;
     };
     if output.output_type.as_deref() == Some("error") {
         let (name, value) = (output.ename.unwrap_or_default(), output.evalue.unwrap_or_default());
-        push(shown, &format!("{name}: {value}"), LONGEST_OUTPUT);
+        push(shown, &format!("{name}: {value}"), MAX_OUTPUT_CHARS);
         let trace = match output.traceback {
-            Some(Lines::Many(lines)) => lines.join("\n"),
-            Some(Lines::One(text)) => text,
+            Some(NotebookText::Many(lines)) => lines.join("\n"),
+            Some(NotebookText::One(text)) => text,
             None => String::new(),
         };
-        push(shown, &plain(&trace), LONGEST_OUTPUT);
+        push(shown, &plain(&trace), MAX_OUTPUT_CHARS);
         return;
     }
     if let Some(text) = shape::lines(output.text) {
-        push(shown, &plain(&text), LONGEST_OUTPUT);
+        push(shown, &plain(&text), MAX_OUTPUT_CHARS);
     }
     let Some(data) = output.data else { return };
     let Ok(data) = serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(data.get()) else {
@@ -129,7 +129,7 @@ fn output(shown: &mut Shown, raw: &RawValue) {
         .find_map(|kind| data.get(*kind));
     if let Some(raw) = text {
         let text = shape::lines(Some(raw)).unwrap_or_else(|| raw.get().to_owned());
-        push(shown, &plain(&text), LONGEST_OUTPUT);
+        push(shown, &plain(&text), MAX_OUTPUT_CHARS);
     }
     for (kind, raw) in &data {
         if !kind.starts_with("text/") && kind != "application/json" {

@@ -1,13 +1,13 @@
 //! Tests with notebooks of several layouts, changed and shown.
 
-use crate::tools::files::notebook::change::{Change, apply};
+use crate::tools::files::notebook::change::{NotebookChange, apply};
 use crate::tools::files::notebook::fuzz::notebook as check_properties;
 use crate::tools::files::notebook::shape::read;
 use crate::tools::files::notebook::show;
-use crate::tools::files::notebook::show::Window;
+use crate::tools::files::notebook::show::CellWindow;
 
 /// The layout that nbformat writes.
-const PRETTY: &str = r##"{
+const INDENTED_NOTEBOOK: &str = r##"{
  "cells": [
   {
    "cell_type": "markdown",
@@ -56,78 +56,95 @@ const PRETTY: &str = r##"{
 }
 "##;
 
-const COMPACT: &str = r##"{"cells":[{"cell_type":"code","source":"a","outputs":[],"metadata":{},"execution_count":null}],"nbformat":4,"nbformat_minor":4,"metadata":{}}"##;
+const COMPACT_NOTEBOOK: &str = r##"{"cells":[{"cell_type":"code","source":"a","outputs":[],"metadata":{},"execution_count":null}],"nbformat":4,"nbformat_minor":4,"metadata":{}}"##;
 
-fn changed(text: &str, change: &Change<'_>) -> String {
+fn apply_change(text: &str, change: &NotebookChange<'_>) -> String {
     apply(&read(text).unwrap(), change)
 }
 
 #[test]
 fn replaced_cell_source_keeps_layout_and_clears_outputs() {
-    let new = changed(PRETTY, &Change::Replace { at: 1, source: "print(2)\n\"é\"", kind: None });
-    let outputs = PRETTY.find("\"outputs\": [").unwrap() + "\"outputs\": ".len();
-    let end = PRETTY.find("   ],\n   \"source\": [\n    \"print(1)\"").unwrap() + 4;
-    let expected = format!("{}[]{}", &PRETTY[..outputs], &PRETTY[end..])
+    let new = apply_change(
+        INDENTED_NOTEBOOK,
+        &NotebookChange::Replace { at: 1, source: "print(2)\n\"é\"", kind: None },
+    );
+    let outputs = INDENTED_NOTEBOOK.find("\"outputs\": [").unwrap() + "\"outputs\": ".len();
+    let end = INDENTED_NOTEBOOK.find("   ],\n   \"source\": [\n    \"print(1)\"").unwrap() + 4;
+    let expected = format!("{}[]{}", &INDENTED_NOTEBOOK[..outputs], &INDENTED_NOTEBOOK[end..])
         .replace("\"execution_count\": 3", "\"execution_count\": null")
         .replace("    \"print(1)\"\n", "    \"print(2)\\n\",\n    \"\\\"é\\\"\"\n");
     assert_eq!(new, expected);
     // A file with escapes keeps using escapes.
-    let escaped = COMPACT.replace("\"a\"", "\"\\u00e9\"");
-    let new = changed(&escaped, &Change::Replace { at: 0, source: "ü😀", kind: None });
-    assert_eq!(new, COMPACT.replace("\"a\"", "\"\\u00fc\\ud83d\\ude00\""));
-    let new = changed(PRETTY, &Change::Replace { at: 0, source: "", kind: Some("markdown") });
-    assert_eq!(new, PRETTY.replace("[\n    \"# Title\\n\",\n    \"text\"\n   ]", "[]"));
+    let escaped = COMPACT_NOTEBOOK.replace("\"a\"", "\"\\u00e9\"");
+    let new = apply_change(&escaped, &NotebookChange::Replace { at: 0, source: "ü😀", kind: None });
+    assert_eq!(new, COMPACT_NOTEBOOK.replace("\"a\"", "\"\\u00fc\\ud83d\\ude00\""));
+    let new = apply_change(
+        INDENTED_NOTEBOOK,
+        &NotebookChange::Replace { at: 0, source: "", kind: Some("markdown") },
+    );
+    assert_eq!(new, INDENTED_NOTEBOOK.replace("[\n    \"# Title\\n\",\n    \"text\"\n   ]", "[]"));
     // A string stays a string, and one line stays one line.
-    let new = changed(COMPACT, &Change::Replace { at: 0, source: "b\nc", kind: None });
-    assert_eq!(new, COMPACT.replace("\"a\"", "\"b\\nc\""));
+    let new = apply_change(COMPACT_NOTEBOOK, &NotebookChange::Replace { at: 0, source: "b\nc", kind: None });
+    assert_eq!(new, COMPACT_NOTEBOOK.replace("\"a\"", "\"b\\nc\""));
 }
 
 #[test]
 fn changed_cell_kind_gets_matching_fields() {
-    let new = changed(PRETTY, &Change::Replace { at: 1, source: "words", kind: Some("markdown") });
-    let place = read(PRETTY).unwrap().cells[1].place.clone();
+    let new = apply_change(
+        INDENTED_NOTEBOOK,
+        &NotebookChange::Replace { at: 1, source: "words", kind: Some("markdown") },
+    );
+    let place = read(INDENTED_NOTEBOOK).unwrap().cells[1].place.clone();
     let cell = "{\n   \"cell_type\": \"markdown\",\n   \"id\": \"bbbb\",\n   \"metadata\": {\n    \"tags\": [\n     \"x\"\n    ]\n   },\n   \
                 \"source\": [\n    \"words\"\n   ]\n  }";
-    assert_eq!(new, format!("{}{cell}{}", &PRETTY[..place.start], &PRETTY[place.end..]));
-    let new = changed(PRETTY, &Change::Replace { at: 0, source: "1", kind: Some("code") });
+    assert_eq!(
+        new,
+        format!("{}{cell}{}", &INDENTED_NOTEBOOK[..place.start], &INDENTED_NOTEBOOK[place.end..])
+    );
+    let new =
+        apply_change(INDENTED_NOTEBOOK, &NotebookChange::Replace { at: 0, source: "1", kind: Some("code") });
     let cell = &read(&new).unwrap().cells[0];
     assert_eq!((cell.kind.as_str(), cell.outputs.map(|raw| raw.get())), ("code", Some("[]")));
 }
 
 #[test]
 fn inserted_or_deleted_cell_keeps_other_bytes() {
-    let new = changed(PRETTY, &Change::Insert { at: 1, source: "x", kind: "code" });
+    let new = apply_change(INDENTED_NOTEBOOK, &NotebookChange::Insert { at: 1, source: "x", kind: "code" });
     let notebook = read(&new).unwrap();
     let id = notebook.cells[1].id.clone().unwrap();
     let cell = format!(
         "  {{\n   \"cell_type\": \"code\",\n   \"execution_count\": null,\n   \"id\": \"{id}\",\n   \"metadata\": {{}},\n   \
          \"outputs\": [],\n   \"source\": [\n    \"x\"\n   ]\n  }},\n"
     );
-    let at = PRETTY.find("  {\n   \"cell_type\": \"code\"").unwrap();
-    assert_eq!(new, format!("{}{cell}{}", &PRETTY[..at], &PRETTY[at..]));
+    let at = INDENTED_NOTEBOOK.find("  {\n   \"cell_type\": \"code\"").unwrap();
+    assert_eq!(new, format!("{}{cell}{}", &INDENTED_NOTEBOOK[..at], &INDENTED_NOTEBOOK[at..]));
     // After the cell is deleted again, the file equals the original.
-    assert_eq!(changed(&new, &Change::Delete { at: 1 }), PRETTY);
+    assert_eq!(apply_change(&new, &NotebookChange::Delete { at: 1 }), INDENTED_NOTEBOOK);
     for at in [0, 2] {
-        let new = changed(PRETTY, &Change::Insert { at, source: "x", kind: "raw" });
+        let new = apply_change(INDENTED_NOTEBOOK, &NotebookChange::Insert { at, source: "x", kind: "raw" });
         assert_eq!(read(&new).unwrap().cells[at].kind, "raw");
-        assert_eq!(changed(&new, &Change::Delete { at }), PRETTY);
+        assert_eq!(apply_change(&new, &NotebookChange::Delete { at }), INDENTED_NOTEBOOK);
     }
     // If the format has no ids, none is created.
-    let new = changed(COMPACT, &Change::Insert { at: 1, source: "m", kind: "markdown" });
+    let new =
+        apply_change(COMPACT_NOTEBOOK, &NotebookChange::Insert { at: 1, source: "m", kind: "markdown" });
     let cell = r#",{"cell_type":"markdown","metadata":{},"source":["m"]}]"#;
-    assert_eq!(new, COMPACT.replacen("],\"nbformat\"", &format!("{cell},\"nbformat\""), 1));
-    let empty = changed(COMPACT, &Change::Delete { at: 0 });
+    assert_eq!(new, COMPACT_NOTEBOOK.replacen("],\"nbformat\"", &format!("{cell},\"nbformat\""), 1));
+    let empty = apply_change(COMPACT_NOTEBOOK, &NotebookChange::Delete { at: 0 });
     assert!(empty.starts_with("{\"cells\":[],"));
     assert_eq!(
-        read(&changed(&empty, &Change::Insert { at: 0, source: "", kind: "raw" })).unwrap().cells.len(),
+        read(&apply_change(&empty, &NotebookChange::Insert { at: 0, source: "", kind: "raw" }))
+            .unwrap()
+            .cells
+            .len(),
         1
     );
 }
 
 #[test]
 fn notebook_cells_are_shown_with_bounded_outputs() {
-    let all = Window { first: 1, limit: 9, largest: 1_000_000 };
-    let shown = show::read(PRETTY, &all).unwrap();
+    let all = CellWindow { first: 1, limit: 9, largest: 1_000_000 };
+    let shown = show::read(INDENTED_NOTEBOOK, &all).unwrap();
     assert_eq!(
         shown.text,
         "<cell number=0 id=\"aaaa\" type=markdown>\n# Title\ntext\n</cell>\n\
@@ -135,10 +152,10 @@ fn notebook_cells_are_shown_with_bounded_outputs() {
          <output>\n<Figure>\n[image/png, 10 bytes as text]\n</output>\n"
     );
     assert_eq!((shown.total, shown.last, shown.cut), (2, 2, false));
-    let huge = PRETTY.replace("two\\n", &"y".repeat(3_000_000));
+    let huge = INDENTED_NOTEBOOK.replace("two\\n", &"y".repeat(3_000_000));
     let shown = show::read(&huge, &all).unwrap();
     assert!(shown.text.len() < 20_000 && shown.text.contains("[cut: 2992004 more characters]") && shown.cut);
-    let one = show::read(PRETTY, &Window { first: 2, limit: 1, ..all }).unwrap();
+    let one = show::read(INDENTED_NOTEBOOK, &CellWindow { first: 2, limit: 1, ..all }).unwrap();
     assert!(one.text.starts_with("<cell number=1"));
     for (text, words) in [
         ("[]", "not a JSON object"),
@@ -157,11 +174,16 @@ fn notebook_cells_are_shown_with_bounded_outputs() {
 
 #[test]
 fn notebook_edit_properties_hold_for_every_layout() {
-    let tabs = PRETTY.replace("\n ", "\n\t");
-    let windows = PRETTY.replace('\n', "\r\n");
-    for text in
-        [PRETTY, COMPACT, &tabs, &windows, "{\"cells\": [ ] }", "{\"cells\":[{\"cell_type\":\"raw\"}]}"]
-    {
+    let tabs = INDENTED_NOTEBOOK.replace("\n ", "\n\t");
+    let windows = INDENTED_NOTEBOOK.replace('\n', "\r\n");
+    for text in [
+        INDENTED_NOTEBOOK,
+        COMPACT_NOTEBOOK,
+        &tabs,
+        &windows,
+        "{\"cells\": [ ] }",
+        "{\"cells\":[{\"cell_type\":\"raw\"}]}",
+    ] {
         for what in 0..4 {
             for which in 0..3 {
                 check_properties(&[&[what, which], text.as_bytes()].concat());

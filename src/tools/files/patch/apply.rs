@@ -12,8 +12,8 @@ use crate::tools::context::ToolContext;
 use crate::tools::disk;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::edit_guard;
-use crate::tools::files::patch::parse::{parse, unify};
-use crate::tools::files::patch::plan::{Step, plan, subject, sums, targets, whole_diff};
+use crate::tools::files::patch::parse::{parse, unify_line_endings};
+use crate::tools::files::patch::plan::{FileStep, count_changed_lines, plan, subject, targets, whole_diff};
 use crate::types::ids::CallId;
 use crate::types::tool::{FileChange, PathSensitivity, PlannedChange, PreparedCall, ToolOutcome, ToolStatus};
 
@@ -33,7 +33,7 @@ pub(in crate::tools) const DESCRIPTION: &str = "Changes several files at once by
     must have been read before.";
 
 pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
-    let patch = unify(&input.input);
+    let patch = unify_line_endings(&input.input);
     let sections = parse(&patch)?;
     let targets = targets(context, &sections)?;
     let subject = subject(&targets);
@@ -65,8 +65,8 @@ pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<
             };
         }
     };
-    let (added, removed) = sums(&steps);
-    let files = steps.iter().map(Step::planned).collect();
+    let (added, removed) = count_changed_lines(&steps);
+    let files = steps.iter().map(FileStep::planned).collect();
     Ok(PreparedCall {
         diff: Some(whole_diff(&steps)),
         change: Some(PlannedChange::Several { files }),
@@ -81,7 +81,7 @@ pub(in crate::tools) fn run(
     prepared: &PreparedCall,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
-    let patch = unify(&input.input);
+    let patch = unify_line_endings(&input.input);
     let sections = parse(&patch)?;
     let targets = targets(context, &sections)?;
     call::same_target(prepared, &subject(&targets))?;
@@ -90,16 +90,16 @@ pub(in crate::tools) fn run(
         && *diff != whole_diff(&steps)
     {
         let first = &targets[0].path.path;
-        return Err(disk::changed_content(first));
+        return Err(disk::changed_content_error(first));
     }
     if stop.is_cancelled() {
         return Ok(cancelled());
     }
-    Ok(make(context, call_id, steps))
+    Ok(apply_steps(context, call_id, steps))
 }
 
 /// Changes the files, one after the other.
-fn make(context: &ToolContext, call_id: CallId, steps: Vec<Step>) -> ToolOutcome {
+fn apply_steps(context: &ToolContext, call_id: CallId, steps: Vec<FileStep>) -> ToolOutcome {
     let count = steps.len();
     let mut whole = ToolOutcome::completed(String::new());
     let (mut done, mut files): (Vec<String>, Vec<Value>) = (Vec::new(), Vec::new());
@@ -111,7 +111,7 @@ fn make(context: &ToolContext, call_id: CallId, steps: Vec<Step>) -> ToolOutcome
             rest.push(shown);
             continue;
         }
-        match one(context, call_id, step) {
+        match apply_step(context, call_id, step) {
             Ok(outcome) => {
                 crash::point("C16.between");
                 done.push(outcome.output);
@@ -147,14 +147,14 @@ fn make(context: &ToolContext, call_id: CallId, steps: Vec<Step>) -> ToolOutcome
     }
 }
 
-fn one(context: &ToolContext, call_id: CallId, step: Step) -> Result<ToolOutcome, ToolError> {
+fn apply_step(context: &ToolContext, call_id: CallId, step: FileStep) -> Result<ToolOutcome, ToolError> {
     match step {
-        Step::Write(change) => {
+        FileStep::Write(change) => {
             let verb = if change.before.is_some() { "Edited" } else { "Created" };
             let done = format!("{verb} {}", context.show(&change.path.path));
             change.make(call_id, &done, json!({}))
         }
-        Step::Remove { path, before, diff } => {
+        FileStep::Remove { path, before, diff } => {
             path.remove(&before)?;
             let path = path.resolved.path;
             let detail = json!({

@@ -6,23 +6,23 @@ use std::ops::Range;
 
 use crate::tools::context::ToolContext;
 use crate::tools::error::ToolError;
-use crate::tools::files::did_you_mean::nearest;
-use crate::tools::files::patch::parse::{Hunk, Line};
+use crate::tools::files::did_you_mean::find_nearest;
+use crate::tools::files::patch::parse::{Hunk, HunkLine};
 use crate::tools::fs::pinned::PinnedPath;
 
 /// A hunk that was not found.
-pub(super) struct Lost {
+pub(super) struct LostHunk {
     pub(super) number: usize,
     pub(super) wanted: String,
     pub(super) is_anchor: bool,
 }
 
-impl Lost {
-    pub(super) fn refusal(self, context: &ToolContext, path: &PinnedPath, text: &str) -> ToolError {
+impl LostHunk {
+    pub(super) fn into_error(self, context: &ToolContext, path: &PinnedPath, text: &str) -> ToolError {
         let shown = context.show(&path.path);
         let what = if self.is_anchor { "the line after @@ is" } else { "the kept and removed lines are" };
         let mut message = format!("the hunk at line {} of the patch: {what} not in {shown}", self.number);
-        let near = nearest(text, &self.wanted);
+        let near = find_nearest(text, &self.wanted);
         match &near {
             Some(near) => message.push_str(&format!(
                 " (in this order, below the hunks before it). The nearest text begins at line {}:\n{}\n",
@@ -42,7 +42,7 @@ impl Lost {
 
 /// The changes of the hunks, as ranges of `text` (`\n` line endings) with their replacements: ascending and
 /// disjoint. Kept lines keep their bytes, also if they matched only approximately.
-pub(super) fn place(text: &str, hunks: &[Hunk<'_>]) -> Result<Vec<(Range<usize>, String)>, Lost> {
+pub(super) fn place_hunks(text: &str, hunks: &[Hunk<'_>]) -> Result<Vec<(Range<usize>, String)>, LostHunk> {
     let mut lines: Vec<&str> = text.split('\n').collect();
     // The text after the last line feed is a line only if it is not empty.
     let is_ended = text.is_empty() || text.ends_with('\n');
@@ -62,22 +62,22 @@ pub(super) fn place(text: &str, hunks: &[Hunk<'_>]) -> Result<Vec<(Range<usize>,
     let mut from = 0;
     for hunk in hunks {
         // Hunks are usually in file order. If one is not found, search above as well.
-        let found = match find(&lines, hunk, from) {
-            Err(lost) if from > 0 => find(&lines, hunk, 0).map_err(|_| lost)?,
+        let found = match find_hunk(&lines, hunk, from) {
+            Err(lost) if from > 0 => find_hunk(&lines, hunk, 0).map_err(|_| lost)?,
             found => found?,
         };
         let first = edits.len();
         let mut at = found;
         let mut open: Option<(Range<usize>, Vec<&str>)> = None;
-        for line in hunk.lines.iter().chain([&Line::Keep("")]).take(hunk.lines.len() + 1) {
+        for line in hunk.lines.iter().chain([&HunkLine::Keep("")]).take(hunk.lines.len() + 1) {
             match line {
-                Line::Remove(_) => {
+                HunkLine::Remove(_) => {
                     let (range, _) = open.get_or_insert_with(|| (at..at, Vec::new()));
                     range.end += 1;
                     at += 1;
                 }
-                Line::Add(new) => open.get_or_insert_with(|| (at..at, Vec::new())).1.push(new),
-                Line::Keep(_) => {
+                HunkLine::Add(new) => open.get_or_insert_with(|| (at..at, Vec::new())).1.push(new),
+                HunkLine::Keep(_) => {
                     if let Some((range, new)) = open.take() {
                         edits.push(splice(&starts, lines.len(), is_ended, range, &new));
                     }
@@ -90,7 +90,7 @@ pub(super) fn place(text: &str, hunks: &[Hunk<'_>]) -> Result<Vec<(Range<usize>,
         let overlaps = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end || a == b;
         if own.iter().any(|(own, _)| before.iter().any(|(other, _)| overlaps(own, other))) {
             let wanted = hunk.lines.iter().map(|line| line.text()).collect::<Vec<_>>().join("\n");
-            return Err(Lost { number: hunk.number, wanted, is_anchor: false });
+            return Err(LostHunk { number: hunk.number, wanted, is_anchor: false });
         }
     }
     edits.sort_by_key(|(range, _)| (range.start, range.end));
@@ -132,13 +132,13 @@ fn splice(
 }
 
 /// The line at which the hunk begins.
-fn find(lines: &[&str], hunk: &Hunk<'_>, from: usize) -> Result<usize, Lost> {
+fn find_hunk(lines: &[&str], hunk: &Hunk<'_>, from: usize) -> Result<usize, LostHunk> {
     let mut from = from;
     for anchor in &hunk.anchors {
-        match seek(lines, &[anchor], from, false) {
+        match find_lines(lines, &[anchor], from, false) {
             Some(at) => from = at + 1,
             None => {
-                return Err(Lost { number: hunk.number, wanted: (*anchor).to_owned(), is_anchor: true });
+                return Err(LostHunk { number: hunk.number, wanted: (*anchor).to_owned(), is_anchor: true });
             }
         }
     }
@@ -146,30 +146,32 @@ fn find(lines: &[&str], hunk: &Hunk<'_>, from: usize) -> Result<usize, Lost> {
         .lines
         .iter()
         .filter_map(|line| match line {
-            Line::Keep(text) | Line::Remove(text) => Some(*text),
-            Line::Add(_) => None,
+            HunkLine::Keep(text) | HunkLine::Remove(text) => Some(*text),
+            HunkLine::Add(_) => None,
         })
         .collect();
     if wanted.is_empty() {
         // A hunk with only added lines goes below the anchor, or to the end of the file.
         return Ok(if hunk.anchors.is_empty() || hunk.at_end { lines.len() } else { from });
     }
-    seek(lines, &wanted, from, hunk.at_end)
+    find_lines(lines, &wanted, from, hunk.at_end)
         // The anchor may itself be the first of the kept lines.
-        .or_else(|| (!hunk.anchors.is_empty()).then(|| seek(lines, &wanted, from - 1, hunk.at_end)).flatten())
-        .ok_or_else(|| Lost { number: hunk.number, wanted: wanted.join("\n"), is_anchor: false })
+        .or_else(|| {
+            (!hunk.anchors.is_empty()).then(|| find_lines(lines, &wanted, from - 1, hunk.at_end)).flatten()
+        })
+        .ok_or_else(|| LostHunk { number: hunk.number, wanted: wanted.join("\n"), is_anchor: false })
 }
 
 /// Comparisons of two lines, strictest first.
-const WAYS: [fn(&str, &str) -> bool; 4] = [
+const LINE_COMPARISONS: [fn(&str, &str) -> bool; 4] = [
     |a, b| a == b,
     |a, b| a.trim_end() == b.trim_end(),
     |a, b| a.trim() == b.trim(),
-    |a, b| a.trim().chars().map(plain).eq(b.trim().chars().map(plain)),
+    |a, b| a.trim().chars().map(to_ascii).eq(b.trim().chars().map(to_ascii)),
 ];
 
 /// Maps typographic characters to ASCII.
-fn plain(c: char) -> char {
+fn to_ascii(c: char) -> char {
     match c {
         '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
         '\u{2018}'..='\u{201b}' => '\'',
@@ -180,17 +182,17 @@ fn plain(c: char) -> char {
 }
 
 /// Maximal number of compared lines, because a hunk that almost matches everywhere would take too long.
-const MOST_WORK: usize = 50_000_000;
+const MAX_COMPARED_LINES: usize = 50_000_000;
 
 /// The first index at or after `from` where `wanted` occurs in `lines`. With `at_end`, the end of the file is
 /// tried first.
-fn seek(lines: &[&str], wanted: &[&str], from: usize, at_end: bool) -> Option<usize> {
+fn find_lines(lines: &[&str], wanted: &[&str], from: usize, at_end: bool) -> Option<usize> {
     let last = lines.len().checked_sub(wanted.len())?;
     if wanted.is_empty() {
         return Some(from.min(lines.len()));
     }
-    let mut work = MOST_WORK;
-    for way in WAYS {
+    let mut work = MAX_COMPARED_LINES;
+    for way in LINE_COMPARISONS {
         let mut fits = |at: usize| {
             lines[at..].iter().zip(wanted).all(|(a, b)| {
                 work = work.saturating_sub(1 + a.len() / 64);

@@ -1,13 +1,13 @@
 //! Tables of patches: their parsed form, and their result for a text.
 
-use crate::tools::files::patch::hunks::place;
-use crate::tools::files::patch::parse::{Line, Section, parse};
+use crate::tools::files::patch::hunks::place_hunks;
+use crate::tools::files::patch::parse::{FilePatch, HunkLine, parse};
 
 fn apply(file: &str, hunks: &str) -> Result<String, String> {
     let patch = format!("*** Begin Patch\n*** Update File: f\n{hunks}*** End Patch");
     let sections = parse(&patch).map_err(|refusal| refusal.text)?;
-    let Section::Update { hunks, .. } = &sections[0] else { panic!("{sections:?}") };
-    let edits = place(file, hunks).map_err(|lost| format!("lost {:?}", lost.wanted))?;
+    let FilePatch::Update { hunks, .. } = &sections[0] else { panic!("{sections:?}") };
+    let edits = place_hunks(file, hunks).map_err(|lost| format!("lost {:?}", lost.wanted))?;
     let mut new = file.to_owned();
     for (range, text) in edits.iter().rev() {
         new.replace_range(range.clone(), text);
@@ -83,13 +83,13 @@ fn patch_parser_accepts_unambiguous_variations() {
     let patch = "apply_patch <<'EOF'\n *** Begin Patch \n*** Add File: a b/c.txt \n+x\n+\n+ y\n\n*** Delete File: d\n\
                  *** Update File: e\n*** Move to: f\n@@\n-1\n+2\n\n*** Update File: g\n*** Move to: h\n*** End Patch\nEOF\n";
     let sections = parse(patch).unwrap();
-    assert_eq!(sections[0], Section::Add { path: "a b/c.txt", lines: vec!["x", "", " y"] });
-    assert_eq!(sections[1], Section::Delete { path: "d" });
-    let Section::Update { path: "e", move_to: Some("f"), hunks } = &sections[2] else {
+    assert_eq!(sections[0], FilePatch::Add { path: "a b/c.txt", lines: vec!["x", "", " y"] });
+    assert_eq!(sections[1], FilePatch::Delete { path: "d" });
+    let FilePatch::Update { path: "e", move_to: Some("f"), hunks } = &sections[2] else {
         panic!("{sections:?}")
     };
-    assert_eq!(hunks[0].lines, [Line::Remove("1"), Line::Add("2")]);
-    assert!(matches!(&sections[3], Section::Update { hunks, .. } if hunks.is_empty()));
+    assert_eq!(hunks[0].lines, [HunkLine::Remove("1"), HunkLine::Add("2")]);
+    assert!(matches!(&sections[3], FilePatch::Update { hunks, .. } if hunks.is_empty()));
     // Markers in the text of a file are ordinary text.
     let sections = parse(
         "*** Begin Patch\n*** Update File: e\n@@\n *** Delete File: x\n-*** End Patch\n+y\n*** End Patch",

@@ -14,7 +14,7 @@ use crate::types::ids::BlobId;
 use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Bytes per read.
-const CHUNK: usize = 1 << 20;
+const CHUNK_BYTES: usize = 1 << 20;
 
 pub(super) fn prepare(context: &ToolContext, blob_id: BlobId) -> Result<PreparedCall, ToolError> {
     find(context, blob_id)?;
@@ -34,7 +34,7 @@ fn find(context: &ToolContext, blob_id: BlobId) -> Result<(&dyn Blobs, BlobRef),
         return Err(unreadable("this session keeps no blobs".into()));
     };
     match blobs.find(blob_id).map_err(unreadable)? {
-        Some((bytes, media_type)) if is_text(&media_type) || sight(&media_type).is_some() => {
+        Some((bytes, media_type)) if is_text(&media_type) || attachment_kind(&media_type).is_some() => {
             Ok((blobs, BlobRef { blob_id, bytes, media_type }))
         }
         Some((_, media_type)) => Err(ToolError::new(
@@ -54,7 +54,7 @@ fn is_text(media_type: &str) -> bool {
 }
 
 /// The kind of attachment for the model.
-fn sight(media_type: &str) -> Option<AttachmentKind> {
+fn attachment_kind(media_type: &str) -> Option<AttachmentKind> {
     match media_type {
         "image/png" | "image/jpeg" | "image/gif" | "image/webp" => Some(AttachmentKind::Image),
         PDF => Some(AttachmentKind::Document),
@@ -69,7 +69,7 @@ pub(super) fn run(
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
     let (blobs, blob) = find(context, blob_id)?;
-    if let Some(kind) = sight(&blob.media_type) {
+    if let Some(kind) = attachment_kind(&blob.media_type) {
         let text = format!("{blob_id}: {}, {} bytes", blob.media_type, blob.bytes);
         let name = Some(blob_id.to_string());
         let attachments = vec![Attachment { kind, blob, name, in_text: false }];
@@ -84,7 +84,7 @@ pub(super) fn run(
             return Ok(cancelled());
         }
         let piece = blobs
-            .read(blob_id, at, CHUNK)
+            .read(blob_id, at, CHUNK_BYTES)
             .map_err(|why| ToolError::new("io_error", format!("{blob_id} could not be read: {why}")))?;
         at += piece.len() as u64;
         look.add_piece(&piece);

@@ -13,11 +13,11 @@ use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
-use window::Window;
+use window::LineWindow;
 
 use crate::tools::context::ToolContext;
 use crate::tools::disk;
-use crate::tools::disk::Stamp;
+use crate::tools::disk::FileStamp;
 use crate::tools::error::{ToolError, cancelled};
 use crate::tools::files::file_checks::{is_notebook, refuse_binary, with_similar_path};
 use crate::tools::files::{media, notebook};
@@ -32,14 +32,14 @@ use crate::types::tool::{PathSensitivity, PreparedCall, ReadRecord, Subject, Too
 
 const DEFAULT_LINES: u64 = 2_000;
 /// Bytes of one answer. Larger than the limit of other tools, because a partial file is of little use.
-const LARGEST_ANSWER: usize = 120_000;
+const MAX_ANSWER_BYTES: usize = 120_000;
 /// Larger files, in bytes, are not hashed and do not count as completely read.
-const LARGEST_HASHED: u64 = 64 << 20;
+const MAX_HASHED_BYTES: u64 = 64 << 20;
 /// Bytes that are inspected to detect the encoding.
-const DETECT: usize = 1 << 20;
-const CHUNK: usize = 64 << 10;
+const DETECTION_BYTES: usize = 1 << 20;
+const CHUNK_BYTES: usize = 64 << 10;
 /// Largest notebook in bytes; it is read completely.
-const LARGEST_NOTEBOOK: u64 = 64 << 20;
+const MAX_NOTEBOOK_BYTES: u64 = 64 << 20;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::tools) struct Input {
@@ -62,9 +62,9 @@ pub(in crate::tools) struct Input {
 
 impl Input {
     /// The window in the arguments.
-    fn window(&self, feed: char) -> Window {
+    fn window(&self, feed: char) -> LineWindow {
         let (first, limit) = (self.offset.unwrap_or(1).max(1), self.limit.unwrap_or(DEFAULT_LINES).max(1));
-        Window::new(first, limit, feed).beginning_at(self.column.unwrap_or(1))
+        LineWindow::new(first, limit, feed).beginning_at(self.column.unwrap_or(1))
     }
 }
 
@@ -123,12 +123,12 @@ fn read(
     let path = &held.path;
     let io = |e: std::io::Error| ToolError::io(path, &e);
     let (mut file, meta) = held.open().map_err(|refusal| with_similar_path(context, path, refusal))?;
-    let stamp = Stamp::from_metadata(&meta);
+    let stamp = FileStamp::from_metadata(&meta);
     if is_notebook(path) {
         return read_notebook(context, input, path, (file, stamp));
     }
     let mut head = Vec::new();
-    (&mut file).take(DETECT as u64).read_to_end(&mut head).map_err(io)?;
+    (&mut file).take(DETECTION_BYTES as u64).read_to_end(&mut head).map_err(io)?;
     if convert::media_type(&head).is_some() && text::binary_kind(&head).is_some() {
         file.seek(SeekFrom::Start(0)).map_err(io)?;
         return media::read_picture(context, path, (file, stamp), stop);
@@ -137,7 +137,7 @@ fn read(
         file.seek(SeekFrom::Start(0)).map_err(io)?;
         return media::read_pdf(context, (input.offset, input.limit), path, (file, stamp), stop);
     }
-    let (charset, feed) = sniff(&head, path)?;
+    let (charset, feed) = detect_charset(&head, path)?;
     drop(head);
     file.seek(SeekFrom::Start(0)).map_err(io)?;
 
@@ -145,13 +145,13 @@ fn read(
     let mut look = FileScan::new(charset, input.window(feed));
     let mut hash = Sha256::new();
     let mut bytes = 0_u64;
-    let mut chunk = vec![0; CHUNK];
+    let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         if stop.is_cancelled() {
             return Ok(cancelled());
         }
         let n = file.read(&mut chunk).map_err(io)?;
-        if bytes < LARGEST_HASHED {
+        if bytes < MAX_HASHED_BYTES {
             hash.update(&chunk[..n]);
         }
         bytes += n as u64;
@@ -169,7 +169,7 @@ fn read(
         .with(json!({ "total_lines": shown.total, "offset": first })));
     }
 
-    let hashed = bytes <= LARGEST_HASHED;
+    let hashed = bytes <= MAX_HASHED_BYTES;
     let sha256 = if hashed { hex::encode(&hash.finalize()) } else { String::new() };
     let all = first == 1 && shown.last == shown.total && !shown.cut_a_line;
     let is_part = hashed && !all && !shown.cut_a_line && shown.last >= first;
@@ -182,7 +182,7 @@ fn read(
         lines: if is_part { vec![(first, shown.last)] } else { Vec::new() },
         total_lines: is_part.then_some(shown.total),
     };
-    let record = record.and_before(context.record(path));
+    let record = record.merged_with(context.record(path));
     let detail = json!({
         "total_lines": shown.total,
         "first_line": if shown.last >= first { first } else { 0 },
@@ -199,9 +199,9 @@ fn read(
 }
 
 /// Detects the encoding and the line ending, or refuses binary content.
-fn sniff(head: &[u8], path: &Path) -> Result<(Charset, char), ToolError> {
+fn detect_charset(head: &[u8], path: &Path) -> Result<(Charset, char), ToolError> {
     refuse_binary(path, head)?;
-    let charset = text::detect(head, head.len() < DETECT);
+    let charset = text::detect(head, head.len() < DETECTION_BYTES);
     let is_cr = head.contains(&b'\r') && !head.contains(&b'\n');
     Ok((charset, if is_cr { '\r' } else { '\n' }))
 }
@@ -211,18 +211,18 @@ fn read_notebook(
     context: &ToolContext,
     input: &Input,
     path: &Path,
-    (mut file, stamp): (File, Stamp),
+    (mut file, stamp): (File, FileStamp),
 ) -> Result<ToolOutcome, ToolError> {
     let shown = context.show(path);
     let mut bytes = Vec::new();
-    let largest = LARGEST_NOTEBOOK + 1;
+    let largest = MAX_NOTEBOOK_BYTES + 1;
     (&mut file).take(largest).read_to_end(&mut bytes).map_err(|e| ToolError::io(path, &e))?;
     if bytes.len() as u64 == largest {
         return Err(ToolError::new(
             "file_too_large",
-            format!("{shown} is larger than {} MiB; look at it with Bash", LARGEST_NOTEBOOK >> 20),
+            format!("{shown} is larger than {} MiB; look at it with Bash", MAX_NOTEBOOK_BYTES >> 20),
         )
-        .with(json!({ "path": path, "size": stamp.size, "largest": LARGEST_NOTEBOOK })));
+        .with(json!({ "path": path, "size": stamp.size, "largest": MAX_NOTEBOOK_BYTES })));
     }
     refuse_binary(path, &bytes)?;
     let bad = |why: String| {
@@ -234,10 +234,10 @@ fn read_notebook(
     };
     let charset = text::detect(&bytes, true);
     let text = charset.decode(&bytes).ok_or_else(|| bad("it is no valid text".into()))?;
-    let window = notebook::Window {
+    let window = notebook::CellWindow {
         first: input.offset.unwrap_or(1).max(1),
         limit: input.limit.unwrap_or(u64::MAX).max(1),
-        largest: LARGEST_ANSWER,
+        largest: MAX_ANSWER_BYTES,
     };
     let cells = notebook::read(&text, &window).map_err(bad)?;
     if window.first > cells.total.max(1) {
@@ -268,7 +268,7 @@ fn read_notebook(
         lines: if is_part { vec![(window.first, cells.last)] } else { Vec::new() },
         total_lines: is_part.then_some(cells.total),
     };
-    let record = record.and_before(context.record(path));
+    let record = record.merged_with(context.record(path));
     let detail = json!({
         "total_cells": cells.total,
         "last_cell": cells.last,
@@ -285,11 +285,11 @@ struct FileScan {
     decoder: Decoder,
     /// Remaining bytes of the byte order mark.
     skip: usize,
-    window: Window,
+    window: LineWindow,
 }
 
 impl FileScan {
-    fn new(charset: Charset, window: Window) -> Self {
+    fn new(charset: Charset, window: LineWindow) -> Self {
         let decoder = charset.encoding.new_decoder_without_bom_handling();
         Self { charset, decoder, skip: charset.bom, window }
     }
@@ -309,7 +309,7 @@ impl FileScan {
     fn decode(&mut self, mut bytes: &[u8], last: bool) {
         let mut out = String::with_capacity(bytes.len() + 64);
         loop {
-            out.reserve(self.decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(CHUNK));
+            out.reserve(self.decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(CHUNK_BYTES));
             let (result, read, _) = self.decoder.decode_to_string(bytes, &mut out, last);
             self.window.add_piece(&out);
             out.clear();
@@ -323,14 +323,14 @@ impl FileScan {
 
 /// The text that Read shows of a file in pieces, and its number of lines; `None` if it is binary.
 #[cfg(any(test, feature = "fuzzing"))]
-pub(in crate::tools) fn shown(
+pub(in crate::tools) fn shown_text(
     head: &[u8],
     pieces: &mut dyn Iterator<Item = &[u8]>,
     first: u64,
     limit: u64,
 ) -> Option<(String, u64)> {
-    let (charset, feed) = sniff(head, Path::new("file")).ok()?;
-    let mut look = FileScan::new(charset, Window::new(first, limit, feed));
+    let (charset, feed) = detect_charset(head, Path::new("file")).ok()?;
+    let mut look = FileScan::new(charset, LineWindow::new(first, limit, feed));
     pieces.filter(|piece| !piece.is_empty()).for_each(|piece| look.add_piece(piece));
     look.add_piece(&[]);
     let shown = look.window.finish();

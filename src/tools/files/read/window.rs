@@ -1,12 +1,12 @@
 //! Collects the requested lines of a file while it is read in pieces.
 
-use crate::tools::files::read::LARGEST_ANSWER;
+use crate::tools::files::read::MAX_ANSWER_BYTES;
 
 /// Characters of one line.
-const LONGEST_LINE: usize = 2_000;
+const MAX_LINE_CHARS: usize = 2_000;
 
 /// Collects the requested lines from pieces of text, and counts all lines.
-pub(super) struct Window {
+pub(super) struct LineWindow {
     pub(super) first: u64,
     /// The last requested line.
     until: u64,
@@ -32,8 +32,8 @@ pub(super) struct Window {
     reached: bool,
 }
 
-/// Result of a [`Window`].
-pub(super) struct Shown {
+/// Result of a [`LineWindow`].
+pub(super) struct WindowText {
     pub(super) text: String,
     pub(super) total: u64,
     /// The last line that is shown; 0 if none is.
@@ -43,7 +43,7 @@ pub(super) struct Shown {
     beyond: Option<u64>,
 }
 
-impl Window {
+impl LineWindow {
     pub(super) fn new(first: u64, limit: u64, feed: char) -> Self {
         Self {
             first,
@@ -125,7 +125,7 @@ impl Window {
             self.passed += 1;
             return;
         }
-        if self.kept < LONGEST_LINE {
+        if self.kept < MAX_LINE_CHARS {
             self.text.push(c);
             self.kept += 1;
         } else {
@@ -154,14 +154,14 @@ impl Window {
             }
             self.text.push('\n');
             self.last = self.line;
-            self.stopped_early = self.text.len() >= LARGEST_ANSWER;
+            self.stopped_early = self.text.len() >= MAX_ANSWER_BYTES;
         }
         self.line += 1;
         (self.passed, self.kept, self.left_out) = (0, 0, 0);
         (self.begun, self.pending_return) = (false, false);
     }
 
-    pub(super) fn finish(mut self) -> Shown {
+    pub(super) fn finish(mut self) -> WindowText {
         let total = if self.begun { self.line } else { self.line - 1 };
         if self.begun {
             if self.pending_return && self.is_wanted() {
@@ -170,11 +170,11 @@ impl Window {
             self.end_line();
         }
         let beyond = (self.before > 0 && !self.reached && self.last > 0).then_some(self.before + 1);
-        Shown { text: self.text, total, last: self.last, cut_a_line: self.cut_a_line, beyond }
+        WindowText { text: self.text, total, last: self.last, cut_a_line: self.cut_a_line, beyond }
     }
 }
 
-impl Shown {
+impl WindowText {
     pub(super) fn into_answer(mut self, first: u64) -> String {
         if self.total == 0 {
             return "(the file is empty)".into();
@@ -199,7 +199,7 @@ mod tests {
     use crate::tools::files::read::window::*;
 
     fn window(first: u64, limit: u64, pieces: &[&str]) -> (String, u64, u64) {
-        let mut window = Window::new(first, limit, '\n');
+        let mut window = LineWindow::new(first, limit, '\n');
         pieces.iter().for_each(|piece| window.add_piece(piece));
         let shown = window.finish();
         (shown.text, shown.last, shown.total)
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn column_beyond_all_lines_is_reported() {
         let told = |column: u64| {
-            let mut window = Window::new(1, 9, '\n').beginning_at(column);
+            let mut window = LineWindow::new(1, 9, '\n').beginning_at(column);
             window.add_piece("abcd\nab\n\nabc\r\n");
             window.finish().into_answer(1)
         };

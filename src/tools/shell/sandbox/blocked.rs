@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use super::layout::{FsPolicy, SandboxView};
-use super::level::{Choice, Level};
+use super::level::{CallSandbox, Level};
 use crate::types::tool::{Barrier, Blocked};
 
 /// The text for the model.
-pub(in crate::tools::shell) fn words(blocked: &Blocked, choice: Choice) -> String {
+pub(in crate::tools::shell) fn blocked_text(blocked: &Blocked, choice: CallSandbox) -> String {
     let level = choice.confinement().level;
     // Do not mention restrictions that the level cannot enforce.
     let held = match choice.level {
@@ -32,31 +32,32 @@ pub(in crate::tools::shell) fn words(blocked: &Blocked, choice: Choice) -> Strin
     }
 }
 
-const FILES: &[&str] =
+const FILE_ERRORS: &[&str] =
     &["ermission denied", "peration not permitted", "ead-only file system", "EACCES", "EPERM", "EROFS"];
 
 /// Error text when a program replaces a file that is a mount point. For any other file, it has another cause.
-const BUSY: &str = "evice or resource busy";
-const GUARDED: &[&str] = &[".git", ".agentd"];
+const BUSY_ERROR: &str = "evice or resource busy";
+const PROTECTED_NAMES: &[&str] = &[".git", ".agentd"];
 
 /// Error texts for a hidden path: it seems to be missing, or no process answers.
-const UNSEEN: &[&str] = &["o such file or directory", "ENOENT", "onnection refused", "ECONNREFUSED"];
+const NOT_FOUND_ERRORS: &[&str] =
+    &["o such file or directory", "ENOENT", "onnection refused", "ECONNREFUSED"];
 
 /// Error texts when a program creates a file in a missing folder.
-const MADE: &[&str] = &["mkdir", "reate"];
+const CREATION_ERRORS: &[&str] = &["mkdir", "reate"];
 
 /// Prefixes of lines of programs that miss a hidden file, or that were denied an operation that no sandbox
 /// level permits, without a path.
-const MISSED: &[&str] = &[
+const DENIAL_PREFIXES: &[&str] = &[
     "Host key verification failed",
     "Error connecting to agent",
     "sudo: The \"no new privileges\" flag is set",
 ];
 
 /// The same text after a process id in the line.
-const SANITIZER: &str = "LeakSanitizer has encountered a fatal error";
+const SANITIZER_ERROR: &str = "LeakSanitizer has encountered a fatal error";
 
-const NETWORK: &[&str] = &[
+const NETWORK_ERRORS: &[&str] = &[
     "etwork is unreachable",
     "ould not resolve host",
     "emporary failure in name resolution",
@@ -80,23 +81,23 @@ const NETWORK: &[&str] = &[
 ];
 
 /// Texts of programs whose system call for the network was denied.
-const SOCKETS: &[&str] =
+const SOCKET_ERRORS: &[&str] =
     &["/dev/tcp/", "/dev/udp/", "ocket", "onnect", "urlopen error", "dial tcp", "dial udp"];
 
 /// Texts in a stack trace before an error line that names no path.
-const TRACES: &[&str] = &["socket.", ".connect(", "create_connection", "getaddrinfo", "Net::HTTP"];
+const TRACE_MARKS: &[&str] = &["socket.", ".connect(", "create_connection", "getaddrinfo", "Net::HTTP"];
 /// Number of trace lines that are read.
-const TRACED: usize = 12;
+const MAX_TRACE_LINES: usize = 12;
 
 /// Lines from the end that are read: programs usually report their failure last.
-const LINES: usize = 200;
+const MAX_LINES: usize = 200;
 /// Longest name that is reported, in bytes.
 const MAX_TEXT_BYTES: usize = 400;
 
 /// Guesses which restriction stopped a failed command.
-pub(in crate::tools::shell) fn suspect(
+pub(in crate::tools::shell) fn find_suspect(
     output: &str,
-    choice: Choice,
+    choice: CallSandbox,
     ground: &SandboxView,
 ) -> Option<Blocked> {
     if choice.level < Level::Landlock {
@@ -104,24 +105,30 @@ pub(in crate::tools::shell) fn suspect(
     }
     let says = |line: &str, words: &[&str]| words.iter().any(|word| line.contains(word));
     let mut found = None;
-    let lines: Vec<&str> = output.lines().rev().take(LINES).collect();
+    let lines: Vec<&str> = output.lines().rev().take(MAX_LINES).collect();
     for (at, line) in lines.iter().enumerate() {
-        if !choice.network && (says(line, NETWORK) || says(line, FILES) && says(line, SOCKETS)) {
+        if !choice.network
+            && (says(line, NETWORK_ERRORS) || says(line, FILE_ERRORS) && says(line, SOCKET_ERRORS))
+        {
             return Some(Blocked { by: Barrier::Network, what: host(line) });
         }
-        let is_held = line.contains(BUSY) && says(line, GUARDED);
-        if found.is_none() && (says(line, UNSEEN) || says(line, MADE)) {
+        let is_held = line.contains(BUSY_ERROR) && says(line, PROTECTED_NAMES);
+        if found.is_none() && (says(line, NOT_FOUND_ERRORS) || says(line, CREATION_ERRORS)) {
             let mut words = line.split(|c: char| c.is_whitespace() || "'\"‘’`:,()[]".contains(c));
-            let unseen = words.find(|word| ground.misses(Path::new(word), says(line, MADE)));
-            found = unseen.and_then(plain).map(|named| Blocked { by: Barrier::Files, what: Some(named) });
+            let unseen =
+                words.find(|word| ground.is_missing_inside(Path::new(word), says(line, CREATION_ERRORS)));
+            found = unseen
+                .and_then(plausible_name)
+                .map(|named| Blocked { by: Barrier::Files, what: Some(named) });
         }
-        let begins = || MISSED.iter().any(|words| line.starts_with(words)) || line.contains(SANITIZER);
+        let begins =
+            || DENIAL_PREFIXES.iter().any(|words| line.starts_with(words)) || line.contains(SANITIZER_ERROR);
         if found.is_none() && begins() {
             found = Some(Blocked { by: Barrier::Files, what: None });
         }
-        if found.is_none() && (is_held || says(line, FILES)) {
+        if found.is_none() && (is_held || says(line, FILE_ERRORS)) {
             let named = path(line);
-            let led = || lines.iter().skip(at + 1).take(TRACED).any(|line| says(line, TRACES));
+            let led = || lines.iter().skip(at + 1).take(MAX_TRACE_LINES).any(|line| says(line, TRACE_MARKS));
             // Python names the class of the error and nothing else.
             let says_no_more = named.as_ref().is_none_or(|named| named.ends_with("Error"));
             if !choice.network && says_no_more && led() {
@@ -139,7 +146,7 @@ impl SandboxView {
     /// Whether a failure at this path has another cause than the sandbox, because the command may write there.
     fn explains(&self, named: &Path) -> bool {
         let real = match named.is_absolute() {
-            true => real(named),
+            true => real_path(named),
             // The program's current folder is unknown, so only an existing path counts.
             false => self.cwd.join(named).canonicalize().unwrap_or_default(),
         };
@@ -148,17 +155,17 @@ impl SandboxView {
     }
 
     /// Whether the sandbox hides this path, or prevented its creation if `made` is set.
-    fn misses(&self, named: &Path, made: bool) -> bool {
+    fn is_missing_inside(&self, named: &Path, made: bool) -> bool {
         let lies_in = |path: &Path| self.unseen.iter().any(|place| path.starts_with(place));
         named.is_absolute()
             && (lies_in(named)
-                || lies_in(&real(named))
+                || lies_in(&real_path(named))
                 || made && FsPolicy::lies_in_missing_cache(&self.home, named))
     }
 }
 
 /// The path without links, as far as it exists.
-fn real(path: &Path) -> PathBuf {
+fn real_path(path: &Path) -> PathBuf {
     let known = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
     match known {
         Some((above, real)) => real.join(path.strip_prefix(above).unwrap_or(Path::new(""))),
@@ -174,14 +181,14 @@ fn path(line: &str) -> Option<String> {
             let start = line[..end].rfind(open)?;
             Some(&line[start + open.len_utf8()..end])
         });
-        if let Some(quoted) = quoted.and_then(plain) {
+        if let Some(quoted) = quoted.and_then(plausible_name) {
             return Some(quoted);
         }
     }
     // `bash: line 1: /etc/x: Permission denied`
-    let at = FILES.iter().find_map(|word| line.find(word))?;
+    let at = FILE_ERRORS.iter().find_map(|word| line.find(word))?;
     let before = line[..at].rsplit_once(": ")?.0;
-    plain(before.rsplit(": ").next()?)
+    plausible_name(before.rsplit(": ").next()?)
 }
 
 /// The host in a message.
@@ -201,7 +208,7 @@ fn host(line: &str) -> Option<String> {
 }
 
 /// Returns the name if it is plausible, because a program may print anything.
-fn plain(text: &str) -> Option<String> {
+fn plausible_name(text: &str) -> Option<String> {
     let is_name = !text.is_empty()
         && text.len() <= MAX_TEXT_BYTES
         && !text.contains(char::is_whitespace)
@@ -221,7 +228,7 @@ mod tests {
             unseen: vec!["/home/u/.ssh".into(), "/run/docker.sock".into()],
             home: "/home/u".into(),
         };
-        let found = suspect(output, Choice { level, network, guards: true }, &ground);
+        let found = find_suspect(output, CallSandbox { level, network, guards: true }, &ground);
         let found = found.as_ref().map(|found| (found.by, found.what.as_deref()));
         assert_eq!(found, expected, "{output}");
     }
@@ -293,7 +300,7 @@ mod tests {
     fn blocked_text_describes_limits_of_active_level() {
         let told = |level, guards| {
             let blocked = Blocked { by: Barrier::Files, what: None };
-            words(&blocked, Choice { level, network: true, guards })
+            blocked_text(&blocked, CallSandbox { level, network: true, guards })
         };
         for level in [Level::Bubblewrap, Level::Landlock] {
             assert!(told(level, true).contains(".git/hooks and .agentd are read-only"));

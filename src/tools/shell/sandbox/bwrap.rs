@@ -8,22 +8,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::tools::shell::sandbox::layout::FsPolicy;
-use crate::tools::shell::sandbox::readonly_mounts::Cover;
-use crate::tools::shell::sandbox::temp::{Nothing, Spot};
+use crate::tools::shell::sandbox::readonly_mounts::MountKind;
+use crate::tools::shell::sandbox::temp::{EmptySources, MountPoint};
 
 /// The folder for temporary files inside the sandbox, unless `has_own_tmp` is false.
-const TMP: &str = "/tmp";
+const TMP_FOLDER: &str = "/tmp";
 
 /// Capabilities that root keeps inside: enough to change files of other users in writable folders.
-const KEPT_VARIABLES: &[&str] =
+const KEPT_CAPABILITIES: &[&str] =
     &["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID"];
 
 /// The first process in the sandbox. It waits for the command and returns its exit status. Bubblewrap's own
 /// first process has no seccomp filter, and a command could write to its memory.
-pub(super) const FIRST: &[&str] = &["/bin/sh", "-c", "\"$@\"; exit $?", "sh"];
+pub(super) const FIRST_PROCESS: &[&str] = &["/bin/sh", "-c", "\"$@\"; exit $?", "sh"];
 
 /// Settings of the whole machine in the new `/proc`.
-const KERNEL: &[&str] =
+const KERNEL_SETTINGS: &[&str] =
     &["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"];
 
 /// How a path appears in the sandbox. If a path has two mounts, the later one applies.
@@ -47,7 +47,7 @@ pub(super) fn arguments(mounts: Vec<(PathBuf, Mount)>, network: bool, is_root: b
     };
     push(&[&"--ro-bind", &"/", &"/", &"--dev", &"/dev", &"--proc", &"/proc"]);
     // Bubblewrap leaves these writable for root, and a write there can make the kernel run programs outside.
-    for path in KERNEL.iter().filter(|path| Path::new(path).exists()) {
+    for path in KERNEL_SETTINGS.iter().filter(|path| Path::new(path).exists()) {
         push(&[&"--ro-bind", path, path]);
     }
     // A mount point within an empty, read-only folder cannot be created, so such a folder is a `tmpfs`.
@@ -75,7 +75,7 @@ pub(super) fn arguments(mounts: Vec<(PathBuf, Mount)>, network: bool, is_root: b
     }
     // If bubblewrap is killed, all processes in the sandbox end.
     push(&[&"--die-with-parent", &"--as-pid-1", &"--cap-drop", &"ALL"]);
-    for kept in KEPT_VARIABLES.iter().filter(|_| is_root) {
+    for kept in KEPT_CAPABILITIES.iter().filter(|_| is_root) {
         push(&[&"--cap-add", kept]);
     }
     args
@@ -85,18 +85,18 @@ pub(super) fn arguments(mounts: Vec<(PathBuf, Mount)>, network: bool, is_root: b
 /// home folder lies in `/tmp`: bubblewrap would create mount points in folders that commands may change, and
 /// could follow their links.
 fn has_own_tmp(layout: &FsPolicy) -> bool {
-    !layout.writable.iter().chain([&layout.home]).any(|path| path.starts_with(TMP))
+    !layout.writable.iter().chain([&layout.home]).any(|path| path.starts_with(TMP_FOLDER))
 }
 
 /// Path of the folder for temporary files inside the sandbox.
-pub(super) fn temp_of(layout: &FsPolicy) -> &Path {
-    if has_own_tmp(layout) { Path::new(TMP) } else { &layout.temp }
+pub(super) fn temp_folder_inside(layout: &FsPolicy) -> &Path {
+    if has_own_tmp(layout) { Path::new(TMP_FOLDER) } else { &layout.temp }
 }
 
 /// The mounts, parents before children, so that the nearest mount applies. `absent` lists the paths of the
 /// policy's `absent` that exist by now.
-pub(super) fn mounts(layout: &FsPolicy, absent: &[PathBuf], nothing: &Nothing) -> Vec<(PathBuf, Mount)> {
-    let tmp = Path::new(TMP);
+pub(super) fn mounts(layout: &FsPolicy, absent: &[PathBuf], nothing: &EmptySources) -> Vec<(PathBuf, Mount)> {
+    let tmp = Path::new(TMP_FOLDER);
     let mut list: Vec<(PathBuf, Mount)> = Vec::new();
     let is_private = has_own_tmp(layout);
     if is_private {
@@ -149,7 +149,10 @@ pub(super) fn mounts(layout: &FsPolicy, absent: &[PathBuf], nothing: &Nothing) -
 /// Removes and returns the mounts within writable folders, because other commands may change these folders
 /// while this one starts. Writable mounts within a read-only path stay, because commands cannot change their
 /// parents.
-pub(super) fn within(layout: &FsPolicy, mounts: &mut Vec<(PathBuf, Mount)>) -> Vec<(PathBuf, Cover)> {
+pub(super) fn take_inner_mounts(
+    layout: &FsPolicy,
+    mounts: &mut Vec<(PathBuf, Mount)>,
+) -> Vec<(PathBuf, MountKind)> {
     let all = mounts.clone();
     let is_within =
         |path: &Path| layout.writable.iter().any(|folder| path.starts_with(folder) && path != folder);
@@ -164,9 +167,9 @@ pub(super) fn within(layout: &FsPolicy, mounts: &mut Vec<(PathBuf, Mount)>) -> V
     });
     let cover = |(path, mount)| {
         let cover = match mount {
-            Mount::Nothing(source) => Cover::Hide(source),
-            Mount::Read => Cover::Guard,
-            Mount::Write | Mount::From(_) => Cover::Pin,
+            Mount::Nothing(source) => MountKind::Hide(source),
+            Mount::Read => MountKind::Guard,
+            Mount::Write | Mount::From(_) => MountKind::Pin,
         };
         (path, cover)
     };
@@ -175,13 +178,16 @@ pub(super) fn within(layout: &FsPolicy, mounts: &mut Vec<(PathBuf, Mount)>) -> V
 
 /// Removes and returns hidden paths without inner mounts. Bubblewrap reads the whole mount table for each
 /// mount, so the daemon makes these mounts itself. `root` is the source of the empty files and folders.
-pub(super) fn hidden(mounts: &mut Vec<(PathBuf, Mount)>, root: &Path) -> Vec<(PathBuf, Cover)> {
+pub(super) fn take_hidden_mounts(
+    mounts: &mut Vec<(PathBuf, Mount)>,
+    root: &Path,
+) -> Vec<(PathBuf, MountKind)> {
     let paths: Vec<PathBuf> = mounts.iter().map(|(path, _)| path.clone()).collect();
     let holds = |path: &Path| paths.iter().any(|other| other.starts_with(path) && other != path);
     let is_alone = |path: &Path| !holds(path) && !root.starts_with(path);
     let taken = mounts.extract_if(.., |(path, mount)| matches!(mount, Mount::Nothing(_)) && is_alone(path));
     let cover = |(path, mount)| match mount {
-        Mount::Nothing(source) => Some((path, Cover::Hide(source))),
+        Mount::Nothing(source) => Some((path, MountKind::Hide(source))),
         _ => None,
     };
     taken.filter_map(cover).collect()
@@ -189,18 +195,18 @@ pub(super) fn hidden(mounts: &mut Vec<(PathBuf, Mount)>, root: &Path) -> Vec<(Pa
 
 /// Replaces a hidden path that contains visible paths: `spots` returns a folder with mount points for exactly
 /// these.
-pub(super) fn with_spots(
-    inner: &mut [(PathBuf, Cover)],
+pub(super) fn cover_by_mount_points(
+    inner: &mut [(PathBuf, MountKind)],
     mounts: &[(PathBuf, Mount)],
-    spots: impl Fn(&[Spot]) -> io::Result<PathBuf>,
+    spots: impl Fn(&[MountPoint]) -> io::Result<PathBuf>,
 ) -> io::Result<()> {
     for (hidden, cover) in inner {
         let below = mounts.iter().filter_map(|(path, _)| Some((path, path.strip_prefix(&hidden).ok()?)));
         let below = below.filter(|(path, _)| *path != hidden);
         let below: Vec<_> =
-            below.map(|(path, rest)| Spot { path: rest.to_owned(), is_file: !path.is_dir() }).collect();
-        if matches!(cover, Cover::Hide(_)) && !below.is_empty() {
-            *cover = Cover::Hide(spots(&below)?);
+            below.map(|(path, rest)| MountPoint { path: rest.to_owned(), is_file: !path.is_dir() }).collect();
+        if matches!(cover, MountKind::Hide(_)) && !below.is_empty() {
+            *cover = MountKind::Hide(spots(&below)?);
         }
     }
     Ok(())
@@ -209,18 +215,19 @@ pub(super) fn with_spots(
 /// Makes bubblewrap mount writable paths, and the mounts within them, from folders of the daemon. Bubblewrap
 /// follows links, and a process that may change an ancestor could replace the path by a link. `stages` returns
 /// these folders, or files for files; `inner` lists the mounts in them.
-pub(super) fn staged(
+pub(super) fn stage_mounts(
     mounts: &mut [(PathBuf, Mount)],
-    inner: Vec<(PathBuf, Cover)>,
+    inner: Vec<(PathBuf, MountKind)>,
     stages: &mut dyn FnMut(bool) -> io::Result<PathBuf>,
-) -> io::Result<Vec<(PathBuf, Cover)>> {
+) -> io::Result<Vec<(PathBuf, MountKind)>> {
     let mut staged: Vec<(PathBuf, PathBuf)> = Vec::new();
     for (path, mount) in mounts.iter_mut().filter(|(_, mount)| *mount == Mount::Write) {
         let stage = stages(!path.is_dir())?;
         staged.push((path.clone(), stage.clone()));
         *mount = Mount::From(stage);
     }
-    let tops: Vec<_> = staged.iter().map(|(path, stage)| (stage.clone(), Cover::Of(path.clone()))).collect();
+    let tops: Vec<_> =
+        staged.iter().map(|(path, stage)| (stage.clone(), MountKind::Of(path.clone()))).collect();
     let inner = inner.into_iter().map(|(path, cover)| {
         let nearest = staged
             .iter()
@@ -255,7 +262,7 @@ mod tests {
             home: "/home/u".into(),
             ..FsPolicy::default()
         };
-        let nothing = Nothing { folder: "/e".into(), file: "/n".into() };
+        let nothing = EmptySources { folder: "/e".into(), file: "/n".into() };
         let list = mounts(&layout, &layout.absent, &nothing);
         let of = |path: &str| list.iter().position(|(known, _)| known == Path::new(path));
         assert!(of("/home/u/.config/agentd") < of("/home/u/.config/agentd/inner"));
@@ -270,14 +277,14 @@ mod tests {
         assert!(Mount::Write < Mount::Read && Mount::Read < Mount::Nothing("/n".into()));
 
         let mut left = list;
-        let taken = within(&layout, &mut left);
+        let taken = take_inner_mounts(&layout, &mut left);
         let path = |path: &str| PathBuf::from(path);
         let expected = [
-            (path("/home/u/ws/.agentd"), Cover::Guard),
-            (path("/home/u/ws/.git"), Cover::Pin),
-            (path("/home/u/ws/secret"), Cover::Hide("/n".into())),
-            (path("/home/u/ws/.git/hooks"), Cover::Guard),
-            (path("/home/u/.config/agentd/inner/key"), Cover::Hide("/n".into())),
+            (path("/home/u/ws/.agentd"), MountKind::Guard),
+            (path("/home/u/ws/.git"), MountKind::Pin),
+            (path("/home/u/ws/secret"), MountKind::Hide("/n".into())),
+            (path("/home/u/ws/.git/hooks"), MountKind::Guard),
+            (path("/home/u/.config/agentd/inner/key"), MountKind::Hide("/n".into())),
         ];
         assert_eq!(taken, expected);
         let inner = path("/home/u/.config/agentd/inner");
@@ -289,7 +296,7 @@ mod tests {
 
     #[test]
     fn private_tmp_is_omitted_for_home_or_workspace_inside() {
-        let nothing = Nothing { folder: "/e".into(), file: "/n".into() };
+        let nothing = EmptySources { folder: "/e".into(), file: "/n".into() };
         for (home, workspace, is_own) in [
             ("/home/u", "/home/u/ws", true),
             ("/home/u", "/tmp/ws", false),
@@ -319,7 +326,7 @@ mod tests {
                 "{list:?}"
             );
             assert_eq!(has(home, Mount::Read), is_emptied && home != workspace && home.starts_with("/tmp"));
-            assert_eq!(temp_of(&layout), Path::new(if is_own { "/tmp" } else { "/tmp/t/s" }));
+            assert_eq!(temp_folder_inside(&layout), Path::new(if is_own { "/tmp" } else { "/tmp/t/s" }));
         }
     }
 }

@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime};
 use nix::sys::time::TimeSpec;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::landlock::{self, Means, PathState};
+use super::landlock::{self, NonFileAccess, PathState};
 use super::layout::FsPolicy;
 use super::placeholders::Placeholders;
 use crate::sync::lock;
@@ -39,7 +39,7 @@ static RULESETS: Mutex<Vec<Arc<CachedRuleset>>> = Mutex::new(Vec::new());
 
 struct CachedRuleset {
     layout: FsPolicy,
-    means: Means,
+    means: NonFileAccess,
     states: Vec<PathState>,
     rules: Arc<OwnedFd>,
     /// Each use may add rights on objects of one command, and rules cannot be removed.
@@ -47,37 +47,38 @@ struct CachedRuleset {
 }
 
 impl CachedRuleset {
-    fn holds(&self, layout: &FsPolicy, means: Means) -> bool {
+    fn holds(&self, layout: &FsPolicy, means: NonFileAccess) -> bool {
         self.means == means && self.layout == *layout
     }
 }
 
 /// Returns rules that enforce a policy, reusing those of an earlier call if they are equal.
-pub(super) fn rules(layout: &FsPolicy, means: Means) -> io::Result<Arc<OwnedFd>> {
-    rules_at(layout, means, now(&layout.temp)?)
+pub(super) fn rules(layout: &FsPolicy, means: NonFileAccess) -> io::Result<Arc<OwnedFd>> {
+    ruleset_at(layout, means, file_system_time(&layout.temp)?)
 }
 
 /// The time of the file system's clock: the time at which a folder of the daemon is changed.
-fn now(own: &Path) -> io::Result<SystemTime> {
+fn file_system_time(own: &Path) -> io::Result<SystemTime> {
     let folder = File::open(own)?;
     nix::sys::stat::futimens(&folder, &TimeSpec::UTIME_NOW, &TimeSpec::UTIME_NOW)?;
     folder.metadata()?.modified()
 }
 
 /// Returns equal rules of an earlier call, if there are any. Checks a few dozen folders.
-fn known(layout: &FsPolicy, means: Means) -> Option<Arc<OwnedFd>> {
-    let known = list().iter().find(|cached| cached.holds(layout, means)).cloned()?;
+fn find_cached(layout: &FsPolicy, means: NonFileAccess) -> Option<Arc<OwnedFd>> {
+    let known = lock_rulesets().iter().find(|cached| cached.holds(layout, means)).cloned()?;
     let is_fresh = known.uses.fetch_add(1, Ordering::Relaxed) < MAX_USES;
-    (is_fresh && known.states.iter().all(|state| state.again() == *state)).then(|| Arc::clone(&known.rules))
+    (is_fresh && known.states.iter().all(|state| state.read_again() == *state))
+        .then(|| Arc::clone(&known.rules))
 }
 
-fn rules_at(layout: &FsPolicy, means: Means, now: SystemTime) -> io::Result<Arc<OwnedFd>> {
-    if let Some(known) = known(layout, means) {
+fn ruleset_at(layout: &FsPolicy, means: NonFileAccess, now: SystemTime) -> io::Result<Arc<OwnedFd>> {
+    if let Some(known) = find_cached(layout, means) {
         return Ok(known);
     }
     let (made, states) = landlock::build_ruleset(layout, means)?;
     let made = Arc::new(made);
-    let mut list = list();
+    let mut list = lock_rulesets();
     list.retain(|cached| !cached.holds(layout, means));
     if let Some(states) = states.filter(|states| states.iter().all(|state| state.is_settled(now))) {
         list.truncate(MAX_RULESETS - 1);
@@ -94,7 +95,7 @@ fn rules_at(layout: &FsPolicy, means: Means, now: SystemTime) -> io::Result<Arc<
 }
 
 /// No code waits while it holds this lock.
-fn list() -> MutexGuard<'static, Vec<Arc<CachedRuleset>>> {
+fn lock_rulesets() -> MutexGuard<'static, Vec<Arc<CachedRuleset>>> {
     lock(&RULESETS)
 }
 
@@ -175,8 +176,11 @@ mod tests {
         };
         let now = fs::metadata(root.join("temp")).unwrap().modified().unwrap();
         let later = now + Duration::from_secs(60);
-        let made = |layout: &FsPolicy, network, at| match rules_at(layout, Means { network, apart: true }, at)
-        {
+        let made = |layout: &FsPolicy, network, at| match ruleset_at(
+            layout,
+            NonFileAccess { network, apart: true },
+            at,
+        ) {
             Ok(rules) => Some(rules),
             Err(error) => {
                 eprintln!("SKIPPED: no Landlock here: {error}");
@@ -200,7 +204,7 @@ mod tests {
         fs::rename(root.join("temp"), root.join("gone")).unwrap();
         fs::create_dir(root.join("temp")).unwrap();
         assert!(!Arc::ptr_eq(&second, &made(&layout, false, later).unwrap()));
-        assert!(super::now(&root.join("temp")).unwrap() >= now);
+        assert!(super::file_system_time(&root.join("temp")).unwrap() >= now);
     }
 
     #[tokio::test]

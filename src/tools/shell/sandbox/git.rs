@@ -12,7 +12,7 @@ pub(super) fn named_in(git: &Path) -> Option<PathBuf> {
 }
 
 /// The `.git` file that an entry of `worktrees` names as its own.
-fn belongs_to(own: &Path) -> Option<PathBuf> {
+fn owning_git_file(own: &Path) -> Option<PathBuf> {
     Some(own.join(repository::text_of(&own.join("gitdir"))?.trim_end()))
 }
 
@@ -37,7 +37,7 @@ pub(super) fn is_bare(folder: &Path, has_own: bool) -> bool {
 }
 
 /// Location of a work tree.
-pub(super) enum Tree {
+pub(super) enum WorkTreeLocation {
     At(PathBuf),
     /// The path does not exist: the work tree was removed or moved, or its disk is not mounted.
     Gone(PathBuf),
@@ -48,7 +48,7 @@ pub(super) enum Tree {
 }
 
 /// Whether git reads `config.worktree` of a repository (git-worktree(1)).
-pub(super) fn reads_of_tree(git: &Path) -> bool {
+pub(super) fn reads_tree_config(git: &Path) -> bool {
     let config = git.join("config");
     match repository::text_of(&config) {
         Some(text) => repository::settings(&text).any(|setting| setting.name == "worktreeconfig"),
@@ -58,26 +58,26 @@ pub(super) fn reads_of_tree(git: &Path) -> bool {
 }
 
 /// The folder of the work tree that an entry of `worktrees` belongs to.
-pub(super) fn tree_of(own: &Path) -> Tree {
-    let Some(git) = belongs_to(own) else {
+pub(super) fn work_tree_of(own: &Path) -> WorkTreeLocation {
+    let Some(git) = owning_git_file(own) else {
         return match std::fs::metadata(own.join("gitdir")) {
-            Err(error) if is_missing(&error) => Tree::Nowhere,
-            _ => Tree::Unknown,
+            Err(error) if is_missing(&error) => WorkTreeLocation::Nowhere,
+            _ => WorkTreeLocation::Unknown,
         };
     };
     let tree = git.parent().unwrap_or(Path::new("/"));
     match std::fs::metadata(&git).and_then(|meta| Ok((meta, tree.canonicalize()?))) {
-        Ok((meta, tree)) if meta.is_file() => Tree::At(tree),
+        Ok((meta, tree)) if meta.is_file() => WorkTreeLocation::At(tree),
         // Another repository is at this path.
-        Ok((_, tree)) => Tree::Gone(tree),
-        Err(error) if is_missing(&error) => Tree::Gone(tree.to_owned()),
-        Err(_) => Tree::Unknown,
+        Ok((_, tree)) => WorkTreeLocation::Gone(tree),
+        Err(error) if is_missing(&error) => WorkTreeLocation::Gone(tree.to_owned()),
+        Err(_) => WorkTreeLocation::Unknown,
     }
 }
 
 /// Whether a repository's configuration names its work tree, or says that it has none. Git ignores both if
 /// there is a `commondir` (`check_repository_format_gently` in its setup.c).
-pub(super) fn says_where(git: &Path) -> bool {
+pub(super) fn names_work_tree(git: &Path) -> bool {
     let files = ["config", "config.worktree"].into_iter();
     files.filter_map(|name| repository::text_of(&git.join(name))).any(|text| {
         repository::settings(&text).any(|setting| match setting.name.as_str() {
@@ -91,21 +91,21 @@ pub(super) fn says_where(git: &Path) -> bool {
 }
 
 /// The git folders of a work tree that was made by `git worktree`.
-pub(super) struct WorkTree {
+pub(super) struct WorkTreeFolders {
     pub(super) common: PathBuf,
     pub(super) own: PathBuf,
 }
 
 /// The target of a work tree's `.git`, if the target also names this work tree. A file in the workspace alone
 /// gives no access to a folder elsewhere (gitrepository-layout(5)).
-pub(super) fn work_tree(git: &Path) -> Option<WorkTree> {
+pub(super) fn work_tree(git: &Path) -> Option<WorkTreeFolders> {
     let own = named_in(git)?;
     // Compare the exact path: through a link, it would name a work tree elsewhere with an unrelated repository.
-    let named = belongs_to(&own)?;
+    let named = owning_git_file(&own)?;
     let is_mutual = named.parent()?.canonicalize().ok()?.join(named.file_name()?) == git;
-    let common = repository::shared_of(&own)?.canonicalize().ok()?;
+    let common = repository::common_folder(&own)?.canonicalize().ok()?;
     let is_inside = own.parent() == Some(common.join("worktrees").as_path()) && common.join("HEAD").is_file();
-    (is_mutual && is_inside).then_some(WorkTree { common, own })
+    (is_mutual && is_inside).then_some(WorkTreeFolders { common, own })
 }
 
 #[cfg(test)]
@@ -160,10 +160,10 @@ mod tests {
             ("[branch \"bare\"]\n\tremote = x\n", false),
         ] {
             fs::write(dir.path().join("config"), text).unwrap();
-            assert_eq!(says_where(dir.path()), expected, "{text}");
+            assert_eq!(names_work_tree(dir.path()), expected, "{text}");
         }
         fs::write(dir.path().join("config.worktree"), "[core]\nbare = true\n").unwrap();
-        assert!(says_where(dir.path()));
+        assert!(names_work_tree(dir.path()));
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
             pinned: vec![path("/h/g/.git")],
             ..FsPolicy::default()
         };
-        layout.pin_what_is_above();
+        layout.pin_ancestors();
         let added = ["/h/.config", "/h/.local", "/h/.local/share", "/h/a", "/h/a/b", "/h/g"].map(path);
         assert_eq!(layout.pinned[1..], added);
     }

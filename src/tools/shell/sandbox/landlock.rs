@@ -25,27 +25,27 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::Mode;
 
 use crate::tools::shell::sandbox::layout::FsPolicy;
-use crate::tools::shell::sandbox::level::Choice;
+use crate::tools::shell::sandbox::level::CallSandbox;
 
 /// The newest version that this code knows. Features that the kernel lacks are left out.
-const NEWEST: ABI = ABI::V9;
+const NEWEST_ABI: ABI = ABI::V9;
 
 /// Devices that every program may use.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty", "ptmx"];
 /// Memory that processes share, if the command has none of its own (see `readonly_mounts`). Terminals are left
 /// out then, because a user may sit at another terminal in this folder.
-const SHARED: &str = "shm";
+const SHARED_MEMORY: &str = "shm";
 
 /// Access of a command beyond files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Means {
+pub(super) struct NonFileAccess {
     pub(super) network: bool,
     /// Whether the command has its own terminals and shared memory.
     pub(super) apart: bool,
 }
 
-impl Means {
-    pub(super) fn from_choice(choice: Choice) -> Self {
+impl NonFileAccess {
+    pub(super) fn from_choice(choice: CallSandbox) -> Self {
         Self { network: choice.network, apart: choice.guards }
     }
 }
@@ -54,16 +54,16 @@ impl Means {
 /// read. Reads the ancestors of hidden paths.
 pub(super) fn build_ruleset(
     layout: &FsPolicy,
-    means: Means,
+    means: NonFileAccess,
 ) -> io::Result<(OwnedFd, Option<Vec<PathState>>)> {
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
-    ruleset = ruleset.handle_access(AccessFs::from_all(NEWEST)).map_err(io::Error::other)?;
+    ruleset = ruleset.handle_access(AccessFs::from_all(NEWEST_ABI)).map_err(io::Error::other)?;
     if !means.network {
-        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(io::Error::other)?;
+        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST_ABI)).map_err(io::Error::other)?;
     }
-    let ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(io::Error::other)?;
+    let ruleset = ruleset.scope(Scope::from_all(NEWEST_ABI)).map_err(io::Error::other)?;
     let ruleset = Some(ruleset.create().map_err(io::Error::other)?);
-    let mut rules = Rules { ruleset, states: vec![PathState::into(Path::new("/"))], is_sure: true };
+    let mut rules = RulesetBuilder { ruleset, states: vec![PathState::into(Path::new("/"))], is_sure: true };
     let is_left = |path: &&PathBuf| !means.apart || !layout.is_covered(path);
     let hidden: Vec<&Path> = layout.hidden.iter().filter(is_left).map(PathBuf::as_path).collect();
 
@@ -72,18 +72,18 @@ pub(super) fn build_ruleset(
     for entry in fs::read_dir("/")?.flatten() {
         // Raw devices contain the data that is hidden elsewhere.
         if entry.file_name() != "dev" {
-            rules.grant(&entry.path(), reading(), &hidden)?;
+            rules.grant(&entry.path(), read_rights(), &hidden)?;
         }
     }
     let is_shared = !means.apart || layout.lies_in_shared_memory();
-    for device in DEVICES.iter().chain(is_shared.then_some(&SHARED)) {
+    for device in DEVICES.iter().chain(is_shared.then_some(&SHARED_MEMORY)) {
         let device = Path::new("/dev").join(device);
         rules.states.push(PathState::at(&device));
-        rules.grant(&device, using(), &hidden)?;
+        rules.grant(&device, device_access(), &hidden)?;
     }
     for folder in layout.writable.iter().chain([&layout.temp]) {
         rules.states.push(PathState::at(folder));
-        rules.grant(folder, reading() | writing(), &hidden)?;
+        rules.grant(folder, read_rights() | write_rights(), &hidden)?;
     }
     rules.finish()
 }
@@ -98,41 +98,41 @@ fn how() -> OpenHow {
 
 /// Rules that only prevent a process from sending signals or connecting to processes outside by ways other than
 /// files. `None` if the kernel does not support them.
-pub(super) fn of_scope(abi: u32) -> io::Result<Option<OwnedFd>> {
+pub(super) fn scope_ruleset(abi: u32) -> io::Result<Option<OwnedFd>> {
     if abi < 6 {
         return Ok(None);
     }
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
-    let ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(io::Error::other)?;
+    let ruleset = ruleset.scope(Scope::from_all(NEWEST_ABI)).map_err(io::Error::other)?;
     Ok(ruleset.create().map_err(io::Error::other)?.into())
 }
 
-fn reading() -> BitFlags<AccessFs> {
-    AccessFs::from_read(NEWEST) | AccessFs::ResolveUnix
+fn read_rights() -> BitFlags<AccessFs> {
+    AccessFs::from_read(NEWEST_ABI) | AccessFs::ResolveUnix
 }
 
 /// Reading, writing, and all operations on a device.
-fn using() -> BitFlags<AccessFs> {
-    reading() | writing() | AccessFs::IoctlDev
+fn device_access() -> BitFlags<AccessFs> {
+    read_rights() | write_rights() | AccessFs::IoctlDev
 }
 
 /// Rights on a folder of devices as the bits of this Landlock version.
-pub(super) fn on_devices(abi: u32) -> u64 {
+pub(super) fn device_rights(abi: u32) -> u64 {
     let known = ABI::from(i32::try_from(abi).unwrap_or(i32::MAX));
-    (using() & AccessFs::from_all(known)).bits()
+    (device_access() & AccessFs::from_all(known)).bits()
 }
 
 /// All write rights except for creating devices.
-fn writing() -> BitFlags<AccessFs> {
+fn write_rights() -> BitFlags<AccessFs> {
     let devices = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
-    AccessFs::from_write(NEWEST) & !devices
+    AccessFs::from_write(NEWEST_ABI) & !devices
 }
 
 /// Longer than the clock step of every common file system (FAT: two seconds).
-const SETTLED: Duration = Duration::from_secs(3);
+const MIN_FOLDER_AGE: Duration = Duration::from_secs(3);
 /// The same for a file system that stores fractions of a millisecond. Its timestamps come from the kernel's
 /// clock, which advances every few milliseconds.
-const SETTLED_FINE: Duration = Duration::from_millis(100);
+const MIN_FOLDER_AGE_FINE: Duration = Duration::from_millis(100);
 
 /// State of a path on which a ruleset depends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,10 +155,10 @@ impl PathState {
     pub(super) fn into(path: &Path) -> Self {
         let meta = std::fs::symlink_metadata(path).ok();
         let object = meta.as_ref().map(|meta| (meta.dev(), meta.ino()));
-        Self { path: path.to_owned(), object, changed: meta.as_ref().map(times) }
+        Self { path: path.to_owned(), object, changed: meta.as_ref().map(change_times) }
     }
 
-    pub(super) fn again(&self) -> Self {
+    pub(super) fn read_again(&self) -> Self {
         if self.changed.is_some() { Self::into(&self.path) } else { Self::at(&self.path) }
     }
 
@@ -171,17 +171,17 @@ impl PathState {
         let at = u64::try_from(seconds).ok().zip(u32::try_from(nanos).ok());
         let settled = at.and_then(|(seconds, nanos)| {
             let at = SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanos))?;
-            at.checked_add(if is_fine { SETTLED_FINE } else { SETTLED })
+            at.checked_add(if is_fine { MIN_FOLDER_AGE_FINE } else { MIN_FOLDER_AGE })
         });
         settled.is_some_and(|settled| settled < now)
     }
 }
 
-fn times(meta: &Metadata) -> [(i64, i64); 2] {
+fn change_times(meta: &Metadata) -> [(i64, i64); 2] {
     [(meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec())]
 }
 
-struct Rules {
+struct RulesetBuilder {
     /// `None` after a failure.
     ruleset: Option<RulesetCreated>,
     states: Vec<PathState>,
@@ -189,7 +189,7 @@ struct Rules {
     is_sure: bool,
 }
 
-impl Rules {
+impl RulesetBuilder {
     /// Grants rights on a path and all below it, except for hidden paths.
     fn grant(&mut self, path: &Path, access: BitFlags<AccessFs>, hidden: &[&Path]) -> io::Result<()> {
         let opened = openat2(nix::fcntl::AT_FDCWD, path, how());
@@ -245,7 +245,7 @@ impl Rules {
     fn add(&mut self, object: OwnedFd, access: BitFlags<AccessFs>) -> io::Result<()> {
         let object = fs::File::from(object);
         let is_folder = object.metadata()?.is_dir();
-        let access = if is_folder { access } else { access & AccessFs::from_file(NEWEST) };
+        let access = if is_folder { access } else { access & AccessFs::from_file(NEWEST_ABI) };
         let Some(ruleset) = self.ruleset.take() else { return Ok(()) };
         self.ruleset = Some(ruleset.add_rule(PathBeneath::new(object, access)).map_err(io::Error::other)?);
         Ok(())
@@ -279,19 +279,19 @@ mod tests {
         let (at, into) = (PathState::at(&ws), PathState::into(&listed));
         fs::write(ws.join("new"), "").unwrap();
         fs::write(listed.join("one"), "other content").unwrap();
-        assert_eq!((at.again(), into.again()), (at.clone(), into.clone()));
+        assert_eq!((at.read_again(), into.read_again()), (at.clone(), into.clone()));
 
         // The same name, but another object.
         fs::rename(&ws, dir.path().join("old")).unwrap();
-        assert_ne!(at.again(), at, "gone");
+        assert_ne!(at.read_again(), at, "gone");
         fs::create_dir(&ws).unwrap();
-        assert_ne!(at.again(), at, "another");
+        assert_ne!(at.read_again(), at, "another");
         // The file system's clock may not advance for a few milliseconds: see `is_settled`.
         let old = fs::File::open(&listed).unwrap();
         old.set_modified(SystemTime::UNIX_EPOCH).unwrap();
         let into = PathState::into(&listed);
         fs::rename(listed.join("one"), listed.join("two")).unwrap();
-        assert_ne!(into.again(), into);
+        assert_ne!(into.read_again(), into);
     }
 
     #[test]

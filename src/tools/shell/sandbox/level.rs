@@ -21,7 +21,7 @@ pub(in crate::tools) enum Level {
 
 /// Which levels work here, or why they do not.
 #[derive(Clone, Debug)]
-pub struct Available {
+pub struct AvailableLevels {
     /// The Landlock version; 0 if there is none.
     pub(super) abi: u32,
     /// Path of bubblewrap. It is found once, because commands may change the folders of PATH later.
@@ -31,7 +31,7 @@ pub struct Available {
     pub(super) bubblewrap: Result<(), String>,
 }
 
-impl Available {
+impl AvailableLevels {
     /// Whether level 2 works.
     pub(in crate::tools) fn landlock(&self) -> Result<(), &str> {
         self.landlock.as_ref().copied().map_err(String::as_str)
@@ -48,7 +48,7 @@ impl Available {
     }
 
     #[cfg(test)]
-    pub(super) fn pretend(bubblewrap: bool, landlock: bool) -> Self {
+    pub(super) fn for_test(bubblewrap: bool, landlock: bool) -> Self {
         let so = |works: bool| if works { Ok(()) } else { Err("not here".to_owned()) };
         Self {
             abi: 7,
@@ -62,7 +62,7 @@ impl Available {
 
 /// The sandbox that a call gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tools) struct Choice {
+pub(in crate::tools) struct CallSandbox {
     pub(in crate::tools) level: Level,
     pub(in crate::tools) network: bool,
     /// Whether `.git/config`, `.git/hooks` and `.agentd` of a workspace are read-only.
@@ -71,7 +71,7 @@ pub(in crate::tools) struct Choice {
 
 impl Level {
     /// Number of the level, and a description of its means.
-    pub(super) const fn words(self) -> (u8, &'static str) {
+    pub(super) const fn number_and_text(self) -> (u8, &'static str) {
         match self {
             Level::Bubblewrap => (3, "bubblewrap, seccomp, rlimits"),
             Level::Landlock => (2, "landlock, seccomp, rlimits"),
@@ -81,18 +81,18 @@ impl Level {
     }
 }
 
-impl Choice {
+impl CallSandbox {
     /// Describes the restrictions.
-    pub(in crate::tools) fn words(self) -> &'static str {
+    pub(in crate::tools) fn description(self) -> &'static str {
         match self {
-            Choice { level: Level::Landlock, guards: true, .. } => "landlock, mounts, seccomp, rlimits",
-            _ => self.level.words().1,
+            CallSandbox { level: Level::Landlock, guards: true, .. } => "landlock, mounts, seccomp, rlimits",
+            _ => self.level.number_and_text().1,
         }
     }
 
     /// The value for the journal.
     pub(in crate::tools) fn confinement(self) -> Confinement {
-        Confinement { level: self.level.words().0, network: self.network, unsandboxed: false }
+        Confinement { level: self.level.number_and_text().0, network: self.network, unsandboxed: false }
     }
 }
 
@@ -101,15 +101,19 @@ impl SandboxSettings {
     ///
     /// # Errors
     /// The configured level does not work here, and no command may run.
-    pub(in crate::tools) fn choose(&self, unattended: bool, here: &Available) -> Result<Choice, ToolError> {
+    pub(in crate::tools) fn choose(
+        &self,
+        unattended: bool,
+        here: &AvailableLevels,
+    ) -> Result<CallSandbox, ToolError> {
         let level = match self.level {
             LevelSetting::Off => Level::Off,
             LevelSetting::Rlimits => Level::Rlimits,
             LevelSetting::Landlock => {
-                here.landlock().map(|()| Level::Landlock).map_err(|why| self.missing(why))?
+                here.landlock().map(|()| Level::Landlock).map_err(|why| self.unavailable_error(why))?
             }
             LevelSetting::Bubblewrap => {
-                here.bubblewrap().map(|()| Level::Bubblewrap).map_err(|why| self.missing(why))?
+                here.bubblewrap().map(|()| Level::Bubblewrap).map_err(|why| self.unavailable_error(why))?
             }
             LevelSetting::Auto => match (unattended, here.bubblewrap(), here.landlock()) {
                 (true, Ok(()), _) | (false, Ok(()), Err(_)) => Level::Bubblewrap,
@@ -129,8 +133,8 @@ impl SandboxSettings {
             NetworkSetting::Off if level < Level::Landlock => {
                 return Err(no_sandbox(format!(
                     "[sandbox] network = \"off\" cannot be held at level {} ({}): nothing is run",
-                    level.words().0,
-                    level.words().1
+                    level.number_and_text().0,
+                    level.number_and_text().1
                 )));
             }
             NetworkSetting::Off => false,
@@ -142,25 +146,25 @@ impl SandboxSettings {
             Level::Landlock => here.guards().is_ok(),
             Level::Rlimits | Level::Off => false,
         };
-        Ok(Choice { level, network, guards })
+        Ok(CallSandbox { level, network, guards })
     }
 
     /// Whether commands of attended sessions could run at all.
     ///
     /// # Errors
     /// They could not run; the text gives the reason for users.
-    pub fn check(&self, here: &Available) -> Result<(), String> {
+    pub fn check(&self, here: &AvailableLevels) -> Result<(), String> {
         self.choose(false, here).map(|_| ()).map_err(|refusal| refusal.text)
     }
 
     /// The lowest level that commands of any session get; 0 also if none can run.
     #[must_use]
-    pub fn least_level(&self, here: &Available) -> u8 {
+    pub fn least_level(&self, here: &AvailableLevels) -> u8 {
         let levels = [false, true].map(|unattended| self.choose(unattended, here));
         levels.iter().flatten().map(|choice| choice.confinement().level).min().unwrap_or(0)
     }
 
-    fn missing(&self, why: &str) -> ToolError {
+    fn unavailable_error(&self, why: &str) -> ToolError {
         let name = self.level.name();
         no_sandbox(format!("[sandbox] level = {name:?} does not work here: {why}; nothing is run without it"))
     }
@@ -178,7 +182,7 @@ mod tests {
 
     fn check(level: L, network: N, unattended: bool, works: (bool, bool), expected: Option<(Level, bool)>) {
         let settings = SandboxSettings { level, network, ..SandboxSettings::default() };
-        let here = Available::pretend(works.0, works.1);
+        let here = AvailableLevels::for_test(works.0, works.1);
         let chosen = settings.choose(unattended, &here).map(|choice| (choice.level, choice.network));
         let asked = (level, network, unattended, works);
         match (&chosen, expected) {

@@ -21,17 +21,17 @@ use crate::tools::disk::is_missing;
 
 /// Number of commands that need each placeholder. Removing a placeholder would remove the mount over it in
 /// every sandbox that uses it.
-static NEEDED: Mutex<BTreeMap<PathBuf, Need>> = Mutex::new(BTreeMap::new());
+static PLACEHOLDER_NEEDS: Mutex<BTreeMap<PathBuf, PlaceholderNeed>> = Mutex::new(BTreeMap::new());
 
 #[derive(Debug)]
-struct Need {
+struct PlaceholderNeed {
     commands: usize,
     note: Option<PathBuf>,
 }
 
-fn needed() -> MutexGuard<'static, BTreeMap<PathBuf, Need>> {
+fn lock_needs() -> MutexGuard<'static, BTreeMap<PathBuf, PlaceholderNeed>> {
     // A panic cannot leave the counts inconsistent.
-    lock(&NEEDED)
+    lock(&PLACEHOLDER_NEEDS)
 }
 
 /// Text of a placeholder file; `None` for a folder. Git outside the sandbox reads the file while it exists
@@ -49,22 +49,22 @@ fn text_of(path: &Path) -> Option<&'static str> {
 /// Whether the path is a placeholder and counts as missing. A placeholder to which a user added content is an
 /// ordinary file or folder.
 pub(super) fn is_placeholder(path: &Path) -> bool {
-    needed().contains_key(path) && is_as_made(path)
+    lock_needs().contains_key(path) && is_as_made(path)
 }
 
 fn is_as_made(path: &Path) -> bool {
-    Place::open_parent(path).is_ok_and(|place| place.is_as_made())
+    PlaceholderTarget::open_parent(path).is_ok_and(|place| place.is_as_made())
 }
 
 /// A name in a folder that was opened without links. Other processes may replace any folder by a link; creating
 /// and removing use the opened folder.
-struct Place<'p> {
+struct PlaceholderTarget<'p> {
     folder: OwnedFd,
     name: &'p OsStr,
     text: Option<&'static str>,
 }
 
-impl<'p> Place<'p> {
+impl<'p> PlaceholderTarget<'p> {
     fn open_parent(path: &'p Path) -> io::Result<Self> {
         let (folder, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::NotFound)?;
         let how = OpenHow::new()
@@ -144,23 +144,23 @@ impl<'p> Place<'p> {
 pub(super) struct Placeholders(Vec<PathBuf>);
 
 /// Folder of the notes of placeholders, below the folder for temporary files.
-pub(super) const NOTES: &str = "placeholders";
+pub(super) const NOTES_FOLDER: &str = "placeholders";
 
 /// The notes folder of the sessions whose folders for temporary files are siblings of `temp`.
 pub(super) fn notes_path(temp: &Path) -> Option<PathBuf> {
-    Some(temp.parent().filter(|root| !root.as_os_str().is_empty())?.join(NOTES))
+    Some(temp.parent().filter(|root| !root.as_os_str().is_empty())?.join(NOTES_FOLDER))
 }
 
 /// The note of a placeholder: a link to it.
-fn note_of(notes: &Path, path: &Path) -> PathBuf {
+fn note_path(notes: &Path, path: &Path) -> PathBuf {
     use std::os::unix::ffi::OsStrExt as _;
     let digest = disk::sha256(path.as_os_str().as_bytes());
     notes.join(&digest[..20])
 }
 
 /// Writes the note. If this fails, the only effect is that the placeholder may remain after a crash.
-fn note(notes: &Path, path: &Path) -> PathBuf {
-    let note = note_of(notes, path);
+fn write_note(notes: &Path, path: &Path) -> PathBuf {
+    let note = note_path(notes, path);
     let write = || std::os::unix::fs::symlink(path, &note);
     let is_new = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     if write().as_ref().is_err_and(is_new) && fs::create_dir(notes).is_ok() {
@@ -170,7 +170,7 @@ fn note(notes: &Path, path: &Path) -> PathBuf {
 }
 
 /// Removes the note of a placeholder that no longer exists.
-fn take_back(note: Option<PathBuf>) {
+fn remove_note(note: Option<PathBuf>) {
     if let Some(note) = note {
         let _ = fs::remove_file(note);
     }
@@ -178,14 +178,15 @@ fn take_back(note: Option<PathBuf>) {
 
 /// Removes placeholders that a crashed daemon left, for notes below this folder for temporary files. Returns
 /// the number of removed placeholders. No command may be running.
-pub(in crate::tools) fn clear_left(root: &Path) -> usize {
-    let entries = fs::read_dir(root.join(NOTES)).into_iter().flatten().flatten();
+pub(in crate::tools) fn remove_leftovers(root: &Path) -> usize {
+    let entries = fs::read_dir(root.join(NOTES_FOLDER)).into_iter().flatten().flatten();
     let mut removed = 0;
     for entry in entries {
         // The daemon creates placeholders at these paths only.
-        let is_ours = |path: &PathBuf| note_of(&root.join(NOTES), path) == entry.path() && is_as_made(path);
+        let is_ours =
+            |path: &PathBuf| note_path(&root.join(NOTES_FOLDER), path) == entry.path() && is_as_made(path);
         if let Some(path) = fs::read_link(entry.path()).ok().filter(is_ours) {
-            let _ = Place::open_parent(&path).map(|place| place.remove());
+            let _ = PlaceholderTarget::open_parent(&path).map(|place| place.remove());
             removed += usize::from(fs::symlink_metadata(&path).is_err());
         }
         let _ = fs::remove_file(entry.path());
@@ -206,13 +207,13 @@ impl Placeholders {
     /// A placeholder cannot be created. A path is skipped without an error if its folder is not writable,
     /// because a command cannot create the path either.
     pub(super) fn new(paths: &[PathBuf], notes: Option<&Path>) -> io::Result<Self> {
-        let mut needed = needed();
+        let mut needed = lock_needs();
         let mut placed = Self::default();
         for path in paths {
             if let Some(need) = needed.get_mut(path) {
                 // Another process may have removed it meanwhile.
                 if fs::symlink_metadata(path).is_err()
-                    && let Err(error) = Place::open_parent(path).and_then(|place| place.make())
+                    && let Err(error) = PlaceholderTarget::open_parent(path).and_then(|place| place.make())
                 {
                     // The rollback of earlier placeholders takes the same lock.
                     drop(needed);
@@ -222,14 +223,14 @@ impl Placeholders {
                 placed.0.push(path.clone());
                 continue;
             }
-            let note = notes.map(|notes| note(notes, path));
-            match Place::open_parent(path).and_then(|place| place.make()) {
+            let note = notes.map(|notes| write_note(notes, path));
+            match PlaceholderTarget::open_parent(path).and_then(|place| place.make()) {
                 Ok(()) => {
-                    needed.insert(path.clone(), Need { commands: 1, note });
+                    needed.insert(path.clone(), PlaceholderNeed { commands: 1, note });
                     placed.0.push(path.clone());
                 }
                 Err(error) => {
-                    take_back(note);
+                    remove_note(note);
                     // If the path exists by now, its owner decides whether it is a placeholder.
                     if error.kind() != io::ErrorKind::AlreadyExists && !is_closed(&error, path) {
                         drop(needed);
@@ -243,7 +244,7 @@ impl Placeholders {
 }
 
 /// Returns the paths that exist by now: placeholders, and files that another process created first.
-pub(super) fn there<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Vec<PathBuf> {
+pub(super) fn existing_paths<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Vec<PathBuf> {
     let is_there = |path: &&PathBuf| fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
     paths.into_iter().filter(is_there).cloned().collect()
 }
@@ -263,15 +264,17 @@ fn is_closed(error: &io::Error, path: &Path) -> bool {
 
 impl Drop for Placeholders {
     fn drop(&mut self) {
-        let mut needed = needed();
+        let mut needed = lock_needs();
         for path in &self.0 {
             let Some(need) = needed.get_mut(path) else { continue };
             need.commands -= 1;
             if need.commands == 0 {
                 let note = needed.remove(path).and_then(|need| need.note);
                 // The next daemon removes placeholders that could not be removed now.
-                if Place::open_parent(path).map_or_else(|error| is_missing(&error), |place| place.remove()) {
-                    take_back(note);
+                if PlaceholderTarget::open_parent(path)
+                    .map_or_else(|error| is_missing(&error), |place| place.remove())
+                {
+                    remove_note(note);
                 }
             }
         }
@@ -301,7 +304,7 @@ mod tests {
         assert!(failed(libc::EROFS, "/x") && !failed(libc::ENOSPC, "/x"));
         let mine = paths[0].display().to_string();
         assert!(!failed(libc::EACCES, &mine), "who owns the folder can make it");
-        assert_eq!(there(&paths), [paths[1].clone()]);
+        assert_eq!(existing_paths(&paths), [paths[1].clone()]);
     }
 
     #[test]
@@ -353,16 +356,16 @@ mod tests {
         // A note whose name does not match its target is ignored.
         let other = dir.path().join("config.worktree");
         fs::write(&other, "").unwrap();
-        std::os::unix::fs::symlink(&other, root.join(NOTES).join("evil")).unwrap();
-        assert_eq!(clear_left(&root), 2);
+        std::os::unix::fs::symlink(&other, root.join(NOTES_FOLDER).join("evil")).unwrap();
+        assert_eq!(remove_leftovers(&root), 2);
         assert!(!paths[0].exists() && !paths[1].exists() && paths[2].exists() && other.exists());
-        assert_eq!(fs::read_dir(root.join(NOTES)).unwrap().count(), 0);
-        paths.iter().for_each(|path| _ = needed().remove(path));
+        assert_eq!(fs::read_dir(root.join(NOTES_FOLDER)).unwrap().count(), 0);
+        paths.iter().for_each(|path| _ = lock_needs().remove(path));
 
         // No note remains after a regular removal, even if a user creates the same file later.
         drop(Placeholders::new(&paths, notes.as_deref()).unwrap());
         fs::create_dir(&paths[1]).unwrap();
-        assert_eq!(clear_left(&root), 0);
+        assert_eq!(remove_leftovers(&root), 0);
         assert!(paths[1].exists());
         assert_eq!(notes_path(Path::new("")), None);
     }

@@ -12,21 +12,21 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use super::layout::FsPolicy;
-use super::level::{Available, Choice, Level};
+use super::level::{AvailableLevels, CallSandbox, Level};
 use crate::proc;
-use crate::tools::shell::sandbox::spawn::Confined;
+use crate::tools::shell::sandbox::spawn::CommandSandbox;
 
 /// A slower start counts as a failure, because every command would be as slow.
-const TRIED_WITHIN: Duration = Duration::from_secs(5);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The daemon's instance, once known; it marks the test processes.
 static INSTANCE: OnceLock<String> = OnceLock::new();
 
 /// Exit code of the command if it can read a hidden file.
-const SEES: i32 = 7;
+const EXIT_READS_HIDDEN: i32 = 7;
 /// Exit code of the command if it can write a protected file.
-const WRITES: i32 = 9;
+const EXIT_WRITES_PROTECTED: i32 = 9;
 
-impl Available {
+impl AvailableLevels {
     /// Marks later test processes as this instance's, for [`super::super::sweep`].
     pub(in crate::tools) fn mark(instance: &str) {
         if !instance.is_empty() {
@@ -36,9 +36,9 @@ impl Available {
     }
 
     /// Runs the tests at the first call; later calls get the same result. Takes at most five seconds per level.
-    pub async fn here() -> &'static Self {
-        static HERE: OnceCell<Available> = OnceCell::const_new();
-        HERE.get_or_init(Self::probe).await
+    pub async fn probe_once() -> &'static Self {
+        static AVAILABLE: OnceCell<AvailableLevels> = OnceCell::const_new();
+        AVAILABLE.get_or_init(Self::probe).await
     }
 
     async fn probe() -> Self {
@@ -74,11 +74,16 @@ fn find(program: &str) -> Option<PathBuf> {
 
 /// The Landlock version of the kernel, from the system call for this query.
 fn landlock_abi() -> u32 {
-    const VERSION: u32 = 1;
+    const GET_ABI_VERSION: u32 = 1;
     #[expect(unsafe_code, reason = "there is no other way to ask")]
     // SAFETY: with this flag, the kernel reads none of the daemon's memory and creates nothing.
     let version = unsafe {
-        libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<libc::c_void>(), 0_usize, VERSION)
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0_usize,
+            GET_ABI_VERSION,
+        )
     };
     u32::try_from(version).unwrap_or(0)
 }
@@ -94,7 +99,7 @@ fn session_context() -> std::io::Result<tempfile::TempDir> {
     Ok(dir)
 }
 
-async fn try_level(level: Level, guards: bool, here: &Available) -> Result<(), String> {
+async fn try_level(level: Level, guards: bool, here: &AvailableLevels) -> Result<(), String> {
     let dir = session_context().map_err(|error| format!("no folder to try it with: {error}"))?;
     let path = dir.path().canonicalize().map_err(|error| error.to_string())?;
     let [home, work, temp, root] = ["home", "work", "temp", "root"].map(|name| path.join(name));
@@ -107,13 +112,14 @@ async fn try_level(level: Level, guards: bool, here: &Available) -> Result<(), S
         hidden: vec![hidden.clone()],
         ..FsPolicy::default()
     };
-    let choice = Choice { level, network: false, guards };
-    let confined =
-        Confined::new(choice, &layout, &root, here, Path::new("/")).map_err(|error| error.to_string())?;
-    let mut script =
-        format!("read -r line <\"$1\" && [ \"$line\" = seen ] && exit {SEES}; : >\"$2/made\" || exit 8; ");
+    let choice = CallSandbox { level, network: false, guards };
+    let confined = CommandSandbox::new(choice, &layout, &root, here, Path::new("/"))
+        .map_err(|error| error.to_string())?;
+    let mut script = format!(
+        "read -r line <\"$1\" && [ \"$line\" = seen ] && exit {EXIT_READS_HIDDEN}; : >\"$2/made\" || exit 8; "
+    );
     if guards {
-        script.push_str(&format!("! (echo x >\"$2/guarded\") || exit {WRITES}"));
+        script.push_str(&format!("! (echo x >\"$2/guarded\") || exit {EXIT_WRITES_PROTECTED}"));
     }
     let mut command: Command = confined.command("/bin/sh");
     command.arg("-c").arg(script).arg("sh").arg(&hidden).arg(&work);
@@ -124,13 +130,13 @@ async fn try_level(level: Level, guards: bool, here: &Available) -> Result<(), S
     command.envs(INSTANCE.get().map(|instance| ("AGENTD_INSTANCE", instance)));
     confined.enforce_in(&mut command, Vec::new(), None, None);
     let child = proc::spawn(&mut command).map_err(|error| format!("could not be started: {error}"))?;
-    let output = timeout(TRIED_WITHIN, child.wait_with_output()).await;
+    let output = timeout(PROBE_TIMEOUT, child.wait_with_output()).await;
     let output =
         output.map_err(|_| "it did not end in time".to_owned())?.map_err(|error| error.to_string())?;
     match output.status.code() {
         Some(0) => Ok(()),
-        Some(SEES) => Err("it does not hide what it should".to_owned()),
-        Some(WRITES) => Err("it does not guard what it should".to_owned()),
+        Some(EXIT_READS_HIDDEN) => Err("it does not hide what it should".to_owned()),
+        Some(EXIT_WRITES_PROTECTED) => Err("it does not guard what it should".to_owned()),
         _ => {
             let said = String::from_utf8_lossy(&output.stderr);
             Err(said.lines().next().unwrap_or("it failed without a word").chars().take(200).collect())

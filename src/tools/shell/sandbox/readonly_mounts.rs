@@ -26,20 +26,20 @@ use nix::libc;
 use crate::proc;
 use crate::sync::lock;
 use crate::tools::shell::sandbox::landlock;
-use crate::tools::shell::sandbox::temp::Nothing;
+use crate::tools::shell::sandbox::temp::EmptySources;
 
 /// Mounts that the child makes; all data is prepared before the fork.
 #[derive(Debug, Default)]
-pub(super) struct Guards {
+pub(super) struct ReadonlyMounts {
     mounts: Vec<Mount>,
     user: Option<Arc<OwnedFd>>,
     /// `None` at level 3, where bubblewrap does this.
-    own: Option<Apart>,
+    own: Option<PrivateDevices>,
 }
 
 /// The command's own terminals and shared memory.
 #[derive(Debug)]
-struct Apart {
+struct PrivateDevices {
     /// The ruleset that must grant rights on them, and these rights.
     rules: Arc<OwnedFd>,
     rights: u64,
@@ -52,12 +52,12 @@ struct Apart {
 /// # Errors
 /// The machine permits no user namespace.
 pub(super) fn namespace() -> io::Result<Option<Arc<OwnedFd>>> {
-    static MADE: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
+    static NAMESPACE: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
     let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
     if uid.is_root() {
         return Ok(None);
     }
-    let mut made = lock(&MADE);
+    let mut made = lock(&NAMESPACE);
     if made.is_none() {
         let mut holder = std::process::Command::new("/bin/sh");
         // The holder runs until its input ends.
@@ -65,7 +65,7 @@ pub(super) fn namespace() -> io::Result<Option<Arc<OwnedFd>>> {
         #[expect(unsafe_code, reason = "only pre_exec reaches the child before it becomes the program")]
         // SAFETY: one system call, whose argument is a number.
         unsafe {
-            holder.pre_exec(|| done(libc::unshare(libc::CLONE_NEWUSER).into()));
+            holder.pre_exec(|| check_result(libc::unshare(libc::CLONE_NEWUSER).into()));
         }
         let mut holder = proc::spawn_plain(&mut holder)?;
         let found = (|| {
@@ -88,7 +88,7 @@ pub(super) fn namespace() -> io::Result<Option<Arc<OwnedFd>>> {
 
 /// The mount that is made on a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Cover {
+pub(super) enum MountKind {
     /// The path itself, so that it cannot be moved away.
     Pin,
     /// The path itself, read-only.
@@ -112,7 +112,7 @@ struct Mount {
 
 /// open_how, openat2(2).
 #[repr(C)]
-struct How {
+struct OpenHow {
     flags: u64,
     mode: u64,
     resolve: u64,
@@ -121,13 +121,13 @@ struct How {
 /// RESOLVE_NO_MAGICLINKS and RESOLVE_NO_SYMLINKS, openat2(2).
 const NO_LINKS: u64 = 0x02 | 0x04;
 /// OPEN_TREE_CLONE, open_tree(2).
-const CLONE: libc::c_int = 1;
+const OPEN_TREE_CLONE: libc::c_int = 1;
 /// MOVE_MOUNT_F_EMPTY_PATH and MOVE_MOUNT_T_EMPTY_PATH, move_mount(2).
 const BOTH_EMPTY: libc::c_int = 0x04 | 0x40;
 
 /// `struct mount_attr`, mount_setattr(2).
 #[repr(C)]
-struct Attributes {
+struct MountAttributes {
     set: u64,
     clear: u64,
     propagation: u64,
@@ -140,20 +140,21 @@ const READ_ONLY: u64 = 1;
 /// AT_RECURSIVE, mount_setattr(2).
 const RECURSIVE: libc::c_int = 0x8000;
 
-impl Guards {
+impl ReadonlyMounts {
     /// Mounts for these paths, with own terminals and, if `memory` is set, own shared memory. `rules` is the
     /// ruleset that must grant rights on them.
     ///
     /// # Errors
     /// The user may not mount anything here.
-    pub(super) fn apart(
-        list: Vec<(PathBuf, Cover)>,
-        nothing: &Nothing,
+    pub(super) fn with_private_devices(
+        list: Vec<(PathBuf, MountKind)>,
+        nothing: &EmptySources,
         rules: &Arc<OwnedFd>,
         abi: u32,
         memory: bool,
     ) -> io::Result<Self> {
-        let own = Some(Apart { rules: Arc::clone(rules), rights: landlock::on_devices(abi), memory });
+        let own =
+            Some(PrivateDevices { rules: Arc::clone(rules), rights: landlock::device_rights(abi), memory });
         Ok(Self { user: namespace()?, own, ..Self::new(list, nothing)? })
     }
 
@@ -161,10 +162,10 @@ impl Guards {
     ///
     /// # Errors
     /// The user may not mount anything here.
-    pub(super) fn new(mut list: Vec<(PathBuf, Cover)>, nothing: &Nothing) -> io::Result<Self> {
+    pub(super) fn new(mut list: Vec<(PathBuf, MountKind)>, nothing: &EmptySources) -> io::Result<Self> {
         // Mount parents first: a later mount on a parent would cover the child.
         list.sort_by_key(|(path, _)| path.components().count());
-        let is_needed = |cover: &Cover| matches!(cover, Cover::Guard | Cover::Of(_));
+        let is_needed = |cover: &MountKind| matches!(cover, MountKind::Guard | MountKind::Of(_));
         let mut needed: Vec<PathBuf> =
             list.iter().filter(|(_, cover)| is_needed(cover)).map(|(path, _)| path.clone()).collect();
         needed.sort();
@@ -178,14 +179,14 @@ impl Guards {
         let mounts = list.iter().map(|(path, cover)| {
             let (source, file) = match cover {
                 // These files lie in a folder that only the daemon can write.
-                Cover::Hide(source) if *source == nothing.file => {
+                MountKind::Hide(source) if *source == nothing.file => {
                     (Some((raw(&nothing.folder)?, 0)), Some(raw(source)?))
                 }
-                Cover::Hide(source) => (Some((raw(source)?, 0)), Some(raw(&nothing.file)?)),
-                Cover::Of(source) => (Some((raw(source)?, NO_LINKS)), None),
-                Cover::Pin | Cover::Guard => (None, None),
+                MountKind::Hide(source) => (Some((raw(source)?, 0)), Some(raw(&nothing.file)?)),
+                MountKind::Of(source) => (Some((raw(source)?, NO_LINKS)), None),
+                MountKind::Pin | MountKind::Guard => (None, None),
             };
-            let is_writable = matches!(cover, Cover::Pin | Cover::Of(_));
+            let is_writable = matches!(cover, MountKind::Pin | MountKind::Of(_));
             // Another process may remove a hidden path, or a folder that exists only because of it, at this
             // moment. Nothing needs to be hidden then.
             let may_be_gone = !is_needed(cover) && !holds_needed(path);
@@ -207,28 +208,28 @@ impl Guards {
         unsafe {
             let folder = libc::getcwd(cwd.as_mut_ptr().cast(), cwd.len());
             if let Some(user) = &self.user {
-                done(libc::setns(user.as_raw_fd(), libc::CLONE_NEWUSER).into())?;
+                check_result(libc::setns(user.as_raw_fd(), libc::CLONE_NEWUSER).into())?;
             }
             let memory = if self.own.is_some() { libc::CLONE_NEWIPC } else { 0 };
-            done(libc::unshare(libc::CLONE_NEWNS | memory).into())?;
+            check_result(libc::unshare(libc::CLONE_NEWNS | memory).into())?;
             // Later mounts outside become visible in the namespace; mounts of the namespace stay invisible
             // outside.
             let flags = libc::MS_REC | libc::MS_SLAVE;
             let none = std::ptr::null();
-            done(libc::mount(none, c"/".as_ptr(), none, flags, none.cast()).into())?;
-            if let Some(Apart { rules, rights, memory }) = &self.own {
-                TERMINALS.put(rules.as_raw_fd(), *rights)?;
+            check_result(libc::mount(none, c"/".as_ptr(), none, flags, none.cast()).into())?;
+            if let Some(PrivateDevices { rules, rights, memory }) = &self.own {
+                DEV_PTS.mount(rules.as_raw_fd(), *rights)?;
                 if *memory {
-                    MEMORY.put(rules.as_raw_fd(), *rights)?;
+                    DEV_SHM.mount(rules.as_raw_fd(), *rights)?;
                 }
             }
             for mount in &self.mounts {
-                mount.put()?;
+                mount.mount()?;
             }
             // A process whose current folder was covered is below the cover, where it could write. Enter the
             // folder again.
             if !folder.is_null() {
-                done(libc::chdir(folder).into())?;
+                check_result(libc::chdir(folder).into())?;
             }
         }
         Ok(())
@@ -236,7 +237,7 @@ impl Guards {
 }
 
 /// A file system of the command's own.
-struct Own {
+struct PrivateFilesystem {
     kind: &'static CStr,
     at: &'static CStr,
     options: &'static CStr,
@@ -244,18 +245,19 @@ struct Own {
 }
 
 /// This folder contains the terminals of all users.
-const TERMINALS: Own = Own {
+const DEV_PTS: PrivateFilesystem = PrivateFilesystem {
     kind: c"devpts",
     at: c"/dev/pts",
     options: c"newinstance,ptmxmode=0666,mode=0620",
     flags: libc::MS_NOEXEC,
 };
 /// This folder contains shared memory, shm_overview(7).
-const MEMORY: Own = Own { kind: c"tmpfs", at: c"/dev/shm", options: c"mode=1777", flags: 0 };
+const DEV_SHM: PrivateFilesystem =
+    PrivateFilesystem { kind: c"tmpfs", at: c"/dev/shm", options: c"mode=1777", flags: 0 };
 
 /// `struct landlock_path_beneath_attr`, landlock_add_rule(2).
 #[repr(C, packed)]
-struct Beneath {
+struct PathBeneath {
     allowed: u64,
     folder: libc::c_int,
 }
@@ -263,24 +265,30 @@ struct Beneath {
 /// LANDLOCK_RULE_PATH_BENEATH, landlock_add_rule(2).
 const PATH_BENEATH: libc::c_int = 1;
 
-impl Own {
+impl PrivateFilesystem {
     /// Mounts it and grants the command rights on it: a ruleset refers to objects, and this object is new. If
     /// the mount point does not exist, nothing needs to be separated. Runs after the fork: nothing here may
     /// allocate or take a lock.
-    fn put(&self, rules: libc::c_int, rights: u64) -> io::Result<()> {
+    fn mount(&self, rules: libc::c_int, rights: u64) -> io::Result<()> {
         let flags = libc::MS_NOSUID | self.flags;
         #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
         // SAFETY: all arguments are numbers, or pointers to constants and values that live until the call
         // returns.
         unsafe {
             let (kind, at) = (self.kind.as_ptr(), self.at.as_ptr());
-            match done(libc::mount(kind, at, kind, flags, self.options.as_ptr().cast()).into()) {
+            match check_result(libc::mount(kind, at, kind, flags, self.options.as_ptr().cast()).into()) {
                 Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(()),
                 put => put?,
             }
-            let folder = number(libc::open(at, libc::O_PATH | libc::O_CLOEXEC).into())?;
-            let beneath = Beneath { allowed: rights, folder };
-            done(libc::syscall(libc::SYS_landlock_add_rule, rules, PATH_BENEATH, &raw const beneath, 0))?;
+            let folder = check_descriptor(libc::open(at, libc::O_PATH | libc::O_CLOEXEC).into())?;
+            let beneath = PathBeneath { allowed: rights, folder };
+            check_result(libc::syscall(
+                libc::SYS_landlock_add_rule,
+                rules,
+                PATH_BENEATH,
+                &raw const beneath,
+                0,
+            ))?;
             libc::close(folder);
         }
         Ok(())
@@ -290,12 +298,12 @@ impl Own {
 impl Mount {
     /// Opens the path and mounts on the opened file. Runs after the fork: nothing here may allocate or take a
     /// lock.
-    fn put(&self) -> io::Result<()> {
+    fn mount(&self) -> io::Result<()> {
         let at = match open(&self.path, NO_LINKS) {
             Err(error) if self.may_be_gone && is_missing(&error) => return Ok(()),
             opened => opened?,
         };
-        match self.put_on(at) {
+        match self.mount_on(at) {
             // The path was removed after it was opened; a new file at this path does not matter.
             Err(_) if self.may_be_gone && is_removed(at) => Ok(()),
             put => put,
@@ -303,7 +311,7 @@ impl Mount {
     }
 
     #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
-    fn put_on(&self, at: libc::c_int) -> io::Result<()> {
+    fn mount_on(&self, at: libc::c_int) -> io::Result<()> {
         let empty = c"".as_ptr();
         // SAFETY: all arguments are numbers, or pointers to values that live until the call returns. A
         // descriptor is closed by the call that uses it last, or by exec.
@@ -314,12 +322,12 @@ impl Mount {
                 (_, None) => at,
             };
             // Include all mounts below it: a process in its own namespace must not be able to remove one.
-            let flags = CLONE | libc::O_CLOEXEC | libc::AT_EMPTY_PATH | RECURSIVE;
-            let tree = number(libc::syscall(libc::SYS_open_tree, from, empty, flags))?;
+            let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | libc::AT_EMPTY_PATH | RECURSIVE;
+            let tree = check_descriptor(libc::syscall(libc::SYS_open_tree, from, empty, flags))?;
             if !self.is_writable {
-                let attributes = Attributes { set: READ_ONLY, clear: 0, propagation: 0, namespace: 0 };
-                let (flags, size) = (libc::AT_EMPTY_PATH | RECURSIVE, size_of::<Attributes>());
-                done(libc::syscall(
+                let attributes = MountAttributes { set: READ_ONLY, clear: 0, propagation: 0, namespace: 0 };
+                let (flags, size) = (libc::AT_EMPTY_PATH | RECURSIVE, size_of::<MountAttributes>());
+                check_result(libc::syscall(
                     libc::SYS_mount_setattr,
                     tree,
                     empty,
@@ -328,7 +336,7 @@ impl Mount {
                     size,
                 ))?;
             }
-            done(libc::syscall(libc::SYS_move_mount, tree, empty, at, empty, BOTH_EMPTY))?;
+            check_result(libc::syscall(libc::SYS_move_mount, tree, empty, at, empty, BOTH_EMPTY))?;
             for opened in [tree, at] {
                 libc::close(opened);
             }
@@ -365,34 +373,34 @@ fn stat_descriptor(opened: libc::c_int) -> Option<libc::stat> {
 /// Opens the file at a path.
 #[expect(unsafe_code, reason = "called after a fork")]
 fn open(path: &CString, resolve: u64) -> io::Result<libc::c_int> {
-    let how = How { flags: (libc::O_PATH | libc::O_CLOEXEC) as u64, mode: 0, resolve };
+    let how = OpenHow { flags: (libc::O_PATH | libc::O_CLOEXEC) as u64, mode: 0, resolve };
     // SAFETY: pointers to values that live until the call returns.
     let opened = unsafe {
-        libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), &raw const how, size_of::<How>())
+        libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), &raw const how, size_of::<OpenHow>())
     };
-    number(opened)
+    check_descriptor(opened)
 }
 
-fn number(result: libc::c_long) -> io::Result<libc::c_int> {
-    done(result.min(0))?;
+fn check_descriptor(result: libc::c_long) -> io::Result<libc::c_int> {
+    check_result(result.min(0))?;
     Ok(result as libc::c_int)
 }
 
-fn done(result: libc::c_long) -> io::Result<()> {
+fn check_result(result: libc::c_long) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::tools::shell::sandbox::layout::FsPolicy;
-    use crate::tools::shell::sandbox::level::Available;
-    use crate::tools::shell::sandbox::level::{Choice, Level};
+    use crate::tools::shell::sandbox::level::AvailableLevels;
+    use crate::tools::shell::sandbox::level::{CallSandbox, Level};
     use crate::tools::shell::sandbox::readonly_mounts::*;
-    use crate::tools::shell::sandbox::spawn::Confined;
+    use crate::tools::shell::sandbox::spawn::CommandSandbox;
 
     #[tokio::test]
     async fn symlink_replacing_folder_does_not_redirect_mount() {
-        let here = Available::here().await;
+        let here = AvailableLevels::probe_once().await;
         for level in [Level::Landlock, Level::Bubblewrap] {
             if here.guards().is_err() || level == Level::Bubblewrap && here.bubblewrap().is_err() {
                 eprintln!("SKIPPED: {level:?} does not work here");
@@ -418,8 +426,8 @@ mod tests {
                 if level == Level::Landlock && name == "ws/hidden" {
                     continue;
                 }
-                let choice = Choice { level, network: false, guards: true };
-                let made = Confined::new(choice, &layout, &path("root"), here, &root).unwrap();
+                let choice = CallSandbox { level, network: false, guards: true };
+                let made = CommandSandbox::new(choice, &layout, &path("root"), here, &root).unwrap();
                 let (kept, is_there) = (path("kept"), path(name).exists());
                 if is_there {
                     fs::rename(path(name), &kept).unwrap();

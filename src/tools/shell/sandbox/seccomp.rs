@@ -16,7 +16,7 @@ const EPERM: u32 = libc::EPERM as u32;
 
 /// Denied with any arguments: memory of other processes, mounts and namespaces, keys, interfaces of the kernel,
 /// the clock, and calls that bypass path checks.
-const FORBIDDEN: &[libc::c_long] = &[
+const FORBIDDEN_CALLS: &[libc::c_long] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -76,7 +76,7 @@ const FORBIDDEN: &[libc::c_long] = &[
 ];
 
 /// New namespaces of clone(2).
-const NAMESPACES: &[i32] = &[
+const NAMESPACE_FLAGS: &[i32] = &[
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWNS,
     libc::CLONE_NEWPID,
@@ -87,11 +87,11 @@ const NAMESPACES: &[i32] = &[
 ];
 
 /// Inserting text into a terminal's input, ioctl_tty(2).
-const TERMINAL: &[u64] = &[0x5412, 0x541C];
+const TERMINAL_REQUESTS: &[u64] = &[0x5412, 0x541C];
 
 /// Options that differ between commands.
 #[derive(Clone, Copy)]
-pub(super) struct Allowed {
+pub(super) struct FilterOptions {
     /// If false, only local sockets are allowed.
     pub(super) network: bool,
     /// truncate(2).
@@ -102,54 +102,54 @@ pub(super) struct Allowed {
 }
 
 /// The program; `None` on an unknown architecture.
-pub(super) fn program(allowed: Allowed) -> Option<BpfProgram> {
+pub(super) fn program(allowed: FilterOptions) -> Option<BpfProgram> {
     /// There are eight variants, and creating one is the slowest part of a call's filter.
-    static MADE: [OnceLock<Option<BpfProgram>>; 8] = [const { OnceLock::new() }; 8];
-    let Allowed { network, truncate, others } = allowed;
-    let made = &MADE[usize::from(others) * 4 + usize::from(network) * 2 + usize::from(truncate)];
+    static PROGRAMS: [OnceLock<Option<BpfProgram>>; 8] = [const { OnceLock::new() }; 8];
+    let FilterOptions { network, truncate, others } = allowed;
+    let made = &PROGRAMS[usize::from(others) * 4 + usize::from(network) * 2 + usize::from(truncate)];
     made.get_or_init(|| make(allowed)).clone()
 }
 
-fn make(allowed: Allowed) -> Option<BpfProgram> {
+fn make(allowed: FilterOptions) -> Option<BpfProgram> {
     let arch: TargetArch = std::env::consts::ARCH.try_into().ok()?;
-    let mut program = preface()?;
+    let mut program = preface_program()?;
     program.extend(rules(allowed, arch).ok()?);
     Some(program)
 }
 
 /// Calls whose first argument is a process, or 0 for the caller. Limits and priorities could end or starve
 /// other processes.
-const OF_A_PROCESS: &[libc::c_long] =
+const PROCESS_CALLS: &[libc::c_long] =
     &[libc::SYS_sched_setattr, libc::SYS_sched_setparam, libc::SYS_sched_setscheduler];
 
 /// Calls whose first argument is the kind of the second one, setpriority(2) and ioprio_set(2), with the number
 /// for all processes of a user.
-const OF_SOME: &[(libc::c_long, u64)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
+const KIND_CALLS: &[(libc::c_long, u64)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 
 /// Families of sockets: local ones, and with network access IP and netlink.
-fn families(network: bool) -> &'static [i32] {
+fn socket_families(network: bool) -> &'static [i32] {
     if network { &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] } else { &[libc::AF_UNIX] }
 }
 
-fn rules(allowed: Allowed, arch: TargetArch) -> Result<BpfProgram, seccompiler::BackendError> {
-    let Allowed { network, truncate, others } = allowed;
+fn rules(allowed: FilterOptions, arch: TargetArch) -> Result<BpfProgram, seccompiler::BackendError> {
+    let FilterOptions { network, truncate, others } = allowed;
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
-        FORBIDDEN.iter().map(|number| (*number, Vec::new())).collect();
+        FORBIDDEN_CALLS.iter().map(|number| (*number, Vec::new())).collect();
     if !truncate {
         rules.insert(libc::SYS_truncate, Vec::new());
     }
     let rule = |conditions| SeccompRule::new(conditions);
     let is = |at, op, value| SeccompCondition::new(at, Len::Dword, op, value);
 
-    let no_family = families(network).iter().map(|family| is(0, Op::Ne, *family as u64));
+    let no_family = socket_families(network).iter().map(|family| is(0, Op::Ne, *family as u64));
     rules.insert(libc::SYS_socket, vec![rule(no_family.collect::<Result<_, _>>()?)?]);
     let mut spaces = Vec::new();
-    for bit in NAMESPACES {
+    for bit in NAMESPACE_FLAGS {
         spaces.push(rule(vec![is(0, Op::MaskedEq(*bit as u64), *bit as u64)?])?);
     }
     rules.insert(libc::SYS_clone, spaces);
     let mut terminal = Vec::new();
-    for request in TERMINAL {
+    for request in TERMINAL_REQUESTS {
         terminal.push(rule(vec![is(1, Op::Eq, *request)?])?);
     }
     rules.insert(libc::SYS_ioctl, terminal);
@@ -157,10 +157,10 @@ fn rules(allowed: Allowed, arch: TargetArch) -> Result<BpfProgram, seccompiler::
     // would fail.
     rules.insert(libc::SYS_fcntl, vec![rule(vec![is(1, Op::Eq, libc::F_SETLEASE as u64)?])?]);
     if !others {
-        for call in OF_A_PROCESS {
+        for call in PROCESS_CALLS {
             rules.insert(*call, vec![rule(vec![is(0, Op::Ne, 0)?])?]);
         }
-        for (call, user) in OF_SOME {
+        for (call, user) in KIND_CALLS {
             rules.insert(*call, vec![rule(vec![is(1, Op::Ne, 0)?])?, rule(vec![is(0, Op::Eq, *user)?])?]);
         }
         // Reading limits is allowed: the pointer to new limits is null then.
@@ -173,7 +173,7 @@ fn rules(allowed: Allowed, arch: TargetArch) -> Result<BpfProgram, seccompiler::
 
 /// Checks that a list of numbers cannot express: other architectures, other numbers, and clone3(2), whose flags
 /// a filter cannot read. A C library that receives ENOSYS uses clone(2).
-fn preface() -> Option<BpfProgram> {
+fn preface_program() -> Option<BpfProgram> {
     const LOAD: u16 = 0x20;
     const IS: u16 = 0x15;
     const AT_LEAST: u16 = 0x35;
@@ -282,7 +282,7 @@ mod tests {
             (true, NATIVE, call(libc::SYS_ioctl), [0, 1 << 32 | 0x5412, 0, 0, 0, 0], DENY),
             (true, NATIVE, call(libc::SYS_ioctl), [0, 0x5401, 0, 0, 0, 0], ALLOW),
         ] {
-            let program = program(Allowed { network, truncate: true, others: true }).unwrap();
+            let program = program(FilterOptions { network, truncate: true, others: true }).unwrap();
             assert_eq!(
                 run(&program, arch, number, args),
                 expected,
@@ -314,7 +314,7 @@ mod tests {
             (libc::SYS_sched_getaffinity, [other, 8, 1, 0], true),
         ] {
             for others in [false, true] {
-                let program = program(Allowed { network: true, truncate: true, others }).unwrap();
+                let program = program(FilterOptions { network: true, truncate: true, others }).unwrap();
                 let [a, b, c, d] = args;
                 let said = run(&program, NATIVE, u32::try_from(number).unwrap(), [a, b, c, d, 0, 0]);
                 let expected = if is_fine || others { 0x7fff_0000 } else { 0x0005_0000 | EPERM };

@@ -6,17 +6,20 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::PathBuf;
 
 use super::layout::FsPolicy;
-use super::temp::Nothing;
-use crate::tools::shell::sandbox::readonly_mounts::Cover;
+use super::temp::EmptySources;
+use crate::tools::shell::sandbox::readonly_mounts::MountKind;
 
 /// Mounts over hidden paths that may contain sockets. Landlock does not restrict connecting to a socket by its
 /// path, and services such as `docker`, `tmux` and `gpg-agent` execute requests. Writable paths and their
 /// ancestors are not covered, nor is the daemon's own socket, which checks its clients.
-pub(super) fn without_sockets(layout: &FsPolicy, nothing: &Nothing) -> io::Result<Vec<(PathBuf, Cover)>> {
+pub(super) fn socket_covers(
+    layout: &FsPolicy,
+    nothing: &EmptySources,
+) -> io::Result<Vec<(PathBuf, MountKind)>> {
     let kept = [&layout.writable, &layout.pinned, &layout.guarded].into_iter().flatten();
     let kept: Vec<&PathBuf> = kept.chain([&layout.temp, &layout.home]).chain(&layout.socket).collect();
     let is_beyond = |path: &&PathBuf| !layout.writable.iter().any(|folder| path.starts_with(folder));
-    let mut left: Vec<PathBuf> = tops(&layout.hidden).into_iter().filter(is_beyond).cloned().collect();
+    let mut left: Vec<PathBuf> = top_paths(&layout.hidden).into_iter().filter(is_beyond).cloned().collect();
     let mut covers = Vec::new();
     while let Some(path) = left.pop() {
         let Ok(kind) = fs::symlink_metadata(&path).map(|meta| meta.file_type()) else { continue };
@@ -34,9 +37,9 @@ pub(super) fn without_sockets(layout: &FsPolicy, nothing: &Nothing) -> io::Resul
                 )));
             }
         } else if kind.is_dir() {
-            covers.push((path, Cover::Hide(nothing.folder.clone())));
+            covers.push((path, MountKind::Hide(nothing.folder.clone())));
         } else if kind.is_socket() {
-            covers.push((path, Cover::Hide(nothing.file.clone())));
+            covers.push((path, MountKind::Hide(nothing.file.clone())));
         }
     }
     Ok(covers)
@@ -46,7 +49,7 @@ pub(super) fn without_sockets(layout: &FsPolicy, nothing: &Nothing) -> io::Resul
 const MAX_UNHIDDEN_ENTRIES: usize = 2_000;
 
 /// The paths that lie in no other one: paths in a covered folder are invisible.
-fn tops(paths: &[PathBuf]) -> Vec<&PathBuf> {
+fn top_paths(paths: &[PathBuf]) -> Vec<&PathBuf> {
     let mut sorted: Vec<&PathBuf> = paths.iter().collect();
     // Sorted paths place a folder's content directly after the folder.
     sorted.sort();
@@ -61,7 +64,7 @@ mod tests {
     #[test]
     fn nested_paths_are_not_top_folders() {
         let paths = ["/a/b/c", "/a/b", "/a/b-c", "/a/b/d/e", "/a", "/ab", "/x/y", "/x/y"].map(PathBuf::from);
-        let found = |paths: &[PathBuf]| tops(paths).into_iter().cloned().collect::<Vec<_>>();
+        let found = |paths: &[PathBuf]| top_paths(paths).into_iter().cloned().collect::<Vec<_>>();
         assert_eq!(found(&paths), ["/a", "/ab", "/x/y"].map(PathBuf::from));
         assert_eq!(found(&paths[..4]), ["/a/b", "/a/b-c"].map(PathBuf::from));
     }

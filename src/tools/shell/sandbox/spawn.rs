@@ -21,32 +21,32 @@ use crate::tools::shell::cgroup::CallCgroup;
 use crate::tools::shell::limits::Rlimit;
 use crate::tools::shell::sandbox::bwrap;
 use crate::tools::shell::sandbox::cache::{self, PlaceholderCache};
-use crate::tools::shell::sandbox::landlock::{self, Means};
+use crate::tools::shell::sandbox::landlock::{self, NonFileAccess};
 use crate::tools::shell::sandbox::layout::FsPolicy;
-use crate::tools::shell::sandbox::level::Available;
-use crate::tools::shell::sandbox::level::{Choice, Level};
-use crate::tools::shell::sandbox::placeholders::{Placeholders, notes_path, there};
-use crate::tools::shell::sandbox::readonly_mounts::{Cover, Guards};
+use crate::tools::shell::sandbox::level::AvailableLevels;
+use crate::tools::shell::sandbox::level::{CallSandbox, Level};
+use crate::tools::shell::sandbox::placeholders::{Placeholders, existing_paths, notes_path};
+use crate::tools::shell::sandbox::readonly_mounts::{MountKind, ReadonlyMounts};
 use crate::tools::shell::sandbox::seccomp;
-use crate::tools::shell::sandbox::seccomp::Allowed;
-use crate::tools::shell::sandbox::sockets::without_sockets;
-use crate::tools::shell::sandbox::temp::{self, Nothing};
+use crate::tools::shell::sandbox::seccomp::FilterOptions;
+use crate::tools::shell::sandbox::sockets::socket_covers;
+use crate::tools::shell::sandbox::temp::{self, EmptySources};
 use crate::types::ids::SessionId;
 
 /// Descriptors that a command inherits get numbers above those that scripts and shells use.
-const LOWEST_INHERITED: RawFd = 300;
+const MIN_INHERITED_FD: RawFd = 300;
 /// The same with a lower limit of descriptors.
-const LOW_INHERITED: RawFd = 20;
+const MIN_INHERITED_FD_FALLBACK: RawFd = 20;
 /// Increases the chance that the kernel kills commands first when memory runs out, of 1000, proc(5).
 const OOM_SCORE: &[u8] = b"500";
 /// Capabilities that root keeps at level 2: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID,
 /// capabilities(7).
-const KEPT_NAMESPACES: u64 = 0b1111_1011;
+const KEPT_CAPABILITIES: u64 = 0b1111_1011;
 const LAST_CAPABILITY: u64 = 63;
 
 /// The sandbox of a command; keep it until the command has ended.
 #[derive(Debug)]
-pub(in crate::tools::shell) struct Confined {
+pub(in crate::tools::shell) struct CommandSandbox {
     /// Arguments in front of the command: bubblewrap with its options.
     wrapper: Vec<OsString>,
     variables: Vec<(&'static str, PathBuf)>,
@@ -59,15 +59,15 @@ pub(in crate::tools::shell) struct Confined {
 struct ChildRestrictions {
     rules: Option<Arc<OwnedFd>>,
     filter: Option<BpfProgram>,
-    guards: Guards,
+    guards: ReadonlyMounts,
     /// The descriptor from which bubblewrap reads the filter.
     filter_fd: Option<OwnedFd>,
     new_privileges: bool,
 }
 
-impl Confined {
+impl CommandSandbox {
     /// A sandbox without restrictions.
-    pub(in crate::tools::shell) fn free() -> Self {
+    pub(in crate::tools::shell) fn unrestricted() -> Self {
         let held = ChildRestrictions { new_privileges: true, ..ChildRestrictions::default() };
         Self {
             wrapper: Vec::new(),
@@ -84,10 +84,10 @@ impl Confined {
     /// # Errors
     /// The sandbox could not be created.
     pub(in crate::tools::shell) fn new(
-        choice: Choice,
+        choice: CallSandbox,
         layout: &FsPolicy,
         root: &Path,
-        here: &Available,
+        here: &AvailableLevels,
         cwd: &Path,
     ) -> io::Result<Self> {
         // A folder without a repository may get one: at level 2, the command that creates it is judged like any
@@ -99,20 +99,20 @@ impl Confined {
         };
         let absent: Vec<PathBuf> = layout.absent.iter().filter(is_kept).cloned().collect();
         let placed = Placeholders::new(&absent, notes_path(&layout.temp).as_deref())?;
-        let absent = there(&absent);
-        let filter = filter_of(choice, here.abi)?;
+        let absent = existing_paths(&absent);
+        let filter = seccomp_filter(choice, here.abi)?;
         let (mut held, mut wrapper) = if choice.level == Level::Bubblewrap {
             ChildRestrictions::for_bubblewrap(choice, layout, &absent, root, here)?
         } else {
             (ChildRestrictions::for_landlock(choice, layout, &absent, root, here)?, Vec::new())
         };
         let temp = if choice.level == Level::Bubblewrap {
-            let fd = readable(&seccomp::bytes(&filter))?;
+            let fd = readable_descriptor(&seccomp::bytes(&filter))?;
             wrapper.extend(["--chdir".into(), cwd.into()]);
             wrapper.extend(["--seccomp".into(), fd.as_raw_fd().to_string().into(), "--".into()]);
-            wrapper.extend(bwrap::FIRST.iter().map(OsString::from));
+            wrapper.extend(bwrap::FIRST_PROCESS.iter().map(OsString::from));
             held.filter_fd = Some(fd);
-            bwrap::temp_of(layout)
+            bwrap::temp_folder_inside(layout)
         } else {
             held.filter = Some(filter);
             layout.temp.as_path()
@@ -121,7 +121,7 @@ impl Confined {
     }
 
     /// Call it when the command has ended. The session's next command may reuse the placeholders.
-    pub(in crate::tools::shell) fn leave(self, lingering: &PlaceholderCache, session: SessionId) {
+    pub(in crate::tools::shell) fn release(self, lingering: &PlaceholderCache, session: SessionId) {
         lingering.store_placeholders(session, self.placed);
     }
 
@@ -153,14 +153,14 @@ impl Confined {
         cell: Option<&CallCgroup>,
         channel: RawFd,
     ) -> io::Result<proc::Child> {
-        let mut enforce = self.enforcing(limits.clone(), None, Some(channel));
+        let mut enforce = self.child_setup(limits.clone(), None, Some(channel));
         #[expect(unsafe_code, reason = "what is enforced is enforced in the child")]
         // SAFETY: see `enforcing` for the calls that it makes in the child.
         let child = unsafe { proc::spawn_inside(&command, cell.map(CallCgroup::folder), &mut enforce)? };
         if let Some(child) = child {
             return Ok(proc::Child::Inside(child));
         }
-        let entrance = cell.and_then(|cell| cell.entrance().ok());
+        let entrance = cell.and_then(|cell| cell.open_procs_file().ok());
         let entrance_fd = entrance.as_ref().map(|file| file.as_raw_fd());
         self.enforce_in(&mut command, limits, entrance_fd, Some(channel));
         proc::spawn(&mut command).map(proc::Child::Usual)
@@ -174,7 +174,7 @@ impl Confined {
         entrance: Option<RawFd>,
         channel: Option<RawFd>,
     ) {
-        let enforce = self.enforcing(limits, entrance, channel);
+        let enforce = self.child_setup(limits, entrance, channel);
         #[expect(unsafe_code, reason = "only pre_exec reaches the child before it becomes the command")]
         // SAFETY: see `enforcing` for the calls that it makes in the child.
         unsafe {
@@ -188,7 +188,7 @@ impl Confined {
     /// variables, because it may share the daemon's memory. The calls change the state of the child alone. The
     /// descriptors are open in the child: they are copies of the daemon's, which stay open until the child has
     /// started.
-    fn enforcing(
+    fn child_setup(
         &self,
         limits: Vec<Rlimit>,
         entrance: Option<RawFd>,
@@ -222,11 +222,15 @@ impl Confined {
 }
 
 /// The seccomp filter.
-fn filter_of(choice: Choice, abi: u32) -> io::Result<BpfProgram> {
+fn seccomp_filter(choice: CallSandbox, abi: u32) -> io::Result<BpfProgram> {
     // Before this version, Landlock allows a process to truncate files that it may not write.
     let is_bubble = choice.level == Level::Bubblewrap;
-    seccomp::program(Allowed { network: choice.network, truncate: is_bubble || abi >= 3, others: is_bubble })
-        .ok_or_else(|| io::Error::other("no filter of system calls for this architecture"))
+    seccomp::program(FilterOptions {
+        network: choice.network,
+        truncate: is_bubble || abi >= 3,
+        others: is_bubble,
+    })
+    .ok_or_else(|| io::Error::other("no filter of system calls for this architecture"))
 }
 
 fn set_death_signal(signal: libc::c_int) {
@@ -264,7 +268,7 @@ fn inherit_only(numbers: impl Iterator<Item = RawFd>) -> io::Result<()> {
 }
 
 /// Variables for temporary files, and for caches if their usual folder is not writable.
-fn variables(temp: &Path, choice: Choice) -> Vec<(&'static str, PathBuf)> {
+fn variables(temp: &Path, choice: CallSandbox) -> Vec<(&'static str, PathBuf)> {
     let mut list = vec![("TMPDIR", temp.to_owned())];
     if !choice.network {
         list.push(("XDG_CACHE_HOME", temp.join("cache")));
@@ -288,50 +292,56 @@ fn prefer_for_oom() {
 impl ChildRestrictions {
     /// The mounts and rules at level 3, and bubblewrap with its options, except for those of a single start.
     fn for_bubblewrap(
-        choice: Choice,
+        choice: CallSandbox,
         layout: &FsPolicy,
         absent: &[PathBuf],
         root: &Path,
-        here: &Available,
+        here: &AvailableLevels,
     ) -> io::Result<(Self, Vec<OsString>)> {
-        let nothing = temp::nothing(root)?;
+        let nothing = temp::create_empty_sources(root)?;
         let mut mounts = bwrap::mounts(layout, absent, &nothing);
-        let mut inner = bwrap::within(layout, &mut mounts);
-        bwrap::with_spots(&mut inner, &mounts, |spots| temp::spots(root, spots))?;
+        let mut inner = bwrap::take_inner_mounts(layout, &mut mounts);
+        bwrap::cover_by_mount_points(&mut inner, &mounts, |spots| temp::spots(root, spots))?;
         let mut stages = 0;
         let mut next = |is_file| {
             stages += 1;
             temp::stage(root, stages, is_file)
         };
-        let hidden = bwrap::hidden(&mut mounts, &disk::real(root)?);
-        let staged = bwrap::staged(&mut mounts, inner, &mut next)?;
-        let guards = Guards::new(staged.into_iter().chain(hidden).collect(), &nothing)?;
+        let hidden = bwrap::take_hidden_mounts(&mut mounts, &disk::real(root)?);
+        let staged = bwrap::stage_mounts(&mut mounts, inner, &mut next)?;
+        let guards = ReadonlyMounts::new(staged.into_iter().chain(hidden).collect(), &nothing)?;
         let mut wrapper = vec![here.bwrap.clone().into()];
         wrapper.extend(bwrap::arguments(mounts, choice.network, nix::unistd::geteuid().is_root()));
-        let rules = landlock::of_scope(here.abi)?.map(Arc::new);
+        let rules = landlock::scope_ruleset(here.abi)?.map(Arc::new);
         Ok((Self { guards, rules, ..Self::default() }, wrapper))
     }
 
     /// The mounts and rules at level 2.
     fn for_landlock(
-        choice: Choice,
+        choice: CallSandbox,
         layout: &FsPolicy,
         absent: &[PathBuf],
         root: &Path,
-        here: &Available,
+        here: &AvailableLevels,
     ) -> io::Result<Self> {
-        let rules = cache::rules(layout, Means::from_choice(choice))?;
-        let mut guards = Guards::default();
+        let rules = cache::rules(layout, NonFileAccess::from_choice(choice))?;
+        let mut guards = ReadonlyMounts::default();
         if choice.guards {
-            let nothing = temp::nothing(root)?;
-            let hidden: Vec<(PathBuf, Cover)> = hidden_within(layout, &nothing).collect();
+            let nothing = temp::create_empty_sources(root)?;
+            let hidden: Vec<(PathBuf, MountKind)> = hidden_within(layout, &nothing).collect();
             // A path in a covered folder is not visible.
-            let is_seen = |(path, _): &(PathBuf, Cover)| {
+            let is_seen = |(path, _): &(PathBuf, MountKind)| {
                 !hidden.iter().any(|(above, _)| path.starts_with(above) && path != above)
             };
-            let covers = covers(layout, absent).chain(hidden.iter().cloned()).filter(is_seen);
-            let covers = covers.chain(without_sockets(layout, &nothing)?).collect();
-            guards = Guards::apart(covers, &nothing, &rules, here.abi, !layout.lies_in_shared_memory())?;
+            let covers = level2_mounts(layout, absent).chain(hidden.iter().cloned()).filter(is_seen);
+            let covers = covers.chain(socket_covers(layout, &nothing)?).collect();
+            guards = ReadonlyMounts::with_private_devices(
+                covers,
+                &nothing,
+                &rules,
+                here.abi,
+                !layout.lies_in_shared_memory(),
+            )?;
         }
         Ok(Self { guards, rules: Some(rules), ..Self::default() })
     }
@@ -368,23 +378,27 @@ impl ChildRestrictions {
 }
 
 /// Guards and pins that are mounted at level 2.
-fn covers<'l>(layout: &'l FsPolicy, absent: &'l [PathBuf]) -> impl Iterator<Item = (PathBuf, Cover)> + 'l {
+fn level2_mounts<'l>(
+    layout: &'l FsPolicy,
+    absent: &'l [PathBuf],
+) -> impl Iterator<Item = (PathBuf, MountKind)> + 'l {
     // A command could move the folder and put another one in its place.
     let holds =
         |folder: &&PathBuf| layout.writable.iter().any(|other| folder.starts_with(other) && other != *folder);
-    let pinned = layout.writable.iter().filter(holds).chain(&layout.pinned).map(|path| (path, Cover::Pin));
-    let guarded = layout.guarded.iter().chain(absent).map(|path| (path, Cover::Guard));
+    let pinned =
+        layout.writable.iter().filter(holds).chain(&layout.pinned).map(|path| (path, MountKind::Pin));
+    let guarded = layout.guarded.iter().chain(absent).map(|path| (path, MountKind::Guard));
     pinned.chain(guarded).map(|(path, cover)| (path.clone(), cover))
 }
 
 /// Hidden paths that are covered at level 2 because they lie in a writable folder.
 fn hidden_within<'l>(
     layout: &'l FsPolicy,
-    nothing: &'l Nothing,
-) -> impl Iterator<Item = (PathBuf, Cover)> + 'l {
+    nothing: &'l EmptySources,
+) -> impl Iterator<Item = (PathBuf, MountKind)> + 'l {
     layout.hidden.iter().filter(|path| layout.is_covered(path)).map(|path| {
         let cover = if path.is_dir() { &nothing.folder } else { &nothing.file };
-        (path.clone(), Cover::Hide(cover.clone()))
+        (path.clone(), MountKind::Hide(cover.clone()))
     })
 }
 
@@ -392,23 +406,24 @@ fn hidden_within<'l>(
 #[expect(unsafe_code, reason = "no library for these calls here")]
 fn drop_capabilities() -> io::Result<()> {
     #[repr(C)]
-    struct Header {
+    struct CapabilityHeader {
         version: u32,
         pid: i32,
     }
     #[repr(C)]
     #[derive(Clone, Copy, Default)]
-    struct Data {
+    struct CapabilityData {
         effective: u32,
         permitted: u32,
         inheritable: u32,
     }
     // capget(2): version 3 has two data structures, the lower half first.
-    let mut header = Header { version: 0x2008_0522, pid: 0 };
-    let mut data = [Data::default(); 2];
+    let mut header = CapabilityHeader { version: 0x2008_0522, pid: 0 };
+    let mut data = [CapabilityData::default(); 2];
     // SAFETY: the kernel reads and writes one header and two data structures, as version 3 specifies.
     unsafe {
-        for capability in (0..=LAST_CAPABILITY).filter(|capability| KEPT_NAMESPACES >> capability & 1 == 0) {
+        for capability in (0..=LAST_CAPABILITY).filter(|capability| KEPT_CAPABILITIES >> capability & 1 == 0)
+        {
             // Unknown capability numbers and a missing right to drop them are not errors; the checks below
             // decide.
             libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
@@ -417,7 +432,7 @@ fn drop_capabilities() -> io::Result<()> {
             return Err(io::Error::last_os_error());
         }
         for (half, data) in data.iter_mut().enumerate() {
-            let kept = (KEPT_NAMESPACES >> (32 * half)) as u32;
+            let kept = (KEPT_CAPABILITIES >> (32 * half)) as u32;
             data.effective &= kept;
             data.permitted &= kept;
             data.inheritable = 0;
@@ -430,7 +445,7 @@ fn drop_capabilities() -> io::Result<()> {
 }
 
 /// A descriptor from which these few bytes can be read once.
-fn readable(bytes: &[u8]) -> io::Result<OwnedFd> {
+fn readable_descriptor(bytes: &[u8]) -> io::Result<OwnedFd> {
     let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
     // Far less than the capacity of a pipe.
     File::from(write).write_all(bytes)?;
@@ -440,8 +455,8 @@ fn readable(bytes: &[u8]) -> io::Result<OwnedFd> {
 /// Copies a descriptor to a high number, closed on exec.
 pub(in crate::tools::shell) fn raise(fd: &OwnedFd) -> io::Result<OwnedFd> {
     // With a very low limit of descriptors, any number is accepted.
-    let copy = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(LOWEST_INHERITED))
-        .or_else(|_| fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(LOW_INHERITED)))?;
+    let copy = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(MIN_INHERITED_FD))
+        .or_else(|_| fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(MIN_INHERITED_FD_FALLBACK)))?;
     #[expect(unsafe_code, reason = "fcntl gives a bare number")]
     // SAFETY: the call succeeded, so the number is a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use crate::tools::disk;
-use crate::tools::shell::sandbox::placeholders::NOTES;
+use crate::tools::shell::sandbox::placeholders::NOTES_FOLDER;
 use crate::types::hex;
 use crate::types::ids::SessionId;
 
 /// Empty file and empty folder that are mounted over hidden paths.
-pub(super) struct Nothing {
+pub(super) struct EmptySources {
     pub(super) folder: PathBuf,
     pub(super) file: PathBuf,
 }
@@ -24,9 +24,9 @@ pub(super) struct Nothing {
 /// Length of a folder's name in bytes.
 const NAME: usize = 12;
 /// Names in the root folder that are not folders of sessions.
-const USED: &[&str] = &["empty", "nothing", "stages", NOTES];
+const RESERVED_NAMES: &[&str] = &["empty", "nothing", "stages", NOTES_FOLDER];
 /// Name prefix of a folder that is being removed.
-const GOING: &str = "going-";
+const REMOVAL_PREFIX: &str = "going-";
 
 /// The name is short because commands create sockets in the folder. The end of an id is its random part.
 fn name_of(session: SessionId) -> String {
@@ -39,10 +39,10 @@ fn name_of(session: SessionId) -> String {
 /// # Errors
 /// The folder cannot be created, or other users have access to its parent.
 pub(in crate::tools) fn folder_of(root: &Path, session: SessionId) -> io::Result<PathBuf> {
-    own_root(root)?;
+    create_own_root(root)?;
     // The path of the root may contain links; its last component may not.
     let folder = disk::real(root)?.join(name_of(session));
-    own_whatever_is_in_it(&folder)?;
+    create_untrusted_folder(&folder)?;
     Ok(folder)
 }
 
@@ -64,10 +64,10 @@ pub(in crate::tools) fn folders(root: &Path) -> io::Result<Vec<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    own_root(root)?;
+    create_own_root(root)?;
     let is_of_session = |name: &str| name.len() == NAME && name.bytes().all(|byte| byte.is_ascii_hexdigit());
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    Ok(names.filter(|name| is_of_session(name) || name.starts_with(GOING)).collect())
+    Ok(names.filter(|name| is_of_session(name) || name.starts_with(REMOVAL_PREFIX)).collect())
 }
 
 /// Removes the folders of `found` that belong to no session of `kept`, and returns their number. A failure is
@@ -88,11 +88,11 @@ pub(in crate::tools) fn sweep(root: &Path, found: &[String], kept: &[SessionId])
 
 fn remove(root: &Path, name: &str) -> io::Result<()> {
     let folder = root.join(name);
-    let going = match name.starts_with(GOING) {
+    let going = match name.starts_with(REMOVAL_PREFIX) {
         true => folder,
         false => {
             // Rename it first, so that a command that starts now gets a new folder.
-            let going = root.join(format!("{GOING}{name}"));
+            let going = root.join(format!("{REMOVAL_PREFIX}{name}"));
             match fs::rename(&folder, &going) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 // Remains of an earlier removal use this name.
@@ -136,16 +136,16 @@ fn open_all(folder: &Path) {
 }
 
 /// Creates an empty folder and an empty file below `root`.
-pub(super) fn nothing(root: &Path) -> io::Result<Nothing> {
-    own_root(root)?;
-    let nothing = Nothing { folder: root.join("empty"), file: root.join("nothing") };
-    own(&nothing.folder)?;
-    own_empty(&nothing.file)?;
+pub(super) fn create_empty_sources(root: &Path) -> io::Result<EmptySources> {
+    create_own_root(root)?;
+    let nothing = EmptySources { folder: root.join("empty"), file: root.join("nothing") };
+    create_own_folder(&nothing.folder)?;
+    create_own_file(&nothing.file)?;
     Ok(nothing)
 }
 
 /// Creates an empty file that only the daemon's user can access, or checks that it is one.
-fn own_empty(file: &Path) -> io::Result<()> {
+fn create_own_file(file: &Path) -> io::Result<()> {
     let meta = match fs::symlink_metadata(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut options = fs::OpenOptions::new();
@@ -156,8 +156,8 @@ fn own_empty(file: &Path) -> io::Result<()> {
         }
         looked => looked?,
     };
-    if !(meta.is_file() && meta.nlink() == 1 && meta.len() == 0 && is_of_us(&meta)) {
-        return Err(not_ours(file));
+    if !(meta.is_file() && meta.nlink() == 1 && meta.len() == 0 && is_own(&meta)) {
+        return Err(foreign_folder_error(file));
     }
     if meta.mode() & 0o777 != 0o600 {
         // No command can create a link in this folder.
@@ -167,25 +167,25 @@ fn own_empty(file: &Path) -> io::Result<()> {
 }
 
 /// Folders below `root` that belong to no session; they are mounted for commands.
-pub(super) fn ours(root: &Path) -> io::Result<[PathBuf; 3]> {
-    let Nothing { folder, file } = nothing(root)?;
+pub(super) fn mounted_folders(root: &Path) -> io::Result<[PathBuf; 3]> {
+    let EmptySources { folder, file } = create_empty_sources(root)?;
     let stages = root.join("stages");
-    own(&stages)?;
+    create_own_folder(&stages)?;
     Ok([folder, file, stages])
 }
 
 /// An empty mount point in the command's own mount table: a folder, or a file for a file.
 pub(super) fn stage(root: &Path, nth: usize, is_file: bool) -> io::Result<PathBuf> {
     if is_file {
-        staged(root, &format!("{nth}-file"), own_empty)
+        staged(root, &format!("{nth}-file"), create_own_file)
     } else {
-        staged(root, &nth.to_string(), own)
+        staged(root, &nth.to_string(), create_own_folder)
     }
 }
 
 fn staged(root: &Path, name: &str, own_it: fn(&Path) -> io::Result<()>) -> io::Result<PathBuf> {
     let stages = root.join("stages");
-    own(&stages)?;
+    create_own_folder(&stages)?;
     let stage = stages.join(name);
     own_it(&stage)?;
     // Without links, as the path is looked up later.
@@ -193,25 +193,25 @@ fn staged(root: &Path, name: &str, own_it: fn(&Path) -> io::Result<()>) -> io::R
 }
 
 /// A mount point in a folder.
-pub(super) struct Spot {
+pub(super) struct MountPoint {
     /// Relative to that folder.
     pub(super) path: PathBuf,
     pub(super) is_file: bool,
 }
 
 /// Creates a folder that contains exactly these mount points.
-pub(super) fn spots(root: &Path, spots: &[Spot]) -> io::Result<PathBuf> {
+pub(super) fn spots(root: &Path, spots: &[MountPoint]) -> io::Result<PathBuf> {
     let mut name = Sha256::new();
-    for Spot { path, is_file } in spots {
+    for MountPoint { path, is_file } in spots {
         name.update(path.as_os_str().as_bytes());
         name.update([0, u8::from(*is_file)]);
     }
-    let folder = staged(root, &hex::encode(&name.finalize())[..20], own)?;
-    for Spot { path, is_file } in spots {
+    let folder = staged(root, &hex::encode(&name.finalize())[..20], create_own_folder)?;
+    for MountPoint { path, is_file } in spots {
         let place = folder.join(path);
         if *is_file {
             place.parent().map_or(Ok(()), fs::create_dir_all)?;
-            own_empty(&place)?;
+            create_own_file(&place)?;
         } else {
             fs::create_dir_all(place)?;
         }
@@ -220,35 +220,35 @@ pub(super) fn spots(root: &Path, spots: &[Spot]) -> io::Result<PathBuf> {
 }
 
 /// Creates a folder that only the daemon's user can access, or checks that it is one.
-pub(super) fn own(folder: &Path) -> io::Result<()> {
-    own_with(folder, &|_| true)
+pub(super) fn create_own_folder(folder: &Path) -> io::Result<()> {
+    restrict_if(folder, &|_| true)
 }
 
 /// Does the same for the root folder. Folders of sessions are checked when they are used, and other names are
 /// not used.
-fn own_root(root: &Path) -> io::Result<()> {
-    own_with(root, &|name| USED.iter().any(|used| name == *used))
+fn create_own_root(root: &Path) -> io::Result<()> {
+    restrict_if(root, &|name| RESERVED_NAMES.iter().any(|used| name == *used))
 }
 
-fn own_with(folder: &Path, counts: &dyn Fn(&OsStr) -> bool) -> io::Result<()> {
-    let Some(mode) = closed(folder)?.filter(|mode| mode & 0o022 != 0) else { return Ok(()) };
+fn restrict_if(folder: &Path, counts: &dyn Fn(&OsStr) -> bool) -> io::Result<()> {
+    let Some(mode) = create_closed(folder)?.filter(|mode| mode & 0o022 != 0) else { return Ok(()) };
     // If other users could write, check for files that they put there. Restore the mode on failure, so that the
     // next check repeats this.
-    let is_fine = holds_ours_alone(folder, counts);
+    let is_fine = holds_own_entries_only(folder, counts);
     if !matches!(is_fine, Ok(true)) {
         fs::set_permissions(folder, fs::Permissions::from_mode(mode))?;
     }
-    if is_fine? { Ok(()) } else { Err(not_ours(folder)) }
+    if is_fine? { Ok(()) } else { Err(foreign_folder_error(folder)) }
 }
 
 /// Does the same for a folder that commands fill. Its content is not trusted.
-fn own_whatever_is_in_it(folder: &Path) -> io::Result<()> {
-    closed(folder).map(|_| ())
+fn create_untrusted_folder(folder: &Path) -> io::Result<()> {
+    create_closed(folder).map(|_| ())
 }
 
 /// Creates a folder, or resets a mode that a command changed and returns the old mode. No other user can put a
 /// link at this path.
-fn closed(folder: &Path) -> io::Result<Option<u32>> {
+fn create_closed(folder: &Path) -> io::Result<Option<u32>> {
     let meta = match fs::symlink_metadata(folder) {
         // The folder usually exists, and a lookup costs less than an attempt to create it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -260,12 +260,12 @@ fn closed(folder: &Path) -> io::Result<Option<u32>> {
         looked => looked?,
     };
     let mut mode = meta.mode() & 0o7777;
-    if meta.is_dir() && !is_of_us(&meta) && nix::unistd::geteuid().is_root() {
+    if meta.is_dir() && !is_own(&meta) && nix::unistd::geteuid().is_root() {
         // A command of root may give the folder away; its new owner could have written there.
         std::os::unix::fs::lchown(folder, Some(0), Some(0))?;
         mode |= 0o020;
-    } else if !meta.is_dir() || !is_of_us(&meta) {
-        return Err(not_ours(folder));
+    } else if !meta.is_dir() || !is_own(&meta) {
+        return Err(foreign_folder_error(folder));
     } else if mode == 0o700 {
         return Ok(None);
     }
@@ -275,25 +275,25 @@ fn closed(folder: &Path) -> io::Result<Option<u32>> {
 
 /// Whether all relevant entries of a folder that was open to other users belong to the daemon's user and are
 /// not links.
-fn holds_ours_alone(folder: &Path, counts: &dyn Fn(&OsStr) -> bool) -> io::Result<bool> {
+fn holds_own_entries_only(folder: &Path, counts: &dyn Fn(&OsStr) -> bool) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if !counts(&entry.file_name()) {
             continue;
         }
         let meta = entry.metadata()?;
-        if !is_of_us(&meta) || !(meta.is_dir() || meta.is_file() && meta.nlink() == 1) {
+        if !is_own(&meta) || !(meta.is_dir() || meta.is_file() && meta.nlink() == 1) {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn is_of_us(meta: &fs::Metadata) -> bool {
+fn is_own(meta: &fs::Metadata) -> bool {
     meta.uid() == nix::unistd::geteuid().as_raw()
 }
 
-fn not_ours(folder: &Path) -> io::Error {
+fn foreign_folder_error(folder: &Path) -> io::Error {
     io::Error::other(format!("{} is not a folder of ours alone; move it away", folder.display()))
 }
 
@@ -346,7 +346,7 @@ mod tests {
         let (root, mint) = (dir.path().join("t"), |seed| Mint::new(0, Seed(seed)).session());
         let (here, gone, ended) = (mint(1), mint(2), mint(3));
         let folders = [here, gone, ended].map(|session| folder_of(&root, session).unwrap());
-        let other = nothing(&root).unwrap();
+        let other = create_empty_sources(&root).unwrap();
         fs::write(dir.path().join("mine"), "mine").unwrap();
         for folder in &folders {
             fs::create_dir_all(folder.join("closed/in")).unwrap();
@@ -357,7 +357,7 @@ mod tests {
         forget(&root, ended).unwrap();
         assert!(!folders[2].exists());
         // The state that a daemon leaves if it is killed during a removal.
-        fs::create_dir_all(root.join(format!("{GOING}{}", name_of(gone))).join("rest")).unwrap();
+        fs::create_dir_all(root.join(format!("{REMOVAL_PREFIX}{}", name_of(gone))).join("rest")).unwrap();
         let found = super::folders(&root).unwrap();
         assert_eq!(found.len(), 3, "{found:?}");
         assert!((1..=2).contains(&sweep(&root, &found, &[here])));
@@ -372,15 +372,15 @@ mod tests {
     fn temp_cleanup_does_not_follow_symlinks() {
         let dir = tempfile::tempdir().unwrap();
         let (root, mine) = (dir.path().join("t"), dir.path().join("mine"));
-        let kept = nothing(&root).unwrap();
+        let kept = create_empty_sources(&root).unwrap();
         fs::set_permissions(&kept.file, fs::Permissions::from_mode(0o000)).unwrap();
-        nothing(&root).unwrap();
+        create_empty_sources(&root).unwrap();
         fs::write(&mine, "years of work").unwrap();
         for link in [false, true] {
             fs::remove_file(&kept.file).unwrap();
             let put = if link { symlink(&mine, &kept.file) } else { fs::hard_link(&mine, &kept.file) };
             put.unwrap();
-            assert!(nothing(&root).is_err());
+            assert!(create_empty_sources(&root).is_err());
             assert_eq!(fs::read_to_string(&mine).unwrap(), "years of work");
         }
     }

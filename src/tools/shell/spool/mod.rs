@@ -19,9 +19,9 @@ use crate::types::blob::{Blob, Content, TEXT};
 use crate::types::ids::{BlobId, CallId};
 
 /// Bytes per write.
-const PIECE: usize = 128 << 10;
+const PIECE_BYTES: usize = 128 << 10;
 /// Bytes of the tail that are kept when the middle is left out.
-const TAIL: usize = 128 << 10;
+const TAIL_BYTES: usize = 128 << 10;
 
 /// The folder of spools and their quotas.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl Spools {
         if *used + wanted > self.total_bytes {
             // Files of sessions may have been removed since the last count. Each clone may have reserved two
             // pieces.
-            let held_back = Arc::strong_count(&self.used) as u64 * 2 * PIECE as u64;
+            let held_back = Arc::strong_count(&self.used) as u64 * 2 * PIECE_BYTES as u64;
             *used = (*used).min(bytes_in(&self.folder) + held_back);
         }
         let granted = wanted.min(self.total_bytes.saturating_sub(*used));
@@ -62,7 +62,7 @@ fn bytes_in(folder: &Path) -> u64 {
 }
 
 /// The file and the state of writing.
-struct Sheet {
+struct SpoolFile {
     /// `None` if it could not be created.
     file: Option<File>,
     written: u64,
@@ -75,7 +75,7 @@ pub(super) struct Spool {
     blob_id: BlobId,
     /// Not yet written. Small output never leaves this buffer.
     piece: Vec<u8>,
-    state: State,
+    state: SpoolState,
     /// Bytes that were or will be written to the file.
     granted: u64,
     /// The tail of the output beyond the quota, and the number of bytes left out before it.
@@ -83,17 +83,17 @@ pub(super) struct Spool {
     gone: u64,
 }
 
-enum State {
+enum SpoolState {
     /// Nothing was written yet.
     Fresh,
-    Ready(Box<Sheet>),
-    Writing(JoinHandle<Box<Sheet>>),
+    Ready(Box<SpoolFile>),
+    Writing(JoinHandle<Box<SpoolFile>>),
     /// The writing thread failed; the state of the file is unknown.
     Failed,
 }
 
 /// Result of a spool.
-pub(super) struct Spooled {
+pub(super) struct SpoolResult {
     /// The blob, if a file exists.
     pub blob: Option<Blob>,
     /// Note for the model.
@@ -107,7 +107,7 @@ impl Spool {
             place,
             blob_id: BlobId::of_call(call_id),
             piece: Vec::new(),
-            state: State::Fresh,
+            state: SpoolState::Fresh,
             granted: 0,
             tail: Vec::new(),
             gone: 0,
@@ -128,8 +128,8 @@ impl Spool {
         let (fits, rest) = text.split_at(granted as usize);
         self.piece.extend_from_slice(fits.as_bytes());
         self.tail.extend_from_slice(rest.as_bytes());
-        if self.tail.len() > 2 * TAIL {
-            let gone = self.tail.len() - TAIL;
+        if self.tail.len() > 2 * TAIL_BYTES {
+            let gone = self.tail.len() - TAIL_BYTES;
             self.tail.drain(..gone);
             self.gone += gone as u64;
         }
@@ -137,19 +137,19 @@ impl Spool {
 
     /// Waits until more output can be added. Cancel-safe.
     pub(super) async fn settle(&mut self) {
-        if self.piece.len() < PIECE {
+        if self.piece.len() < PIECE_BYTES {
             return;
         }
-        self.written().await;
+        self.wait_for_write().await;
         self.write();
     }
 
     /// Waits for the write in progress.
-    async fn written(&mut self) {
-        if let State::Writing(job) = &mut self.state {
+    async fn wait_for_write(&mut self) {
+        if let SpoolState::Writing(job) = &mut self.state {
             self.state = match job.await {
-                Ok(sheet) => State::Ready(sheet),
-                Err(_) => State::Failed,
+                Ok(sheet) => SpoolState::Ready(sheet),
+                Err(_) => SpoolState::Failed,
             };
         }
     }
@@ -159,15 +159,15 @@ impl Spool {
         let piece = std::mem::take(&mut self.piece);
         let Some(place) = &self.place else { return };
         let path = place.folder.join(self.blob_id.to_string());
-        let sheet = match std::mem::replace(&mut self.state, State::Fresh) {
-            State::Ready(sheet) => Some(sheet),
-            State::Fresh => None,
+        let sheet = match std::mem::replace(&mut self.state, SpoolState::Fresh) {
+            SpoolState::Ready(sheet) => Some(sheet),
+            SpoolState::Fresh => None,
             other => {
                 self.state = other;
                 return;
             }
         };
-        self.state = State::Writing(tokio::task::spawn_blocking(move || {
+        self.state = SpoolState::Writing(tokio::task::spawn_blocking(move || {
             let mut sheet = sheet.unwrap_or_else(|| make(&path));
             if let (Some(file), None) = (&mut sheet.file, &sheet.trouble) {
                 match file.write_all(&piece) {
@@ -180,12 +180,12 @@ impl Spool {
     }
 
     /// Finishes the spool. `is_told`: the model receives the full output anyway, and the file is removed.
-    pub(super) async fn finish(mut self, is_told: bool) -> Option<Spooled> {
+    pub(super) async fn finish(mut self, is_told: bool) -> Option<SpoolResult> {
         let place = self.place.clone()?;
         if is_told {
             return None;
         }
-        self.written().await;
+        self.wait_for_write().await;
         if self.gone > 0 {
             let note = format!("\n[… {} bytes were left out here: more than may be kept …]\n", self.gone);
             self.piece.extend_from_slice(note.as_bytes());
@@ -195,9 +195,9 @@ impl Spool {
             self.piece.append(&mut self.tail);
         }
         self.write();
-        self.written().await;
-        let State::Ready(sheet) = std::mem::replace(&mut self.state, State::Fresh) else {
-            return Some(Spooled { blob: None, note: "The whole output could not be kept.".into() });
+        self.wait_for_write().await;
+        let SpoolState::Ready(sheet) = std::mem::replace(&mut self.state, SpoolState::Fresh) else {
+            return Some(SpoolResult { blob: None, note: "The whole output could not be kept.".into() });
         };
         let (sheet, synced) = tokio::task::spawn_blocking(move || {
             let synced = match &sheet.file {
@@ -212,7 +212,7 @@ impl Spool {
         if sheet.written == 0 || synced.is_err() {
             let why = sheet.trouble.or(synced.err().map(|error| error.to_string())).unwrap_or_default();
             let _ = std::fs::remove_file(place.folder.join(self.blob_id.to_string()));
-            return Some(Spooled {
+            return Some(SpoolResult {
                 blob: None,
                 note: format!("The whole output could not be kept ({why})."),
             });
@@ -233,20 +233,20 @@ impl Spool {
         let blob = Blob { blob_id: self.blob_id, media_type: TEXT.into(), content };
         // The file belongs to the result from now on.
         self.place = None;
-        Some(Spooled { blob: Some(blob), note })
+        Some(SpoolResult { blob: Some(blob), note })
     }
 }
 
 impl Drop for Spool {
     fn drop(&mut self) {
         let Some(place) = &self.place else { return };
-        if !matches!(self.state, State::Fresh) {
+        if !matches!(self.state, SpoolState::Fresh) {
             let _ = std::fs::remove_file(place.folder.join(self.blob_id.to_string()));
         }
     }
 }
 
-fn make(path: &Path) -> Box<Sheet> {
+fn make(path: &Path) -> Box<SpoolFile> {
     let made = || {
         if let Some(folder) = path.parent() {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -257,7 +257,7 @@ fn make(path: &Path) -> Box<Sheet> {
         Ok(file) => (Some(file), None),
         Err(error) => (None, Some(error.to_string())),
     };
-    Box::new(Sheet { file, written: 0, trouble })
+    Box::new(SpoolFile { file, written: 0, trouble })
 }
 
 #[cfg(test)]

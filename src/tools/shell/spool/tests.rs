@@ -3,12 +3,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use super::*;
 use crate::types::ids::{Mint, Seed};
 
-async fn spooled(place: &Spools, number: u128, pieces: impl Iterator<Item = String>) -> Option<Spooled> {
+async fn spooled(place: &Spools, number: u128, pieces: impl Iterator<Item = String>) -> Option<SpoolResult> {
     let mut spool = Spool::new(Some(place.clone()), Mint::new(0, Seed(number)).call());
     for piece in pieces {
         spool.settle().await;
         spool.push(&piece);
-        assert!(spool.piece.len() <= PIECE + 8192 && spool.tail.len() <= 2 * TAIL + 8192);
+        assert!(spool.piece.len() <= PIECE_BYTES + 8192 && spool.tail.len() <= 2 * TAIL_BYTES + 8192);
     }
     spool.finish(false).await
 }
@@ -17,7 +17,7 @@ fn lines(count: u64) -> impl Iterator<Item = String> {
     (0..count).map(|n| format!("{n:07}é").repeat(800))
 }
 
-fn file(folder: &Path, done: &Spooled) -> Vec<u8> {
+fn file(folder: &Path, done: &SpoolResult) -> Vec<u8> {
     let blob = done.blob.as_ref().expect("a blob");
     let path = folder.join(blob.blob_id.to_string());
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -49,7 +49,7 @@ async fn spool_over_quota_omits_middle_with_note() {
         let (head, rest) = text.split_once("\n[… ").expect("a note");
         let (note, tail) = rest.split_once(" …]\n").expect("its end");
         assert!(whole.starts_with(head) && whole.ends_with(tail) && head.len() >= 999_990, "{note}");
-        assert!(tail.len() >= TAIL && text.len() < 1_000_001 + 3 * TAIL);
+        assert!(tail.len() >= TAIL_BYTES && text.len() < 1_000_001 + 3 * TAIL_BYTES);
         assert!(note.contains("left out") && done.note.contains("from the middle are not"), "{}", done.note);
     }
 }
@@ -73,7 +73,7 @@ async fn dropped_or_fully_shown_output_leaves_no_spool() {
             spool.settle().await;
             spool.push(&piece);
         }
-        spool.written().await;
+        spool.wait_for_write().await;
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         if told {
             assert!(spool.finish(true).await.is_none());

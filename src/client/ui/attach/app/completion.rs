@@ -19,7 +19,7 @@ const OWN_COMMANDS: &[(&str, Option<&str>, &str)] = &[
 
 /// An entry of a menu.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::client::ui::attach) struct Entry {
+pub(in crate::client::ui::attach) struct MenuEntry {
     /// The text that replaces what was typed.
     text: String,
     /// What is shown for it.
@@ -32,7 +32,7 @@ pub(in crate::client::ui::attach) struct Entry {
 /// The menu of what could be meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::client::ui::attach) struct Menu {
-    pub(in crate::client::ui::attach) entries: Vec<Entry>,
+    pub(in crate::client::ui::attach) entries: Vec<MenuEntry>,
     pub(in crate::client::ui::attach) selected: usize,
     /// Where the replaced text begins.
     from: usize,
@@ -55,7 +55,11 @@ impl App {
     /// Computes the menu for the text before the cursor.
     pub(super) fn update_menu(&mut self) {
         let before = self.menu.take();
-        if self.words.is_some() || self.editing.is_some() || self.overlay.is_some() || self.is_asked() {
+        if self.words.is_some()
+            || self.editing.is_some()
+            || self.overlay.is_some()
+            || self.has_open_question()
+        {
             return;
         }
         let head = &self.editor.text()[..self.editor.cursor()];
@@ -141,19 +145,19 @@ impl App {
     }
 }
 
-fn command_entries(commands: &[CommandView], typed: &str) -> Vec<Entry> {
+fn command_entries(commands: &[CommandView], typed: &str) -> Vec<MenuEntry> {
     let own = OWN_COMMANDS.iter().map(|(name, hint, description)| (*name, *description, *hint));
     let all = commands
         .iter()
         .map(|c| (c.name.as_str(), c.description.as_str(), c.argument_hint.as_deref()))
         .chain(own);
-    let mut found: Vec<(usize, Entry)> = all
+    let mut found: Vec<(usize, MenuEntry)> = all
         .filter_map(|(name, description, hint)| {
             let label = match hint {
                 Some(hint) => format!("/{name} {hint}"),
                 None => format!("/{name}"),
             };
-            let entry = Entry {
+            let entry = MenuEntry {
                 text: format!("/{name}"),
                 label: escape::line(&label).into_owned(),
                 detail: escape::line(description.lines().next().unwrap_or_default()).into_owned(),
@@ -166,7 +170,7 @@ fn command_entries(commands: &[CommandView], typed: &str) -> Vec<Entry> {
     found.into_iter().take(MENU_ROWS).map(|(_, entry)| entry).collect()
 }
 
-fn file_entries(files: &[String], typed: &str) -> Vec<Entry> {
+fn file_entries(files: &[String], typed: &str) -> Vec<MenuEntry> {
     let mut found: Vec<(usize, usize, &String)> = files
         .iter()
         .filter_map(|file| {
@@ -177,7 +181,7 @@ fn file_entries(files: &[String], typed: &str) -> Vec<Entry> {
         })
         .collect();
     found.sort();
-    let entry = |(_, _, file): (usize, usize, &String)| Entry {
+    let entry = |(_, _, file): (usize, usize, &String)| MenuEntry {
         text: format!("@{file}"),
         label: escape::line(file).into_owned(),
         detail: String::new(),

@@ -4,8 +4,8 @@ use ratatui::crossterm::event::KeyCode;
 
 use crate::api::params::WhenBusy;
 use crate::client::terminal::escape;
-use crate::client::terminal::format::took;
-use crate::client::terminal::style::{Line, Tone, cut};
+use crate::client::terminal::format::format_ms;
+use crate::client::terminal::style::{StyledLine, Tone, cut};
 use crate::client::ui::attach::app::overlay::Overlay;
 use crate::client::ui::attach::app::{App, Effect, Submission};
 use crate::client::ui::question;
@@ -23,7 +23,7 @@ fn needs_place(text: &str) -> bool {
 }
 
 /// The mode after this one, for Shift-Tab.
-pub(super) fn after(mode: Mode) -> Mode {
+pub(super) fn following_mode(mode: Mode) -> Mode {
     match mode {
         Mode::Default => Mode::AcceptEdits,
         Mode::AcceptEdits => Mode::Plan,
@@ -37,15 +37,16 @@ impl App {
         if self.is_writing() {
             return self.on_writing_enter();
         }
-        if self.editor.text().trim().is_empty() || self.setup.one_turn.is_some() && !self.is_asked() {
+        if self.editor.text().trim().is_empty() || self.setup.one_turn.is_some() && !self.has_open_question()
+        {
             return None;
         }
         if self.session.state == SessionState::Ended {
             self.notice = "the session has ended; `agentctl fork` continues it in a new one".into();
             return None;
         }
-        if self.is_asked() {
-            return self.answer_typed();
+        if self.has_open_question() {
+            return self.add_typed_answer();
         }
         // A backslash at the end asks for a new line.
         if !after_turn
@@ -123,7 +124,7 @@ impl App {
     }
 
     /// An input that was not accepted comes back into the input line.
-    pub(in crate::client::ui::attach) fn unsent(&mut self, submission: Submission, why: &str) {
+    pub(in crate::client::ui::attach) fn restore_input(&mut self, submission: Submission, why: &str) {
         if self.editor.is_empty() {
             self.editor.insert(&submission.text);
         }
@@ -147,13 +148,13 @@ impl App {
     }
 
     /// Whether the model asks and the question is shown, so that typed text is its answer.
-    pub(in crate::client::ui::attach) fn is_asked(&self) -> bool {
+    pub(in crate::client::ui::attach) fn has_open_question(&self) -> bool {
         let is_shown = !matches!(self.timing.phase(), None | Some(Phase::Hidden));
         is_shown && self.questions.front().is_some_and(question::is_typed)
     }
 
     /// Takes the typed text as the next answer. The answers are sent once the last one is typed.
-    fn answer_typed(&mut self) -> Option<Effect> {
+    fn add_typed_answer(&mut self) -> Option<Effect> {
         let question = self.questions.front()?;
         let asked = question.questions.get(self.answers.len())?;
         match question::parse(asked, &self.editor.whole_text()) {
@@ -172,7 +173,7 @@ impl App {
     /// The next mode of Shift-Tab. It never reaches `bypass`.
     pub(super) fn next_mode(&mut self) -> Mode {
         // The daemon may not have answered the last press yet.
-        let next = after(self.asked_mode.unwrap_or(self.session.mode));
+        let next = following_mode(self.asked_mode.unwrap_or(self.session.mode));
         self.asked_mode = Some(next);
         next
     }
@@ -185,22 +186,22 @@ impl App {
     }
 
     /// The command of the user ended.
-    pub(in crate::client::ui::attach) fn shell_ended(&mut self, output: &str, end: &str, ms: u64) {
+    pub(in crate::client::ui::attach) fn finish_shell(&mut self, output: &str, end: &str, ms: u64) {
         let Some(command) = self.shell.take() else { return };
-        let head = Line::new(Tone::User, "! ")
+        let head = StyledLine::new(Tone::User, "! ")
             .and(Tone::Plain, escape::line(&command))
-            .and(Tone::Dim, format!("  {end} · {}", took(ms)));
+            .and(Tone::Dim, format!("  {end} · {}", format_ms(ms)));
         self.push_line(&head);
-        let lines: Vec<Line> = output
+        let lines: Vec<StyledLine> = output
             .lines()
-            .map(|line| Line::new(Tone::Dim, "  │ ").and(Tone::Plain, cut(&escape::line(line), 400)))
+            .map(|line| StyledLine::new(Tone::Dim, "  │ ").and(Tone::Plain, cut(&escape::line(line), 400)))
             .collect();
         let hidden = lines.len().saturating_sub(SHELL_LINES);
         self.history.extend(lines[hidden..].iter().map(|line| line.cut(self.columns)));
         let more = if hidden > 0 { format!("+ {hidden} lines · Ctrl-O · ") } else { String::new() };
-        let note = Line::new(Tone::Dim, format!("  └ {more}goes along with your next message"));
+        let note = StyledLine::new(Tone::Dim, format!("  └ {more}goes along with your next message"));
         self.history.push(note.cut(self.columns));
-        self.keep(lines);
+        self.record_lines(lines);
         let fence = if output.contains("```") { "~~~~" } else { "```" };
         self.shell_output.push(format!(
             "I ran this command myself: `{command}` ({end}). Its output:\n{fence}\n{}\n{fence}",

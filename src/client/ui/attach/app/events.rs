@@ -1,11 +1,11 @@
 //! What events change in the conversation.
 
-use crate::client::connection::wire::Received;
-use crate::client::terminal::style::Line;
+use crate::client::connection::wire::ReceivedEvent;
+use crate::client::terminal::style::StyledLine;
 use crate::client::ui::attach::app::App;
-use crate::client::ui::attach::app::composer::after;
+use crate::client::ui::attach::app::composer::following_mode;
 use crate::client::ui::question;
-use crate::client::ui::render::{Piece, asked_summary, todo_lines, untrusted_parts};
+use crate::client::ui::render::{OutputPiece, asked_summary, todo_lines, untrusted_parts};
 use crate::client::ui::summary::one_line;
 use crate::client::ui::undo;
 use crate::types::event::{Envelope, Event};
@@ -16,14 +16,14 @@ use crate::types::session::{ItemKind, PermissionRequest, SessionState, SessionVi
 use crate::types::todo::TodoStatus;
 
 impl App {
-    pub(in crate::client::ui::attach) fn on_event(&mut self, received: &Received) {
+    pub(in crate::client::ui::attach) fn on_event(&mut self, received: &ReceivedEvent) {
         let Some(envelope) = &received.event else { return };
         self.progress.on_event(envelope);
         self.follow_session(envelope);
         self.follow_queue(envelope);
         match &envelope.event {
-            Event::PermissionRequested { request, .. } => self.requested(request, envelope),
-            Event::PermissionResolved { request_id, .. } => self.settled(*request_id),
+            Event::PermissionRequested { request, .. } => self.add_request(request, envelope),
+            Event::PermissionResolved { request_id, .. } => self.remove_request(*request_id),
             Event::SubagentStarted { child_session_id, agent, .. } => {
                 self.agents.insert(*child_session_id, agent.clone());
             }
@@ -40,8 +40,11 @@ impl App {
                 return;
             }
             Event::QuestionResolved { request_id, .. } => {
-                let shown =
-                    self.questions.iter().filter(|q| q.request_id == *request_id).flat_map(question::shown);
+                let shown = self
+                    .questions
+                    .iter()
+                    .filter(|q| q.request_id == *request_id)
+                    .flat_map(question::question_lines);
                 for line in shown.collect::<Vec<_>>() {
                     self.push_line(&line);
                 }
@@ -83,16 +86,16 @@ impl App {
             && item.kind == ItemKind::UserMessage
             && self.setup.one_turn.is_none()
         {
-            self.push_line(&Line::default());
+            self.push_line(&StyledLine::default());
         }
-        for piece in self.transcript.on(envelope) {
+        for piece in self.transcript.render_event(envelope) {
             match piece {
-                Piece::Text(text) => self.push_text(&text),
-                Piece::Break => self.finish_text(),
-                Piece::Line(line) => self.push_line(&line),
-                Piece::Folded { shown, full } => {
+                OutputPiece::Text(text) => self.push_text(&text),
+                OutputPiece::Break => self.finish_text(),
+                OutputPiece::Line(line) => self.push_line(&line),
+                OutputPiece::Folded { shown, full } => {
                     self.finish_text();
-                    self.keep(full);
+                    self.record_lines(full);
                     // Diffs and output are not wrapped between words.
                     self.history.extend(shown.iter().flat_map(|line| line.hard_wrap(self.columns)));
                 }
@@ -122,7 +125,7 @@ impl App {
                 session.mode = options.mode.unwrap_or(session.mode);
                 // The answer to an earlier press says nothing about the last one.
                 let is_step = |mode: Mode| matches!(mode, Mode::Default | Mode::AcceptEdits | Mode::Plan);
-                let is_earlier = |(now, asked)| is_step(now) && after(now) == asked;
+                let is_earlier = |(now, asked)| is_step(now) && following_mode(now) == asked;
                 let is_earlier = options.mode.zip(self.asked_mode).is_some_and(is_earlier);
                 if options.mode.is_some() && !is_earlier {
                     self.asked_mode = None;
@@ -177,7 +180,7 @@ impl App {
         }
     }
 
-    fn requested(&mut self, request: &PermissionRequest, envelope: &Envelope) {
+    fn add_request(&mut self, request: &PermissionRequest, envelope: &Envelope) {
         let mut request = request.clone();
         if let Some(agent) = request.child_session_id.map(|id| self.agent_of(id)) {
             request.reason = format!("sub-agent {agent}: {}", request.reason);
@@ -187,7 +190,7 @@ impl App {
         self.waits_since.get_or_insert(envelope.at_ms);
     }
 
-    fn settled(&mut self, id: PermissionId) {
+    fn remove_request(&mut self, id: PermissionId) {
         self.requests.remove(id);
         if self.words.is_some_and(|words| words.request == id) || self.editing == Some(id) {
             (self.words, self.editing) = (None, None);

@@ -5,9 +5,9 @@ use std::time::Instant;
 use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::api::params::FeedbackParams;
-use crate::client::terminal::style::Line;
+use crate::client::terminal::style::StyledLine;
 use crate::client::ui::attach::app::overlay::Overlay;
-use crate::client::ui::attach::app::{App, Confirming, Effect};
+use crate::client::ui::attach::app::{App, Effect, PendingConfirmation};
 use crate::client::ui::pager::PagerEnd;
 use crate::client::ui::question;
 use crate::client::ui::request_timing::Phase;
@@ -22,7 +22,7 @@ impl App {
             Input::Paste(text) if self.pager.is_none() => {
                 self.key_pressed(now);
                 (self.confirming, self.has_early_key) = (None, false);
-                if self.setup.one_turn.is_some() && !self.is_writing() && !self.is_asked() {
+                if self.setup.one_turn.is_some() && !self.is_writing() && !self.has_open_question() {
                     return None;
                 }
                 // A paste is no answer: the list waits until the text is sent or removed.
@@ -130,7 +130,7 @@ impl App {
             KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => self.editor.insert("\n"),
             KeyCode::Enter => return self.send(false),
             KeyCode::BackTab => return Some(Effect::SetMode(self.next_mode())),
-            KeyCode::Tab if self.is_busy() && !self.is_writing() && !self.is_asked() => {
+            KeyCode::Tab if self.is_busy() && !self.is_writing() && !self.has_open_question() => {
                 return self.send(true);
             }
             KeyCode::Tab => self.editor.insert("\t"),
@@ -144,7 +144,7 @@ impl App {
                 if let Some(effect) = (self.is_answerable() && !alt).then(|| self.answer(c)).flatten() {
                     return effect;
                 }
-                if self.setup.one_turn.is_some() && !self.is_writing() && !self.is_asked() {
+                if self.setup.one_turn.is_some() && !self.is_writing() && !self.has_open_question() {
                     return None;
                 }
                 self.has_early_key = self.timing.phase() == Some(Phase::Shown)
@@ -165,7 +165,7 @@ impl App {
             KeyCode::Delete => self.editor.delete(),
             KeyCode::Left if ctrl || alt => self.editor.word_left(),
             KeyCode::Right if ctrl || alt => self.editor.word_right(),
-            KeyCode::Left if self.can_leave_for_a_moment() => return Some(Effect::ShowSessions),
+            KeyCode::Left if self.can_show_other_screen() => return Some(Effect::ShowSessions),
             KeyCode::Left => self.editor.left(),
             KeyCode::Right => self.editor.right(),
             KeyCode::Up if self.editor.is_empty() && !self.queue.is_empty() => return self.take_back(),
@@ -181,7 +181,7 @@ impl App {
     }
 
     /// Whether another screen may take the place of the conversation: nothing is being typed or asked.
-    pub(super) fn can_leave_for_a_moment(&self) -> bool {
+    pub(super) fn can_show_other_screen(&self) -> bool {
         self.editor.is_empty()
             && !self.is_writing()
             && self.front().is_none()
@@ -292,8 +292,8 @@ impl App {
     /// Whether a key answers the open request.
     fn is_answer(&self, key: char) -> bool {
         match self.questions.front() {
-            Some(question) => !question::is_typed(question) && question::of_key(key).is_some(),
-            None if self.feedback.is_some() => self.chosen(key).is_some(),
+            Some(question) => !question::is_typed(question) && question::choice_for_key(key).is_some(),
+            None if self.feedback.is_some() => self.choose_feedback(key).is_some(),
             None => !self.requests.is_empty() && matches!(key, 'y' | 'n' | '1'..='5'),
         }
     }
@@ -304,24 +304,24 @@ impl App {
             if question::is_typed(question) {
                 return None;
             }
-            let choice = question::of_key(key)?;
+            let choice = question::choice_for_key(key)?;
             let effect = Effect::Answer(question::params(question.request_id, choice.name()));
-            return Some(self.confirmed(key, effect, question::confirmation(choice)));
+            return Some(self.confirm_effect(key, effect, question::confirmation(choice)));
         }
-        self.chosen(key).map(Some)
+        self.choose_feedback(key).map(Some)
     }
 
     /// The choice of a key between two answers: its number.
-    fn chosen(&self, key: char) -> Option<Effect> {
+    fn choose_feedback(&self, key: char) -> Option<Effect> {
         let (request_id, item_ids) = self.feedback.as_ref()?;
         let item_id = *item_ids.get((key.to_digit(10)? as usize).checked_sub(1)?)?;
         Some(Effect::Choose(FeedbackParams { request_id: *request_id, item_id, idempotency_key: None }))
     }
 
     /// The effect of an answer, or nothing yet if it needs confirmation.
-    fn confirmed(&mut self, key: char, effect: Effect, line: Option<Line>) -> Option<Effect> {
+    fn confirm_effect(&mut self, key: char, effect: Effect, line: Option<StyledLine>) -> Option<Effect> {
         let Some(line) = line else { return Some(effect) };
-        self.confirming = Some((key, Confirming { effect, line }));
+        self.confirming = Some((key, PendingConfirmation { effect, line }));
         None
     }
 }

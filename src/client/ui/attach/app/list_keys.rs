@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::client::ui::attach::app::{App, Effect, Words};
+use crate::client::ui::attach::app::{AnswerFeedback, App, Effect};
 use crate::client::ui::prompt;
-use crate::client::ui::request_list::{Answered, Choice};
+use crate::client::ui::request_list::{Choice, ListOutcome};
 use crate::client::ui::request_timing::Phase;
 use crate::types::permission::{Decision, Scope};
 
@@ -82,7 +82,7 @@ impl App {
                 }
                 _ => None,
             };
-            return Some(answered.and_then(|answered| self.answered(answered, now)));
+            return Some(answered.and_then(|answered| self.apply_answer(answered, now)));
         }
         match key.code {
             KeyCode::Up | KeyCode::Down => self.requests.step(key.code == KeyCode::Down, mode, can_all),
@@ -104,15 +104,15 @@ impl App {
                 let request = self.requests.current()?.request_id;
                 if matches!(choice, Choice::Once | Choice::No | Choice::AcceptEdits) {
                     self.set_aside.push_str(&self.editor.take_draft());
-                    self.words = Some(Words { request, choice });
+                    self.words = Some(AnswerFeedback { request, choice });
                 } else {
                     self.notice = "words go along with 1 and 4".into();
                 }
             }
             KeyCode::Char('e') => {
                 let request = self.requests.current()?;
-                let (id, text) = (request.request_id, prompt::editable(request));
-                if prompt::answer_of(request, 'e') != Some(prompt::Answer::Edit) {
+                let (id, text) = (request.request_id, prompt::editable_input(request));
+                if prompt::answer_for_key(request, 'e') != Some(prompt::Answer::Edit) {
                     self.notice = "this call cannot be changed".into();
                     return Some(None);
                 }
@@ -126,7 +126,7 @@ impl App {
                     'n' => 4,
                     c => usize::try_from(c.to_digit(10).unwrap_or(0)).unwrap_or(0),
                 };
-                if let Some(choice) = self.requests.numbered(number, can_all) {
+                if let Some(choice) = self.requests.choice_by_number(number, can_all) {
                     return Some(self.choose(choice, now));
                 }
                 if number > 0 {
@@ -150,20 +150,20 @@ impl App {
 
     fn choose(&mut self, choice: Choice, now: Instant) -> Option<Effect> {
         let answered = self.requests.answer(choice)?;
-        self.answered(answered, now)
+        self.apply_answer(answered, now)
     }
 
-    fn answered(&mut self, answered: Answered, now: Instant) -> Option<Effect> {
+    fn apply_answer(&mut self, answered: ListOutcome, now: Instant) -> Option<Effect> {
         match answered {
-            Answered::Send(params) => {
+            ListOutcome::Send(params) => {
                 if params.scope != Scope::Once && params.decision == Some(Decision::Allow) {
                     self.granted = params.request_id;
                 }
                 Some(Effect::Approve(params))
             }
-            Answered::SendAll(all) => Some(Effect::ApproveAll(all)),
+            ListOutcome::SendAll(all) => Some(Effect::ApproveAll(all)),
             // A second press of the same key must not answer the page.
-            Answered::Page => {
+            ListOutcome::Page => {
                 self.timing.ignore_keys(now);
                 None
             }
@@ -174,7 +174,7 @@ impl App {
     pub(super) fn on_writing_enter(&mut self) -> Option<Effect> {
         if let Some(id) = self.editing {
             let request = self.requests.find(id)?;
-            return match prompt::edited(request, &self.editor.whole_text()) {
+            return match prompt::parse_edited(request, &self.editor.whole_text()) {
                 Ok(params) => {
                     self.stop_writing();
                     Some(Effect::Approve(params))
@@ -185,7 +185,7 @@ impl App {
                 }
             };
         }
-        let Words { request, choice } = self.words?;
+        let AnswerFeedback { request, choice } = self.words?;
         let words = Some(self.editor.whole_text()).filter(|words| !words.trim().is_empty());
         self.stop_writing();
         let request = self.requests.find(request)?;

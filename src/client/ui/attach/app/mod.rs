@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use crate::api::params::CommandView;
 use crate::client::terminal::escape;
-use crate::client::terminal::style::{Line, Tone};
-pub(super) use crate::client::ui::attach::app::completion::{Entry, Menu};
+use crate::client::terminal::style::{StyledLine, Tone};
+pub(super) use crate::client::ui::attach::app::completion::{Menu, MenuEntry};
 pub(super) use crate::client::ui::attach::app::effect::{Effect, OlderInputs, Point, Submission};
 use crate::client::ui::attach::app::overlay::Overlay;
-pub(super) use crate::client::ui::attach::app::progress::{Doing, Progress};
+pub(super) use crate::client::ui::attach::app::progress::{Activity, Progress};
 use crate::client::ui::editor::Editor;
 use crate::client::ui::markdown::MarkdownStream;
 use crate::client::ui::pager::Pager;
@@ -38,12 +38,12 @@ use crate::types::todo::Todo;
 const MAX_RECORD_LINES: usize = 50_000;
 
 /// A user whose last key is not older than this looks at the terminal.
-const PRESENT: Duration = Duration::from_secs(10);
+const PRESENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the client shows and does, apart from the session.
 #[derive(Clone, Debug, Default)]
-pub(in crate::client) struct Setup {
-    /// `Places::flags`, for undo commands.
+pub(in crate::client) struct ClientSetup {
+    /// `ClientPaths::flags`, for undo commands.
     pub(in crate::client) flags: Vec<String>,
     /// Markdown is shown as it was written.
     pub(in crate::client) is_raw: bool,
@@ -57,21 +57,21 @@ pub(in crate::client) struct Setup {
 
 /// Words that go along with an answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Words {
+pub(super) struct AnswerFeedback {
     pub(super) request: PermissionId,
     pub(super) choice: Choice,
 }
 
 pub(super) struct App {
     pub(super) session: SessionView,
-    pub(super) setup: Setup,
+    pub(super) setup: ClientSetup,
     transcript: Transcript,
     /// Completed lines that are not in the scrollback yet.
-    history: Vec<Line>,
+    history: Vec<StyledLine>,
     /// The lines above a new conversation while they are incomplete; the history waits for them.
-    start_lines: Vec<Line>,
+    start_lines: Vec<StyledLine>,
     /// All lines with nothing hidden, for the pager.
-    record: Vec<Line>,
+    record: Vec<StyledLine>,
     /// The unfinished text of the model.
     text: MarkdownStream,
     /// The unfinished line, if Markdown is shown as it was written.
@@ -96,7 +96,7 @@ pub(super) struct App {
     pub(super) feedback: Option<(QuestionId, Vec<ItemId>)>,
     pub(super) editor: Editor,
     /// The words that are being typed go along with this answer.
-    pub(super) words: Option<Words>,
+    pub(super) words: Option<AnswerFeedback>,
     /// The request whose arguments are being edited.
     pub(super) editing: Option<PermissionId>,
     /// Inputs that wait for the turn to end.
@@ -111,7 +111,7 @@ pub(super) struct App {
     prefix: bool,
     timing: RequestTiming,
     /// The question's answer that Enter confirms, and its key.
-    confirming: Option<(char, Confirming)>,
+    confirming: Option<(char, PendingConfirmation)>,
     /// The input is one key from before the request accepted keys. If no other key follows, it was
     /// meant as an answer.
     has_early_key: bool,
@@ -149,14 +149,14 @@ pub(super) struct App {
 }
 
 /// An answer that waits for its confirmation.
-struct Confirming {
+struct PendingConfirmation {
     effect: Effect,
     /// The line shown instead of the keys.
-    line: Line,
+    line: StyledLine,
 }
 
 impl App {
-    pub(super) fn new(session: SessionView, setup: Setup) -> Self {
+    pub(super) fn new(session: SessionView, setup: ClientSetup) -> Self {
         let transcript = match setup.one_turn {
             Some(_) => Transcript::default(),
             None => Transcript::with_input(),
@@ -217,7 +217,7 @@ impl App {
     }
 
     /// Begins with a later part of the conversation: events up to `seq` are left out, and these inputs wait.
-    pub(super) fn leave_out(&mut self, seq: Seq, queue: Vec<(TurnId, String)>) {
+    pub(super) fn omit_earlier(&mut self, seq: Seq, queue: Vec<(TurnId, String)>) {
         (self.left_out, self.queue) = (seq, queue);
         let name = match self.session.number {
             0 => String::new(),
@@ -225,7 +225,7 @@ impl App {
         };
         let text =
             format!("⋯ earlier messages are left out here · Ctrl-O shows them, or agentctl logs{name}");
-        self.history.extend(Line::new(Tone::Dim, text).wrap(self.columns));
+        self.history.extend(StyledLine::new(Tone::Dim, text).wrap(self.columns));
     }
 
     /// Sets the mode of a session that does not exist yet.
@@ -234,13 +234,13 @@ impl App {
     }
 
     /// A call failed.
-    pub(super) fn failed(&mut self, message: String) {
+    pub(super) fn show_failure(&mut self, message: String) {
         self.asked_mode = None;
         self.notice = message;
     }
 
     /// Takes over the lines of what was left out.
-    pub(super) fn add_earlier(&mut self, lines: Vec<Line>) {
+    pub(super) fn add_earlier(&mut self, lines: Vec<StyledLine>) {
         self.left_out = 0;
         if let Some(pager) = &mut self.pager {
             pager.prepend(lines.clone());
@@ -249,13 +249,13 @@ impl App {
     }
 
     /// All lines with nothing hidden.
-    pub(super) fn take_record(&mut self) -> Vec<Line> {
+    pub(super) fn take_record(&mut self) -> Vec<StyledLine> {
         self.finish_text();
         std::mem::take(&mut self.record)
     }
 
     /// Sets the size of the terminal and the wall clock, before an update.
-    pub(super) fn set_surroundings(&mut self, (columns, rows): (usize, usize), clock: Timestamp) {
+    pub(super) fn set_environment(&mut self, (columns, rows): (usize, usize), clock: Timestamp) {
         (self.columns, self.rows, self.clock) = (columns, rows, clock);
     }
 
@@ -267,7 +267,7 @@ impl App {
         if phase.is_some() || front.is_none() {
             self.confirming = None;
         }
-        if phase == Some(Phase::Shown) && self.is_asked() && !self.editor.is_empty() {
+        if phase == Some(Phase::Shown) && self.has_open_question() && !self.editor.is_empty() {
             // The text was begun before the question appeared, so it is no answer.
             self.set_aside.push_str(&self.editor.take_draft());
         }
@@ -296,7 +296,7 @@ impl App {
     }
 
     /// The line that asks for the confirmation of an answer to a question.
-    pub(super) fn confirmation(&self) -> Option<&Line> {
+    pub(super) fn confirmation(&self) -> Option<&StyledLine> {
         self.confirming.as_ref().map(|(_, confirming)| &confirming.line)
     }
 
@@ -323,17 +323,17 @@ impl App {
     }
 
     /// Completed rows for the scrollback.
-    pub(super) fn take_history(&mut self) -> Vec<Line> {
+    pub(super) fn take_history(&mut self) -> Vec<StyledLine> {
         if self.start_lines.is_empty() { std::mem::take(&mut self.history) } else { Vec::new() }
     }
 
     /// Shows what is known of the lines above a new conversation.
-    pub(super) fn show_start_lines(&mut self, lines: Vec<Line>) {
+    pub(super) fn show_start_lines(&mut self, lines: Vec<StyledLine>) {
         self.start_lines = lines;
     }
 
     /// Moves the lines above a new conversation into the history: these, or without them those that are shown.
-    pub(super) fn finish_start_lines(&mut self, complete: Option<Vec<Line>>) {
+    pub(super) fn finish_start_lines(&mut self, complete: Option<Vec<StyledLine>>) {
         let shown = std::mem::take(&mut self.start_lines);
         if shown.is_empty() {
             return;
@@ -343,38 +343,39 @@ impl App {
     }
 
     /// The rows above a new conversation, while they are incomplete.
-    pub(super) fn start_rows(&self) -> Vec<Line> {
+    pub(super) fn start_rows(&self) -> Vec<StyledLine> {
         self.start_lines.iter().flat_map(|line| line.wrap(self.columns)).collect()
     }
 
     /// The rows of the model's unfinished text.
-    pub(super) fn tail(&self) -> Vec<Line> {
+    pub(super) fn tail(&self) -> Vec<StyledLine> {
         if self.setup.is_raw {
             let text = self.raw_text.as_str();
             return if text.is_empty() {
                 Vec::new()
             } else {
-                Line::new(Tone::Plain, text).wrap(self.columns)
+                StyledLine::new(Tone::Plain, text).wrap(self.columns)
             };
         }
         self.text.frame(self.columns)
     }
 
     /// The calls that run, and the reads before them, as rows.
-    pub(super) fn running(&self) -> Vec<Line> {
-        let mut rows: Vec<Line> = self.transcript.reads_line().into_iter().collect();
+    pub(super) fn running(&self) -> Vec<StyledLine> {
+        let mut rows: Vec<StyledLine> = self.transcript.reads_line().into_iter().collect();
         // A call that waits for an answer is shown with its request.
         let is_asked = |call: &&OpenCall| self.requests.iter().any(|request| request.call_id == call.call_id);
         for call in self.transcript.open_calls().iter().filter(|call| !is_asked(call)) {
             let (tool, rest) = call.summary.split_once(' ').unwrap_or((&call.summary, ""));
-            let line = Line::new(Tone::Dim, "● ").and(Tone::Tool, tool).and(Tone::Plain, format!(" {rest}"));
+            let line =
+                StyledLine::new(Tone::Dim, "● ").and(Tone::Tool, tool).and(Tone::Plain, format!(" {rest}"));
             let line = match call.started_at {
                 Some(since) => line.and(Tone::Dim, format!(" · running {} s", self.seconds_since(since))),
                 None => line,
             };
             rows.push(line);
             if !call.progress.is_empty() {
-                rows.push(Line::new(Tone::Dim, format!("  └ {}", call.progress)));
+                rows.push(StyledLine::new(Tone::Dim, format!("  └ {}", call.progress)));
             }
         }
         rows.into_iter().map(|line| line.cut(self.columns)).collect()
@@ -391,13 +392,13 @@ impl App {
     }
 
     /// Appends a line, wrapped to the terminal.
-    fn push_line(&mut self, line: &Line) {
+    fn push_line(&mut self, line: &StyledLine) {
         self.finish_text();
-        self.keep([line.clone()]);
+        self.record_lines([line.clone()]);
         self.history.extend(line.wrap(self.columns));
     }
 
-    fn keep(&mut self, lines: impl IntoIterator<Item = Line>) {
+    fn record_lines(&mut self, lines: impl IntoIterator<Item = StyledLine>) {
         self.record.extend(lines);
         if self.record.len() > MAX_RECORD_LINES {
             self.record.drain(..MAX_RECORD_LINES / 5);
@@ -409,24 +410,24 @@ impl App {
             self.raw_text.push_str(text);
             while let Some(end) = self.raw_text.find('\n') {
                 let line: String = self.raw_text.drain(..=end).collect();
-                let line = Line::new(Tone::Plain, line.trim_end_matches('\n'));
-                self.keep([line.clone()]);
+                let line = StyledLine::new(Tone::Plain, line.trim_end_matches('\n'));
+                self.record_lines([line.clone()]);
                 self.history.push(line);
             }
             return;
         }
         let lines = self.text.push(text, self.columns);
-        self.keep(lines.iter().cloned());
+        self.record_lines(lines.iter().cloned());
         self.history.extend(lines);
     }
 
     fn finish_text(&mut self) {
         let lines = match self.setup.is_raw {
             true if self.raw_text.is_empty() => Vec::new(),
-            true => vec![Line::new(Tone::Plain, std::mem::take(&mut self.raw_text))],
+            true => vec![StyledLine::new(Tone::Plain, std::mem::take(&mut self.raw_text))],
             false => self.text.finish(self.columns),
         };
-        self.keep(lines.iter().cloned());
+        self.record_lines(lines.iter().cloned());
         self.history.extend(lines);
     }
 
@@ -441,7 +442,7 @@ impl App {
         let is_away = match self.has_focus {
             Some(has_focus) => !has_focus,
             // The terminal does not tell; a user who has typed a moment ago is there.
-            None => self.last_key.is_none_or(|key| now.duration_since(key) > PRESENT),
+            None => self.last_key.is_none_or(|key| now.duration_since(key) > PRESENCE_TIMEOUT),
         };
         // A history that is read again contains requests that were answered long ago.
         let is_open = !self.requests.is_empty() || !self.questions.is_empty();
@@ -449,7 +450,7 @@ impl App {
     }
 
     /// Effects that no key asked for.
-    pub(super) fn take_wanted(&mut self) -> Vec<Effect> {
+    pub(super) fn take_queued_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.wanted)
     }
 

@@ -4,7 +4,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::client::terminal::escape;
 use crate::client::terminal::format::tokens;
-use crate::client::terminal::style::{Line, Tone};
+use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::terminal::table::{Table, column};
 use crate::types::model::ModelView;
 use crate::types::usage::Price;
@@ -22,7 +22,7 @@ pub(in crate::client::ui::attach) struct ModelList {
 
 /// What a key did.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Picked {
+pub(super) enum ListKeyResult {
     Nothing,
     Closed,
     Model(String),
@@ -35,7 +35,7 @@ impl ModelList {
         Self { models, typed: String::new(), at }
     }
 
-    fn listed(&self) -> Vec<&ModelView> {
+    fn matching_models(&self) -> Vec<&ModelView> {
         let typed = self.typed.to_lowercase();
         let fits = |view: &&ModelView| {
             typed.split_whitespace().all(|word| {
@@ -45,15 +45,15 @@ impl ModelList {
         self.models.iter().filter(fits).collect()
     }
 
-    pub(super) fn on_key(&mut self, key: KeyEvent) -> Picked {
+    pub(super) fn on_key(&mut self, key: KeyEvent) -> ListKeyResult {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let last = self.listed().len().saturating_sub(1);
+        let last = self.matching_models().len().saturating_sub(1);
         match key.code {
-            KeyCode::Esc => return Picked::Closed,
-            KeyCode::Char('c' | 'd') if is_control => return Picked::Closed,
+            KeyCode::Esc => return ListKeyResult::Closed,
+            KeyCode::Char('c' | 'd') if is_control => return ListKeyResult::Closed,
             KeyCode::Enter => {
-                let model = self.listed().get(self.at).map(|view| view.model.clone());
-                return model.map_or(Picked::Nothing, Picked::Model);
+                let model = self.matching_models().get(self.at).map(|view| view.model.clone());
+                return model.map_or(ListKeyResult::Nothing, ListKeyResult::Model);
             }
             KeyCode::Up => self.at = self.at.saturating_sub(1),
             KeyCode::Down => self.at = (self.at + 1).min(last),
@@ -69,21 +69,22 @@ impl ModelList {
             }
             _ => {}
         }
-        Picked::Nothing
+        ListKeyResult::Nothing
     }
 
     /// The rows of the list; `current` is the model of the session.
-    pub(super) fn rows(&self, current: &str, columns: usize) -> Vec<Line> {
+    pub(super) fn rows(&self, current: &str, columns: usize) -> Vec<StyledLine> {
         let head = match self.typed.as_str() {
-            "" => Line::new(Tone::Bold, "Model of this session").and(Tone::Dim, " · type to search"),
-            typed => Line::new(Tone::Bold, "Model of this session")
+            "" => StyledLine::new(Tone::Bold, "Model of this session").and(Tone::Dim, " · type to search"),
+            typed => StyledLine::new(Tone::Bold, "Model of this session")
                 .and(Tone::Plain, format!(" · {}", escape::line(typed))),
         };
         let mut rows = vec![head.cut(columns)];
-        let listed = self.listed();
+        let listed = self.matching_models();
         if listed.is_empty() {
             rows.push(
-                Line::new(Tone::Dim, "  no known model fits; /model PROVIDER/MODEL takes any").cut(columns),
+                StyledLine::new(Tone::Dim, "  no known model fits; /model PROVIDER/MODEL takes any")
+                    .cut(columns),
             );
         } else {
             let first = (self.at + 1).saturating_sub(LIST_ROWS);
@@ -119,12 +120,12 @@ impl ModelList {
             rows.extend(table.lines(Some(columns)));
             let below = listed.len().saturating_sub(first + LIST_ROWS);
             if first + below > 0 {
-                rows.push(Line::new(Tone::Dim, format!("  {first} above, {below} below")).cut(columns));
+                rows.push(StyledLine::new(Tone::Dim, format!("  {first} above, {below} below")).cut(columns));
             }
         }
         let keys = "↑↓ · Enter uses it in this session · Esc stay";
         let default = "The default of new sessions is `main` of [models] in the configuration.";
-        rows.extend([keys, default].map(|text| Line::new(Tone::Dim, text).cut(columns)));
+        rows.extend([keys, default].map(|text| StyledLine::new(Tone::Dim, text).cut(columns)));
         rows
     }
 }
@@ -154,8 +155,8 @@ mod tests {
         ModelList::new(models, "anthropic/haiku")
     }
 
-    fn press(list: &mut ModelList, typed: &str) -> Picked {
-        let mut picked = Picked::Nothing;
+    fn press(list: &mut ModelList, typed: &str) -> ListKeyResult {
+        let mut picked = ListKeyResult::Nothing;
         for c in typed.chars() {
             let code = if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) };
             picked = list.on_key(KeyEvent::new(code, KeyModifiers::NONE));
@@ -187,9 +188,13 @@ mod tests {
     #[test]
     fn typed_words_choose_among_models() {
         let mut list = list();
-        assert_eq!(press(&mut list, "\n"), Picked::Model("anthropic/haiku".into()), "the selected one");
-        assert_eq!(press(&mut list, "son anth\n"), Picked::Model("anthropic/sonnet".into()));
-        assert_eq!(press(&mut list, "zz\n"), Picked::Nothing);
-        assert_eq!(list.on_key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)), Picked::Closed);
+        assert_eq!(
+            press(&mut list, "\n"),
+            ListKeyResult::Model("anthropic/haiku".into()),
+            "the selected one"
+        );
+        assert_eq!(press(&mut list, "son anth\n"), ListKeyResult::Model("anthropic/sonnet".into()));
+        assert_eq!(press(&mut list, "zz\n"), ListKeyResult::Nothing);
+        assert_eq!(list.on_key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)), ListKeyResult::Closed);
     }
 }

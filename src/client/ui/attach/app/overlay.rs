@@ -3,8 +3,8 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::client::terminal::style::{Line, Tone};
-use crate::client::ui::attach::app::model_list::{ModelList, Picked};
+use crate::client::terminal::style::{StyledLine, Tone};
+use crate::client::ui::attach::app::model_list::{ListKeyResult, ModelList};
 use crate::client::ui::attach::app::{App, Effect, OlderInputs, Point};
 use crate::client::ui::pager::Pager;
 use crate::client::ui::summary::one_line;
@@ -13,7 +13,7 @@ use crate::types::model::ModelView;
 /// Rows of a list in an overlay.
 const LIST_ROWS: usize = 10;
 /// A terminal with fewer columns is narrow.
-const NARROW: usize = 40;
+const NARROW_COLUMNS: usize = 40;
 
 /// The open overlay.
 #[derive(Debug)]
@@ -91,8 +91,8 @@ impl App {
     }
 
     /// The rows of the overlay.
-    pub(in crate::client::ui::attach) fn overlay_rows(&self) -> Vec<Line> {
-        let dim = |text: &str| Line::new(Tone::Dim, text);
+    pub(in crate::client::ui::attach) fn overlay_rows(&self) -> Vec<StyledLine> {
+        let dim = |text: &str| StyledLine::new(Tone::Dim, text);
         match &self.overlay {
             None => Vec::new(),
             Some(Overlay::Loading) => vec![dim("reading…")],
@@ -101,33 +101,34 @@ impl App {
                 .iter()
                 .flat_map(|(group, keys)| {
                     // On a narrow terminal there is no room for the names of the groups.
-                    let wide = if self.columns < NARROW { 0 } else { 10 };
-                    let rows = Line::new(Tone::Plain, *keys).wrap(self.columns.saturating_sub(wide).max(10));
+                    let wide = if self.columns < NARROW_COLUMNS { 0 } else { 10 };
+                    let rows =
+                        StyledLine::new(Tone::Plain, *keys).wrap(self.columns.saturating_sub(wide).max(10));
                     let lead = move |nth: usize| {
                         let name = if nth == 0 { *group } else { "" };
                         if wide == 0 { String::new() } else { format!("{name:<wide$}") }
                     };
                     rows.into_iter()
                         .enumerate()
-                        .map(move |(nth, row)| row.after(Tone::Bold, &lead(nth)))
+                        .map(move |(nth, row)| row.with_lead(Tone::Bold, &lead(nth)))
                         .collect::<Vec<_>>()
                 })
                 .collect(),
             Some(Overlay::Warnings) => self
                 .warnings
                 .iter()
-                .flat_map(|text| Line::new(Tone::Warn, text.as_str()).wrap(self.columns))
+                .flat_map(|text| StyledLine::new(Tone::Warn, text.as_str()).wrap(self.columns))
                 .collect(),
             Some(Overlay::Rewind(points, at)) => {
                 let first = (at + 1).saturating_sub(LIST_ROWS);
                 let row = |(nth, point): (usize, &Point)| {
                     let (tone, mark) = if nth == *at { (Tone::Bold, "› ") } else { (Tone::Plain, "  ") };
-                    Line::new(
+                    StyledLine::new(
                         tone,
                         format!("{mark}{}", one_line(&point.text, self.columns.saturating_sub(4))),
                     )
                 };
-                let head = Line::new(Tone::Bold, "Go back to before one of your inputs:");
+                let head = StyledLine::new(Tone::Bold, "Go back to before one of your inputs:");
                 let rows = points.iter().enumerate().skip(first).take(LIST_ROWS).map(row);
                 let keys = dim("↑↓ · Enter the conversation · f the conversation and the files · Esc stay");
                 std::iter::once(head).chain(rows).chain([keys.cut(self.columns)]).collect()
@@ -140,8 +141,10 @@ impl App {
                 let found =
                     self.editor.search(typed, *skip).map_or(none.to_owned(), |text| one_line(text, 400));
                 vec![
-                    Line::new(Tone::User, "history: ").and(Tone::Plain, typed.as_str()).cut(self.columns),
-                    Line::new(Tone::Plain, format!("  {found}")).cut(self.columns),
+                    StyledLine::new(Tone::User, "history: ")
+                        .and(Tone::Plain, typed.as_str())
+                        .cut(self.columns),
+                    StyledLine::new(Tone::Plain, format!("  {found}")).cut(self.columns),
                     dim("Ctrl-R older · Enter take · Esc close"),
                 ]
             }
@@ -154,7 +157,7 @@ impl App {
         lines.extend(self.tail());
         // A request may be longer than its place.
         for request in self.requests.iter() {
-            lines.push(Line::default());
+            lines.push(StyledLine::default());
             lines.extend(crate::client::ui::prompt::question(request));
         }
         self.pager = Some(Pager::at_end(lines));
@@ -180,9 +183,9 @@ impl App {
                 _ => {}
             },
             Some(Overlay::Models(list)) => match list.on_key(key) {
-                Picked::Nothing => {}
-                Picked::Closed => self.overlay = None,
-                Picked::Model(model) => {
+                ListKeyResult::Nothing => {}
+                ListKeyResult::Closed => self.overlay = None,
+                ListKeyResult::Model(model) => {
                     self.overlay = None;
                     return (true, Some(Effect::SetModel(model)));
                 }

@@ -11,7 +11,7 @@ const CHARS_PER_TOKEN: u64 = 4;
 
 /// What the turn does at this moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::client::ui::attach) enum Doing {
+pub(in crate::client::ui::attach) enum Activity {
     /// The daemon prepares the request.
     #[default]
     Preparing,
@@ -31,7 +31,7 @@ pub(in crate::client::ui::attach) enum Doing {
 /// The progress of the turn, and the sums of the session.
 #[derive(Default)]
 pub(in crate::client::ui::attach) struct Progress {
-    pub(in crate::client::ui::attach) doing: Doing,
+    pub(in crate::client::ui::attach) doing: Activity,
     /// When it began to do that.
     pub(in crate::client::ui::attach) since: Option<Timestamp>,
     /// Tokens that the model wrote in this turn.
@@ -65,7 +65,7 @@ impl Progress {
         self.tokens + self.chars / CHARS_PER_TOKEN
     }
 
-    fn begin(&mut self, doing: Doing, at: Timestamp) {
+    fn begin(&mut self, doing: Activity, at: Timestamp) {
         if self.doing != doing || self.since.is_none() {
             (self.doing, self.since) = (doing, Some(at));
         }
@@ -76,20 +76,20 @@ impl Progress {
         match &envelope.event {
             Event::TurnStarted { .. } => {
                 (self.tokens, self.chars, self.since) = (0, 0, None);
-                self.begin(Doing::Preparing, at);
+                self.begin(Activity::Preparing, at);
             }
             Event::TurnPhase { phase, .. } => match phase {
-                Phase::ModelCall => self.begin(Doing::Waiting, at),
-                Phase::ToolExecution => self.begin(Doing::Tools, at),
+                Phase::ModelCall => self.begin(Activity::Waiting, at),
+                Phase::ToolExecution => self.begin(Activity::Tools, at),
                 Phase::Input | Phase::CompactCheck | Phase::Context | Phase::Normalize | Phase::Result => {}
             },
             Event::MessageThinkingDelta { text, .. } => {
                 self.chars += text.len() as u64;
-                self.begin(Doing::Thinking, at);
+                self.begin(Activity::Thinking, at);
             }
             Event::MessageTextDelta { text, .. } | Event::MessageToolInputDelta { json: text, .. } => {
                 self.chars += text.len() as u64;
-                self.begin(Doing::Writing, at);
+                self.begin(Activity::Writing, at);
             }
             Event::MessageCompleted { usage: Some(usage), cost_usd_micros, .. } => {
                 self.chars = 0;
@@ -98,10 +98,10 @@ impl Progress {
                 self.is_context_stale = true;
             }
             Event::UsageBooked { cost_usd_micros, .. } => self.add_cost(envelope.seq, *cost_usd_micros),
-            Event::Retry { .. } => self.begin(Doing::Retrying, at),
-            Event::CompactStarted { messages: Some(_), .. } => self.begin(Doing::Compacting, at),
+            Event::Retry { .. } => self.begin(Activity::Retrying, at),
+            Event::CompactStarted { messages: Some(_), .. } => self.begin(Activity::Compacting, at),
             Event::CompactCompleted { .. } => self.is_context_stale = true,
-            Event::TurnAborting { .. } => self.begin(Doing::Stopping, at),
+            Event::TurnAborting { .. } => self.begin(Activity::Stopping, at),
             Event::TurnCompleted { .. } | Event::SessionRewound(_) | Event::SessionCleared {} => {
                 (self.since, self.chars) = (None, 0);
                 self.is_context_stale = true;

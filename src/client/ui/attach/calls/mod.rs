@@ -10,21 +10,21 @@ use crate::api::params::{
 use crate::client::connection::client::{CallError, Client};
 use crate::client::connection::session_calls::{idempotency_key, submit_params, update};
 use crate::client::failure::Failure;
-use crate::client::terminal::style::Line;
+use crate::client::terminal::style::StyledLine;
 use crate::client::ui::attach::app::{Effect, Point, Submission};
 use crate::types::ids::SessionId;
 use crate::types::model::ModelView;
 use crate::types::turn_options::TurnOptions;
 
 /// Result of an effect.
-pub(super) enum Done {
+pub(super) enum EffectResult {
     Taken,
     Said(&'static str),
     /// The daemon did not accept it: the text goes back into the input line.
     Unsent(Submission, Failure),
     Failed(Failure),
     /// The lines above a new conversation, complete.
-    StartLines(Vec<Line>),
+    StartLines(Vec<StyledLine>),
     Commands(Vec<CommandView>),
     Files(Vec<String>),
     /// Inputs of earlier sessions, and the cursor of still older ones.
@@ -32,7 +32,7 @@ pub(super) enum Done {
     Points(Vec<Point>),
     Models(Vec<ModelView>),
     /// The lines of the part of the conversation that was left out.
-    Earlier(Vec<Line>),
+    Earlier(Vec<StyledLine>),
     Context(u64, Option<u64>),
     Rewound(String),
     Shell {
@@ -50,7 +50,7 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub(super) async fn submit(self, submission: Submission) -> Done {
+    pub(super) async fn submit(self, submission: Submission) -> EffectResult {
         let text = |text: &String| SubmitBlock::Text { text: text.clone() };
         let input = match submission.shell_output.as_slice() {
             [] => SubmitInput::Text(submission.text.clone()),
@@ -59,17 +59,17 @@ impl Caller {
         let params = submit_params(self.session, input, submission.when_busy, TurnOptions::default());
         match self.client.call::<SubmitReply>("session.submit", &params).await {
             // An event reports a queued or steered input to all clients.
-            Ok(_) => Done::Taken,
-            Err(error) => Done::Unsent(submission, error.into()),
+            Ok(_) => EffectResult::Taken,
+            Err(error) => EffectResult::Unsent(submission, error.into()),
         }
     }
 
-    async fn approve(&self, params: &ApproveParams) -> Done {
-        answered(self.client.call::<ApproveReply>("session.approve", params).await.map(|_| ()))
+    async fn approve(&self, params: &ApproveParams) -> EffectResult {
+        answer_result(self.client.call::<ApproveReply>("session.approve", params).await.map(|_| ()))
     }
 
     /// Performs an effect that is one call.
-    pub(super) async fn perform(self, effect: Effect) -> Done {
+    pub(super) async fn perform(self, effect: Effect) -> EffectResult {
         let (client, session_id) = (&self.client, self.session);
         match effect {
             Effect::Approve(params) => self.approve(&params).await,
@@ -78,36 +78,38 @@ impl Caller {
                 self.approve(&params).await
             }
             Effect::ApproveAndSay(params, words) => match self.approve(&params).await {
-                Done::Taken => {
+                EffectResult::Taken => {
                     let when_busy = Some(WhenBusy::Steer);
                     self.clone().submit(Submission { text: words, when_busy, shell_output: Vec::new() }).await
                 }
                 other => other,
             },
             Effect::Answer(params) => {
-                answered(client.call::<AnswerReply>("session.answer", &params).await.map(|_| ()))
+                answer_result(client.call::<AnswerReply>("session.answer", &params).await.map(|_| ()))
             }
             Effect::Choose(params) => {
-                answered(client.call::<AnswerReply>("session.feedback", &params).await.map(|_| ()))
+                answer_result(client.call::<AnswerReply>("session.feedback", &params).await.map(|_| ()))
             }
             Effect::Abort => {
                 let params = AbortParams { session_id, turn_id: None, call_id: None, idempotency_key: None };
                 match client.call::<AbortReply>("session.abort", &params).await {
-                    Ok(_) => Done::Said("stopped"),
-                    Err(error) => Done::Failed(error.into()),
+                    Ok(_) => EffectResult::Said("stopped"),
+                    Err(error) => EffectResult::Failed(error.into()),
                 }
             }
-            Effect::SetMode(mode) => said(update(client, session_id, Some(mode), None).await.map(|_| ())),
+            Effect::SetMode(mode) => {
+                call_result(update(client, session_id, Some(mode), None).await.map(|_| ()))
+            }
             Effect::TakeBack(turn_id) => {
                 let params =
                     QueueRemoveParams { session_id, turn_id, idempotency_key: Some(idempotency_key()) };
-                said(client.call::<QueueReply>("session.queue.remove", &params).await.map(|_| ()))
+                call_result(client.call::<QueueReply>("session.queue.remove", &params).await.map(|_| ()))
             }
-            Effect::LoadPoints => self.points().await,
+            Effect::LoadPoints => self.load_points().await,
             Effect::LoadModels => self.models().await,
             Effect::SetModel(model) => {
                 let params = UpdateParams { model: Some(model), ..UpdateParams::new(session_id) };
-                said(client.call::<SessionReply>("session.update", &params).await.map(|_| ()))
+                call_result(client.call::<SessionReply>("session.update", &params).await.map(|_| ()))
             }
             Effect::Rewind(point, files) => self.rewind(point, files).await,
             // The loop handles these itself.
@@ -122,12 +124,12 @@ impl Caller {
             | Effect::LoadEarlier
             | Effect::Copy(_)
             | Effect::ShowSessions
-            | Effect::PickSession => Done::Taken,
+            | Effect::PickSession => EffectResult::Taken,
         }
     }
 
     /// Goes back to before an input. Its text comes back into the input line.
-    async fn rewind(self, point: Point, files: bool) -> Done {
+    async fn rewind(self, point: Point, files: bool) -> EffectResult {
         let Point { item, is_first, text } = point;
         if !is_first || files {
             let key = Some(idempotency_key());
@@ -140,13 +142,13 @@ impl Caller {
             };
             match self.client.call::<RewindReply>("session.rewind", &params).await {
                 Ok(reply) if !reply.conflicts.is_empty() => {
-                    return Done::Failed(Failure::internal(format!(
+                    return EffectResult::Failed(Failure::internal(format!(
                         "could not restore {} file(s) that something else changed; nothing was changed",
                         reply.conflicts.len()
                     )));
                 }
                 Ok(_) => {}
-                Err(error) => return Done::Failed(error.into()),
+                Err(error) => return EffectResult::Failed(error.into()),
             }
         }
         if is_first {
@@ -154,28 +156,28 @@ impl Caller {
             let input = SubmitInput::Text("/clear".into());
             let params = submit_params(self.session, input, None, TurnOptions::default());
             if let Err(error) = self.client.call::<SubmitReply>("session.submit", &params).await {
-                return Done::Failed(error.into());
+                return EffectResult::Failed(error.into());
             }
         }
-        Done::Rewound(text)
+        EffectResult::Rewound(text)
     }
 }
 
 /// The outcome of a call whose effect an event shows.
-fn said(sent: Result<(), CallError>) -> Done {
+fn call_result(sent: Result<(), CallError>) -> EffectResult {
     match sent {
-        Ok(()) => Done::Taken,
-        Err(error) => Done::Failed(error.into()),
+        Ok(()) => EffectResult::Taken,
+        Err(error) => EffectResult::Failed(error.into()),
     }
 }
 
 /// The outcome of an answer to a request or question.
-fn answered(sent: Result<(), CallError>) -> Done {
+fn answer_result(sent: Result<(), CallError>) -> EffectResult {
     match sent {
-        Ok(()) => Done::Taken,
+        Ok(()) => EffectResult::Taken,
         Err(CallError::Fault(fault)) if fault.kind() == "not_pending" => {
-            Done::Said("another client answered first")
+            EffectResult::Said("another client answered first")
         }
-        Err(error) => Done::Failed(error.into()),
+        Err(error) => EffectResult::Failed(error.into()),
     }
 }

@@ -9,9 +9,9 @@ use crate::api::params::{
 };
 use crate::client::connection::client::CallError;
 use crate::client::connection::expand_truncated;
-use crate::client::connection::wire::Received;
-use crate::client::ui::attach::app::{App, Point, Setup};
-use crate::client::ui::attach::calls::{Caller, Done};
+use crate::client::connection::wire::ReceivedEvent;
+use crate::client::ui::attach::app::{App, ClientSetup, Point};
+use crate::client::ui::attach::calls::{Caller, EffectResult};
 use crate::types::context_view::ContextView;
 use crate::types::ids::{Seq, SessionId};
 use crate::types::session::{Item, ItemKind, ItemStatus, SessionView};
@@ -19,66 +19,70 @@ use crate::types::session::{Item, ItemKind, ItemStatus, SessionView};
 /// Sessions whose inputs are read at once. The search shows what it has meanwhile.
 const HISTORY_SESSIONS: u32 = 20;
 /// Items and models per request.
-const PAGE: u32 = 500;
+const PAGE_ROWS: u32 = 500;
 /// Events per request.
-const EVENT_PAGE: u32 = 1_000;
+const PAGE_EVENTS: u32 = 1_000;
 
 impl Caller {
     /// The slash commands of the session, or of the folder of a new one.
-    pub(in crate::client::ui::attach) async fn commands(self, cwd: Option<String>) -> Done {
+    pub(in crate::client::ui::attach) async fn commands(self, cwd: Option<String>) -> EffectResult {
         let session_id = cwd.is_none().then_some(self.session);
         let params = CommandListParams { session_id, cwd };
         match self.client.call::<CommandListReply>("command.list", &params).await {
-            Ok(reply) => Done::Commands(reply.commands),
+            Ok(reply) => EffectResult::Commands(reply.commands),
             // Without the list there is no completion; the daemon still judges commands.
-            Err(_) => Done::Taken,
+            Err(_) => EffectResult::Taken,
         }
     }
 
-    pub(in crate::client::ui::attach) async fn context(self) -> Done {
+    pub(in crate::client::ui::attach) async fn context(self) -> EffectResult {
         let params = SessionParams { session_id: self.session };
         match self.client.call::<ContextView>("session.context", &params).await {
-            Ok(view) => Done::Context(view.used, view.window),
-            Err(_) => Done::Taken,
+            Ok(view) => EffectResult::Context(view.used, view.window),
+            Err(_) => EffectResult::Taken,
         }
     }
 
     /// All known models.
-    pub(in crate::client::ui::attach) async fn models(self) -> Done {
-        let mut params = ModelListParams { limit: Some(PAGE), ..ModelListParams::default() };
+    pub(in crate::client::ui::attach) async fn models(self) -> EffectResult {
+        let mut params = ModelListParams { limit: Some(PAGE_ROWS), ..ModelListParams::default() };
         let mut models = Vec::new();
         loop {
             let page: ModelListReply = match self.client.call("model.list", &params).await {
                 Ok(page) => page,
-                Err(error) => return Done::Failed(error.into()),
+                Err(error) => return EffectResult::Failed(error.into()),
             };
             models.extend(page.models);
             params.cursor = page.next_cursor;
             if params.cursor.is_none() {
-                return Done::Models(models);
+                return EffectResult::Models(models);
             }
         }
     }
 
     /// The inputs of a page of the folder's sessions, oldest first.
-    pub(in crate::client::ui::attach) async fn history(self, cwd: String, cursor: Option<String>) -> Done {
+    pub(in crate::client::ui::attach) async fn history(
+        self,
+        cwd: String,
+        cursor: Option<String>,
+    ) -> EffectResult {
         let filter =
             ListParams { cwd: Some(cwd), limit: Some(HISTORY_SESSIONS), cursor, ..ListParams::default() };
         let Ok(list) = self.client.call::<ListReply>("session.list", &filter).await else {
-            return Done::Taken;
+            return EffectResult::Taken;
         };
         let mut inputs = Vec::new();
         for session in list.sessions.iter().rev().filter(|session| session.session_id != self.session) {
             // A session may be deleted meanwhile; the others are still of use.
             inputs.extend(self.inputs(session.session_id).await.unwrap_or_default());
         }
-        Done::History(inputs, list.next_cursor)
+        EffectResult::History(inputs, list.next_cursor)
     }
 
     /// The inputs of a session, oldest first.
     async fn inputs(&self, session: SessionId) -> Result<Vec<String>, CallError> {
         let mut params = ItemsParams {
-            limit: Some(PAGE),
+            limit: Some(PAGE_ROWS),
             kinds: vec![ItemKind::UserMessage],
             ..ItemsParams::for_session(session)
         };
@@ -94,15 +98,15 @@ impl Caller {
     }
 
     /// The inputs of the session, each with the item before it.
-    pub(in crate::client::ui::attach) async fn points(self) -> Done {
+    pub(in crate::client::ui::attach) async fn load_points(self) -> EffectResult {
         match self.read_points().await {
-            Ok(points) => Done::Points(points),
-            Err(error) => Done::Failed(error.into()),
+            Ok(points) => EffectResult::Points(points),
+            Err(error) => EffectResult::Failed(error.into()),
         }
     }
 
     async fn read_points(&self) -> Result<Vec<Point>, CallError> {
-        let mut params = ItemsParams { limit: Some(PAGE), ..ItemsParams::for_session(self.session) };
+        let mut params = ItemsParams { limit: Some(PAGE_ROWS), ..ItemsParams::for_session(self.session) };
         let mut points = Vec::new();
         let mut before = None;
         loop {
@@ -125,31 +129,31 @@ impl Caller {
     }
 
     /// The lines of the conversation up to an event, with nothing hidden.
-    pub(in crate::client::ui::attach) async fn earlier(
+    pub(in crate::client::ui::attach) async fn read_earlier(
         self,
         session: SessionView,
-        setup: Setup,
+        setup: ClientSetup,
         columns: usize,
         (upto, include): (Seq, Include),
-    ) -> Done {
+    ) -> EffectResult {
         let mut app = App::new(session, setup);
-        app.set_surroundings((columns, 24), app.clock);
+        app.set_environment((columns, 24), app.clock);
         let mut params =
-            EventsParams { limit: Some(EVENT_PAGE), include, ..EventsParams::for_session(self.session) };
+            EventsParams { limit: Some(PAGE_EVENTS), include, ..EventsParams::for_session(self.session) };
         loop {
             let page: RawEvents = match self.client.call("session.events", &params).await {
                 Ok(page) => page,
-                Err(error) => return Done::Failed(error.into()),
+                Err(error) => return EffectResult::Failed(error.into()),
             };
             for raw in &page.events {
-                let Ok(received) = Received::parse(raw) else { continue };
+                let Ok(received) = ReceivedEvent::parse(raw) else { continue };
                 if received.seq > upto {
-                    return Done::Earlier(app.take_record());
+                    return EffectResult::Earlier(app.take_record());
                 }
-                let received = match expand_truncated::is_cut(&received) {
+                let received = match expand_truncated::is_truncated(&received) {
                     true => match expand_truncated::whole(&self.client, received).await {
                         Ok(received) => received,
-                        Err(error) => return Done::Failed(error.into()),
+                        Err(error) => return EffectResult::Failed(error.into()),
                     },
                     false => received,
                 };
@@ -157,7 +161,7 @@ impl Caller {
             }
             params.cursor = page.next_cursor;
             if params.cursor.is_none() {
-                return Done::Earlier(app.take_record());
+                return EffectResult::Earlier(app.take_record());
             }
         }
     }

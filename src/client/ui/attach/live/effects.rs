@@ -8,20 +8,20 @@ use ratatui::crossterm::terminal;
 use tokio::sync::oneshot;
 
 use crate::api::params::SessionReply;
-use crate::client::connection::follow::Follow;
+use crate::client::connection::follow::SessionFollower;
 use crate::client::failure::Failure;
 use crate::client::ui::attach::app::Effect;
-use crate::client::ui::attach::calls::Done;
-use crate::client::ui::attach::live::{Left, Live};
+use crate::client::ui::attach::calls::EffectResult;
+use crate::client::ui::attach::live::{LeaveReason, LiveConversation};
 use crate::client::ui::attach::screen::Screen;
 use crate::client::ui::attach::shell;
 use crate::client::ui::editor;
 use crate::client::ui::keys::Keys;
-use crate::client::ui::picker::{Picked, pick};
-use crate::client::ui::top::{Next, Sessions, choose};
+use crate::client::ui::picker::{PickerChoice, pick};
+use crate::client::ui::top::{SessionsScreen, TopOutcome, choose};
 use crate::types::ids::SessionId;
 
-impl Live {
+impl LiveConversation {
     pub(super) fn load_commands(&mut self) {
         let cwd = self.app.setup.is_new.then(|| self.app.session.cwd.clone());
         self.calls.spawn(self.caller.clone().commands(cwd));
@@ -35,14 +35,18 @@ impl Live {
         }
     }
 
-    pub(super) async fn start(&mut self, effect: Effect, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
+    pub(super) async fn start_effect(
+        &mut self,
+        effect: Effect,
+        screen: &mut Screen<Stdout>,
+    ) -> Result<(), Failure> {
         match effect {
-            Effect::Detach => self.left = Some(Left::Detached),
+            Effect::Detach => self.left = Some(LeaveReason::Detached),
             Effect::Submit(submission) => {
                 if self.app.setup.is_new
                     && let Err(failure) = self.create_session().await
                 {
-                    self.app.unsent(submission, &failure.message);
+                    self.app.restore_input(submission, &failure.message);
                     return Ok(());
                 }
                 self.calls.spawn(self.caller.clone().submit(submission));
@@ -72,7 +76,7 @@ impl Live {
                 let cwd = self.app.session.cwd.clone();
                 self.calls.spawn(async move {
                     let files = tokio::task::spawn_blocking(move || shell::files(&cwd)).await;
-                    Done::Files(files.unwrap_or_default())
+                    EffectResult::Files(files.unwrap_or_default())
                 });
             }
             Effect::LoadHistory(cursor) => {
@@ -82,7 +86,7 @@ impl Live {
             Effect::LoadEarlier => {
                 let (session, setup) = (self.app.session.clone(), self.app.setup.clone());
                 let part = (self.app.left_out, self.include);
-                self.calls.spawn(self.caller.clone().earlier(session, setup, screen.size().0, part));
+                self.calls.spawn(self.caller.clone().read_earlier(session, setup, screen.size().0, part));
             }
             Effect::SetModel(model) if self.app.setup.is_new => {
                 self.app.session.model.clone_from(&model);
@@ -107,7 +111,7 @@ impl Live {
         let client = &self.caller.client;
         let reply: SessionReply = client.call("session.create", &self.create).await?;
         let id = reply.session.session_id;
-        self.follow = Some(Follow::start_with(&self.reach, client, id, 0, self.include).await?);
+        self.follow = Some(SessionFollower::start_with(&self.reach, client, id, 0, self.include).await?);
         self.caller.session = id;
         self.app.begin(reply.session);
         Ok(())
@@ -135,13 +139,13 @@ impl Live {
 
     /// Takes the terminal over again.
     fn resume(&mut self, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
-        let keys = self.keys.insert(Keys::take_with_cursor()?);
+        let keys = self.keys.insert(Keys::enter_raw_mode_with_cursor()?);
         Ok(screen.restart(terminal::size()?, keys.cursor_row())?)
     }
 
     /// Shows all sessions in place of the conversation, until the user comes back or opens another one.
     async fn show_sessions(&mut self, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
-        let mut sessions = match Sessions::load(&self.reach).await {
+        let mut sessions = match SessionsScreen::load(&self.reach).await {
             Ok(sessions) => sessions,
             Err(failure) => {
                 self.app.notify(&failure.message);
@@ -152,9 +156,9 @@ impl Live {
         screen.finish()?;
         self.keys = None;
         match choose(&mut sessions).await {
-            Ok(Next::Quit) => {}
-            Ok(Next::Attach(session)) => self.open(session),
-            Ok(Next::New) => self.left = Some(Left::New),
+            Ok(TopOutcome::Quit) => {}
+            Ok(TopOutcome::Attach(session)) => self.open_session(session),
+            Ok(TopOutcome::New) => self.left = Some(LeaveReason::New),
             Err(failure) => self.app.notify(&failure.message),
         }
         if self.left.is_none() { self.resume(screen) } else { Ok(()) }
@@ -166,10 +170,10 @@ impl Live {
         screen.finish()?;
         self.keys = None;
         match pick(&self.caller.client).await {
-            Ok(Picked::Session(session)) => self.open(session.session_id),
-            Ok(Picked::New) if self.app.setup.is_new => {}
-            Ok(Picked::New) => self.left = Some(Left::New),
-            Ok(Picked::Nothing) => {}
+            Ok(PickerChoice::Session(session)) => self.open_session(session.session_id),
+            Ok(PickerChoice::New) if self.app.setup.is_new => {}
+            Ok(PickerChoice::New) => self.left = Some(LeaveReason::New),
+            Ok(PickerChoice::Nothing) => {}
             Err(failure) => self.app.notify(&failure.message),
         }
         if self.left.is_none() { self.resume(screen) } else { Ok(()) }
@@ -182,9 +186,9 @@ impl Live {
     }
 
     /// Leaves for another session, unless it is this one.
-    fn open(&mut self, session: SessionId) {
+    fn open_session(&mut self, session: SessionId) {
         if self.app.setup.is_new || session != self.caller.session {
-            self.left = Some(Left::Open(session));
+            self.left = Some(LeaveReason::Open(session));
         }
     }
 }

@@ -15,40 +15,40 @@ use tokio::task::JoinSet;
 use crate::api::params::{CreateParams, Include};
 use crate::client::connection::client::Client;
 use crate::client::connection::connector::Connector;
-use crate::client::connection::follow::{Follow, Step};
-use crate::client::connection::wire::Received;
+use crate::client::connection::follow::{FollowStep, SessionFollower};
+use crate::client::connection::wire::ReceivedEvent;
 use crate::client::failure::{Failure, code};
 use crate::client::terminal::format;
-use crate::client::terminal::out::colours_wanted;
+use crate::client::terminal::out::allows_colours;
 use crate::client::ui::attach::app::{App, Effect};
-use crate::client::ui::attach::calls::{Caller, Done};
+use crate::client::ui::attach::calls::{Caller, EffectResult};
 use crate::client::ui::attach::screen::Screen;
-use crate::client::ui::attach::start_lines::Place;
+use crate::client::ui::attach::start_lines::StartFacts;
 use crate::client::ui::attach::view::view;
 use crate::client::ui::keys::Keys;
 use crate::client::ui::request_timing::wait_until;
-use crate::client::ui::watch::{Ended, ended};
+use crate::client::ui::watch::{TurnEnd, find_turn_end};
 use crate::types::event::Event;
 use crate::types::ids::{Seq, SessionId};
 use crate::types::session::SessionState;
 
 /// Maximum number of events that are handled before the screen is drawn again.
-const BATCH: usize = 500;
+const BATCH_EVENTS: usize = 500;
 
 /// Time between two frames while events arrive. Keys are shown at once.
-const FRAME: Duration = Duration::from_millis(33);
+const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 
 /// Time between two frames while nothing arrives, for the spinner and the seconds.
-const TICK: Duration = Duration::from_millis(250);
-const SLOW_TICK: Duration = Duration::from_secs(1);
+const TICK_INTERVAL: Duration = Duration::from_millis(250);
+const SLOW_TICK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How the view was left.
 #[derive(Debug)]
-pub(super) enum Left {
+pub(super) enum LeaveReason {
     /// The user left; the session goes on.
     Detached,
     /// The one turn that was followed has ended.
-    Ended(Ended),
+    Ended(TurnEnd),
     /// The user opens another session.
     Open(SessionId),
     /// The user begins a new conversation.
@@ -56,32 +56,32 @@ pub(super) enum Left {
 }
 
 /// What a conversation begins with.
-pub(super) struct Start {
+pub(super) struct ConversationStart {
     pub(super) reach: Connector,
     pub(super) client: Client,
     pub(super) app: App,
     /// Where a new conversation is; its lines are completed after the first frame.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<StartFacts>,
     /// `None` until the session exists.
-    pub(super) follow: Option<Follow>,
+    pub(super) follow: Option<SessionFollower>,
     pub(super) include: Include,
     /// The session that the first input creates.
     pub(super) create: CreateParams,
 }
 
 /// Takes the terminal over until the user leaves. Returns the app as it was at the end.
-pub(super) async fn run(start: Start) -> Result<(Left, App), Failure> {
-    let keys = Keys::take_with_cursor()?;
-    let mut screen = Screen::new(io::stdout(), terminal::size()?, keys.cursor_row(), colours_wanted())?;
-    let Start { reach, client, app, place, follow, include, create } = start;
+pub(super) async fn run(start: ConversationStart) -> Result<(LeaveReason, App), Failure> {
+    let keys = Keys::enter_raw_mode_with_cursor()?;
+    let mut screen = Screen::new(io::stdout(), terminal::size()?, keys.cursor_row(), allows_colours())?;
+    let ConversationStart { reach, client, app, place, follow, include, create } = start;
     let mut calls = JoinSet::new();
     if let Some(place) = place {
         let client = client.clone();
-        calls.spawn(async move { Done::StartLines(place.complete(client).await) });
+        calls.spawn(async move { EffectResult::StartLines(place.complete(client).await) });
     }
     let caller = Caller { client, session: app.session.session_id };
     let last_known = follow.is_some().then_some(app.session.last_seq);
-    let mut live = Live {
+    let mut live = LiveConversation {
         reach,
         caller,
         app,
@@ -103,23 +103,23 @@ pub(super) async fn run(start: Start) -> Result<(Left, App), Failure> {
     Ok((left, live.app))
 }
 
-struct Live {
+struct LiveConversation {
     reach: Connector,
     caller: Caller,
     app: App,
-    follow: Option<Follow>,
+    follow: Option<SessionFollower>,
     /// The last event that existed at the start, until it was received.
     last_known: Option<Seq>,
     include: Include,
     create: CreateParams,
     keys: Option<Keys>,
-    calls: JoinSet<Done>,
+    calls: JoinSet<EffectResult>,
     stop_shell: Option<oneshot::Sender<()>>,
-    left: Option<Left>,
+    left: Option<LeaveReason>,
 }
 
-impl Live {
-    async fn run(&mut self, screen: &mut Screen<Stdout>) -> Result<Left, Failure> {
+impl LiveConversation {
+    async fn run(&mut self, screen: &mut Screen<Stdout>) -> Result<LeaveReason, Failure> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hangup = signal(SignalKind::hangup())?;
@@ -129,15 +129,15 @@ impl Live {
         let mut drawn_at = Instant::now();
         loop {
             let now = Instant::now();
-            self.app.set_surroundings(screen.size(), format::now());
+            self.app.set_environment(screen.size(), format::now());
             self.app.update(now);
-            for effect in self.app.take_wanted() {
-                self.start(effect, screen).await?;
+            for effect in self.app.take_queued_effects() {
+                self.start_effect(effect, screen).await?;
             }
             self.load_context();
             // Another conversation follows at once: drawing this one would flicker.
-            let is_replaced = matches!(self.left, Some(Left::Open(_) | Left::New));
-            let is_due = is_urgent || is_dirty && now.duration_since(drawn_at) >= FRAME;
+            let is_replaced = matches!(self.left, Some(LeaveReason::Open(_) | LeaveReason::New));
+            let is_due = is_urgent || is_dirty && now.duration_since(drawn_at) >= FRAME_INTERVAL;
             if !is_replaced && (self.left.is_some() || is_due) {
                 self.draw(screen, now)?;
                 (is_dirty, is_urgent, drawn_at) = (false, false, now);
@@ -145,7 +145,7 @@ impl Live {
             if let Some(left) = self.left.take() {
                 return Ok(left);
             }
-            let wake = self.wake(is_dirty, drawn_at);
+            let wake = self.next_draw(is_dirty, drawn_at);
             tokio::select! {
                 step = next_step(&mut self.follow) => {
                     let was_behind = self.last_known.is_some();
@@ -158,11 +158,11 @@ impl Live {
                     match input {
                         Some(Input::Resize(columns, rows)) => {
                             let row = cursor::position().ok().map(|(_, row)| row);
-                            screen.resized((columns, rows), row)?;
+                            screen.handle_resize((columns, rows), row)?;
                         }
                         Some(input) => {
                             if let Some(effect) = self.app.on_input(&input, Instant::now()) {
-                                self.start(effect, screen).await?;
+                                self.start_effect(effect, screen).await?;
                             }
                         }
                         None => return Err(Failure::silent(code::ABORTED)),
@@ -170,10 +170,10 @@ impl Live {
                 }
                 () = wait_until(wake) => is_dirty = true,
                 Some(done) = self.calls.join_next() => {
-                    self.done(done.unwrap_or(Done::Taken));
+                    self.handle_result(done.unwrap_or(EffectResult::Taken));
                     is_urgent = true;
                 }
-                _ = interrupt.recv() => self.start(Effect::Abort, screen).await?,
+                _ = interrupt.recv() => self.start_effect(Effect::Abort, screen).await?,
                 _ = terminate.recv() => return Err(Failure::silent(code::ABORTED)),
                 _ = hangup.recv() => return Err(Failure::silent(code::ABORTED)),
             }
@@ -197,17 +197,20 @@ impl Live {
     }
 
     /// When to draw next if nothing happens.
-    fn wake(&self, is_dirty: bool, drawn_at: Instant) -> Option<Instant> {
-        let frame = is_dirty.then(|| drawn_at + FRAME);
+    fn next_draw(&self, is_dirty: bool, drawn_at: Instant) -> Option<Instant> {
+        let frame = is_dirty.then(|| drawn_at + FRAME_INTERVAL);
         let is_still = self.app.setup.is_plain || self.app.session.state != SessionState::Running;
-        let tick = self.app.is_moving().then(|| drawn_at + if is_still { SLOW_TICK } else { TICK });
+        let tick = self
+            .app
+            .is_moving()
+            .then(|| drawn_at + if is_still { SLOW_TICK_INTERVAL } else { TICK_INTERVAL });
         [frame, tick, self.app.next_change()].into_iter().flatten().min()
     }
 
     /// Handles a step and all steps that are available: a long history is not drawn line by line.
-    fn steps(&mut self, first: Step) -> Result<(), Failure> {
+    fn steps(&mut self, first: FollowStep) -> Result<(), Failure> {
         self.step(first)?;
-        for _ in 0..BATCH {
+        for _ in 0..BATCH_EVENTS {
             let next = self.follow.as_mut().and_then(|follow| follow.next().now_or_never());
             match next {
                 Some(step) => self.step(step?)?,
@@ -217,15 +220,15 @@ impl Live {
         Ok(())
     }
 
-    fn step(&mut self, step: Step) -> Result<(), Failure> {
+    fn step(&mut self, step: FollowStep) -> Result<(), Failure> {
         match step {
-            Step::Event(received) => {
+            FollowStep::Event(received) => {
                 self.last_known = self.last_known.filter(|last| received.seq < *last);
                 self.app.on_event(&received);
                 self.watch_turn(&received)?;
             }
-            Step::Lost => self.app.lost = true,
-            Step::Back(client) => {
+            FollowStep::Lost => self.app.lost = true,
+            FollowStep::Back(client) => {
                 self.caller.client = client;
                 self.app.lost = false;
                 self.app.notify("the daemon is back");
@@ -235,44 +238,44 @@ impl Live {
     }
 
     /// With one turn to follow: notices its end.
-    fn watch_turn(&mut self, received: &Received) -> Result<(), Failure> {
+    fn watch_turn(&mut self, received: &ReceivedEvent) -> Result<(), Failure> {
         let Some(turn) = self.app.setup.one_turn else { return Ok(()) };
         if let Some(Event::SessionEnded { .. }) = received.event.as_ref().map(|envelope| &envelope.event) {
             return Err(Failure::new(code::ABORTED, "the session was ended before the turn was done"));
         }
-        if let Some(ended) = ended(received, self.app.session.session_id, turn)? {
-            self.left = Some(Left::Ended(ended));
+        if let Some(ended) = find_turn_end(received, self.app.session.session_id, turn)? {
+            self.left = Some(LeaveReason::Ended(ended));
         }
         Ok(())
     }
 
-    fn done(&mut self, done: Done) {
+    fn handle_result(&mut self, done: EffectResult) {
         let app = &mut self.app;
         match done {
-            Done::Taken => {}
-            Done::Said(text) => app.notify(text),
-            Done::Failed(failure) => app.failed(failure.message),
-            Done::Unsent(submission, failure) => app.unsent(submission, &failure.message),
-            Done::StartLines(lines) => app.finish_start_lines(Some(lines)),
-            Done::Commands(commands) => app.set_commands(commands),
-            Done::Files(files) => app.set_files(files),
-            Done::History(older, next) => app.add_history(older, next),
-            Done::Points(points) => app.set_points(points),
-            Done::Models(models) => app.set_models(models),
-            Done::Earlier(lines) => app.add_earlier(lines),
-            Done::Context(used, window) => app.progress.context = Some((used, window)),
-            Done::Rewound(text) => {
+            EffectResult::Taken => {}
+            EffectResult::Said(text) => app.notify(text),
+            EffectResult::Failed(failure) => app.show_failure(failure.message),
+            EffectResult::Unsent(submission, failure) => app.restore_input(submission, &failure.message),
+            EffectResult::StartLines(lines) => app.finish_start_lines(Some(lines)),
+            EffectResult::Commands(commands) => app.set_commands(commands),
+            EffectResult::Files(files) => app.set_files(files),
+            EffectResult::History(older, next) => app.add_history(older, next),
+            EffectResult::Points(points) => app.set_points(points),
+            EffectResult::Models(models) => app.set_models(models),
+            EffectResult::Earlier(lines) => app.add_earlier(lines),
+            EffectResult::Context(used, window) => app.progress.context = Some((used, window)),
+            EffectResult::Rewound(text) => {
                 if app.editor.is_empty() {
                     app.editor.insert(&text);
                 }
                 app.notify("went back; your input is here again");
             }
-            Done::Shell { output, end, ms } => app.shell_ended(&output, &end, ms),
+            EffectResult::Shell { output, end, ms } => app.finish_shell(&output, &end, ms),
         }
     }
 }
 
-async fn next_step(follow: &mut Option<Follow>) -> Result<Step, Failure> {
+async fn next_step(follow: &mut Option<SessionFollower>) -> Result<FollowStep, Failure> {
     match follow {
         Some(follow) => follow.next().await,
         None => std::future::pending().await,

@@ -2,12 +2,12 @@
 
 mod status;
 
-use crate::client::terminal::style::{Line, Tone, cut, pad};
+use crate::client::terminal::style::{StyledLine, Tone, cut, pad};
 use crate::client::ui::attach::app::App;
 use crate::client::ui::feedback;
 use crate::client::ui::question;
 use crate::client::ui::render::todo_lines;
-use crate::client::ui::request_list::Look;
+use crate::client::ui::request_list::ListStyle;
 use crate::client::ui::request_timing::Phase;
 use crate::client::ui::summary::one_line;
 
@@ -16,12 +16,12 @@ const INPUT_ROWS: usize = 6;
 /// Maximum rows of the list of the model.
 const TODO_ROWS: usize = 8;
 /// Rows that a request leaves for what is around it.
-const AROUND_REQUEST: usize = 3;
+const ROWS_AROUND_REQUEST: usize = 3;
 
 /// Rows to draw, and the cursor's row and column in them.
 #[derive(Debug, PartialEq)]
 pub(super) struct View {
-    pub(super) rows: Vec<Line>,
+    pub(super) rows: Vec<StyledLine>,
     pub(super) cursor: (usize, usize),
 }
 
@@ -30,13 +30,13 @@ pub(super) fn view(app: &App) -> View {
     let (columns, rows) = (app.columns, app.rows);
     let most = rows.saturating_sub(1).max(1);
     let (input, (row, column)) = input(app, columns, most);
-    let mut below = below(app, columns);
+    let mut below = bottom_rows(app, columns);
     below.truncate(most.saturating_sub(input.len() + 1));
     let mut state = queue(app, columns);
     state.extend(status::spinner_line(app, columns));
     state.push(status::status_line(app, columns));
     let room = most.saturating_sub(state.len() + input.len() + below.len());
-    let request = request(app, columns, room.saturating_sub(AROUND_REQUEST.min(room / 4)));
+    let request = request(app, columns, room.saturating_sub(ROWS_AROUND_REQUEST.min(room / 4)));
     let todos = todos(app, columns);
     let room = room.saturating_sub(request.len());
     // The newest of it is at the end.
@@ -65,10 +65,10 @@ pub(super) fn view(app: &App) -> View {
 }
 
 /// The input line, and the cursor in it.
-fn input(app: &App, columns: usize, most: usize) -> (Vec<Line>, (usize, usize)) {
-    let has_input = app.is_writing() || app.is_asked();
+fn input(app: &App, columns: usize, most: usize) -> (Vec<StyledLine>, (usize, usize)) {
+    let has_input = app.is_writing() || app.has_open_question();
     if app.setup.one_turn.is_some() && !has_input {
-        return (vec![Line::default()], (0, 0));
+        return (vec![StyledLine::default()], (0, 0));
     }
     let mark = match (app.words, app.editing, app.questions.front()) {
         (Some(words), ..) if words.choice == crate::client::ui::request_list::Choice::No => {
@@ -76,7 +76,9 @@ fn input(app: &App, columns: usize, most: usize) -> (Vec<Line>, (usize, usize)) 
         }
         (Some(_), ..) => "Yes, and: ".into(),
         (None, Some(_), _) => "input: ".into(),
-        (None, None, Some(asked)) if app.is_asked() => question::input_mark(asked, app.answers.len()),
+        (None, None, Some(asked)) if app.has_open_question() => {
+            question::input_mark(asked, app.answers.len())
+        }
         (None, None, _) if app.setup.is_plain => "> ".into(),
         (None, None, _) => "› ".to_owned(),
     };
@@ -84,21 +86,21 @@ fn input(app: &App, columns: usize, most: usize) -> (Vec<Line>, (usize, usize)) 
 }
 
 /// What stands below the input line: a menu, an overlay, or one line of hints.
-fn below(app: &App, columns: usize) -> Vec<Line> {
+fn bottom_rows(app: &App, columns: usize) -> Vec<StyledLine> {
     if app.overlay.is_some() {
         return app.overlay_rows();
     }
     if let Some(menu) = app.open_menu() {
         let width =
             menu.entries.iter().map(|entry| entry.label.chars().count()).max().unwrap_or(0).min(columns / 2);
-        let row = |(nth, entry): (usize, &crate::client::ui::attach::app::Entry)| {
+        let row = |(nth, entry): (usize, &crate::client::ui::attach::app::MenuEntry)| {
             let is_here = nth == menu.selected;
             let mark = if is_here { "› " } else { "  " };
             let label = match entry.detail.is_empty() {
                 true => entry.label.clone(),
                 false => pad(&cut(&entry.label, width), width),
             };
-            Line::new(if is_here { Tone::Bold } else { Tone::Plain }, format!("{mark}{label}"))
+            StyledLine::new(if is_here { Tone::Bold } else { Tone::Plain }, format!("{mark}{label}"))
                 .and(Tone::Dim, format!("  {}", entry.detail))
                 .cut(columns)
         };
@@ -108,32 +110,32 @@ fn below(app: &App, columns: usize) -> Vec<Line> {
 }
 
 /// The open request or question.
-fn request(app: &App, columns: usize, room: usize) -> Vec<Line> {
+fn request(app: &App, columns: usize, room: usize) -> Vec<StyledLine> {
     match app.phase() {
         None => return Vec::new(),
         Some(Phase::Hidden) => {
             let waits = if app.questions.is_empty() { "a request waits" } else { "a question waits" };
-            return vec![Line::new(
+            return vec![StyledLine::new(
                 Tone::Warn,
                 cut(&format!("▌ {waits}; it opens when you stop typing"), columns),
             )];
         }
         Some(Phase::Shown | Phase::Answerable) if app.questions.is_empty() && !app.fits_request() => {
             let text = "▌ a request waits; make the terminal larger to answer it";
-            return vec![Line::new(Tone::Warn, cut(text, columns))];
+            return vec![StyledLine::new(Tone::Warn, cut(text, columns))];
         }
         Some(Phase::Shown | Phase::Answerable) => {}
     }
     let is_answerable = app.phase() == Some(Phase::Answerable);
     // Show the keys once they are accepted.
-    let keys = |keys: Line| match app.confirmation() {
+    let keys = |keys: StyledLine| match app.confirmation() {
         Some(line) => line.wrap(columns),
         None if is_answerable => keys.wrap(columns),
-        None => vec![Line::new(Tone::Dim, "▌ …")],
+        None => vec![StyledLine::new(Tone::Dim, "▌ …")],
     };
     if let Some(question) = app.questions.front() {
-        let mut shown: Vec<Line> =
-            question::shown(question).iter().flat_map(|line| line.wrap(columns)).collect();
+        let mut shown: Vec<StyledLine> =
+            question::question_lines(question).iter().flat_map(|line| line.wrap(columns)).collect();
         let keys = keys(question::keys(question));
         shown.truncate(room.saturating_sub(keys.len()).max(1));
         shown.extend(keys);
@@ -142,7 +144,7 @@ fn request(app: &App, columns: usize, room: usize) -> Vec<Line> {
     if app.feedback.is_some() {
         return keys(feedback::keys());
     }
-    app.requests.rows(Look {
+    app.requests.rows(ListStyle {
         columns,
         rows: room,
         mode: app.session.mode,
@@ -153,23 +155,23 @@ fn request(app: &App, columns: usize, room: usize) -> Vec<Line> {
 }
 
 /// The inputs that wait, and when they go in.
-fn queue(app: &App, columns: usize) -> Vec<Line> {
+fn queue(app: &App, columns: usize) -> Vec<StyledLine> {
     let row = |when: &str, text: &str| {
         let text = one_line(text, columns.saturating_sub(20));
-        Line::new(Tone::Dim, format!("↳ {when:<16} ")).and(Tone::Plain, text).cut(columns)
+        StyledLine::new(Tone::Dim, format!("↳ {when:<16} ")).and(Tone::Plain, text).cut(columns)
     };
     let steered = app.steered.iter().map(|text| row("after this step", text));
-    let mut rows: Vec<Line> =
+    let mut rows: Vec<StyledLine> =
         steered.chain(app.queue.iter().map(|(_, text)| row("after the turn", text))).collect();
     if rows.len() > 5 {
         let hidden = rows.len() - 4;
         rows.drain(4..);
-        rows.push(Line::new(Tone::Dim, format!("↳ + {hidden} more · agentctl queue")));
+        rows.push(StyledLine::new(Tone::Dim, format!("↳ + {hidden} more · agentctl queue")));
     }
     rows
 }
 
-fn todos(app: &App, columns: usize) -> Vec<Line> {
+fn todos(app: &App, columns: usize) -> Vec<StyledLine> {
     if app.todos.is_empty() || !app.is_busy() {
         return Vec::new();
     }
@@ -178,10 +180,10 @@ fn todos(app: &App, columns: usize) -> Vec<Line> {
     let done =
         app.todos.iter().take_while(|todo| todo.status == crate::types::todo::TodoStatus::Completed).count();
     let first = done.saturating_sub(1).min(hidden);
-    let mut rows: Vec<Line> =
+    let mut rows: Vec<StyledLine> =
         lines.into_iter().skip(first).take(TODO_ROWS).map(|line| line.cut(columns)).collect();
     if hidden > 0 {
-        rows.push(Line::new(Tone::Dim, format!("    + {hidden} more · /todos")));
+        rows.push(StyledLine::new(Tone::Dim, format!("    + {hidden} more · /todos")));
     }
     rows
 }

@@ -2,8 +2,8 @@
 
 use crate::client::terminal::escape;
 use crate::client::terminal::format::{money, tokens};
-use crate::client::terminal::style::{Line, Tone, cut, width};
-use crate::client::ui::attach::app::{App, Doing};
+use crate::client::terminal::style::{StyledLine, Tone, cut, width};
+use crate::client::ui::attach::app::{Activity, App};
 use crate::client::ui::request_list::home_relative;
 use crate::client::ui::request_timing::Phase;
 use crate::types::permission::Mode;
@@ -14,10 +14,10 @@ const FRAMES: [char; 8] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧
 const FRAME_MS: i64 = 250;
 
 /// From this width on, the status line has more parts.
-const WIDE: usize = 100;
+const WIDE_COLUMNS: usize = 100;
 
 /// Percent of the context window from which on a summary is near.
-const FULL_SHARE: u64 = 80;
+const NEARLY_FULL_PERCENT: u64 = 80;
 
 /// A model without its provider.
 fn short_model(model: &str) -> &str {
@@ -25,7 +25,7 @@ fn short_model(model: &str) -> &str {
 }
 
 /// What the turn does: phase, seconds, tokens, how to stop it. None if nothing runs.
-pub(super) fn spinner_line(app: &App, columns: usize) -> Option<Line> {
+pub(super) fn spinner_line(app: &App, columns: usize) -> Option<StyledLine> {
     let clock = app.clock.0;
     let frame = usize::try_from(clock.rem_euclid(FRAME_MS * 8) / FRAME_MS).unwrap_or(0);
     let mark = if app.setup.is_plain {
@@ -35,7 +35,9 @@ pub(super) fn spinner_line(app: &App, columns: usize) -> Option<Line> {
     };
     if let Some(command) = &app.shell {
         return Some(
-            Line::new(Tone::User, format!("{mark} ! {command}")).and(Tone::Dim, " · Esc stops").cut(columns),
+            StyledLine::new(Tone::User, format!("{mark} ! {command}"))
+                .and(Tone::Dim, " · Esc stops")
+                .cut(columns),
         );
     }
     if app.session.state != SessionState::Running || app.lost {
@@ -45,16 +47,16 @@ pub(super) fn spinner_line(app: &App, columns: usize) -> Option<Line> {
     let progress = &app.progress;
     let calls = app.running_calls();
     let doing = match (progress.doing, calls) {
-        (Doing::Tools, [one]) => one.summary.clone(),
-        (Doing::Tools, [_, ..]) => format!("{} calls", calls.len()),
-        (Doing::Tools, []) => "running tools".into(),
-        (Doing::Preparing, _) => "preparing".into(),
-        (Doing::Waiting, _) => format!("waiting for {model}"),
-        (Doing::Thinking, _) => "thinking".into(),
-        (Doing::Writing, _) => "writing".into(),
-        (Doing::Compacting, _) => "summarising the conversation".into(),
-        (Doing::Retrying, _) => "trying again".into(),
-        (Doing::Stopping, _) => "stopping".into(),
+        (Activity::Tools, [one]) => one.summary.clone(),
+        (Activity::Tools, [_, ..]) => format!("{} calls", calls.len()),
+        (Activity::Tools, []) => "running tools".into(),
+        (Activity::Preparing, _) => "preparing".into(),
+        (Activity::Waiting, _) => format!("waiting for {model}"),
+        (Activity::Thinking, _) => "thinking".into(),
+        (Activity::Writing, _) => "writing".into(),
+        (Activity::Compacting, _) => "summarising the conversation".into(),
+        (Activity::Retrying, _) => "trying again".into(),
+        (Activity::Stopping, _) => "stopping".into(),
     };
     let mut rest = String::new();
     if let Some(since) = progress.since {
@@ -69,7 +71,7 @@ pub(super) fn spinner_line(app: &App, columns: usize) -> Option<Line> {
     }
     let room = columns.saturating_sub(width(&rest) + width(&mark) + 1).max(8);
     Some(
-        Line::new(Tone::Good, mark)
+        StyledLine::new(Tone::Good, mark)
             .and(Tone::Plain, format!(" {}", cut(&doing, room)))
             .and(Tone::Dim, rest)
             .cut(columns),
@@ -86,9 +88,9 @@ fn seconds(seconds: i64) -> String {
 }
 
 /// The session, its model and mode; on the right clients, context and money. Parts are dropped from the right.
-pub(super) fn status_line(app: &App, columns: usize) -> Line {
+pub(super) fn status_line(app: &App, columns: usize) -> StyledLine {
     let session = &app.session;
-    let is_wide = columns >= WIDE;
+    let is_wide = columns >= WIDE_COLUMNS;
     let rule = if app.setup.is_plain { "-" } else { "─" };
     let mut left: Vec<(Tone, String)> = Vec::new();
     if let Some(state) = state(app) {
@@ -121,7 +123,7 @@ pub(super) fn status_line(app: &App, columns: usize) -> Line {
                 let share = used.saturating_mul(100) / window;
                 let of = if is_wide { format!(" of {}", tokens(window)) } else { String::new() };
                 // Before it is full, a user may want to say what a summary should keep.
-                let hint = if share >= FULL_SHARE { ", /compact" } else { "" };
+                let hint = if share >= NEARLY_FULL_PERCENT { ", /compact" } else { "" };
                 format!("context {share}%{of}{hint}")
             }
             None => format!("context {}", tokens(used)),
@@ -130,11 +132,11 @@ pub(super) fn status_line(app: &App, columns: usize) -> Line {
     if let Some(micros) = app.progress.usd_micros {
         right.push(money(Some(micros)));
     }
-    fit(left, right, rule, columns)
+    fit_line(left, right, rule, columns)
 }
 
 /// Joins both sides with a rule. If they do not fit, the least important parts are left out.
-fn fit(mut left: Vec<(Tone, String)>, mut right: Vec<String>, rule: &str, columns: usize) -> Line {
+fn fit_line(mut left: Vec<(Tone, String)>, mut right: Vec<String>, rule: &str, columns: usize) -> StyledLine {
     loop {
         let left_width: usize =
             left.iter().map(|(_, text)| width(text)).sum::<usize>() + 3 * left.len().saturating_sub(1);
@@ -149,7 +151,7 @@ fn fit(mut left: Vec<(Tone, String)>, mut right: Vec<String>, rule: &str, column
             }
             continue;
         }
-        let mut line = Line::new(Tone::Dim, format!("{rule} "));
+        let mut line = StyledLine::new(Tone::Dim, format!("{rule} "));
         for (nth, (tone, text)) in left.into_iter().enumerate() {
             line = line.and(Tone::Dim, if nth > 0 { " · " } else { "" }).and(tone, text);
         }
@@ -187,11 +189,11 @@ fn state(app: &App) -> Option<(Tone, String)> {
 }
 
 /// One line of what can be done now.
-pub(super) fn hint(app: &App, columns: usize) -> Line {
+pub(super) fn hint(app: &App, columns: usize) -> StyledLine {
     if !app.notice.is_empty() {
-        return Line::new(Tone::Warn, cut(&app.notice, columns));
+        return StyledLine::new(Tone::Warn, cut(&app.notice, columns));
     }
-    let is_asked = app.is_asked();
+    let is_asked = app.has_open_question();
     let text = if app.words.is_some() {
         "Enter answers with these words · Esc goes back"
     } else if app.editing.is_some() {
@@ -223,7 +225,7 @@ pub(super) fn hint(app: &App, columns: usize) -> Line {
         0 => String::new(),
         count => format!("⚠ {count} · F2"),
     };
-    let line = Line::new(Tone::Dim, cut(text, columns));
+    let line = StyledLine::new(Tone::Dim, cut(text, columns));
     let fits = line.width() + width(&warnings) + 2 <= columns;
     if warnings.is_empty() || !fits { line } else { line.with_right(&warnings, columns) }
 }

@@ -6,11 +6,13 @@ use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers}
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::client::connection::wire::Received;
-use crate::client::fake::{CALL, ITEM, SESSION, TURN, asks, completed, says};
+use crate::client::connection::wire::ReceivedEvent;
+use crate::client::fake_daemon::{
+    CALL, ITEM, SESSION, TURN, permission_requested, text_delta, turn_completed,
+};
 use crate::client::resolve_id::sample;
-use crate::client::terminal::style::Line;
-use crate::client::ui::attach::app::{App, Setup};
+use crate::client::terminal::style::StyledLine;
+use crate::client::ui::attach::app::{App, ClientSetup};
 use crate::client::ui::attach::view::view;
 use crate::client::ui::screen_files::{SIZES, check_lines};
 use crate::types::session::SessionView;
@@ -21,8 +23,9 @@ const NOW: i64 = 20_000;
 
 fn app(columns: usize, rows: usize) -> App {
     let session: SessionView = serde_json::from_value(sample(SESSION, "fix login")).expect("a session");
-    let mut app = App::new(SessionView { number: 12, cwd: "/w/shop".into(), ..session }, Setup::default());
-    app.set_surroundings((columns, rows), Timestamp(NOW));
+    let mut app =
+        App::new(SessionView { number: 12, cwd: "/w/shop".into(), ..session }, ClientSetup::default());
+    app.set_environment((columns, rows), Timestamp(NOW));
     app.progress.context = Some((12_000, Some(200_000)));
     app.progress.usd_micros = Some(40_000);
     app
@@ -33,7 +36,7 @@ fn feed(app: &mut App, at_ms: i64, body: Value) {
         json!({"seq": 9, "session_id": SESSION, "turn_id": TURN, "item_id": ITEM, "at_ms": at_ms});
     event.as_object_mut().expect("an object").extend(body.as_object().expect("an object").clone());
     let raw = RawValue::from_string(event.to_string()).expect("json");
-    app.on_event(&Received::parse(&raw).expect("an event"));
+    app.on_event(&ReceivedEvent::parse(&raw).expect("an event"));
 }
 
 fn state(app: &mut App, state: &str) {
@@ -41,7 +44,7 @@ fn state(app: &mut App, state: &str) {
     feed(app, 6_000, json!({"type": "turn.phase", "phase": "model_call"}));
 }
 
-fn said_by_user(app: &mut App, text: &str) {
+fn add_user_message(app: &mut App, text: &str) {
     feed(
         app,
         5_000,
@@ -51,7 +54,7 @@ fn said_by_user(app: &mut App, text: &str) {
 }
 
 /// Lets the time pass that a request needs to take keys.
-fn open(app: &mut App) -> Instant {
+fn wait_until_answerable(app: &mut App) -> Instant {
     let start = Instant::now();
     app.update(start);
     app.update(start + Duration::from_secs(2));
@@ -60,8 +63,8 @@ fn open(app: &mut App) -> Instant {
 
 /// The end of the scrollback and the view below it, on a terminal of this size.
 fn screen(app: &mut App) -> Vec<String> {
-    let mut lines: Vec<String> = app.take_history().iter().map(Line::plain).collect();
-    lines.extend(view(app).rows.iter().map(Line::plain));
+    let mut lines: Vec<String> = app.take_history().iter().map(StyledLine::plain).collect();
+    lines.extend(view(app).rows.iter().map(StyledLine::plain));
     lines.split_off(lines.len().saturating_sub(app.rows))
 }
 
@@ -91,7 +94,7 @@ fn call(app: &mut App, tool: &str, input: Value, output: &str, more: Value) {
 #[test]
 fn streaming_markdown_screen_matches_fixture() {
     check("markdown", |app| {
-        said_by_user(app, "the tests fail; find out why");
+        add_user_message(app, "the tests fail; find out why");
         state(app, "running");
         call(app, "Read", json!({"file_path": "src/lib.rs"}), "x", json!({}));
         call(app, "Read", json!({"file_path": "src/main.rs"}), "x", json!({}));
@@ -99,7 +102,7 @@ fn streaming_markdown_screen_matches_fixture() {
         let output = (1..=44).map(|n| format!("line {n} of the test\n")).collect::<String>();
         let failed = json!({"status": "failed", "detail": {"exit_code": 101}, "duration_ms": 8_100});
         call(app, "Bash", json!({"command": "cargo test --lib"}), &output, failed);
-        feed(app, 9_000, says(ANSWER));
+        feed(app, 9_000, text_delta(ANSWER));
     });
 }
 
@@ -108,7 +111,7 @@ const DIFF: &str = "--- a/src/lib.rs\n+++ b/src/lib.rs\n@@ -2,4 +2,4 @@\n \n-fn 
                     std::fs::read_to_string(path)\n }\n";
 
 fn edit_request() -> Value {
-    let mut request = asks();
+    let mut request = permission_requested();
     let body = json!({"tool": "Edit", "input": {"file_path": "src/lib.rs", "old_string": "a", "new_string": "b"},
         "diff": DIFF, "reason": "the call changes a file", "suggestions": ["Edit(src/lib.rs)", "Edit(src/**)"],
         "cwd": "/w/shop", "subject": {"kind": "edit", "path": {"path": "/w/shop/src/lib.rs", "in_workspace": true,
@@ -120,10 +123,10 @@ fn edit_request() -> Value {
 #[test]
 fn edit_request_screen_matches_fixture() {
     check("request", |app| {
-        said_by_user(app, "return the error");
+        add_user_message(app, "return the error");
         state(app, "requires_action");
         feed(app, 16_000, edit_request());
-        open(app);
+        wait_until_answerable(app);
     });
 }
 
@@ -132,7 +135,7 @@ fn several_requests_screen_matches_fixture() {
     check("requests", |app| {
         state(app, "requires_action");
         for (nth, command) in ["cargo publish --dry-run", "touch a2", "touch a3"].iter().enumerate() {
-            let mut request = asks();
+            let mut request = permission_requested();
             request["request_id"] = json!(format!("perm_0190f2a4-0000-7000-8000-00000000000{nth}"));
             request["call_id"] = json!(format!("call_0190f2a4-0000-7000-8000-00000000000{nth}"));
             request["input"] = json!({"command": command});
@@ -140,14 +143,14 @@ fn several_requests_screen_matches_fixture() {
             request["suggestions"] = json!([format!("Bash({command})")]);
             feed(app, 11_000, request);
         }
-        open(app);
+        wait_until_answerable(app);
     });
 }
 
 #[test]
 fn queue_screen_matches_fixture() {
     check("queue", |app| {
-        said_by_user(app, "run the tests");
+        add_user_message(app, "run the tests");
         state(app, "running");
         feed(app, 7_000, json!({"type": "turn.phase", "phase": "tool_execution"}));
         feed(
@@ -187,7 +190,7 @@ fn queue_screen_matches_fixture() {
 #[test]
 fn approved_edit_and_end_of_turn_match_fixture() {
     check("approved", |app| {
-        said_by_user(app, "return the error");
+        add_user_message(app, "return the error");
         feed(
             app,
             6_000,
@@ -197,7 +200,7 @@ fn approved_edit_and_end_of_turn_match_fixture() {
         feed(
             app,
             7_000,
-            json!({"type": "permission.resolved", "request_id": crate::client::fake::ASK, "call_id": CALL,
+            json!({"type": "permission.resolved", "request_id": crate::client::fake_daemon::ASK, "call_id": CALL,
             "decision": "allow", "scope": "once", "by": "answer", "origin": {"client": "agentctl", "uid": 0}}),
         );
         feed(
@@ -211,7 +214,7 @@ fn approved_edit_and_end_of_turn_match_fixture() {
             json!({"type": "tool.completed", "call_id": CALL, "tool": "Edit", "status": "completed",
             "output": "done", "duration_ms": 3}),
         );
-        feed(app, 9_000, completed("success"));
+        feed(app, 9_000, turn_completed("success"));
     });
 }
 
@@ -220,8 +223,8 @@ fn narrow_terminal_stays_readable() {
     let mut app = app(20, 12);
     state(&mut app, "requires_action");
     feed(&mut app, 16_000, edit_request());
-    let now = open(&mut app);
-    feed(&mut app, 9_000, says(ANSWER));
+    let now = wait_until_answerable(&mut app);
+    feed(&mut app, 9_000, text_delta(ANSWER));
     for code in [KeyCode::Char('?'), KeyCode::Esc, KeyCode::Char('x')] {
         app.on_input(&Input::Key(KeyEvent::new(code, KeyModifiers::NONE)), now);
         let shown = view(&app);
@@ -229,7 +232,7 @@ fn narrow_terminal_stays_readable() {
         assert!(
             shown.rows.iter().all(|row| row.width() <= 20),
             "{:#?}",
-            shown.rows.iter().map(Line::plain).collect::<Vec<_>>()
+            shown.rows.iter().map(StyledLine::plain).collect::<Vec<_>>()
         );
         assert!(shown.cursor.0 < shown.rows.len());
     }

@@ -1,15 +1,15 @@
 //! Archives: written members, and programs that the archiver runs.
 
-use crate::judge::shell::programs::call::Call;
-use crate::judge::shell::programs::special::{any, hit};
+use crate::judge::shell::programs::call::CommandCall;
+use crate::judge::shell::programs::special::{any, reason_for};
 
 /// tar: the first word may be a cluster of letters without a dash; a remote archive runs a program.
-pub(in crate::judge::shell) fn tar(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn tar(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let first = words.get(1)?.text.as_str();
     if !first.starts_with('-') {
         if call.granted <= 1 && first.contains(['I', 'F', 'T', 'P', 'g']) {
-            return hit(first, "these letters run a program, read a list or leave the folder");
+            return reason_for(first, "these letters run a program, read a list or leave the folder");
         }
         // Letters with values take the next words, in their order.
         let mut at = 2;
@@ -24,7 +24,7 @@ pub(in crate::judge::shell) fn tar(call: &Call<'_>) -> Option<String> {
                 && word.text != "-"
                 && (call.outside)(&word.text)
             {
-                return hit(&word.text, "this lies outside the workspace");
+                return reason_for(&word.text, "this lies outside the workspace");
             }
             at += 1;
         }
@@ -41,7 +41,7 @@ pub(in crate::judge::shell) fn tar(call: &Call<'_>) -> Option<String> {
 }
 
 /// Archivers write to the named folder.
-pub(in crate::judge::shell) fn archive(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn archive(call: &CommandCall<'_>) -> Option<String> {
     // `-:` of unzip allows member names with `..` to leave the folder.
     let climbs = call.words[0].text.ends_with("unzip");
     let climbs = |text: &str| climbs && text.starts_with('-') && text.contains(':');
@@ -49,7 +49,7 @@ pub(in crate::judge::shell) fn archive(call: &Call<'_>) -> Option<String> {
     any(call, "this lies outside the workspace", outside)
 }
 
-pub(in crate::judge::shell) fn seven(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn seven(call: &CommandCall<'_>) -> Option<String> {
     // `-spf` keeps full paths; list files contain names that the text does not show.
     any(call, "this lies outside the workspace, or may", |text| {
         // Its switches are case-insensitive.

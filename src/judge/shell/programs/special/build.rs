@@ -1,10 +1,10 @@
 //! Build tools and compilers: variables, properties and argument files that name programs.
 
-use crate::judge::shell::programs::call::Call;
-use crate::judge::shell::programs::special::{any, behind_dashes, hit};
+use crate::judge::shell::programs::call::CommandCall;
+use crate::judge::shell::programs::special::{any, reason_for, wrong_after_dashes};
 
 /// make: variables on the command line can name programs.
-pub(in crate::judge::shell) fn make(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn make(call: &CommandCall<'_>) -> Option<String> {
     const HARMLESS: &[&str] = &[
         "V",
         "VERBOSE",
@@ -45,7 +45,7 @@ pub(in crate::judge::shell) fn make(call: &Call<'_>) -> Option<String> {
 }
 
 /// cmake -D: variables that name programs or code.
-pub(in crate::judge::shell) fn cmake(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn cmake(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     // The following words are for the build tool.
     let tame = |text: &str| {
@@ -54,13 +54,13 @@ pub(in crate::judge::shell) fn cmake(call: &Call<'_>) -> Option<String> {
                 letters.trim_start_matches(['j', 'k', 's', 'v', 'n']).bytes().all(|c| c.is_ascii_digit())
             })
     };
-    if let Some(reason) = behind_dashes(call, |text, _| !tame(text)) {
+    if let Some(reason) = wrong_after_dashes(call, |text, _| !tame(text)) {
         return Some(reason);
     }
-    for (at, text) in call.free() {
+    for (at, text) in call.ungranted_words() {
         let target = text.strip_prefix("--target=").or_else(|| text.strip_prefix("-t")).unwrap_or(text);
         if target.starts_with("install") && target != "installcheck" {
-            return hit(text, "this installs");
+            return reason_for(text, "this installs");
         }
         let definition = text.strip_prefix("-D").map(|rest| {
             if rest.is_empty() { words.get(at + 1).map_or("", |word| word.text.as_str()) } else { rest }
@@ -83,14 +83,14 @@ pub(in crate::judge::shell) fn cmake(call: &Call<'_>) -> Option<String> {
             )
         });
         if !harmless.contains(&name.as_str()) && !simple {
-            return hit(definition, "a setting that may name a program");
+            return reason_for(definition, "a setting that may name a program");
         }
     }
     None
 }
 
 /// Properties that replace the program or the code that runs.
-pub(in crate::judge::shell) fn java_properties(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn java_properties(call: &CommandCall<'_>) -> Option<String> {
     let maven = call.words[0].text.rsplit('/').next().is_some_and(|name| name.starts_with("mvn"));
     any(call, "a property that may run a program", |text| {
         // `group:plugin:goal` is fetched and run.
@@ -124,7 +124,7 @@ pub(in crate::judge::shell) fn java_properties(call: &Call<'_>) -> Option<String
 /// output file, perhaps abbreviated (ld(1)).
 const LINKER_OUTPUT: &[&str] = &["-o", "--o", "-Map", "--Map", "-M", "--M", "-dep", "--dep"];
 
-pub(in crate::judge::shell) fn compiler(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn compiler(call: &CommandCall<'_>) -> Option<String> {
     any(call, "options from a file, or for the programs behind", |text| {
         text.starts_with('@')
             || text.starts_with("-Wl,")
@@ -148,11 +148,11 @@ pub(in crate::judge::shell) fn compiler(call: &Call<'_>) -> Option<String> {
 }
 
 /// ldd may start the inspected program.
-pub(in crate::judge::shell) fn ldd(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn ldd(call: &CommandCall<'_>) -> Option<String> {
     any(call, "ldd may run the program", |text| !text.starts_with('-'))
 }
 
-pub(in crate::judge::shell) fn protoc(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn protoc(call: &CommandCall<'_>) -> Option<String> {
     any(call, "a plugin, a list of options, or output outside", |text| {
         text.starts_with('@')
             || text.starts_with("--plugin")

@@ -1,13 +1,13 @@
 //! Clients whose first word is one of their commands: an unknown command may be a plugin with any
 //! effect. Also programs that are harmless only with certain words.
 
-use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::CommandCall;
 use crate::judge::shell::programs::escape_options::operands;
 use crate::judge::shell::programs::lookup::{own_verb, stem, verb};
-use crate::judge::shell::programs::special::hit;
+use crate::judge::shell::programs::special::reason_for;
 
 /// Needs a request if the command is not in `known` and not part of the grant.
-fn unknown(call: &Call<'_>, known: &str) -> Option<String> {
+fn unknown(call: &CommandCall<'_>, known: &str) -> Option<String> {
     let at = own_verb(call.words)?;
     let text = call.words[at].text.as_str();
     let is_free = at >= call.granted;
@@ -16,7 +16,7 @@ fn unknown(call: &Call<'_>, known: &str) -> Option<String> {
 }
 
 /// gh: commands of extensions; the words after `--` are for git.
-pub(in crate::judge::shell) fn gh(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn gh(call: &CommandCall<'_>) -> Option<String> {
     const GH: &str = "auth browse codespace gist issue org pr project release repo run cache workflow alias api \
         attestation completion config extension gpg-key label ruleset search secret ssh-key status variable \
         help version accessibility agent-task environment reference cs";
@@ -35,28 +35,29 @@ pub(in crate::judge::shell) fn gh(call: &Call<'_>) -> Option<String> {
     found.or_else(|| {
         let sets = (told(0, "variable") || told(0, "secret")) && told(1, "set");
         if sets && at >= call.granted {
-            return hit("set", "a value, or a file of them, is sent");
+            return reason_for("set", "a value, or a file of them, is sent");
         }
         let clones = told(0, "repo") && (told(1, "clone") || told(1, "fork"));
         if clones
-            && let Some((_, text)) =
-                call.free().find(|(_, text)| *text == "--" || (call.outside)(text) && !text.contains("://"))
+            && let Some((_, text)) = call
+                .ungranted_words()
+                .find(|(_, text)| *text == "--" || (call.outside)(text) && !text.contains("://"))
         {
-            return hit(text, "options for git, or a folder outside the workspace");
+            return reason_for(text, "options for git, or a folder outside the workspace");
         }
         // `-F` and similar options are in the table; `-T` is a template from a file.
-        let template = call.free().find(|(at, text)| {
+        let template = call.ungranted_words().find(|(at, text)| {
             text.strip_prefix("-T")
                 .is_some_and(|path| !path.is_empty() && (call.outside)(path.trim_start_matches('=')))
                 || matches!(*text, "-T" | "--template")
                     && words.get(at + 1).is_some_and(|path| (call.outside)(&path.text))
         });
-        template.and_then(|(_, text)| hit(text, "a file outside the workspace is sent"))
+        template.and_then(|(_, text)| reason_for(text, "a file outside the workspace is sent"))
     })
 }
 
 /// kubectl and its aliases: any other word may be a plugin.
-pub(in crate::judge::shell) fn kubectl(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn kubectl(call: &CommandCall<'_>) -> Option<String> {
     const KUBECTL: &str = "get describe logs explain version cluster-info api-resources api-versions top wait diff \
         kustomize events completion options help annotate apply attach auth autoscale certificate config cordon cp \
         create debug delete drain edit exec expose label patch port-forward proxy replace rollout run scale set taint \
@@ -65,19 +66,20 @@ pub(in crate::judge::shell) fn kubectl(call: &Call<'_>) -> Option<String> {
     found.or_else(|| {
         let at = verb(call.words, None)?;
         let builds = call.words.iter().any(|word| word.text == "kustomize");
-        let path = call.free().find(|(_, text)| {
+        let path = call.ungranted_words().find(|(_, text)| {
             let reads = ["columns-file=", "template-file=", "templatefile=", "jsonpath-file="];
             builds && (call.outside)(text)
                 || text.split_once("-file=").is_some_and(|(_, path)| (call.outside)(path))
                 || reads.iter().any(|option| text.contains(option))
         });
-        path.filter(|(place, _)| *place > at)
-            .and_then(|(_, text)| hit(text, "this lies outside the workspace, or says what is done with it"))
+        path.filter(|(place, _)| *place > at).and_then(|(_, text)| {
+            reason_for(text, "this lies outside the workspace, or says what is done with it")
+        })
     })
 }
 
 /// helm: plugins, and charts outside the workspace.
-pub(in crate::judge::shell) fn helm(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn helm(call: &CommandCall<'_>) -> Option<String> {
     const HELM: &str = "completion create dependency dep env get history hist install lint list ls package plugin pull \
         fetch push registry repo rollback search show inspect status template test uninstall del delete un upgrade \
         verify version help sync apply diff deps build destroy fetch charts write-values";
@@ -85,14 +87,14 @@ pub(in crate::judge::shell) fn helm(call: &Call<'_>) -> Option<String> {
         let leaves = |text: &str| {
             (text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..")) && (call.outside)(text)
         };
-        call.free()
+        call.ungranted_words()
             .find(|(_, text)| leaves(text))
-            .and_then(|(_, text)| hit(text, "a chart outside the workspace"))
+            .and_then(|(_, text)| reason_for(text, "a chart outside the workspace"))
     })
 }
 
 /// docker: plugins; terminal input of a container's program is a command there.
-pub(in crate::judge::shell) fn docker_verbs(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn docker_verbs(call: &CommandCall<'_>) -> Option<String> {
     const DOCKER: &str = "ps images logs inspect stats top port version info history diff build pull push tag rm rmi \
         start stop restart kill pause unpause wait rename search run exec cp create save load export import commit \
         attach update login logout events compose buildx builder container image network volume system context \
@@ -106,11 +108,11 @@ pub(in crate::judge::shell) fn docker_verbs(call: &Call<'_>) -> Option<String> {
 
 /// Clients of clouds: local files that are sent; for aws only read-only verbs pass, because its verbs
 /// say what is done.
-pub(in crate::judge::shell) fn cloud(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn cloud(call: &CommandCall<'_>) -> Option<String> {
     crate::judge::shell::programs::special::local_files(call).or_else(|| aws(call))
 }
 
-fn aws(call: &Call<'_>) -> Option<String> {
+fn aws(call: &CommandCall<'_>) -> Option<String> {
     if stem(&call.words[0].text) != "aws" {
         return None;
     }
@@ -155,7 +157,7 @@ fn aws(call: &Call<'_>) -> Option<String> {
 }
 
 /// systemctl and similar: only verbs that show something.
-pub(in crate::judge::shell) fn systemctl(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn systemctl(call: &CommandCall<'_>) -> Option<String> {
     const SHOWS: &str = "status show cat help list-units list-unit-files list-timers list-sockets list-dependencies \
         list-jobs list-machines list-paths list-automounts is-active is-enabled is-failed is-system-running get-default \
         show-environment whoami";
@@ -169,7 +171,7 @@ pub(in crate::judge::shell) fn systemctl(call: &Call<'_>) -> Option<String> {
 }
 
 /// gpg: without a read-only verb, it decrypts, signs, encrypts or changes keys.
-pub(in crate::judge::shell) fn gpg(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn gpg(call: &CommandCall<'_>) -> Option<String> {
     const READ_ONLY_VERBS: &[&str] = &[
         "--verify",
         "-k",
@@ -207,7 +209,7 @@ pub(in crate::judge::shell) fn gpg(call: &Call<'_>) -> Option<String> {
     if spelled {
         None
     } else {
-        hit(&call.words[0].text, "this makes or changes something, or shows what was secret")
+        reason_for(&call.words[0].text, "this makes or changes something, or shows what was secret")
     }
 }
 

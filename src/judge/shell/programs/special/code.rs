@@ -1,12 +1,12 @@
 //! Package managers and tools of other languages.
 
-use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::CommandCall;
 use crate::judge::shell::programs::escape_options::operands;
 use crate::judge::shell::programs::lookup::verb;
-use crate::judge::shell::programs::special::{any, hit};
+use crate::judge::shell::programs::special::{any, reason_for};
 
 /// npm: addresses of code, which npm downloads and runs.
-pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn npm(call: &CommandCall<'_>) -> Option<String> {
     // `bun file.ts` runs the file.
     let name = call.words[0].text.as_str();
     if name == "bun"
@@ -14,16 +14,16 @@ pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
         && at >= call.granted
         && call.words[at].text.contains(['.', '/'])
     {
-        return hit(&call.words[at].text, "code named on the command line");
+        return reason_for(&call.words[at].text, "code named on the command line");
     }
     if name == "bun"
         && let Some((_, text)) =
-            call.free().find(|(at, text)| *text == "-" || is_code(text) && may_be_run(call, *at))
+            call.ungranted_words().find(|(at, text)| *text == "-" || is_code(text) && may_be_run(call, *at))
     {
-        return hit(text, "code named on the command line");
+        return reason_for(text, "code named on the command line");
     }
     // Code from a path or address is not a package by its name.
-    const PLACES: &[&str] =
+    const CODE_SOURCES: &[&str] =
         &["git+", "git://", "http://", "https://", "github:", "gitlab:", "bitbucket:", "gist:"];
     let installs = verb(call.words, None)
         .is_some_and(|at| matches!(call.words[at].text.as_str(), "install" | "i" | "add" | "ci"));
@@ -32,7 +32,9 @@ pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
             // `user/repository` is on GitHub; `@scope/package` is a package.
             let repository = !text.starts_with(['@', '-', '.', '/', '~']) && text.matches('/').count() == 1;
             repository && !text.contains("@npm:")
-                || PLACES.iter().any(|place| text.starts_with(place) || text.contains(&format!("@{place}")))
+                || CODE_SOURCES
+                    .iter()
+                    .any(|place| text.starts_with(place) || text.contains(&format!("@{place}")))
         })
     {
         return Some(reason);
@@ -66,14 +68,14 @@ fn is_code(text: &str) -> bool {
 
 /// Whether a word may be the one that `bun run` runs: only options and their possible values precede
 /// it.
-fn may_be_run(call: &Call<'_>, at: usize) -> bool {
+fn may_be_run(call: &CommandCall<'_>, at: usize) -> bool {
     let Some(run) = call.words[..at].iter().position(|word| word.text == "run") else { return false };
     let is_option = |at: usize| call.words[at].text.starts_with('-');
     (run + 1..at).all(|before| is_option(before) || is_option(before - 1))
 }
 
 /// uv: a Python that is not a version but a program or a folder (docs.astral.sh/uv, "Python versions").
-pub(in crate::judge::shell) fn uv(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn uv(call: &CommandCall<'_>) -> Option<String> {
     const KINDS: &[&str] = &["", "python", "cpython", "pypy", "graalpy", "cp", "pp"];
     let is_version = |text: &str| {
         let text = text.trim_start_matches(['>', '<', '=', '~', '!']);
@@ -84,7 +86,7 @@ pub(in crate::judge::shell) fn uv(call: &Call<'_>) -> Option<String> {
             && (rest.starts_with(|c: char| c.is_ascii_digit()) || rest.is_empty() && !name.is_empty())
             && rest.bytes().all(|c| c.is_ascii_alphanumeric() || b".,<>=~!".contains(&c))
     };
-    let found = call.free().find(|(at, text)| {
+    let found = call.ungranted_words().find(|(at, text)| {
         let before = call.words[at - 1].text.as_str();
         // `-qpX`
         let cluster = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
@@ -94,15 +96,15 @@ pub(in crate::judge::shell) fn uv(call: &Call<'_>) -> Option<String> {
         let value = if waits(before) || before == "--python" { Some(*text) } else { joined };
         value.is_some_and(|value| !is_version(value.trim_start_matches('=')))
     });
-    found.and_then(|(_, text)| hit(text, "a Python that the line names"))
+    found.and_then(|(_, text)| reason_for(text, "a Python that the line names"))
 }
 
 /// pytest: tests outside the workspace are foreign code; `-o` sets options.
-pub(in crate::judge::shell) fn pytest(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn pytest(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
-    call.free().find_map(|(at, text)| {
+    call.ungranted_words().find_map(|(at, text)| {
         if text.starts_with('@') {
-            return hit(text, "options from a file");
+            return reason_for(text, "options from a file");
         }
         let value = match text {
             "-o" => words.get(at + 1).map(|word| word.text.as_str()),
@@ -117,7 +119,7 @@ pub(in crate::judge::shell) fn pytest(call: &Call<'_>) -> Option<String> {
 }
 
 /// go: addresses of code, and linkers within flags.
-pub(in crate::judge::shell) fn go(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn go(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let at = verb(words, None)?;
     if words[at].text == "run" {
@@ -129,10 +131,10 @@ pub(in crate::judge::shell) fn go(call: &Call<'_>) -> Option<String> {
                 || (call.outside)(&target.text)
                 || !(target.text.starts_with('.') || target.text.ends_with(".go")))
         {
-            return hit(&target.text, "code named on the command line");
+            return reason_for(&target.text, "code named on the command line");
         }
     }
-    let elsewhere = call.free().find(|(at, text)| {
+    let elsewhere = call.ungranted_words().find(|(at, text)| {
         let path = text.rsplit('=').next().unwrap_or(text);
         let pattern =
             matches!(words[at - 1].text.as_str(), "-run" | "-bench" | "-skip" | "-ldflags" | "-fuzz");
@@ -141,7 +143,7 @@ pub(in crate::judge::shell) fn go(call: &Call<'_>) -> Option<String> {
         !pattern && leaves && named && !text.starts_with("-run") && (call.outside)(path)
     });
     if let Some((_, text)) = elsewhere {
-        return hit(text, "another project");
+        return reason_for(text, "another project");
     }
     any(call, "flags that name another program", |text| {
         text.contains("-extld")
@@ -151,7 +153,7 @@ pub(in crate::judge::shell) fn go(call: &Call<'_>) -> Option<String> {
     })
 }
 
-pub(in crate::judge::shell) fn dotnet(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn dotnet(call: &CommandCall<'_>) -> Option<String> {
     any(call, "code or properties named on the command line", |text| {
         let lower = text.to_ascii_lowercase();
         lower.ends_with(".dll")

@@ -1,9 +1,9 @@
 //! Clients of databases: commands that run code, write files or change the server.
 
-use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::CommandCall;
 use crate::judge::shell::programs::escape_options::operands;
 use crate::judge::shell::programs::special::clients::{has_word, statement};
-use crate::judge::shell::programs::special::{any, hit};
+use crate::judge::shell::programs::special::{any, reason_for};
 
 /// Without a command these clients execute their input: a pipe, a file, a here-document.
 const RUNS_INPUT: &str = "without a command it runs its input";
@@ -20,7 +20,7 @@ fn gives_command(text: &str, command: &[char], values: &[char], long: &[&str]) -
 }
 
 /// Commands of redis that run code or change the server, in any spelling.
-pub(in crate::judge::shell) fn redis(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn redis(call: &CommandCall<'_>) -> Option<String> {
     const CHANGES: &[&str] = &[
         "eval",
         "eval_ro",
@@ -45,7 +45,7 @@ pub(in crate::judge::shell) fn redis(call: &Call<'_>) -> Option<String> {
     let told = !operands(call.words, "-h -p -n -a -u --user --pass -i -r").is_empty()
         || call.words.iter().any(|word| matches!(word.text.as_str(), "--version" | "--help" | "-v"));
     if !told {
-        return hit(&call.words[0].text, RUNS_INPUT);
+        return reason_for(&call.words[0].text, RUNS_INPUT);
     }
     any(call, "this runs code or changes the server", |text| {
         CHANGES.contains(&text.to_ascii_lowercase().as_str())
@@ -53,12 +53,12 @@ pub(in crate::judge::shell) fn redis(call: &Call<'_>) -> Option<String> {
 }
 
 /// sqlite3: dot commands run and write; so do some functions.
-pub(in crate::judge::shell) fn sqlite(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn sqlite(call: &CommandCall<'_>) -> Option<String> {
     let told = operands(call.words, "-separator -nullvalue -newline -mmap -maxsize -cmd -init -vfs").len()
         > 1
         || call.words.iter().any(|word| matches!(word.text.trim_start_matches('-'), "version" | "help"));
     if !told {
-        return hit(&call.words[0].text, RUNS_INPUT);
+        return reason_for(&call.words[0].text, RUNS_INPUT);
     }
     any(call, "this may run a program, load code or write a file", |text| {
         let lower = text.to_ascii_lowercase();
@@ -121,7 +121,7 @@ fn is_tame_dot(line: &str) -> bool {
 }
 
 /// psql: backslash commands and COPY access programs and files.
-pub(in crate::judge::shell) fn psql(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn psql(call: &CommandCall<'_>) -> Option<String> {
     any(call, "this may run a program or write a file", |text| {
         let lower = text.to_ascii_lowercase();
         lower.contains('\\') && !is_tame_backslash(&lower)
@@ -136,14 +136,14 @@ pub(in crate::judge::shell) fn psql(call: &Call<'_>) -> Option<String> {
 }
 
 /// The options and operands of psql itself.
-pub(in crate::judge::shell) fn psql_client(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn psql_client(call: &CommandCall<'_>) -> Option<String> {
     let values = ['h', 'p', 'U', 'd', 'T', 'v', 'F', 'P', 'o', 'L', 'f', 'R'];
     let long = ["--command", "--list", "--version", "--help"];
     let told =
         call.words[1..].iter().any(|word| gives_command(&word.text, &['c', 'l', 'V', '?'], &values, &long));
     let spelled = &call.words[..call.granted.min(call.words.len())];
     let told = told || spelled.iter().any(|word| matches!(word.text.as_str(), "-f" | "--file"));
-    if told { psql(call) } else { hit(&call.words[0].text, RUNS_INPUT) }
+    if told { psql(call) } else { reason_for(&call.words[0].text, RUNS_INPUT) }
 }
 
 fn is_tame_backslash(text: &str) -> bool {
@@ -152,7 +152,7 @@ fn is_tame_backslash(text: &str) -> bool {
         || matches!(text, "\\l" | "\\l+" | "\\conninfo" | "\\q")
 }
 
-pub(in crate::judge::shell) fn mysql(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn mysql(call: &CommandCall<'_>) -> Option<String> {
     let client = matches!(
         crate::judge::shell::programs::lookup::stem(&call.words[0].text),
         "mysql" | "mariadb" | "mycli" | "mysqlsh"
@@ -161,7 +161,7 @@ pub(in crate::judge::shell) fn mysql(call: &Call<'_>) -> Option<String> {
     let long = ["--execute", "--version", "--help"];
     let told = call.words[1..].iter().any(|word| gives_command(&word.text, &['e', 'V', '?'], &values, &long));
     if client && !told {
-        return hit(&call.words[0].text, RUNS_INPUT);
+        return reason_for(&call.words[0].text, RUNS_INPUT);
     }
     any(call, "this may run a program or write a file", |text| {
         // `--loose-tee` is `--tee`, and `_` is `-`.

@@ -1,8 +1,8 @@
 //! git: its own commands, the files that they write, and its configuration.
 
-use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::CommandCall;
 use crate::judge::shell::programs::escape_options::operands;
-use crate::judge::shell::programs::special::{any, hit};
+use crate::judge::shell::programs::special::{any, reason_for};
 
 /// git's own options before its subcommand that take the next word as a value.
 pub(in crate::judge::shell) const GIT_VALUES: &[&str] = &[
@@ -126,7 +126,7 @@ const GIT_VERBS: &[&str] = &[
     "backfill",
 ];
 
-pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn git(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let mut at = 1;
     while let Some(word) = words.get(at) {
@@ -143,7 +143,7 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
             "-C" | "--work-tree"
                 if value_is_free && joined.or(next).is_none_or(|path| (call.outside)(path)) =>
             {
-                return hit(text, "another project");
+                return reason_for(text, "another project");
             }
             "-C" | "--work-tree" => {}
             "--version"
@@ -163,14 +163,14 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
             | "--man-path"
             | "--info-path" => {}
             "--exec-path" if joined.is_none() => {}
-            _ if free => return hit(text, "settings or programs for git on the command line"),
+            _ if free => return reason_for(text, "settings or programs for git on the command line"),
             _ => {}
         }
         at += if GIT_VALUES.contains(&text) { 2 } else { 1 };
     }
     let verb = words.get(at)?;
     if at >= call.granted && (!verb.is_literal() || !GIT_VERBS.contains(&verb.text.as_str())) {
-        return hit(
+        return reason_for(
             &verb.text,
             "not a command of git itself that is known to be harmless; it may be an alias",
         );
@@ -182,7 +182,7 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
             text.starts_with('.') || text.starts_with("file:") || text.contains('/') && !text.contains(':')
         };
         if let Some((_, word)) = to.filter(|(at, word)| *at >= call.granted && is_folder(&word.text)) {
-            return hit(&word.text, "a repository in a folder runs its own hooks");
+            return reason_for(&word.text, "a repository in a folder runs its own hooks");
         }
     }
     any(call, "this kind of address runs a program", |text| {
@@ -249,7 +249,7 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
 }
 
 /// `git rm -r .` removes the whole workspace.
-fn removes_all(call: &Call<'_>, verb: usize) -> Option<String> {
+fn removes_all(call: &CommandCall<'_>, verb: usize) -> Option<String> {
     let words = &call.words[verb + 1..];
     let told =
         |wanted: &str| words.iter().take_while(|word| word.text != "--").any(|word| word.text == wanted);
@@ -269,7 +269,7 @@ fn removes_all(call: &Call<'_>, verb: usize) -> Option<String> {
 }
 
 /// The target folder of a clone.
-pub(in crate::judge::shell) fn clone(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn clone(call: &CommandCall<'_>) -> Option<String> {
     let found = operands(
         call.words,
         "-b --branch -o --origin --depth -j --jobs --filter --shallow-since --shallow-exclude --server-option",
@@ -281,7 +281,7 @@ pub(in crate::judge::shell) fn clone(call: &Call<'_>) -> Option<String> {
 }
 
 /// git config: reading is free, and so is setting a name and an address for commits.
-pub(in crate::judge::shell) fn git_config(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn git_config(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let names: Vec<(usize, &str)> = operands(words, "--type --default -f --file --blob --comment --value")
         .into_iter()
@@ -327,7 +327,11 @@ pub(in crate::judge::shell) fn git_config(call: &Call<'_>) -> Option<String> {
     let harmless = matches!(names.first(), Some((_, "user.name" | "user.email"))) && !elsewhere && !changes;
     let spelled = names.first().is_some_and(|(at, _)| *at < call.granted);
     let reaches = call
-        .free()
+        .ungranted_words()
         .any(|(_, text)| text.len() > 3 && ["--global", "--system"].iter().any(|o| o.starts_with(text)));
-    if harmless || spelled && !reaches { None } else { hit("git config", "settings of git can run programs") }
+    if harmless || spelled && !reaches {
+        None
+    } else {
+        reason_for("git config", "settings of git can run programs")
+    }
 }

@@ -26,27 +26,27 @@ pub(in crate::judge::shell) use rust::{cargo, cargo_fmt, cargo_test, rustc, tool
 pub(in crate::judge::shell) use scripts::{awk, sed};
 
 use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::CommandCall;
 use crate::judge::shell::programs::escape_options::operands;
 use crate::judge::shell::programs::lookup::verb;
 
-fn hit(text: &str, what: &str) -> Option<String> {
+fn reason_for(text: &str, what: &str) -> Option<String> {
     Some(format!("{text}: {what}"))
 }
 
 /// The first word beyond the grant for which `wrong` holds.
-fn any(call: &Call<'_>, what: &str, wrong: impl Fn(&str) -> bool) -> Option<String> {
-    call.free().find(|(_, text)| wrong(text)).and_then(|(_, text)| hit(text, what))
+fn any(call: &CommandCall<'_>, what: &str, wrong: impl Fn(&str) -> bool) -> Option<String> {
+    call.ungranted_words().find(|(_, text)| wrong(text)).and_then(|(_, text)| reason_for(text, what))
 }
 
 /// The words after `--`, which belong to another program: each word with the next one.
-fn behind_dashes(call: &Call<'_>, wrong: impl Fn(&str, &str) -> bool) -> Option<String> {
+fn wrong_after_dashes(call: &CommandCall<'_>, wrong: impl Fn(&str, &str) -> bool) -> Option<String> {
     let words = call.words;
     let dashes = words.iter().position(|word| word.text == "--")?;
     words.iter().enumerate().skip((dashes + 1).max(call.granted)).find_map(|(at, word)| {
         let next = words.get(at + 1).map_or("", |word| word.text.as_str());
         if wrong(&word.text, next) {
-            hit(&word.text, "this makes the program behind run another")
+            reason_for(&word.text, "this makes the program behind run another")
         } else {
             None
         }
@@ -54,12 +54,12 @@ fn behind_dashes(call: &Call<'_>, wrong: impl Fn(&str, &str) -> bool) -> Option<
 }
 
 /// `rm`: the path checks judge recursive removal; this check is only for `xargs`.
-pub(in crate::judge::shell) fn remove(_: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn remove(_: &CommandCall<'_>) -> Option<String> {
     None
 }
 
 /// `test -v 'a[$(id)]'` evaluates the subscript, and so do `-R` and arithmetic comparison in `[`.
-pub(in crate::judge::shell) fn test(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn test(call: &CommandCall<'_>) -> Option<String> {
     if !matches!(call.words[0].text.as_str(), "test" | "[") {
         return None;
     }
@@ -67,13 +67,13 @@ pub(in crate::judge::shell) fn test(call: &Call<'_>) -> Option<String> {
         matches!(word.text.as_str(), "-v" | "-R" | "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-t")
     });
     if risky && call.words.iter().any(|word| word.text.contains('[') && word.text.len() > 1) {
-        return hit("test", "a subscript is evaluated");
+        return reason_for("test", "a subscript is evaluated");
     }
     any(call, "the name of a variable is evaluated", |text| matches!(text, "-v" | "-R"))
 }
 
 /// `printf %n NAME` assigns to a variable, for example `PATH` (printf(3), which bash follows).
-pub(in crate::judge::shell) fn printf(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn printf(call: &CommandCall<'_>) -> Option<String> {
     let at = match call.words.get(1) {
         Some(word) if word.text == "--" => 2,
         _ => 1,
@@ -84,33 +84,33 @@ pub(in crate::judge::shell) fn printf(call: &Call<'_>) -> Option<String> {
         rest.trim_start_matches(flags).starts_with('n')
     });
     if assigns || !format.is_literal() {
-        return hit(&format.text, "a format may assign a variable");
+        return reason_for(&format.text, "a format may assign a variable");
     }
     None
 }
 
-pub(in crate::judge::shell) fn uniq(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn uniq(call: &CommandCall<'_>) -> Option<String> {
     second_operand(call, "-f -s -w --skip-fields --skip-chars --check-chars")
 }
 
-pub(in crate::judge::shell) fn xxd(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn xxd(call: &CommandCall<'_>) -> Option<String> {
     second_operand(call, "-c -g -l -s -o -n -cols -groupsize -len -seek -name -R")
 }
 
-fn second_operand(call: &Call<'_>, values: &str) -> Option<String> {
+fn second_operand(call: &CommandCall<'_>, values: &str) -> Option<String> {
     let found = operands(call.words, values);
     // One word may expand to several.
     let several = |word: &Word| word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
     if let Some((_, word)) = found.iter().find(|(at, word)| *at >= call.granted && several(word)) {
-        return hit(&word.text, "the second operand is written");
+        return reason_for(&word.text, "the second operand is written");
     }
     let (_, word) = found.iter().skip(1).find(|(at, _)| *at >= call.granted)?;
-    hit(&word.text, "the second operand is written")
+    reason_for(&word.text, "the second operand is written")
 }
 
 /// `+cmd` of pagers. A line number, the end and a pattern of plain characters are positions in the
 /// text.
-pub(in crate::judge::shell) fn plus(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn plus(call: &CommandCall<'_>) -> Option<String> {
     let is_place = |text: &str| {
         let is_pattern = |rest: &str| rest.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_'));
         matches!(text, "G" | "F")
@@ -123,14 +123,14 @@ pub(in crate::judge::shell) fn plus(call: &Call<'_>) -> Option<String> {
 }
 
 /// yq: operators that read other files or the environment are harmless; `-i` is in the table.
-pub(in crate::judge::shell) fn yq(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn yq(call: &CommandCall<'_>) -> Option<String> {
     any(call, "the expression loads or runs", |text| {
         ["load(", "load_", "system(", "env(", "eval("].iter().any(|word| text.contains(word))
     })
 }
 
 /// jq: modules are code from files.
-pub(in crate::judge::shell) fn jq(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn jq(call: &CommandCall<'_>) -> Option<String> {
     let loads = |part: &str| {
         ["import", "include"].iter().any(|word| {
             part.trim_start().strip_prefix(word).is_some_and(|rest| rest.trim_start().starts_with('"'))
@@ -140,11 +140,11 @@ pub(in crate::judge::shell) fn jq(call: &Call<'_>) -> Option<String> {
 }
 
 /// man: a path is a page from a file, which can choose the programs that format it.
-pub(in crate::judge::shell) fn man(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn man(call: &CommandCall<'_>) -> Option<String> {
     any(call, "a page from a file", |text| !text.starts_with('-') && text.contains('/'))
 }
 
-pub(in crate::judge::shell) fn mlr(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn mlr(call: &CommandCall<'_>) -> Option<String> {
     any(call, "the expression may run a program or write a file", |text| {
         ["system", "exec", "tee", "emit", "print", "dump", "split", ">", "|"]
             .iter()
@@ -152,23 +152,23 @@ pub(in crate::judge::shell) fn mlr(call: &Call<'_>) -> Option<String> {
     })
 }
 
-pub(in crate::judge::shell) fn pandoc(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn pandoc(call: &CommandCall<'_>) -> Option<String> {
     let format = |text: &str| text.ends_with(".lua") || text.contains("pdf");
     any(call, "code is loaded or a program is run", format)
 }
 
 /// ImageMagick: `PREFIX:` before a name selects the reader, `@` and `|` are lists and programs.
-pub(in crate::judge::shell) fn magick(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn magick(call: &CommandCall<'_>) -> Option<String> {
     any(call, "a program may be run, or a script", |text| {
         text.starts_with(['@', '|']) || !text.starts_with('-') && text.contains(':') || text.contains(".msl")
     })
 }
 
 /// Options from a file: `@file`; code after a colon; a class that writes the report.
-pub(in crate::judge::shell) fn response(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn response(call: &CommandCall<'_>) -> Option<String> {
     let class = |text: &str| text.contains('.') && !text.contains('/');
     let told = |name: &str| crate::judge::shell::programs::lookup::stem(&call.words[0].text) == name;
-    let named = call.free().find(|(at, text)| {
+    let named = call.ungranted_words().find(|(at, text)| {
         let before = call.words[at - 1].text.as_str();
         text.starts_with("--output-format=") && class(text)
             || before == "--output-format" && class(text)
@@ -176,14 +176,14 @@ pub(in crate::judge::shell) fn response(call: &Call<'_>) -> Option<String> {
             || text.starts_with("-p") && told("rollup")
     });
     if let Some((_, text)) = named {
-        return hit(text, "code named on the command line");
+        return reason_for(text, "code named on the command line");
     }
     any(call, "options from a file, or code", |text| {
         text.starts_with('@') || text.starts_with("--inject:") || text.starts_with("--alias:")
     })
 }
 
-pub(in crate::judge::shell) fn sets_arp(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn sets_arp(call: &CommandCall<'_>) -> Option<String> {
     let name = call.words[0].text.as_str();
     if name != "arp" {
         return None;
@@ -192,15 +192,15 @@ pub(in crate::judge::shell) fn sets_arp(call: &Call<'_>) -> Option<String> {
 }
 
 /// TeX: its commands can be given instead of a file.
-pub(in crate::judge::shell) fn latex(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn latex(call: &CommandCall<'_>) -> Option<String> {
     any(call, "commands, or a format with commands", |text| text.contains('\\') || text.starts_with('&'))
 }
 
 /// docker: a context outside the workspace is sent to the daemon of docker.
-pub(in crate::judge::shell) fn docker(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn docker(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     if let Some(project) = compose_project(call) {
-        return hit(project, "this works on the project that a file names");
+        return reason_for(project, "this works on the project that a file names");
     }
     if let Some(reason) = clients::docker_verbs(call) {
         return Some(reason);
@@ -226,7 +226,7 @@ pub(in crate::judge::shell) fn docker(call: &Call<'_>) -> Option<String> {
 }
 
 /// The `-f FILE` of docker compose. Only before its verb: after it, `-f` follows a log or forces.
-fn compose_project<'a>(call: &Call<'a>) -> Option<&'a str> {
+fn compose_project<'a>(call: &CommandCall<'a>) -> Option<&'a str> {
     let names = |word: &Word| word.text.rsplit('/').next().is_some_and(|name| name.ends_with("-compose"));
     let begin = match call.words.first() {
         Some(first) if names(first) => 1,
@@ -257,12 +257,12 @@ fn compose_project<'a>(call: &Call<'a>) -> Option<&'a str> {
 }
 
 /// Values that are read from a local file and sent.
-pub(in crate::judge::shell) fn local_files(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn local_files(call: &CommandCall<'_>) -> Option<String> {
     any(call, "a local file is sent", |text| text.contains("file://") || text.contains("fileb://"))
 }
 
 /// Package managers: only verbs that list and show. `date MMDDhhmm` sets the clock.
-pub(in crate::judge::shell) fn date(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn date(call: &CommandCall<'_>) -> Option<String> {
     if call.words[..call.granted].iter().any(|word| matches!(word.text.as_str(), "-s" | "--set")) {
         return None;
     }
@@ -270,15 +270,15 @@ pub(in crate::judge::shell) fn date(call: &Call<'_>) -> Option<String> {
     let set = found
         .iter()
         .find(|(at, word)| *at >= call.granted && word.text.starts_with(|c: char| c.is_ascii_digit()));
-    set.and_then(|(_, word)| hit(&word.text, "this sets the clock"))
+    set.and_then(|(_, word)| reason_for(&word.text, "this sets the clock"))
 }
 
-pub(in crate::judge::shell) fn hostname(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn hostname(call: &CommandCall<'_>) -> Option<String> {
     any(call, "this sets the name", |text| !text.starts_with('-'))
 }
 
 /// `kill -9 -1` ends all processes.
-pub(in crate::judge::shell) fn kill(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn kill(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     if let Some(reason) = any(call, "this may end the daemon", |text| text.contains("agentd")) {
         return Some(reason);
@@ -292,14 +292,14 @@ pub(in crate::judge::shell) fn kill(call: &Call<'_>) -> Option<String> {
             && call.granted < words.len()
             && !words.iter().any(|word| matches!(word.text.as_str(), "-l" | "-V" | "-h"))
         {
-            return hit(&words[0].text, "this ends whatever a person runs");
+            return reason_for(&words[0].text, "this ends whatever a person runs");
         }
         if let Some((_, word)) = found.iter().find(|(at, word)| *at >= call.granted && ours(&word.text)) {
-            return hit(&word.text, "this may end the daemon");
+            return reason_for(&word.text, "this may end the daemon");
         }
         return None;
     }
-    call.free().find_map(|(at, text)| {
+    call.ungranted_words().find_map(|(at, text)| {
         let signal = at == 1 && text.starts_with('-');
         let everything = text.starts_with('-')
             && !signal

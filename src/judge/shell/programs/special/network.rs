@@ -1,11 +1,11 @@
 //! Programs that contact other machines: the files that they send or remove.
 
 use crate::judge::shell::lex::word::Word;
-use crate::judge::shell::programs::call::Call;
-use crate::judge::shell::programs::special::{any, hit};
+use crate::judge::shell::programs::call::CommandCall;
+use crate::judge::shell::programs::special::{any, reason_for};
 
 /// curl: values with a leading `@` send a file or read options, `%output` writes one.
-pub(in crate::judge::shell) fn curl(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn curl(call: &CommandCall<'_>) -> Option<String> {
     const DATA: &[&str] = &[
         "-d",
         "--data",
@@ -27,7 +27,7 @@ pub(in crate::judge::shell) fn curl(call: &Call<'_>) -> Option<String> {
         "-u",
     ];
     let words = call.words;
-    for (at, text) in call.free() {
+    for (at, text) in call.ungranted_words() {
         let before = words[at - 1].text.as_str();
         // The address may be composed of parts: `fil{e}:///x`.
         let scheme = text.split(':').next().unwrap_or_default().to_ascii_lowercase();
@@ -40,7 +40,7 @@ pub(in crate::judge::shell) fn curl(call: &Call<'_>) -> Option<String> {
                 "-d" | "--data" | "--data-raw" | "--json" | "-w" | "--write-out" | "--data-binary"
             )
         {
-            return hit(text, "a local file is read through its address");
+            return reason_for(text, "a local file is read through its address");
         }
         let cluster: String;
         let (option, value) =
@@ -72,7 +72,7 @@ pub(in crate::judge::shell) fn curl(call: &Call<'_>) -> Option<String> {
         let is_cluster = option.starts_with('-') && !option.starts_with("--");
         if !is_long(option) && !is_cluster {
             if text.to_ascii_lowercase().starts_with("file:") {
-                return hit(text, "a local file is read through its address");
+                return reason_for(text, "a local file is read through its address");
             }
             continue;
         }
@@ -95,7 +95,7 @@ pub(in crate::judge::shell) fn curl(call: &Call<'_>) -> Option<String> {
             || option == "-b" && !value.contains('=')
             || (before == "--cookie" || option == "--cookie") && !value.contains('=');
         if reads {
-            return hit(text, "a local file is sent or read, or a file is written");
+            return reason_for(text, "a local file is sent or read, or a file is written");
         }
     }
     None
@@ -116,7 +116,7 @@ const CURL_VALUES: &[char] = &[
 ];
 
 /// ffmpeg: addresses of files, and filters that load code or files, or write some.
-pub(in crate::judge::shell) fn protocols(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn protocols(call: &CommandCall<'_>) -> Option<String> {
     const FILTERS: &[&str] = &[
         "ladspa",
         "lv2",
@@ -138,7 +138,7 @@ pub(in crate::judge::shell) fn protocols(call: &Call<'_>) -> Option<String> {
         let name = before.trim_start_matches('-').split(':').next().unwrap_or_default();
         before.starts_with('-') && matches!(name, "vf" | "af" | "filter" | "filter_complex" | "lavfi")
     };
-    let filter = call.free().find(|(at, text)| {
+    let filter = call.ungranted_words().find(|(at, text)| {
         // Its own quoting is not parsed here (ffmpeg-utils(1), "Quoting and escaping").
         is_filter(&call.words[at - 1].text)
             && (FILTERS.iter().any(|own| text.contains(own))
@@ -148,7 +148,7 @@ pub(in crate::judge::shell) fn protocols(call: &Call<'_>) -> Option<String> {
                     .any(|part| part.contains('/') && (call.outside)(part)))
     });
     if let Some((_, text)) = filter {
-        return hit(text, "a filter that loads or writes a file");
+        return reason_for(text, "a filter that loads or writes a file");
     }
     any(call, "this lies outside the workspace", |text| {
         text.split([':', '|'])
@@ -158,7 +158,7 @@ pub(in crate::judge::shell) fn protocols(call: &Call<'_>) -> Option<String> {
 }
 
 /// Request items of httpie: `field@file`, `field=@file`, `@file`.
-pub(in crate::judge::shell) fn http_items(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn http_items(call: &CommandCall<'_>) -> Option<String> {
     any(call, "a local file is sent", |text| {
         text.starts_with('@')
             || text.contains("=@")
@@ -167,7 +167,7 @@ pub(in crate::judge::shell) fn http_items(call: &Call<'_>) -> Option<String> {
 }
 
 /// `host:path`: a file is sent or fetched.
-pub(in crate::judge::shell) fn remote(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn remote(call: &CommandCall<'_>) -> Option<String> {
     any(call, "this names another machine", |text| {
         !text.starts_with('-')
             && (text.contains("://")
@@ -176,7 +176,7 @@ pub(in crate::judge::shell) fn remote(call: &Call<'_>) -> Option<String> {
 }
 
 /// rsync: files that it removes in the target folder.
-pub(in crate::judge::shell) fn rsync(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn rsync(call: &CommandCall<'_>) -> Option<String> {
     let removes = |word: &Word| word.text.starts_with("--del");
     let last = call.words.iter().rfind(|word| !word.text.starts_with('-'))?;
     let whole = last.text.trim_end_matches('/');
@@ -184,7 +184,7 @@ pub(in crate::judge::shell) fn rsync(call: &Call<'_>) -> Option<String> {
         || whole.split('/').all(|part| matches!(part, "." | ".."))
         || (call.outside)(&format!("{whole}/.."));
     if everything && call.words.iter().any(removes) {
-        return hit(&last.text, "all that is there and not in the other folder is removed");
+        return reason_for(&last.text, "all that is there and not in the other folder is removed");
     }
     remote(call)
 }

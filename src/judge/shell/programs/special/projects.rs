@@ -2,13 +2,13 @@
 //! from.
 
 use crate::judge::shell::lex::word::Word;
-use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::CommandCall;
 use crate::judge::shell::programs::escape_options::operands;
 use crate::judge::shell::programs::lookup::{own_verb, rows, stem};
-use crate::judge::shell::programs::special::{any, hit};
+use crate::judge::shell::programs::special::{any, reason_for};
 
 /// `just NAME=value`: its recipes are commands.
-pub(in crate::judge::shell) fn just(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn just(call: &CommandCall<'_>) -> Option<String> {
     if stem(&call.words[0].text) != "just" {
         return None;
     }
@@ -21,7 +21,7 @@ pub(in crate::judge::shell) fn just(call: &Call<'_>) -> Option<String> {
 }
 
 /// Variables of scons on the command line work like those of make.
-pub(in crate::judge::shell) fn scons(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn scons(call: &CommandCall<'_>) -> Option<String> {
     if stem(&call.words[0].text) == "scons" {
         crate::judge::shell::programs::special::make(call)
     } else {
@@ -30,13 +30,13 @@ pub(in crate::judge::shell) fn scons(call: &Call<'_>) -> Option<String> {
 }
 
 /// `cargo watch -- COMMAND`.
-pub(in crate::judge::shell) fn cargo_watch(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn cargo_watch(call: &CommandCall<'_>) -> Option<String> {
     let watches = call.words.iter().any(|word| word.text == "watch");
     if watches { any(call, "a command to run", |text| text == "--") } else { None }
 }
 
 /// Letters and operands that mean code or settings in one of the test runners.
-pub(in crate::judge::shell) fn tests(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn tests(call: &CommandCall<'_>) -> Option<String> {
     let letters: &[&str] = match stem(&call.words[0].text) {
         "mocha" => &["-u", "-n", "-O"],
         "cypress" => &["-C", "-P"],
@@ -52,7 +52,7 @@ pub(in crate::judge::shell) fn tests(call: &Call<'_>) -> Option<String> {
 }
 
 /// sbt: settings and commands of its shell.
-pub(in crate::judge::shell) fn sbt(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn sbt(call: &CommandCall<'_>) -> Option<String> {
     any(call, "this is code, or a list of options", |text| {
         let begins = ["set ", "eval ", "!", "@", "apply ", "alias ", "project ", "load ", "<"];
         begins.iter().any(|begin| text.trim_start().starts_with(begin))
@@ -62,7 +62,7 @@ pub(in crate::judge::shell) fn sbt(call: &Call<'_>) -> Option<String> {
 }
 
 /// `swift x.swift`, `dart x.dart`: the file is run.
-pub(in crate::judge::shell) fn operands_are_code(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn operands_are_code(call: &CommandCall<'_>) -> Option<String> {
     let at = own_verb(call.words)?;
     let text = call.words[at].text.as_str();
     (at >= call.granted && (text.contains('/') || text.ends_with(".swift") || text.ends_with(".dart")))
@@ -70,7 +70,7 @@ pub(in crate::judge::shell) fn operands_are_code(call: &Call<'_>) -> Option<Stri
 }
 
 /// The arguments of `deno test` and similar may be code from any address.
-pub(in crate::judge::shell) fn deno(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn deno(call: &CommandCall<'_>) -> Option<String> {
     any(call, "another project", |text| {
         let path = text.split_once('=').map_or(text, |(_, path)| path);
         let leaves = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
@@ -82,16 +82,16 @@ pub(in crate::judge::shell) fn deno(call: &Call<'_>) -> Option<String> {
 }
 
 /// `coverage run FILE`, `coverage run -m MODULE`: the code is not part of the grant.
-pub(in crate::judge::shell) fn coverage(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn coverage(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     if stem(&words[0].text) != "coverage" {
         return None;
     }
     let values = "-m --source --include --omit --data-file --rcfile --context --concurrency";
     let at = own_verb(words).filter(|at| words[*at].text == "run")?;
-    let joined = call.free().find(|(_, text)| text.starts_with("-m") && text.len() > 2);
+    let joined = call.ungranted_words().find(|(_, text)| text.starts_with("-m") && text.len() > 2);
     if let Some((_, text)) = joined {
-        return hit(text, "code named on the command line");
+        return reason_for(text, "code named on the command line");
     }
     let module = words.iter().position(|word| word.text == "-m");
     let code = match module {
@@ -112,16 +112,18 @@ pub(in crate::judge::shell) fn python_module(words: &[Word], spelled: usize) -> 
 }
 
 /// Python modules that treat their arguments like a separate program.
-pub(in crate::judge::shell) fn module(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn module(call: &CommandCall<'_>) -> Option<String> {
     let name = call.words[0].text.as_str();
     let found = operands(call.words, "");
     let free = |at: usize| at >= call.granted;
     let written = |nth: usize| found.get(nth).filter(|(at, _)| free(*at));
     match name {
-        "json.tool" => written(1).and_then(|(_, word)| hit(&word.text, "the second operand is written")),
+        "json.tool" => {
+            written(1).and_then(|(_, word)| reason_for(&word.text, "the second operand is written"))
+        }
         _ => {
             let (_, word) = found.iter().find(|(at, word)| free(*at) && (call.outside)(&word.text))?;
-            hit(&word.text, "outside the workspace")
+            reason_for(&word.text, "outside the workspace")
         }
     }
 }

@@ -1,8 +1,8 @@
 //! cargo, rustup and rustc.
 
-use crate::judge::shell::programs::call::Call;
+use crate::judge::shell::programs::call::CommandCall;
 use crate::judge::shell::programs::lookup::verb;
-use crate::judge::shell::programs::special::{any, behind_dashes, hit};
+use crate::judge::shell::programs::special::{any, reason_for, wrong_after_dashes};
 
 /// Commands of cargo, and of widely used programs for it.
 const CARGO_VERBS: &[&str] = &[
@@ -105,16 +105,16 @@ const CARGO_VERBS: &[&str] = &[
 ];
 
 /// cargo: `+toolchain` is allowed; the words after `--` belong to another program.
-pub(in crate::judge::shell) fn cargo(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn cargo(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let at = verb(words, None)?;
     // A target description names the linker.
-    let target = call.free().find(|(at, text)| {
+    let target = call.ungranted_words().find(|(at, text)| {
         let file = text.strip_prefix("--target=").or((words[at - 1].text == "--target").then_some(*text));
         file.is_some_and(|file| file.contains('/') || file.ends_with(".json"))
     });
     if let Some((_, text)) = target {
-        return hit(text, "the description of a target may name any linker");
+        return reason_for(text, "the description of a target may name any linker");
     }
     if let Some(reason) = toolchain(call) {
         return Some(reason);
@@ -124,11 +124,11 @@ pub(in crate::judge::shell) fn cargo(call: &Call<'_>) -> Option<String> {
         && !words[own].text.starts_with('-')
         && !CARGO_VERBS.contains(&words[own].text.as_str())
     {
-        return hit(&words[own].text, "not a command of cargo that is known; it may be any program");
+        return reason_for(&words[own].text, "not a command of cargo that is known; it may be any program");
     }
     // After `--`, `cargo clippy` and `cargo rustc` pass options to the compiler.
     if matches!(words[at].text.as_str(), "clippy" | "rustc" | "rustdoc" | "c" | "check" | "doc") {
-        return behind_dashes(call, |text, next| {
+        return wrong_after_dashes(call, |text, next| {
             let option = if text == "-C" || text == "--codegen" {
                 next
             } else {
@@ -152,31 +152,31 @@ pub(in crate::judge::shell) fn cargo(call: &Call<'_>) -> Option<String> {
 }
 
 /// `cargo fmt -- --config …`; the other arguments of rustfmt select files that it formats and writes.
-pub(in crate::judge::shell) fn cargo_fmt(call: &Call<'_>) -> Option<String> {
-    behind_dashes(call, |text, _| {
+pub(in crate::judge::shell) fn cargo_fmt(call: &CommandCall<'_>) -> Option<String> {
+    wrong_after_dashes(call, |text, _| {
         ["--config", "--print-config", "--emit", "@"].iter().any(|begin| text.starts_with(begin))
             || !text.starts_with('-') && (call.outside)(text)
     })
 }
 
 /// `cargo test -- --logfile FILE`: the test harness of Rust writes this file.
-pub(in crate::judge::shell) fn cargo_test(call: &Call<'_>) -> Option<String> {
-    behind_dashes(call, |text, _| text.starts_with("--logf"))
+pub(in crate::judge::shell) fn cargo_test(call: &CommandCall<'_>) -> Option<String> {
+    wrong_after_dashes(call, |text, _| text.starts_with("--logf"))
 }
 
 /// All programs behind rustup accept a leading `+TOOLCHAIN`, which may be a folder (rustup's manual,
 /// "Overrides").
-pub(in crate::judge::shell) fn toolchain(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn toolchain(call: &CommandCall<'_>) -> Option<String> {
     any(call, "another toolchain, by its folder", |text| text.starts_with('+') && text.contains('/'))
 }
 
 /// rustc: code generation options that name programs, arguments from a file.
-pub(in crate::judge::shell) fn rustc(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn rustc(call: &CommandCall<'_>) -> Option<String> {
     if let Some(reason) = toolchain(call) {
         return Some(reason);
     }
     let words = call.words;
-    call.free().find_map(|(at, text)| {
+    call.ungranted_words().find_map(|(at, text)| {
         let next = words.get(at + 1).map_or("", |word| word.text.as_str());
         let option = match text {
             "-C" | "--codegen" => next,
@@ -198,7 +198,7 @@ pub(in crate::judge::shell) fn rustc(call: &Call<'_>) -> Option<String> {
             || matches!(before, "--emit" | "--extern" | "--print") && emits(text)
             || text.starts_with("--print=") && emits(text.strip_prefix("--print=").unwrap_or(text));
         if names_program || leaves || text.starts_with('@') {
-            hit(text, "the linker is another program")
+            reason_for(text, "the linker is another program")
         } else {
             None
         }

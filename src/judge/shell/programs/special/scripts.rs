@@ -1,10 +1,10 @@
 //! Programs within arguments: sed and awk.
 
-use crate::judge::shell::programs::call::Call;
-use crate::judge::shell::programs::special::hit;
+use crate::judge::shell::programs::call::CommandCall;
+use crate::judge::shell::programs::special::reason_for;
 
 /// sed: only commands that neither run nor write.
-pub(in crate::judge::shell) fn sed(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn sed(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let mut scripts = Vec::new();
     let mut first_operand = None;
@@ -53,14 +53,14 @@ pub(in crate::judge::shell) fn sed(call: &Call<'_>) -> Option<String> {
     if let Some((_, script)) =
         scripts.iter().find(|(at, _)| is_free(*at) && words.get(*at).is_some_and(|word| !word.is_literal()))
     {
-        return hit(script, "the script of sed is not literal");
+        return reason_for(script, "the script of sed is not literal");
     }
     // sed parses them as the lines of one script. A script in the grant may end within a command.
     let goes_on = scripts.iter().any(|(at, script)| !is_free(*at) && script.ends_with('\\'));
     let free: Vec<&str> = scripts.iter().filter(|(at, _)| is_free(*at)).map(|(_, script)| *script).collect();
     let whole = free.join("\n");
     if !free.is_empty() && (goes_on || !is_tame_sed(&whole)) {
-        return hit(&whole, "this script of sed may run a program or write a file");
+        return reason_for(&whole, "this script of sed may run a program or write a file");
     }
     None
 }
@@ -210,7 +210,7 @@ fn is_tame_sed(script: &str) -> bool {
 }
 
 /// awk: programs without `system`, pipes and output to files.
-pub(in crate::judge::shell) fn awk(call: &Call<'_>) -> Option<String> {
+pub(in crate::judge::shell) fn awk(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let mut programs = Vec::new();
     let mut first_operand = None;
@@ -236,7 +236,7 @@ pub(in crate::judge::shell) fn awk(call: &Call<'_>) -> Option<String> {
             // gawk accepts abbreviations: `--so` is `--source`.
             if at >= call.granted && !text.starts_with("--field-separator=") && !text.starts_with("--assign=")
             {
-                return hit(text, "this option of awk is not known");
+                return reason_for(text, "this option of awk is not known");
             }
         }
         at += 1;
@@ -246,7 +246,7 @@ pub(in crate::judge::shell) fn awk(call: &Call<'_>) -> Option<String> {
     }
     for (at, program) in programs {
         if at >= call.granted && (!words[at].is_literal() || !is_tame_awk(program)) {
-            return hit(program, "this awk program may run a program or write a file");
+            return reason_for(program, "this awk program may run a program or write a file");
         }
     }
     None

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::session::stream::follow::tests::fixture::{FeedFixture, Reader, StreamedMessage};
+use crate::session::stream::follow::tests::fixture::{FeedFixture, StreamedMessage, TestReader};
 use crate::session::stream::follow::*;
 
 impl FeedFixture {
@@ -16,7 +16,8 @@ impl FeedFixture {
         self.write(vec![Event::SessionEnded { reason: "the end".into() }]).await;
         for reader in self.readers.iter_mut().filter(|reader| reader.until.is_none()) {
             while reader.follower.cursor() < self.feed.last_seq() {
-                let lines = crate::session::stream::follow::tests::soon(reader.follower.next()).await;
+                let lines =
+                    crate::session::stream::follow::tests::within_deadline(reader.follower.next()).await;
                 reader.read_lines(lines.unwrap().unwrap());
             }
         }
@@ -29,7 +30,7 @@ impl FeedFixture {
         Ok(())
     }
 
-    fn check(&self, reader: &Reader) -> Result<(), String> {
+    fn check(&self, reader: &TestReader) -> Result<(), String> {
         let seqs: Vec<Seq> = reader.given.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
         if !seqs.windows(2).all(|pair| pair[0] < pair[1])
             || seqs.first().is_some_and(|seq| *seq <= reader.after)
@@ -49,7 +50,7 @@ impl FeedFixture {
         Ok(())
     }
 
-    fn check_message(&self, reader: &Reader, told: &StreamedMessage) -> Result<(), String> {
+    fn check_message(&self, reader: &TestReader, told: &StreamedMessage) -> Result<(), String> {
         let end = told.last_seq.unwrap_or(Seq::MAX);
         let until = reader.until.unwrap_or(Seq::MAX);
         if reader.after >= end || until < told.first_seq {
@@ -70,8 +71,8 @@ impl FeedFixture {
             let at = usize::try_from(event["index"].as_u64().unwrap()).unwrap();
             let content = told.blocks.get(at).map(|block| block.content);
             let fits = match content {
-                Some(Content::Text) => kind == "message.text_delta",
-                Some(Content::Thinking) => kind == "message.thinking_delta",
+                Some(BlockContent::Text) => kind == "message.text_delta",
+                Some(BlockContent::Thinking) => kind == "message.thinking_delta",
                 _ => false,
             };
             if !fits || event["item_id"] != told.item_id.to_string() {
@@ -87,12 +88,12 @@ impl FeedFixture {
             return Ok(()); // Only the item.
         }
         for (at, block) in told.blocks.iter().enumerate() {
-            if block.content == Content::Arguments {
+            if block.content == BlockContent::Arguments {
                 continue;
             }
-            let before = &block.text[..told.before(at, reader.after)];
+            let before = &block.text[..told.bytes_before(at, reader.after)];
             let sum = format!("{before}{}", sums.get(&at).map_or("", String::as_str));
-            let whole = if until < end { &block.text[..told.before(at, until)] } else { &block.text };
+            let whole = if until < end { &block.text[..told.bytes_before(at, until)] } else { &block.text };
             // The follower may have received more of a completed message by then. A new subscription receives
             // the item.
             let is_ahead = told.last_seq.is_some()

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::session::actor::journal;
 use crate::session::stream::follow::*;
-use crate::store::{Append, ItemRow, NewSession, Store, StoreOwner, Sync};
+use crate::store::{Append, Durability, ItemRow, NewSession, Store, StoreOwner};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{ItemId, Mint, Seed, SessionId};
 use crate::types::message::Block;
@@ -21,11 +21,11 @@ use crate::types::usage::Budgets;
 
 /// An action on the journal.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Act {
+pub(super) enum JournalAction {
     /// Start a message, unless one is streaming.
     Begin,
     /// Start a block and end the one before it.
-    Block(Content),
+    Block(BlockContent),
     /// Add this number of deltas to the open block, in one transaction.
     Deltas(u8),
     /// Complete the message and prune its deltas.
@@ -47,28 +47,27 @@ pub(super) enum Act {
     Restart(bool),
 }
 
-pub(super) fn act() -> impl Strategy<Value = Act> {
-    let content =
-        prop_oneof![3 => Just(Content::Text), 1 => Just(Content::Thinking), 1 => Just(Content::Arguments)];
+pub(super) fn any_action() -> impl Strategy<Value = JournalAction> {
+    let content = prop_oneof![3 => Just(BlockContent::Text), 1 => Just(BlockContent::Thinking), 1 => Just(BlockContent::Arguments)];
     prop_oneof![
-        3 => Just(Act::Begin),
-        4 => content.prop_map(Act::Block),
-        9 => (1..12u8).prop_map(Act::Deltas),
-        2 => Just(Act::Complete),
-        1 => Just(Act::Interrupt),
-        3 => Just(Act::Other),
-        3 => any::<u16>().prop_map(Act::Join),
-        8 => any::<u8>().prop_map(Act::Read),
-        2 => Just(Act::Hold),
-        2 => (0..6u8, any::<bool>()).prop_map(|(pieces, ends)| Act::Tool(pieces, ends)),
-        1 => any::<bool>().prop_map(Act::Restart),
+        3 => Just(JournalAction::Begin),
+        4 => content.prop_map(JournalAction::Block),
+        9 => (1..12u8).prop_map(JournalAction::Deltas),
+        2 => Just(JournalAction::Complete),
+        1 => Just(JournalAction::Interrupt),
+        3 => Just(JournalAction::Other),
+        3 => any::<u16>().prop_map(JournalAction::Join),
+        8 => any::<u8>().prop_map(JournalAction::Read),
+        2 => Just(JournalAction::Hold),
+        2 => (0..6u8, any::<bool>()).prop_map(|(pieces, ends)| JournalAction::Tool(pieces, ends)),
+        1 => any::<bool>().prop_map(JournalAction::Restart),
     ]
 }
 
 /// One block as the model streamed it.
 #[derive(Clone, Debug)]
-pub(super) struct Streamed {
-    pub content: Content,
+pub(super) struct StreamedBlock {
+    pub content: BlockContent,
     pub text: String,
 }
 
@@ -77,21 +76,21 @@ pub(super) struct StreamedMessage {
     pub item_id: ItemId,
     pub first_seq: Seq,
     pub last_seq: Option<Seq>,
-    pub blocks: Vec<Streamed>,
+    pub blocks: Vec<StreamedBlock>,
     /// After each delta: its seq, its block and the length of that block's text.
     pub steps: Vec<(Seq, usize, usize)>,
 }
 
 impl StreamedMessage {
     /// Bytes of a block up to a cursor.
-    pub fn before(&self, block: usize, cursor: Seq) -> usize {
+    pub fn bytes_before(&self, block: usize, cursor: Seq) -> usize {
         let steps = self.steps.iter().filter(|(seq, at, _)| *seq <= cursor && *at == block);
         steps.map(|(.., bytes)| *bytes).next_back().unwrap_or(0)
     }
 }
 
 /// A follower and the events that it received.
-pub(super) struct Reader {
+pub(super) struct TestReader {
     pub follower: Follower,
     pub after: Seq,
     /// First seqs of messages that were complete when the cursor was set inside them.
@@ -109,7 +108,7 @@ pub(super) struct FeedFixture {
     pub feed: Arc<Feed>,
     pub next: Seq,
     pub told: Vec<StreamedMessage>,
-    pub readers: Vec<Reader>,
+    pub readers: Vec<TestReader>,
     pub hold: bool,
     pub held: Vec<FeedEntry>,
     pub permanent: Vec<Seq>,
@@ -167,13 +166,13 @@ impl FeedFixture {
         }
     }
 
-    fn streaming(&mut self) -> Option<&mut StreamedMessage> {
+    fn open_message(&mut self) -> Option<&mut StreamedMessage> {
         self.told.last_mut().filter(|told| told.last_seq.is_none())
     }
 
-    pub async fn act(&mut self, act: Act) {
+    pub async fn act(&mut self, act: JournalAction) {
         match act {
-            Act::Begin if self.streaming().is_none() && self.tool.is_none() => {
+            JournalAction::Begin if self.open_message().is_none() && self.tool.is_none() => {
                 let item_id = Mint::new(i64::try_from(self.next).unwrap(), Seed(2)).item();
                 let first_seq = self.next;
                 self.told.push(StreamedMessage {
@@ -185,25 +184,25 @@ impl FeedFixture {
                 });
                 self.write(vec![Event::MessageStarted { model: "p/m".into(), attempt: 1 }]).await;
             }
-            Act::Block(content) => {
-                let Some(told) = self.streaming() else { return };
+            JournalAction::Block(content) => {
+                let Some(told) = self.open_message() else { return };
                 let mut events = Vec::new();
                 let index = u32::try_from(told.blocks.len()).unwrap();
                 if let Some(before) = index.checked_sub(1) {
                     events.push(Event::MessageBlockCompleted { index: before, signature: None, data: None });
                 }
-                told.blocks.push(Streamed { content, text: String::new() });
+                told.blocks.push(StreamedBlock { content, text: String::new() });
                 let block = match content {
-                    Content::Text => BlockKind::Text,
-                    Content::Thinking => BlockKind::Thinking,
-                    Content::Arguments => BlockKind::ToolCall { tool: "Read".into() },
+                    BlockContent::Text => BlockKind::Text,
+                    BlockContent::Thinking => BlockKind::Thinking,
+                    BlockContent::Arguments => BlockKind::ToolCall { tool: "Read".into() },
                 };
                 events.push(Event::MessageBlockStarted { index, block });
                 self.write(events).await;
             }
-            Act::Deltas(some) => {
+            JournalAction::Deltas(some) => {
                 let first = self.next;
-                let Some(told) = self.streaming() else { return };
+                let Some(told) = self.open_message() else { return };
                 let Some(at) = told.blocks.len().checked_sub(1) else { return };
                 let index = u32::try_from(at).unwrap();
                 let block = &mut told.blocks[at];
@@ -214,36 +213,36 @@ impl FeedFixture {
                     block.text.push_str(&text);
                     told.steps.push((seq, at, block.text.len()));
                     events.push(match block.content {
-                        Content::Text => Event::MessageTextDelta { index, text },
-                        Content::Thinking => Event::MessageThinkingDelta { index, text },
-                        Content::Arguments => Event::MessageToolInputDelta { index, json: text },
+                        BlockContent::Text => Event::MessageTextDelta { index, text },
+                        BlockContent::Thinking => Event::MessageThinkingDelta { index, text },
+                        BlockContent::Arguments => Event::MessageToolInputDelta { index, json: text },
                     });
                 }
                 self.write(events).await;
             }
-            Act::Complete => self.end(ItemStatus::Completed).await,
-            Act::Interrupt => self.end(ItemStatus::Interrupted).await,
-            Act::Other => self.write(vec![Event::SessionAttached { clients: 1 }]).await,
-            Act::Join(pick) => self.join(pick).await,
-            Act::Read(pick) => self.read(pick).await,
-            Act::Hold => self.hold = true,
-            Act::Tool(pieces, ends) => self.tool(pieces, ends).await,
-            Act::Restart(is_early) => self.restart(is_early).await,
-            Act::Begin => {}
+            JournalAction::Complete => self.end(ItemStatus::Completed).await,
+            JournalAction::Interrupt => self.end(ItemStatus::Interrupted).await,
+            JournalAction::Other => self.write(vec![Event::SessionAttached { clients: 1 }]).await,
+            JournalAction::Join(pick) => self.follow_at(pick).await,
+            JournalAction::Read(pick) => self.read(pick).await,
+            JournalAction::Hold => self.hold = true,
+            JournalAction::Tool(pieces, ends) => self.add_tool_call(pieces, ends).await,
+            JournalAction::Restart(is_early) => self.restart(is_early).await,
+            JournalAction::Begin => {}
         }
     }
 
     /// Adds one delta to the open block.
-    pub async fn say(&mut self, text: String) {
+    pub async fn add_delta(&mut self, text: String) {
         let seq = self.next;
-        let Some(told) = self.streaming() else { return };
+        let Some(told) = self.open_message() else { return };
         let at = told.blocks.len() - 1;
         let index = u32::try_from(at).unwrap();
         let block = &mut told.blocks[at];
         block.text.push_str(&text);
         told.steps.push((seq, at, block.text.len()));
         let event = match block.content {
-            Content::Thinking => Event::MessageThinkingDelta { index, text },
+            BlockContent::Thinking => Event::MessageThinkingDelta { index, text },
             _ => Event::MessageTextDelta { index, text },
         };
         self.write(vec![event]).await;
@@ -251,22 +250,22 @@ impl FeedFixture {
 
     async fn end(&mut self, status: ItemStatus) {
         let seq = self.next;
-        let Some(told) = self.streaming() else { return };
+        let Some(told) = self.open_message() else { return };
         let whole = status == ItemStatus::Completed;
         let content: Vec<Block> = told
             .blocks
             .iter()
             .filter_map(|block| match block.content {
-                Content::Text => Some(Block::Text { text: block.text.clone() }),
-                Content::Thinking => Some(Block::Thinking { text: block.text.clone(), signature: None }),
-                Content::Arguments if whole => Some(Block::ToolCall(crate::types::message::ToolCall {
+                BlockContent::Text => Some(Block::Text { text: block.text.clone() }),
+                BlockContent::Thinking => Some(Block::Thinking { text: block.text.clone(), signature: None }),
+                BlockContent::Arguments if whole => Some(Block::ToolCall(crate::types::message::ToolCall {
                     call_id: Mint::new(0, Seed(seq.into())).call(),
                     provider_id: "p".into(),
                     tool: "Read".into(),
                     input: Value::Null,
                     input_error: None,
                 })),
-                Content::Arguments => None,
+                BlockContent::Arguments => None,
             })
             .collect();
         // Only a complete message ends its last block.
@@ -277,7 +276,7 @@ impl FeedFixture {
         }
         let last_seq = seq + events.len() as u64;
         told.last_seq = Some(last_seq);
-        let texts = told.blocks.iter().filter(|block| block.content == Content::Text);
+        let texts = told.blocks.iter().filter(|block| block.content == BlockContent::Text);
         let item = Item {
             item_id: told.item_id,
             turn_id: Mint::new(0, Seed(3)).turn(),
@@ -332,7 +331,7 @@ impl FeedFixture {
             audit: Vec::new(),
             texts: Vec::new(),
             rewound_to: None,
-            sync: Sync::Normal,
+            sync: Durability::Normal,
         };
         let mut lines = Vec::new();
         for event in events {
@@ -385,11 +384,11 @@ impl FeedFixture {
         }
     }
 
-    async fn join(&mut self, pick: u16) {
-        self.join_after(u64::from(pick) % (self.feed.last_seq() + 1)).await;
+    async fn follow_at(&mut self, pick: u16) {
+        self.follow_after(u64::from(pick) % (self.feed.last_seq() + 1)).await;
     }
 
-    pub async fn join_after(&mut self, after: Seq) {
+    pub async fn follow_after(&mut self, after: Seq) {
         let follower =
             Follower::start(self.store.reader(), self.key, Arc::clone(&self.feed), after).await.unwrap();
         let inside = self
@@ -397,18 +396,18 @@ impl FeedFixture {
             .iter()
             .find(|told| told.first_seq <= after && told.last_seq.is_some_and(|last| after < last));
         let was_finished = inside.map(|told| told.first_seq);
-        self.readers.push(Reader { follower, after, was_finished, until: None, given: Vec::new() });
+        self.readers.push(TestReader { follower, after, was_finished, until: None, given: Vec::new() });
     }
 
     /// Adds a follower at each seq.
-    pub async fn join_everywhere(&mut self) {
+    pub async fn follow_everywhere(&mut self) {
         for after in 0..=self.feed.last_seq() {
-            self.join_after(after).await;
+            self.follow_after(after).await;
         }
     }
 
-    async fn tool(&mut self, pieces: u8, ends: bool) {
-        if self.streaming().is_some() {
+    async fn add_tool_call(&mut self, pieces: u8, ends: bool) {
+        if self.open_message().is_some() {
             return;
         }
         let call_id = Mint::new(0, Seed(7)).call();
@@ -452,12 +451,12 @@ impl FeedFixture {
         let last_seq = self.store.last_seq(self.key).await.unwrap();
         assert_eq!(last_seq + 1, self.next, "the next number was never given out");
         self.feed = Arc::new(Feed::new(last_seq, Arc::default()));
-        let cursors: Vec<Seq> = self.readers.iter_mut().filter_map(Reader::cut_off).collect();
+        let cursors: Vec<Seq> = self.readers.iter_mut().filter_map(TestReader::end_with_daemon).collect();
         if !is_early {
             self.end(ItemStatus::Interrupted).await;
         }
         for after in cursors {
-            self.join_after(after).await;
+            self.follow_after(after).await;
         }
         if is_early {
             self.end(ItemStatus::Interrupted).await;
@@ -486,14 +485,14 @@ impl FeedFixture {
     }
 }
 
-impl Reader {
+impl TestReader {
     pub fn read_lines(&mut self, lines: Vec<Arc<str>>) {
         assert!(!lines.is_empty(), "a follower is woken for something");
         self.given.extend(lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()));
     }
 
     /// Ends the follower with the daemon; returns its last seq.
-    fn cut_off(&mut self) -> Option<Seq> {
+    fn end_with_daemon(&mut self) -> Option<Seq> {
         let first_time = self.until.is_none();
         first_time.then(|| *self.until.insert(self.follower.cursor()))
     }

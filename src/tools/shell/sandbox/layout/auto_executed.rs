@@ -11,14 +11,14 @@ use crate::tools::shell::sandbox::layout::unreadable::{is_shut, is_there, kind};
 use crate::tools::shell::sandbox::placeholders::is_placeholder;
 
 /// Folders of submodules, and work trees, that are inspected per repository.
-const MOST_FOLDERS: usize = 300;
+const MAX_REPOSITORY_FOLDERS: usize = 300;
 /// Limit over the whole workspace, including submodules of work trees of submodules.
-const MOST_LOOKS: usize = 1_000;
+const MAX_WORKSPACE_FOLDERS: usize = 1_000;
 /// Folder entries that are inspected to find them.
-const MOST_ENTRIES: usize = 4_000;
+const MAX_ENTRIES: usize = 4_000;
 /// Bytes of the path of a submodule's folder. The kernel's limit is 4,095, and the path is also mounted at a
 /// longer one.
-const MAX_ENTRIES: usize = 2_000;
+const MAX_SUBMODULE_PATH_BYTES: usize = 2_000;
 impl FsPolicy {
     /// Protects files of a workspace that programs outside the sandbox execute or apply.
     pub(in crate::tools::shell::sandbox) fn guard(&mut self, workspace: &Path) {
@@ -71,7 +71,7 @@ impl FsPolicy {
         self.guard_one(git.join("config"));
         self.guard_one(git.join("hooks"));
         let shared = git.join("commondir");
-        if is_there(&shared) && !is_placeholder(&shared) || !git::says_where(git) {
+        if is_there(&shared) && !is_placeholder(&shared) || !git::names_work_tree(git) {
             self.guard_one(shared);
         }
     }
@@ -95,9 +95,9 @@ impl FsPolicy {
             .into_iter()
             .flatten()
             .flatten()
-            .take(MOST_ENTRIES + 1)
+            .take(MAX_ENTRIES + 1)
             .enumerate()
-            .inspect(|(n, _)| is_excessive |= *n == MOST_ENTRIES)
+            .inspect(|(n, _)| is_excessive |= *n == MAX_ENTRIES)
             // Only a command creates links here, and nothing is mounted through a link.
             .filter(|(_, entry)| !entry.file_type().is_ok_and(|kind| kind.is_symlink()))
             .map(|(_, entry)| entry.path())
@@ -105,20 +105,21 @@ impl FsPolicy {
         self.looked += all.len();
         let lies_elsewhere = |own: &&PathBuf| {
             is_shut(own)
-                || match git::tree_of(own) {
-                    git::Tree::At(tree) => !self.is_own(&tree),
+                || match git::work_tree_of(own) {
+                    git::WorkTreeLocation::At(tree) => !self.is_own(&tree),
                     // If a command removed this work tree, git may prune it. Other work trees may come back.
-                    git::Tree::Gone(tree) => {
+                    git::WorkTreeLocation::Gone(tree) => {
                         let tree = nearest(&tree);
                         // Commands at level 3 see their own folder at this path.
                         !self.is_own(&tree) && !tree.starts_with("/tmp")
                     }
-                    git::Tree::Nowhere => false,
-                    git::Tree::Unknown => true,
+                    git::WorkTreeLocation::Nowhere => false,
+                    git::WorkTreeLocation::Unknown => true,
                 }
         };
-        let found: Vec<PathBuf> = all.iter().filter(lies_elsewhere).take(MOST_FOLDERS + 1).cloned().collect();
-        if is_excessive || found.len() > MOST_FOLDERS || self.looked > MOST_LOOKS {
+        let found: Vec<PathBuf> =
+            all.iter().filter(lies_elsewhere).take(MAX_REPOSITORY_FOLDERS + 1).cloned().collect();
+        if is_excessive || found.len() > MAX_REPOSITORY_FOLDERS || self.looked > MAX_WORKSPACE_FOLDERS {
             // No real repository has this many; all of them become read-only.
             return self.guard_one(trees);
         }
@@ -154,11 +155,11 @@ impl FsPolicy {
             };
             (seen, self.looked) = (seen + 1, self.looked + 1);
             let inner: Vec<_> =
-                fs::read_dir(&folder).into_iter().flatten().flatten().take(MOST_ENTRIES + 1).collect();
-            let is_excessive = seen > MOST_FOLDERS
-                || inner.len().max(folders.len()) > MOST_ENTRIES
-                || self.looked > MOST_LOOKS;
-            let is_long = folder.as_os_str().len() > MAX_ENTRIES;
+                fs::read_dir(&folder).into_iter().flatten().flatten().take(MAX_ENTRIES + 1).collect();
+            let is_excessive = seen > MAX_REPOSITORY_FOLDERS
+                || inner.len().max(folders.len()) > MAX_ENTRIES
+                || self.looked > MAX_WORKSPACE_FOLDERS;
+            let is_long = folder.as_os_str().len() > MAX_SUBMODULE_PATH_BYTES;
             // A command can remove `HEAD` but not `config`.
             let named = ["HEAD", "config"].map(|name| kind(&folder.join(name)));
             let is_unknown = is_unknown || is_shut(&folder) || named.iter().any(Result::is_err);
@@ -174,7 +175,7 @@ impl FsPolicy {
             if is_one {
                 self.guard_repository(&folder);
                 let of_tree = folder.join("config.worktree");
-                if is_there(&of_tree) || git::reads_of_tree(&folder) {
+                if is_there(&of_tree) || git::reads_tree_config(&folder) {
                     self.guard_one(of_tree);
                 }
                 self.guard_trees(&folder);
@@ -191,7 +192,7 @@ impl FsPolicy {
 
 /// Folders that git keeps in a repository. Most contain many files, and none contains a submodule unless it has
 /// this name.
-const INSIDE: &[&str] = &[
+const REPOSITORY_FOLDERS: &[&str] = &[
     "objects",
     "refs",
     "reftable",
@@ -210,7 +211,7 @@ const INSIDE: &[&str] = &[
 ];
 
 fn is_inside_of_one(path: &Path) -> bool {
-    INSIDE.iter().any(|name| path.ends_with(name)) && !path.join("config").is_file()
+    REPOSITORY_FOLDERS.iter().any(|name| path.ends_with(name)) && !path.join("config").is_file()
 }
 
 /// The nearest existing ancestor of a path with links resolved, joined with the rest of the path.
@@ -286,11 +287,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let modules = dir.path().canonicalize().unwrap().join("modules");
         let make = |n: usize| fs::create_dir_all(modules.join(format!("group/{n}"))).unwrap();
-        (0..MOST_FOLDERS - 2).for_each(make);
+        (0..MAX_REPOSITORY_FOLDERS - 2).for_each(make);
         let mut layout = FsPolicy::default();
         layout.guard_modules(&modules);
-        assert_eq!((layout.pinned.len(), layout.guarded.len()), (MOST_FOLDERS, 0));
-        make(MOST_FOLDERS);
+        assert_eq!((layout.pinned.len(), layout.guarded.len()), (MAX_REPOSITORY_FOLDERS, 0));
+        make(MAX_REPOSITORY_FOLDERS);
         let mut layout = FsPolicy::default();
         layout.guard_modules(&modules);
         assert_eq!(layout, FsPolicy { guarded: vec![modules], looked: layout.looked, ..FsPolicy::default() });

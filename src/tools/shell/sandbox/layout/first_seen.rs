@@ -49,7 +49,11 @@ impl SeenPath {
 
 impl FirstSeen {
     /// The first target of a configured path, if it exists and differs from the current target.
-    pub(in crate::tools::shell::sandbox) fn given(&self, name: &Path, now: Option<&Path>) -> Option<PathBuf> {
+    pub(in crate::tools::shell::sandbox) fn moved_target(
+        &self,
+        name: &Path,
+        now: Option<&Path>,
+    ) -> Option<PathBuf> {
         let mut known = lock(&self.known);
         let first = match known.given.get(name) {
             Some(first) => first.clone(),
@@ -117,11 +121,11 @@ mod tests {
         assert_eq!(memory.credentials(&[], none), std::slice::from_ref(&first));
 
         let [name, none] = ["name", "none"].map(|name| root.join(name));
-        assert_eq!(memory.given(&name, Some(&first)), None);
-        assert_eq!(memory.given(&none, None), None);
-        assert_eq!(memory.given(&name, Some(&later)), Some(first.clone()));
-        assert_eq!(memory.given(&name, Some(&first)), None);
-        assert_eq!(memory.given(&none, Some(&later)), None, "nothing was there");
-        assert_eq!(memory.given(&name, None), Some(first));
+        assert_eq!(memory.moved_target(&name, Some(&first)), None);
+        assert_eq!(memory.moved_target(&none, None), None);
+        assert_eq!(memory.moved_target(&name, Some(&later)), Some(first.clone()));
+        assert_eq!(memory.moved_target(&name, Some(&first)), None);
+        assert_eq!(memory.moved_target(&none, Some(&later)), None, "nothing was there");
+        assert_eq!(memory.moved_target(&name, None), Some(first));
     }
 }

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use super::is_within;
-use super::secrets::{self, CACHES, HomeDir, Located, OF_THE_MACHINE, WritableRoots, of_everybody};
+use super::secrets::{
+    self, HomeDir, Located, MACHINE_SECRETS, PACKAGE_CACHES, WritableRoots, shared_sockets,
+};
 use crate::tools::context::ToolContext;
 use crate::tools::shell::sandbox::layout::first_seen::FirstSeen;
-use crate::tools::shell::sandbox::layout::unreadable::barrier;
+use crate::tools::shell::sandbox::layout::unreadable::unsearchable_ancestor;
 
 /// Existing files and folders that are hidden, without duplicates. Blocks on the disk.
-pub(super) fn hidden(
+pub(super) fn hidden_paths(
     context: &ToolContext,
     first_seen: &FirstSeen,
     at_home: Option<&HomeDir<'_>>,
@@ -20,28 +22,29 @@ pub(super) fn hidden(
     let (memory, asked) = (first_seen, reach.asked);
     let mut given = Vec::new();
     for path in &context.settings.sandbox.hidden {
-        let now = reach.sight(path.clone(), real_home);
-        given.extend(memory.given(path, now.there()).map(Located::Found));
+        let now = reach.locate(path.clone(), real_home);
+        given.extend(memory.moved_target(path, now.found_path()).map(Located::Found));
         given.push(now);
     }
-    let elsewhere: Vec<PathBuf> = secrets::moved()
+    let elsewhere: Vec<PathBuf> = secrets::relocated_credentials()
         .into_iter()
-        .chain(of_everybody().filter(|path| !is_within(path, asked)))
-        .chain(OF_THE_MACHINE.iter().map(PathBuf::from))
+        .chain(shared_sockets().filter(|path| !is_within(path, asked)))
+        .chain(MACHINE_SECRETS.iter().map(PathBuf::from))
         .collect();
     let sights = |reach: &WritableRoots<'_>| {
         let mut all = match at_home {
             Some(at_home) => at_home.credentials(reach),
-            None => barrier(home).map(Located::Unsearchable).into_iter().collect(),
+            None => unsearchable_ancestor(home).map(Located::Unsearchable).into_iter().collect(),
         };
-        all.extend(elsewhere.iter().map(|path| reach.sight(path.clone(), real_home)));
+        all.extend(elsewhere.iter().map(|path| reach.locate(path.clone(), real_home)));
         all
     };
     let credentials = sights(reach);
-    let there: Vec<PathBuf> = credentials.iter().filter_map(Located::there).map(Path::to_owned).collect();
+    let there: Vec<PathBuf> =
+        credentials.iter().filter_map(Located::found_path).map(Path::to_owned).collect();
     let before = memory.credentials(&there, || {
         // A cache folder that this session works in is hidden for other sessions.
-        let all_caches = at_home.map_or_else(Vec::new, |at_home| at_home.below(CACHES));
+        let all_caches = at_home.map_or_else(Vec::new, |at_home| at_home.below(PACKAGE_CACHES));
         sights(&WritableRoots { asked: &[], caches: &all_caches, of_all: true, ..*reach })
     });
     // Workspace folders (except a whole home folder) and folders that the session needs stay visible.
@@ -52,10 +55,11 @@ pub(super) fn hidden(
     };
     let is_needed = |path: &PathBuf| path.starts_with(reach.temp) || reach.temp.starts_with(path);
     let before = before.into_iter().filter(|path| !is_asked(path) && !is_needed(path));
-    let secrets = credentials.into_iter().filter_map(Located::hidden).chain(before);
+    let secrets = credentials.into_iter().filter_map(Located::path_to_hide).chain(before);
     // A secret that the user listed as writable stays visible.
     let secrets = secrets.filter(|path| !asked.contains(path));
-    let mut hidden: Vec<PathBuf> = given.into_iter().filter_map(Located::hidden).chain(secrets).collect();
+    let mut hidden: Vec<PathBuf> =
+        given.into_iter().filter_map(Located::path_to_hide).chain(secrets).collect();
     hidden.sort();
     hidden.dedup();
     hidden

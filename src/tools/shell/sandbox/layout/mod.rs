@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub(in crate::tools) use first_seen::FirstSeen;
-use secrets::{CACHES, HomeDir, WritableRoots};
-use unreadable::{barrier, closed_around, link_on_the_way, without_own_links};
+use secrets::{HomeDir, PACKAGE_CACHES, WritableRoots};
+use unreadable::{closed_parent, find_link, resolve_foreign_links, unsearchable_ancestor};
 
 use super::temp;
 use crate::tools::context::ToolContext;
@@ -91,34 +91,34 @@ impl FsPolicy {
             session_context.additional.iter().filter(|folder| folder.is_dir() && !jail.is_moved(folder));
         layout.writable.push(session_context.workspace.clone());
         layout.writable.extend(additional.clone().cloned());
-        layout.writable.extend(settings.writable.iter().filter_map(|path| without_own_links(path)));
+        layout.writable.extend(settings.writable.iter().filter_map(|path| resolve_foreign_links(path)));
         let asked = layout.writable.clone();
         let at_home = HomeDir::at(home).ok();
-        let caches =
-            at_home.as_ref().filter(|_| network).map_or_else(Vec::new, |at_home| at_home.below(CACHES));
+        let caches = at_home
+            .as_ref()
+            .filter(|_| network)
+            .map_or_else(Vec::new, |at_home| at_home.below(PACKAGE_CACHES));
         layout.writable.extend(caches.iter().cloned());
         let root = layout.temp.parent().unwrap_or(Path::new("/")).to_owned();
         let reach = WritableRoots { asked: &asked, caches: &caches, temp: &root, of_all: false };
-        layout.hidden = hidden::hidden(context, first_seen, at_home.as_ref(), &reach);
+        layout.hidden = hidden::hidden_paths(context, first_seen, at_home.as_ref(), &reach);
         layout.guard(&session_context.workspace);
         additional.for_each(|folder| layout.guard(folder));
         settings.hidden.iter().for_each(|path| layout.hide(path));
         // After a crash, the daemon removes placeholders by these notes. Nothing else records them.
         if let Some(notes) = notes_path(&layout.temp).filter(|notes| layout.may_change(notes)) {
-            temp::own(&notes)?;
+            temp::create_own_folder(&notes)?;
             layout.guarded.push(notes);
             // Guard the folders that the daemon mounts for commands, and their sources.
-            layout.guarded.extend(temp::ours(&root)?);
+            layout.guarded.extend(temp::mounted_folders(&root)?);
         }
         if layout.may_change(&layout.temp) && !layout.writable.contains(&layout.temp) {
             // A command must not replace the folder by another one.
             layout.pinned.push(layout.temp.clone());
         }
-        layout.pin_what_is_above();
-        if let Some(link) = settings
-            .daemon_files
-            .iter()
-            .find_map(|path| link_on_the_way(path, &|folder| layout.may_change(folder)))
+        layout.pin_ancestors();
+        if let Some(link) =
+            settings.daemon_files.iter().find_map(|path| find_link(path, &|folder| layout.may_change(folder)))
         {
             return Err(std::io::Error::other(format!(
                 "{} is a link on the way to what the daemon itself reads, in a folder that commands may write: put what \
@@ -164,13 +164,13 @@ impl FsPolicy {
 
     /// Whether a path lies in a cache folder of a package manager that does not exist yet.
     pub(super) fn lies_in_missing_cache(home: &Path, path: &Path) -> bool {
-        let mut caches = CACHES.iter().map(|name| home.join(name));
+        let mut caches = PACKAGE_CACHES.iter().map(|name| home.join(name));
         caches.any(|cache| path.starts_with(&cache) && !cache.exists())
     }
 
     /// A mount covers a name. A command could move a folder between the writable folder and the mount, and the
     /// name with it. Pin these folders.
-    pub(super) fn pin_what_is_above(&mut self) {
+    pub(super) fn pin_ancestors(&mut self) {
         let within =
             |folder: &Path| self.writable.iter().any(|root| folder.starts_with(root) && folder != root);
         let shut: HashSet<&Path> =
@@ -230,23 +230,25 @@ impl FsPolicy {
             Ok(meta) if meta.is_symlink() => {
                 let real = self
                     .linked_within(&path)
-                    .or_else(|| barrier(&path).filter(|at| self.is_writable_root(at)));
+                    .or_else(|| unsearchable_ancestor(&path).filter(|at| self.is_writable_root(at)));
                 self.guarded.extend(real);
             }
             Ok(_) if !is_placeholder(&path) => self.guarded.push(path),
             Ok(_) => self.absent.push(path),
-            Err(error) => match if is_missing(&error) { closed_around(&path) } else { barrier(&path) } {
-                // A command may make the folder searchable again.
-                Some(shut) if self.is_writable_root(&shut) || !self.may_change(&shut) => {
-                    self.guarded.push(shut)
+            Err(error) => {
+                match if is_missing(&error) { closed_parent(&path) } else { unsearchable_ancestor(&path) } {
+                    // A command may make the folder searchable again.
+                    Some(shut) if self.is_writable_root(&shut) || !self.may_change(&shut) => {
+                        self.guarded.push(shut)
+                    }
+                    // The folder was opened or closed meanwhile, or all writable folders would have to be guarded
+                    // with it.
+                    shut if !is_missing(&error) && (shut.is_some() || is_open(&path)) => {
+                        self.unreadable = Some(path);
+                    }
+                    _ => self.absent.push(path),
                 }
-                // The folder was opened or closed meanwhile, or all writable folders would have to be guarded
-                // with it.
-                shut if !is_missing(&error) && (shut.is_some() || is_open(&path)) => {
-                    self.unreadable = Some(path);
-                }
-                _ => self.absent.push(path),
-            },
+            }
         }
     }
 }
@@ -295,9 +297,9 @@ mod tests {
         symlink("shut", root.join("link")).unwrap();
         // A name that is too long counts as missing.
         let long = "x".repeat(300);
-        assert_eq!(barrier(&root.join("shut").join(&long)), Some(root.join("shut")));
-        assert_eq!(barrier(&root.join("shut/in")), None);
-        assert_eq!(barrier(&root.join("none/in")), None);
+        assert_eq!(unsearchable_ancestor(&root.join("shut").join(&long)), Some(root.join("shut")));
+        assert_eq!(unsearchable_ancestor(&root.join("shut/in")), None);
+        assert_eq!(unsearchable_ancestor(&root.join("none/in")), None);
         let mut layout = FsPolicy { writable: vec![root.clone()], ..FsPolicy::default() };
         layout.guard_one(root.join("shut").join(&long));
         assert_eq!((layout.guarded.as_slice(), layout.absent.len()), (&[root.join("shut")][..], 0));
@@ -306,7 +308,7 @@ mod tests {
             return;
         }
         fs::set_permissions(root.join("shut"), fs::Permissions::from_mode(0o000)).unwrap();
-        assert_eq!(barrier(&root.join("link/in")), Some(root.join("shut")));
+        assert_eq!(unsearchable_ancestor(&root.join("link/in")), Some(root.join("shut")));
         let mut layout = FsPolicy { writable: vec![root.clone()], ..FsPolicy::default() };
         layout.guard_one(root.join("shut/in"));
         assert_eq!(layout.guarded, [root.join("shut")]);

@@ -11,11 +11,11 @@ use nix::sys::stat::{Mode, SFlag, fstatat};
 
 use crate::tools::disk::{is_missing, is_plain, real};
 use crate::tools::sensitivity;
-use crate::tools::shell::sandbox::layout::unreadable::{barrier, link_on_the_way};
+use crate::tools::shell::sandbox::layout::unreadable::{find_link, unsearchable_ancestor};
 use crate::types::credentials::CREDENTIALS;
 
 /// Secrets of the machine, and sockets of services that would do for a command what the sandbox forbids.
-pub(super) const OF_THE_MACHINE: &[&str] = &[
+pub(super) const MACHINE_SECRETS: &[&str] = &[
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/gshadow",
@@ -40,7 +40,7 @@ pub(super) const OF_THE_MACHINE: &[&str] = &[
 ];
 
 /// Sockets in the shared folder for temporary files: `tmux` and `screen` run any command that they receive.
-pub(super) fn of_everybody() -> impl Iterator<Item = PathBuf> {
+pub(super) fn shared_sockets() -> impl Iterator<Item = PathBuf> {
     let uid = nix::unistd::geteuid();
     let tmux = std::env::var_os("TMUX_TMPDIR").map(|folder| Path::new(&folder).join(format!("tmux-{uid}")));
     let places = ["/tmp/.X11-unix", "/tmp/.ICE-unix", "/tmp/screens"].map(PathBuf::from);
@@ -49,7 +49,7 @@ pub(super) fn of_everybody() -> impl Iterator<Item = PathBuf> {
 
 /// Caches of package managers below the home folder, writable for commands with network access.
 /// Without them no package can be installed. Other projects use their content, too.
-pub(super) const CACHES: &[&str] = &[
+pub(super) const PACKAGE_CACHES: &[&str] = &[
     ".cache",
     ".cargo/registry",
     ".cargo/git",
@@ -64,7 +64,7 @@ pub(super) const CACHES: &[&str] = &[
 ];
 
 /// Folders of the system. A link that a command could have made must not hide them.
-const SYSTEM: &[&str] = &[
+const SYSTEM_FOLDERS: &[&str] = &[
     "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys", "/run", "/opt", "/nix",
     "/boot",
 ];
@@ -93,12 +93,12 @@ pub(in crate::tools::shell::sandbox) enum Located {
 
 impl Located {
     /// The path, if it was found.
-    pub(in crate::tools::shell::sandbox) fn there(&self) -> Option<&Path> {
+    pub(in crate::tools::shell::sandbox) fn found_path(&self) -> Option<&Path> {
         if let Self::Found(path) = self { Some(path) } else { None }
     }
 
     /// The path to hide, if there is one.
-    pub(in crate::tools::shell::sandbox) fn hidden(self) -> Option<PathBuf> {
+    pub(in crate::tools::shell::sandbox) fn path_to_hide(self) -> Option<PathBuf> {
         match self {
             Self::Found(path) | Self::Unsearchable(path) => Some(path),
             Self::Missing => None,
@@ -109,14 +109,14 @@ impl Located {
 impl WritableRoots<'_> {
     /// Finds the path to hide. The target of a link is hidden instead of the link. A target that contains the
     /// home folder is not hidden, because the whole home folder would disappear with it.
-    pub(super) fn sight(&self, path: PathBuf, home: &Path) -> Located {
+    pub(super) fn locate(&self, path: PathBuf, home: &Path) -> Located {
         if is_plain(&path) {
             return Located::Found(path);
         }
         match path.canonicalize() {
-            Ok(real) if !home.starts_with(&real) && !self.leaves(&path, &real) => Located::Found(real),
+            Ok(real) if !home.starts_with(&real) && !self.stays_visible(&path, &real) => Located::Found(real),
             Err(error) if !is_missing(&error) => {
-                barrier(&path).map_or(Located::Missing, Located::Unsearchable)
+                unsearchable_ancestor(&path).map_or(Located::Missing, Located::Unsearchable)
             }
             Ok(_) | Err(_) => Located::Missing,
         }
@@ -124,27 +124,25 @@ impl WritableRoots<'_> {
 
     /// Whether `real` stays visible although `path` leads to it. If a command could have made a link on the
     /// way, it could choose which folders disappear.
-    pub(super) fn leaves(&self, path: &Path, real: &Path) -> bool {
+    pub(super) fn stays_visible(&self, path: &Path, real: &Path) -> bool {
         let lies_in =
             |folders: &[PathBuf], link: &Path| folders.iter().any(|folder| link.starts_with(folder));
         let is_of_temp = real.starts_with(self.temp) || self.temp.starts_with(real);
-        if is_of_temp && real != path
-            || link_on_the_way(path, &|folder| lies_in(self.caches, folder)).is_some()
-        {
+        if is_of_temp && real != path || find_link(path, &|folder| lies_in(self.caches, folder)).is_some() {
             return true;
         }
         let is_needed = || {
             real.parent().is_none_or(|above| above == Path::new("/"))
-                || SYSTEM.iter().any(|place| real.starts_with(place))
+                || SYSTEM_FOLDERS.iter().any(|place| real.starts_with(place))
                 || self.asked.iter().any(|folder| folder.starts_with(real))
         };
-        link_on_the_way(path, &|folder| self.of_all || lies_in(self.asked, folder)).is_some() && is_needed()
+        find_link(path, &|folder| self.of_all || lies_in(self.asked, folder)).is_some() && is_needed()
     }
 }
 
 /// Locations of credentials that environment variables set.
-pub(super) fn moved() -> Vec<PathBuf> {
-    sensitivity::moved(&|name: &str| std::env::var_os(name).map(PathBuf::from))
+pub(super) fn relocated_credentials() -> Vec<PathBuf> {
+    sensitivity::relocated_folders(&|name: &str| std::env::var_os(name).map(PathBuf::from))
 }
 
 /// A home folder, kept open because many paths are looked up in it.
@@ -157,7 +155,7 @@ pub(super) struct HomeDir<'h> {
 }
 
 /// A folder in the home folder.
-enum Folder {
+enum HomeFolder {
     Missing,
     /// The resolved path; `None` if the folder cannot be searched.
     There(Option<PathBuf>),
@@ -202,17 +200,17 @@ impl<'h> HomeDir<'h> {
     /// target is hidden. Targets inside a folder that the user chose stay visible, because the user works on
     /// these files.
     pub(super) fn credentials(&self, reach: &WritableRoots<'_>) -> Vec<Located> {
-        let mut folders: Vec<Folder> = Vec::with_capacity(TABLE.folders.len());
-        for (folder, above) in &TABLE.folders {
+        let mut folders: Vec<HomeFolder> = Vec::with_capacity(SECRET_TABLE.folders.len());
+        for (folder, above) in &SECRET_TABLE.folders {
             let found = above.map_or_else(
-                || Folder::There(Some(self.real.clone())),
+                || HomeFolder::There(Some(self.real.clone())),
                 |above| self.within(folder, &folders[above]),
             );
             folders.push(found);
         }
         let mut found = Vec::new();
-        for (name, folder) in &TABLE.names {
-            let Folder::There(around) = &folders[*folder] else { continue };
+        for (name, folder) in &SECRET_TABLE.names {
+            let HomeFolder::There(around) = &folders[*folder] else { continue };
             let real = match self.file_type(name) {
                 Ok(kind) => match around.as_ref().filter(|_| kind != SFlag::S_IFLNK).zip(name.file_name()) {
                     Some((around, file)) => Ok(around.join(file)),
@@ -225,7 +223,7 @@ impl<'h> HomeDir<'h> {
             match real {
                 Ok(real) if self.is_hidden(name, &path, &real, reach) => found.push(Located::Found(real)),
                 Ok(_) => {}
-                Err(_) => found.extend(barrier(&path).map(Located::Unsearchable)),
+                Err(_) => found.extend(unsearchable_ancestor(&path).map(Located::Unsearchable)),
             }
         }
         found
@@ -236,36 +234,36 @@ impl<'h> HomeDir<'h> {
         let is_asked =
             || reach.asked.iter().any(|folder| real.starts_with(folder) && !self.real.starts_with(folder));
         real == self.real.join(name)
-            || !self.real.starts_with(real) && !is_asked() && !reach.leaves(path, real)
+            || !self.real.starts_with(real) && !is_asked() && !reach.stays_visible(path, real)
     }
 
     /// Resolves a folder within another folder.
-    fn within(&self, folder: &Path, above: &Folder) -> Folder {
-        let Folder::There(above) = above else { return Folder::Missing };
+    fn within(&self, folder: &Path, above: &HomeFolder) -> HomeFolder {
+        let HomeFolder::There(above) = above else { return HomeFolder::Missing };
         match (self.file_type(folder), above.as_ref().zip(folder.file_name())) {
-            (Ok(SFlag::S_IFDIR), Some((above, last))) => Folder::There(Some(above.join(last))),
+            (Ok(SFlag::S_IFDIR), Some((above, last))) => HomeFolder::There(Some(above.join(last))),
             (Ok(SFlag::S_IFDIR | SFlag::S_IFLNK), _) => match self.path.join(folder).canonicalize() {
-                Ok(real) if real.is_dir() => Folder::There(Some(real)),
-                Err(error) if !is_missing(&error) => Folder::There(None),
-                Ok(_) | Err(_) => Folder::Missing,
+                Ok(real) if real.is_dir() => HomeFolder::There(Some(real)),
+                Err(error) if !is_missing(&error) => HomeFolder::There(None),
+                Ok(_) | Err(_) => HomeFolder::Missing,
             },
-            (Err(error), _) if !is_missing(&error) => Folder::There(None),
-            (Ok(_) | Err(_), _) => Folder::Missing,
+            (Err(error), _) if !is_missing(&error) => HomeFolder::There(None),
+            (Ok(_) | Err(_), _) => HomeFolder::Missing,
         }
     }
 }
 
 /// The table of credentials, grouped by folder. Each folder is checked once, and a missing folder ends the
 /// search in it.
-struct Table {
+struct CredentialTable {
     /// The home folder is first. Each folder refers to its parent, which has a lower index.
     folders: Vec<(&'static Path, Option<usize>)>,
     /// Each name with the index of its folder.
     names: Vec<(&'static Path, usize)>,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let mut table = Table { folders: vec![(Path::new(""), None)], names: Vec::new() };
+static SECRET_TABLE: LazyLock<CredentialTable> = LazyLock::new(|| {
+    let mut table = CredentialTable { folders: vec![(Path::new(""), None)], names: Vec::new() };
     for name in CREDENTIALS.iter().map(Path::new) {
         let folder = name.parent().map_or(0, |folder| table.add(folder));
         table.names.push((name, folder));
@@ -273,7 +271,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     table
 });
 
-impl Table {
+impl CredentialTable {
     fn add(&mut self, folder: &'static Path) -> usize {
         if let Some(known) = self.folders.iter().position(|(known, _)| *known == folder) {
             return known;
@@ -292,7 +290,7 @@ mod tests {
     fn found_by(home: &Path, asked: &[PathBuf]) -> Vec<PathBuf> {
         let reach = WritableRoots { asked, caches: &[], temp: Path::new("/none"), of_all: false };
         let found = HomeDir::at(home).unwrap().credentials(&reach);
-        found.into_iter().filter_map(Located::hidden).collect()
+        found.into_iter().filter_map(Located::path_to_hide).collect()
     }
 
     #[test]
@@ -347,7 +345,7 @@ mod tests {
         let dots = [home.join("dots")];
         let temp = home.join("temp");
         let reach = |asked| WritableRoots { asked, caches: &[], temp: &temp, of_all: false };
-        let sight = |path: &Path, asked| reach(asked).sight(path.to_owned(), &home);
+        let sight = |path: &Path, asked| reach(asked).locate(path.to_owned(), &home);
         assert_eq!(sight(&home.join("dots/ssh"), &[]), Located::Found(home.join("dots/ssh")));
         assert_eq!(sight(&home.join(".ssh"), &[]), Located::Found(home.join("dots/ssh")));
         symlink("/usr/lib", home.join("dots/planted")).unwrap();

@@ -11,7 +11,7 @@ use nix::unistd::{AccessFlags, eaccess};
 use crate::tools::disk::{is_missing, is_plain};
 
 /// Links in one path; the kernel's own limit, path_resolution(7).
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// Result of following a path.
 enum FollowResult {
@@ -25,7 +25,7 @@ enum FollowResult {
 
 /// Follows a path, including those links for which `follows` returns true. It receives the folder and the path
 /// of the link.
-fn way(path: &Path, follows: &mut dyn FnMut(&Path, &Path) -> bool) -> FollowResult {
+fn follow_path(path: &Path, follows: &mut dyn FnMut(&Path, &Path) -> bool) -> FollowResult {
     let parts =
         |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
     let (mut rest, mut at, mut links) = (parts(path), PathBuf::new(), 0);
@@ -38,7 +38,7 @@ fn way(path: &Path, follows: &mut dyn FnMut(&Path, &Path) -> bool) -> FollowResu
         match fs::symlink_metadata(&next) {
             Ok(meta) if meta.is_symlink() => {
                 links += 1;
-                if links > MOST_LINKS || !follows(&at, &next) {
+                if links > MAX_LINKS || !follows(&at, &next) {
                     return FollowResult::Link;
                 }
                 let Ok(to) = fs::read_link(&next) else { return FollowResult::Nowhere };
@@ -54,8 +54,8 @@ fn way(path: &Path, follows: &mut dyn FnMut(&Path, &Path) -> bool) -> FollowResu
 
 /// The ancestor of a path, with links followed, that cannot be searched now and belongs to the daemon's user. A
 /// command may open such a folder again. Also returns a folder in which the name is too long.
-pub(super) fn barrier(path: &Path) -> Option<PathBuf> {
-    match way(path, &mut |_, _| true) {
+pub(super) fn unsearchable_ancestor(path: &Path) -> Option<PathBuf> {
+    match follow_path(path, &mut |_, _| true) {
         FollowResult::UpTo(at) if is_ours(&at) => Some(at),
         _ => None,
     }
@@ -63,12 +63,12 @@ pub(super) fn barrier(path: &Path) -> Option<PathBuf> {
 
 /// A link in the path, in a folder for which `counts` returns true. A process that can write there may replace
 /// the link, and no mount can cover a link.
-pub(super) fn link_on_the_way(path: &Path, counts: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
+pub(super) fn find_link(path: &Path, counts: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
     if is_plain(path) {
         return None;
     }
     let mut found = None;
-    way(path, &mut |folder, link| {
+    follow_path(path, &mut |folder, link| {
         let stops = counts(folder);
         if stops {
             found = Some(link.to_owned());
@@ -81,19 +81,19 @@ pub(super) fn link_on_the_way(path: &Path, counts: &dyn Fn(&Path) -> bool) -> Op
 /// Resolves a path if no link in it can be the work of a command. A command can create links that belong to the
 /// daemon's user; if that is root, all links outside the topmost folder count. Such a link would extend the
 /// rights of all commands.
-pub(super) fn without_own_links(path: &Path) -> Option<PathBuf> {
+pub(super) fn resolve_foreign_links(path: &Path) -> Option<PathBuf> {
     if is_plain(path) {
         return Some(path.components().collect());
     }
     let is_root = nix::unistd::geteuid().is_root();
-    match way(path, &mut |folder, link| folder == Path::new("/") || !is_root && !is_ours(link)) {
+    match follow_path(path, &mut |folder, link| folder == Path::new("/") || !is_root && !is_ours(link)) {
         FollowResult::To(real) => Some(real),
         _ => None,
     }
 }
 
 /// The parent of a path, if no entry can be created in it now and it belongs to the daemon's user.
-pub(super) fn closed_around(path: &Path) -> Option<PathBuf> {
+pub(super) fn closed_parent(path: &Path) -> Option<PathBuf> {
     let folder = path.parent()?;
     let meta = fs::symlink_metadata(folder).ok()?;
     let is_closed = meta.is_dir() && meta.mode() & 0o300 != 0o300 && !nix::unistd::geteuid().is_root();
@@ -106,15 +106,15 @@ fn is_ours(path: &Path) -> bool {
 
 /// Whether a folder exists and cannot be listed or searched.
 pub(super) fn is_shut(folder: &Path) -> bool {
-    lacks(folder, AccessFlags::R_OK | AccessFlags::X_OK)
+    lacks_access(folder, AccessFlags::R_OK | AccessFlags::X_OK)
 }
 
 /// Whether a folder exists and cannot be searched.
 pub(super) fn is_locked(folder: &Path) -> bool {
-    lacks(folder, AccessFlags::X_OK)
+    lacks_access(folder, AccessFlags::X_OK)
 }
 
-fn lacks(folder: &Path, access: AccessFlags) -> bool {
+fn lacks_access(folder: &Path, access: AccessFlags) -> bool {
     eaccess(folder, access).is_err_and(|errno| !is_missing(&errno.into()))
 }
 
@@ -146,11 +146,11 @@ mod tests {
         fs::create_dir_all(root.join("cache/real")).unwrap();
         fs::create_dir(root.join("keys")).unwrap();
         std::os::unix::fs::symlink("../keys", root.join("cache/planted")).unwrap();
-        let found = |name: &str| without_own_links(&root.join(name));
+        let found = |name: &str| resolve_foreign_links(&root.join(name));
         assert_eq!(found("cache/real"), Some(root.join("cache/real")));
         assert_eq!(found("cache/../keys"), Some(root.join("keys")));
         let within =
-            |folder: &str| link_on_the_way(&root.join("cache/planted/in"), &|path| path == root.join(folder));
+            |folder: &str| find_link(&root.join("cache/planted/in"), &|path| path == root.join(folder));
         assert_eq!((within("cache"), within("keys")), (Some(root.join("cache/planted")), None));
         assert_eq!(
             (found("cache/planted"), found("cache/planted/in"), found("cache/none")),
@@ -159,7 +159,7 @@ mod tests {
         // System links in the topmost folder, such as `/bin`, are not the work of a command.
         let topmost = fs::read_dir("/").unwrap().flatten().map(|entry| entry.path());
         for link in topmost.filter(|path| path.is_symlink() && path.is_dir()) {
-            assert_eq!(without_own_links(&link), link.canonicalize().ok(), "{}", link.display());
+            assert_eq!(resolve_foreign_links(&link), link.canonicalize().ok(), "{}", link.display());
         }
     }
 }

@@ -6,27 +6,27 @@ use crate::api::params::WhenBusy;
 #[test]
 fn interrupt_stops_the_turn_clears_the_line_or_leaves() {
     let mut app = app();
-    same(&keys(&mut app, "text^c"), &[]);
+    assert_effects(&keys(&mut app, "text^c"), &[]);
     assert!(app.editor.is_empty());
     keys(&mut app, "^y");
     assert_eq!(app.editor.text(), "text", "it comes back");
-    same(&keys(&mut app, "^c^c"), &[]);
+    assert_effects(&keys(&mut app, "^c^c"), &[]);
     assert_eq!(app.notice, "Ctrl-C again to leave; the session goes on");
-    same(&keys(&mut app, "^c"), &[Effect::Detach]);
+    assert_effects(&keys(&mut app, "^c"), &[Effect::Detach]);
     state(&mut app, "running");
     keys(&mut app, "draft");
-    same(&keys(&mut app, "^c"), &[Effect::Abort]);
-    same(&keys(&mut app, "\u{1b}"), &[Effect::Abort]);
+    assert_effects(&keys(&mut app, "^c"), &[Effect::Abort]);
+    assert_effects(&keys(&mut app, "\u{1b}"), &[Effect::Abort]);
     assert_eq!(app.editor.text(), "draft", "the draft stays");
 }
 
 #[test]
 fn both_detach_keys_keep_session_running() {
     for typed in ["^d", "^bd", "^bD"] {
-        same(&keys(&mut app(), typed), &[Effect::Detach]);
+        assert_effects(&keys(&mut app(), typed), &[Effect::Detach]);
     }
-    same(&keys(&mut app(), "a^d"), &[]);
-    same(&keys(&mut app(), "^bxd\n"), &[submit("xd")]);
+    assert_effects(&keys(&mut app(), "a^d"), &[]);
+    assert_effects(&keys(&mut app(), "^bxd\n"), &[submit("xd")]);
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn multi_line_paste_is_one_input() {
     let mut app = app();
     app.on_input(&Input::Paste("a\r\nb\ty".into()), now());
     assert_eq!(rows(&mut app, 40, 24)[1..3], ["› a", "  b    y"]);
-    same(&keys(&mut app, "~c\n"), &[submit("a\nb\ty\nc")]);
+    assert_effects(&keys(&mut app, "~c\n"), &[submit("a\nb\ty\nc")]);
 }
 
 #[test]
@@ -107,14 +107,14 @@ fn unknown_command_is_refused_in_place_with_nearest() {
     assert!(key(&mut app, KeyCode::Tab).is_none());
     assert_eq!(app.editor.text(), "/mode ");
     app.editor.clear();
-    same(&keys(&mut app, "/comp\n"), &[submit("/compact")]);
+    assert_effects(&keys(&mut app, "/comp\n"), &[submit("/compact")]);
 }
 
 #[test]
 fn file_menu_completes_the_word_after_an_at_sign() {
     let mut app = app();
     keys(&mut app, "see @lb");
-    assert!(matches!(app.take_wanted().as_slice(), [Effect::LoadFiles]));
+    assert!(matches!(app.take_queued_effects().as_slice(), [Effect::LoadFiles]));
     app.set_files(vec!["src/".into(), "src/lib.rs".into(), "README.md".into()]);
     let shown = rows(&mut app, 60, 24);
     assert_eq!(shown.last().map(String::as_str), Some("› src/lib.rs  "));
@@ -128,8 +128,8 @@ fn shell_command_runs_and_its_output_goes_along() {
     let sent = keys(&mut app, "!git status\n");
     assert!(matches!(sent.as_slice(), [Effect::Shell(command)] if command == "git status"), "{sent:?}");
     assert!(rows(&mut app, 60, 24)[0].contains("! git status"));
-    same(&keys(&mut app, "\u{1b}"), &[Effect::StopShell]);
-    app.shell_ended("clean\n", "exit 0", 12);
+    assert_effects(&keys(&mut app, "\u{1b}"), &[Effect::StopShell]);
+    app.finish_shell("clean\n", "exit 0", 12);
     assert_eq!(
         history(&mut app),
         ["! git status  exit 0 · 12 ms", "  │ clean", "  └ goes along with your next message"]
@@ -140,7 +140,7 @@ fn shell_command_runs_and_its_output_goes_along() {
         sent.shell_output,
         ["I ran this command myself: `git status` (exit 0). Its output:\n```\nclean\n```"]
     );
-    same(&keys(&mut app, "again\n"), &[submit("again")]);
+    assert_effects(&keys(&mut app, "again\n"), &[submit("again")]);
 }
 
 #[test]
@@ -185,12 +185,12 @@ fn history_search_finds_earlier_inputs() {
     keys(&mut app, "fix the login\nwrite a test\n");
     assert!(matches!(keys(&mut app, "^r").as_slice(), [Effect::LoadHistory(None)]));
     app.add_history(vec!["login of long ago".into()], Some("20".into()));
-    let more = app.take_wanted();
+    let more = app.take_queued_effects();
     assert!(matches!(more.as_slice(), [Effect::LoadHistory(Some(cursor))] if cursor == "20"), "{more:?}");
     keys(&mut app, "login");
     assert!(rows(&mut app, 60, 24).contains(&"  fix the login".to_owned()));
     app.add_history(vec!["login of the first day".into(), "fix the login".into()], None);
-    assert!(app.take_wanted().is_empty(), "all sessions of the folder are read");
+    assert!(app.take_queued_effects().is_empty(), "all sessions of the folder are read");
     keys(&mut app, "^r^r\n");
     assert_eq!(app.editor.text(), "login of the first day");
     assert!(keys(&mut app, "^r").is_empty(), "they are read once");
@@ -202,7 +202,7 @@ fn long_paste_is_a_marker_until_it_is_sent() {
     let text = "line\n".repeat(120);
     app.on_input(&Input::Paste(text.clone()), now());
     assert_eq!(app.editor.text(), "[paste 1: 120 lines]");
-    same(&keys(&mut app, " x\n"), &[submit(&format!("{text} x"))]);
+    assert_effects(&keys(&mut app, " x\n"), &[submit(&format!("{text} x"))]);
     app.on_input(&Input::Paste(text), now());
     key(&mut app, KeyCode::Backspace);
     assert!(app.editor.is_empty(), "a marker is one thing");
@@ -215,9 +215,9 @@ fn left_arrow_on_empty_line_shows_all_sessions() {
     keys(&mut app, "x");
     assert!(key(&mut app, KeyCode::Left).is_none(), "it moves the cursor");
     key(&mut app, KeyCode::Delete);
-    feed(&mut app, asks());
+    feed(&mut app, permission_requested());
     assert!(key(&mut app, KeyCode::Left).is_none(), "a request is open");
-    feed(&mut app, resolved("allow"));
+    feed(&mut app, permission_resolved("allow"));
     assert!(matches!(keys(&mut app, "/top\n").as_slice(), [Effect::ShowSessions]));
     assert!(matches!(keys(&mut app, "/resume\n").as_slice(), [Effect::PickSession]));
     assert!(app.editor.is_empty());
@@ -239,7 +239,7 @@ fn model_command_without_argument_opens_the_list() {
     let chosen = key(&mut app, KeyCode::Enter);
     assert!(matches!(&chosen, Some(Effect::SetModel(model)) if model == "demo/large"), "{chosen:?}");
     assert!(app.overlay.is_none());
-    same(&keys(&mut app, "/model demo/large\n"), &[submit("/model demo/large")]);
+    assert_effects(&keys(&mut app, "/model demo/large\n"), &[submit("/model demo/large")]);
 }
 
 #[test]

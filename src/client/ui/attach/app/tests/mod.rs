@@ -12,15 +12,17 @@ use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers}
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::client::connection::wire::Received;
-use crate::client::fake::{ASK, CALL, ITEM, SESSION, TURN, asks, resolved, says};
+use crate::client::connection::wire::ReceivedEvent;
+use crate::client::fake_daemon::{
+    ASK, CALL, ITEM, SESSION, TURN, permission_requested, permission_resolved, text_delta,
+};
 use crate::client::resolve_id::sample;
 use crate::client::ui::attach::app::*;
 use crate::client::ui::attach::view::view;
 use crate::types::permission::{Decision, Scope};
 
 fn app() -> App {
-    App::new(serde_json::from_value(sample(SESSION, "fix it")).expect("a session"), Setup::default())
+    App::new(serde_json::from_value(sample(SESSION, "fix it")).expect("a session"), ClientSetup::default())
 }
 
 /// A new input that is sent at once.
@@ -39,7 +41,7 @@ fn feed_at(app: &mut App, body: Value, now: Instant) {
     let mut event = json!({"seq": 1, "session_id": SESSION, "turn_id": TURN, "item_id": ITEM, "at_ms": 0});
     event.as_object_mut().expect("an object").extend(body.as_object().expect("an object").clone());
     let raw = RawValue::from_string(event.to_string()).expect("json");
-    app.on_event(&Received::parse(&raw).expect("an event"));
+    app.on_event(&ReceivedEvent::parse(&raw).expect("an event"));
     app.update(now);
 }
 
@@ -92,15 +94,15 @@ fn keys_with(app: &mut App, typed: &str, mut times: impl FnMut() -> (Instant, In
     effects
 }
 
-fn same(found: &[Effect], expected: &[Effect]) {
+fn assert_effects(found: &[Effect], expected: &[Effect]) {
     assert_eq!(format!("{found:?}"), format!("{expected:?}"));
 }
 
 fn rows(app: &mut App, columns: usize, height: usize) -> Vec<String> {
-    app.set_surroundings((columns, height), app.clock);
-    view(app).rows.iter().map(Line::plain).collect()
+    app.set_environment((columns, height), app.clock);
+    view(app).rows.iter().map(StyledLine::plain).collect()
 }
 
 fn history(app: &mut App) -> Vec<String> {
-    app.take_history().iter().map(Line::plain).collect()
+    app.take_history().iter().map(StyledLine::plain).collect()
 }

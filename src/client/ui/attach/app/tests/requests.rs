@@ -3,7 +3,7 @@
 use super::*;
 
 /// Types prose with 120 ms between two keys; the first key comes this long after the request.
-fn prose_after(app: &mut App, typed: &str, mut at: Instant) -> Vec<Effect> {
+fn type_prose(app: &mut App, typed: &str, mut at: Instant) -> Vec<Effect> {
     keys_with(app, typed, || {
         let before = at;
         at += Duration::from_millis(120);
@@ -15,7 +15,7 @@ fn prose_after(app: &mut App, typed: &str, mut at: Instant) -> Vec<Effect> {
 fn keys_of_the_list_answer_a_request() {
     let check = |typed: &str, expected: Option<(Decision, Scope)>| {
         let mut app = app();
-        feed(&mut app, asks());
+        feed(&mut app, permission_requested());
         let found = keys(&mut app, typed).into_iter().find_map(|effect| match effect {
             Effect::Approve(params) => Some((params.decision.expect("a decision"), params.scope)),
             _ => None,
@@ -36,15 +36,15 @@ fn keys_of_the_list_answer_a_request() {
     check("n", Some((Decision::Deny, Scope::Once)));
     check("4", Some((Decision::Deny, Scope::Once)));
     let mut idle = app();
-    same(&keys(&mut idle, "yes\n"), &[submit("yes")]);
+    assert_effects(&keys(&mut idle, "yes\n"), &[submit("yes")]);
 }
 
 #[test]
 fn request_without_room_on_screen_takes_no_answer() {
     for (columns, height) in [(40, 3), (80, 2), (10, 24)] {
         let mut app = app();
-        app.set_surroundings((columns, height), app.clock);
-        feed(&mut app, asks());
+        app.set_environment((columns, height), app.clock);
+        feed(&mut app, permission_requested());
         let effects = keys(&mut app, "1y");
         assert!(!effects.iter().any(|effect| matches!(effect, Effect::Approve(_))), "{columns}x{height}");
     }
@@ -53,7 +53,7 @@ fn request_without_room_on_screen_takes_no_answer() {
 #[test]
 fn words_go_along_with_either_answer() {
     let mut app = app();
-    feed(&mut app, asks());
+    feed(&mut app, permission_requested());
     key(&mut app, KeyCode::Tab);
     assert!(rows(&mut app, 80, 24).iter().any(|row| row == "Yes, and: "));
     let sent = keys(&mut app, "1 add a test\n");
@@ -68,7 +68,7 @@ fn words_go_along_with_either_answer() {
     let sent = keys(&mut app, "use ninja\n");
     let [Effect::Approve(params)] = sent.as_slice() else { panic!("{sent:?}") };
     assert_eq!((params.decision, params.feedback.as_deref()), (Some(Decision::Deny), Some("use ninja")));
-    same(&keys(&mut app, "\u{1b}"), &[Effect::Abort]);
+    assert_effects(&keys(&mut app, "\u{1b}"), &[Effect::Abort]);
 }
 
 #[test]
@@ -78,10 +78,10 @@ fn typed_prose_stays_a_draft_and_answers_no_request() {
             let mut app = app();
             let start = now();
             app.on_input(&Input::Key(KeyEvent::new(KeyCode::Left, KeyModifiers::NONE)), start);
-            feed_at(&mut app, asks(), start);
+            feed_at(&mut app, permission_requested(), start);
             let shown = |app: &mut App| rows(app, 60, 24).iter().any(|row| row.starts_with("▌ Bash"));
             assert!(!shown(&mut app), "the user has just pressed a key");
-            let effects = prose_after(&mut app, prose, start + Duration::from_millis(first_key));
+            let effects = type_prose(&mut app, prose, start + Duration::from_millis(first_key));
             assert!(effects.is_empty(), "{prose:?}: {effects:?}");
             assert_eq!(app.editor.text(), prose, "typed {first_key} ms after the request");
             assert!(!shown(&mut app), "the list waits for the end of the prose");
@@ -94,8 +94,8 @@ fn typed_prose_stays_a_draft_and_answers_no_request() {
             app.update(later + PAUSE);
             assert!(shown(&mut app) && app.editor.text() == prose, "it appears, and the draft stays");
             // Keys go on with the draft, and Enter neither answers nor sends.
-            assert!(prose_after(&mut app, "\n", later + PAUSE).is_empty());
-            assert!(prose_after(&mut app, "y1", later + PAUSE).is_empty());
+            assert!(type_prose(&mut app, "\n", later + PAUSE).is_empty());
+            assert!(type_prose(&mut app, "y1", later + PAUSE).is_empty());
             assert_eq!(app.editor.text(), format!("{prose}y1"));
         }
     }
@@ -105,12 +105,12 @@ fn typed_prose_stays_a_draft_and_answers_no_request() {
 fn arrow_moves_from_draft_to_list() {
     let mut app = app();
     keys(&mut app, "a draft");
-    feed(&mut app, asks());
+    feed(&mut app, permission_requested());
     assert!(rows(&mut app, 100, 24).iter().any(|row| row == "your draft stays here while you answer"));
     assert!(key(&mut app, KeyCode::Up).is_none());
     let sent = keys(&mut app, "y");
     assert!(matches!(sent.as_slice(), [Effect::Approve(_)]), "{sent:?}");
-    feed(&mut app, resolved("allow"));
+    feed(&mut app, permission_resolved("allow"));
     assert_eq!(app.editor.text(), "a draft");
 }
 
@@ -118,12 +118,12 @@ fn arrow_moves_from_draft_to_list() {
 fn answer_key_before_prompt_is_active_is_dropped() {
     let mut app = app();
     let start = now();
-    feed_at(&mut app, asks(), start);
+    feed_at(&mut app, permission_requested(), start);
     assert!(rows(&mut app, 60, 24).contains(&"▌ …".to_owned()), "shown, without its keys");
-    assert!(prose_after(&mut app, "y", start + Duration::from_millis(100)).is_empty());
+    assert!(type_prose(&mut app, "y", start + Duration::from_millis(100)).is_empty());
     app.update(start + PAUSE);
     assert!(app.editor.is_empty() && app.requests.len() == 1);
-    let sent = prose_after(&mut app, "y", start + PAUSE);
+    let sent = type_prose(&mut app, "y", start + PAUSE);
     assert!(matches!(sent.as_slice(), [Effect::Approve(_)]), "{sent:?}");
 }
 
@@ -131,20 +131,20 @@ fn answer_key_before_prompt_is_active_is_dropped() {
 fn page_of_a_rule_ignores_second_press_of_its_key() {
     let mut app = app();
     let start = now();
-    feed_at(&mut app, asks(), start);
+    feed_at(&mut app, permission_requested(), start);
     app.update(start + PAUSE);
-    assert!(prose_after(&mut app, "31", start + PAUSE).is_empty(), "120 ms are a slip");
+    assert!(type_prose(&mut app, "31", start + PAUSE).is_empty(), "120 ms are a slip");
     app.update(start + PAUSE * 2);
-    assert!(matches!(prose_after(&mut app, "1", start + PAUSE * 2).as_slice(), [Effect::Approve(_)]));
+    assert!(matches!(type_prose(&mut app, "1", start + PAUSE * 2).as_slice(), [Effect::Approve(_)]));
 }
 
 #[test]
 fn lasting_grant_shows_undo_to_the_client_that_gave_it() {
     let mut app = app();
-    feed(&mut app, asks());
-    app.set_surroundings((100, 24), app.clock);
+    feed(&mut app, permission_requested());
+    app.set_environment((100, 24), app.clock);
     assert!(matches!(keys(&mut app, "2").as_slice(), [Effect::Approve(_)]));
-    let mut answer = resolved("allow");
+    let mut answer = permission_resolved("allow");
     (answer["scope"], answer["grant"]) = (json!("session"), json!("Bash(make)"));
     feed(&mut app, answer.clone());
     let undo = format!("agentctl rules rm --session {SESSION} 'Bash(make)'");
@@ -192,7 +192,7 @@ fn request_view_shows_command_and_closes_on_answer() {
         &mut app,
         json!({"type": "tool.requested", "call_id": CALL, "tool": "Bash", "input": {"command": "make"}}),
     );
-    feed(&mut app, asks());
+    feed(&mut app, permission_requested());
     state(&mut app, "requires_action");
     assert_eq!(
         rows(&mut app, 80, 24),
@@ -212,7 +212,7 @@ fn request_view_shows_command_and_closes_on_answer() {
     key(&mut app, KeyCode::Tab);
     keys(&mut app, "half a sentence");
     assert!(rows(&mut app, 60, 24).iter().any(|row| row == "Yes, and: half a sentence"));
-    feed(&mut app, resolved("allow"));
+    feed(&mut app, permission_resolved("allow"));
     assert!(app.requests.is_empty() && app.words.is_none() && app.editor.is_empty());
     feed(
         &mut app,
@@ -225,7 +225,7 @@ fn request_view_shows_command_and_closes_on_answer() {
 #[test]
 fn long_request_can_be_scrolled_to_end() {
     let mut app = app();
-    let mut request = asks();
+    let mut request = permission_requested();
     request["input"]["command"] = json!((1..=30).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n"));
     feed(&mut app, request);
     let shown = rows(&mut app, 60, 20);
@@ -264,7 +264,7 @@ fn question_is_shown_once_and_archived_with_answer() {
 #[test]
 fn edited_arguments_are_sent_from_input_editor() {
     let mut app = app();
-    feed(&mut app, asks());
+    feed(&mut app, permission_requested());
     assert!(keys(&mut app, "e").is_empty());
     assert!(app.editor.text().contains("\"command\""), "{}", app.editor.text());
     app.editor.clear();
@@ -300,13 +300,13 @@ fn typed_answers_are_sent_together_after_last_question() {
 #[test]
 fn notification_is_due_only_for_an_open_request_and_an_absent_user() {
     let mut app = app();
-    feed(&mut app, asks());
+    feed(&mut app, permission_requested());
     assert_eq!(app.take_alert(now()).as_deref(), Some("Bash make?"));
     assert_eq!(app.take_alert(now()), None, "once");
     for (focus, expected) in [(Input::FocusGained, None), (Input::FocusLost, Some("Bash make?"))] {
         let mut app = crate::client::ui::attach::app::tests::app();
         app.on_input(&focus, now());
-        feed(&mut app, asks());
+        feed(&mut app, permission_requested());
         assert_eq!(app.take_alert(now()).as_deref(), expected);
     }
 }

@@ -5,8 +5,8 @@ use super::*;
 #[test]
 fn finished_lines_move_to_history_and_last_line_grows() {
     let mut app = app();
-    feed(&mut app, says("first\n\nsec"));
-    feed(&mut app, says("ond"));
+    feed(&mut app, text_delta("first\n\nsec"));
+    feed(&mut app, text_delta("ond"));
     assert_eq!(history(&mut app), ["first"]);
     assert_eq!(
         rows(&mut app, 60, 24),
@@ -30,8 +30,8 @@ fn finished_lines_move_to_history_and_last_line_grows() {
 #[test]
 fn long_paragraph_shows_only_its_end_in_viewport() {
     let mut app = app();
-    app.set_surroundings((20, 8), app.clock);
-    feed(&mut app, says(&(1..=40).map(|n| format!("word{n} ")).collect::<String>()));
+    app.set_environment((20, 8), app.clock);
+    feed(&mut app, text_delta(&(1..=40).map(|n| format!("word{n} ")).collect::<String>()));
     assert!(history(&mut app).is_empty(), "its marks may still change");
     let shown = rows(&mut app, 20, 8);
     assert_eq!(shown.len(), 7);
@@ -41,11 +41,11 @@ fn long_paragraph_shows_only_its_end_in_viewport() {
 #[test]
 fn attach_view_fits_any_terminal_size() {
     let mut app = app();
-    feed(&mut app, asks());
-    feed(&mut app, says(&"word ".repeat(100)));
+    feed(&mut app, permission_requested());
+    feed(&mut app, text_delta(&"word ".repeat(100)));
     app.on_input(&Input::Paste("x\n".repeat(20)), now());
     for (columns, height) in [(200, 60), (40, 10), (20, 4), (10, 2)] {
-        app.set_surroundings((columns, height), app.clock);
+        app.set_environment((columns, height), app.clock);
         let view = view(&app);
         assert!(view.rows.len() < height.max(2), "{columns}×{height}: {}", view.rows.len());
         assert!(view.cursor.0 < view.rows.len(), "{columns}×{height}");
@@ -65,9 +65,9 @@ fn spinner_names_phase_seconds_and_tokens() {
     let mut app = app();
     state(&mut app, "running");
     feed(&mut app, json!({"type": "turn.phase", "phase": "model_call", "at_ms": 1_000}));
-    app.set_surroundings((80, 24), Timestamp(9_000));
+    app.set_environment((80, 24), Timestamp(9_000));
     assert_eq!(rows(&mut app, 80, 24)[0], "⠼ waiting for replay · 8 s · Esc stops");
-    let mut delta = says(&"word ".repeat(8));
+    let mut delta = text_delta(&"word ".repeat(8));
     delta["at_ms"] = json!(9_000);
     feed(&mut app, delta);
     assert!(rows(&mut app, 80, 24).contains(&"⠼ writing · 0 s · ↓ 10 tokens · Esc stops".to_owned()));
@@ -105,16 +105,16 @@ fn status_line_drops_parts_from_the_right() {
 fn left_out_part_is_named_and_read_for_the_pager() {
     let mut app = app();
     app.session.number = 12;
-    app.leave_out(40, vec![(TURN.parse().expect("an id"), "then the changelog".into())]);
+    app.omit_earlier(40, vec![(TURN.parse().expect("an id"), "then the changelog".into())]);
     assert_eq!(
         history(&mut app),
         ["⋯ earlier messages are left out here · Ctrl-O shows them, or agentctl logs 12"]
     );
     feed(&mut app, json!({"type": "turn.queued", "input": [{"type": "text", "text": "then the changelog"}]}));
     assert_eq!(app.queue.len(), 1, "it is known already");
-    feed(&mut app, says("the end\n\n"));
+    feed(&mut app, text_delta("the end\n\n"));
     assert!(matches!(keys(&mut app, "^o").as_slice(), [Effect::LoadEarlier]));
-    app.add_earlier(vec![Line::new(Tone::Plain, "the beginning")]);
+    app.add_earlier(vec![StyledLine::new(Tone::Plain, "the beginning")]);
     let shown = app.pager.as_mut().expect("a pager").view(40, 10);
     assert_eq!(shown[0].plain(), "the beginning");
     assert!(shown.iter().any(|row| row.plain() == "the end"), "{shown:?}");
@@ -125,9 +125,9 @@ fn left_out_part_is_named_and_read_for_the_pager() {
 #[test]
 fn start_lines_are_shown_at_once_and_history_waits_until_they_are_complete() {
     let mut app = app();
-    let line = |text: &str| Line::new(Tone::Bold, text);
+    let line = |text: &str| StyledLine::new(Tone::Bold, text);
     app.show_start_lines(vec![line("agentd · /w · main")]);
-    feed(&mut app, says("first\n\nsec"));
+    feed(&mut app, text_delta("first\n\nsec"));
     assert_eq!(rows(&mut app, 60, 24)[0], "agentd · /w · main");
     assert!(history(&mut app).is_empty());
     app.finish_start_lines(Some(vec![line("agentd · /w · main, clean"), line("1 session waits")]));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::witness::{ClientLog, StreamCursor};
+use super::client_log::{ClientLog, StreamCursor};
 use crate::support::client::{Client, Refusal};
 use crate::support::log::Log;
 
@@ -15,7 +15,7 @@ use crate::support::log::Log;
 pub struct CrashTolerantClient {
     pub client: Client,
     pub session: String,
-    pub witness: Arc<ClientLog>,
+    pub client_log: Arc<ClientLog>,
 }
 
 /// The result of a request: `None` if the daemon died before it replied.
@@ -24,7 +24,7 @@ pub type Outcome = Option<Result<Value, Refusal>>;
 impl CrashTolerantClient {
     async fn ask(&self, method: &str, mut params: Value) -> Outcome {
         params["session_id"] = json!(self.session);
-        self.client.ask(method, params).await
+        self.client.call_or_none(method, params).await
     }
 
     /// Submits with an idempotency key, so that the client can repeat the request.
@@ -36,7 +36,7 @@ impl CrashTolerantClient {
     pub async fn submit_with(&self, params: Value) -> Outcome {
         let reply = self.ask("session.submit", params).await?;
         if let Ok(reply) = &reply {
-            self.witness.submitted(&self.session, reply);
+            self.client_log.record_submit(&self.session, reply);
         }
         Some(reply)
     }
@@ -44,9 +44,9 @@ impl CrashTolerantClient {
     /// Answers a permission request.
     pub async fn approve(&self, asked: &Value, mut answer: Value) -> Outcome {
         answer["request_id"] = asked["request_id"].clone();
-        let reply = self.client.ask("session.approve", answer).await?;
+        let reply = self.client.call_or_none("session.approve", answer).await?;
         if let Ok(reply) = &reply {
-            self.witness.answered(&self.session, &asked["request_id"], reply);
+            self.client_log.record_answer(&self.session, &asked["request_id"], reply);
         }
         Some(reply)
     }
@@ -54,9 +54,9 @@ impl CrashTolerantClient {
     /// Answers a question that is not a permission request.
     pub async fn decide(&self, question: &Value, choice: &str) -> Outcome {
         let answer = json!({"request_id": question["request_id"], "choice": choice});
-        let reply = self.client.ask("session.answer", answer).await?;
+        let reply = self.client.call_or_none("session.answer", answer).await?;
         if let Ok(reply) = &reply {
-            self.witness.answered(&self.session, &question["request_id"], reply);
+            self.client_log.record_answer(&self.session, &question["request_id"], reply);
         }
         Some(reply)
     }
@@ -67,7 +67,7 @@ impl CrashTolerantClient {
         let stopped = reply.as_ref().ok().and_then(|reply| reply["stopped"].as_array());
         for id in stopped.into_iter().flatten().filter_map(Value::as_str) {
             if id.starts_with("turn_") {
-                self.witness.aborted(&self.session, id);
+                self.client_log.record_abort(&self.session, id);
             }
         }
         Some(reply)
@@ -86,25 +86,25 @@ impl CrashTolerantClient {
     /// Reads on from `reading` and answers permission requests. Ends when the daemon dies, or when the
     /// session is idle if `until_rest` is set. Returns the new cursor.
     pub fn run(&self, reading: StreamCursor, manner: AnswerPolicy) -> JoinHandle<StreamCursor> {
-        self.fly_with(reading, manner, |_| {})
+        self.run_with(reading, manner, |_| {})
     }
 
     /// Same as `run`, and calls the callback for every event.
-    pub fn fly_with(
+    pub fn run_with(
         &self,
         mut reading: StreamCursor,
         manner: AnswerPolicy,
         tell: impl Fn(&Value) + Send + 'static,
     ) -> JoinHandle<StreamCursor> {
-        let pilot = self.clone();
+        let tolerant = self.clone();
         tokio::spawn(async move {
-            reading.reconnected();
-            let Some(mut log) = pilot.log(reading.cursor).await else { return reading };
+            reading.start_connection();
+            let Some(mut log) = tolerant.log(reading.cursor).await else { return reading };
             while let Some(event) = log.next_or_end().await {
-                pilot.witness.saw(&pilot.session, &event);
-                reading.read(&event);
+                tolerant.client_log.record_event(&tolerant.session, &event);
+                reading.record_event(&event);
                 tell(&event);
-                if !pilot.react(&event, manner).await {
+                if !tolerant.react(&event, manner).await {
                     break;
                 }
             }

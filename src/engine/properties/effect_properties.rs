@@ -1,8 +1,8 @@
 //! Properties of effects, of refusals, and of the state between two inputs.
 
 use crate::engine::properties::property;
-use crate::engine::properties::request::{continues, is_valid, words};
-use crate::engine::properties::watch::ReferenceModel;
+use crate::engine::properties::reference_model::ReferenceModel;
+use crate::engine::properties::request::{check_continuation, is_valid, message_text};
 use crate::engine::{Effect, Engine, Input, Plan};
 use crate::types::compaction::CompactStage;
 use crate::types::event::{Event, Phase};
@@ -15,20 +15,20 @@ use crate::types::time::Timestamp;
 
 impl ReferenceModel {
     /// Checks a plan; an error names the violated property.
-    pub fn plan(&mut self, input: &Input, plan: &Plan) -> Result<(), String> {
+    pub fn check_plan(&mut self, input: &Input, plan: &Plan) -> Result<(), String> {
         for entry in &plan.events {
-            self.event(entry, input)?;
+            self.check_event(entry, input)?;
         }
         self.plan_ends();
-        self.summaries(plan)?;
+        self.check_summaries(plan)?;
         for effect in &plan.effects {
-            self.effect(effect, plan)?;
+            self.check_effect(effect, plan)?;
         }
-        self.standing()
+        self.check_invariants()
     }
 
     /// Checks that the summaries of a plan agree with its events.
-    fn summaries(&self, plan: &Plan) -> Result<(), String> {
+    fn check_summaries(&self, plan: &Plan) -> Result<(), String> {
         let first_new = plan.events.first().map_or(Seq::MAX, |entry| entry.envelope.seq);
         for change in &plan.items {
             let known = self.items.get(&change.first_seq);
@@ -71,7 +71,7 @@ impl ReferenceModel {
         Ok(())
     }
 
-    fn effect(&mut self, effect: &Effect, plan: &Plan) -> Result<(), String> {
+    fn check_effect(&mut self, effect: &Effect, plan: &Plan) -> Result<(), String> {
         let event_at = |seq: Seq| {
             plan.events.iter().find(|entry| entry.envelope.seq == seq).map(|entry| &entry.envelope.event)
         };
@@ -100,7 +100,7 @@ impl ReferenceModel {
                 request.thinking == Some(Thinking::Off) && request.max_output_tokens.is_some(),
                 "a helper is brief"
             );
-            property!(words(&request.messages[0]).len() < 5_000, "a helper is shown the beginning");
+            property!(message_text(&request.messages[0]).len() < 5_000, "a helper is shown the beginning");
             return Ok(());
         }
         property!(self.turn.is_some(), "without a turn nothing is done");
@@ -158,7 +158,7 @@ impl ReferenceModel {
                 );
                 property!(self.has_prompt(), "the model is asked after the system prompt is there");
                 property!(self.running.is_empty(), "the model is not asked while tools run");
-                self.asked(request)?;
+                self.check_model_request(request)?;
             }
             Effect::Sleep { token, delay_ms } => {
                 let beat = self.setup.settings.retry.heartbeat_ms;
@@ -197,7 +197,7 @@ impl ReferenceModel {
                     prepared.sandbox.is_some_and(|held| held.unsandboxed) == again,
                     "outside runs what may, and nothing else"
                 );
-                self.run(call.call_id, prepared.read_only)?;
+                self.check_tool_start(call.call_id, prepared.read_only)?;
             }
             Effect::AskHelper { .. }
             | Effect::StopAll
@@ -212,7 +212,7 @@ impl ReferenceModel {
         Ok(())
     }
 
-    fn asked(&mut self, request: &ModelRequest) -> Result<(), String> {
+    fn check_model_request(&mut self, request: &ModelRequest) -> Result<(), String> {
         let paused = self.turn.as_ref().is_some_and(|turn| turn.paused);
         is_valid(request, paused)?;
         let thinking = self.turn.as_ref().and_then(|turn| turn.thinking);
@@ -221,7 +221,7 @@ impl ReferenceModel {
         property!(request.sampling == sampling, "a turn chooses its words as it began: {sampling:?}");
         let blocks = request.messages.iter().flat_map(|message| &message.content);
         property!(
-            !blocks.flat_map(Block::shown).any(|(_, blob)| self.withheld.contains_key(&blob.blob_id)),
+            !blocks.flat_map(Block::media_refs).any(|(_, blob)| self.withheld.contains_key(&blob.blob_id)),
             "what a provider refused is not shown again"
         );
         // A change of the prompt or of the model may change earlier parts of the request.
@@ -230,7 +230,7 @@ impl ReferenceModel {
         {
             let may_differ = std::mem::take(&mut self.tools_may_differ);
             property!(may_differ || before.tools == request.tools, "the tools change only between turns");
-            continues(before, request)?;
+            check_continuation(before, request)?;
         }
         if let Some(before) = &self.sent {
             let may_differ = std::mem::take(&mut self.prompt_may_differ);
@@ -239,7 +239,7 @@ impl ReferenceModel {
                 "the system prompt changes between turns only"
             );
         }
-        let all: Vec<String> = request.messages.iter().map(|message| words(message)).collect();
+        let all: Vec<String> = request.messages.iter().map(|message| message_text(message)).collect();
         for cut in &self.cut {
             property!(
                 !all.iter().any(|text| text.contains(cut)),
@@ -254,7 +254,7 @@ impl ReferenceModel {
         Ok(())
     }
 
-    fn run(&mut self, call_id: CallId, read_only: bool) -> Result<(), String> {
+    fn check_tool_start(&mut self, call_id: CallId, read_only: bool) -> Result<(), String> {
         let call = self.calls.get_mut(&call_id).ok_or("what runs was requested")?;
         property!(call.started.is_some(), "what runs was written before");
         property!(call.status.is_none(), "what has its result does not run");
@@ -284,12 +284,12 @@ impl ReferenceModel {
     }
 
     /// Whether a request stays pending after its deadline.
-    fn is_paused_by_a_deadline(&self) -> bool {
+    fn is_paused_by_deadline(&self) -> bool {
         self.deadlines.iter().any(|(id, (.., expired))| *expired && !self.requests[id].2)
     }
 
     /// Properties that hold between any two inputs.
-    fn standing(&self) -> Result<(), String> {
+    fn check_invariants(&self) -> Result<(), String> {
         let pending = self.requests.values().any(|(.., settled)| !settled);
         let (paused, unknown) = self.open_questions();
         let expected = match &self.turn {
@@ -302,7 +302,7 @@ impl ReferenceModel {
                 (SessionState::Paused, Some(Requires::UnknownOutcome))
             }
             Some(_) if unknown => (SessionState::RequiresAction, Some(Requires::UnknownOutcome)),
-            Some(_) if self.is_paused_by_a_deadline() => (SessionState::Paused, Some(Requires::Permission)),
+            Some(_) if self.is_paused_by_deadline() => (SessionState::Paused, Some(Requires::Permission)),
             Some(_) if pending => (SessionState::RequiresAction, Some(Requires::Permission)),
             Some(turn) if turn.asked.is_some() || self.is_user_asked() => {
                 (SessionState::RequiresAction, Some(Requires::Question))
@@ -342,7 +342,7 @@ impl ReferenceModel {
     }
 
     /// Checks that the engine's state agrees with its events.
-    pub fn agrees(&self, engine: &Engine) -> Result<(), String> {
+    pub fn check_state(&self, engine: &Engine) -> Result<(), String> {
         let view = engine.snapshot();
         property!(engine.next_seq() == self.last_seq + 1, "the next number follows the last");
         property!(engine.turn_id() == self.turn.as_ref().map(|turn| turn.id), "the engine knows its turn");

@@ -1,9 +1,9 @@
 //! What the simulator does with a plan: it writes the events and begins the effects.
 
-use crate::engine::properties::given::command_over;
+use crate::engine::properties::generators::command_over;
 use crate::engine::properties::property;
-use crate::engine::properties::watched::CommandWatch;
-use crate::engine::properties::world::{Outstanding, Simulator, calm};
+use crate::engine::properties::simulator::{OutstandingEffect, Simulator, successful_outcome};
+use crate::engine::properties::watches::CommandWatch;
 use crate::engine::{Effect, Plan, PlannedEvent};
 use crate::types::background::BackgroundState;
 use crate::types::event::Event;
@@ -43,7 +43,7 @@ impl Simulator {
                 (Event::SessionEnded { .. }, _) => {
                     self.queued.clear();
                     // The call is dropped, and may have answered just before.
-                    let calm = calm();
+                    let calm = successful_outcome();
                     while let Some(token) = self.helpers.pop() {
                         let input = self.helper_done(token, &calm);
                         self.late.push(input);
@@ -54,14 +54,14 @@ impl Simulator {
         }
     }
 
-    pub(super) fn act(&mut self, effect: &Effect) -> Result<(), String> {
-        let thinking = |out: &Outstanding| {
+    pub(super) fn start_effect(&mut self, effect: &Effect) -> Result<(), String> {
+        let thinking = |out: &OutstandingEffect| {
             matches!(
                 out,
-                Outstanding::Context
-                    | Outstanding::Check { .. }
-                    | Outstanding::Model { .. }
-                    | Outstanding::Timer { .. }
+                OutstandingEffect::Context
+                    | OutstandingEffect::Check { .. }
+                    | OutstandingEffect::Model { .. }
+                    | OutstandingEffect::Timer { .. }
             )
         };
         let next = match effect {
@@ -70,25 +70,25 @@ impl Simulator {
                 self.helpers.push(*token);
                 return Ok(());
             }
-            Effect::GatherContext => Outstanding::Context,
-            Effect::CheckContext { turn_id } => Outstanding::Check { turn_id: *turn_id },
-            Effect::CallModel { token, .. } => Outstanding::Model { token: *token, answer: None },
-            Effect::Sleep { token, .. } => Outstanding::Timer { token: *token },
+            Effect::GatherContext => OutstandingEffect::Context,
+            Effect::CheckContext { turn_id } => OutstandingEffect::Check { turn_id: *turn_id },
+            Effect::CallModel { token, .. } => OutstandingEffect::Model { token: *token, answer: None },
+            Effect::Sleep { token, .. } => OutstandingEffect::Timer { token: *token },
             Effect::Prepare { turn_id, calls } => {
                 let mode = self.engine.mode();
-                Outstanding::Prepare { turn_id: *turn_id, mode, calls: calls.clone() }
+                OutstandingEffect::Prepare { turn_id: *turn_id, mode, calls: calls.clone() }
             }
-            Effect::RunTool { call, .. } => Outstanding::Tool { call_id: call.call_id },
-            Effect::Inspect { call, .. } => Outstanding::Inspect { call_id: call.call_id },
+            Effect::RunTool { call, .. } => OutstandingEffect::Tool { call_id: call.call_id },
+            Effect::Inspect { call, .. } => OutstandingEffect::Inspect { call_id: call.call_id },
             Effect::StopAll => {
                 // A dropped effect may have reported just before; then its report is late.
                 for out in std::mem::take(&mut self.outstanding) {
                     match out {
-                        Outstanding::Tool { .. } => self.outstanding.push(out),
-                        other => self.give_up(other),
+                        OutstandingEffect::Tool { .. } => self.outstanding.push(out),
+                        other => self.discard_effect(other),
                     }
                 }
-                Outstanding::Stop
+                OutstandingEffect::Stop
             }
             // The tool ends soon, with any result.
             Effect::StopCall(_) | Effect::StopCommands { .. } => return Ok(()),

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::engine::properties::script::{Chance, Fate, FileState, Part};
+use crate::engine::properties::script::{EffectOutcome, FileState, PreparationOutcome, ReplyPart};
 use crate::engine::{Engine, Input, JudgedCall};
-use crate::types::background::{BackgroundEnd, BackgroundState, Over};
+use crate::types::background::{BackgroundEnd, BackgroundState, UnrecordedEnd};
 use crate::types::blob::{Blob, BlobRef};
 use crate::types::event::Origin;
 use crate::types::history::FileCheckpoint;
@@ -16,7 +16,7 @@ use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::question::{QuestionOption, UserAnswer, UserQuestion};
 use crate::types::reminder::FileVersion;
-use crate::types::session::Untrusted;
+use crate::types::session::UntrustedParts;
 use crate::types::todo::{Todo, TodoStatus};
 use crate::types::tool::{
     Barrier, Blocked, Confinement, FileChange, Inspection, PathSensitivity, PlannedChange, PlannedEdit,
@@ -25,14 +25,14 @@ use crate::types::tool::{
 use crate::types::usage::{ModelSnapshot, Price};
 
 /// The parts of a generated model answer.
-pub struct Answer {
+pub struct GeneratedAnswer {
     pub reply: ModelReply,
     pub cost: Option<u64>,
     pub deltas: VecDeque<Delta>,
 }
 
 /// An answer as an adapter promises it: one block at a time, in order, and no empty block.
-pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
+pub fn answer(chance: &EffectOutcome, mut next: impl FnMut() -> u64) -> GeneratedAnswer {
     let mut content = Vec::new();
     let mut deltas = VecDeque::new();
     // As adapters do: after a call that cannot start early, no later one does.
@@ -40,7 +40,7 @@ pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
     for (index, part) in (0u32..).zip(&chance.reply) {
         let number = next();
         let (kind, block) = match part {
-            Part::Text(times) => {
+            ReplyPart::Text(times) => {
                 let text = format!("a{number}. é ").repeat(usize::from(*times));
                 let middle = text.floor_char_boundary(text.len() / 2);
                 let (head, tail) = text.split_at(middle);
@@ -49,20 +49,20 @@ pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
                 deltas.push_back(Delta::Text { index, text: tail.into() });
                 (None, ReplyBlock::Text(text))
             }
-            Part::Blank => {
+            ReplyPart::Blank => {
                 deltas.push_back(Delta::BlockStarted { index, kind: BlockKind::Text });
                 deltas.push_back(Delta::Text { index, text: "\n".into() });
                 (None, ReplyBlock::Text("\n".into()))
             }
-            Part::Thinking => {
+            ReplyPart::Thinking => {
                 deltas.push_back(Delta::BlockStarted { index, kind: BlockKind::Thinking });
                 deltas.push_back(Delta::Thinking { index, text: format!("t{number}.") });
                 deltas.push_back(Delta::ThinkingSealed { index, signature: Some("s".into()), data: None });
                 let (text, signature) = (format!("t{number}."), Some("s".into()));
                 (None, ReplyBlock::Thinking { text, signature })
             }
-            Part::Redacted => (Some(BlockKind::Thinking), ReplyBlock::RedactedThinking("x".into())),
-            Part::Call { tool, bad_json } => {
+            ReplyPart::Redacted => (Some(BlockKind::Thinking), ReplyBlock::RedactedThinking("x".into())),
+            ReplyPart::Call { tool, bad_json } => {
                 let tool = ["Read", "Bash", "Read"][usize::from(*tool) % 3].to_string();
                 let json = if *bad_json { "{\"a\":".to_string() } else { format!("{{\"a\":{number}}}") };
                 deltas.push_back(Delta::BlockStarted {
@@ -100,7 +100,7 @@ pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
         cache_hit: false,
         last: Vec::new(),
     };
-    Answer { reply, cost: chance.cost, deltas }
+    GeneratedAnswer { reply, cost: chance.cost, deltas }
 }
 
 /// A snapshot of a model whose limits and price are all known.
@@ -109,14 +109,14 @@ pub fn model_snapshot() -> ModelSnapshot {
     ModelSnapshot { context_window: Some(1_000), max_output_tokens: Some(100), price: Some(price) }
 }
 
-pub fn someone() -> Option<Origin> {
+pub fn origin() -> Option<Origin> {
     Some(Origin { client: "a client".into(), uid: 1, pid: None, exe: None })
 }
 
 pub fn context(engine: &Engine) -> Input {
     let spec = engine.prompt_spec();
     let system = format!("be good {:?} {:?}", spec.system_prompt, spec.append_system_prompt);
-    let untrusted = Some(Untrusted { digest: "d".into(), parts: vec!["hooks".into()] });
+    let untrusted = Some(UntrustedParts { digest: "d".into(), parts: vec!["hooks".into()] });
     Input::ContextReady {
         system,
         sources: Vec::new(),
@@ -127,38 +127,43 @@ pub fn context(engine: &Engine) -> Input {
 }
 
 /// The comparison with the disk, with or without changes.
-pub fn checked(turn_id: TurnId, chance: u16) -> Input {
+pub fn context_comparison(turn_id: TurnId, chance: u16) -> Input {
     let version = |path: &str| FileVersion { path: path.into(), digest: format!("v{}", chance % 3) };
     let changed_files = if chance.is_multiple_of(2) { vec![version("/w/read.txt")] } else { Vec::new() };
     let instructions = (chance % 4 < 3).then(|| vec![version("/w/AGENTS.md")]);
     Input::ContextChecked { turn_id, changed_files, instructions }
 }
 
-pub fn prepared(turn_id: TurnId, mode: Mode, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Input {
-    let allow = Fate::Allow { read_only: true };
+pub fn prepared_calls(
+    turn_id: TurnId,
+    mode: Mode,
+    calls: &[Arc<ToolCall>],
+    fates: &[PreparationOutcome],
+) -> Input {
+    let allow = PreparationOutcome::Allow { read_only: true };
     let calls = calls
         .iter()
         .enumerate()
         .map(|(at, call)| JudgedCall {
             call_id: call.call_id,
             updated_input: None,
-            result: judged(fates.get(at).copied().unwrap_or(allow)),
+            result: judged_call(fates.get(at).copied().unwrap_or(allow)),
         })
         .collect();
     Input::Prepared { turn_id, mode, calls }
 }
 
 #[expect(clippy::result_large_err, reason = "the engine takes it in this shape")]
-fn judged(fate: Fate) -> Result<(PreparedCall, Verdict), ToolOutcome> {
+fn judged_call(fate: PreparationOutcome) -> Result<(PreparedCall, Verdict), ToolOutcome> {
     let (verdict, read_only, suggests) = match fate {
-        Fate::Allow { read_only } => (VerdictKind::Allow, read_only, false),
-        Fate::Ask { read_only, suggests } => (VerdictKind::Ask, read_only, suggests),
-        Fate::Edit { asks: false, .. } => (VerdictKind::Allow, false, false),
-        Fate::Edit { asks: true, .. } => (VerdictKind::Ask, false, true),
-        Fate::Background | Fate::Question => (VerdictKind::Allow, false, false),
-        Fate::Plan => (VerdictKind::Ask, false, false),
-        Fate::Deny => (VerdictKind::Deny, false, false),
-        Fate::Refused(status) => {
+        PreparationOutcome::Allow { read_only } => (VerdictKind::Allow, read_only, false),
+        PreparationOutcome::Ask { read_only, suggests } => (VerdictKind::Ask, read_only, suggests),
+        PreparationOutcome::Edit { asks: false, .. } => (VerdictKind::Allow, false, false),
+        PreparationOutcome::Edit { asks: true, .. } => (VerdictKind::Ask, false, true),
+        PreparationOutcome::Background | PreparationOutcome::Question => (VerdictKind::Allow, false, false),
+        PreparationOutcome::Plan => (VerdictKind::Ask, false, false),
+        PreparationOutcome::Deny => (VerdictKind::Deny, false, false),
+        PreparationOutcome::Refused(status) => {
             return Err(ToolOutcome {
                 status,
                 ..ToolOutcome::failed("unknown_tool", "there is no such tool")
@@ -179,10 +184,12 @@ fn judged(fate: Fate) -> Result<(PreparedCall, Verdict), ToolOutcome> {
         whole: true,
     });
     let (subject, change) = match fate {
-        Fate::Edit { plans, .. } => (Subject::Edit { path }, plans.then_some(change)),
-        Fate::Background => (Subject::Bash { command: "serve".into(), background: true, cwd: None }, None),
-        Fate::Question => (Subject::Question { questions: vec![user_question()] }, None),
-        Fate::Plan => (Subject::ProposedPlan(ProposedPlan {}), None),
+        PreparationOutcome::Edit { plans, .. } => (Subject::Edit { path }, plans.then_some(change)),
+        PreparationOutcome::Background => {
+            (Subject::Bash { command: "serve".into(), background: true, cwd: None }, None)
+        }
+        PreparationOutcome::Question => (Subject::Question { questions: vec![user_question()] }, None),
+        PreparationOutcome::Plan => (Subject::ProposedPlan(ProposedPlan {}), None),
         _ => (Subject::command("ls"), None),
     };
     let prepared = PreparedCall {
@@ -221,7 +228,7 @@ pub fn user_answer() -> UserAnswer {
     UserAnswer { choices: vec!["blue".into()], text: None }
 }
 
-pub fn inspected(call_id: CallId, found: FileState) -> Input {
+pub fn inspection(call_id: CallId, found: FileState) -> Input {
     let path: std::path::PathBuf = format!("/w/{call_id}").into();
     let inspection = match found {
         FileState::New => Inspection::Done {
@@ -262,7 +269,7 @@ pub fn inspected(call_id: CallId, found: FileState) -> Input {
 }
 
 /// MCP servers with this number of tools.
-pub fn mcp(tools: usize) -> Input {
+pub fn mcp_change(tools: usize) -> Input {
     let tool = |number: usize| McpTool {
         name: format!("mcp__s__t{number}"),
         server: "s".into(),
@@ -279,7 +286,7 @@ pub fn mcp(tools: usize) -> Input {
 }
 
 /// A command continues in the background after its call returned.
-pub fn goes_on(call_id: CallId) -> Input {
+pub fn background_start(call_id: CallId) -> Input {
     let outcome = ToolOutcome { goes_on: true, ..ToolOutcome::completed("") };
     Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 5 }
 }
@@ -287,7 +294,7 @@ pub fn goes_on(call_id: CallId) -> Input {
 /// A background command ended.
 pub fn command_over(call_id: CallId, state: BackgroundState) -> Input {
     let end = BackgroundEnd { exit_code: Some(0), output_bytes: 3, ..BackgroundEnd::default() };
-    Input::CommandOver { call_id, over: Box::new(Over { state, end, blob: None }) }
+    Input::CommandOver { call_id, over: Box::new(UnrecordedEnd { state, end, blob: None }) }
 }
 
 /// A run that the sandbox blocked.

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::client::connection::connector::Connector;
-use crate::client::connection::paths::Places;
+use crate::client::connection::paths::ClientPaths;
 
 pub(super) const SESSION: &str = "ses_0190f2a4-0000-7000-8000-000000000001";
 pub(super) const TURN: &str = "turn_0190f2a4-0000-7000-8000-000000000002";
@@ -21,7 +21,7 @@ pub(super) const ITEM: &str = "item_0190f2a4-0000-7000-8000-000000000003";
 pub(super) const CALL: &str = "call_0190f2a4-0000-7000-8000-000000000004";
 pub(super) const ASK: &str = "perm_0190f2a4-0000-7000-8000-000000000005";
 
-type Answers = dyn Fn(&Journal, &str, &Value) -> Result<Value, Value> + Send + Sync;
+type AnswerFn = dyn Fn(&Journal, &str, &Value) -> Result<Value, Value> + Send + Sync;
 
 /// The events of the only session; grows while subscriptions follow it.
 #[derive(Clone)]
@@ -46,15 +46,15 @@ impl Journal {
 }
 
 /// The daemon. Dropping it closes every connection; the journal may be passed to the next one.
-pub(super) struct Fake {
+pub(super) struct FakeDaemon {
     pub(super) socket: PathBuf,
     pub(super) journal: Journal,
-    seen: Arc<Mutex<Vec<(String, Value)>>>,
+    calls: Arc<Mutex<Vec<(String, Value)>>>,
     _dir: Arc<TempDir>,
     serving: JoinSet<()>,
 }
 
-impl Fake {
+impl FakeDaemon {
     /// Serves with `answers` for every method except hello and subscriptions.
     pub(super) fn start(
         answers: impl Fn(&Journal, &str, &Value) -> Result<Value, Value> + Send + Sync + 'static,
@@ -62,8 +62,8 @@ impl Fake {
         let dir = Arc::new(tempfile::tempdir().expect("a folder"));
         let journal = Journal(Arc::new(watch::Sender::new(Vec::new())));
         let socket = dir.path().join("fake.sock");
-        let seen = Arc::default();
-        let mut fake = Self { socket, journal, seen, _dir: dir, serving: JoinSet::new() };
+        let calls = Arc::default();
+        let mut fake = Self { socket, journal, calls, _dir: dir, serving: JoinSet::new() };
         fake.serve(Arc::new(answers));
         fake
     }
@@ -78,34 +78,34 @@ impl Fake {
         self.serve(Arc::new(answers));
     }
 
-    fn serve(&mut self, answers: Arc<Answers>) {
+    fn serve(&mut self, answers: Arc<AnswerFn>) {
         let listener = UnixListener::bind(&self.socket).expect("bound");
-        let (journal, seen) = (self.journal.clone(), self.seen.clone());
+        let (journal, calls) = (self.journal.clone(), self.calls.clone());
         self.serving.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(converse(stream, journal.clone(), seen.clone(), answers.clone()));
+                connections.spawn(serve_connection(stream, journal.clone(), calls.clone(), answers.clone()));
             }
         });
     }
 
     /// The calls so far, by method, without hello and subscriptions.
-    pub(super) fn seen(&self) -> Vec<(String, Value)> {
-        self.seen.lock().expect("sound").clone()
+    pub(super) fn calls(&self) -> Vec<(String, Value)> {
+        self.calls.lock().expect("sound").clone()
     }
 
-    pub(super) fn reach(&self) -> Connector {
+    pub(super) fn connector(&self) -> Connector {
         let env = |_: &str| Some("/nonexistent".to_string());
-        let places = Places::find(&env, Some(self.socket.clone()), None).expect("places");
+        let places = ClientPaths::find(&env, Some(self.socket.clone()), None).expect("places");
         Connector { places, may_start: false, role: crate::api::params::ClientRole::Controller }
     }
 }
 
-async fn converse(
+async fn serve_connection(
     stream: UnixStream,
     journal: Journal,
-    seen: Arc<Mutex<Vec<(String, Value)>>>,
-    answers: Arc<Answers>,
+    calls: Arc<Mutex<Vec<(String, Value)>>>,
+    answers: Arc<AnswerFn>,
 ) {
     let (read, write) = stream.into_split();
     let mut lines = BufReader::new(read).lines();
@@ -120,7 +120,7 @@ async fn converse(
                                         "name": params["name"], "role": "controller"})),
             "session.subscribe" => Ok(json!("sub_1")),
             _ => {
-                seen.lock().expect("sound").push((method.into(), params.clone()));
+                calls.lock().expect("sound").push((method.into(), params.clone()));
                 answers(&journal, method, params)
             }
         };
@@ -134,12 +134,12 @@ async fn converse(
         }
         if method == "session.subscribe" {
             let after = params["after_seq"].as_u64().unwrap_or(0);
-            feeds.spawn(feed(write.take().expect("one subscription"), journal.clone(), after));
+            feeds.spawn(send_events(write.take().expect("one subscription"), journal.clone(), after));
         }
     }
 }
 
-async fn feed(mut write: OwnedWriteHalf, journal: Journal, after: u64) {
+async fn send_events(mut write: OwnedWriteHalf, journal: Journal, after: u64) {
     let mut news = journal.0.subscribe();
     let mut sent = usize::try_from(after).expect("small");
     loop {
@@ -159,7 +159,7 @@ async fn feed(mut write: OwnedWriteHalf, journal: Journal, after: u64) {
 }
 
 /// `{"type": "turn.completed"}` with the given subtype.
-pub(super) fn completed(subtype: &str) -> Value {
+pub(super) fn turn_completed(subtype: &str) -> Value {
     json!({"type": "turn.completed", "result": {
         "subtype": subtype, "text": "the answer", "stop_reason": "end_turn", "usage": {}, "usage_by_model": {},
         "cost_usd_micros": 0, "duration_ms": 5, "model_ms": 1, "tools_ms": 1, "permission_ms": 1,
@@ -167,19 +167,19 @@ pub(super) fn completed(subtype: &str) -> Value {
 }
 
 /// A permission request for `make`.
-pub(super) fn asks() -> Value {
+pub(super) fn permission_requested() -> Value {
     json!({"type": "permission.requested", "request_id": ASK, "call_id": CALL, "tool": "Bash",
         "input": {"command": "make"}, "summary": "make", "subject": {"kind": "bash", "command": "make"},
         "reason": "no rule allows it", "suggestions": ["Bash(make)"], "read_only": false})
 }
 
-/// The answer to the request of [`asks`].
-pub(super) fn resolved(decision: &str) -> Value {
+/// The answer to the request of [`permission_requested`].
+pub(super) fn permission_resolved(decision: &str) -> Value {
     json!({"type": "permission.resolved", "request_id": ASK, "call_id": CALL, "decision": decision,
         "scope": "once", "by": "answer", "origin": {"client": "other", "uid": 0}})
 }
 
 /// A delta with more text.
-pub(super) fn says(text: &str) -> Value {
+pub(super) fn text_delta(text: &str) -> Value {
     json!({"type": "message.text_delta", "index": 0, "text": text})
 }

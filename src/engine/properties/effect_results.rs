@@ -1,44 +1,46 @@
 //! Results of effects that return to the engine: model answers and tool results, in any order, and late.
 
-use crate::engine::properties::given;
-use crate::engine::properties::given::{Answer, context, inspected, model_snapshot, prepared, tool_done};
+use crate::engine::properties::generators;
+use crate::engine::properties::generators::{
+    GeneratedAnswer, context, inspection, model_snapshot, prepared_calls, tool_done,
+};
 use crate::engine::properties::property;
-use crate::engine::properties::script::{Chance, Failure, FileState, ModelStep, ToolStep};
-use crate::engine::properties::world::{Outstanding, Simulator, calm, choose};
-use crate::engine::{Answer as Answered, Input, Plan};
+use crate::engine::properties::script::{EffectOutcome, FileState, ModelFailure, ModelStep, ToolStep};
+use crate::engine::properties::simulator::{OutstandingEffect, Simulator, choose, successful_outcome};
+use crate::engine::{Input, Plan, RequestAnswer};
 use crate::types::ids::Seq;
 use crate::types::model::{Delta, ModelFault, Overflow};
 use crate::types::permission::{Decision, Scope};
 use crate::types::question::Choice;
-use crate::types::tool::{Progress, ToolStatus};
+use crate::types::tool::{ToolProgress, ToolStatus};
 
 impl Simulator {
-    pub(super) fn give_up(&mut self, out: Outstanding) {
+    pub(super) fn discard_effect(&mut self, out: OutstandingEffect) {
         let late = match out {
-            Outstanding::Context => context(&self.engine),
-            Outstanding::Check { turn_id } => given::checked(turn_id, 0),
-            Outstanding::Model { token, .. } => {
+            OutstandingEffect::Context => context(&self.engine),
+            OutstandingEffect::Check { turn_id } => generators::context_comparison(turn_id, 0),
+            OutstandingEffect::Model { token, .. } => {
                 Input::Deltas { token, deltas: vec![Delta::Text { index: 0, text: "too late".into() }] }
             }
-            Outstanding::Timer { token } => Input::TimerFired { token },
-            Outstanding::Prepare { turn_id, mode, calls } => prepared(turn_id, mode, &calls, &[]),
-            Outstanding::Tool { call_id } => tool_done(call_id, ToolStatus::Cancelled, false),
-            Outstanding::Inspect { call_id } => inspected(call_id, FileState::New),
-            Outstanding::Stop => return,
+            OutstandingEffect::Timer { token } => Input::TimerFired { token },
+            OutstandingEffect::Prepare { turn_id, mode, calls } => prepared_calls(turn_id, mode, &calls, &[]),
+            OutstandingEffect::Tool { call_id } => tool_done(call_id, ToolStatus::Cancelled, false),
+            OutstandingEffect::Inspect { call_id } => inspection(call_id, FileState::New),
+            OutstandingEffect::Stop => return,
         };
         self.late.push(late);
     }
 
     /// The session found MCP servers, or none, before a turn got its context.
-    fn mcp_comes(&mut self, chance: &Chance) -> Result<(), String> {
+    fn deliver_mcp_tools(&mut self, chance: &EffectOutcome) -> Result<(), String> {
         if !chance.wait_ms.is_multiple_of(3) {
             return Ok(());
         }
-        self.feed(given::mcp(usize::from(chance.wait_ms / 3 % 4))).map(|_| ())
+        self.feed(generators::mcp_change(usize::from(chance.wait_ms / 3 % 4))).map(|_| ())
     }
 
     /// An outstanding effect delivers its result or its progress.
-    pub(super) fn come(&mut self, pick: usize, chance: &Chance) -> Result<(), String> {
+    pub(super) fn deliver_result(&mut self, pick: usize, chance: &EffectOutcome) -> Result<(), String> {
         let all = self.outstanding.len() + self.helpers.len();
         if all == 0 {
             return Ok(());
@@ -53,80 +55,85 @@ impl Simulator {
             return Ok(());
         }
         match self.outstanding.swap_remove(at) {
-            Outstanding::Context => {
-                self.mcp_comes(chance)?;
+            OutstandingEffect::Context => {
+                self.deliver_mcp_tools(chance)?;
                 self.late.push(context(&self.engine));
                 self.feed(context(&self.engine))?;
             }
-            Outstanding::Check { turn_id } => {
-                self.mcp_comes(chance)?;
-                let input = given::checked(turn_id, chance.wait_ms);
+            OutstandingEffect::Check { turn_id } => {
+                self.deliver_mcp_tools(chance)?;
+                let input = generators::context_comparison(turn_id, chance.wait_ms);
                 self.late.push(input.clone());
                 self.feed(input)?;
             }
-            Outstanding::Model { token, answer } => {
-                let answer = answer.unwrap_or_else(|| given::answer(chance, || self.next()));
-                self.speak(token, answer, chance.model)?;
+            OutstandingEffect::Model { token, answer } => {
+                let answer = answer.unwrap_or_else(|| generators::answer(chance, || self.next()));
+                self.deliver_model_step(token, answer, chance.model)?;
             }
-            Outstanding::Timer { token } => {
+            OutstandingEffect::Timer { token } => {
                 self.late.push(Input::TimerFired { token });
                 self.feed(Input::TimerFired { token })?;
             }
-            Outstanding::Prepare { turn_id, mode, calls } => {
-                let input = prepared(turn_id, mode, &calls, &chance.fates);
+            OutstandingEffect::Prepare { turn_id, mode, calls } => {
+                let input = prepared_calls(turn_id, mode, &calls, &chance.fates);
                 self.late.push(input.clone());
                 self.feed(input)?;
             }
-            Outstanding::Tool { call_id } => match chance.tool {
+            OutstandingEffect::Tool { call_id } => match chance.tool {
                 ToolStep::Progress(0) => {
-                    self.outstanding.push(Outstanding::Tool { call_id });
-                    self.feed(given::files_read(call_id))?;
+                    self.outstanding.push(OutstandingEffect::Tool { call_id });
+                    self.feed(generators::files_read(call_id))?;
                 }
                 ToolStep::Progress(size) => {
-                    self.outstanding.push(Outstanding::Tool { call_id });
+                    self.outstanding.push(OutstandingEffect::Tool { call_id });
                     let text = "out é".repeat(usize::from(size) * usize::from(size) * 600);
-                    self.feed(Input::Progress { call_id, progress: Progress { stream: "stdout", text } })?;
+                    self.feed(Input::Progress {
+                        call_id,
+                        progress: ToolProgress { stream: "stdout", text },
+                    })?;
                     // Rarely, so that the rarest results stay within reach of the scripts.
                     match (size, chance.wait_ms % 8) {
                         (3, 0..2) => {
-                            _ = self
-                                .feed(Input::ToolAsks { call_id, questions: vec![given::user_question()] })?;
+                            _ = self.feed(Input::ToolAsks {
+                                call_id,
+                                questions: vec![generators::user_question()],
+                            })?;
                         }
                         (3, 2) => _ = self.feed(Input::ToolStoppedAsking { call_id })?,
                         _ => {}
                     }
                 }
                 ToolStep::Done(ToolStatus::Completed) if self.watch.calls[&call_id].is_background => {
-                    self.late.push(given::goes_on(call_id));
-                    self.feed(given::goes_on(call_id))?;
+                    self.late.push(generators::background_start(call_id));
+                    self.feed(generators::background_start(call_id))?;
                 }
                 ToolStep::Blocked => {
-                    let input = given::tool_blocked(call_id);
+                    let input = generators::tool_blocked(call_id);
                     self.late.push(input.clone());
                     self.feed(input)?;
                 }
                 ToolStep::Done(status) => {
                     let is_long = chance.wait_ms.is_multiple_of(4);
                     self.late.push(tool_done(call_id, status, is_long));
-                    self.late.push(given::files_read(call_id));
-                    let progress = Progress { stream: "stderr", text: "late".into() };
+                    self.late.push(generators::files_read(call_id));
+                    let progress = ToolProgress { stream: "stderr", text: "late".into() };
                     self.late.push(Input::Progress { call_id, progress });
                     self.feed(tool_done(call_id, status, is_long))?;
                 }
             },
-            Outstanding::Inspect { call_id } => {
-                let input = inspected(call_id, chance.inspection);
+            OutstandingEffect::Inspect { call_id } => {
+                let input = inspection(call_id, chance.inspection);
                 self.late.push(input.clone());
                 self.feed(input)?;
                 // The session reports that no effect of the turn runs any more.
                 if self.engine.is_aborting() && self.outstanding.is_empty() {
-                    self.outstanding.push(Outstanding::Stop);
+                    self.outstanding.push(OutstandingEffect::Stop);
                 }
             }
-            Outstanding::Stop => {
+            OutstandingEffect::Stop => {
                 // The effects that did not end by themselves were dropped.
                 for out in std::mem::take(&mut self.outstanding) {
-                    self.give_up(out);
+                    self.discard_effect(out);
                 }
                 let turn = self.watch.turn.as_ref().map(|turn| (turn.id, turn.ending));
                 self.end_commands(|it| turn.is_some_and(|(id, all)| all || it.turn_id == Some(id)))?;
@@ -137,10 +144,10 @@ impl Simulator {
         Ok(())
     }
 
-    pub(super) fn helper_done(&mut self, token: Seq, chance: &Chance) -> Input {
-        let reply = given::answer(chance, || self.next()).reply;
+    pub(super) fn helper_done(&mut self, token: Seq, chance: &EffectOutcome) -> Input {
+        let reply = generators::answer(chance, || self.next()).reply;
         let (outcome, began) = match chance.model {
-            ModelStep::Fail(Failure { kind, retry_after_ms, .. }) => {
+            ModelStep::Fail(ModelFailure { kind, retry_after_ms, .. }) => {
                 let usage = retry_after_ms.map(|_| Box::new(reply.usage));
                 (
                     Err(ModelFault { usage, ..ModelFault::new(kind, "it failed") }),
@@ -152,7 +159,12 @@ impl Simulator {
         Input::HelperDone { token, outcome: Box::new(outcome), began, duration_ms: 3 }
     }
 
-    fn speak(&mut self, token: Seq, mut answer: Answer, step: ModelStep) -> Result<(), String> {
+    fn deliver_model_step(
+        &mut self,
+        token: Seq,
+        mut answer: GeneratedAnswer,
+        step: ModelStep,
+    ) -> Result<(), String> {
         let some = match step {
             ModelStep::Stream(some) => usize::from(some),
             ModelStep::Finish => usize::MAX,
@@ -161,7 +173,7 @@ impl Simulator {
         let deltas: Vec<Delta> = answer.deltas.drain(..some.min(answer.deltas.len())).collect();
         match step {
             ModelStep::Stream(_) => {
-                self.outstanding.push(Outstanding::Model { token, answer: Some(answer) });
+                self.outstanding.push(OutstandingEffect::Model { token, answer: Some(answer) });
                 self.feed(Input::Deltas { token, deltas })?;
             }
             ModelStep::Finish => {
@@ -182,10 +194,10 @@ impl Simulator {
                 self.feed(done)?;
             }
             ModelStep::Silence => {
-                self.outstanding.push(Outstanding::Model { token, answer: Some(answer) });
+                self.outstanding.push(OutstandingEffect::Model { token, answer: Some(answer) });
                 self.feed(Input::Deltas { token, deltas: vec![Delta::Silence { ms: 30_000 }] })?;
             }
-            ModelStep::Fail(Failure { kind, retry_after_ms, overflow }) => {
+            ModelStep::Fail(ModelFailure { kind, retry_after_ms, overflow }) => {
                 let overflow = overflow.map(|(limit, input)| Overflow { limit, input });
                 // Some providers report usage before they break off, with or without a first delta.
                 let usage = retry_after_ms.map(|_| Box::new(answer.reply.usage));
@@ -202,7 +214,7 @@ impl Simulator {
     }
 
     /// Delivers an earlier result again; it must change nothing.
-    pub(super) fn hear_late(&mut self, pick: u8) -> Result<(), String> {
+    pub(super) fn deliver_late_input(&mut self, pick: u8) -> Result<(), String> {
         // Prefer results of recently dropped effects, because they are the most likely to cause errors.
         let recent = &self.late[self.late.len().saturating_sub(if pick < 200 { 4 } else { usize::MAX })..];
         let Some(input) = choose(recent, pick).cloned() else { return Ok(()) };
@@ -231,14 +243,14 @@ impl Simulator {
     }
 
     /// Users answer, models end and tools succeed until the session is idle.
-    pub(super) fn come_home(&mut self) -> Result<(), String> {
-        let calm = calm();
+    pub(super) fn finish_session(&mut self) -> Result<(), String> {
+        let calm = successful_outcome();
         for _ in 0..600 {
             if let Some(pending) = self.engine.pending().first()
                 && !self.engine.is_aborting()
             {
                 let request_id = pending.request_id;
-                self.feed(Input::Answer(Box::new(Answered {
+                self.feed(Input::Answer(Box::new(RequestAnswer {
                     request_id,
                     decision: Decision::Allow,
                     scope: Scope::Once,
@@ -258,7 +270,7 @@ impl Simulator {
             } else if let Some((request_id, _)) = self.engine.user_questions().first()
                 && !self.engine.is_aborting()
             {
-                let (request_id, answers) = (*request_id, vec![given::user_answer()]);
+                let (request_id, answers) = (*request_id, vec![generators::user_answer()]);
                 self.feed(Input::AnswerUser { request_id, answers, origin: None })?;
             } else if let Some(request_id) = self.engine.questions().first().copied()
                 && !self.engine.is_aborting()
@@ -267,7 +279,7 @@ impl Simulator {
             } else if self.outstanding.is_empty() && self.helpers.is_empty() {
                 break;
             } else {
-                self.come(0, &calm)?;
+                self.deliver_result(0, &calm)?;
             }
         }
         property!(self.watch.turn.is_none(), "every turn ends once everything has come home");

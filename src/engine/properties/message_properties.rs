@@ -2,7 +2,7 @@
 
 use crate::engine::Input;
 use crate::engine::properties::property;
-use crate::engine::properties::watch::ReferenceModel;
+use crate::engine::properties::reference_model::ReferenceModel;
 use crate::types::event::{Envelope, Event, Purpose, TitledBy, UsageReason};
 use crate::types::ids::Seq;
 use crate::types::message::Block;
@@ -11,7 +11,12 @@ use crate::types::session::{Item, ItemKind, ItemStatus, Subtype};
 
 impl ReferenceModel {
     /// Checks that a title comes from the source that its event names.
-    pub(super) fn titled(&mut self, title: &str, by: Option<TitledBy>, input: &Input) -> Result<(), String> {
+    pub(super) fn check_title(
+        &mut self,
+        title: &str,
+        by: Option<TitledBy>,
+        input: &Input,
+    ) -> Result<(), String> {
         match by {
             None => property!(matches!(input, Input::Update(_)), "a client's title is a client's"),
             Some(TitledBy::Prompt) => {
@@ -34,7 +39,7 @@ impl ReferenceModel {
         Ok(())
     }
 
-    pub(super) fn helper_fact(&mut self, envelope: &Envelope, input: &Input) -> Result<(), String> {
+    pub(super) fn check_helper_event(&mut self, envelope: &Envelope, input: &Input) -> Result<(), String> {
         let ended_well = std::mem::replace(
             &mut self.ended_well,
             matches!(&envelope.event, Event::TurnCompleted { result } if result.subtype == Subtype::Success),
@@ -104,7 +109,11 @@ impl ReferenceModel {
         Ok(())
     }
 
-    pub(super) fn message_fact(&mut self, envelope: &Envelope, delta_of: Option<Seq>) -> Result<(), String> {
+    pub(super) fn check_message_event(
+        &mut self,
+        envelope: &Envelope,
+        delta_of: Option<Seq>,
+    ) -> Result<(), String> {
         match &envelope.event {
             Event::MessageStarted { .. } => {
                 property!(self.streaming.is_none() && self.turn.is_some(), "one message streams at a time");
@@ -182,7 +191,7 @@ impl ReferenceModel {
                         let turn = self.turn.as_mut().ok_or("an answer belongs to a turn")?;
                         let usage = usage.as_ref().ok_or("a candidate has its usage")?;
                         self.usage.add(usage);
-                        turn.book(usage, *cost_usd_micros);
+                        turn.add_usage(usage, *cost_usd_micros);
                         self.calls_made += 1;
                         self.at_least += cost_usd_micros.unwrap_or(0);
                         turn.stop = *stop_reason;
@@ -216,14 +225,14 @@ impl ReferenceModel {
                             .collect();
                     }
                     ItemKind::AssistantMessage => {
-                        self.answered(envelope, item, *cut_short)?;
+                        self.check_answer(envelope, item, *cut_short)?;
                         if let Some(turn) = self.turn.as_mut().filter(|_| *cut_short) {
                             self.seen.insert("answer cut short".into());
                             (turn.paused, turn.cut) = (false, false);
                         }
                         if let (Some(usage), Some(turn)) = (usage, &mut self.turn) {
                             self.usage.add(usage);
-                            turn.book(usage, *cost_usd_micros);
+                            turn.add_usage(usage, *cost_usd_micros);
                             self.calls_made += 1;
                             self.at_least += cost_usd_micros.unwrap_or(0);
                             turn.stop = *stop_reason;
@@ -263,7 +272,7 @@ impl ReferenceModel {
         Ok(())
     }
 
-    fn answered(&mut self, envelope: &Envelope, item: &Item, cut_short: bool) -> Result<(), String> {
+    fn check_answer(&mut self, envelope: &Envelope, item: &Item, cut_short: bool) -> Result<(), String> {
         let (item_id, first_seq, streamed) = self.streaming.take().ok_or("an answer was begun")?;
         property!(
             envelope.item_id == Some(item_id) && item.first_seq == first_seq,

@@ -5,15 +5,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::engine::properties::given;
-use crate::engine::properties::given::{Answer, command_over, someone};
+use crate::engine::properties::generators;
+use crate::engine::properties::generators::{GeneratedAnswer, command_over, origin};
 use crate::engine::properties::property;
-use crate::engine::properties::script::{Chance, Fate, FileState, ModelStep, Named, Part, Step, ToolStep};
+use crate::engine::properties::reference_model::ReferenceModel;
+use crate::engine::properties::script::{
+    EffectOutcome, FileState, ModelStep, NamedTurn, PreparationOutcome, ReplyPart, ScriptStep, ToolStep,
+};
 use crate::engine::properties::setup::Setup;
-use crate::engine::properties::watch::ReferenceModel;
 use crate::engine::{
-    Answer as Answered, AnsweredCommand, Decision as Decided, EditedCall, Engine, Input, Now, Plan,
-    PlannedEvent, Refusal, Settings, Submit, Update,
+    AnsweredCommand, Decision as EngineDecision, EditedCall, Engine, Input, Now, Plan, PlannedEvent, Refusal,
+    RequestAnswer, SessionUpdate, Settings, SubmitRequest,
 };
 use crate::types::background::BackgroundState;
 use crate::types::blob::{Blob, BlobRef, Picture};
@@ -27,14 +29,14 @@ use crate::types::sampling::{Sampling, Temperature};
 use crate::types::session::SessionSpec;
 use crate::types::slash_command::SlashCommand;
 use crate::types::time::Timestamp;
-use crate::types::tool::{Progress, ToolStatus};
+use crate::types::tool::{ToolProgress, ToolStatus};
 use crate::types::turn_options::TurnOptions;
 
 /// An effect that was started and has not delivered its result.
-pub(super) enum Outstanding {
+pub(super) enum OutstandingEffect {
     Context,
     Check { turn_id: TurnId },
-    Model { token: Seq, answer: Option<Answer> },
+    Model { token: Seq, answer: Option<GeneratedAnswer> },
     Timer { token: Seq },
     Prepare { turn_id: TurnId, mode: Mode, calls: Vec<Arc<ToolCall>> },
     Tool { call_id: CallId },
@@ -48,7 +50,7 @@ pub struct Simulator {
     pub(super) engine: Engine,
     /// Rows of the journal, without the pruned ones.
     pub(super) journal: Vec<PlannedEvent>,
-    pub(super) outstanding: Vec<Outstanding>,
+    pub(super) outstanding: Vec<OutstandingEffect>,
     /// Helper calls without an answer yet.
     pub(super) helpers: Vec<Seq>,
     /// Inputs that arrive too late and must change nothing.
@@ -67,7 +69,7 @@ pub struct Simulator {
 
 /// The record of one played script.
 #[derive(Clone, Debug)]
-pub(crate) struct Played {
+pub(crate) struct ScriptRecord {
     pub settings: Arc<Settings>,
     pub created: Envelope,
     /// The plans, in order.
@@ -79,10 +81,10 @@ pub(crate) struct Played {
 }
 
 /// Plays a script to its end and then delivers all outstanding results.
-pub fn play(setup: &Setup, script: &[Step]) -> Played {
+pub fn play(setup: &Setup, script: &[ScriptStep]) -> ScriptRecord {
     let mut world = Simulator::new(setup);
     let result = world.play(script);
-    Played {
+    ScriptRecord {
         settings: world.settings,
         created: world.journal.swap_remove(0).envelope,
         plans: world.plans,
@@ -148,7 +150,7 @@ impl Simulator {
         }
     }
 
-    fn play(&mut self, script: &[Step]) -> Result<(), String> {
+    fn play(&mut self, script: &[ScriptStep]) -> Result<(), String> {
         for step in script {
             self.step(step)?;
             let asks = !self.engine.pending().is_empty() || !self.engine.questions().is_empty();
@@ -158,13 +160,13 @@ impl Simulator {
             property!(self.watch.turn.is_none() || to_come, "a turn always has something to come");
         }
         self.trace.push("— everything comes home —".into());
-        self.come_home()?;
-        self.replayed()
+        self.finish_session()?;
+        self.check_replay()
     }
 
-    fn step(&mut self, step: &Step) -> Result<(), String> {
+    fn step(&mut self, step: &ScriptStep) -> Result<(), String> {
         match step {
-            Step::Submit { busy, named, blank, budgets, mode, model, thinking, command, schema } => {
+            ScriptStep::Submit { busy, named, blank, budgets, mode, model, thinking, command, schema } => {
                 let number = self.next();
                 let word = format!("u{number}.");
                 let text = if *blank { " \n".into() } else { format!("please {word} do\nit") };
@@ -174,11 +176,11 @@ impl Simulator {
                     input.push(InputBlock::Image(Picture { blob: BlobRef::from(&blob), name: None }));
                     blobs.push(blob);
                 }
-                let input = Input::Submit(Box::new(Submit {
+                let input = Input::Submit(Box::new(SubmitRequest {
                     input,
                     blobs,
                     when_busy: *busy,
-                    expected_turn: self.name(*named),
+                    expected_turn: self.pick_turn_id(*named),
                     options: TurnOptions {
                         budgets: *budgets,
                         mode: *mode,
@@ -199,7 +201,7 @@ impl Simulator {
                         output_schema: schema.then(|| serde_json::json!({"type": "object"})),
                         ..TurnOptions::default()
                     },
-                    origin: someone(),
+                    origin: origin(),
                 }));
                 if let Some(plan) = self.feed(input)? {
                     let queued = plan.events.iter().find_map(|entry| match entry.envelope.event {
@@ -212,47 +214,49 @@ impl Simulator {
                     }
                 }
             }
-            Step::Slash { clear: true, busy, named, .. } => {
+            ScriptStep::Slash { clear: true, busy, named, .. } => {
                 let command = Some(SlashCommand::new("clear", ""));
-                let input = Input::Submit(Box::new(Submit {
+                let input = Input::Submit(Box::new(SubmitRequest {
                     input: vec![InputBlock::Text { text: "/clear".into() }],
                     blobs: Vec::new(),
                     when_busy: *busy,
-                    expected_turn: self.name(*named),
+                    expected_turn: self.pick_turn_id(*named),
                     options: TurnOptions { command, ..TurnOptions::default() },
-                    origin: someone(),
+                    origin: origin(),
                 }));
                 self.feed(input)?;
             }
-            Step::Slash { clear: false, busy, named, mode } => {
+            ScriptStep::Slash { clear: false, busy, named, mode } => {
                 let options = TurnOptions { mode: *mode, ..TurnOptions::default() };
-                let change =
-                    mode.map(|_| Box::new(Update { options, origin: someone(), ..Update::default() }));
+                let change = mode.map(|_| {
+                    Box::new(SessionUpdate { options, origin: origin(), ..SessionUpdate::default() })
+                });
                 let input = Input::Command(Box::new(AnsweredCommand {
                     command: SlashCommand::new("status", ""),
                     text: format!("all is well {}", self.next()),
                     change,
                     when_busy: *busy,
-                    expected_turn: self.name(*named),
-                    origin: someone(),
+                    expected_turn: self.pick_turn_id(*named),
+                    origin: origin(),
                 }));
                 self.feed(input)?;
             }
-            Step::TooLong => {
+            ScriptStep::TooLong => {
                 let stop = crate::types::model::StopReason::MaxTokens;
-                let cut = Chance { stop, ..calm() };
-                let asked = |out: &Outstanding| matches!(out, Outstanding::Model { answer: None, .. });
+                let cut = EffectOutcome { stop, ..successful_outcome() };
+                let asked =
+                    |out: &OutstandingEffect| matches!(out, OutstandingEffect::Model { answer: None, .. });
                 for _ in 0..6 {
                     let Some(at) = self.outstanding.iter().position(asked) else { break };
-                    self.come(at, &cut)?;
+                    self.deliver_result(at, &cut)?;
                 }
             }
-            Step::Compact => {
+            ScriptStep::Compact => {
                 let request = CompactRequest { instructions: Some("keep the names".into()) };
-                self.feed(Input::Compact { request, origin: someone() })?;
+                self.feed(Input::Compact { request, origin: origin() })?;
             }
-            Step::Next { pick, chance } => self.come(usize::from(*pick), chance)?,
-            Step::Answer { pick, right, decision, scope, grant, feedback, stop, edit, other } => {
+            ScriptStep::Next { pick, chance } => self.deliver_result(usize::from(*pick), chance)?,
+            ScriptStep::Answer { pick, right, decision, scope, grant, feedback, stop, edit, other } => {
                 let pending = self.engine.pending();
                 let chosen = choose(&pending, *pick).filter(|_| *right).cloned();
                 let request_id = match &chosen {
@@ -267,7 +271,7 @@ impl Simulator {
                         input: serde_json::json!({"command": "ls -l"}),
                         prepared: (*pending.prepared).clone(),
                     });
-                self.feed(Input::Answer(Box::new(Answered {
+                self.feed(Input::Answer(Box::new(RequestAnswer {
                     request_id,
                     decision: *decision,
                     scope: *scope,
@@ -278,32 +282,46 @@ impl Simulator {
                     mode: None,
                     edited,
                     digest: other.then(|| "another one".into()),
-                    origin: someone(),
+                    origin: origin(),
                 })))?;
             }
-            Step::Title { same } => {
+            ScriptStep::Title { same } => {
                 let now = self.engine.snapshot().title;
                 let number = self.next();
                 let title = Some(if *same { now } else { format!("mine {number}") });
                 let append_system_prompt = number.is_multiple_of(3).then(|| format!("note {number}"));
                 let options = TurnOptions { append_system_prompt, ..TurnOptions::default() };
-                let origin = someone();
-                self.feed(Input::Update(Box::new(Update { title, options, origin, ..Update::default() })))?;
+                let origin = origin();
+                self.feed(Input::Update(Box::new(SessionUpdate {
+                    title,
+                    options,
+                    origin,
+                    ..SessionUpdate::default()
+                })))?;
             }
-            Step::Think(thinking) => {
+            ScriptStep::Think(thinking) => {
                 let options = TurnOptions { thinking: *thinking, ..TurnOptions::default() };
-                let origin = someone();
-                self.feed(Input::Update(Box::new(Update { options, origin, ..Update::default() })))?;
+                let origin = origin();
+                self.feed(Input::Update(Box::new(SessionUpdate {
+                    options,
+                    origin,
+                    ..SessionUpdate::default()
+                })))?;
             }
-            Step::Mode { mode, covers } => {
+            ScriptStep::Mode { mode, covers } => {
                 let pending = self.engine.pending();
                 let covered = pending.iter().filter(|_| *covers).map(|it| (it.request_id, "the mode".into()));
-                let (covered, origin) = (covered.collect(), someone());
+                let (covered, origin) = (covered.collect(), origin());
                 let options = TurnOptions { mode: Some(*mode), ..TurnOptions::default() };
-                self.feed(Input::Update(Box::new(Update { options, covered, origin, ..Update::default() })))?;
+                self.feed(Input::Update(Box::new(SessionUpdate {
+                    options,
+                    covered,
+                    origin,
+                    ..SessionUpdate::default()
+                })))?;
             }
-            Step::Rule { add, kind, covers } => {
-                let (rule, origin) = ("Bash(ls)".to_string(), someone());
+            ScriptStep::Rule { add, kind, covers } => {
+                let (rule, origin) = ("Bash(ls)".to_string(), origin());
                 self.feed(Input::Rule { add: *add, kind: *kind, rule: rule.clone(), origin })?;
                 if let Some(pending) = self.engine.pending().first().filter(|_| *covers) {
                     let (request_id, by) = (pending.request_id, SettledBy::Rule);
@@ -312,63 +330,63 @@ impl Simulator {
                     self.feed(Input::AllowedByRule { request_id, by, rule })?;
                 }
             }
-            Step::Due { wait_ms } => {
+            ScriptStep::Due { wait_ms } => {
                 self.clock += i64::from(*wait_ms);
                 self.feed(Input::DeadlineReached)?;
             }
-            Step::Choose { pick, right, .. } if self.engine.open_feedback().is_some() => {
+            ScriptStep::Choose { pick, right, .. } if self.engine.open_feedback().is_some() => {
                 let Some((open, items)) = self.engine.open_feedback() else { return Ok(()) };
                 let request_id = if *right { open } else { self.other_question(*pick) };
                 let item_id = choose(&items, *pick).copied().unwrap_or_else(|| self.mint().item());
-                self.feed(Input::ChooseAnswer { request_id, item_id, origin: someone() })?;
+                self.feed(Input::ChooseAnswer { request_id, item_id, origin: origin() })?;
             }
-            Step::Choose { pick, right: true, choice } if !self.engine.user_questions().is_empty() => {
+            ScriptStep::Choose { pick, right: true, choice } if !self.engine.user_questions().is_empty() => {
                 let open = self.engine.user_questions();
                 let Some((request_id, _)) = choose(&open, *pick).cloned() else { return Ok(()) };
                 let input = match (choice, pick % 4) {
                     // This question takes answers.
                     (Choice::Abort, _) => {
-                        Input::AnswerQuestion { request_id, choice: *choice, origin: someone() }
+                        Input::AnswerQuestion { request_id, choice: *choice, origin: origin() }
                     }
                     (Choice::Continue, 0) => {
-                        Input::AnswerUser { request_id, answers: Vec::new(), origin: someone() }
+                        Input::AnswerUser { request_id, answers: Vec::new(), origin: origin() }
                     }
                     (Choice::Continue, _) => {
-                        let answers = vec![given::user_answer()];
-                        Input::AnswerUser { request_id, answers, origin: someone() }
+                        let answers = vec![generators::user_answer()];
+                        Input::AnswerUser { request_id, answers, origin: origin() }
                     }
                 };
                 self.feed(input)?;
             }
-            Step::Choose { pick, right, choice } => {
+            ScriptStep::Choose { pick, right, choice } => {
                 let open = self.engine.questions();
                 let request_id = match choose(&open, *pick) {
                     Some(id) if *right => *id,
                     _ => self.other_question(*pick),
                 };
-                self.feed(Input::AnswerQuestion { request_id, choice: *choice, origin: someone() })?;
+                self.feed(Input::AnswerQuestion { request_id, choice: *choice, origin: origin() })?;
             }
-            Step::Queue { pick, to, edit } => self.edit_queue(*pick, *to, *edit)?,
-            Step::Fork { pick, rewinds } => self.fork(*pick, *rewinds)?,
-            Step::Archive(archived) => {
-                self.feed(Input::Archive { archived: *archived, origin: someone() })?;
+            ScriptStep::Queue { pick, to, edit } => self.edit_queue(*pick, *to, *edit)?,
+            ScriptStep::Fork { pick, rewinds } => self.fork(*pick, *rewinds)?,
+            ScriptStep::Archive(archived) => {
+                self.feed(Input::Archive { archived: *archived, origin: origin() })?;
             }
-            Step::AbortTurn(named) => {
-                let turn_id = self.name(*named);
-                self.feed(Input::Abort { turn_id, call_id: None, origin: someone() })?;
+            ScriptStep::AbortTurn(named) => {
+                let turn_id = self.pick_turn_id(*named);
+                self.feed(Input::Abort { turn_id, call_id: None, origin: origin() })?;
             }
-            Step::AbortCall { pick, known } => {
+            ScriptStep::AbortCall { pick, known } => {
                 let open = [self.engine.open_calls(), self.engine.running_commands()].concat();
                 let call_id = match choose(&open, *pick) {
                     Some(call_id) if *known => *call_id,
                     _ => self.mint().call(),
                 };
-                self.feed(Input::Abort { turn_id: None, call_id: Some(call_id), origin: someone() })?;
+                self.feed(Input::Abort { turn_id: None, call_id: Some(call_id), origin: origin() })?;
             }
-            Step::Command { pick, ends } => {
+            ScriptStep::Command { pick, ends } => {
                 let running: Vec<CallId> = self.watch.running_commands().map(|it| it.call_id).collect();
                 let Some(call_id) = choose(&running, *pick).copied() else { return Ok(()) };
-                let progress = Progress { stream: "stdout", text: "out é".repeat(usize::from(*pick)) };
+                let progress = ToolProgress { stream: "stdout", text: "out é".repeat(usize::from(*pick)) };
                 let input = match ends {
                     true => command_over(call_id, BackgroundState::Exited),
                     false => Input::Progress { call_id, progress },
@@ -378,16 +396,16 @@ impl Simulator {
                 }
                 self.feed(input)?;
             }
-            Step::Kill => drop(self.feed(Input::Kill { origin: someone() })?),
-            Step::Attach => drop(self.feed(Input::Attached { clients: 1, origin: someone() })?),
-            Step::Detach => drop(self.feed(Input::Detached { clients: 0, origin: someone() })?),
-            Step::Reload => {
+            ScriptStep::Kill => drop(self.feed(Input::Kill { origin: origin() })?),
+            ScriptStep::Attach => drop(self.feed(Input::Attached { clients: 1, origin: origin() })?),
+            ScriptStep::Detach => drop(self.feed(Input::Detached { clients: 0, origin: origin() })?),
+            ScriptStep::Reload => {
                 let changed = vec!["retry.attempts".into()];
                 self.feed(Input::Reloaded { changed, needs_restart: Vec::new() })?;
             }
-            Step::Stop => self.stop()?,
-            Step::Crash { unwritten, twice } => self.crash(*unwritten, *twice)?,
-            Step::Late { pick } => self.hear_late(*pick)?,
+            ScriptStep::Stop => self.restart_cleanly()?,
+            ScriptStep::Crash { unwritten, twice } => self.crash(*unwritten, *twice)?,
+            ScriptStep::Late { pick } => self.deliver_late_input(*pick)?,
         }
         Ok(())
     }
@@ -397,8 +415,8 @@ impl Simulator {
         self.clock += 7;
         let now = Now { at: Timestamp(self.clock), seed: Seed(u128::from(self.next())) };
         self.trace.push(format!("{:.200}", format!("{input:?}")));
-        let expected = self.watch.refusal(&input);
-        let Decided { plan, next, .. } = match self.engine.decide(input.clone(), now) {
+        let expected = self.watch.expected_refusal(&input);
+        let EngineDecision { plan, next, .. } = match self.engine.decide(input.clone(), now) {
             Ok(decision) => decision,
             Err(refusal) => {
                 property!(
@@ -424,21 +442,21 @@ impl Simulator {
         plan.events.iter().for_each(|entry| applied.apply(&entry.envelope));
         property!(applied.same_as(&next), "applying the plan gives the decided state");
         self.engine = next;
-        self.watch.plan(&input, &plan)?;
-        self.watch.agrees(&self.engine)?;
+        self.watch.check_plan(&input, &plan)?;
+        self.watch.check_state(&self.engine)?;
         self.started(&plan);
         self.plans.push(plan.clone());
         for effect in &plan.effects {
-            self.act(effect)?;
+            self.start_effect(effect)?;
         }
         Ok(Some(plan))
     }
 
-    fn name(&mut self, named: Named) -> Option<TurnId> {
+    fn pick_turn_id(&mut self, named: NamedTurn) -> Option<TurnId> {
         match named {
-            Named::NoTurn => None,
-            Named::Current => self.engine.turn_id(),
-            Named::Stale => {
+            NamedTurn::NoTurn => None,
+            NamedTurn::Current => self.engine.turn_id(),
+            NamedTurn::Stale => {
                 let past =
                     self.past_turns.iter().rev().find(|id| Some(**id) != self.engine.turn_id()).copied();
                 Some(past.unwrap_or_else(|| self.mint().turn()))
@@ -475,14 +493,14 @@ pub(super) fn choose<T>(from: &[T], pick: u8) -> Option<&T> {
 }
 
 /// A chance with which users answer, models end and tools succeed.
-pub(super) fn calm() -> Chance {
-    Chance {
+pub(super) fn successful_outcome() -> EffectOutcome {
+    EffectOutcome {
         model: ModelStep::Finish,
-        reply: vec![Part::Text(1)],
+        reply: vec![ReplyPart::Text(1)],
         stop: crate::types::model::StopReason::EndTurn,
         usage: crate::types::usage::Usage::default(),
         cost: Some(0),
-        fates: vec![Fate::Allow { read_only: false }; 5],
+        fates: vec![PreparationOutcome::Allow { read_only: false }; 5],
         tool: ToolStep::Done(ToolStatus::Completed),
         inspection: FileState::Old,
         wait_ms: 0,

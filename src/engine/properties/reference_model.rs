@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use crate::engine::properties::property;
 use crate::engine::properties::setup::Setup;
-use crate::engine::properties::watched::{CallWatch, CommandWatch, TurnWatch};
+use crate::engine::properties::watches::{CallWatch, CommandWatch, TurnWatch};
 use crate::engine::{Input, PlannedEvent};
 use crate::types::compaction::{CompactStage, CompactTrigger};
 use crate::types::event::{Event, FeedbackBy, Origin, Phase, SettledBy, TitledBy, TombstoneReason};
@@ -185,7 +185,7 @@ impl ReferenceModel {
     }
 
     /// Adds one event; an error names the violated property.
-    pub fn event(&mut self, entry: &PlannedEvent, input: &Input) -> Result<(), String> {
+    pub fn check_event(&mut self, entry: &PlannedEvent, input: &Input) -> Result<(), String> {
         let envelope = &entry.envelope;
         self.seen.insert(envelope.event.kind().into());
         property!(
@@ -262,7 +262,7 @@ impl ReferenceModel {
                     self.is_prompt_stale = true;
                 }
                 if let Some(title) = title {
-                    self.titled(title, *titled_by, input)?;
+                    self.check_title(title, *titled_by, input)?;
                 }
                 (self.mode, self.turn_mode) = (mode.unwrap_or(self.mode), mode.unwrap_or(self.turn_mode));
             }
@@ -328,11 +328,11 @@ impl ReferenceModel {
             }
             _ => {}
         }
-        self.helper_fact(envelope, input)?;
-        self.turn_fact(envelope, input)?;
-        self.message_fact(envelope, entry.delta_of)?;
-        self.compaction_fact(envelope)?;
-        self.tool_fact(envelope, entry.delta_of)
+        self.check_helper_event(envelope, input)?;
+        self.check_turn_event(envelope, input)?;
+        self.check_message_event(envelope, entry.delta_of)?;
+        self.check_compaction_event(envelope)?;
+        self.check_tool_event(envelope, entry.delta_of)
     }
 
     /// Background commands that run.

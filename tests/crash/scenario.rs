@@ -7,19 +7,19 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::client_log::ClientLog;
 use super::invariants::{self, Journals};
-use super::pilot::CrashTolerantClient;
-use super::witness::ClientLog;
+use super::tolerant_client::CrashTolerantClient;
 use crate::support::client::Session;
 use crate::support::daemon::{CrashMode, TestDaemon, TestDaemonBuilder};
 use crate::support::log::Log;
 use crate::support::model_server::Step;
-use crate::support::wait::until;
+use crate::support::wait::poll_until;
 
 /// A test daemon with a [`ClientLog`].
 pub struct CrashScenario {
     pub daemon: TestDaemon,
-    pub witness: Arc<ClientLog>,
+    pub client_log: Arc<ClientLog>,
     /// Tool processes that were alive when the daemon was dead, as pid and start time.
     orphans: HashSet<(i32, u64)>,
 }
@@ -30,37 +30,37 @@ impl CrashScenario {
         let mut daemon = plan.build().await;
         daemon.crash_at(point, way);
         daemon.launch().await;
-        Self { daemon, witness: Arc::default(), orphans: HashSet::new() }
+        Self { daemon, client_log: Arc::default(), orphans: HashSet::new() }
     }
 
     /// A scenario whose daemon dies only when the test kills it.
     pub async fn start_idle(plan: TestDaemonBuilder) -> Self {
-        Self { daemon: plan.start().await, witness: Arc::default(), orphans: HashSet::new() }
+        Self { daemon: plan.start().await, client_log: Arc::default(), orphans: HashSet::new() }
     }
 
     /// Creates a session and returns a client that tolerates crashes.
     pub async fn session(&self) -> CrashTolerantClient {
         let session = self.daemon.client("alice").await.create(&self.daemon).await;
-        self.pilot(session)
+        self.tolerant_client(session)
     }
 
     /// Same as `session`, with more parameters.
     pub async fn session_with(&self, more: Value) -> CrashTolerantClient {
         let session = self.daemon.client("alice").await.create_with(&self.daemon, more).await;
-        self.pilot(session)
+        self.tolerant_client(session)
     }
 
     /// Opens another connection to the same session.
-    pub async fn join(&self, pilot: &CrashTolerantClient) -> CrashTolerantClient {
-        CrashTolerantClient { client: self.daemon.client("bob").await, ..pilot.clone() }
+    pub async fn join(&self, tolerant: &CrashTolerantClient) -> CrashTolerantClient {
+        CrashTolerantClient { client: self.daemon.client("bob").await, ..tolerant.clone() }
     }
 
     /// A crash-tolerant client for an existing session.
-    pub fn pilot(&self, session: Session) -> CrashTolerantClient {
+    pub fn tolerant_client(&self, session: Session) -> CrashTolerantClient {
         CrashTolerantClient {
             client: session.client,
             session: session.id,
-            witness: Arc::clone(&self.witness),
+            client_log: Arc::clone(&self.client_log),
         }
     }
 
@@ -70,18 +70,18 @@ impl CrashScenario {
     }
 
     /// Waits until the daemon is dead at its crash point, then checks the files (I1–I4).
-    pub async fn crashed(&mut self) -> Journals {
-        self.daemon.crashed().await;
-        self.is_dead().await
+    pub async fn wait_crashed(&mut self) -> Journals {
+        self.daemon.wait_crashed().await;
+        self.check_dead().await
     }
 
     /// Kills the daemon with SIGKILL, then checks the files (I1–I4).
-    pub async fn killed(&mut self) -> Journals {
+    pub async fn kill_and_check(&mut self) -> Journals {
         self.daemon.kill().await;
-        self.is_dead().await
+        self.check_dead().await
     }
 
-    async fn is_dead(&mut self) -> Journals {
+    async fn check_dead(&mut self) -> Journals {
         self.note_orphans();
         self.check().await
     }
@@ -89,38 +89,39 @@ impl CrashScenario {
     /// Records the tool processes that are still alive. After the next start, they must be gone.
     pub fn note_orphans(&mut self) {
         let left = self.daemon.tool_processes().into_iter();
-        self.orphans = left.filter_map(|pid| known(pid.as_raw())).collect();
+        self.orphans = left.filter_map(|pid| running_process(pid.as_raw())).collect();
     }
 
     /// Checks I1–I4 on the current files.
     pub async fn check(&self) -> Journals {
-        let notes = self.witness.notes().clone();
+        let notes = self.client_log.notes().clone();
         invariants::check(&self.database(), &notes).await
     }
 
     /// Checks the journal of one session as the running daemon returns it.
-    pub async fn check_alive(&self, pilot: &CrashTolerantClient) -> Journals {
-        let (session, _) = self.reopen_session(pilot).await;
+    pub async fn check_alive(&self, tolerant: &CrashTolerantClient) -> Journals {
+        let (session, _) = self.reopen_session(tolerant).await;
         let events = session.events().await.into_iter();
         let journal = events.map(|event| (event["seq"].as_u64().expect("a number"), event)).collect();
-        Journals::from([(pilot.session.clone(), journal)])
+        Journals::from([(tolerant.session.clone(), journal)])
     }
 
     /// Starts the daemon. Its socket must answer (I8), and no process of the dead daemon may run (I7).
     pub async fn restart(&mut self) {
-        self.daemon.crash_no_more();
+        self.daemon.clear_crash_point();
         self.daemon.launch().await;
         let left = || {
-            let is_alive = |orphan: &&(i32, u64)| known(orphan.0) == Some(**orphan);
+            let is_alive = |orphan: &&(i32, u64)| running_process(orphan.0) == Some(**orphan);
             self.orphans.iter().filter(is_alive).copied().collect::<Vec<_>>()
         };
         let seen = || format!("I7: alive after the restart: {:?}\n{}", left(), self.daemon.log());
-        until("the processes of the dead daemon to be gone", seen, || left().is_empty().then_some(())).await;
+        poll_until("the processes of the dead daemon to be gone", seen, || left().is_empty().then_some(()))
+            .await;
     }
 
     /// Opens the session over a new connection and reads its journal from the beginning.
-    pub async fn reopen_session(&self, pilot: &CrashTolerantClient) -> (Session, Log) {
-        let session = Session { client: self.daemon.client("carol").await, id: pilot.session.clone() };
+    pub async fn reopen_session(&self, tolerant: &CrashTolerantClient) -> (Session, Log) {
+        let session = Session { client: self.daemon.client("carol").await, id: tolerant.session.clone() };
         let log = session.follow().await;
         (session, log)
     }
@@ -128,8 +129,8 @@ impl CrashScenario {
     /// Ends every scenario: one more turn in each session succeeds (I6), and all files pass the checks
     /// (I1–I5).
     pub async fn finish_and_check(mut self) -> Journals {
-        let sessions: Vec<String> = self.witness.notes().sessions.keys().cloned().collect();
-        self.daemon.models.otherwise(|_| Step::text("All is well."));
+        let sessions: Vec<String> = self.client_log.notes().sessions.keys().cloned().collect();
+        self.daemon.models.set_fallback(|_| Step::text("All is well."));
         for id in sessions {
             let session = Session { client: self.daemon.client("dora").await, id };
             let mut log = session.follow().await;
@@ -140,12 +141,12 @@ impl CrashScenario {
             assert_eq!(ended.await["result"]["subtype"], "success", "I6: the session is usable");
         }
         self.daemon.models.assert_no_breach();
-        self.killed().await
+        self.kill_and_check().await
     }
 }
 
 /// A process with its start time, if it is alive.
-fn known(pid: i32) -> Option<(i32, u64)> {
+fn running_process(pid: i32) -> Option<(i32, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     if matches!(*fields.first()?, "Z" | "X") {

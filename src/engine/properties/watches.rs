@@ -106,7 +106,7 @@ pub struct TurnWatch {
 
 impl TurnWatch {
     /// Adds a model call that was paid.
-    pub fn book(&mut self, usage: &Usage, cost_usd_micros: Option<u64>) {
+    pub fn add_usage(&mut self, usage: &Usage, cost_usd_micros: Option<u64>) {
         self.usage.add(usage);
         self.cost = self.cost.zip(cost_usd_micros).map(|(sum, more)| sum + more);
         self.at_least += cost_usd_micros.unwrap_or(0);

@@ -8,18 +8,18 @@ use serde_json::Value;
 
 /// Everything that any client received.
 #[derive(Default)]
-pub struct ClientLog(Mutex<Notes>);
+pub struct ClientLog(Mutex<ReceivedMessages>);
 
 /// Received messages of all sessions.
 #[derive(Clone, Default)]
-pub struct Notes {
+pub struct ReceivedMessages {
     /// By session id.
-    pub sessions: BTreeMap<String, SeenEvent>,
+    pub sessions: BTreeMap<String, SessionMessages>,
 }
 
 /// Received messages of one session.
 #[derive(Clone, Default)]
-pub struct SeenEvent {
+pub struct SessionMessages {
     /// Events that are never pruned, by seq.
     pub events: BTreeMap<u64, Value>,
     /// The highest seq that any client saw.
@@ -39,12 +39,12 @@ pub fn is_delta(event: &Value) -> bool {
 
 impl ClientLog {
     /// The entries so far.
-    pub fn notes(&self) -> MutexGuard<'_, Notes> {
+    pub fn notes(&self) -> MutexGuard<'_, ReceivedMessages> {
         self.0.lock().expect("no panic")
     }
 
     /// Records an event that a client received. Two clients must receive the same event for a seq.
-    pub fn saw(&self, session: &str, event: &Value) {
+    pub fn record_event(&self, session: &str, event: &Value) {
         let mut notes = self.notes();
         let told = notes.sessions.entry(session.to_owned()).or_default();
         let seq = event["seq"].as_u64().expect("a number");
@@ -63,7 +63,7 @@ impl ClientLog {
     }
 
     /// Records an acknowledged submit. The daemon never acknowledges the same key with another turn.
-    pub fn submitted(&self, session: &str, reply: &Value) {
+    pub fn record_submit(&self, session: &str, reply: &Value) {
         let turn = (text(&reply["turn_id"]), reply["seq"].as_u64().expect("a number"));
         let mut notes = self.notes();
         let turns = &mut notes.sessions.entry(session.to_owned()).or_default().turns;
@@ -73,13 +73,13 @@ impl ClientLog {
     }
 
     /// Records an acknowledged answer.
-    pub fn answered(&self, session: &str, request: &Value, reply: &Value) {
+    pub fn record_answer(&self, session: &str, request: &Value, reply: &Value) {
         let answer = (text(request), reply["seq"].as_u64().expect("a number"));
         self.notes().sessions.entry(session.to_owned()).or_default().answers.push(answer);
     }
 
     /// Records an acknowledged abort.
-    pub fn aborted(&self, session: &str, turn: &str) {
+    pub fn record_abort(&self, session: &str, turn: &str) {
         self.notes().sessions.entry(session.to_owned()).or_default().aborts.push(turn.to_owned());
     }
 }
@@ -104,12 +104,12 @@ pub struct StreamCursor {
 
 impl StreamCursor {
     /// Records the start of a new connection.
-    pub fn reconnected(&mut self) {
+    pub fn start_connection(&mut self) {
         self.fresh.clear();
     }
 
     /// Records one event.
-    pub fn read(&mut self, event: &Value) {
+    pub fn record_event(&mut self, event: &Value) {
         let seq = event["seq"].as_u64().expect("a number");
         assert!(seq > self.cursor, "{seq} comes after {}: {event}", self.cursor);
         self.cursor = seq;

@@ -26,8 +26,8 @@ async fn client_without_runtime_dir_finds_the_daemon_by_its_lock_file() {
     }
     let doctor = without_runtime_dir(&daemon, &["doctor"]).await;
     assert!(!doctor.out.contains("kill -TERM") && doctor.out.contains(" answers, process "), "{doctor:?}");
-    assert!(without_runtime_dir(&daemon, &["daemon", "stop"]).await.fine().contains("stopped"));
-    assert!(daemon.ended().await.success());
+    assert!(without_runtime_dir(&daemon, &["daemon", "stop"]).await.stdout().contains("stopped"));
+    assert!(daemon.wait_exit().await.success());
 }
 
 #[tokio::test]
@@ -60,7 +60,10 @@ async fn removed_socket_of_running_daemon_is_reported() {
     let said = ctl(&daemon, &["--no-start", "ps"]).await;
     assert!(said.code == 69 && said.err.contains(&format!("agentd (process {pid})")), "{said:?}");
     assert!(!said.err.contains("kill"), "{said:?}");
-    assert!(ctl(&daemon, &["daemon", "stop"]).await.fine().contains("stopped"), "it is stopped by a signal");
+    assert!(
+        ctl(&daemon, &["daemon", "stop"]).await.stdout().contains("stopped"),
+        "it is stopped by a signal"
+    );
 }
 
 #[tokio::test]
