@@ -185,11 +185,10 @@ pub(super) fn is_read_only(reading: &ParsedLine<'_>) -> bool {
 /// The part of a text that is not known to be read-only. Ignores grants, and applies also if the table
 /// of read-only commands is disabled.
 fn may_change(reading: &ParsedLine<'_>) -> Option<String> {
-    let parts = reading.parts::<&Rule>(&[], true);
-    if let Some(part) = parts.iter().find(|part| !part.allowed) {
-        return Some(part.command.to_string());
+    if let Some(command) = reading.first_not_free() {
+        return Some(command.into_owned());
     }
-    let is_known = !parts.is_empty() && reading.unsupported().is_none() && reading.is_confirmed();
+    let is_known = reading.has_commands() && reading.unsupported().is_none() && reading.is_confirmed();
     (!is_known).then(|| "what cannot be read for certain".to_owned())
 }
 

@@ -3,9 +3,13 @@
 //! These are candidates only; `judge` keeps those that would really allow the call.
 
 use std::path::Path;
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashSet;
 
 use super::glob::escape;
 use super::rule::Rule;
+use crate::types::invisible_chars::is_invisible;
 use crate::types::tool::{PathSensitivity, Subject};
 
 /// Maximum bytes of a suggested exact rule: a user cannot review a longer one.
@@ -13,7 +17,8 @@ const MAX_EXACT_BYTES: usize = 500;
 
 /// Programs whose first word says nothing about the effect. Never suggested as a prefix. They run their arguments
 /// or input, act as another user or on the machine, remove, move or unpack, or connect to the daemon.
-const NEVER_A_PREFIX: &str = "\
+static NEVER_A_PREFIX: LazyLock<FxHashSet<&str>> = LazyLock::new(|| {
+    "\
     redis-cli valkey-cli gdd ginstall gshred gchmod gchown gln az gcloud grm gmv gcp gtar bsdtar sh bash \
     dash zsh ksh fish csh tcsh busybox python pypy perl ruby node nodejs deno bun php lua luajit tclsh \
     wish expect autoexpect dagger frida sysdig bats pm2 forever awk gawk mawk nawk sed ed ex vi vim nvim \
@@ -26,7 +31,10 @@ const NEVER_A_PREFIX: &str = "\
     fdisk parted kill pkill killall reboot shutdown halt poweroff iptables nft ip chmod chown chgrp \
     chattr setfacl passwd useradd usermod visudo apt apt-get dpkg yum dnf rpm pacman apk brew snap \
     flatpak gpg openssl op pass vault rm rmdir unlink shred truncate mv cp ln install tee tar zip unzip \
-    gzip gunzip cpio ar split patch sort rg ag jj less more man agentd agentctl";
+    gzip gunzip cpio ar split patch sort rg ag jj less more man agentd agentctl"
+        .split_whitespace()
+        .collect()
+});
 
 /// Programs whose second word is a verb, with the verbs that are as unspecific as the program alone.
 const VERBS: &[(&str, &[&str])] = &[
@@ -214,10 +222,7 @@ fn is_plain(command: &str) -> bool {
 
 /// Whether the character is visible to a user.
 fn is_visible(c: char) -> bool {
-    !c.is_control()
-        && !matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-        && (c == ' ' || !c.is_whitespace())
+    !is_invisible(c) && (c == ' ' || !c.is_whitespace())
 }
 
 /// One word, or two if the second is the verb; only if that determines the effect.
@@ -229,7 +234,7 @@ fn safe_prefix(words: &[&str]) -> Option<String> {
     };
     // `python3.11` and `python3` are python.
     let stem = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let is_unspecific = |name: &str| NEVER_A_PREFIX.split_whitespace().any(|known| known == name);
+    let is_unspecific = |name: &str| NEVER_A_PREFIX.contains(name);
     if !is_name(program) || is_unspecific(program) || is_unspecific(stem) {
         return None;
     }

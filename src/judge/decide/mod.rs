@@ -46,11 +46,11 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bo
     let folders = match subject {
         Subject::Bash { cwd, .. } => {
             let start = cwd.as_deref().unwrap_or(policy.workspace);
-            let keeps = |rule: &Rule| rule.tool == "Read" && matches!(rule.pattern, Pattern::Path(_));
-            let is_kept = policy.rules.deny.iter().chain(&policy.rules.ask).any(keeps);
+            let hides = |rule: &Rule| rule.tool == "Read" && matches!(rule.pattern, Pattern::Path(_));
+            let hides_files = policy.rules.deny.iter().chain(&policy.rules.ask).any(hides);
             Some(
                 Folders::new(policy.workspace, policy.additional, start, policy.home)
-                    .with_hidden_files(is_kept)
+                    .with_hidden_files(hides_files)
                     .with(policy.repository)
                     .with_key_folders(if policy.has_guard() { policy.key_folders } else { &[] }),
             )

@@ -1,7 +1,7 @@
 //! Every command that a line would run, as far as the text shows: commands in its grammar, after
 //! wrappers, and in literal texts for a shell.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::judge::shell::lex::syntax::{Script, SimpleCommand, UnsupportedSyntax};
 use crate::judge::shell::lex::word::{Marks, Word};
@@ -96,8 +96,8 @@ pub(in crate::judge::shell) fn collect(text: &str) -> CollectedCommands {
         all.hidden |= all.scripts[script].has(UnsupportedSyntax::Unsure);
         for command in 0..all.scripts[script].commands.len() {
             let mut at = vec![(0usize, false, 0usize)];
-            let mut seen = HashSet::new();
-            let mut guessed = HashSet::new();
+            let mut seen = FxHashSet::default();
+            let mut guessed = FxHashSet::default();
             while let Some((from, open, wrapped)) = at.pop() {
                 let words = &all.scripts[script].commands[command].words;
                 // Avoid cycles.

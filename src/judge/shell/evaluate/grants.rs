@@ -1,6 +1,6 @@
 //! The grants that may allow a command.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::judge::shell::evaluate::pattern::CommandPattern;
 use crate::judge::shell::lex::word::Word;
@@ -15,12 +15,12 @@ pub(in crate::judge) struct Grant<'r, R> {
 /// Grants indexed by their first words: of thousands, only few can match.
 pub(super) struct Grants<'g, R> {
     all: &'g [Grant<'g, R>],
-    index: HashMap<(&'g str, Option<&'g str>), Vec<usize>>,
+    index: FxHashMap<(&'g str, Option<&'g str>), Vec<usize>>,
 }
 
 impl<'g, R> Grants<'g, R> {
     pub(super) fn new(all: &'g [Grant<'g, R>]) -> Self {
-        let mut index: HashMap<_, Vec<usize>> = HashMap::new();
+        let mut index: FxHashMap<_, Vec<usize>> = FxHashMap::default();
         for (at, grant) in all.iter().enumerate() {
             if let Some(key) = grant.pattern.key() {
                 index.entry(key).or_default().push(at);

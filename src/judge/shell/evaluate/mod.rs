@@ -83,6 +83,8 @@ pub(in crate::judge) struct ParsedLine<'a> {
     eased: OnceCell<Option<Vec<usize>>>,
     /// The programs that the line names; computed once.
     programs: OnceCell<CommandIndex>,
+    /// For each command of the line: whether it only reads, so that it needs no grant; computed once.
+    read_only: Vec<OnceCell<bool>>,
 }
 
 impl<'a> ParsedLine<'a> {
@@ -97,7 +99,8 @@ impl<'a> ParsedLine<'a> {
             all.scripts().iter().map(|script| script.commands.iter().map(behind).collect()).collect();
         let (forbidden, programs) = (OnceCell::new(), OnceCell::new());
         let (second, eased) = (OnceCell::new(), OnceCell::new());
-        Self { text, read, folders, all, cwds, matters, forbidden, second, eased, programs }
+        let read_only = vec![OnceCell::new(); all.main().commands.len()];
+        Self { text, read, folders, all, cwds, matters, forbidden, second, eased, programs, read_only }
     }
 
     /// Whether judging the line exceeded the work budget. The results may then be incomplete, so
@@ -196,10 +199,7 @@ impl<'a> ParsedLine<'a> {
         grants: &[Grant<'_, R>],
         safe: bool,
     ) -> Vec<PartOutcome<'_, R>> {
-        let script = self.all.main();
-        // In the order of the text.
-        let mut ordered: Vec<usize> = (0..script.commands.len()).collect();
-        ordered.sort_by_key(|at| (script.commands[*at].derived, script.commands[*at].start));
+        let ordered = self.command_order();
         if self.has_too_many_words() {
             let asks = || Err("the line has too many words to be judged".to_owned());
             return ordered.into_iter().take(MAX_PARTS).map(|at| self.outcome(at, asks())).collect();
@@ -208,15 +208,49 @@ impl<'a> ParsedLine<'a> {
         let mut moved = self.folders.begin_below();
         let mut judged = Vec::new();
         for at in ordered {
-            let command = &script.commands[at];
-            judged.push((at, self.part(command, &self.cwds[0][at], moved, &grants, safe)));
-            moved |= changes_folder(&command.words);
+            judged.push((at, self.part(at, moved, &grants, safe)));
+            moved |= changes_folder(&self.all.main().commands[at].words);
         }
         if judged.len() > MAX_PARTS {
             judged.sort_by_key(|(_, judged)| judged.is_ok());
             judged.truncate(MAX_PARTS);
         }
         judged.into_iter().map(|(at, judged)| self.outcome(at, judged)).collect()
+    }
+
+    /// Whether the line itself has a command.
+    pub(in crate::judge) fn has_commands(&self) -> bool {
+        !self.all.main().commands.is_empty()
+    }
+
+    /// The first command that needs a grant. As `parts` without grants, but stops there.
+    pub(in crate::judge) fn first_not_free(&self) -> Option<Cow<'_, str>> {
+        let no_grants = Grants::<()>::new(&[]);
+        let has_too_many_words = self.has_too_many_words();
+        let mut moved = self.folders.begin_below();
+        let needs_grant = |at: &usize| {
+            let is_free = !has_too_many_words && self.part(*at, moved, &no_grants, true).is_ok();
+            moved |= changes_folder(&self.all.main().commands[*at].words);
+            !is_free
+        };
+        let at = self.command_order().into_iter().find(needs_grant)?;
+        Some(self.command_text(at))
+    }
+
+    /// The text of a command of the line itself, or its words if the text shows it in another form.
+    fn command_text(&self, at: usize) -> Cow<'_, str> {
+        let command = &self.all.main().commands[at];
+        let text = if command.derived { None } else { self.read.get(command.start..command.end) };
+        let words = || command.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+        text.map_or_else(|| Cow::Owned(words()), Cow::Borrowed)
+    }
+
+    /// The commands of the line in the order of the text.
+    fn command_order(&self) -> Vec<usize> {
+        let script = self.all.main();
+        let mut ordered: Vec<usize> = (0..script.commands.len()).collect();
+        ordered.sort_by_key(|at| (script.commands[*at].derived, script.commands[*at].start));
+        ordered
     }
 
     /// The outcome of a command of the line itself.
@@ -226,10 +260,8 @@ impl<'a> ParsedLine<'a> {
             Ok((rule, reason)) => (true, rule, reason),
             Err(reason) => (false, None, reason),
         };
-        let text = if command.derived { None } else { self.read.get(command.start..command.end) };
-        let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
-        let command = text.map_or_else(|| Cow::Owned(words.join(" ")), Cow::Borrowed);
-        PartOutcome { command, words, allowed, rule, reason }
+        let words = command.words.iter().map(|word| word.text.clone()).collect();
+        PartOutcome { command: self.command_text(at), words, allowed, rule, reason }
     }
 
     /// Whether a rule may be suggested for this line, for a prefix or for this text only. Removing a
@@ -250,12 +282,12 @@ impl<'a> ParsedLine<'a> {
     /// request.
     fn part<R: Copy>(
         &self,
-        command: &SimpleCommand,
-        cwds: &PossibleFolders,
+        at: usize,
         moved: bool,
         grants: &Grants<'_, R>,
         safe: bool,
     ) -> Result<(Option<R>, String), String> {
+        let (command, cwds) = (&self.all.main().commands[at], &*self.cwds[0][at]);
         for assign in &command.assigns {
             assignment(assign, command.words.is_empty())?;
         }
@@ -342,7 +374,7 @@ impl<'a> ParsedLine<'a> {
             && from == 0
             && secret.is_none()
             && command.assigns.is_empty()
-            && !read_only::refuses(inner, cwds, self.folders)
+            && *self.read_only[at].get_or_init(|| !read_only::refuses(inner, cwds, self.folders))
         {
             return Ok((None, "only looks, inside the workspace".to_owned()));
         }

@@ -1,7 +1,8 @@
 //! Bash rules: which commands they grant, and how they are found in a line.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
+use std::hash::BuildHasher as _;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::judge::shell::evaluate::collect::{CollectedCommands, CommandView};
 use crate::judge::shell::lex::lex;
@@ -134,7 +135,8 @@ impl CommandPattern {
         };
         // If the line is too large, only the first words are compared.
         let exact = exact && !all.over;
-        let mut found = if all.hidden { PatternMatch::Perhaps } else { PatternMatch::No };
+        let is_uncertain = all.hidden || programs.has_collision;
+        let mut found = if is_uncertain { PatternMatch::Perhaps } else { PatternMatch::No };
         let Some((wanted, rest)) = own.split_first() else { return found };
         let program = program_name(wanted);
         let plain = rest.first().filter(|argument| !is_option(argument));
@@ -201,31 +203,16 @@ enum CommandKey<'w> {
     Maybe(&'w str),
 }
 
-/// A fast hash of short words. Deliberate collisions only cause more comparisons, and those are
-/// counted.
-#[derive(Debug, Default)]
-struct WordHasher(u64);
-
-impl Hasher for WordHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        let (whole, rest) = bytes.as_chunks::<8>();
-        for part in whole {
-            self.write_u64(u64::from_le_bytes(*part));
+impl<'w> CommandKey<'w> {
+    /// A number for the kind of key, and the name of the program.
+    fn kind_and_program(&self) -> (u8, &'w str) {
+        match self {
+            Self::Argument(program, _) => (0, program),
+            Self::Alone(program) => (1, program),
+            Self::Odd(program) => (2, program),
+            Self::Program(program) => (3, program),
+            Self::Maybe(program) => (4, program),
         }
-        if !rest.is_empty() {
-            let mut eight = [0; 8];
-            eight[..rest.len()].copy_from_slice(rest);
-            self.write_u64(u64::from_le_bytes(eight));
-        }
-    }
-
-    #[inline]
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0.rotate_left(23) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
     }
 }
 
@@ -233,9 +220,11 @@ impl Hasher for WordHasher {
 /// command.
 #[derive(Debug)]
 pub(in crate::judge::shell) struct CommandIndex {
-    /// By the hash of a key; every lookup compares the words.
-    at: HashMap<u64, Vec<CommandView>, BuildHasherDefault<WordHasher>>,
-    hasher: BuildHasherDefault<WordHasher>,
+    /// By the hash of a key, with the kind of the first key; every lookup compares the words.
+    at: FxHashMap<u64, (u8, Vec<CommandView>)>,
+    /// Two keys have the same hash: a command may be missing in the index. Only a deliberately constructed line
+    /// does this, and no command can be excluded in it.
+    has_collision: bool,
     /// Commands whose name is known only at run time.
     unknown: Vec<CommandView>,
     looks: WorkBudget,
@@ -244,8 +233,8 @@ pub(in crate::judge::shell) struct CommandIndex {
 impl CommandIndex {
     pub(in crate::judge::shell) fn from_commands(all: &CollectedCommands) -> Self {
         let mut found = Self {
-            at: HashMap::default(),
-            hasher: BuildHasherDefault::default(),
+            at: FxHashMap::default(),
+            has_collision: false,
             unknown: Vec::new(),
             looks: WorkBudget::new(MAX_STEPS),
         };
@@ -262,34 +251,39 @@ impl CommandIndex {
                 continue;
             }
             let program = program_name(&first.text);
-            found.add(CommandKey::Program(program), *view, 1);
+            found.add(all, CommandKey::Program(program), *view, 1);
             match words.get(1) {
-                None if view.open => found.add(CommandKey::Odd(program), *view, usize::MAX),
-                None => found.add(CommandKey::Alone(program), *view, 1),
+                None if view.open => found.add(all, CommandKey::Odd(program), *view, usize::MAX),
+                None => found.add(all, CommandKey::Alone(program), *view, 1),
                 Some(word) if word.is_literal() && !is_option(&word.text) => {
-                    found.add(CommandKey::Argument(program, &word.text), *view, usize::MAX);
+                    found.add(all, CommandKey::Argument(program, &word.text), *view, usize::MAX);
                 }
-                Some(_) => found.add(CommandKey::Odd(program), *view, usize::MAX),
+                Some(_) => found.add(all, CommandKey::Odd(program), *view, usize::MAX),
             }
         }
         for view in &all.maybe {
             if let Some(first) = all.words(*view).first() {
-                found.add(CommandKey::Maybe(program_name(&first.text)), *view, MAX_GUESSES + 1);
+                found.add(all, CommandKey::Maybe(program_name(&first.text)), *view, MAX_GUESSES + 1);
             }
         }
         found
     }
 
-    /// Stores at most `most` commands for a key.
-    fn add(&mut self, place: CommandKey<'_>, view: CommandView, most: usize) {
-        let views = self.at.entry(self.hasher.hash_one(place)).or_default();
-        if views.len() < most {
+    /// Stores at most `max` commands for a key.
+    fn add(&mut self, all: &CollectedCommands, key: CommandKey<'_>, view: CommandView, max: usize) {
+        let (kind, program) = key.kind_and_program();
+        let (first_kind, views) =
+            self.at.entry(FxBuildHasher.hash_one(key)).or_insert_with(|| (kind, Vec::new()));
+        let is_same =
+            |first: &CommandView| kind == *first_kind && program_name(&all.words(*first)[0].text) == program;
+        self.has_collision |= !views.first().is_none_or(is_same);
+        if views.len() < max {
             views.push(view);
         }
     }
 
-    fn at(&self, place: CommandKey<'_>) -> &[CommandView] {
-        self.at.get(&self.hasher.hash_one(place)).map_or(&[], Vec::as_slice)
+    fn at(&self, key: CommandKey<'_>) -> &[CommandView] {
+        self.at.get(&FxBuildHasher.hash_one(key)).map_or(&[], |(_, views)| views)
     }
 }
 
@@ -437,4 +431,29 @@ fn can_equal(word: &Word, wanted: &str, program: bool) -> bool {
         return word.text == "$!" || wanted.bytes().any(|c| c.is_ascii_digit());
     }
     word.marks.has(Marks::HOME) && program && program_name(&word.text) == program_name(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::shell::evaluate::collect::collect;
+
+    #[test]
+    fn words_with_equal_hashes_hide_no_command() {
+        // The key of `echo` with this word has the hash of the key of `rm`.
+        let word = "y60QdOwqD1_wppmcwHjiUh_mlMHwSueODtsfalEuqlmEL.dh";
+        let rule = CommandPattern::parse("rm:*").expect("a pattern");
+        for (word, has_collision, expected) in
+            [(word, true, PatternMatch::Perhaps), ("other", false, PatternMatch::Yes)]
+        {
+            let line = format!("echo {word}; rm file");
+            let all = collect(&line);
+            let index = CommandIndex::from_commands(&all);
+            assert_eq!(
+                index.has_collision, has_collision,
+                "{word}: compute it again if the hash has changed"
+            );
+            assert_eq!(rule.find_command(&line, &all, &index), expected, "{word}");
+        }
+    }
 }

@@ -3,8 +3,10 @@
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::sync::LazyLock;
 
-use tree_sitter::{Node, ParseOptions, Parser};
+use rustc_hash::FxHashSet;
+use tree_sitter::{Language, ParseOptions, Parser};
 
 use crate::judge::shell::evaluate::collect::CollectedCommands;
 use crate::judge::shell::lex::syntax::Script;
@@ -37,7 +39,7 @@ pub(in crate::judge::shell) fn agrees(found: &[usize], script: &Script, eased: b
 
 /// Whether the grammar finds no command that the lexer has not found.
 pub(in crate::judge::shell) fn adds_nothing(found: &[usize], all: &CollectedCommands) -> bool {
-    let own: std::collections::HashSet<usize> = all
+    let own: FxHashSet<usize> = all
         .main()
         .commands
         .iter()
@@ -92,10 +94,12 @@ pub(in crate::judge::shell) fn commands(text: &str) -> Option<Vec<usize>> {
         return None;
     }
     let mut found = Vec::new();
+    let command_kinds = COMMAND_KINDS.as_slice();
     let mut cursor = root.walk();
     'nodes: loop {
-        if let Some(place) = begins(cursor.node()) {
-            found.push(place);
+        let node = cursor.node();
+        if command_kinds.contains(&node.kind_id()) {
+            found.push(node.start_byte());
         }
         if cursor.goto_first_child() {
             continue;
@@ -109,9 +113,27 @@ pub(in crate::judge::shell) fn commands(text: &str) -> Option<Vec<usize>> {
     Some(found)
 }
 
-fn begins(node: Node<'_>) -> Option<usize> {
-    match node.kind() {
-        "command_name" | "test_command" | "declaration_command" | "unset_command" => Some(node.start_byte()),
-        _ => None,
+/// The grammar's numbers of the nodes that begin a command. Comparing names takes longer for a line with many nodes.
+static COMMAND_KINDS: LazyLock<Vec<u16>> = LazyLock::new(|| {
+    let language = Language::from(tree_sitter_bash::LANGUAGE);
+    let kinds = 0..u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
+    let begins_command = |kind: &u16| {
+        let name = language.node_kind_for_id(*kind).unwrap_or_default();
+        matches!(name, "command_name" | "test_command" | "declaration_command" | "unset_command")
+    };
+    kinds.filter(begins_command).collect()
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grammar_has_all_kinds_that_begin_a_command() {
+        let language = Language::from(tree_sitter_bash::LANGUAGE);
+        let mut names: Vec<_> =
+            COMMAND_KINDS.iter().filter_map(|kind| language.node_kind_for_id(*kind)).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["command_name", "declaration_command", "test_command", "unset_command"]);
     }
 }

@@ -372,9 +372,9 @@ impl Lexer<'_> {
             match self.text.get(self.at + 1) {
                 Some(b'\n') => self.at += 2,
                 Some(_) => {
-                    let length = character(&self.text[self.at + 1..]);
-                    let quoted = self.text[self.at + 1..self.at + 1 + length].to_vec();
-                    self.push_bytes(&quoted, false);
+                    let text = self.text;
+                    let length = character(&text[self.at + 1..]);
+                    self.push_bytes(&text[self.at + 1..self.at + 1 + length], false);
                     self.at += 1 + length;
                 }
                 None => {
@@ -410,11 +410,13 @@ impl Lexer<'_> {
             b'(' => self.bracket(),
             b')' => self.closing_bracket(),
             _ => {
-                let rest = &self.text[self.at..];
-                let length = rest.iter().position(|byte| ENDS_RUN.contains(byte)).unwrap_or(rest.len());
-                let run = rest[..length.max(1)].to_vec();
-                self.push_bytes(&run, true);
-                self.at += run.len();
+                let text = self.text;
+                let mut end = self.at + 1;
+                while end < text.len() && !ENDS_RUN[usize::from(text[end])] {
+                    end += 1;
+                }
+                self.push_bytes(&text[self.at..end], true);
+                self.at = end;
             }
         }
     }
@@ -432,8 +434,17 @@ enum Operator {
     EndsCase,
 }
 
-/// Bytes that end a run of ordinary characters.
-const ENDS_RUN: &[u8] = b" \t\n\\'\"$`<>&|;()#";
+/// Whether a byte ends a run of ordinary characters.
+const ENDS_RUN: [bool; 256] = {
+    let mut ends = [false; 256];
+    let bytes = b" \t\n\\'\"$`<>&|;()#";
+    let mut at = 0;
+    while at < bytes.len() {
+        ends[bytes[at] as usize] = true;
+        at += 1;
+    }
+    ends
+};
 
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'

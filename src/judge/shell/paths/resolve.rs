@@ -44,8 +44,8 @@ pub(in crate::judge) struct Folders {
     pub(in crate::judge::shell) key_folders: Vec<String>,
     /// Which repository git finds in the workspace.
     pub(in crate::judge::shell) repository: Repository,
-    /// A rule keeps some file from being read: the table of commands that only look passes none that may show any.
-    pub(in crate::judge::shell) keeps: bool,
+    /// A rule hides some files: the table of read-only commands then passes none that may show one of them.
+    pub(in crate::judge::shell) hides_files: bool,
     /// What one judgement may cost; looking at paths draws from it.
     pub(in crate::judge::shell) work_budget: WorkBudget,
 }
@@ -68,14 +68,14 @@ impl Folders {
             home,
             folded_home,
             repository: Repository::Top,
-            keeps: false,
+            hides_files: false,
             work_budget: WorkBudget::new(MAX_STEPS),
         }
     }
 
-    /// The same where a rule keeps files from being read.
-    pub(in crate::judge) fn with_hidden_files(self, keeps: bool) -> Self {
-        Self { keeps, ..self }
+    /// The same where a rule hides files.
+    pub(in crate::judge) fn with_hidden_files(self, hides_files: bool) -> Self {
+        Self { hides_files, ..self }
     }
 
     /// The same with these folders of keys.

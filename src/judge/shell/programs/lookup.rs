@@ -1,7 +1,8 @@
 //! Finds the records of a command.
 
-use std::collections::HashMap;
 use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
 
 use crate::judge::shell::lex::word::Word;
 use crate::judge::shell::programs::records::PROGRAMS;
@@ -69,12 +70,12 @@ pub(in crate::judge::shell) fn own_verb(words: &[Word]) -> Option<usize> {
 /// The row of a name, or of a name and a verb with a blank between.
 pub(in crate::judge::shell) fn row(name: &str) -> Option<&'static Row> {
     static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
-    static INDEX: OnceLock<HashMap<&'static str, &'static Row>> = OnceLock::new();
+    static INDEX: OnceLock<FxHashMap<&'static str, &'static Row>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {
         let programs =
             PROGRAMS.iter().flat_map(|table| table.rows.iter().map(move |row| Row::from_program(row, table)));
         let rows = ROWS.get_or_init(|| programs.collect());
-        let mut index = HashMap::new();
+        let mut index = FxHashMap::default();
         for row in rows {
             for name in row.names.split('|') {
                 index.entry(name).or_insert(row);

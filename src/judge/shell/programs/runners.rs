@@ -1,7 +1,8 @@
 //! Programs that run a command given by their arguments, by name.
 
-use std::collections::HashMap;
 use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
 
 use crate::judge::shell::programs::lookup::stem;
 
@@ -238,9 +239,9 @@ pub(in crate::judge::shell) struct Runner {
 }
 
 fn entry(name: &str) -> Option<Runner> {
-    static INDEX: OnceLock<HashMap<&'static str, Runner>> = OnceLock::new();
+    static INDEX: OnceLock<FxHashMap<&'static str, Runner>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {
-        let mut index: HashMap<&'static str, Runner> = HashMap::new();
+        let mut index: FxHashMap<&'static str, Runner> = FxHashMap::default();
         for (name, values, skips) in KNOWN {
             index.entry(name).or_default().known = Some((values, *skips));
         }

@@ -48,7 +48,9 @@ pub(in crate::judge::shell) fn refuses(words: &[Word], cwds: &[String], folders:
     // Content above the workspace is in the same repository.
     let is_more = name == "git" && folders.repository == Repository::Above;
     let is_kept = || {
-        (folders.keeps || is_more) && look.shows == FileOutput::Content && !spells_out_what_it_shows(words)
+        (folders.hides_files || is_more)
+            && look.shows == FileOutput::Content
+            && !spells_out_what_it_shows(words)
     };
     let outside = |text: &str| is_outside(text, cwds, folders);
     let granted = if name == "git" { git::verb_at(words) + 1 } else { 1 };

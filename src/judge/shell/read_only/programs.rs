@@ -5,6 +5,10 @@
 //! something, reads names from a file, or never ends. It is also unlisted if it takes a value in only
 //! some versions.
 
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
+
 use crate::judge::shell::programs::option_spec::OptionSpec;
 
 /// Output of a program about its files.
@@ -239,7 +243,16 @@ const PROGRAMS: &[ReadOnlyProgram] = &[
 
 /// The entry of a program.
 pub(super) fn program(name: &str) -> Option<&'static ReadOnlyProgram> {
-    PROGRAMS.iter().find(|row| row.names.split('|').any(|own| own == name))
+    static INDEX: LazyLock<FxHashMap<&str, &ReadOnlyProgram>> = LazyLock::new(|| {
+        let mut index = FxHashMap::default();
+        for row in PROGRAMS {
+            for name in row.names.split('|') {
+                index.entry(name).or_insert(row);
+            }
+        }
+        index
+    });
+    INDEX.get(name).copied()
 }
 
 /// Options that select how a change is shown.
