@@ -1,5 +1,5 @@
 //! Words that readers would have to decode: the code names things with the terms of the glossary in
-//! ARCHITECTURE.md. The test reads identifiers, comments and texts of `src`, `tests`, `benches`, the fuzz targets and
+//! ARCHITECTURE.md. The tests read identifiers, comments and texts of `src`, `tests`, `benches`, the fuzz targets and
 //! `build.rs`.
 
 use std::fs;
@@ -84,27 +84,82 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-#[test]
-fn source_contains_no_word_outside_the_glossary() {
+/// The path and the text of every file that the tests read.
+fn checked_files() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut found = Vec::new();
+    let mut checked = Vec::new();
     for (folder, min_files) in FOLDERS {
         let mut files = Vec::new();
         super::read(&root.join(folder), &root.join(folder), &mut files);
         assert!(files.len() >= *min_files, "{folder}: {} files were read", files.len());
-        for (path, text) in files.iter().filter(|(path, _)| path != "layers/words.rs") {
-            let in_file = rejected(text).into_iter();
-            found.extend(
-                in_file.map(|(line, word, better)| format!("{folder}/{path}:{line}: {word}; write {better}")),
-            );
-        }
+        checked.extend(files.into_iter().map(|(path, text)| (format!("{folder}/{path}"), text)));
     }
     for file in FILES {
-        let text = fs::read_to_string(root.join(file)).expect("a file of the repository");
-        let in_file = rejected(&text).into_iter();
-        found.extend(in_file.map(|(line, word, better)| format!("{file}:{line}: {word}; write {better}")));
+        checked.push((
+            (*file).to_owned(),
+            fs::read_to_string(root.join(file)).expect("a file of the repository"),
+        ));
     }
+    checked.retain(|(path, _)| path != "tests/layers/words.rs");
+    checked
+}
+
+#[test]
+fn source_contains_no_word_outside_the_glossary() {
+    let found: Vec<String> = checked_files()
+        .iter()
+        .flat_map(|(path, text)| {
+            rejected(text)
+                .into_iter()
+                .map(move |(line, word, better)| format!("{path}:{line}: {word}; write {better}"))
+        })
+        .collect();
     assert!(found.is_empty(), "{} rejected words:\n{}", found.len(), found.join("\n"));
+}
+
+/// Names that say neither what is limited nor what is done, with the line number of their definition.
+fn rejected_names(text: &str) -> Vec<(usize, String)> {
+    const FUNCTIONS: &[&str] = &["look", "take", "keep", "told", "said", "of"];
+    const CONSTANT_STARTS: &[&str] =
+        &["MOST", "LONGEST", "LARGEST", "LEAST", "SHORTEST", "DEEPEST", "PATIENCE"];
+    let mut found = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let words: Vec<&str> = line.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+        for pair in words.windows(2) {
+            let is_rejected = match pair[0] {
+                "fn" => FUNCTIONS.contains(&pair[1]),
+                "const" | "static" => {
+                    CONSTANT_STARTS.contains(&pair[1].split('_').next().unwrap_or_default())
+                        || pair[1].ends_with("WITHIN")
+                }
+                _ => false,
+            };
+            if is_rejected {
+                found.push((at + 1, pair[1].to_owned()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn constants_and_functions_have_standard_names() {
+    let found: Vec<String> = checked_files()
+        .iter()
+        .flat_map(|(path, text)| {
+            rejected_names(text).into_iter().map(move |(line, name)| format!("{path}:{line}: {name}"))
+        })
+        .collect();
+    assert!(
+        found.is_empty(),
+        "write MAX_<WHAT>, <WHAT>_TIMEOUT, or a verb with an object:\n{}",
+        found.join("\n")
+    );
+    let names = |line: &str| rejected_names(line).into_iter().map(|(_, name)| name).collect::<Vec<_>>();
+    assert_eq!(names("pub(super) const MOST_LINKS: usize = 3;"), ["MOST_LINKS"]);
+    assert_eq!(names("const PARK_WITHIN: Duration = MOST;"), ["PARK_WITHIN"]);
+    assert_eq!(names("pub async fn take(&mut self)"), ["take"]);
+    assert!(names("fn take_head(self) { self.take(3); const MAX_LINKS: u8 = 3; }").is_empty());
 }
 
 #[test]

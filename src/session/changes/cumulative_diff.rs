@@ -116,7 +116,7 @@ impl ChangedText {
 
     /// Ends a diff that cannot be merged with the next one.
     fn close_diff(&mut self, script: &EditScript) {
-        let script = script.clone().normalise();
+        let script = script.clone().normalize();
         let (added, removed) = script.count_lines();
         (self.added, self.removed) = (self.added + added, self.removed + removed);
         let text = script.print("a", "b");
@@ -156,7 +156,7 @@ impl ChangedText {
         let to = if change == ChangeKind::Removed { "/dev/null".to_owned() } else { format!("b/{shown}") };
         let exact = self.past.is_empty();
         if exact {
-            let script = self.open.take().unwrap_or_default().normalise();
+            let script = self.open.take().unwrap_or_default().normalize();
             let ((added, removed), diff) = (script.count_lines(), script.print(&from, &to));
             return Some(FileDiff {
                 path: path.into(),

@@ -119,7 +119,7 @@ impl EditScript {
 
     /// Turns lines that were removed and added again into unchanged lines, also with unchanged lines between
     /// them. Call it once at the end: a change that a later one reverts then costs nothing.
-    pub(super) fn normalise(self) -> Self {
+    pub(super) fn normalize(self) -> Self {
         let mut out: Vec<DiffStep> = Vec::new();
         let mut known: Vec<DiffStep> = Vec::new();
         for step in self.0 {
@@ -127,13 +127,13 @@ impl EditScript {
                 known.push(step);
                 continue;
             };
-            normalise_lines(&mut known, &mut out);
+            normalize_lines(&mut known, &mut out);
             match out.last_mut() {
                 Some(DiffStep::Gap(n)) => *n += more,
                 _ => out.push(step),
             }
         }
-        normalise_lines(&mut known, &mut out);
+        normalize_lines(&mut known, &mut out);
         Self(out)
     }
 
@@ -203,7 +203,7 @@ impl EditScript {
 }
 
 /// Compares the known lines of a section again, if that may shorten the diff.
-fn normalise_lines(known: &mut Vec<DiffStep>, out: &mut Vec<DiffStep>) {
+fn normalize_lines(known: &mut Vec<DiffStep>, out: &mut Vec<DiffStep>) {
     let has = |is: fn(&DiffStep) -> bool| known.iter().any(is);
     if !(has(|step| matches!(step, DiffStep::Remove(_))) && has(|step| matches!(step, DiffStep::Add(_)))) {
         out.append(known);
@@ -289,7 +289,7 @@ mod tests {
         let net = first.merge_with(second).expect("they fit");
         assert_eq!(net.print("a/x", "b/x"), "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n-b\n+BB\n c\n");
         assert_eq!(net.count_lines(), (1, 1));
-        let back = script("a\n", "b\n").merge_with(script("b\n", "a\n")).expect("they fit").normalise();
+        let back = script("a\n", "b\n").merge_with(script("b\n", "a\n")).expect("they fit").normalize();
         assert_eq!((back.print("a/x", "b/x").as_str(), back.count_lines()), ("", (0, 0)));
         // A mismatch is detected if both scripts know the line.
         assert_eq!(script("a\n", "b\n").merge_with(script("c\n", "d\n")), None);
@@ -306,7 +306,7 @@ mod tests {
             let text = format!("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-{old}\n+{new}\n");
             EditScript::parse(&text).expect("a diff")
         };
-        let net = script("p\rq", "p\rr").merge_with(script("p\rr", "s\rr")).expect("they fit").normalise();
+        let net = script("p\rq", "p\rr").merge_with(script("p\rr", "s\rr")).expect("they fit").normalize();
         assert_eq!(net.print("a/x", "b/x"), "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-p\rq\n+s\rr\n");
     }
 
@@ -321,7 +321,7 @@ mod tests {
             for pair in texts.windows(2) {
                 net = net.merge_with(script(&pair[0], &pair[1])).expect("they fit");
             }
-            let net = net.normalise();
+            let net = net.normalize();
             let (first, last) = (&texts[0], &texts[texts.len() - 1]);
             let printed = net.print("a", "b");
             proptest::prop_assert_eq!(&apply_patch(first, &printed), last, "{}", printed);

@@ -56,7 +56,7 @@ pub(super) fn exported_line(body: &str) -> Option<String> {
             remove_user_settings(&mut fields);
             fields.insert("budgets".into(), json!({}));
         }
-        "session.updated" => normalise_updated(&mut fields),
+        "session.updated" => normalize_updated(&mut fields),
         "file.checkpointed" => forget_file_contents(&mut fields),
         _ => {}
     }
@@ -83,8 +83,8 @@ pub(super) fn neutral_event(
         return Err(format!("only the first line may have {name}"));
     }
     match fields.get("type").and_then(Value::as_str).unwrap_or_default() {
-        "session.created" => normalise_created(&mut fields, defaults)?,
-        "session.updated" => normalise_updated(&mut fields),
+        "session.created" => normalize_created(&mut fields, defaults)?,
+        "session.updated" => normalize_updated(&mut fields),
         "file.checkpointed" => forget_file_contents(&mut fields),
         _ => {}
     }
@@ -96,7 +96,7 @@ pub(super) fn neutral_event(
     lines::event_body(fields, id, first.forked_from.as_ref()).ok_or_else(|| "it is not an event".into())
 }
 
-fn normalise_created(fields: &mut Map<String, Value>, defaults: SessionDefaults) -> Result<(), String> {
+fn normalize_created(fields: &mut Map<String, Value>, defaults: SessionDefaults) -> Result<(), String> {
     let cwd = fields.get("cwd").and_then(Value::as_str).unwrap_or_default();
     let path = Path::new(cwd);
     if !path.is_absolute() || cwd.contains('\0') {
@@ -117,7 +117,7 @@ fn normalise_created(fields: &mut Map<String, Value>, defaults: SessionDefaults)
 
 /// Removes from the event that creates a session what only the user decides.
 fn remove_user_settings(fields: &mut Map<String, Value>) {
-    normalise_updated(fields);
+    normalize_updated(fields);
     fields.remove("on_restart");
     fields.remove("project_settings");
     fields.remove("parent");
@@ -131,7 +131,7 @@ fn remove_user_settings(fields: &mut Map<String, Value>) {
     }
 }
 
-fn normalise_updated(fields: &mut Map<String, Value>) {
+fn normalize_updated(fields: &mut Map<String, Value>) {
     for name in ["system_prompt", "append_system_prompt", "additional_dirs", "budgets"] {
         fields.remove(name);
     }

@@ -241,7 +241,10 @@ impl Jail {
     }
 
     /// Whether these are its workspace folders.
-    pub(in crate::tools) fn has_workspaces<'p>(&self, workspaces: impl Iterator<Item = &'p PathBuf>) -> bool {
+    pub(in crate::tools) fn has_same_workspaces<'p>(
+        &self,
+        workspaces: impl Iterator<Item = &'p PathBuf>,
+    ) -> bool {
         self.roots.iter().map(|root| &root.path).eq(workspaces)
     }
 }
@@ -356,7 +359,7 @@ impl Jails {
         let known = held.iter().position(|(known, _)| *known == session_id);
         let jail = known
             .map(|at| held.remove(at).1)
-            .filter(|jail| jail.has_workspaces(roots.iter()) && jail.is_current());
+            .filter(|jail| jail.has_same_workspaces(roots.iter()) && jail.is_current());
         let jail = jail.unwrap_or_else(|| Arc::new(Jail::hold(roots, Arc::clone(&self.places))));
         held.push((session_id, Arc::clone(&jail)));
         if held.len() > MAX_OPEN_WORKSPACES {

@@ -31,7 +31,7 @@ pub(in crate::tools) fn paths_named_by_git(folder: &Path, home: &Path) -> Vec<Pa
         // tree.
         let folder = file.parent().unwrap_or(root);
         for (is_include, value) in named_paths(&text) {
-            let path = normalise_path(&match value.strip_prefix("~/") {
+            let path = normalize_path(&match value.strip_prefix("~/") {
                 Some(rest) => home.join(rest),
                 None => if is_include { folder } else { root }.join(value),
             });
@@ -162,7 +162,7 @@ fn git_folders(root: &Path) -> Option<GitFolders> {
 }
 
 /// The path without `.` and `..`, and the same with links as written.
-fn normalise_path(path: &Path) -> PathBuf {
+fn normalize_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

@@ -155,7 +155,7 @@ impl CommandSandbox {
     ) -> io::Result<proc::Child> {
         let mut enforce = self.child_setup(limits.clone(), None, Some(channel));
         #[expect(unsafe_code, reason = "what is enforced is enforced in the child")]
-        // SAFETY: see `enforcing` for the calls that it makes in the child.
+        // SAFETY: see `child_setup` for the calls that it makes in the child.
         let child = unsafe { proc::spawn_inside(&command, cell.map(CallCgroup::folder), &mut enforce)? };
         if let Some(child) = child {
             return Ok(proc::Child::Inside(child));
@@ -176,7 +176,7 @@ impl CommandSandbox {
     ) {
         let enforce = self.child_setup(limits, entrance, channel);
         #[expect(unsafe_code, reason = "only pre_exec reaches the child before it becomes the command")]
-        // SAFETY: see `enforcing` for the calls that it makes in the child.
+        // SAFETY: see `child_setup` for the calls that it makes in the child.
         unsafe {
             command.pre_exec(enforce);
         }
