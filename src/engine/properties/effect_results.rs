@@ -6,7 +6,7 @@ use crate::engine::properties::generators::{
 };
 use crate::engine::properties::property;
 use crate::engine::properties::script::{EffectOutcome, FileState, ModelFailure, ModelStep, ToolStep};
-use crate::engine::properties::simulator::{OutstandingEffect, Simulator, choose, successful_outcome};
+use crate::engine::properties::simulator::{OutstandingEffect, Simulator, choose};
 use crate::engine::{Input, Plan, RequestAnswer};
 use crate::types::ids::Seq;
 use crate::types::model::{Delta, ModelFault, Overflow};
@@ -75,7 +75,7 @@ impl Simulator {
                 self.feed(Input::TimerFired { token })?;
             }
             OutstandingEffect::Prepare { turn_id, mode, calls } => {
-                let input = prepared_calls(turn_id, mode, &calls, &chance.fates);
+                let input = prepared_calls(turn_id, mode, &calls, &chance.preparations);
                 self.late.push(input.clone());
                 self.feed(input)?;
             }
@@ -244,7 +244,7 @@ impl Simulator {
 
     /// Users answer, models end and tools succeed until the session is idle.
     pub(super) fn finish_session(&mut self) -> Result<(), String> {
-        let calm = successful_outcome();
+        let outcome = EffectOutcome::successful();
         for _ in 0..600 {
             if let Some(pending) = self.engine.pending().first()
                 && !self.engine.is_aborting()
@@ -279,7 +279,7 @@ impl Simulator {
             } else if self.outstanding.is_empty() && self.helpers.is_empty() {
                 break;
             } else {
-                self.deliver_result(0, &calm)?;
+                self.deliver_result(0, &outcome)?;
             }
         }
         property!(self.watch.turn.is_none(), "every turn ends once everything has come home");

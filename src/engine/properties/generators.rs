@@ -138,7 +138,7 @@ pub fn prepared_calls(
     turn_id: TurnId,
     mode: Mode,
     calls: &[Arc<ToolCall>],
-    fates: &[PreparationOutcome],
+    preparations: &[PreparationOutcome],
 ) -> Input {
     let allow = PreparationOutcome::Allow { read_only: true };
     let calls = calls
@@ -147,7 +147,7 @@ pub fn prepared_calls(
         .map(|(at, call)| JudgedCall {
             call_id: call.call_id,
             updated_input: None,
-            result: judged_call(fates.get(at).copied().unwrap_or(allow)),
+            result: judged_call(preparations.get(at).copied().unwrap_or(allow)),
         })
         .collect();
     Input::Prepared { turn_id, mode, calls }

@@ -152,10 +152,27 @@ pub struct EffectOutcome {
     pub stop: StopReason,
     pub usage: Usage,
     pub cost: Option<u64>,
-    pub fates: Vec<PreparationOutcome>,
+    pub preparations: Vec<PreparationOutcome>,
     pub tool: ToolStep,
     pub inspection: FileState,
     pub wait_ms: u16,
+}
+
+impl EffectOutcome {
+    /// The model answers and ends, calls are allowed, and tools succeed.
+    pub fn successful() -> Self {
+        Self {
+            model: ModelStep::Finish,
+            reply: vec![ReplyPart::Text(1)],
+            stop: StopReason::EndTurn,
+            usage: Usage::default(),
+            cost: Some(0),
+            preparations: vec![PreparationOutcome::Allow { read_only: false }; 5],
+            tool: ToolStep::Done(ToolStatus::Completed),
+            inspection: FileState::Old,
+            wait_ms: 0,
+        }
+    }
 }
 
 /// The state of a file whose change was interrupted by a crash.
@@ -374,16 +391,8 @@ fn effect_outcome() -> impl Strategy<Value = EffectOutcome> {
         Just(FileState::Neither)
     ];
     (model, vec(part(), 0..5), stop, usage, cost, vec(preparation_outcome(), 5), tool, found, 0..400u16)
-        .prop_map(|(model, reply, stop, usage, cost, fates, tool, inspection, wait_ms)| EffectOutcome {
-            model,
-            reply,
-            stop,
-            usage,
-            cost,
-            fates,
-            tool,
-            inspection,
-            wait_ms,
+        .prop_map(|(model, reply, stop, usage, cost, preparations, tool, inspection, wait_ms)| {
+            EffectOutcome { model, reply, stop, usage, cost, preparations, tool, inspection, wait_ms }
         })
 }
 

@@ -9,9 +9,7 @@ use crate::engine::properties::generators;
 use crate::engine::properties::generators::{GeneratedAnswer, command_over, origin};
 use crate::engine::properties::property;
 use crate::engine::properties::reference_model::ReferenceModel;
-use crate::engine::properties::script::{
-    EffectOutcome, FileState, ModelStep, NamedTurn, PreparationOutcome, ReplyPart, ScriptStep, ToolStep,
-};
+use crate::engine::properties::script::{EffectOutcome, NamedTurn, ScriptStep};
 use crate::engine::properties::setup::Setup;
 use crate::engine::{
     AnsweredCommand, Decision as EngineDecision, EditedCall, Engine, Input, Now, Plan, PlannedEvent, Refusal,
@@ -29,7 +27,7 @@ use crate::types::sampling::{Sampling, Temperature};
 use crate::types::session::SessionSpec;
 use crate::types::slash_command::SlashCommand;
 use crate::types::time::Timestamp;
-use crate::types::tool::{ToolProgress, ToolStatus};
+use crate::types::tool::ToolProgress;
 use crate::types::turn_options::TurnOptions;
 
 /// An effect that was started and has not delivered its result.
@@ -243,7 +241,7 @@ impl Simulator {
             }
             ScriptStep::TooLong => {
                 let stop = crate::types::model::StopReason::MaxTokens;
-                let cut = EffectOutcome { stop, ..successful_outcome() };
+                let cut = EffectOutcome { stop, ..EffectOutcome::successful() };
                 let asked =
                     |out: &OutstandingEffect| matches!(out, OutstandingEffect::Model { answer: None, .. });
                 for _ in 0..6 {
@@ -490,19 +488,4 @@ impl Simulator {
 
 pub(super) fn choose<T>(from: &[T], pick: u8) -> Option<&T> {
     from.get(usize::from(pick) % from.len().max(1))
-}
-
-/// A chance with which users answer, models end and tools succeed.
-pub(super) fn successful_outcome() -> EffectOutcome {
-    EffectOutcome {
-        model: ModelStep::Finish,
-        reply: vec![ReplyPart::Text(1)],
-        stop: crate::types::model::StopReason::EndTurn,
-        usage: crate::types::usage::Usage::default(),
-        cost: Some(0),
-        fates: vec![PreparationOutcome::Allow { read_only: false }; 5],
-        tool: ToolStep::Done(ToolStatus::Completed),
-        inspection: FileState::Old,
-        wait_ms: 0,
-    }
 }

@@ -2,7 +2,8 @@
 
 use crate::engine::properties::generators::command_over;
 use crate::engine::properties::property;
-use crate::engine::properties::simulator::{OutstandingEffect, Simulator, successful_outcome};
+use crate::engine::properties::script::EffectOutcome;
+use crate::engine::properties::simulator::{OutstandingEffect, Simulator};
 use crate::engine::properties::watches::CommandWatch;
 use crate::engine::{Effect, Plan, PlannedEvent};
 use crate::types::background::BackgroundState;
@@ -43,9 +44,9 @@ impl Simulator {
                 (Event::SessionEnded { .. }, _) => {
                     self.queued.clear();
                     // The call is dropped, and may have answered just before.
-                    let calm = successful_outcome();
+                    let outcome = EffectOutcome::successful();
                     while let Some(token) = self.helpers.pop() {
-                        let input = self.helper_done(token, &calm);
+                        let input = self.helper_done(token, &outcome);
                         self.late.push(input);
                     }
                 }

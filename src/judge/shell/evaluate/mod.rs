@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use crate::judge::shell::lex::syntax::{RedirKind, Redirection, SimpleCommand, UnsupportedSyntax};
+use crate::judge::shell::lex::syntax::{RedirKind, SimpleCommand, UnsupportedSyntax};
 use crate::judge::shell::paths::cwd_tracking::{
     MAX_FOLDERS, PossibleFolders, changes_folder, folder, track_cwd,
 };
@@ -39,7 +39,7 @@ use crate::judge::shell::programs::special;
 use crate::judge::shell::programs::table::FileEffect;
 use crate::judge::shell::programs::transparent_wrappers::{WrapperMatch, match_wrapper};
 use invisible_chars::invisible_character;
-use word_checks::{CHANGES_SHELL, assignment, check_words};
+use word_checks::{CHANGES_SHELL, assignment, check_redirection, check_words};
 
 /// Maximum bytes of a line that can be allowed.
 const MAX_LINE_BYTES: usize = 64 * 1024;
@@ -292,7 +292,7 @@ impl<'a> ParsedLine<'a> {
             assignment(assign, command.words.is_empty())?;
         }
         for redir in &command.redirs {
-            self.redirection(redir, cwds)?;
+            check_redirection(redir, cwds, self.folders)?;
         }
         let words = command.words.as_slice();
         let secret = command
@@ -398,40 +398,6 @@ impl<'a> ParsedLine<'a> {
             }
             _ => Ok(None),
         }
-    }
-
-    fn redirection(&self, redir: &Redirection, cwds: &[String]) -> Result<(), String> {
-        let target = &redir.target;
-        if redir.named {
-            return Err("a redirection keeps its descriptor in a variable".into());
-        }
-        let literal = target.is_literal() && !target.marks.has(Marks::DOLLAR_QUOTE);
-        let fine = match redir.kind {
-            RedirKind::Duplicate | RedirKind::Here => true,
-            RedirKind::HereString => {
-                !target.marks.has(Marks::EXPANDS)
-                    && !target.marks.has(Marks::NUMBER)
-                    && !target.marks.has(Marks::TILDE)
-            }
-            RedirKind::Input => {
-                literal
-                    && (target.text == "/dev/null"
-                        || !target.text.is_empty()
-                            && !target.text.starts_with("/dev/")
-                            && !read_only::is_outside(&target.text, cwds, self.folders))
-            }
-            RedirKind::Output => literal && target.text == "/dev/null",
-            RedirKind::Both => false,
-        };
-        if fine {
-            return Ok(());
-        }
-        let verb = match redir.kind {
-            RedirKind::Input | RedirKind::Here | RedirKind::HereString => "reads",
-            RedirKind::Output => "writes to",
-            RedirKind::Both | RedirKind::Duplicate => "reads and writes",
-        };
-        Err(format!("{verb} {}", target.text))
     }
 
     /// Arguments that a prefix does not cover, and files that need a request.

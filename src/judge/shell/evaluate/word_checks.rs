@@ -1,6 +1,9 @@
-//! Conditions for the words of every command.
+//! Conditions for the words and redirections of every command.
 
+use crate::judge::shell::lex::syntax::{RedirKind, Redirection};
 use crate::judge::shell::lex::word::{Marks, Word};
+use crate::judge::shell::paths::resolve::Folders;
+use crate::judge::shell::read_only;
 
 /// Builtins that change the shell, or run code from their arguments.
 pub(in crate::judge::shell) const CHANGES_SHELL: &[&str] = &[
@@ -64,6 +67,45 @@ pub(in crate::judge::shell) const CHANGES_SHELL: &[&str] = &[
     "esac",
     "in",
 ];
+
+/// Whether a redirection reads or writes nothing that needs a request.
+pub(in crate::judge::shell) fn check_redirection(
+    redir: &Redirection,
+    cwds: &[String],
+    folders: &Folders,
+) -> Result<(), String> {
+    let target = &redir.target;
+    if redir.named {
+        return Err("a redirection keeps its descriptor in a variable".into());
+    }
+    let literal = target.is_literal() && !target.marks.has(Marks::DOLLAR_QUOTE);
+    let fine = match redir.kind {
+        RedirKind::Duplicate | RedirKind::Here => true,
+        RedirKind::HereString => {
+            !target.marks.has(Marks::EXPANDS)
+                && !target.marks.has(Marks::NUMBER)
+                && !target.marks.has(Marks::TILDE)
+        }
+        RedirKind::Input => {
+            literal
+                && (target.text == "/dev/null"
+                    || !target.text.is_empty()
+                        && !target.text.starts_with("/dev/")
+                        && !read_only::is_outside(&target.text, cwds, folders))
+        }
+        RedirKind::Output => literal && target.text == "/dev/null",
+        RedirKind::Both => false,
+    };
+    if fine {
+        return Ok(());
+    }
+    let verb = match redir.kind {
+        RedirKind::Input | RedirKind::Here | RedirKind::HereString => "reads",
+        RedirKind::Output => "writes to",
+        RedirKind::Both | RedirKind::Duplicate => "reads and writes",
+    };
+    Err(format!("{verb} {}", target.text))
+}
 
 /// Whether an assignment cannot change which program runs.
 pub(in crate::judge::shell) fn assignment(word: &Word, bare: bool) -> Result<(), String> {
