@@ -70,7 +70,7 @@ fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
         && let Some(command) = may_change(reading)
     {
         let reason = format!(
-            "plan mode runs only commands that read, until a plan is approved; not {}",
+            "plan mode runs only read-only commands until a plan is approved; not {}",
             text_start(&command)
         );
         return verdict(Deny, None, reason);
@@ -97,7 +97,7 @@ fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
     let hidden = |rule: &Rule| {
         let reason = match is_command(rule) {
             true => format!("a command of the rule {rule} may hide in this text"),
-            false => format!("the rule {rule} speaks of a file that this line names"),
+            false => format!("the rule {rule} applies to a file that this command names"),
         };
         verdict(Ask, Some(rule), reason)
     };
@@ -144,7 +144,7 @@ fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
         judged = Verdict { parts: judged.parts, ..hidden(rule) };
     } else if !reading.is_confirmed() {
         judged.verdict = Ask;
-        judged.reason = "the two parsers of commands do not read this text alike".into();
+        judged.reason = "the two shell parsers disagree about this command".into();
     } else {
         judged.rule = judged.parts.iter().find_map(|part| part.rule.clone());
         judged.reason = match &judged.rule {
@@ -189,7 +189,7 @@ fn may_change(reading: &ParsedLine<'_>) -> Option<String> {
         return Some(command.into_owned());
     }
     let is_known = reading.has_commands() && reading.unsupported().is_none() && reading.is_confirmed();
-    (!is_known).then(|| "what cannot be read for certain".to_owned())
+    (!is_known).then(|| "a command that cannot be parsed with certainty".to_owned())
 }
 
 /// Maximum bytes of a verdict's parts. A line without nesting stays below it: each of its bytes appears

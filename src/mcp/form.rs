@@ -266,7 +266,7 @@ impl FieldKind {
                         options.iter().find(|(label, value)| label == word || value_text(value) == word);
                     found
                         .map(|(_, value)| value.clone())
-                        .ok_or_else(|| format!("{word:?} is none of the options"))
+                        .ok_or_else(|| format!("{word:?} is not one of the options"))
                 };
                 match is_multiple {
                     true => words.iter().map(|word| find(word)).collect::<Result<_, _>>().map(Value::Array),

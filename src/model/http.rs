@@ -165,7 +165,7 @@ impl Exchange<'_> {
         }
         if matches!(status, 204 | 205) {
             // Bytes that follow are no body of this answer (RFC 9110, 15.3.5).
-            let text = "which is no answer; is the address right, and does it take requests to models?";
+            let text = "which is not an answer of a model; check the address";
             return Err(invalid_answer(format_args!("{} sent status {status}, {text}", self.provider)));
         }
         if is_json(response.headers()) {

@@ -40,7 +40,7 @@ fn parse_choice(name: &str) -> Result<Choice, Fault> {
     Choice::of_name(name).ok_or_else(|| {
         let options = Choice::ALL.map(Choice::name);
         let why = format!(
-            "choice: {name:?} is none of the options: {}; a question of a model or a server takes `answers`",
+            "choice: {name:?} is not one of the options: {}; a question of a model or a server takes `answers`",
             options.join(", ")
         );
         Fault::new(Code::InvalidParams, why)

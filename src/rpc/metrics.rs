@@ -39,7 +39,7 @@ pub fn text(metrics: &Metrics) -> String {
     );
     page.counter(
         "slow_turns_total",
-        "Turns of more than 30 s without the waits for people.",
+        "Turns of more than 30 s, without the time that users took.",
         metrics.slow_turns,
     );
     let spent = [
@@ -54,7 +54,7 @@ pub fn text(metrics: &Metrics) -> String {
         spent.iter().map(|(part, ms)| (format!("part=\"{part}\""), seconds(*ms))),
     );
     page.counter("model_calls_total", "Model calls, lost attempts included.", metrics.model_calls);
-    page.counter("lost_attempts_total", "Model calls of which no answer came.", metrics.lost_attempts);
+    page.counter("lost_attempts_total", "Model calls without an answer.", metrics.lost_attempts);
     let hits = [("response", metrics.response_cache_hits), ("prompt", metrics.prompt_cache_hits)];
     page.counters(
         "cache_hits_total",

@@ -31,13 +31,13 @@ impl fmt::Display for StoreError {
             StoreError::Unwritable(why) | StoreError::Unsynced(why) => {
                 write!(
                     f,
-                    "write the journal ({why}): free space or mend the disk; what was there can still be read"
+                    "write the journal ({why}): free space or repair the disk; what was there can still be read"
                 )
             }
             StoreError::CommitUnknown(why) => {
                 write!(
                     f,
-                    "say whether the journal was written ({why}): free space or mend the disk, then ask again with the same idempotency key"
+                    "say whether the journal was written ({why}): free space or repair the disk, then ask again with the same idempotency key"
                 )
             }
             StoreError::Taken => f.write_str("use this id: it is taken"),

@@ -36,7 +36,7 @@ impl Faults {
         if result.is_ok() && self.commits > 0 {
             self.commits -= 1;
             if self.commits == 0 {
-                return Err(crate::store::error::StoreError::Unwritable("a lie told by a test".into()));
+                return Err(crate::store::error::StoreError::Unwritable("a fault injected by a test".into()));
             }
         }
         result
@@ -45,7 +45,7 @@ impl Faults {
     /// Returns the result to report for a sync of the database.
     pub fn sync_result(&self, result: std::io::Result<()>) -> std::io::Result<()> {
         if self.unsynced.is_some_and(|unsynced| unsynced.load(std::sync::atomic::Ordering::SeqCst)) {
-            return Err(std::io::Error::other("a lie told by a test"));
+            return Err(std::io::Error::other("a fault injected by a test"));
         }
         result
     }

@@ -247,7 +247,7 @@ async fn build_outcome(context: &ToolContext, tool: &McpTool, answer: ToolAnswer
                 });
                 blobs.push(blob);
             }
-            Ok(_) => text.push_str("\n[a picture that is none is left out]"),
+            Ok(_) => text.push_str("\n[an invalid picture is left out]"),
             Err(refusal) => text.push_str(&format!("\n[a picture is left out: {}]", refusal.text)),
         }
     }

@@ -171,7 +171,7 @@ pub fn check_answers(questions: &[UserQuestion], answers: &[UserAnswer]) -> Resu
                     [] => "it has none; answer with a text".to_owned(),
                     labels => labels.join(", "),
                 };
-                return wrong(path, format!("{choice:?} is none of the options: {known}"));
+                return wrong(path, format!("{choice:?} is not one of the options: {known}"));
             }
             if answer.choices[..nth].contains(choice) {
                 return wrong(path, format!("{choice:?} is chosen twice"));

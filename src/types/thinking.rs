@@ -106,7 +106,7 @@ impl JsonSchema for Thinking {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "How much a model may think: a word, or at most so many tokens.",
+            "description": "How much a model may think: a level, or a maximum number of tokens.",
             "oneOf": [
                 { "type": "string", "enum": ["off", "auto", "low", "medium", "high"] },
                 { "type": "integer", "minimum": 1, "maximum": u32::MAX }

@@ -90,7 +90,7 @@ impl NoteFile {
                 .map(File::from)?;
             let meta = old.metadata()?;
             if !meta.is_file() || meta.len() > MAX_FILE_BYTES {
-                return Err(io::Error::other(format!("it is no file of at most {MAX_FILE_BYTES} bytes")));
+                return Err(io::Error::other(format!("it is not a file of at most {MAX_FILE_BYTES} bytes")));
             }
             mode = meta.permissions().mode() & 0o777;
             old.take(MAX_FILE_BYTES).read_to_end(&mut text)?;

@@ -31,7 +31,7 @@ async fn server_refusals_become_typed_faults() {
             None,
         ),
         (Step::raw(204, "text/event-stream", ""), FaultKind::Garbage, "204", None),
-        (Step::raw(204, "application/json", "{}"), FaultKind::Garbage, "no answer", None),
+        (Step::raw(204, "application/json", "{}"), FaultKind::Garbage, "not an answer", None),
         (Step::raw(205, "text/plain", ""), FaultKind::Garbage, "205", None),
         (Step::raw(200, "text/html", "<html>log in</html>"), FaultKind::Garbage, "a web page", None),
         (Step::raw(200, "application/json", "{\"a\":"), FaultKind::Interrupted, "ended before", None),

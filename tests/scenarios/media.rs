@@ -325,7 +325,7 @@ async fn unusable_input_file_is_refused_without_stored_blob() {
         (json!({"type": "image", "path": "long.txt"}), "input[1].path", "PNG, JPEG, GIF or WebP"),
         (json!({"type": "image", "path": "gone.png"}), "input[1].path", "does not exist"),
         (json!({"type": "image", "path": "."}), "input[1].path", "folder"),
-        (json!({"type": "file", "path": pipe}), "input[1].path", "no regular file"),
+        (json!({"type": "file", "path": pipe}), "input[1].path", "not a regular file"),
         (json!({"type": "file", "path": "program"}), "input[1].path", "ELF"),
         (json!({"type": "file", "path": "long.txt"}), "input[1].path", "256 KiB"),
         (json!({"type": "file", "path": ""}), "input[1].path", "not a file name"),

@@ -294,7 +294,7 @@ async fn deny_one_commit(which: &str) -> bool {
     assert_eq!(alice.call("session.list", json!({})).await["sessions"].as_array().map(Vec::len), Some(1));
     assert_eq!(status(&alice).await, "ok");
     daemon.models.assert_no_breach();
-    daemon.log().contains("a lie told by a test")
+    daemon.log().contains("a fault injected by a test")
 }
 
 #[tokio::test]

@@ -120,7 +120,7 @@ async fn allow_read_only_policy_excludes_sensitive_paths() {
     let results: Vec<String> = last.tool_results().into_iter().map(|(_, text)| text).collect();
     assert!(results[0].contains("far away"), "{results:?}");
     assert!(results[1..4].iter().all(|text| text.contains("no user answered")), "{results:?}");
-    assert_eq!(results[4].trim(), "3", "a command that only looks: {results:?}");
+    assert_eq!(results[4].trim(), "3", "a read-only command: {results:?}");
     assert_eq!(seen.events_of("permission.expired").len(), 5);
 }
 

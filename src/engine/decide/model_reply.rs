@@ -270,7 +270,7 @@ impl PlanBuilder<'_> {
             self.call_model();
         } else if stop_reason == StopReason::Pause {
             // The next request would be the same, and could get the same answer in an endless loop.
-            let text = "the provider paused its answer without having said anything";
+            let text = "the provider paused its answer before any text";
             self.finish_turn(Subtype::LlmError, vec![TurnError::new("paused", text)]);
         } else if let Some(cut) = cut {
             self.ask_for_rest(cut);

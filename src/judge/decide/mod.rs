@@ -215,7 +215,7 @@ fn verdict_of_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Ver
             Some(rule) => {
                 let reason = match rule.pattern {
                     Pattern::Path(_) => {
-                        format!("{OTHER_NAMES}, and the rule {rule} may speak of one of them")
+                        format!("{OTHER_NAMES}, and the rule {rule} may apply to one of them")
                     }
                     _ => format!("a command of the rule {rule} may hide in this text"),
                 };
@@ -250,7 +250,7 @@ fn verdict_of_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Ver
         Subject::Web { host, .. } => verdict(Ask, None, format!("no rule allows fetching from {host}")),
         Subject::Several { .. } => verdict(Ask, None, "the call does several things"),
         Subject::Bash { .. } => verdict(Ask, perhaps, "no rule allows this command"),
-        Subject::Blob { .. } => verdict(Allow, None, "a part of what this session already has"),
+        Subject::Blob { .. } => verdict(Allow, None, "content that this session already has"),
         Subject::Session { .. } => verdict(Allow, None, "it reaches only the session itself"),
         Subject::Question { .. } => verdict(Allow, None, "asking the user needs no permission"),
         Subject::ProposedPlan(_) => verdict(Ask, None, "a plan needs the user's approval"),

@@ -215,7 +215,7 @@ fn parse(data: &str, id: SessionId, defaults: SessionDefaults) -> Result<ParsedJ
             continue;
         }
         if !parsed.blobs.is_empty() {
-            return Err(line_error(number, "events stand before blobs"));
+            return Err(line_error(number, "events come before blobs"));
         }
         if line.len() > MAX_EVENT_BYTES {
             return Err(line_error(number, format!("an event has at most {MAX_EVENT_BYTES} bytes")));

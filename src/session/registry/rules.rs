@@ -142,8 +142,7 @@ impl Registry {
         let rule = rule.to_string();
         let folder = match scope {
             RuleScope::Managed => {
-                let why =
-                    "managed rules stand in /etc/agentd/config.toml, which only an administrator changes";
+                let why = "managed rules are in /etc/agentd/config.toml, which only an administrator changes";
                 return Err(SessionError::BadParam("scope", why.into()));
             }
             RuleScope::Session => {

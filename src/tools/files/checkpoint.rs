@@ -34,7 +34,7 @@ pub enum FileState {
         /// The content, unless it is larger than the caller wants.
         bytes: Option<Arc<Vec<u8>>>,
     },
-    /// It could not be read: it is no regular file, too large, or cannot be opened.
+    /// It could not be read: it is not a regular file, too large, or cannot be opened.
     Unreadable(String),
 }
 

@@ -107,7 +107,7 @@ pub(in crate::tools) async fn ingest(
             ),
         ));
     }
-    let text = text::detect(&bytes, true).decode(&bytes).ok_or_else(|| broken("it is no valid text"))?;
+    let text = text::detect(&bytes, true).decode(&bytes).ok_or_else(|| broken("it is not valid text"))?;
     Ok(document(Blob::text(&text), name, text))
 }
 
@@ -152,7 +152,7 @@ fn load(path: &Path, shown: &str, largest: u64) -> Result<Vec<u8>, ToolError> {
         return Err(ToolError::new("is_a_directory", format!("{shown} is a folder")));
     }
     if !meta.is_file() {
-        return Err(ToolError::new("not_a_file", format!("{shown} is no regular file")));
+        return Err(ToolError::new("not_a_file", format!("{shown} is not a regular file")));
     }
     if meta.len() > largest {
         return Err(too_large_error(shown, largest));

@@ -26,7 +26,7 @@ pub(in crate::tools) fn inspect(
     prepared: &PreparedCall,
 ) -> Inspection {
     if !prepared.subject.changes_files() {
-        return Inspection::Conflict("it is no change of a file".into());
+        return Inspection::Conflict("it is not a change of a file".into());
     }
     remove_temps(context, &prepared.subject, call_id);
     let files = match (&prepared.change, &prepared.subject) {

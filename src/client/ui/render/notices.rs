@@ -132,7 +132,7 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
             one_line(&errors.join("; "), 160)
         )),
         Event::MediaWithheld { count, reason } => warn(format!(
-            "the provider refused what it was shown: {count} pictures and documents are told of in words from now on ({})",
+            "the provider refused what it was shown: {count} pictures and documents are described in text from now on ({})",
             one_line(reason, 160)
         )),
         Event::Notice { text, .. } => dim(format!("  {}", escape::line(text))),

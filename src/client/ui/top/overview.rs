@@ -375,7 +375,7 @@ pub(super) mod tests {
         let answer = press(&mut overview, KeyCode::Char('1'), 1_700);
         assert!(matches!(answer, Some(Action::Answer(_, true))), "{answer:?}");
         press(&mut overview, KeyCode::Char('K'), 2_000);
-        assert_eq!(press(&mut overview, KeyCode::Enter, 3_000), None, "Enter is no yes");
+        assert_eq!(press(&mut overview, KeyCode::Enter, 3_000), None, "Enter does not confirm");
         assert_eq!(overview.dialog, Dialog::None);
     }
 

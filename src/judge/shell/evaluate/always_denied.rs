@@ -133,7 +133,7 @@ impl ParsedLine<'_> {
                 let (words, cwds) = (&command.words, &self.cwds[at][nth]);
                 let ours = |word: &&Word| matches!(program_name(&word.text), "agentctl" | "agentd");
                 if words.iter().any(|word| ours(&word)) {
-                    return Some("too much stands around a command for the daemon itself".to_owned());
+                    return Some("the command for the daemon is too complex to be judged".to_owned());
                 }
                 let special = cwds.special;
                 let found = words.iter().find(|word| {
@@ -142,7 +142,7 @@ impl ParsedLine<'_> {
                 });
                 if let Some(word) = found {
                     return Some(format!(
-                        "{} is protected, and too much stands around it to judge",
+                        "{} is protected, and the command is too complex to be judged",
                         word.text
                     ));
                 }

@@ -90,7 +90,7 @@ pub(in crate::judge::shell) fn invisible_character(text: &str) -> Option<&'stati
     text.chars().find_map(|c| match c {
         '\t' | '\n' | ' ' => None,
         c if c.is_control() => Some("the line holds control characters"),
-        c if c.is_whitespace() => Some("the line holds blanks that are none to the shell"),
+        c if c.is_whitespace() => Some("the line holds blanks that the shell does not treat as blanks"),
         c if is_invisible(c) || c == EMOJI_SELECTOR => Some("the line holds characters that cannot be seen"),
         _ => None,
     })

@@ -307,7 +307,7 @@ impl<'a> ParsedLine<'a> {
                 Err(format!("{} may hold a secret", redir.target.text))
             } else {
                 // Redirections after `( … )` or `{ … }`.
-                Ok((None, "only redirections that are free".into()))
+                Ok((None, "redirections that need no permission".into()))
             };
         };
         check_words(words)?;
@@ -376,7 +376,7 @@ impl<'a> ParsedLine<'a> {
             && command.assigns.is_empty()
             && *self.read_only[at].get_or_init(|| !read_only::refuses(inner, cwds, self.folders))
         {
-            return Ok((None, "only looks, inside the workspace".to_owned()));
+            return Ok((None, "read-only, inside the workspace".to_owned()));
         }
         Err(format!("no rule allows {}", inner[0].text))
     }
@@ -384,7 +384,7 @@ impl<'a> ParsedLine<'a> {
     /// Builtins that are always allowed.
     fn builtin_allowed(&self, words: &[Word], cwds: &[String]) -> Result<Option<String>, String> {
         match words[0].text.as_str() {
-            "pwd" | "true" | "false" | ":" => Ok(Some("does nothing but say so".into())),
+            "pwd" | "true" | "false" | ":" => Ok(Some("has no effect".into())),
             "cd" => {
                 let target = folder(words).ok_or("cd to a folder that is not spelled out")?;
                 let inside = cwds.iter().all(|cwd| {
@@ -465,7 +465,9 @@ fn unwrap(words: &[Word]) -> Result<(&[Word], bool), String> {
                 fed = true;
                 rest = &rest[from..];
             }
-            WrapperMatch::Unparsed => return Err(format!("what {} is told is not understood", rest[0].text)),
+            WrapperMatch::Unparsed => {
+                return Err(format!("the arguments of {} are not understood", rest[0].text));
+            }
         }
     }
 }

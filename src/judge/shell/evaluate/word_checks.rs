@@ -125,7 +125,7 @@ pub(in crate::judge::shell) fn assignment(word: &Word, bare: bool) -> Result<(),
     ];
     let (name, value) = word.assignment();
     if bare {
-        return Err(format!("{name} is assigned for all that follows"));
+        return Err(format!("{name} is assigned for all later commands"));
     }
     let free = HARMLESS_VARIABLES.contains(&name)
         || name
@@ -153,7 +153,7 @@ pub(in crate::judge::shell) fn check_words(words: &[Word]) -> Result<(), String>
         let unknown = [Marks::EXPANDS, Marks::DOLLAR_QUOTE, Marks::TILDE];
         if unknown.iter().any(|mark| word.marks.has(*mark)) {
             let text = if word.text.trim().is_empty() { "a word" } else { word.text.trim() };
-            return Err(format!("{text} is only known when it runs"));
+            return Err(format!("{text} is known only at run time"));
         }
         if word.marks.has(Marks::BRACE_QUOTED) {
             return Err(format!("what the braces of {} choose is not certain", word.text));
@@ -166,7 +166,7 @@ pub(in crate::judge::shell) fn check_words(words: &[Word]) -> Result<(), String>
     let may_be_nothing = |word: &Word| word.marks.has(Marks::NUMBER) && word.text == "$!";
     let mut behind = words.iter().skip_while(|word| !may_be_nothing(word));
     if first.text != "echo" && behind.any(|word| !may_be_nothing(word)) {
-        return Err("$! may be nothing, and what is behind it another word than it seems".into());
+        return Err("$! may be empty, and then the next word takes its place".into());
     }
     Ok(())
 }

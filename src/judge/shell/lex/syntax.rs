@@ -92,7 +92,7 @@ impl UnsupportedSyntax {
             UnsupportedSyntax::Parameter => "the value of a parameter is not known",
             UnsupportedSyntax::Arithmetic => "arithmetic can run commands",
             UnsupportedSyntax::ProcessSubstitution => "a process substitution runs another command",
-            UnsupportedSyntax::DollarQuote => "text in $'…' or $\"…\" is not what it looks like",
+            UnsupportedSyntax::DollarQuote => "text in $'…' or $\"…\" is decoded by the shell",
             UnsupportedSyntax::ControlFlow => "control flow (if, for, while, case, select)",
             UnsupportedSyntax::Function => "a function is defined",
             UnsupportedSyntax::Conditional => "[[ … ]] and (( … )) can run commands",
@@ -101,7 +101,7 @@ impl UnsupportedSyntax {
             UnsupportedSyntax::Array => "an array is assigned",
             UnsupportedSyntax::HereBody => "the here-document is expanded by the shell",
             UnsupportedSyntax::Syntax => "this is not a complete command line",
-            UnsupportedSyntax::Unsure => "the text is too involved to be read with certainty",
+            UnsupportedSyntax::Unsure => "the text is too complex to be parsed with certainty",
         }
     }
 }

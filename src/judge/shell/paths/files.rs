@@ -29,7 +29,7 @@ pub(in crate::judge::shell) fn refuse(
                 && resolve::path_protection(&path, wild, folders) > PathProtection::Ordinary
         };
         if cwds.iter().any(is_there) {
-            return Err(format!("{} needs a person's consent where it is copied to", source.text));
+            return Err(format!("a copy of {} needs the user's consent", source.text));
         }
     }
     for (at, word) in words.iter().enumerate().skip(spelled.max(1)) {
@@ -87,10 +87,10 @@ fn check_word(
             if sensitive_paths::is_private(&path, folders)
                 || wild && sensitive_paths::may_find_private(&path, folders)
             {
-                return Err(format!("{} is not shown to commands unasked", word.text));
+                return Err(format!("a command needs the user's consent to read {}", word.text));
             }
             if changed && resolve::path_protection(&path, wild, folders) > PathProtection::Ordinary {
-                return Err(format!("{} needs a person's consent", word.text));
+                return Err(format!("{} needs the user's consent", word.text));
             }
         }
     }
@@ -131,7 +131,7 @@ fn each_choice(
     cwds: &[String],
     folders: &Folders,
 ) -> Result<(), String> {
-    let too_many = || format!("{} has too many choices to look at each", word.text);
+    let too_many = || format!("the braces of {} have too many choices", word.text);
     if !folders.work_budget.spend(64 + 2 * word.text.len()) {
         return Err(too_many());
     }
@@ -176,7 +176,7 @@ pub(in crate::judge::shell) fn removal(
         let last = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         let everything = word.marks.has(Marks::GLOB) && is_any_name(last);
         if word.marks.has(Marks::BRACE) && !has_plain_braces(text) {
-            return Err(format!("{text} may name what must not be removed unasked"));
+            return Err(format!("{text} may name a file whose removal needs the user's consent"));
         }
         for cwd in cwds {
             let path = resolve::resolve(text, word.marks.has(Marks::HOME), cwd, folders);
@@ -188,7 +188,7 @@ pub(in crate::judge::shell) fn removal(
                 && last.starts_with('.')
                 && ".git".starts_with(last.split(['*', '?', '[', '{']).next().unwrap_or_default());
             if bare || above || git || wild {
-                return Err(format!("{text} must not be removed unasked"));
+                return Err(format!("removing {text} needs the user's consent"));
             }
         }
     }
@@ -219,7 +219,7 @@ fn moving(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), Stri
             let path = resolve::resolve(&word.text, word.marks.has(Marks::HOME), cwd, folders);
             let git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
             if git || path == "/" || folders.lie_below(&path) {
-                return Err(format!("{} must not be moved unasked", word.text));
+                return Err(format!("moving {} needs the user's consent", word.text));
             }
         }
     }

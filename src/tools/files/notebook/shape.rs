@@ -106,12 +106,12 @@ pub(super) fn read(text: &str) -> Result<Notebook<'_>, String> {
     let mut cells = Vec::with_capacity(raw.len());
     for (number, value) in raw.into_iter().enumerate() {
         let members: JsonMembers<'_> = serde_json::from_str(value.get())
-            .map_err(|e| wrong(&format!("cell {number} is no object"), e))?;
+            .map_err(|e| wrong(&format!("cell {number} is not an object"), e))?;
         let string =
             |name: &str| members.get(name).and_then(|v| serde_json::from_str::<String>(v.get()).ok());
         let source = match members.get("source") {
             None => String::new(),
-            source => lines(source).ok_or_else(|| format!("the source of cell {number} is no text"))?,
+            source => lines(source).ok_or_else(|| format!("the source of cell {number} is not text"))?,
         };
         cells.push(NotebookCell {
             place: place(value),

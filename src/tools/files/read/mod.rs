@@ -233,7 +233,7 @@ fn read_notebook(
         .with(json!({ "path": path, "problem": why }))
     };
     let charset = text::detect(&bytes, true);
-    let text = charset.decode(&bytes).ok_or_else(|| bad("it is no valid text".into()))?;
+    let text = charset.decode(&bytes).ok_or_else(|| bad("it is not valid text".into()))?;
     let window = notebook::CellWindow {
         first: input.offset.unwrap_or(1).max(1),
         limit: input.limit.unwrap_or(u64::MAX).max(1),

@@ -153,7 +153,7 @@ fn aws(call: &CommandCall<'_>) -> Option<String> {
     let secret = action.text.contains("password")
         || action.text.contains("-token")
         || action.text.contains("get-object");
-    (*at >= call.granted && (!looks || secret)).then(|| format!("{}: this does more than look", action.text))
+    (*at >= call.granted && (!looks || secret)).then(|| format!("{}: this is not read-only", action.text))
 }
 
 /// systemctl and similar: only verbs that show something.
@@ -209,7 +209,7 @@ pub(in crate::judge::shell) fn gpg(call: &CommandCall<'_>) -> Option<String> {
     if spelled {
         None
     } else {
-        reason_for(&call.words[0].text, "this makes or changes something, or shows what was secret")
+        reason_for(&call.words[0].text, "this creates or changes something, or shows a secret")
     }
 }
 

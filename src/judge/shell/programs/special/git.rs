@@ -214,7 +214,7 @@ pub(in crate::judge::shell) fn git(call: &CommandCall<'_>) -> Option<String> {
                 any(call, "this lies outside the workspace", |text| !text.starts_with('-') && outside(text))
             }
             "clean" => {
-                any(call, "this removes what lies there", |text| !text.starts_with('-') && outside(text))
+                any(call, "this removes the files there", |text| !text.starts_with('-') && outside(text))
             }
             _ => None,
         }

@@ -292,7 +292,7 @@ pub(in crate::judge::shell) fn kill(call: &CommandCall<'_>) -> Option<String> {
             && call.granted < words.len()
             && !words.iter().any(|word| matches!(word.text.as_str(), "-l" | "-V" | "-h"))
         {
-            return reason_for(&words[0].text, "this ends whatever a person runs");
+            return reason_for(&words[0].text, "this ends all processes of a user");
         }
         if let Some((_, word)) = found.iter().find(|(at, word)| *at >= call.granted && ours(&word.text)) {
             return reason_for(&word.text, "this may end the daemon");

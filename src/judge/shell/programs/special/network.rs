@@ -184,7 +184,7 @@ pub(in crate::judge::shell) fn rsync(call: &CommandCall<'_>) -> Option<String> {
         || whole.split('/').all(|part| matches!(part, "." | ".."))
         || (call.outside)(&format!("{whole}/.."));
     if everything && call.words.iter().any(removes) {
-        return reason_for(&last.text, "all that is there and not in the other folder is removed");
+        return reason_for(&last.text, "files that are not in the other folder are removed");
     }
     remote(call)
 }
