@@ -81,7 +81,7 @@ const MAX_SEARCH_ENTRIES: usize = 200_000;
 pub(in crate::tools) struct WorkspaceNames {
     files: HashMap<FileIdentity, NameCount>,
     /// Credentials of the home folder and of the daemon.
-    delicate: HashSet<FileIdentity>,
+    sensitive: HashSet<FileIdentity>,
 }
 
 #[derive(Default)]
@@ -125,7 +125,7 @@ impl WorkspaceNames {
                 }
             }
         }
-        Self { files, delicate: sensitive_files(places) }
+        Self { files, sensitive: sensitive_files(places) }
     }
 
     /// Whether a search may show a file with several names: all of them are known and none is sensitive. Files
@@ -134,7 +134,7 @@ impl WorkspaceNames {
         let identity = FileIdentity::from_metadata(meta);
         let known = self.files.get(&identity);
         let all_known = || known.is_some_and(|known| known.names >= meta.nlink()) || is_filled(path);
-        !self.delicate.contains(&identity) && known.is_none_or(|known| !known.kept) && all_known()
+        !self.sensitive.contains(&identity) && known.is_none_or(|known| !known.kept) && all_known()
     }
 }
 
