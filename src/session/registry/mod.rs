@@ -3,6 +3,7 @@
 
 mod answer;
 pub(super) mod create;
+mod earlier_requests;
 pub(super) mod explain;
 mod grant_outbox;
 pub(super) mod initial_items;

@@ -19,10 +19,11 @@ use crate::session::error::SessionError;
 use crate::session::handle::SessionHandle;
 use crate::session::idempotency::IdempotencyKey;
 use crate::session::registry::create::{NewSessionRequest, SubagentInheritance};
+use crate::session::registry::earlier_requests::EarlierRequests;
 use crate::session::registry::{Inner, Registry};
 use crate::session::requests::{Submission, SubmittedInput};
 use crate::types::event::{Envelope, Event, Origin};
-use crate::types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
+use crate::types::ids::{CallId, Seq, SessionId, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::session::TurnResult;
 use crate::types::subagent::{AgentProfile, TASK};
@@ -267,7 +268,7 @@ impl SubagentFollower<'_> {
         let mut after = 0;
         // Events up to here happened before: their requests are reported together.
         let mut known_to = None;
-        let mut pending = BTreeMap::new();
+        let mut earlier = EarlierRequests::default();
         for _ in 0..=MAX_RELOADS {
             let handle = self.registry.open(self.id).await?;
             let known_to = *known_to.get_or_insert(handle.last_seq());
@@ -286,13 +287,14 @@ impl SubagentFollower<'_> {
                     break;
                 }
                 for line in follower.next_events(PAGE_BYTES).await? {
-                    if let Some(result) = self.handle_event(&handle, &line, known_to, &mut pending).await? {
+                    if let Some(result) = self.handle_event(&handle, &line, known_to, &mut earlier).await? {
                         return Ok(Some(Ok(result)));
                     }
                 }
                 after = follower.cursor();
                 if after >= known_to {
-                    for event in std::mem::take(&mut pending).into_values() {
+                    for event in earlier.take_pending() {
+                        let event = Box::new(event);
                         self.send(Input::SubagentEvent { call_id: self.call_id, event }).await?;
                     }
                 }
@@ -319,7 +321,7 @@ impl SubagentFollower<'_> {
         handle: &SessionHandle,
         line: &str,
         known_to: Seq,
-        pending: &mut BTreeMap<RequestId, Box<Event>>,
+        earlier: &mut EarlierRequests,
     ) -> Result<Option<TurnResult>, SessionError> {
         let Ok(EventHead { kind, seq }) = serde_json::from_str(line) else { return Ok(None) };
         let is_wanted = matches!(
@@ -340,43 +342,20 @@ impl SubagentFollower<'_> {
         else {
             return Ok(None);
         };
-        let is_old = seq <= known_to;
         let call_id = self.call_id;
         match event {
             Event::TurnCompleted { result } if self.turn_id.is_none() || turn_id == self.turn_id => {
                 return Ok(Some(result));
             }
-            Event::ToolStatus { prepared, .. } if !is_old => {
+            Event::ToolStatus { prepared, .. } if seq > known_to => {
                 let progress = ToolProgress { stream: "stdout", text: format!("{}\n", prepared.summary) };
                 self.send(Input::Progress { call_id, progress }).await?;
             }
-            Event::PermissionRequested { ref request, .. } if is_old => {
-                pending.insert(RequestId::Permission(request.request_id), Box::new(event));
-            }
-            Event::QuestionRequested { ref question } if is_old => {
-                pending.insert(RequestId::Question(question.request_id), Box::new(event));
-            }
-            Event::PermissionResolved { .. } | Event::QuestionResolved { .. } if is_old => {
-                // It may have been shown before the restart.
-                match &event {
-                    Event::PermissionResolved { request_id, .. } => {
-                        pending.remove(&RequestId::Permission(*request_id));
-                    }
-                    Event::QuestionResolved { request_id, .. } => {
-                        pending.remove(&RequestId::Question(*request_id));
-                    }
-                    _ => {}
+            event => {
+                if let Some(event) = earlier.filter(event, seq <= known_to) {
+                    self.send(Input::SubagentEvent { call_id, event: Box::new(event) }).await?;
                 }
-                self.send(Input::SubagentEvent { call_id, event: Box::new(event) }).await?;
             }
-            Event::PermissionRequested { .. }
-            | Event::PermissionResolved { .. }
-            | Event::PermissionExpired { .. }
-            | Event::QuestionRequested { .. }
-            | Event::QuestionResolved { .. } => {
-                self.send(Input::SubagentEvent { call_id, event: Box::new(event) }).await?;
-            }
-            _ => {}
         }
         Ok(None)
     }

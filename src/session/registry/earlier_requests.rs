@@ -1,0 +1,86 @@
+//! Which requests of a sub-agent its parent is told of when it follows the sub-agent's journal again.
+
+use std::collections::BTreeMap;
+
+use crate::types::event::Event;
+use crate::types::ids::RequestId;
+
+/// The requests of a sub-agent from before its journal was followed. Those that are still pending are reported once the
+/// journal has been read up to there.
+#[derive(Default)]
+pub(super) struct EarlierRequests(BTreeMap<RequestId, Event>);
+
+impl EarlierRequests {
+    /// Keeps an earlier request; returns any other event of a request, to be reported now.
+    pub(super) fn filter(&mut self, event: Event, is_earlier: bool) -> Option<Event> {
+        match &event {
+            Event::PermissionRequested { request, .. } if is_earlier => {
+                self.0.insert(RequestId::Permission(request.request_id), event);
+                None
+            }
+            Event::QuestionRequested { question } if is_earlier => {
+                self.0.insert(RequestId::Question(question.request_id), event);
+                None
+            }
+            // An answer can arrive while earlier requests are still kept: then its request is not reported any more. The
+            // answer is, because the request may have been shown before a restart.
+            Event::PermissionResolved { request_id, .. } => {
+                self.0.remove(&RequestId::Permission(*request_id));
+                Some(event)
+            }
+            Event::QuestionResolved { request_id, .. } => {
+                self.0.remove(&RequestId::Question(*request_id));
+                Some(event)
+            }
+            Event::PermissionRequested { .. }
+            | Event::PermissionExpired { .. }
+            | Event::QuestionRequested { .. } => Some(event),
+            _ => None,
+        }
+    }
+
+    /// Takes the requests that are still pending.
+    pub(super) fn take_pending(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.0).into_values().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::types::event::SettledBy;
+    use crate::types::ids::QuestionId;
+    use crate::types::question::QuestionKind;
+
+    fn requested(id: u128) -> Event {
+        let request_id = QuestionId::from_uuid(Uuid::from_u128(id));
+        let question = json!({"request_id": request_id, "kind": "question", "text": "Which?", "options": []});
+        Event::QuestionRequested { question: serde_json::from_value(question).expect("a question") }
+    }
+
+    fn resolved(id: u128) -> Event {
+        Event::QuestionResolved {
+            request_id: QuestionId::from_uuid(Uuid::from_u128(id)),
+            kind: QuestionKind::Question,
+            call_id: None,
+            choice: None,
+            answers: Vec::new(),
+            by: SettledBy::Answer,
+            child_session_id: None,
+        }
+    }
+
+    #[test]
+    fn request_answered_before_earlier_ones_are_reported_is_not_reported() {
+        let mut earlier = EarlierRequests::default();
+        assert_eq!(earlier.filter(requested(1), true), None);
+        assert_eq!(earlier.filter(requested(2), true), None);
+        assert_eq!(earlier.filter(resolved(1), false), Some(resolved(1)), "it was shown before the restart");
+        assert_eq!(earlier.filter(requested(3), false), Some(requested(3)), "a new request is not kept");
+        assert_eq!(earlier.take_pending(), [requested(2)]);
+        assert_eq!(earlier.take_pending(), []);
+    }
+}
