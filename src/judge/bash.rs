@@ -1,7 +1,7 @@
 //! The verdict on a Bash command: rules for its parts, then the approval mode.
 
 use super::Policy;
-use super::glob::PathPattern;
+use super::glob::{ComparedPath, PathPattern, PatternBases};
 use super::rule::{Pattern, Rule, verdict};
 use super::shell::{Grant, ParsedLine, PartOutcome, PatternMatch};
 use crate::types::permission::{CommandPart, Mode, Verdict, VerdictKind};
@@ -169,11 +169,11 @@ fn rule_for_named_file<'p>(policy: &Policy<'p>, reading: &ParsedLine<'_>) -> Opt
     if rules.is_empty() {
         return None;
     }
+    let bases = PatternBases::new(policy.workspace, policy.home);
     reading.find_named_file(rules.len(), &|path, writes| {
+        let path = ComparedPath::new(path, &bases);
         let mut rules = rules.iter().filter(|(.., of_writing)| *of_writing == writes);
-        rules
-            .find(|(_, pattern, _)| pattern.matches_any_spelling(path, policy.workspace, policy.home))
-            .map(|(rule, ..)| *rule)
+        rules.find(|(_, pattern, _)| pattern.matches_any_spelling(&path)).map(|(rule, ..)| *rule)
     })
 }
 

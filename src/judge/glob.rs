@@ -5,6 +5,8 @@
 //! does not, and a pattern that matches a folder covers its content. `dir/**` covers `dir` itself as
 //! well, so that the same rule applies to listing it.
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -15,9 +17,9 @@ use crate::types::names;
 #[derive(Clone)]
 pub(super) struct PathPattern {
     base: Base,
-    glob: GlobMatcher,
+    matcher: PartMatcher,
     /// The same pattern for case-folded names.
-    folded: GlobMatcher,
+    folded: PartMatcher,
     /// The only path that it names, relative to the base, if it has no wildcard and is anchored.
     exact: Option<String>,
     /// It names a file or folder at any depth: each component of a path is matched separately.
@@ -31,6 +33,82 @@ enum Base {
     Root,
     Home,
     Workspace,
+}
+
+/// Compares names, or paths without a base. Most patterns have no wildcard, and comparing bytes is faster than a glob.
+#[derive(Clone)]
+enum PartMatcher {
+    Literal(String),
+    Glob(GlobMatcher),
+}
+
+impl PartMatcher {
+    fn parse(pattern: &str) -> Result<Self, String> {
+        let glob = GlobBuilder::new(pattern)
+            .literal_separator(true)
+            .backslash_escape(true)
+            .build()
+            .map_err(|e| format!("not a valid glob ({})", e.kind()))?;
+        // `Path` leaves out a dot; a glob compares it.
+        let is_plain = |text: &String| text.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        Ok(match literal(pattern).filter(is_plain) {
+            Some(text) => Self::Literal(text),
+            None => Self::Glob(glob.compile_matcher()),
+        })
+    }
+
+    /// Whether one component of `relative` matches.
+    fn matches_component(&self, relative: &Path) -> bool {
+        match self {
+            Self::Literal(text) => relative.iter().any(|part| part == text.as_str()),
+            Self::Glob(glob) => relative.iter().any(|part| glob.is_match(part)),
+        }
+    }
+
+    /// Whether `relative` or a folder above it matches.
+    fn matches_path(&self, relative: &Path) -> bool {
+        match self {
+            Self::Literal(text) => relative.starts_with(text),
+            Self::Glob(glob) => relative.ancestors().any(|part| glob.is_match(part)),
+        }
+    }
+}
+
+/// The folders where patterns begin, as they are and folded.
+pub(super) struct PatternBases<'p> {
+    workspace: &'p Path,
+    home: &'p Path,
+    folded_workspace: Cow<'p, Path>,
+    folded_home: Cow<'p, Path>,
+}
+
+impl<'p> PatternBases<'p> {
+    /// Both absolute and resolved.
+    pub(super) fn new(workspace: &'p Path, home: &'p Path) -> Self {
+        Self { workspace, home, folded_workspace: fold_path(workspace), folded_home: fold_path(home) }
+    }
+}
+
+/// An absolute, resolved path that is compared with several patterns. It is folded once.
+pub(super) struct ComparedPath<'p> {
+    bases: &'p PatternBases<'p>,
+    path: &'p Path,
+    folded: Cow<'p, Path>,
+}
+
+impl<'p> ComparedPath<'p> {
+    pub(super) fn new(path: &'p Path, bases: &'p PatternBases<'p>) -> Self {
+        Self { bases, path, folded: fold_path(path) }
+    }
+}
+
+fn fold_path(path: &Path) -> Cow<'_, Path> {
+    if path.to_str().is_some_and(|text| text.split('/').all(names::is_folded)) {
+        return Cow::Borrowed(path);
+    }
+    let fold_part = |part: &OsStr| names::fold_case(&part.to_string_lossy());
+    let parts = path.iter().map(|part| if part == "/" { "/".into() } else { fold_part(part) });
+    Cow::Owned(parts.collect())
 }
 
 impl PathPattern {
@@ -64,19 +142,11 @@ impl PathPattern {
         let floats = !body.is_empty() && !anchored;
         let pattern = if body.is_empty() { "**".to_owned() } else { body };
         let parts = parts.into_iter().map(str::to_owned).collect();
-        let compile = |pattern: &str| {
-            GlobBuilder::new(pattern)
-                .literal_separator(true)
-                .backslash_escape(true)
-                .build()
-                .map(|glob| glob.compile_matcher())
-                .map_err(|e| format!("not a valid glob ({})", e.kind()))
-        };
-        let glob = compile(&pattern)?;
+        let matcher = PartMatcher::parse(&pattern)?;
         // Case folding keeps the text a valid glob: the removed characters are not part of the syntax.
         let folded: Vec<String> = pattern.split('/').map(names::fold_case).collect();
-        let folded = compile(&folded.join("/")).unwrap_or_else(|_| glob.clone());
-        Ok(Self { base, glob, folded, exact, floats, parts })
+        let folded = PartMatcher::parse(&folded.join("/")).unwrap_or_else(|_| matcher.clone());
+        Ok(Self { base, matcher, folded, exact, floats, parts })
     }
 
     fn relative_path<'p>(&self, path: &'p Path, workspace: &Path, home: &Path) -> Option<&'p Path> {
@@ -89,14 +159,15 @@ impl PathPattern {
 
     /// Whether `path` (absolute, resolved) or a folder above it matches.
     pub(super) fn matches(&self, path: &Path, workspace: &Path, home: &Path) -> bool {
-        self.relative_path(path, workspace, home).is_some_and(|relative| self.is_within(&self.glob, relative))
+        let relative = self.relative_path(path, workspace, home);
+        relative.is_some_and(|relative| self.is_within(&self.matcher, relative))
     }
 
     /// Whether a path relative to the base, or a folder above it, matches.
-    fn is_within(&self, glob: &GlobMatcher, relative: &Path) -> bool {
+    fn is_within(&self, matcher: &PartMatcher, relative: &Path) -> bool {
         match self.floats {
-            true => relative.iter().any(|part| glob.is_match(part)),
-            false => relative.ancestors().any(|part| glob.is_match(part)),
+            true => matcher.matches_component(relative),
+            false => matcher.matches_path(relative),
         }
     }
 
@@ -122,24 +193,13 @@ impl PathPattern {
         Self::parse(pattern.trim_end_matches('/')).ok()
     }
 
-    /// As [`Self::matches`], but also matches if some file system would treat `path` as a matching one.
+    /// As [`Self::matches`], but also matches if some file system would treat the path as a matching one.
     /// For rules that deny or ask, which another spelling must not bypass.
-    pub(super) fn matches_any_spelling(&self, path: &Path, workspace: &Path, home: &Path) -> bool {
-        if self.matches(path, workspace, home) {
-            return true;
-        }
-        let fold_case = |folder: &Path| -> PathBuf {
-            folder
-                .iter()
-                .map(|part| if part == "/" { "/".into() } else { names::fold_case(&part.to_string_lossy()) })
-                .collect()
-        };
-        let base = match self.base {
-            Base::Root => PathBuf::from("/"),
-            Base::Home => fold_case(home),
-            Base::Workspace => fold_case(workspace),
-        };
-        fold_case(path).strip_prefix(base).is_ok_and(|relative| self.is_within(&self.folded, relative))
+    pub(super) fn matches_any_spelling(&self, compared: &ComparedPath<'_>) -> bool {
+        let bases = compared.bases;
+        let folded = self.relative_path(&compared.folded, &bases.folded_workspace, &bases.folded_home);
+        self.matches(compared.path, bases.workspace, bases.home)
+            || folded.is_some_and(|relative| self.is_within(&self.folded, relative))
     }
 
     /// Whether the pattern is exactly the name of this file, without a wildcard or a folder above it.
@@ -217,6 +277,7 @@ mod tests {
             ("src/\\[id\\].ts", "/w/proj/src/[id].ts", true),
             ("src/\\[id\\].ts", "/w/proj/src/i.ts", false),
             ("\\~/x", "/w/proj/~/x", true),
+            ("a/\\.", "/w/proj/a/b", false),
             ("..config/x", "/w/proj/..config/x", true),
         ] {
             check(pattern, path, expected);
@@ -267,8 +328,8 @@ mod tests {
             ("/abs/\\[x\\]", "/abs/[X]", true),
         ] {
             let parsed = PathPattern::parse(pattern).unwrap();
-            let got =
-                parsed.matches_any_spelling(Path::new(path), Path::new("/w/proj"), Path::new("/home/u"));
+            let bases = PatternBases::new(Path::new("/w/proj"), Path::new("/home/u"));
+            let got = parsed.matches_any_spelling(&ComparedPath::new(Path::new(path), &bases));
             assert_eq!(got, expected, "{pattern} on {path}");
         }
     }

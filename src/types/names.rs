@@ -17,6 +17,13 @@ pub fn fold_case(name: &str) -> String {
     if matches!(folded.as_str(), "" | "." | "..") { name.to_owned() } else { folded }
 }
 
+/// Whether [`fold_case`] certainly returns the name unchanged.
+#[must_use]
+pub fn is_folded(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase() && byte != b':';
+    name.bytes().all(is_plain) && !name.ends_with(['.', ' '])
+}
+
 /// Lower-case ASCII where such letters exist, without ignorable characters.
 fn ascii_plain(name: &str) -> String {
     let mut plain = String::with_capacity(name.len());
@@ -105,7 +112,9 @@ mod tests {
             (".:x", ".:x"),
         ] {
             assert_eq!(fold_case(name), expected, "{name:?}");
+            assert!(!is_folded(name) || name == expected, "{name:?}");
         }
         assert_eq!(fold_case("e\u{301}"), "e");
+        assert!(is_folded(".git") && is_folded("a b.c") && !is_folded("A") && !is_folded("a."));
     }
 }

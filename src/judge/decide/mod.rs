@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::bash;
+use super::glob::{ComparedPath, PatternBases};
 use super::policy::Policy;
 use super::rule::{Pattern, Rule, verdict};
 use super::shell::{Folders, ParsedLine, PatternMatch};
@@ -272,20 +273,23 @@ fn search<'r>(
     tool: &str,
     subject: &Subject,
 ) -> (Option<&'r Rule>, Option<&'r Rule>) {
+    if rules.is_empty() {
+        return (None, None);
+    }
     let mut perhaps = None;
+    let bases = PatternBases::new(policy.workspace, policy.home);
+    let names: Vec<ComparedPath<'_>> = match subject {
+        Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path } => {
+            let names = std::iter::once(&path.path).chain(&path.matched_aliases);
+            names.map(|name| ComparedPath::new(name, &bases)).collect()
+        }
+        _ => Vec::new(),
+    };
     for rule in rules.iter().filter(|rule| rule.applies_to(tool, subject)) {
         let found = match (&rule.pattern, subject) {
             (Pattern::All, _) => PatternMatch::Yes,
-            (
-                Pattern::Path(pattern),
-                Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path },
-            ) => {
-                let mut names = std::iter::once(&path.path).chain(&path.matched_aliases);
-                if names.any(|name| pattern.matches_any_spelling(name, policy.workspace, policy.home)) {
-                    PatternMatch::Yes
-                } else {
-                    PatternMatch::No
-                }
+            (Pattern::Path(pattern), _) if names.iter().any(|name| pattern.matches_any_spelling(name)) => {
+                PatternMatch::Yes
             }
             (Pattern::Domain(domain), Subject::Web { host, .. }) if domain.covers(host) => PatternMatch::Yes,
             (Pattern::Agent(name), Subject::Task { agent, .. }) if name == agent => PatternMatch::Yes,
@@ -304,9 +308,11 @@ fn search<'r>(
 /// look at more than the path they name: what is found there is left out.
 #[must_use]
 pub fn is_unreadable(policy: &Policy<'_>, tool: &str, path: &Path) -> bool {
+    let bases = PatternBases::new(policy.workspace, policy.home);
+    let path = ComparedPath::new(path, &bases);
     policy.rules.deny.iter().chain(&policy.rules.ask).any(|rule| match &rule.pattern {
         Pattern::Path(pattern) if rule.tool == "Read" || rule.tool == tool => {
-            pattern.matches_any_spelling(path, policy.workspace, policy.home)
+            pattern.matches_any_spelling(&path)
         }
         _ => false,
     })

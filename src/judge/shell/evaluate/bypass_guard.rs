@@ -2,6 +2,8 @@
 //! workspace, and writes to the user's SSH and GnuPG keys. It reads the text of the line, as the other checks do:
 //! values of variables and arguments that come through a pipe are not known.
 
+use std::borrow::Cow;
+
 use crate::judge::shell::evaluate::ParsedLine;
 use crate::judge::shell::evaluate::collect::CommandView;
 use crate::judge::shell::lex::syntax::RedirKind;
@@ -158,37 +160,37 @@ impl ParsedLine<'_> {
     /// Whether a word, one of its choices of braces, or a path within it comes to a path of which `is` holds. A
     /// pattern that matches every name stands for the folder that it is applied in.
     fn may_reach(&self, word: &Word, cwds: &PossibleFolders, is: impl Fn(&str) -> bool) -> bool {
-        let mut texts: Vec<(String, bool)> = resolve::candidates(word, false)
-            .into_iter()
-            .map(|(text, home)| (text.to_owned(), home))
-            .collect();
-        texts.extend(self.choices(word).into_iter().map(|text| {
+        let own =
+            resolve::candidates(word, false).into_iter().map(|(text, home)| (Cow::Borrowed(text), home));
+        let choices = self.choices(word).into_iter().map(|text| {
             let home = text == "~" || text.starts_with("~/");
-            (text, home)
-        }));
-        let home_name = self.folders.home.rsplit('/').next().unwrap_or_default();
-        texts.into_iter().filter(|(text, _)| !text.is_empty()).any(|(text, home)| {
+            (Cow::Owned(text), home)
+        });
+        let is_pattern = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+        own.chain(choices).filter(|(text, _)| !text.is_empty()).any(|(text, home)| {
             let mut text = plain_variables(&text, word.marks.has(Marks::EXPANDS));
             let mut home = home;
             // `~user`
             if word.marks.has(Marks::TILDE)
-                && let Some(rest) = text.strip_prefix('~').and_then(|rest| rest.strip_prefix(home_name))
+                && let Some(rest) =
+                    text.strip_prefix('~').and_then(|rest| rest.strip_prefix(self.home_name()))
                 && (rest.is_empty() || rest.starts_with('/'))
             {
-                text = format!("~{rest}");
+                text = Cow::Owned(format!("~{rest}"));
                 home = true;
             }
             cwds.iter().any(|cwd| {
                 let path = resolve(&text, home, cwd, self.folders);
-                let last = path.rsplit('/').next().unwrap_or_default();
-                let is_pattern = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
-                let folder = match path.rfind('/') {
-                    Some(at) if is_pattern && files::is_any_name(last) => &path[..at.max(1)],
-                    _ => path.as_str(),
-                };
-                is(folder)
+                match path.rfind('/') {
+                    Some(at) if is_pattern && files::is_any_name(&path[at + 1..]) => is(&path[..at.max(1)]),
+                    _ => is(&path),
+                }
             })
         })
+    }
+
+    fn home_name(&self) -> &str {
+        self.folders.home.rsplit('/').next().unwrap_or_default()
     }
 }
 
@@ -221,21 +223,24 @@ const USE_KEYS: &[&str] = &[
 
 /// The text with `${HOME:?}` and the like as `$HOME`, and without parts of the path that are nothing but an unknown
 /// value: it may be empty, as in `rm -rf ~/$X`.
-fn plain_variables(text: &str, expands: bool) -> String {
+fn plain_variables(text: &str, expands: bool) -> Cow<'_, str> {
+    if !expands && !text.contains('$') {
+        return Cow::Borrowed(text);
+    }
     // The lexer writes `${HOME:?}` as `$HOME?`.
     let text = text.replace("$HOME?", "$HOME").replace("$PWD?", "$PWD");
     if !expands {
-        return text;
+        return Cow::Owned(text);
     }
     let is_known = |part: &str| part == "$HOME" || part == "$PWD";
     let parts = text.split('/').enumerate();
     let kept =
         parts.filter(|(at, part)| *at == 0 || !part.starts_with('$') || is_known(part)).map(|(_, part)| part);
     let kept: Vec<&str> = kept.collect();
-    match kept.as_slice() {
+    Cow::Owned(match kept.as_slice() {
         [""] => "/".to_owned(),
         kept => kept.join("/"),
-    }
+    })
 }
 
 /// Where a `find` begins that deletes all that it finds; empty for the working directory.

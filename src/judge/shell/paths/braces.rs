@@ -20,7 +20,8 @@ pub(in crate::judge::shell) fn choices(text: &str) -> Option<Vec<String>> {
         let (before, behind) = (&text[..group.start], &text[group.end..]);
         match group.pieces {
             Some(pieces) => {
-                open.extend(pieces.iter().map(|piece| (format!("{before}{piece}{behind}"), group.start)));
+                let expand = |piece: &String| ([before, piece, behind].concat(), group.start);
+                open.extend(pieces.iter().map(expand));
             }
             None => open.push((format!("{before}*{behind}"), group.start + 1)),
         }
@@ -43,11 +44,11 @@ fn group(text: &str, from: usize) -> Option<Group> {
     for start in starts.take(MAX_WORDS) {
         let mut depth = 0_usize;
         let mut cuts = vec![start];
-        for (at, c) in text[start..].char_indices().map(|(at, c)| (start + at, c)) {
-            match c {
-                '{' => depth += 1,
-                ',' if depth == 1 => cuts.push(at),
-                '}' => depth -= 1,
+        for (at, byte) in text.bytes().enumerate().skip(start) {
+            match byte {
+                b'{' => depth += 1,
+                b',' if depth == 1 => cuts.push(at),
+                b'}' => depth -= 1,
                 _ => continue,
             }
             if depth > 0 {
