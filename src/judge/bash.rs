@@ -12,7 +12,8 @@ pub(super) struct BashCommand<'l> {
     policy: &'l Policy<'l>,
     command: &'l str,
     reading: &'l ParsedLine<'l>,
-    /// The rule for files that applies to it. No grant changes it, and finding it inspects every word.
+    /// The deny or ask rule for a file that the line names. It is searched for only once, because no
+    /// grant changes it and the search inspects every word.
     kept: Option<&'l Rule>,
 }
 
@@ -30,7 +31,7 @@ impl<'l> BashCommand<'l> {
             return verdict(Deny, None, reason);
         }
         match self.reading.exceeds_work_budget() {
-            // A denied command may not have been found.
+            // The search for denied commands may have stopped early, so nothing allows the line.
             Some(reason) if judged.verdict == Allow => {
                 Verdict { verdict: Ask, rule: None, reason: reason.into(), ..judged }
             }
@@ -40,7 +41,7 @@ impl<'l> BashCommand<'l> {
 }
 
 impl BashCommand<'_> {
-    /// The outcome of each simple command, whatever the verdict on the whole line.
+    /// The outcome of each simple command, for any verdict on the whole line.
     pub(super) fn parts(&self) -> Vec<CommandPart> {
         let bare = verdict(Ask, None, "");
         if self.reading.is_unreadable().is_some() {
@@ -83,7 +84,8 @@ fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
         return with_parts(verdict(Ask, Some(rule), format!("the rule {rule} asks")), policy, reading, extra);
     }
     let mut perhaps = perhaps_denied.or(perhaps_asked);
-    // A rule that denies some commands must be able to see all of them.
+    // A rule for a command could miss that command in a line that was not understood, so such a line
+    // needs a request.
     let watched = || policy.rules.deny.iter().chain(&policy.rules.ask).find(|rule| is_command(rule));
     if perhaps.is_none()
         && let Some(rule) = watched()
@@ -155,8 +157,7 @@ fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
     judged
 }
 
-/// The first rule that forbids to read or change a file that the line names, or that it writes by a
-/// redirection.
+/// The first deny or ask rule for a file that the line names, or that a redirection writes.
 fn rule_for_named_file<'p>(policy: &Policy<'p>, reading: &ParsedLine<'_>) -> Option<&'p Rule> {
     let rules = policy.rules.deny.iter().chain(&policy.rules.ask);
     let rules: Vec<(&'p Rule, &'p PathPattern, bool)> = rules
@@ -177,13 +178,13 @@ fn rule_for_named_file<'p>(policy: &Policy<'p>, reading: &ParsedLine<'_>) -> Opt
     })
 }
 
-/// Whether the text is known to only read files, inside the workspace and no secrets.
+/// Whether the line certainly only reads files that lie in the workspace and hold no secrets.
 pub(super) fn is_read_only(reading: &ParsedLine<'_>) -> bool {
     may_change(reading).is_none() && reading.exceeds_work_budget().is_none()
 }
 
-/// The part of a text that is not known to be read-only. Ignores grants, and applies also if the table
-/// of read-only commands is disabled.
+/// The first part of the line that may change something. It ignores grants, and it uses the table of
+/// read-only commands even if `safe_commands` is off.
 fn may_change(reading: &ParsedLine<'_>) -> Option<String> {
     if let Some(command) = reading.first_not_free() {
         return Some(command.into_owned());
@@ -223,7 +224,7 @@ fn with_parts(
     Verdict { parts: parts.collect(), ..verdict }
 }
 
-/// The description of a part. If no bytes are `left`, only its beginning.
+/// Describes a part. A part that is larger than the `left` bytes is cut to its beginning.
 fn describe_part(outcome: PartOutcome<'_, &Rule>, left: &mut usize) -> CommandPart {
     let mut reason = match outcome.rule {
         Some(rule) => format!("allowed by the rule {rule}"),

@@ -97,8 +97,8 @@ fn git_verdict_depends_on_found_repository() {
         let policy = Policy { safe_commands: true, repository, ..Policy::for_tests(&rules) };
         judge(&policy, "Bash", &Subject::command(command)).verdict == VerdictKind::Allow
     };
-    // Content above the workspace needs a permission request. Outside a repository, two folders are
-    // compared with all their content.
+    // Content above the workspace needs a permission request. Outside a repository, `git diff` compares
+    // two folders with all their content.
     for (command, passes) in [
         ("git status", [true, true, true]),
         ("git log --oneline -5", [true, true, true]),
@@ -218,7 +218,8 @@ fn line_over_work_budget_is_never_allowed() {
             let got = verdict_from(workspace, &[], workspace, &grants, &line);
             assert_ne!(got, VerdictKind::Allow, "{shown}");
         }
-        // A rule for all commands does not help: a denied command may not have been found.
+        // A rule for all commands does not allow the line, because the search may have missed a denied
+        // command.
         let rules = Rules::parse(&["Bash"], &[], &["Bash(rm:*)"]).expect("rules");
         let policy = Policy { safe_commands: true, ..Policy::for_tests(&rules) };
         let denied = judge(&policy, "Bash", &Subject::command(format!("{}; rm x", &line[..2_000]))).verdict;
@@ -279,7 +280,7 @@ fn oversized_line_is_denied_or_asks_but_never_allowed() {
     ] {
         let tail = &line[line.len() - 20..];
         assert_eq!(verdict(&grants, &denies, &line, true).verdict, expected, "…{tail}");
-        // Also where everything is allowed: a protected path may not have been found.
+        // Bypass mode asks as well, because the search may have missed a protected path.
         let rules = Rules::parse(&["Bash"], &[], &[]).expect("rules");
         let policy = Policy { mode: Mode::Bypass, safe_commands: true, ..Policy::for_tests(&rules) };
         let got = judge(&policy, "Bash", &Subject::command(line.clone())).verdict;

@@ -35,7 +35,8 @@ enum Base {
     Workspace,
 }
 
-/// Compares names, or paths without a base. Most patterns have no wildcard, and comparing bytes is faster than a glob.
+/// Compares names, or paths without a base. Most patterns have no wildcard, and comparing bytes is
+/// faster than a glob.
 #[derive(Clone)]
 enum PartMatcher {
     Literal(String),
@@ -49,7 +50,7 @@ impl PartMatcher {
             .backslash_escape(true)
             .build()
             .map_err(|e| format!("not a valid glob ({})", e.kind()))?;
-        // `Path` leaves out a dot; a glob compares it.
+        // `Path` drops `.` components, but a glob compares them. So such a pattern is not a literal.
         let is_plain = |text: &String| text.split('/').all(|part| !matches!(part, "" | "." | ".."));
         Ok(match literal(pattern).filter(is_plain) {
             Some(text) => Self::Literal(text),
@@ -74,7 +75,7 @@ impl PartMatcher {
     }
 }
 
-/// The folders where patterns begin, as they are and folded.
+/// The folders that patterns are relative to, as given and case-folded.
 pub(super) struct PatternBases<'p> {
     workspace: &'p Path,
     home: &'p Path,
@@ -83,7 +84,7 @@ pub(super) struct PatternBases<'p> {
 }
 
 impl<'p> PatternBases<'p> {
-    /// Both absolute and resolved.
+    /// Both paths must be absolute and resolved.
     pub(super) fn new(workspace: &'p Path, home: &'p Path) -> Self {
         Self { workspace, home, folded_workspace: fold_path(workspace), folded_home: fold_path(home) }
     }

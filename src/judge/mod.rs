@@ -1,7 +1,9 @@
-//! Layer 1: may this call run? Rules as users write them, and the verdict that follows from them. Pure:
-//! no I/O, no clock; the caller has resolved the paths (`tools::jail`).
+//! Layer 1 judges tool calls: it parses permission rules and computes the verdict of a prepared call.
+//! It is pure: it does no I/O and reads no clock. The caller has resolved the paths
+//! (`tools::fs::jail`).
 //!
-//! Deny beats ask beats allow, whatever the scope. If no rule matches, the approval mode decides.
+//! Deny rules override ask rules, and ask rules override allow rules, in every scope. If no rule
+//! matches, the approval mode decides.
 
 mod bash;
 mod decide;

@@ -6,20 +6,21 @@ use super::rule::{Rule, Rules, verdict};
 use super::shell::Repository;
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 
-/// What the mode `bypass` does with calls that delete or write what is hardest to replace: the root, the home folder
-/// and folders above the workspace with everything in them, SSH and GnuPG keys.
+/// The reaction of bypass mode to the calls that cause the greatest damage. These calls delete the
+/// root, the home folder or a folder above the workspace with all content, or write SSH or GnuPG keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BypassGuard {
-    /// A person is asked.
+    /// The call needs a permission request.
     #[default]
     Ask,
-    /// The call is denied: the session is unattended.
+    /// The call is denied, because the session is unattended and no user can answer a request.
     Deny,
-    /// They run like any other call.
+    /// The guard is off: such a call runs like any other.
     Off,
 }
 
-/// The folders of keys in a home folder, by their own names. A caller that can read the disk adds where links lead.
+/// The folders of keys in a home folder, by their own names. This function does not read the disk; a
+/// caller that can read it adds the targets of links.
 #[must_use]
 pub fn key_folders(home: &Path) -> Vec<PathBuf> {
     [".ssh", ".gnupg"].iter().map(|name| home.join(name)).collect()
@@ -28,32 +29,33 @@ pub fn key_folders(home: &Path) -> Vec<PathBuf> {
 /// Everything a verdict depends on, apart from the call itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy<'a> {
-    /// The session's mode.
+    /// The session's approval mode.
     pub mode: Mode,
-    /// Rules of every lasting scope.
+    /// The rules of all scopes except the session's own grants.
     pub rules: &'a Rules,
-    /// What people granted for this session: allow rules.
+    /// Allow rules that users granted for this session.
     pub grants: &'a [Rule],
     /// The session's workspace, absolute and free of links. Relative patterns start here.
     pub workspace: &'a Path,
-    /// Further folders that count as workspace, absolute and free of links.
+    /// The additional folders of the workspace, absolute and free of links.
     pub additional: &'a [PathBuf],
-    /// The home folder, absolute and free of links. `~/` in patterns.
+    /// The home folder, absolute and free of links. Patterns that begin with `~/` are relative to it.
     pub home: &'a Path,
-    /// Everything that is not denied asks.
+    /// Safe mode: every call that is not denied needs a permission request.
     pub safe_mode: bool,
-    /// Commands that only look, inside the workspace, pass without a rule.
+    /// Whether read-only commands inside the workspace run without a rule.
     pub safe_commands: bool,
-    /// What git finds in the workspace.
+    /// The kind of repository that git finds in the workspace.
     pub repository: Repository,
-    /// What still asks in the mode `bypass`.
+    /// The reaction of bypass mode to calls that its guard stops.
     pub bypass_guard: BypassGuard,
-    /// Folders of keys that the guard of `bypass` protects, by each of their names: see [`key_folders`].
+    /// Folders of keys that the guard of bypass mode protects, each by all of its names. See
+    /// [`key_folders`].
     pub key_folders: &'a [PathBuf],
 }
 
 impl Policy<'_> {
-    /// The verdict over a call that the guard of `bypass` caught for `reason`.
+    /// The verdict on a call that the guard of bypass mode stopped for `reason`.
     pub(super) fn guard_verdict(&self, reason: &str) -> Verdict {
         match self.bypass_guard {
             BypassGuard::Deny => {
@@ -66,7 +68,7 @@ impl Policy<'_> {
         }
     }
 
-    /// Whether calls are looked at for the guard.
+    /// Whether the guard of bypass mode checks the session's calls.
     pub(super) fn has_guard(&self) -> bool {
         self.mode == Mode::Bypass && self.bypass_guard != BypassGuard::Off
     }

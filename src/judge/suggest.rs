@@ -15,8 +15,9 @@ use crate::types::tool::{PathSensitivity, Subject};
 /// Maximum bytes of a suggested exact rule: a user cannot review a longer one.
 const MAX_EXACT_BYTES: usize = 500;
 
-/// Programs whose first word says nothing about the effect. Never suggested as a prefix. They run their arguments
-/// or input, act as another user or on the machine, remove, move or unpack, or connect to the daemon.
+/// Programs whose name alone does not tell the effect of a call, so that it is never suggested as a
+/// prefix. They run their arguments or input, act as another user or on the machine, remove, move or
+/// unpack, or connect to the daemon.
 static NEVER_A_PREFIX: LazyLock<FxHashSet<&str>> = LazyLock::new(|| {
     "\
     redis-cli valkey-cli gdd ginstall gshred gchmod gchown gln az gcloud grm gmv gcp gtar bsdtar sh bash \
@@ -169,7 +170,8 @@ pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Ve
         Subject::Bash { command, .. } => for_command(command),
         Subject::Read { path } => for_path("Read", workspace, home, &path.path, path.sensitivity),
         Subject::Edit { path } => for_path("Edit", workspace, home, &path.path, path.sensitivity),
-        // Deleting a folder's files must not be granted with one key.
+        // A single key press must not grant deleting all files of a folder, so only the narrowest rule
+        // is suggested.
         Subject::Delete { path } => {
             for_path("Delete", workspace, home, &path.path, path.sensitivity).into_iter().take(1).collect()
         }
@@ -183,7 +185,8 @@ pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Ve
             }
             return rules;
         }
-        // Never needs a permission request.
+        // The approval mode allows sub-agents without a request; only ask rules and safe mode require
+        // one.
         Subject::Task { agent, .. } => vec![format!("Task({agent})"), "Task".to_owned()],
         Subject::Blob { .. }
         | Subject::Background { .. }
@@ -225,7 +228,8 @@ fn is_visible(c: char) -> bool {
     !is_invisible(c) && (c == ' ' || !c.is_whitespace())
 }
 
-/// One word, or two if the second is the verb; only if that determines the effect.
+/// The prefix to suggest: the program, or the program and its verb. `None` if these words do not
+/// determine the effect.
 fn safe_prefix(words: &[&str]) -> Option<String> {
     let program = *words.first()?;
     let is_name = |word: &str| {

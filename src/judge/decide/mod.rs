@@ -11,15 +11,15 @@ use super::suggest;
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::{PathSensitivity, ResolvedPath, Subject};
 
-/// Judges one call of `tool` on `subject`. Total and pure. An `Ask` carries the grants that
-/// would have let this very call pass, narrowest first; `dont_ask` turns it into a `Deny`.
+/// Judges one call of `tool` on `subject`. The function is total and pure. An `Ask` suggests the grants
+/// that would allow this call, narrowest first. In the mode `dont_ask`, an `Ask` becomes a `Deny`.
 #[must_use]
 pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
     judge_all(policy, tool, subject, false)
 }
 
-/// The same for people who want to know: what is denied is told by its parts, too, and which of them would be denied
-/// alone.
+/// As [`judge`], for a user who asks for an explanation. A denied command has its parts as well, and
+/// each part that would be denied alone is marked as denied.
 #[must_use]
 pub fn explain(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
     let mut verdict = judge_all(policy, tool, subject, true);
@@ -39,7 +39,8 @@ pub fn explain(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
     verdict
 }
 
-/// Bytes of parts that are judged alone, and bytes that each part counts in addition to its own.
+/// Maximum bytes of parts that [`explain`] judges one by one. Each part counts its text and
+/// `PART_OVERHEAD_BYTES`.
 const MAX_SEPARATE_BYTES: usize = 8 * 1024;
 const PART_OVERHEAD_BYTES: usize = 256;
 
@@ -89,7 +90,8 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bo
             reason: format!("{}; this session never asks, and no rule allows it", verdict.reason),
             ..verdict
         },
-        // No rule could allow it, and there is a lot to read.
+        // An excessive line gets no suggestions, because no rule for a command can allow it and judging
+        // each candidate is slow.
         (VerdictKind::Ask, _) if reading.as_ref().is_some_and(ParsedLine::is_excessive) => verdict,
         (VerdictKind::Ask, _) => {
             let is_safe = |rule: &Rule| {
@@ -119,7 +121,8 @@ fn judge_subject(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Opti
             Ask => 1,
             Deny => 2,
         };
-        // Of equals that one speaks that goes where more care is needed, else the first one.
+        // If several parts have the same verdict, report one that is sensitive or outside the
+        // workspace, else the first one.
         let is_beyond = |part: &Subject| match part {
             Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path } => {
                 !path.in_workspace || path.sensitivity != PathSensitivity::Ordinary
@@ -133,7 +136,8 @@ fn judge_subject(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Opti
             |(verdict, _)| verdict,
         );
     }
-    // What is not there to be replaced is shown with what is most like it.
+    // If the text to replace is missing, these tools show the most similar text of the file. So rules
+    // that deny or ask before reading apply to them as well.
     let as_read = match subject {
         Subject::Edit { path } if matches!(tool, "Edit" | "MultiEdit" | "ApplyPatch" | "NotebookEdit") => {
             Some(Subject::Read { path: path.clone() })
@@ -164,7 +168,8 @@ fn judge_subject(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Opti
     if let Some(rule) = asked.or_else(|| read_by(&policy.rules.ask)) {
         return verdict(Ask, Some(rule), format!("the rule {rule} asks"));
     }
-    // A rule was given for the definition of that time; a grant of this moment is for the new one.
+    // Stored rules and grants were given for an earlier definition of the tool. Only `extra` is for the
+    // changed definition.
     let is_changed = matches!(subject, Subject::Mcp { is_changed: true, .. });
     let given = policy.rules.allow.iter().chain(policy.grants).filter(|_| !is_changed);
     let granted = given
@@ -187,7 +192,7 @@ fn judge_subject(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Opti
     verdict_of_mode(policy.mode, perhaps, subject)
 }
 
-/// A rule that may name the file by a name that was not found.
+/// A deny or ask rule that may apply to another hard link of the file, whose name is unknown.
 fn rule_for_hard_link<'p>(policy: &Policy<'p>, tool: &str, subject: &Subject) -> Option<&'p Rule> {
     let (Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) = subject else {
         return None;
@@ -207,8 +212,8 @@ fn is_read(subject: &Subject) -> bool {
 
 const OTHER_NAMES: &str = "the file has other names (hard links), perhaps outside the workspace";
 
-/// What the mode says of a call that no rule decides. `perhaps` is a deny or ask rule whose
-/// command may hide in the text.
+/// The verdict of the approval mode for a call that no rule decides. `perhaps` is a deny or ask rule
+/// that may apply, for example because the text may contain its command.
 fn verdict_of_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
     use VerdictKind::{Allow, Ask};
     if mode == Mode::Bypass {
@@ -266,7 +271,7 @@ fn verdict_of_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Ver
     }
 }
 
-/// The first rule that applies, and the first one of which that cannot be excluded.
+/// The first rule that applies, and the first rule that may apply.
 fn search<'r>(
     policy: &Policy<'_>,
     rules: &'r [Rule],
@@ -304,8 +309,8 @@ fn search<'r>(
     (None, perhaps)
 }
 
-/// Whether a rule denies `tool` reading `path` (absolute, resolved), or asks before it. For calls that
-/// look at more than the path they name: what is found there is left out.
+/// Whether a rule denies `tool` reading `path` (absolute, resolved), or asks before it. Calls that read
+/// more than the path that they name, for example a search in a folder, leave such files out.
 #[must_use]
 pub fn is_unreadable(policy: &Policy<'_>, tool: &str, path: &Path) -> bool {
     let bases = PatternBases::new(policy.workspace, policy.home);
@@ -318,7 +323,7 @@ pub fn is_unreadable(policy: &Policy<'_>, tool: &str, path: &Path) -> bool {
     })
 }
 
-/// Whether a path, by any of its names, is a folder of keys or lies in one.
+/// Whether the path or one of its aliases is a folder of keys or lies in one.
 fn is_key(path: &ResolvedPath, key_folders: &[PathBuf]) -> bool {
     let mut names = std::iter::once(&path.path).chain(&path.matched_aliases);
     names.any(|name| key_folders.iter().any(|folder| name.starts_with(folder)))
@@ -329,8 +334,8 @@ fn names_exactly(policy: &Policy<'_>, rule: &Rule, path: &ResolvedPath) -> bool 
         if pattern.names_exactly(&path.path, policy.workspace, policy.home))
 }
 
-/// Whether an allow rule covers the call. Files that need care are covered only by a rule that
-/// names exactly that file.
+/// Whether an allow rule covers the call. Only a rule that names exactly this file covers a sensitive
+/// file.
 fn covers_call(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
     match (&rule.pattern, subject) {
         (Pattern::Domain(domain), Subject::Web { host, .. }) => domain.covers_host(host),

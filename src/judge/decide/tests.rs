@@ -1,4 +1,4 @@
-//! What a call may, by mode, rule and path.
+//! Tests of verdicts by mode, rule and path.
 
 use super::*;
 use VerdictKind::{Allow, Ask, Deny};
@@ -78,7 +78,7 @@ fn plan_mode_denies_changing_commands_with_any_grant() {
     for text in ["ls && touch x", "echo $(touch x)", "for f in *; do rm $f; done", "cat <<EOF > x\nEOF"] {
         check(Mode::Plan, &["+Bash"], "Bash", &bash(text), Deny);
     }
-    // What only reads is granted as elsewhere.
+    // In plan mode, rules allow read-only commands as in the other modes.
     check(Mode::Plan, &["+Bash"], "Bash", &bash("git status && ls | wc -l"), Allow);
     check(Mode::Plan, &["+Bash(uname:*)"], "Bash", &bash("uname -a"), Allow);
     check(Mode::Plan, &["+Bash(uname:*)"], "Bash", &bash("uname -a; ls"), Ask);
@@ -96,7 +96,7 @@ fn read_deny_rule_applies_to_edit_tools() {
         of(rules("-"), Deny);
         of(rules("?"), Ask);
     }
-    // It shows nothing of what it overwrites, and wants that to be known.
+    // `Write` shows no content of the file, and it only overwrites a file that the model has read.
     check(Mode::AcceptEdits, &["-Read(private/**)"], "Write", &subject, Allow);
 }
 
@@ -111,7 +111,7 @@ fn overlong_path_asks_when_file_rules_exist() {
     assert_eq!(verdict(format!("cat {}.env", "a/".repeat(100))), Ask);
     assert_eq!(verdict(format!("cat {}x", "a/".repeat(4_000))), Ask);
     assert_eq!(verdict(format!("cat {}", format!("{}x ", "a/".repeat(500)).repeat(60))), Ask);
-    // Choices are looked at, what a pattern finds is not.
+    // Brace expansions are checked. The files that a glob would match are not.
     for choice in ["{f,.env}", ".{env,x}", ".e{n,}v", "{sub/../,}.env", "private/{a,b}", ".e{n..n}v"] {
         assert_eq!(verdict(format!("cat {choice}")), Ask, "{choice}");
     }
@@ -167,7 +167,7 @@ fn file_rules_apply_to_paths_in_commands() {
         assert_eq!(judged(Mode::Default, true, text).verdict, Ask, "{text}");
         assert_eq!(judged(Mode::DontAsk, true, text).verdict, Deny, "{text}");
     }
-    // What they show is not spelled out.
+    // These commands do not name the files that they show.
     for text in ["head *.rs", "git diff", "git show HEAD", "git log -p", "git blame src/a.rs"] {
         assert_eq!(judged(Mode::Default, true, text).verdict, Ask, "{text}");
     }

@@ -164,7 +164,8 @@ impl ParsedLine<'_> {
         if !special && !matters {
             return None;
         }
-        // In deeply nested commands each one inspects all that follow.
+        // In deeply nested commands, each command inspects all words after it, so the work is
+        // quadratic.
         if !self.folders.work_budget.spend(16 + 4 * words.len()) {
             return None;
         }
@@ -181,7 +182,8 @@ impl ParsedLine<'_> {
         let hatch =
             rows.request_reason(&CommandCall { words, granted: 0, outside: &none, work_budget }).is_some();
         let written = WriteTargets::from_rows(rows, words);
-        // Elsewhere it is only a copy of the protected content.
+        // A file with a protected name counts only in the workspace and in the daemon's folders. In
+        // other folders it is only a copy of the protected content.
         let is_kept = |word: &Word| {
             let home = word.marks.has(Marks::HOME);
             let is_here = |cwd: &String| {
@@ -244,12 +246,12 @@ impl ParsedLine<'_> {
             .map(|word| word.text.as_str())
     }
 
-    /// The sensitivity of a word as a path.
+    /// The protection of the path that a word names.
     fn path_protection(&self, word: &Word, cwds: &[String]) -> PathProtection {
         self.protection_of(&word.text, word.marks.has(Marks::HOME), word, cwds)
     }
 
-    /// The sensitivity of a word and of the paths within it.
+    /// The protection of the path that a word names, and of the paths within the word.
     fn protection_within(&self, word: &Word, cwds: &[String], texts: bool) -> PathProtection {
         resolve::candidates(word, texts)
             .into_iter()

@@ -1,6 +1,6 @@
-//! What asks even in the mode `bypass`: recursive deletion of the root, the home folder or a folder above the
-//! workspace, and writes to the user's SSH and GnuPG keys. It reads the text of the line, as the other checks do:
-//! values of variables and arguments that come through a pipe are not known.
+//! The guard of bypass mode. It stops recursive deletion of the root, the home folder or a folder above
+//! the workspace, and writes to the user's SSH and GnuPG keys. It reads the text of the line, as the
+//! other checks do. So it does not know the values of variables, or arguments that come through a pipe.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,8 @@ use crate::judge::shell::programs::call::program_name;
 use crate::judge::shell::programs::lookup::{rows, stem};
 use crate::judge::shell::programs::table::FileEffect;
 
-/// Tests of `find` that leave most files alone. Without one of them `find / -delete` removes everything.
+/// Tests of `find` that usually select few files. Without one of them `find / -delete` removes
+/// everything.
 const FIND_FILTERS: &[&str] = &[
     "-name",
     "-iname",
@@ -33,7 +34,7 @@ const FIND_FILTERS: &[&str] = &[
 ];
 
 impl ParsedLine<'_> {
-    /// Why the guard of `bypass` stops this line, if it does.
+    /// Why the guard of bypass mode stops this line, if it does.
     pub(in crate::judge) fn caught_by_bypass_guard(&self) -> Option<String> {
         let redirected = || {
             self.all.scripts().iter().zip(&self.cwds).find_map(|(script, cwds)| {
@@ -65,8 +66,9 @@ impl ParsedLine<'_> {
         let has_option =
             |options: &[&str]| words.iter().any(|word| options.iter().any(|it| word.text.starts_with(it)));
         let program = stem(&words[0].text);
-        // `sed -i`, `curl -o`: an option makes a word a file that is written. Of a program that the tables do not know
-        // any word may be one, but for those that use keys.
+        // With an option such as `sed -i` or `curl -o`, a word is a file that the program writes. Any
+        // word of a program with unknown effects may be such a file, except for programs that only use
+        // keys.
         let any_writes = match (program, rows.kind()) {
             _ if view.runs => false,
             ("ssh-keygen", _) => !has_option(&["-l", "-y", "-F", "-B"]),
@@ -80,14 +82,14 @@ impl ParsedLine<'_> {
             FileEffect::Writes | FileEffect::Copies => WriteTargets::from_rows(rows, words),
             FileEffect::Reads | FileEffect::Tool => WriteTargets::None,
         };
-        // `dd if=`: what is read.
+        // dd reads the file of `if=`.
         let mut files = words.iter().enumerate().skip(1).filter(|(at, word)| {
             (any_writes || written.is(*at)) && !(program == "dd" && word.text.starts_with("if="))
         });
         files.find(|(_, word)| self.is_key(word, cwds)).map(|(_, word)| written_key(&word.text))
     }
 
-    /// The word that names what must not be deleted with everything in it.
+    /// The word that names a folder that must not be deleted with all its content.
     fn deletes_too_much<'w>(&self, words: &'w [Word], cwds: &PossibleFolders) -> Option<&'w str> {
         let operands: Vec<&Word> = match program_name(&words[0].text) {
             "rm" | "grm" if files::is_recursive(words) => {
@@ -96,7 +98,7 @@ impl ParsedLine<'_> {
             "find" | "gfind" | "bfs" => find_roots(words)?,
             "rsync" if words.iter().any(|word| word.text.starts_with("--del")) => {
                 let is_option = |word: &&Word| word.text.starts_with('-');
-                // Another machine's folders are not ours.
+                // Skip folders of other machines (`host:path`).
                 let is_far =
                     |word: &&Word| word.text.split('/').next().is_some_and(|start| start.contains(':'));
                 words[1..]
@@ -120,14 +122,16 @@ impl ParsedLine<'_> {
             .map(|word| word.text.as_str())
     }
 
-    /// Whether everything below `folder` must not go: the root, the home folder, or what a workspace lies in.
+    /// Whether `folder` must not be deleted with all its content: it is the root, or it is or contains
+    /// the home folder, or it contains a workspace.
     fn is_above(&self, folder: &str) -> bool {
         folder == "/"
             || is_in(&self.folders.home, folder)
             || self.folders.roots().any(|root| root != folder && is_in(root, folder))
     }
 
-    /// Whether a path with wildcards may come to the home folder or to a folder above it or above a workspace.
+    /// Whether a path with wildcards may match the home folder, a folder above it, or a folder above a
+    /// workspace.
     fn may_be_above(&self, word: &Word, path: &str) -> bool {
         let depth = path.split('/').filter(|part| !part.is_empty()).count();
         let is_wild = word.marks.has(Marks::GLOB) && path.contains(['*', '?', '[']);
@@ -147,7 +151,7 @@ impl ParsedLine<'_> {
             )
     }
 
-    /// Whether a word, or a path within it, is one of the folders of keys or lies in one.
+    /// Whether a word, or a path within it, names a folder of keys or a path in one.
     fn is_key(&self, word: &Word, cwds: &PossibleFolders) -> bool {
         let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
         let of_keys = |path: &str| {
@@ -157,8 +161,9 @@ impl ParsedLine<'_> {
         self.may_reach(word, cwds, of_keys)
     }
 
-    /// Whether a word, one of its choices of braces, or a path within it comes to a path of which `is` holds. A
-    /// pattern that matches every name stands for the folder that it is applied in.
+    /// Whether `is` holds for a path that a word may name: the word itself, one of its brace
+    /// expansions, or a path within it. If the last component matches every name (`~/*`), its folder is
+    /// checked.
     fn may_reach(&self, word: &Word, cwds: &PossibleFolders, is: impl Fn(&str) -> bool) -> bool {
         let own =
             resolve::candidates(word, false).into_iter().map(|(text, home)| (Cow::Borrowed(text), home));
@@ -194,7 +199,7 @@ impl ParsedLine<'_> {
     }
 }
 
-/// Whether a path with wildcards may come to `folder` or to something in it.
+/// Whether a path with wildcards may match `folder` or a path in it.
 fn may_be_in(path: &str, folder: &str) -> bool {
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     folder.split('/').filter(|name| !name.is_empty()).all(|name| {
@@ -206,7 +211,7 @@ fn written_key(text: &str) -> String {
     format!("{text} is, or lies in, a folder of keys")
 }
 
-/// Programs that read keys or use them, whatever their arguments.
+/// Programs that read or use keys and do not write them, with any arguments.
 const USE_KEYS: &[&str] = &[
     "ssh",
     "ssh-add",
@@ -221,8 +226,8 @@ const USE_KEYS: &[&str] = &[
     "[",
 ];
 
-/// The text with `${HOME:?}` and the like as `$HOME`, and without parts of the path that are nothing but an unknown
-/// value: it may be empty, as in `rm -rf ~/$X`.
+/// The text with `${HOME:?}` and similar written as `$HOME`, and without components that are only an
+/// unknown variable. Such a variable may be empty, as in `rm -rf ~/$X`.
 fn plain_variables(text: &str, expands: bool) -> Cow<'_, str> {
     if !expands && !text.contains('$') {
         return Cow::Borrowed(text);
@@ -243,7 +248,8 @@ fn plain_variables(text: &str, expands: bool) -> Cow<'_, str> {
     })
 }
 
-/// Where a `find` begins that deletes all that it finds; empty for the working directory.
+/// The start folders of a `find` that deletes everything that it finds. They are empty if it starts in
+/// the working directory.
 fn find_roots(words: &[Word]) -> Option<Vec<&Word>> {
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let is_run = |at: usize| matches!(text(at), "-exec" | "-execdir" | "-ok" | "-okdir");

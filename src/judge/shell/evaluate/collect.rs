@@ -132,7 +132,7 @@ pub(in crate::judge::shell) fn collect(text: &str) -> CollectedCommands {
                 // In a larger line it is enough to know that something may run.
                 let many = all.maybe.len() + found.maybe.len() > MAX_GUESSES;
                 all.hidden |= many;
-                // A word that may expand to nothing: then the next word takes its position.
+                // If the word may expand to nothing, the next word may be the command.
                 let may_be_nothing = |word: &Word| word.marks.has(Marks::EXPANDS) || word.text == "$!";
                 at.extend(may_be_nothing(&words[from]).then_some((from + 1, open, wrapped + 1)));
                 let guesses = found.maybe.iter().filter(|_| !many).map(|inner| from + inner);
@@ -171,8 +171,8 @@ pub(in crate::judge::shell) fn collect(text: &str) -> CollectedCommands {
     all
 }
 
-/// Commands with a placeholder mark are parsed once more with the inserted text; maximum number per
-/// command.
+/// Maximum number of inner commands that are judged again with the text inserted at their placeholder
+/// mark (`{}`), for each command.
 const MAX_FILLED_COMMANDS: usize = 8;
 
 /// The commands at these positions with the inserted text, and their number of words; nothing if there

@@ -12,7 +12,7 @@ pub(in crate::judge) struct Grant<'r, R> {
     pub(in crate::judge) rule: R,
 }
 
-/// Grants indexed by their first words: of thousands, only few can match.
+/// Grants indexed by their first words, because only a few of thousands can match a command.
 pub(super) struct Grants<'g, R> {
     all: &'g [Grant<'g, R>],
     index: FxHashMap<(&'g str, Option<&'g str>), Vec<usize>>,

@@ -81,7 +81,8 @@ pub(in crate::judge::shell) fn approves_itself(words: &[Word]) -> bool {
     }
 }
 
-/// Characters that a user would not see as they are.
+/// Why a user may not see the text as it is: it contains control or invisible characters. Such
+/// characters could hide a command in a permission request.
 pub(in crate::judge::shell) fn invisible_character(text: &str) -> Option<&'static str> {
     if text.is_ascii() {
         let control = text.bytes().any(|c| c < b' ' && c != b'\t' && c != b'\n' || c == 0x7f);

@@ -54,7 +54,8 @@ const MAX_PARTS: usize = 64;
 /// The outcome of a part.
 #[derive(Clone, Debug)]
 pub(in crate::judge) struct PartOutcome<'t, R> {
-    /// In nested commands each one contains the inner ones, so copies would take much memory.
+    /// Borrowed if possible: a nested command contains its inner commands, so copies would use much
+    /// memory.
     pub(in crate::judge) command: Cow<'t, str>,
     pub(in crate::judge) words: Vec<String>,
     pub(in crate::judge) allowed: bool,
@@ -77,7 +78,7 @@ pub(in crate::judge) struct ParsedLine<'a> {
     matters: Vec<Vec<usize>>,
     /// Why the line is denied whatever is granted; computed once.
     forbidden: OnceCell<Option<String>>,
-    /// Where the second parser finds commands; computed once.
+    /// Positions of the commands that the second parser finds; computed once.
     second: OnceCell<Option<Vec<usize>>>,
     /// Same for the text without here-documents and prefixes; computed once.
     eased: OnceCell<Option<Vec<usize>>>,
@@ -129,8 +130,9 @@ impl<'a> ParsedLine<'a> {
         self.second.get_or_init(|| tree_sitter_check::commands(self.text)).as_deref()
     }
 
-    /// The second parser does not support every here-document, `time (…)`, `! { …; }`. If it finds
-    /// other commands, it runs again on the text without them.
+    /// The commands that the second parser finds in the text without here-documents and prefixes. It
+    /// does not support every here-document, `time (…)` and `! { …; }`, so it runs again without them
+    /// if it disagrees with the lexer.
     fn eased(&self) -> Option<&[usize]> {
         let look = || tree_sitter_check::commands(&self.all.main().eased(self.text)?);
         self.eased.get_or_init(look).as_deref()
@@ -337,7 +339,7 @@ impl<'a> ParsedLine<'a> {
         let by_hatch = matches!(plain, "find" | "fd" | "fdfind" | "git");
         let script_of_shell =
             found.hidden && found.texts.is_empty() && found.at.is_empty() && rows(inner).is_known();
-        // Without arguments most of them start a shell, or execute their input.
+        // Without arguments most runners start a shell, or execute their input.
         let says = matches!(
             plain,
             "env" | "nice" | "command" | "builtin" | "trap" | "jobs" | "time" | "uname26" | "arch"

@@ -15,8 +15,8 @@ const KEPT_PIECE_BYTES: usize = 2 * 1024;
 /// Maximum bytes of the remaining text.
 const MAX_REMAINING_BYTES: usize = 64 * 1024;
 
-/// The line itself, or the pieces of a line that is too long: the text between signs that end a
-/// command, in order, each once. Quotes that contain such a sign are kept.
+/// The line itself, or the pieces of a line that is too long. A piece is the text between signs that
+/// end a command. The pieces keep their order, and each occurs once. Quotes are not parsed.
 pub(in crate::judge::shell) fn condense(text: &str) -> Cow<'_, str> {
     if text.len() <= MAX_WHOLE_BYTES {
         return Cow::Borrowed(text);

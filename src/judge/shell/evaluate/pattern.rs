@@ -244,7 +244,7 @@ impl CommandIndex {
             // `~/bin/git` is git as well.
             let spelled = first.is_literal() || is_at_home(first);
             if !spelled {
-                // One more than the maximum shows that there are more.
+                // Store one more than the maximum, so that a lookup sees that there are too many.
                 if found.unknown.len() <= MAX_GUESSES {
                     found.unknown.push(*view);
                 }
@@ -337,7 +337,7 @@ fn match_command(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (
                 break;
             }
             let known = is_git && GIT_VALUES.contains(&word.text.as_str());
-            // A name that is computed here may be that of the command.
+            // An option that sets `alias.…` may give the wanted command another name.
             let names = |word: &Word| word.text.to_ascii_lowercase().contains("alias.");
             if is_git && (names(word) || known && arguments.get(at + 1).is_some_and(names)) {
                 found = found.max(PatternMatch::Perhaps);
@@ -370,7 +370,8 @@ fn match_command(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (
 }
 
 fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> PatternMatch {
-    // Other words come first, so not all of them need to be inspected.
+    // Compare the first word first, because most commands differ in it and the other words need no
+    // check.
     if let (Some(word), Some(wanted)) = (words.first(), pattern.first())
         && !can_equal(word, wanted, false)
     {

@@ -113,7 +113,8 @@ pub(in crate::judge::shell) fn commands(text: &str) -> Option<Vec<usize>> {
     Some(found)
 }
 
-/// The grammar's numbers of the nodes that begin a command. Comparing names takes longer for a line with many nodes.
+/// The grammar's numbers of the nodes that begin a command. Comparing names takes longer for a line
+/// with many nodes.
 static COMMAND_KINDS: LazyLock<Vec<u16>> = LazyLock::new(|| {
     let language = Language::from(tree_sitter_bash::LANGUAGE);
     let kinds = 0..u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);

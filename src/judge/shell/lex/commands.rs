@@ -244,7 +244,7 @@ impl Lexer<'_> {
             list.blocks.pop();
             self.blocks -= 1;
         }
-        // The commands before it in its list may skip it.
+        // A command before the block in its list may skip it, for example in `false && { …; }`.
         self.script.runs += 1;
         let run = self.script.runs;
         let list = self.list();

@@ -60,7 +60,8 @@ impl Lexer<'_> {
             }
             b'\'' => {
                 if self.list().quotes > 0 || self.is_body {
-                    // Whether this quotes depends on the operator before it.
+                    // The operator of the expansion decides whether this `'` quotes, and the lexer does
+                    // not parse it.
                     self.note(UnsupportedSyntax::Unsure);
                     self.at += 1;
                 } else {

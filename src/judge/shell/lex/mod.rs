@@ -126,7 +126,7 @@ impl List {
     }
 }
 
-/// A here-document whose body is still to come.
+/// A here-document whose body follows on a later line.
 #[derive(Debug)]
 struct HereDocument {
     end: String,
@@ -337,7 +337,7 @@ impl Lexer<'_> {
         }
         match list.kind {
             Kind::Substitution => {
-                // A body that did not come inside follows later.
+                // If a body is not inside the substitution, it follows after it.
                 if let Some(row) = self.heres.pop()
                     && !row.is_empty()
                 {

@@ -2,7 +2,7 @@
 
 use crate::judge::shell::lex::word::Word;
 
-/// How a simple command is followed.
+/// The operator after a simple command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::judge) enum Connector {
     /// `&&`

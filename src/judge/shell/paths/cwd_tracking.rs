@@ -1,4 +1,4 @@
-//! Which folder a command runs in, as far as the text tells.
+//! Tracks the working directory of each command, as far as the text determines it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,17 +8,18 @@ use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::resolve;
 use crate::judge::shell::paths::resolve::{Folders, PathProtection};
 
-/// The folder that `cd` names, if it is spelled out. With `-P` it is where links lead, which the text does not tell.
+/// The folder that `cd` names literally. `None` for `cd -P`: it follows links, and the text does not
+/// show their targets.
 pub(in crate::judge::shell) fn folder(words: &[Word]) -> Option<&str> {
     target(words)
         .filter(|target| target.is_told && target.word.is_literal())
         .map(|target| target.word.text.as_str())
 }
 
-/// Where `cd` may go.
+/// The target of a `cd`.
 struct CdTarget<'w> {
     word: &'w Word,
-    /// The text tells it, at least below the home folder.
+    /// Whether the text determines the target, apart from the path of the home folder.
     is_told: bool,
 }
 
@@ -38,7 +39,7 @@ fn target(words: &[Word]) -> Option<CdTarget<'_>> {
     }
     let [word] = rest else { return None };
     let may_be_several = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
-    // `pushd +1` turns what was visited.
+    // `popd` and `pushd +1` return to a folder that was visited before.
     let turns = words[0].text == "popd" || words[0].text == "pushd" && word.text.starts_with('+');
     if may_be_several || turns || word.text.is_empty() || word.text.starts_with('-') {
         return None;
@@ -54,7 +55,7 @@ fn home_word() -> Word {
     Word { text: "~".into(), marks, ..Word::default() }
 }
 
-/// `cd`, also behind `command`.
+/// Whether a command is `cd`, `pushd` or `popd`, also after `command` or `builtin`.
 pub(in crate::judge::shell) fn changes_folder(words: &[Word]) -> bool {
     let rest = behind_command(words);
     rest.first().is_some_and(|word| matches!(word.text.as_str(), "cd" | "pushd" | "popd"))
@@ -73,14 +74,14 @@ pub(in crate::judge::shell) fn behind_command(words: &[Word]) -> &[Word] {
     rest
 }
 
-/// So many folders a line may possibly be in.
+/// Maximum number of possible working directories of one command.
 pub(in crate::judge::shell) const MAX_FOLDERS: usize = 12;
 
 /// Folders in which a command may run.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(in crate::judge::shell) struct PossibleFolders {
     folders: Vec<String>,
-    /// One of them lies in a place where any name may be a protected one.
+    /// Whether one of them is protected or sensitive, so that any name in it may be a protected path.
     pub(in crate::judge::shell) special: bool,
 }
 
@@ -102,17 +103,17 @@ impl std::ops::Deref for PossibleFolders {
     }
 }
 
-/// Where a shell stands, as numbers of sets of folders.
+/// The possible working directories of a shell. The numbers are indexes of sets in [`FolderSets`].
 #[derive(Clone, Copy)]
 struct CwdState {
     run: usize,
-    /// In the run of commands that is being read: every `cd` in it has happened.
+    /// The folders in the current run of commands, in which every earlier `cd` has succeeded.
     now: usize,
-    /// Behind it: each may have failed, or not have been reached.
+    /// The folders after the run. Each `cd` of the run may have failed, or may not have run.
     later: usize,
 }
 
-/// Sets of folders, each once: a line of a thousand `cd` soon repeats itself.
+/// Sets of folders, each stored once, because a line with a thousand `cd` soon repeats the same sets.
 struct FolderSets<'f> {
     folders: &'f Folders,
     all: Vec<Arc<PossibleFolders>>,
@@ -123,12 +124,12 @@ struct FolderSets<'f> {
 
 impl FolderSets<'_> {
     fn limit_set(&mut self, mut set: Vec<String>) -> usize {
-        // Long paths are dear to compare. Beyond the measure all of them are the same.
+        // Comparing long paths is expensive. Once the budget is spent, all paths resolve to `/`.
         self.folders.work_budget.spend(40 + set.iter().map(String::len).sum::<usize>());
         set.sort();
         set.dedup();
         if set.len() > MAX_FOLDERS {
-            // What is left out may be what matters: the line is not allowed.
+            // The cut set may lack a protected folder, so nothing may allow the line.
             self.folders.work_budget.exhaust();
             set.truncate(MAX_FOLDERS);
         }
@@ -165,9 +166,9 @@ impl FolderSets<'_> {
     }
 }
 
-/// The folders in which each command may run, if the text begins in `start`. A `cd` has happened for what follows it
-/// by `&&` and nothing else, if nothing before it can lead past it; for all other commands it may have failed, not have
-/// been reached, or have happened in a shell of its own.
+/// The folders in which each command may run, if the text starts in `start`. A `cd` has certainly
+/// succeeded for the commands that follow it only by `&&`, unless an earlier command can skip it. For
+/// all other commands, it may have failed, may not have run, or may have run in a subshell.
 pub(in crate::judge::shell) fn track_cwd(
     script: &Script,
     start: &Arc<PossibleFolders>,
@@ -184,7 +185,7 @@ pub(in crate::judge::shell) fn track_cwd(
         steps: HashMap::new(),
         unions: HashMap::new(),
     };
-    // `cd -`, `popd`: back to any of them.
+    // All folders that were visited, because `cd -` and `popd` may return to any of them.
     let mut visited = 0;
     let mut scopes: HashMap<usize, CwdState> = HashMap::from([(0, CwdState { run: 0, now: 0, later: 0 })]);
     let mut all = Vec::with_capacity(script.commands.len());
@@ -201,7 +202,7 @@ pub(in crate::judge::shell) fn track_cwd(
         let now = if around.run == command.run { around.now } else { around.later };
         let mut stand = match climbed.is_empty() {
             true => CwdState { run: command.run, now, later: around.later },
-            // The shells around it, of which nothing was heard yet, stand where it does.
+            // The enclosing subshells that have no command yet start in the same folders.
             false => CwdState { run: command.run, now, later: now },
         };
         scopes.extend(climbed.into_iter().map(|scope| (scope, stand)));
@@ -209,7 +210,7 @@ pub(in crate::judge::shell) fn track_cwd(
         if changes_folder(&command.words) {
             let words = behind_command(&command.words);
             let home = home_word();
-            // `cd` alone goes home.
+            // `cd` without a folder changes to the home folder.
             let is_home = words[0].text == "cd"
                 && words[1..].iter().all(|word| matches!(word.text.as_str(), "--" | "-L" | "-P"));
             let target = match is_home {

@@ -79,7 +79,7 @@ fn check_word(
         return each_choice(kind, word, written, cwds, folders);
     }
     let wild = word.marks.has(Marks::GLOB);
-    // A pattern of excluded files is not written.
+    // `--exclude` takes a pattern of files that are not written.
     let changed = written && !word.text.starts_with("--exclude");
     for (text, home) in resolve::candidates(word, false) {
         for cwd in cwds {

@@ -1,7 +1,7 @@
-//! Where a word of a command line points, by its text alone: nothing is looked up.
+//! Resolves words of a command line to paths by their text alone, without reading the disk.
 //!
-//! Names are compared without case and without marks that some file systems ignore, as paths of
-//! the file tools are.
+//! Names are compared without case and without marks that some file systems ignore, as the file tools
+//! compare paths.
 
 use std::path::{Path, PathBuf};
 
@@ -9,49 +9,51 @@ use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::programs::call::WorkBudget;
 use crate::types::secret_names;
 
-/// Steps that one judgement may take beyond what is linear in the line.
+/// Work budget of one judgement, in steps. Work that is linear in the length of the line does not
+/// count.
 const MAX_STEPS: usize = 700_000;
 
-/// Which repository git finds where it is asked in the workspace.
+/// The kind of repository that git finds in the workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Repository {
-    /// One that lies at the top of the workspace.
+    /// A repository at the top of the workspace.
     #[default]
     Top,
-    /// One that the workspace is a folder of: it holds more than lies in the workspace.
+    /// A repository above the workspace. It contains files outside the workspace.
     Above,
-    /// None: git says so, but for `git diff`, which compares any two places.
+    /// No repository. git reports this, but `git diff` compares any two paths.
     Nowhere,
-    /// Perhaps one that content looks like, with settings of its own that run programs.
+    /// Content of the workspace may look like a repository, whose settings may run programs.
     Content,
 }
 
-/// The folders that a judgement knows, and what is left of its measure.
+/// The folders of a judgement, and its remaining work budget.
 #[derive(Debug)]
 pub(in crate::judge) struct Folders {
     pub(in crate::judge::shell) workspace: String,
-    /// Further folders that count as workspace.
+    /// The additional folders of the workspace.
     more: Vec<String>,
-    /// Where the line begins.
+    /// The working directory at the start of the line.
     pub(in crate::judge::shell) start: String,
     pub(in crate::judge::shell) home: String,
-    /// The home folder as names are compared, and places in it.
+    /// The case-folded home folder, as names are compared, and folders in it.
     pub(in crate::judge::shell) folded_home: String,
     settings: String,
     share: String,
     pub(in crate::judge::shell) daemon: [String; 3],
     /// Folders of keys, for the guard of `bypass`.
     pub(in crate::judge::shell) key_folders: Vec<String>,
-    /// Which repository git finds in the workspace.
+    /// The kind of repository that git finds in the workspace.
     pub(in crate::judge::shell) repository: Repository,
-    /// A rule hides some files: the table of read-only commands then passes none that may show one of them.
+    /// Whether a deny or ask rule applies to reading some files. If so, a read-only command needs a
+    /// grant unless it names all files that it shows.
     pub(in crate::judge::shell) hides_files: bool,
-    /// What one judgement may cost; looking at paths draws from it.
+    /// The work budget of the judgement. Path checks spend it.
     pub(in crate::judge::shell) work_budget: WorkBudget,
 }
 
 impl Folders {
-    /// All of them absolute and free of links.
+    /// All paths must be absolute and free of links.
     pub(in crate::judge) fn new(workspace: &Path, more: &[PathBuf], start: &Path, home: &Path) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let home = text(home);
@@ -73,23 +75,23 @@ impl Folders {
         }
     }
 
-    /// The same where a rule hides files.
+    /// Sets whether a deny or ask rule applies to reading some files.
     pub(in crate::judge) fn with_hidden_files(self, hides_files: bool) -> Self {
         Self { hides_files, ..self }
     }
 
-    /// The same with these folders of keys.
+    /// Sets the folders of keys.
     pub(in crate::judge) fn with_key_folders(self, key_folders: &[PathBuf]) -> Self {
         let key_folders = key_folders.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
         Self { key_folders, ..self }
     }
 
-    /// The same where git finds this repository.
+    /// Sets the kind of repository that git finds in the workspace.
     pub(in crate::judge) fn with(self, repository: Repository) -> Self {
         Self { repository, ..self }
     }
 
-    /// All that count as workspace.
+    /// The workspace and its additional folders.
     pub(in crate::judge::shell) fn roots(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.workspace).chain(&self.more).map(String::as_str)
     }
@@ -99,18 +101,18 @@ impl Folders {
         self.roots().any(|root| is_in(path, root))
     }
 
-    /// Whether a workspace or the home folder lies in a resolved folder, or is it.
+    /// Whether a resolved folder is or contains a folder of the workspace or the home folder.
     pub(in crate::judge::shell) fn lie_below(&self, folder: &str) -> bool {
         self.roots().chain([self.home.as_str()]).any(|place| is_in(place, folder))
     }
 
-    /// Whether a name is that of a file that likely holds secrets; beyond the measure every name may be.
+    /// Whether a path likely names a file with secrets. Once the budget is spent, every path may.
     pub(in crate::judge::shell) fn may_be_secret(&self, path: &str) -> bool {
         !self.work_budget.spend(16 + 2 * path.len()) || is_secret(path)
     }
 
-    /// Whether a text names what likely holds secrets, from any of these folders. Where the workspace itself lies does
-    /// not count.
+    /// Whether a text likely names a file with secrets, from any of these folders. The path of the
+    /// workspace itself does not count.
     pub(in crate::judge::shell) fn may_name_secret(&self, text: &str, cwds: &[String]) -> bool {
         self.may_be_secret(text)
             || cwds.iter().filter(|cwd| **cwd != self.workspace).any(|cwd| {
@@ -120,29 +122,30 @@ impl Folders {
             })
     }
 
-    /// Whether a resolved path lies where the daemon keeps its own in the home folder.
+    /// Whether a resolved path lies in one of the daemon's folders in the home folder.
     pub(in crate::judge::shell) fn is_daemons(&self, path: &str) -> bool {
         let path = fold_case(path);
         self.daemon.iter().any(|place| is_in(&path, place))
     }
 
-    /// Whether the line begins elsewhere than at the top of the workspace.
+    /// Whether the line starts in another folder than the top of the workspace.
     pub(in crate::judge::shell) fn begin_below(&self) -> bool {
         self.start != self.workspace
     }
 }
 
-/// What a path is to the daemon.
+/// How a path is protected from writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::judge::shell) enum PathProtection {
     Ordinary,
-    /// Writing asks.
+    /// Writing needs a permission request.
     Careful,
     /// Writing is denied.
     Protected,
 }
 
-/// A path with dots and double slashes taken out. Beyond the measure it is the root of all.
+/// The absolute path of a word, without dots and double slashes. Once the budget is spent, the result
+/// is `/`, which lies outside the workspace.
 pub(in crate::judge::shell) fn resolve(word: &str, is_home: bool, folder: &str, folders: &Folders) -> String {
     if !folders.work_budget.spend(12 + (word.len() + folder.len()) / 4) {
         return "/".to_owned();
@@ -172,7 +175,8 @@ pub(in crate::judge::shell) fn resolve(word: &str, is_home: bool, folder: &str, 
             part => {
                 path.push('/');
                 path.push_str(part);
-                // Links that every machine has: what is above them is above where they lead.
+                // Follow the links that every machine has, so that a later `..` applies to their
+                // target.
                 match path.as_str() {
                     "/dev/fd" => path.replace_range(.., "/proc/self/fd"),
                     "/var/run" => path.replace_range(.., "/run"),
@@ -210,7 +214,7 @@ pub(in crate::judge::shell) fn fold_case(name: &str) -> String {
         .collect()
 }
 
-/// Whether a part of a path, perhaps with wildcards, can be `name`.
+/// Whether a component of a path, perhaps with wildcards, can be `name`.
 pub(in crate::judge::shell) fn can_be(part: &str, name: &str, wild: bool) -> bool {
     if !wild {
         return part == name;
@@ -218,14 +222,14 @@ pub(in crate::judge::shell) fn can_be(part: &str, name: &str, wild: bool) -> boo
     let special = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | ',');
     let Some(first) = part.find(special) else { return part == name };
     let last = part.rfind(special).map_or(0, |at| at + 1);
-    // A wildcard in front does not match a dot; a brace can.
+    // A leading wildcard does not match a dot, but a leading brace can expand to one.
     if first == 0 && name.starts_with('.') && !part.starts_with('{') {
         return false;
     }
     if !name.starts_with(&part[..first]) || !name.ends_with(&part[last..]) {
         return false;
     }
-    // Braces only put together what stands in them.
+    // Braces without wildcards expand only to their alternatives.
     let middle = &part[first..last];
     let choice = middle.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     if let Some(choice) = choice
@@ -235,7 +239,7 @@ pub(in crate::judge::shell) fn can_be(part: &str, name: &str, wild: bool) -> boo
         let inner = &name[first..name.len() - (part.len() - last).min(name.len() - first)];
         return choice.split(',').any(|piece| piece == inner);
     }
-    // `{a..z}`: what a sequence runs through is not put together.
+    // A sequence such as `{a..z}` yields names that its text does not contain, so it can be any name.
     middle.contains(['*', '?', '['])
         || middle.contains("..")
         || name.len() <= first + (part.len() - last)
@@ -254,9 +258,9 @@ impl PathPart<'_> {
     }
 }
 
-/// How a resolved path is to be treated; `wild` if its text holds wildcards or braces.
+/// The protection of a resolved path. `wild` says that its text contains wildcards or braces.
 pub(in crate::judge::shell) fn path_protection(path: &str, wild: bool, folders: &Folders) -> PathProtection {
-    // Folders above the daemon's own: moving or removing them moves these.
+    // Moving or removing a folder above the daemon's folders would move or remove those.
     let above = |path: &str| is_in(&folders.settings, path) || is_in(&folders.share, path);
     if !may_matter(path) {
         return if above(&path.to_ascii_lowercase()) {
@@ -277,7 +281,8 @@ pub(in crate::judge::shell) fn path_protection(path: &str, wild: bool, folders: 
         .collect();
     let is = |at: usize, name: &str| parts.get(at).is_some_and(|part| part.can_be(name));
     let mut found = PathProtection::Ordinary;
-    // What a pattern may turn out to be asks; what lies in a protected place whatever else is a pattern is denied.
+    // If one of the `named` components is a pattern, the path is perhaps not protected, so writing
+    // asks. If all are literal, writing is denied.
     let certain = |named: &[usize]| {
         let is_open = named.iter().any(|at| parts.get(*at).is_some_and(|part| part.wild));
         if is_open { PathProtection::Careful } else { PathProtection::Protected }
@@ -295,7 +300,7 @@ pub(in crate::judge::shell) fn path_protection(path: &str, wild: bool, folders: 
         if is(at, ".agent") {
             found = found.max(PathProtection::Careful);
         }
-        // Of several the first has all that the others have below it.
+        // Only the first `.git` is checked, because its check covers all components after it.
         if !in_git && is(at, ".git") {
             in_git = true;
             let last = parts.len() - 1;
@@ -339,7 +344,8 @@ pub(in crate::judge::shell) fn path_protection(path: &str, wild: bool, folders: 
     found
 }
 
-/// Whether a text can have to do with a protected place at all.
+/// Whether a text may name a protected path at all. This quick check avoids the exact one for most
+/// words.
 pub(in crate::judge::shell) fn may_matter(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.iter().enumerate().any(|(at, c)| match c {
@@ -354,8 +360,8 @@ fn begins(bytes: &[u8], name: &[u8]) -> bool {
     bytes.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
 }
 
-/// Whether the name is that of a file that likely holds secrets, wherever it lies: as the tools of files take it, and
-/// any folder on the way counts.
+/// Whether a path likely names a file with secrets, in any folder. The name of each folder in the path
+/// counts as well, as in the file tools.
 pub(in crate::judge::shell) fn is_secret(path: &str) -> bool {
     const NAMES: &[&str] =
         &["secret", "secrets", "credentials", "service-account", "service_account", "client_secret"];
@@ -370,8 +376,8 @@ pub(in crate::judge::shell) fn is_secret(path: &str) -> bool {
     })
 }
 
-/// Whether a part of a path with wildcards may turn out to be the name of a file or folder of secrets,
-/// as far as the name goes; the ending is for [`is_secret`].
+/// Whether a component with wildcards may match the name of a file or folder of secrets. It checks only
+/// the name; [`is_secret`] checks the ending.
 pub(in crate::judge::shell) fn may_be_secret(part: &str) -> bool {
     let part = fold_case(part);
     let special = |c: char| matches!(c, '*' | '?' | '[' | ']');
@@ -397,8 +403,9 @@ pub(in crate::judge::shell) fn may_be_secret(part: &str) -> bool {
         || begin.starts_with("service-account")
 }
 
-/// The texts within a word that may be paths: the whole, a value behind `=` or `:`, a value that
-/// touches its letter; with `texts` also what stands between blanks and quotes.
+/// The texts within a word that may be paths, each with whether it begins with `~`. These are the whole
+/// word, the text after `=`, `:`, `@` or `,`, the text before `:`, and the text directly after an
+/// option's letter. With `texts`, also the parts between blanks and quotes.
 pub(in crate::judge::shell) fn candidates(word: &Word, texts: bool) -> Vec<(&str, bool)> {
     let text = word.text.as_str();
     let mut found = vec![(text, word.marks.has(Marks::HOME))];
@@ -419,9 +426,9 @@ pub(in crate::judge::shell) fn candidates(word: &Word, texts: bool) -> Vec<(&str
         found.push((&text[..at], tilde(&text[..at])));
     }
     if text.starts_with('-') && !text.starts_with("--") {
-        // `-ofile`, `-xo.agentd/x`: behind as many letters as can be options.
+        // `-ofile`, `-xo.agentd/x`: a path may begin after any letter that can be an option.
         let letters = text[1..].bytes().take_while(u8::is_ascii_alphanumeric).count();
-        // What is longer than any path is looked at once (PATH_MAX).
+        // A text that is longer than any path (PATH_MAX) is not split and counts as `/`.
         let is_path = text.len() <= 4_096 + MAX_CLUSTER_LETTERS;
         let begins =
             text.char_indices().skip(2).take(letters.clamp(4, MAX_CLUSTER_LETTERS)).filter(|_| is_path);
@@ -433,7 +440,7 @@ pub(in crate::judge::shell) fn candidates(word: &Word, texts: bool) -> Vec<(&str
         }
     }
     if texts {
-        // Texts for another program: paths in them stand between blanks and quotes.
+        // The word is a text for another program, so paths in it stand between blanks and quotes.
         for part in text.split([' ', '\'', '"', '(', ')', ';', '\t', '\n', '>', '<']).take(64) {
             if part.contains('/') {
                 found.push((part, tilde(part)));
@@ -443,10 +450,10 @@ pub(in crate::judge::shell) fn candidates(word: &Word, texts: bool) -> Vec<(&str
     found
 }
 
-/// Letters of options in one word; longer words may hide any path.
+/// Maximum number of option letters in one word. A word with more may contain any path.
 const MAX_CLUSTER_LETTERS: usize = 40;
 
-/// `--output=FILE` and its like: a file that even a program which else reads would write.
+/// Whether an option such as `--output=FILE` names a file that even a read-only program would write.
 pub(in crate::judge::shell) fn is_output(text: &str) -> bool {
     let Some((name, _)) = text.strip_prefix("--").and_then(|text| text.split_once('=')) else { return false };
     name.starts_with("out")

@@ -11,7 +11,7 @@ pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> b
         return true;
     }
     let path = fold_case(spelled);
-    // A link on most machines.
+    // On most machines `/var/run` is a link to `/run`.
     let path = path.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(&path);
     if let Some(rest) = path.strip_prefix("/proc/") {
         let first = rest.split('/').next().unwrap_or_default();
@@ -62,7 +62,7 @@ pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> b
         return !of_ssh.ends_with(".pub");
     }
     let parts: Vec<&str> = rest.split('/').collect();
-    // By the name alone, outside the workspace: copies of keys, `.env` of other projects.
+    // Outside the workspace the name alone decides: copies of keys, `.env` of other projects.
     credentials::are_kept_at(&parts) || !folders.contains_path(spelled) && is_secret(rest)
 }
 

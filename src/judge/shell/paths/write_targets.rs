@@ -116,8 +116,8 @@ impl WriteTargets {
 }
 
 /// The paths that a copying, moving or linking command creates in its target folder: each source with
-/// its own name, and the word that it comes from. Beyond the budget the rest is left out, and the line
-/// is not allowed.
+/// its own name, and the word that it comes from. Once the budget is spent, the rest is left out and
+/// nothing allows the line.
 pub(in crate::judge::shell) fn created_paths<'w>(
     rows: ProgramRows,
     words: &'w [Word],
@@ -137,7 +137,7 @@ pub(in crate::judge::shell) fn created_paths<'w>(
     let (sources, targets, suffix) = ends(row, words, work_budget);
     let suffix = suffix.filter(|suffix| suffix.len() <= MAX_NAME_BYTES && !suffix.contains('/'));
     let mut all = Vec::new();
-    // The old content is kept under another name.
+    // With a backup suffix, the program stores the old content under this name.
     let kept = |text: String, word: &'w Word| (Word { text, marks: Marks::default(), ..word.clone() }, word);
     if let (Some(suffix), Some(last)) = (suffix, words.last()) {
         all.extend(targets.iter().map(|target| kept(format!("{target}{suffix}"), last)));
@@ -182,7 +182,7 @@ fn ends<'w>(
 ) -> (Vec<ExpandedWord<'w>>, Vec<String>, Option<&'w str>) {
     let texts = |word: &'w Word| {
         let all = match word.marks.has(Marks::BRACE) && work_budget.spend(64 + 16 * word.text.len()) {
-            // Among too many expansions any may be a relevant one.
+            // One of too many expansions may be protected, so `.git` represents them.
             true => braces::choices(&word.text).unwrap_or_else(|| vec![".git".to_owned()]),
             false => vec![word.text.clone()],
         };

@@ -28,9 +28,9 @@ pub(in crate::judge::shell) fn program_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// Limit on the work of one judgement. A model writes the line and can make it expensive, so a line that exceeds
-/// the limit is not allowed. Steps are counted instead of measuring time, so that the verdict is the same on every
-/// machine. One step takes about ten nanoseconds.
+/// Limit on the work of one judgement. A model writes the line and can make it expensive, so a line
+/// that exceeds the limit is not allowed. Steps are counted instead of measuring time, so that the
+/// verdict is the same on every machine. One step takes about ten nanoseconds.
 #[derive(Debug)]
 pub(in crate::judge::shell) struct WorkBudget {
     left: Cell<usize>,

@@ -76,7 +76,7 @@ pub(in crate::judge::shell) fn is_suspicious(name: &str) -> bool {
         && !name.ends_with("version")
 }
 
-/// Same for a part of a name, and for its inner parts: `outputFile`.
+/// Whether a part of an option's name is suspicious, or an inner part such as `output` in `outputFile`.
 fn is_suspicious_part(part: &str) -> bool {
     let mut begin = 0;
     let mut humps = part.char_indices().filter(|(_, c)| c.is_ascii_uppercase()).map(|(at, _)| at);
@@ -160,7 +160,7 @@ fn is_built_in(names: &str, option: &str, value: &str) -> bool {
     ];
     match names.split('|').next() {
         Some("ninja") => option == "-t" && TOOLS.contains(&value),
-        // Without a name it is the project's configuration.
+        // Without a name, tsc uses the project's configuration.
         Some("tsc") => option == "-c" && (value.is_empty() || value.starts_with('-')),
         Some("dotnet") => {
             let logger = value.split(';').next().unwrap_or_default();
@@ -188,8 +188,8 @@ fn is_built_in(names: &str, option: &str, value: &str) -> bool {
     }
 }
 
-/// Verbs that are followed only by names of objects, so that a word that is a command elsewhere is none
-/// there.
+/// Verbs that are followed only by names of objects. After them, a word such as `exec` is a name and
+/// not a command.
 const NAMES_FOLLOW: &[(&str, &[&str])] = &[
     ("cargo", &["test", "bench", "build", "check", "clippy", "doc", "tree", "search"]),
     ("docker", &["logs", "inspect", "ps", "images", "stats", "top", "port", "history", "diff"]),
@@ -229,7 +229,7 @@ pub(in crate::judge::shell) fn is_behind_names(words: &[Word], at: usize) -> boo
     at > 1 && verb.is_literal() && told.is_some_and(|(_, verbs)| verbs.contains(&verb.text.as_str()))
 }
 
-/// Options that are escape options only in another program of the same row.
+/// Whether an option is an escape option only in another program of the same row.
 pub(in crate::judge::shell) fn is_of_another(call: &CommandCall<'_>, text: &str) -> bool {
     // `pnpm -r build` builds every package of the workspace; `bun -r x` loads x.
     let told = |nth: usize, wanted: &str| call.words.get(nth).is_some_and(|word| word.text == wanted);
@@ -237,7 +237,7 @@ pub(in crate::judge::shell) fn is_of_another(call: &CommandCall<'_>, text: &str)
     let global = matches!(text, "-g" | "--global") && told(0, "npm");
     let lists = ["ls", "list", "outdated", "root", "bin", "prefix", "view"].iter().any(|verb| told(1, verb));
     global && lists
-        // It only checks; with eslint it names a configuration.
+        // `prettier -c` only checks files; `eslint -c` names a configuration.
         || text == "-c" && told(0, "prettier")
         || text == "-f" && (told(0, "pip") && told(1, "show") || told(0, "man"))
         || text == "-r" && told(0, "pnpm")
@@ -305,7 +305,8 @@ pub(in crate::judge::shell) fn is_read_only(words: &[Word], at: usize) -> bool {
     let composes = words.get(1).is_some_and(|word| word.text == "compose") && words[at].text == "config";
     let reads = |word: &Word| word.text.starts_with("list-") || word.text.starts_with("get-");
     let of_iam = words[0].text == "aws" && words[at].text == "iam" && words.get(at + 1).is_some_and(reads);
-    // In the other programs of its row it is the program itself.
+    // `yarn upgrade` upgrades dependencies. In the other programs of the row, `upgrade` upgrades the
+    // program itself.
     let of_yarn = words[0].text == "yarn" && words[at].text == "upgrade";
     of_iam
         || of_yarn

@@ -27,7 +27,7 @@ impl Row {
                 .all(|word| word.is_literal() && !word.text.starts_with('-') && !word.text.contains('/'))
     }
 
-    /// Code that is part of the grant may take any arguments.
+    /// Whether the grant contains the code that runs. Such code may take any arguments.
     fn spells_code(&self, call: &CommandCall<'_>) -> bool {
         call.granted > 1
             && self.code
@@ -59,8 +59,8 @@ fn more_options_count(call: &CommandCall<'_>) -> bool {
     gives_code && goes_on && next.starts_with('-') && !matches!(next, "-" | "--")
 }
 
-/// Whether it is known what a command runs: its program is in the table, and not only as one that
-/// always needs a request.
+/// Whether the table tells which programs a command runs. Its program has a row, and the row does not
+/// require a request for every call.
 pub(in crate::judge::shell) fn is_understood(words: &[Word]) -> bool {
     let program = words.first().and_then(|first| row(stem(&first.text)));
     program.is_some_and(|row| !row.alone) || words.len() > 1 && rows(words).verb.is_some()
@@ -135,7 +135,7 @@ impl ProgramRows {
         let row = self.program.or(self.verb).filter(|row| row.projects && !row.spells_code(call))?;
         let hands_on = row.passes_words_on();
         let compiles = row.names.starts_with("gcc|");
-        // The granted words may end with it.
+        // The granted words may contain the `--`. All words after it are for another program.
         if hands_on && call.words.iter().take(call.granted).any(|word| word.text == "--") {
             return None;
         }
@@ -187,7 +187,7 @@ impl ProgramRows {
             .flat_map(|row| row.fine.iter().copied())
             .collect();
         for (at, text) in call.ungranted_words() {
-            // As an option's value, and in find, it does not end the options.
+            // A `--` does not end the options if it is an option's value, or in find.
             let ends = || {
                 let before = call.words[at - 1].text.as_str();
                 let hands_on = self.program.is_some_and(Row::passes_words_on);
@@ -207,7 +207,8 @@ impl ProgramRows {
             if fine.iter().map(|own| own.trim_start_matches('-')).any(|own| own == name || own == whole) {
                 continue;
             }
-            // Only its value matters, and that was checked.
+            // This option needs a request only for a value outside the workspace, and the value was
+            // checked before.
             let judged = |row: &Row| {
                 row.options
                     .iter()
@@ -289,7 +290,7 @@ fn scan(row: &Row, call: &CommandCall<'_>) -> Option<String> {
             continue;
         }
         if text == "--" && !ended {
-            // As an option's value it does not end the options.
+            // A `--` that is an option's value does not end the options.
             ended = !is_value && hands_on;
             behind |= !is_value;
             continue;

@@ -85,7 +85,8 @@ fn runner_starts(words: &[Word], runner: Runner, found: &mut InnerCommands) {
         if std::mem::take(&mut after_option) {
             if !number {
                 found.at.push(at);
-                // Either this is the command, or it is a value and the next one is.
+                // Either this word is the command, or it is the option's value and the next word is the
+                // command.
                 doubt = !text.contains([' ', '\t', '\n']);
             }
         } else if skips > 0 {
@@ -131,7 +132,7 @@ fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
     if name == "command"
         && words.iter().skip(1).take_while(|w| w.text.starts_with('-')).any(|w| w.text.contains(['v', 'V']))
     {
-        // It only prints where a command is.
+        // `command -v` only prints the location of a command.
         return found;
     }
     if let Some((values, skips)) = runner.known.filter(|_| runner.runs) {
@@ -248,7 +249,7 @@ fn after_options(words: &[Word], values: &str, skips: usize, found: &mut InnerCo
         if values.contains(&text) {
             at += 1;
         } else if !text.contains('=') && !values.iter().any(|v| v.len() == 2 && text.starts_with(v)) {
-            // It may take the next word.
+            // The option may take the next word as its value.
             doubt = text != "-";
         }
         at += 1;
@@ -289,12 +290,12 @@ fn split_string(words: &[Word], found: &mut InnerCommands) {
             Some(&text[place + 2..]).filter(|rest| !rest.is_empty())
         };
         let Some(value) = joined.or_else(next) else { continue };
-        // Within it `\_` is a blank, and it ends at `\c` and `#` (env(1)); the following words are
-        // appended.
+        // In the value `\_` is a blank, and the value ends at `\c` and `#` (env(1)). env appends the
+        // words that follow.
         let value = value.replace("\\_", " ");
         let ends = value.find("\\c").into_iter().chain(value.find('#')).min().unwrap_or(value.len());
         let rest = words.get(at + 1 + usize::from(joined.is_none())..).unwrap_or_default();
-        // Only the first one is split; another one is an ordinary word after it.
+        // env splits only the first value. A later one is an ordinary word.
         if !std::mem::replace(&mut is_split, true) && !rest.is_empty() {
             found.hidden |= rest.iter().any(|word| !word.is_literal());
             let quoted = |word: &Word| format!(" '{}'", word.text.replace('\'', "'\\''"));
@@ -349,7 +350,7 @@ fn join(words: &[Word], found: &mut InnerCommands) {
     }
 }
 
-/// The text after an option.
+/// Adds the values of these options as texts for a shell.
 fn text_of(words: &[Word], options: &[&str], found: &mut InnerCommands) {
     for (at, word) in words.iter().enumerate() {
         let text = word.text.as_str();

@@ -45,7 +45,7 @@ pub(in crate::judge::shell) fn stem(text: &str) -> &str {
     let version = name.bytes().rev().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
     let stem = &name[..name.len() - version];
     let stem = stem.strip_suffix('-').filter(|_| stem.len() < name.len()).unwrap_or(stem);
-    // `7z`, `[`, `md5sum` keep their digits; only a name that is then in the table loses them.
+    // A name that is in the table with its digits keeps them: `7z`, `md5sum`.
     if !stem.is_empty() && stem.len() < name.len() && row(name).is_none() { stem } else { name }
 }
 

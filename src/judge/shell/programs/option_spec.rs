@@ -91,7 +91,7 @@ impl OptionSpec {
             match text {
                 "--" if !ended => ended = true,
                 _ if !is_option => parts.operands.push(at),
-                // Other programs with this name still treat it as an option.
+                // Other implementations of the program still treat this word as an option.
                 _ if ended || !word.is_literal() => return None,
                 _ => at = self.option(words, at, &mut parts)?,
             }

@@ -109,13 +109,15 @@ const TEXT: &[Program] = &[
     p("csplit|gcsplit", "-f@ --prefix@").kind(FileEffect::Writes),
     p("sdiff|diff3", "-o --output --diff-program").kind(FileEffect::Reads),
     p("colordiff|icdiff|difft|delta", "--config --pager --diff-program --override --output --banner").kind(FileEffect::Tool),
-    // e, w, s///e run and write; so do options.
+    // `e`, `w` and `s///e` in a script run programs or write files, and so do the listed options.
     p("sed|gsed", "-i -I --in-place -f --file").value("-e --expression -l --line-length").extra_check(special::sed).kind(FileEffect::Reads),
-    // Programs from files, and system(), pipes, output inside the program.
+    // awk programs run commands by `system()` and pipes, and write files. `-f` loads a program from a
+    // file.
     p("awk|gawk|mawk|nawk|original-awk", "-f --file -i --include -l --load -E --exec -o --pretty-print -p --profile -d --dump-variables -D --debug -W --assign=").value("-v -F -e --source --assign --field-separator").extra_check(special::awk).kind(FileEffect::Reads),
-    // They run typed or read commands, and `!cmd`.
+    // They run commands that are typed or read from a file, and `!cmd`.
     p("ed|red|ex|vi|vim|vim.basic|vim.tiny|rvim|rview|vimtutor|editor|sensible-editor|nvim|view|gvim|vimdiff|emacs|emacsclient|nano|pico|micro|joe|mcedit|mc|kak|hx|helix|code|subl|dc|m4|vipe|ranger|lf|nnn", "**").fine("--version --help -h -V"),
-    // `+cmd`, `-o` log file, key files; both can start editors and shells.
+    // `+cmd` runs a command, `-o` writes a log file, and key files define commands. Commands and key
+    // files can start editors and shells.
     p("less|more|most|pg|pager|sensible-pager|zless|bzless|lzless|xzless|zstdless|zmore|bzmore|xzmore", "-k --lesskey-file --lesskey-src --lesskey-content -o -O --log-file --LOG-FILE -T --tag-file -P -t --tag").kind(FileEffect::Reads).extra_check(special::plus),
     p("bat|batcat", "--pager --config-file --generate-config-file --map-syntax --source --target cache --diff").value("-l --language -r --line-range -H --highlight-line --theme --style").kind(FileEffect::Reads),
     p("man|info|apropos|whatis|mandb", "-P --pager -H --html -C --config-file -M --manpath -l --local-file -o --output --subnodes -d --directory -f --file -X --gxditview -Z --ditroff -T --troff-device -t --troff -p --preprocessor --init-file --restore --dribble").kind(FileEffect::Reads).extra_check(special::man),
@@ -219,7 +221,7 @@ const NETWORK: &[Program] = &[
 /// git. A row without a verb covers the options before the verb, and all verbs.
 const GIT: &[Program] = &[
     p("git", "").value("-C -c --git-dir --work-tree --namespace --config-env --exec-path --super-prefix").fine("-c --config -C --exec --output --command --shell --config-env --plugin --init --script --program --settings").kind(FileEffect::Reads).extra_check(special::git),
-    // External programs show, textconv and filter; output files.
+    // These options run external programs for diffs, conversion or filters, or write output files.
     p("git diff|git log|git show|git whatchanged|git diff-tree|git diff-index|git diff-files|git range-diff|git reflog|git shortlog|git rev-list|git diff-pairs", "--ext-diff --textconv --output --show-signature -O --open-files-in-pager").value("-n -S -G --author --since --until --format -U -L --grep --max-count").fine("--oneline --output-indicator-new --output-indicator-old --output-indicator-context --ours").kind(FileEffect::Reads),
     p("git stash", "--ext-diff --textconv --output --show-signature --pathspec-from-file@").value("-m --message"),
     p("git blame|git annotate|git cat-file|git check-attr", "--textconv --filters --contents@ --ignore-revs-file@").kind(FileEffect::Reads),
@@ -229,7 +231,8 @@ const GIT: &[Program] = &[
     p("git send-email|git imap-send|git request-pull", "*").fine("--dry-run --help"),
     p("git svn|git p4", "--authors-prog --config-dir --template -A --authors-file --git-dir").kind(FileEffect::Tool),
     p("git fetch|git pull|git ls-remote|git fetch-pack|git remote", "--upload-pack --exec --server-option -o --strategy -s -e --edit -X --gpg-sign -S --verify-signatures").value("--depth -j --refmap --negotiation-tip"),
-    // `git push` also sends, but a rule may deny that one.
+    // `git send-pack` sends commits like `git push`, but a rule that denies `git push` does not match
+    // it.
     p("git send-pack|git http-push|git merge-index|git remote-ext|git remote-fd", "*").fine("--help"),
     p("git repack|git multi-pack-index", "--filter-to --expire-to --object-dir"),
     p("git push", "--receive-pack --exec --signed -o --push-option"),
@@ -307,7 +310,7 @@ const BUILD: &[Program] = &[
 /// Rust.
 const RUST: &[Program] = &[
     p("cargo", "--config --manifest-path@ -C@ --target-dir@ --out-dir@ --artifact-dir@ --lockfile-path@ -Z install uninstall binstall login logout owner yank publish --keep-temps --unstable-options --open").value("-p --package --features -F --bin --example --test --bench -j --jobs --target --profile --message-format --color --exclude --manifest-path --target-dir --config -C -Z").fine("--all-features --no-default-features").extra_check(special::cargo),
-    // Without `--fix` the others have no effect.
+    // The other options of `cargo clippy --fix` have no effect without `--fix`.
     p("cargo clippy", "--fix"),
     p("cargo fix", "--broken-code --allow-dirty --allow-staged"),
     p("cargo install", "--path@ --git --root --registry --index --config"),

@@ -8,7 +8,7 @@ use crate::judge::shell::read_only::programs;
 use crate::judge::shell::read_only::programs::{FileOutput, OperandKinds};
 use crate::judge::shell::read_only::{ReadPaths, names_a_file, values_that_may_be_paths};
 
-/// Position of the verb, or where it would be.
+/// Position of the verb, or of the last word if there is none.
 pub(super) fn verb_at(words: &[Word]) -> usize {
     let has_option = words.get(1).is_some_and(|word| word.text == "--no-pager");
     (if has_option { 2 } else { 1 }).min(words.len() - 1)

@@ -29,7 +29,7 @@ impl ReadPaths {
     const READS_NOTHING: Self = Self { shows: FileOutput::Names, paths: Vec::new() };
 }
 
-/// Why a simple command may not run without a rule, if so.
+/// Whether a simple command must not run without a rule.
 pub(in crate::judge::shell) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> bool {
     let name = words[0].text.as_str();
     let look = match name {
@@ -45,7 +45,7 @@ pub(in crate::judge::shell) fn refuses(words: &[Word], cwds: &[String], folders:
     if !matches!(name, "echo" | "grep" | "sed") && words.iter().any(|word| has_excessive_width(&word.text)) {
         return true;
     }
-    // Content above the workspace is in the same repository.
+    // The repository also contains files above the workspace, so git must name the files that it shows.
     let is_more = name == "git" && folders.repository == Repository::Above;
     let is_kept = || {
         (folders.hides_files || is_more)
@@ -112,7 +112,7 @@ fn test_paths(words: &[Word]) -> Option<ReadPaths> {
     words.iter().all(is_fine).then_some(ReadPaths { shows: FileOutput::Names, paths })
 }
 
-/// A program of the table.
+/// The paths to check for a program of the table.
 fn table_paths(words: &[Word], row: &ReadOnlyProgram) -> Option<ReadPaths> {
     let asks_for_help =
         |word: &Word| word.is_literal() && matches!(word.text.as_str(), "--help" | "--version");

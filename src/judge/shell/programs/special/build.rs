@@ -120,10 +120,10 @@ pub(in crate::judge::shell) fn java_properties(call: &CommandCall<'_>) -> Option
     })
 }
 
-/// Arguments from a file, and options passed on to other programs. Options of linkers that name an
-/// output file, perhaps abbreviated (ld(1)).
+/// Options of linkers that name an output file, perhaps abbreviated (ld(1)).
 const LINKER_OUTPUT: &[&str] = &["-o", "--o", "-Map", "--Map", "-M", "--M", "-dep", "--dep"];
 
+/// Compilers: options from a file, and options for other programs such as the linker and plugins.
 pub(in crate::judge::shell) fn compiler(call: &CommandCall<'_>) -> Option<String> {
     any(call, "options from a file, or for the programs behind", |text| {
         text.starts_with('@')

@@ -93,7 +93,8 @@ pub(in crate::judge::shell) fn helm(call: &CommandCall<'_>) -> Option<String> {
     })
 }
 
-/// docker: plugins; terminal input of a container's program is a command there.
+/// docker: an unknown command may be a plugin. Terminal input for a container's program runs as a
+/// command there.
 pub(in crate::judge::shell) fn docker_verbs(call: &CommandCall<'_>) -> Option<String> {
     const DOCKER: &str = "ps images logs inspect stats top port version info history diff build pull push tag rm rmi \
         start stop restart kill pause unpause wait rename search run exec cp create save load export import commit \
@@ -106,8 +107,8 @@ pub(in crate::judge::shell) fn docker_verbs(call: &CommandCall<'_>) -> Option<St
     unknown(call, DOCKER)
 }
 
-/// Clients of clouds: local files that are sent; for aws only read-only verbs pass, because its verbs
-/// say what is done.
+/// Clients of clouds must not send local files. For aws only read-only verbs pass; each verb of aws
+/// tells its effect.
 pub(in crate::judge::shell) fn cloud(call: &CommandCall<'_>) -> Option<String> {
     crate::judge::shell::programs::special::local_files(call).or_else(|| aws(call))
 }
@@ -213,7 +214,7 @@ pub(in crate::judge::shell) fn gpg(call: &CommandCall<'_>) -> Option<String> {
     }
 }
 
-/// Databases: the words of a statement, and the statement with single blanks and none before a bracket.
+/// A statement for a database in lower case, with single blanks and no blank before a bracket.
 pub(super) fn statement(text: &str) -> String {
     let mut plain = text.split_whitespace().collect::<Vec<_>>().join(" ").to_ascii_lowercase();
     while plain.contains(" (") {

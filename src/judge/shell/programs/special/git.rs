@@ -280,7 +280,7 @@ pub(in crate::judge::shell) fn clone(call: &CommandCall<'_>) -> Option<String> {
         .then(|| format!("{}: outside the workspace", folder.text))
 }
 
-/// git config: reading is free, and so is setting a name and an address for commits.
+/// git config: reading needs no request, and neither does setting the name and address for commits.
 pub(in crate::judge::shell) fn git_config(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let names: Vec<(usize, &str)> = operands(words, "--type --default -f --file --blob --comment --value")

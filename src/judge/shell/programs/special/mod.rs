@@ -39,7 +39,8 @@ fn any(call: &CommandCall<'_>, what: &str, wrong: impl Fn(&str) -> bool) -> Opti
     call.ungranted_words().find(|(_, text)| wrong(text)).and_then(|(_, text)| reason_for(text, what))
 }
 
-/// The words after `--`, which belong to another program: each word with the next one.
+/// The first word after `--` for which `wrong` holds. The words after `--` belong to another program.
+/// `wrong` receives each of them with the word after it.
 fn wrong_after_dashes(call: &CommandCall<'_>, wrong: impl Fn(&str, &str) -> bool) -> Option<String> {
     let words = call.words;
     let dashes = words.iter().position(|word| word.text == "--")?;
@@ -53,7 +54,8 @@ fn wrong_after_dashes(call: &CommandCall<'_>, wrong: impl Fn(&str, &str) -> bool
     })
 }
 
-/// `rm`: the path checks judge recursive removal; this check is only for `xargs`.
+/// `rm`: this check always passes, because the path checks judge recursive removal. It exists only for
+/// `xargs`.
 pub(in crate::judge::shell) fn remove(_: &CommandCall<'_>) -> Option<String> {
     None
 }
@@ -108,8 +110,8 @@ fn second_operand(call: &CommandCall<'_>, values: &str) -> Option<String> {
     reason_for(&word.text, "the second operand is written")
 }
 
-/// `+cmd` of pagers. A line number, the end and a pattern of plain characters are positions in the
-/// text.
+/// Pagers run `+cmd` as a command. A line number, the end and a pattern of plain characters are
+/// harmless, because they are positions in the text.
 pub(in crate::judge::shell) fn plus(call: &CommandCall<'_>) -> Option<String> {
     let is_place = |text: &str| {
         let is_pattern = |rest: &str| rest.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_'));
@@ -122,7 +124,7 @@ pub(in crate::judge::shell) fn plus(call: &CommandCall<'_>) -> Option<String> {
     })
 }
 
-/// yq: operators that read other files or the environment are harmless; `-i` is in the table.
+/// yq: expressions that load files, read the environment or run code; `-i` is in the table.
 pub(in crate::judge::shell) fn yq(call: &CommandCall<'_>) -> Option<String> {
     any(call, "the expression loads or runs", |text| {
         ["load(", "load_", "system(", "env(", "eval("].iter().any(|word| text.contains(word))
@@ -261,7 +263,7 @@ pub(in crate::judge::shell) fn local_files(call: &CommandCall<'_>) -> Option<Str
     any(call, "a local file is sent", |text| text.contains("file://") || text.contains("fileb://"))
 }
 
-/// Package managers: only verbs that list and show. `date MMDDhhmm` sets the clock.
+/// `date MMDDhhmm` sets the clock.
 pub(in crate::judge::shell) fn date(call: &CommandCall<'_>) -> Option<String> {
     if call.words[..call.granted].iter().any(|word| matches!(word.text.as_str(), "-s" | "--set")) {
         return None;

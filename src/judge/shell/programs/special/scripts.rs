@@ -55,7 +55,7 @@ pub(in crate::judge::shell) fn sed(call: &CommandCall<'_>) -> Option<String> {
     {
         return reason_for(script, "the script of sed is not literal");
     }
-    // sed parses them as the lines of one script. A script in the grant may end within a command.
+    // sed joins all scripts as lines of one script, and a script in the grant may end within a command.
     let goes_on = scripts.iter().any(|(at, script)| !is_free(*at) && script.ends_with('\\'));
     let free: Vec<&str> = scripts.iter().filter(|(at, _)| is_free(*at)).map(|(_, script)| *script).collect();
     let whole = free.join("\n");
@@ -74,8 +74,8 @@ fn is_tame_sed(script: &str) -> bool {
         return false;
     }
     let is_sign = |sign: u8| sign.is_ascii() && !matches!(sign, b'\\' | b'\n' | b'[' | b']');
-    // Skips text up to an unescaped sign; a bracket expression hides the sign in a pattern. A line's
-    // end ends neither half.
+    // Finds the end of a text that an unescaped delimiter ends. `None` if the line ends first, or if a
+    // bracket expression of a pattern contains the delimiter.
     let delimited = |mut at: usize, sign: u8, pattern: bool| -> Option<usize> {
         let mut class = false;
         while let Some(&c) = s.get(at) {
@@ -163,7 +163,7 @@ fn is_tame_sed(script: &str) -> bool {
                 while s.get(at) == Some(&b' ') {
                     at += 1;
                 }
-                // A blank ends it (GNU sed 4.3 and later); the next text is another command.
+                // A blank ends a label (GNU sed 4.3 and later), and another command may follow.
                 while s.get(at).is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.'))
                 {
                     at += 1;
