@@ -1,5 +1,5 @@
-//! Completions of the shell: sessions, requests, agents and models come from the daemon. Nothing is started, and a slow
-//! daemon only means that there are none.
+//! Shell completions: sessions, requests, agents and models come from the daemon. Completing never starts a daemon,
+//! and a slow daemon gives no completions.
 
 use std::time::Duration;
 
@@ -31,7 +31,8 @@ const LIST_ENTRIES: u32 = 200;
 /// Columns of a description.
 const HELP_COLUMNS: usize = 60;
 
-/// Prints the completions that the script of a shell asks for. False if none does.
+/// Prints the completions that a shell's completion script requests. Returns false if this process is no such
+/// request.
 ///
 /// # Errors
 /// The shell is not known, or the output is closed.
@@ -44,7 +45,7 @@ pub fn complete(args: Vec<std::ffi::OsString>) -> Result<bool, clap::Error> {
         .try_complete(args, folder.as_deref())
 }
 
-/// The script that makes a shell ask this program.
+/// The completion script of a shell, which calls this program.
 ///
 /// # Errors
 /// There is no script for this shell.

@@ -1,4 +1,4 @@
-//! Why a command fails, and the exit codes (`clients.md`).
+//! The reasons of a command's failure, and the exit codes (`clients.md`).
 
 use std::{fmt, io};
 
@@ -20,7 +20,7 @@ pub mod code {
     pub const OUTPUT: u8 = 6;
     /// The command line is invalid.
     pub const USAGE: u8 = 64;
-    /// No daemon answers.
+    /// No daemon replies.
     pub const UNREACHABLE: u8 = 69;
 }
 

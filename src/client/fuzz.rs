@@ -41,9 +41,8 @@ pub fn escape(data: &[u8]) {
     assert_eq!(read_back.join("\n"), raw);
 }
 
-/// Whatever lines the daemon sends, the printed text contains no terminal control sequence, and no row
-/// is wider than allowed. The first byte is the width. Every further line is one message, or one event
-/// without its frame.
+/// For any lines from the daemon, the printed text contains no terminal control sequence, and no row is wider than
+/// allowed. The first byte is the width. Every further line is one message, or one event without its frame.
 ///
 /// # Panics
 /// If a property is violated.

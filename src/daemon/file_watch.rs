@@ -1,5 +1,5 @@
-//! Watches commands, skills, agents and instructions of the workspaces with loaded sessions, and tells these sessions
-//! of changes. Without loaded sessions nothing is watched.
+//! Watches commands, skills, agents and instructions of the workspaces with loaded sessions, and notifies these
+//! sessions of changes. Without loaded sessions nothing is watched.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Indexes of workspaces: continues the jobs of the last daemon, and closes what is idle.
+//! Indexes of workspaces: continues the jobs of the last daemon, and closes idle indexes.
 
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 #[derive(Default)]
 struct WatchedWorkspace {
     folders: HashSet<PathBuf>,
-    /// When its index is updated.
+    /// Time of the next update of its index.
     due: Option<Instant>,
     updated_at: Option<Instant>,
 }
@@ -79,7 +79,7 @@ pub(super) async fn run(indexes: Indexes) {
                         touched.push(workspace.clone());
                     }
                 }
-                // New folders are watched before the job looks into them, so that no later change is missed.
+                // New folders are watched before the job reads them, so that no later change is missed.
                 for workspace in touched {
                     if let Some(current) = watcher.take() {
                         watcher = watch_folders(current, &indexes, &workspace, &mut watched).await;
@@ -124,7 +124,8 @@ async fn follow_list(
     Some(watcher)
 }
 
-/// Watches the folders that a workspace has now. `None` if the watcher was lost by a panic: then the next round makes another.
+/// Watches the folders that a workspace has now. `None` if the watcher was lost by a panic: then the next round makes
+/// another.
 async fn watch_folders(
     mut watcher: FolderWatcher,
     indexes: &Indexes,
@@ -162,7 +163,7 @@ async fn watch_folders(
     Some(watcher)
 }
 
-/// Updates the indexes whose time has come.
+/// Updates the indexes that are due.
 async fn update_due(indexes: &Indexes, watched: &mut HashMap<PathBuf, WatchedWorkspace>) {
     for (workspace, state) in watched {
         let now = Instant::now();

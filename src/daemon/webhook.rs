@@ -50,7 +50,7 @@ impl Webhook {
     }
 }
 
-/// Why an attempt failed, and whether a retry may succeed.
+/// The reason why an attempt failed, and whether a retry may succeed.
 struct PostError {
     why: String,
     is_passing: bool,

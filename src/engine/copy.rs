@@ -84,7 +84,7 @@ impl HistoryPoint {
     pub const END: Self = Self { first_seq: Seq::MAX, last_seq: Seq::MAX };
 }
 
-/// The most that a copy may do without a request: what its source may do now, not what it could do earlier.
+/// The upper limits of a copy without a request: the current permissions of its source, not earlier ones.
 #[derive(Clone, Debug, Default)]
 pub struct CopyLimits {
     mode: Mode,
@@ -124,13 +124,14 @@ impl JournalCopier {
         Self { point, session_id, limits, items: HashSet::new(), context_tokens: 0 }
     }
 
-    /// Tokens of the newest copied answer and of its request. The copy has no usage that would tell it.
+    /// Tokens of the newest copied answer and of its request. The copied events contain no usage from which to
+    /// compute them.
     #[must_use]
     pub fn context_tokens(&self) -> u64 {
         self.context_tokens
     }
 
-    /// The event as it stands in the copy; `None` if the copy leaves it out.
+    /// The event as the copy contains it; `None` if the copy omits it.
     pub fn copy(&mut self, envelope: Envelope) -> Option<Envelope> {
         if let Event::FeedbackCompleted { context_tokens, .. } = envelope.event
             && envelope.item_id.is_some()
@@ -157,7 +158,7 @@ impl JournalCopier {
         self.items.contains(&item_id)
     }
 
-    /// Only the user decides what the new session may do.
+    /// Only the user decides about the permissions of the new session.
     fn without_permissions(&self, event: Event) -> Option<Event> {
         Some(match event {
             Event::PermissionRuleAdded { kind: RuleKind::Allow, .. }
@@ -240,7 +241,7 @@ impl JournalCopier {
     }
 }
 
-/// What ends the copied part of a journal.
+/// The data of the event that ends the copied part of a journal.
 #[derive(Clone, Debug)]
 pub struct CopyEnd {
     /// The source of the copy.

@@ -1,4 +1,4 @@
-//! Knowledge of the engine about models: their fallback models and their capabilities.
+//! Data about models for the engine: their fallback models and their capabilities.
 
 use std::fmt;
 use std::sync::Arc;

@@ -16,7 +16,7 @@ use crate::types::session::{ItemKind, ItemStatus};
 use crate::types::tool::PreparedCall;
 use crate::types::usage::Budgets;
 
-/// What an input means. It has no effect before the session commits it.
+/// The result of one input. It has no effect before the session commits it.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// The events to write and the effects to run.

@@ -13,7 +13,7 @@ pub(in crate::engine) const DEFAULT_OUTPUT_TOKENS: u32 = 32_000;
 /// Settings of the engine, shared by all sessions.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How failed model calls are retried.
+    /// Policy for retries of failed model calls.
     pub retry: RetrySettings,
     /// Models that replace the session's own after a failure.
     pub fallback_models: FallbackModels,
@@ -47,7 +47,7 @@ pub struct Settings {
     pub unattended: UnattendedSettings,
     /// Whether commands that the sandbox blocked may be offered to run outside of it.
     pub offer_unsandboxed_retry: OfferUnsandboxedRetry,
-    /// How the conversation is made to fit the model's context window.
+    /// Settings for making the conversation fit the model's context window.
     pub compaction: CompactionSettings,
 }
 
@@ -127,7 +127,7 @@ impl Default for UnattendedSettings {
     }
 }
 
-/// How failed model calls are retried.
+/// Policy for retries of failed model calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetrySettings {
     /// Attempts at one model call, including the first.

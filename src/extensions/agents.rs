@@ -36,7 +36,7 @@ const MAX_PROMPT_BYTES: usize = 64 * 1024;
 pub struct Agent {
     /// Its name, the `subagent_type` of `Task`.
     pub name: String,
-    /// When to use it, for the model.
+    /// The model reads this to decide when to use the agent.
     pub description: String,
     /// Names of its tools; `None` for all.
     pub tools: Option<Vec<String>>,
@@ -134,7 +134,7 @@ pub fn parse(files: Vec<MarkdownFile>, source: ExtensionSource) -> (Vec<Agent>, 
     (agents, diagnostics)
 }
 
-/// The agent of a file, and what is wrong with a part that is ignored.
+/// The agent of a file, and the error in an ignored part.
 fn agent(file: &MarkdownFile, source: ExtensionSource) -> Result<(Agent, Option<String>), String> {
     let (front, body) = front_matter::read::<FrontMatter>(&file.text)?;
     let given = |text: Option<String>| text.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());

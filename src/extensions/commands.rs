@@ -20,7 +20,7 @@ const MAX_PROMPT_BYTES: usize = 1 << 20;
 pub struct CustomCommand {
     /// Its name; a sub-folder is a prefix: `team:review`.
     pub name: String,
-    /// What it does, for users.
+    /// Its description, for users.
     pub description: String,
     /// Its arguments, for users.
     pub argument_hint: Option<String>,
@@ -209,7 +209,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// No text of a file or of a user makes the parser or the expansion fail in another way than by an error.
+        /// No text of a file or of a user causes any failure of the parser or the expansion other than an error.
         #[test]
         fn any_file_and_arguments_are_parsed_or_refused(text in "(---\n[ a-z:\\-\\[\\]{}&*'\"|>\n]{0,80}\n---\n)?[ a-z$0-9A-Zé\n]{0,80}", arguments in ".{0,40}") {
             if let Ok(command) = load(&text) {

@@ -61,7 +61,7 @@ fn quote_plain_values(yaml: &str) -> String {
         let (key, value) = line.split_once(':')?;
         let (is_key, value) =
             (key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')), value.trim());
-        // A hint is text whatever it looks like; other values in brackets are lists.
+        // A hint is always text; other values in brackets are lists.
         let is_hint = matches!(key, "argument-hint" | "argument_hint");
         let is_plain = !value.starts_with(['"', '\'', '|', '>', '&', '*', '!'])
             && (is_hint || !value.starts_with(['[', '{']));

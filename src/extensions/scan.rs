@@ -19,7 +19,7 @@ const MAX_DEPTH: usize = 5;
 /// One Markdown file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkdownFile {
-    /// Where it is, for users.
+    /// Its path, for users.
     pub path: PathBuf,
     /// Its path below the scanned folder, without the ending: sub-folders and the file's name.
     pub name: Vec<String>,

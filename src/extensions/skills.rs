@@ -32,7 +32,7 @@ pub struct Skill {
     pub command: CustomCommand,
     /// Its folder.
     pub folder: PathBuf,
-    /// Whether the model is told of it. If not, only the user starts it.
+    /// Whether the model knows of it. If not, only the user starts it.
     pub is_listed: bool,
     text: String,
 }

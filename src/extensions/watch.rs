@@ -1,7 +1,8 @@
-//! Watches the folders with commands, skills, agents and instructions, so that clients learn of changes at once.
+//! Watches the folders with commands, skills, agents and instructions, so that clients are notified of changes at
+//! once.
 //!
-//! This is only a notification. The files are read again for each use, so a change that cannot be watched, for example
-//! because the system's limit of watches is reached, counts from the next turn all the same.
+//! This is only a notification. The files are read again for each use, so a change that cannot be watched, for
+//! example because the system's limit of watches is reached, counts from the next turn all the same.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -32,7 +33,7 @@ pub struct WatchedPaths {
     pub home: PathBuf,
 }
 
-/// What changed in a workspace: `commands`, `skills`, `agents`, `instructions`.
+/// The changed kinds of a workspace: `commands`, `skills`, `agents`, `instructions`.
 pub type ChangedKinds = BTreeSet<&'static str>;
 
 impl WatchedPaths {
@@ -59,7 +60,7 @@ impl WatchedPaths {
         found
     }
 
-    /// What a change of this path means; `None` if it is of no interest.
+    /// The kind of change for this path; `None` if it is irrelevant.
     fn change_kind(&self, path: &Path) -> Option<&'static str> {
         let name = path.file_name()?.to_str()?;
         let is_user_file = self.user_dir.as_deref().is_some_and(|dir| path.parent() == Some(dir));
@@ -215,7 +216,7 @@ mod tests {
         assert!(next_kinds(&mut watcher).await.is_empty(), "a folder without files changes nothing");
         fs::write(cwd.join(".claude/skills/pdf/SKILL.md"), "x").expect("written");
         assert_eq!(next_kinds(&mut watcher).await, ["skills"]);
-        // What is of no interest is not reported, and without workspaces nothing is watched.
+        // Irrelevant changes are not reported, and without workspaces nothing is watched.
         fs::write(cwd.join("notes.md"), "x").expect("written");
         fs::write(cwd.join(".claude/settings.json"), "x").expect("written");
         let quiet = tokio::time::timeout(Duration::from_secs(1), watcher.next_changes()).await;

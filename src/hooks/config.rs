@@ -41,7 +41,7 @@ pub struct Hook {
     pub form: HookForm,
 }
 
-/// What is wrong with a file of hooks.
+/// The error in a file of hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookFileError(pub String);
 

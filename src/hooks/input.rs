@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::HookForm;
 use crate::types::hook::HookEvent;
 
-/// What happened, for a hook.
+/// The event, for a hook.
 #[derive(Clone, Debug)]
 pub struct HookInput {
     /// The event.
@@ -26,7 +26,7 @@ pub struct HookInput {
     pub prompt: Option<String>,
     /// The text of a notification, or the last text of the turn.
     pub message: Option<String>,
-    /// Why it happened: how a session started, or what asked for a summary.
+    /// The reason of the event: how a session started, or the trigger of a summary.
     pub source: Option<String>,
     /// A hook has already made this turn continue.
     pub is_continued: bool,

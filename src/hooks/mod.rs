@@ -1,7 +1,7 @@
 //! Layer 2: hooks. They are commands of the user that run on events of a session, with JSON on standard input and
 //! output.
 //!
-//! - `config`: our tables `[[hooks.EVENT]]`, and the hooks of `.claude/settings.json`.
+//! - `config`: the daemon's own tables `[[hooks.EVENT]]`, and the hooks of `.claude/settings.json`.
 //! - `input`, `output`: the JSON in both forms.
 //! - `run`: the process, with its time limit.
 //!

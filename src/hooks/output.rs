@@ -1,4 +1,4 @@
-//! What a hook answers.
+//! The answer of a hook.
 
 use serde_json::Value;
 
@@ -15,13 +15,13 @@ const DENY_EXIT_CODE: i32 = 2;
 pub struct HookAnswer {
     /// Its decision.
     pub decision: Option<HookDecision>,
-    /// Why.
+    /// Reason of the decision.
     pub reason: Option<String>,
     /// Arguments that replace those of the call.
     pub updated_input: Option<Value>,
     /// Text for the model.
     pub context: Option<String>,
-    /// Why it gave no answer.
+    /// The reason why it gave no answer.
     pub error: Option<String>,
 }
 
@@ -67,8 +67,8 @@ impl HookAnswers {
 }
 
 impl HookAnswer {
-    /// The answer of a hook that could not be run or did not end in time. A hook of our own form that should judge a
-    /// call leaves the decision to the user then; those of Claude Code do not block.
+    /// The answer of a hook that could not be run or did not end in time. If a hook in the daemon's own form should
+    /// judge a call, the user decides then. Hooks of Claude Code do not block.
     pub(super) fn from_failure(event: HookEvent, form: HookForm, error: String) -> Self {
         let asks = event == HookEvent::PreToolUse && form == HookForm::Own;
         let reason = asks.then(|| format!("a hook failed: {error}"));

@@ -19,7 +19,7 @@ const MAX_OUTPUT_BYTES: usize = 1 << 20;
 /// How long the output of an ended hook may stay open, because a process that it started holds it.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What the processes of hooks get.
+/// The environment of the processes of hooks.
 #[derive(Clone, Debug)]
 pub struct HookEnvironment {
     /// The folder in which they start.
@@ -130,7 +130,7 @@ async fn run_process(
         (status, outputs)
     };
     let done = tokio::time::timeout(hook.timeout, work).await;
-    // What it started and left in its group ends with it.
+    // Processes that it started and left in its group end with it.
     drop(group);
     let Ok((status, (stdout, stderr))) = done else {
         return Err(format!("it did not end within {} ms and was killed", hook.timeout.as_millis()));

@@ -1,12 +1,12 @@
 //! A searchable index of a workspace: chunks of text, and a graph of entities and relations.
 //!
 //! - `store/` holds one SQLite file per workspace and is the only place with SQL. It implements [`IndexReader`].
-//! - `index/` scans files, splits them into chunks, and merges what was extracted into the graph.
+//! - `index/` scans files, splits them into chunks, and merges extracted records into the graph.
 //! - `graph/` derives entities and relations from syntax trees.
 //! - `query/` answers: keywords → search → context → answer.
 //!
-//! Models, embeddings and files come in through [`LanguageModel`], [`Embedder`] and [`FileSource`]; `daemon/wiring`
-//! implements them.
+//! The index receives models, embeddings and files through [`LanguageModel`], [`Embedder`] and [`FileSource`];
+//! `daemon/wiring` implements them.
 
 pub mod embed;
 pub mod export;

@@ -1,7 +1,7 @@
 //! Counts o200k tokens exactly. The table is loaded at the first use and freed after five idle minutes.
 //!
-//! `bpe-openai` embeds a table of 32 MB that stays in memory once loaded. So `build.rs` takes only the tokens from it, and
-//! this module merges them by their rank, which is their number. Tests compare it with the library.
+//! `bpe-openai` embeds a table of 32 MB that stays in memory once loaded. So `build.rs` takes only the tokens from
+//! it, and this module merges them by their rank, which is their number. Tests compare it with the library.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -99,8 +99,8 @@ struct TokenTable {
     /// The tokens are fixed, so no text can make this map slow.
     ranks: FxHashMap<&'static [u8], u32>,
     pieces: Regex,
-    /// Scratch memory of `pieces`, one for each thread that counts at the same time. The expression's own pool would be
-    /// locked for each piece.
+    /// Scratch memory of `pieces`, one for each thread that counts at the same time. The expression's own pool would
+    /// be locked for each piece.
     caches: Mutex<Vec<Cache>>,
 }
 
@@ -124,7 +124,7 @@ impl TokenTable {
         Self { ranks, pieces, caches: Mutex::default() }
     }
 
-    /// Calls `piece` with the begin and the bytes of each piece of a text, until it returns false.
+    /// Calls `piece` with the beginning and the bytes of each piece of a text, until it returns false.
     fn split(&self, text: &str, mut piece: impl FnMut(usize, &[u8]) -> bool) {
         let cache = lock(&self.caches).pop();
         let mut cache = cache.unwrap_or_else(|| self.pieces.create_cache());
@@ -161,8 +161,9 @@ impl TokenTable {
             token(piece.len());
             return;
         }
-        // Parts of the piece as a list: `next[at]` is the begin of the part after the one at `at`. Of all neighbours that
-        // form a token together, the pair with the lowest rank is joined first, of equal ones the first.
+        // Parts of the piece as a list: `next[at]` is the beginning of the part after the one at `at`. If several
+        // pairs of neighbours form a token, the pair with the lowest rank is joined first; if ranks are equal, the
+        // first pair.
         let mut next: Vec<usize> = (1..=piece.len()).collect();
         let mut before: Vec<usize> = (0..piece.len()).map(|at| at.saturating_sub(1)).collect();
         let mut is_begin = vec![true; piece.len()];

@@ -1,4 +1,4 @@
-//! What the index needs from outside: a model, an embedder, files. And what a query needs from the index.
+//! Interfaces of the index: to a model, an embedder and files, and to the index for a query.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +12,7 @@ use super::types::{
     PairKey, SearchHit, VectorKind,
 };
 
-/// Who says a message.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatRole {
@@ -25,7 +25,7 @@ pub enum ChatRole {
 /// One message of a model call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatMessage {
-    /// Who says it.
+    /// Its author.
     pub role: ChatRole,
     /// The text.
     pub content: String,
@@ -43,7 +43,7 @@ impl ChatMessage {
     }
 }
 
-/// Why the model is called. Decides the priority of the call and its text in the ledger.
+/// The purpose of a model call. It decides the priority of the call and its text in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallPurpose {
     /// Keywords of a query.
@@ -57,7 +57,7 @@ pub enum CallPurpose {
 }
 
 impl CallPurpose {
-    /// Calls with a lower number go first.
+    /// Calls with a lower number run first.
     #[must_use]
     pub const fn priority(self) -> u8 {
         match self {
@@ -71,13 +71,13 @@ impl CallPurpose {
 /// One model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelCall {
-    /// Why.
+    /// Purpose of the call.
     pub purpose: CallPurpose,
     /// The system prompt.
     pub system: String,
     /// The messages; the last one is the user's.
     pub messages: Vec<ChatMessage>,
-    /// The answer shall be one JSON object, if the provider can force that.
+    /// The answer must be one JSON object, if the provider can force that.
     pub json: bool,
 }
 
@@ -86,32 +86,33 @@ pub struct ModelCall {
 pub struct Completion {
     /// Its text.
     pub text: String,
-    /// What it used.
+    /// Its usage.
     pub usage: ModelUsage,
     /// The model stopped at its length limit. Such an answer is used, but not cached.
     pub truncated: bool,
 }
 
-/// A model. Errors have the kind `Model`, or `Cancelled` when `cancel` fired, and say what the failed call used. Each call
-/// ends by itself soon after `cancel` fired or its time limit passed, and so must not be dropped to stop it.
+/// A model. Errors have the kind `Model`, or `Cancelled` when `cancel` fired, and contain the usage of the failed
+/// call. Each call ends by itself soon after `cancel` fired or its time limit passed, so it must not be dropped to
+/// stop it.
 pub trait LanguageModel: Send + Sync {
     /// Provider, model and parameters, as far as they change answers: a part of cache keys.
     fn identity(&self) -> String;
 
-    /// Price of so many tokens in micro-dollars, if it is known.
+    /// Price of this usage in micro-dollars, if it is known.
     fn price(&self, _input_tokens: u64, _output_tokens: u64) -> Option<u64> {
         None
     }
 
-    /// Calls the model and waits for the whole answer.
+    /// Calls the model and waits for the complete answer.
     fn complete(
         &self,
         call: ModelCall,
         cancel: CancellationToken,
     ) -> BoxFuture<'_, Result<Completion, KnowledgeError>>;
 
-    /// Calls the model and sends each part of the answer as it arrives. The parts joined are the answer's text. A receiver
-    /// that is gone counts as cancelled.
+    /// Calls the model and sends each part of the answer as it arrives. The joined parts are the answer's text. A
+    /// dropped receiver counts as cancelled.
     fn stream(
         &self,
         call: ModelCall,
@@ -125,10 +126,10 @@ pub trait Embedder: Send + Sync {
     /// Stored with each vector. Vectors of another model are stale.
     fn model_id(&self) -> String;
 
-    /// Length of its vectors; `None` until the first reply tells.
+    /// Length of its vectors; `None` until the first reply shows it.
     fn dimension(&self) -> Option<usize>;
 
-    /// Texts in one call of [`Embedder::embed`] at most.
+    /// Maximum number of texts in one call of [`Embedder::embed`].
     fn batch_size(&self) -> usize {
         64
     }
@@ -148,29 +149,29 @@ pub struct FileEntry {
     pub modified_ns: i64,
 }
 
-/// What a walk calls for each file. `Break` ends the walk.
+/// The function that a walk calls for each file. `Break` ends the walk.
 pub type FileVisit<'a> = dyn FnMut(FileEntry) -> ControlFlow<()> + 'a;
 
 /// The files of one workspace, opened with the checks of the tools. Both calls block.
 pub trait FileSource: Send + Sync {
-    /// Visits the regular files below these paths (all if empty) in any order, each once. Honours ignore files. Leaves out
-    /// sensitive paths, links, and everything outside the workspace.
+    /// Visits the regular files below these paths (all if empty) in any order, each once. Honours ignore files.
+    /// Leaves out sensitive paths, links, and everything outside the workspace.
     fn walk(&self, paths: &[String], visit: &mut FileVisit<'_>) -> Result<(), KnowledgeError>;
 
     /// The content of a file of at most `max_bytes`.
     fn read(&self, path: &str, max_bytes: u64) -> Result<Vec<u8>, FileRefusal>;
 }
 
-/// Where an index job reports. Called on the job's own task; must not block.
+/// Receives the events of an index job. Called on the job's own task; must not block.
 pub trait JobSink: Send + Sync {
     /// Takes one event.
     fn emit(&self, event: JobEvent);
 }
 
-/// What a query reads: one snapshot of the index, the same for all calls on one reader. Its calls block.
+/// The read access of a query: one snapshot of the index, the same for all calls on one reader. Its calls block.
 ///
-/// Results depend on the index alone: equal scores are ordered by key. Lists keep the order of the given keys; keys that
-/// do not exist are skipped unless said otherwise.
+/// Results depend on the index alone: equal scores are ordered by key. Lists keep the order of the given keys; keys
+/// that do not exist are skipped unless said otherwise.
 pub trait IndexReader {
     /// Rises with each change of the index.
     fn generation(&self) -> Result<u64, KnowledgeError>;

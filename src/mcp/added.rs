@@ -16,7 +16,7 @@ pub(super) const PROJECT_FILE: &str = ".mcp.json";
 /// Maximum size of such a file in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Why a server was not added or removed.
+/// The reason why a server was not added or removed.
 #[derive(Debug)]
 pub enum AddedError {
     /// There is such a server already.

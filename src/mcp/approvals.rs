@@ -13,7 +13,7 @@ use crate::sync::lock;
 /// Maximum number of digests. Beyond it, new tools are not recorded, and a change of them is not noticed.
 const MAX_ENTRIES: usize = 20_000;
 
-/// Digests by workspace and tool, in one file. Without a file they live as long as the daemon.
+/// Digests by workspace and tool, in one file. Without a file they exist as long as the daemon runs.
 #[derive(Default)]
 pub struct Approvals {
     path: Option<PathBuf>,

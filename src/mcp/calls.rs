@@ -25,14 +25,14 @@ use crate::sync::lock;
 
 /// How often a server may ask for input before it has a result.
 const MAX_ROUNDS: usize = 10;
-/// Limits of the pause between two looks at a task.
+/// Limits of the pause between two checks of a task.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(30);
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// A server that reads nothing must not hold up the caller.
+/// A server that reads nothing must not delay the caller.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 pub(super) enum CallFailure {
     /// The caller stopped it.
     Stopped,
@@ -43,15 +43,15 @@ pub(super) enum CallFailure {
     Refused(String),
 }
 
-/// What a running call sends to its caller.
+/// The reports of a running call to its caller.
 pub struct CallChannels {
-    /// Progress. What the channel cannot take is dropped.
+    /// Progress is dropped if the channel is full.
     pub progress: mpsc::Sender<String>,
     /// Questions of the server to the user.
     pub questions: mpsc::Sender<ServerQuestion>,
 }
 
-/// What ends a call before its result.
+/// The reason why a call ends before its result.
 struct CallLimits<'a> {
     connection: &'a Connection,
     time: Pin<&'a mut (dyn Future<Output = ()> + Send)>,
@@ -101,7 +101,7 @@ impl Connection {
                         .await?
                         .map_err(CallFailure::Refused)?;
                     if is_later {
-                        // The server only wants the call again later.
+                        // The server only requests that the call is sent again later.
                         limits.wait(tokio::time::sleep(DEFAULT_POLL_INTERVAL)).await?;
                     }
                     (params.input_responses, params.request_state) =
@@ -186,7 +186,7 @@ impl Connection {
             if let Some(message) =
                 got.task.status_message.as_ref().filter(|_| got.task.status_message != task.status_message)
             {
-                // Progress that the call cannot take is dropped.
+                // Progress is dropped if the call's queue is full.
                 let _ = progress.try_send(format!("{}\n", bounded_text(message)));
             }
             task = got.task;
@@ -239,7 +239,7 @@ fn update_task(
     Box::pin(async move { peer.update_task(UpdateTaskParams::new(id, responses)).await })
 }
 
-/// What the server is told about a call that ends early.
+/// The notification for the server about a call that ends early.
 const fn cancel_reason(failure: &CallFailure) -> &'static str {
     match failure {
         CallFailure::TimedOut => "timeout",
@@ -261,7 +261,7 @@ fn failure(error: &ServiceError) -> CallFailure {
 /// reply that did not arrive, or a failure of the server after its work.
 fn is_sent(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-        // A pipe that takes no whole line.
+        // A pipe that accepts no complete line.
         None => false,
         Some(StreamableHttpError::Client(error)) => !error.is_connect() && !error.is_builder(),
         Some(StreamableHttpError::HttpStatus(status)) => !(400..500).contains(&status.status),

@@ -1,4 +1,4 @@
-//! What a server offers: its tools and instructions, made fit for models.
+//! The lists of a server: its tools and instructions, adapted for models.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub(super) struct ServerOffer {
 pub struct Prompt {
     /// The name on the server.
     pub name: String,
-    /// What it does.
+    /// Its description.
     pub description: String,
     /// Its arguments in order, each with whether it is required.
     pub arguments: Vec<(String, bool)>,

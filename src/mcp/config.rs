@@ -149,7 +149,7 @@ impl ServerConfig {
     }
 }
 
-/// Where a server is configured, the weakest first.
+/// The source of a server's configuration, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerSource {
@@ -189,8 +189,8 @@ pub struct ScopedServer {
     pub config: Result<ServerConfig, String>,
 }
 
-/// The servers of all sources by name. Of several with one name, the strongest source counts. Servers of a project
-/// without trust only fill free names: they must not switch off one of the user's.
+/// The servers of all sources by name. If several have the same name, the strongest source counts. Servers of a
+/// project without trust only fill free names: they must not switch off one of the user's.
 #[must_use]
 pub fn merge(
     all: impl IntoIterator<Item = ScopedServer>,

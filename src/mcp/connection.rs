@@ -43,7 +43,7 @@ pub(super) struct Connection {
     pub(super) log: Arc<ServerLog>,
     /// The address of the workspace.
     pub(super) root: String,
-    /// Why the connection was ended, if the server sent too much.
+    /// The reason why the connection was ended, if the server sent too much.
     breach: Arc<OnceLock<String>>,
     /// A list of the server has changed.
     pub changed: Arc<Notify>,
@@ -54,7 +54,7 @@ pub(super) struct Connection {
 /// The parts of a connection that only its owner uses.
 pub(super) struct OwnedProcess(Option<Box<dyn ServerProcess>>);
 
-/// What a connection needs.
+/// The parameters of a connection.
 pub(super) struct ConnectRequest {
     pub resolved: Arc<ResolvedConfig>,
     pub unattended: bool,
@@ -70,7 +70,7 @@ impl Drop for Connection {
     }
 }
 
-/// Starts the server or reaches it, and shakes hands. The caller sets the time limit.
+/// Starts the server or connects to it, and performs the handshake. The caller sets the time limit.
 pub(super) fn connect(
     request: ConnectRequest,
 ) -> BoxFuture<'static, Result<(Connection, OwnedProcess), String>> {
@@ -139,7 +139,7 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
             match serve_stdio(handler, stdout, launched.stdin, lifecycle).await {
                 Ok(service) => (service, Some(launched.process)),
                 Err(error) => {
-                    // A process that has ended says more than the closed pipe.
+                    // The exit of a process explains more than the closed pipe.
                     let exit =
                         tokio::time::timeout(Duration::from_millis(200), launched.process.wait()).await;
                     launched.process.end().await;
@@ -289,7 +289,7 @@ impl Connection {
         }
     }
 
-    /// Why the connection ended, if a limit was exceeded.
+    /// The reason why the connection ended, if a limit was exceeded.
     pub fn exceeded_limit(&self) -> Option<String> {
         self.breach.get().cloned()
     }

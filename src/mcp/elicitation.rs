@@ -38,7 +38,7 @@ impl ServerQuestion {
     }
 }
 
-/// Where the questions of one call go.
+/// Receives the questions of one call.
 #[derive(Clone)]
 pub(super) struct QuestionSink {
     /// Absent if the configuration does not let the server ask.

@@ -1,4 +1,4 @@
-//! A server's question to the user: from its schema to questions, and from answers to the values that it wants.
+//! A server's question to the user: converts its schema to questions, and answers to the requested values.
 
 use serde_json::{Map, Value};
 
@@ -17,7 +17,8 @@ const DECLINE: &str = "decline to answer";
 /// The option that leaves one value out.
 const LEAVE_OUT: &str = "leave it out";
 const CONFIRM: &str = "accept";
-/// The same as words. A text or a number has no options, because clients take numbers for options.
+/// The same text for a value without options. A text or a number has no options, because clients use numbers to
+/// select options.
 const DECLINE_WORD: &str = "decline";
 const LEAVE_OUT_WORD: &str = "-";
 
@@ -29,7 +30,7 @@ pub struct Form {
     schema: Value,
 }
 
-/// One value that the server wants.
+/// One value that the server requests.
 #[derive(Clone, Debug, PartialEq)]
 struct Field {
     name: String,

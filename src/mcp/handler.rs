@@ -23,10 +23,10 @@ use crate::sync::lock;
 /// Maximum bytes of one progress message.
 const MAX_PROGRESS_BYTES: usize = 4 << 10;
 
-/// Where progress of running calls goes.
+/// Receivers of the progress of running calls.
 pub(super) type ProgressRoutes = Mutex<HashMap<ProgressToken, mpsc::Sender<String>>>;
 
-/// Where questions of the server go, by running call. A server does not say for which call it asks.
+/// Receivers of the server's questions, by running call. A server does not name the call for which it asks.
 pub(super) type QuestionSinks = Mutex<BTreeMap<u64, QuestionSink>>;
 
 /// Receives a server's messages. Sampling is refused.
@@ -46,7 +46,7 @@ impl Handler {
         reqwest::Url::from_directory_path(workspace).map(String::from).unwrap_or_default()
     }
 
-    /// The folders that a server is told.
+    /// The folders that the server receives as roots.
     pub fn roots(root: &str) -> ListRootsResult {
         ListRootsResult::new(vec![Root::new(root.to_owned())])
     }
@@ -116,7 +116,7 @@ impl ClientHandler for Handler {
         let message = progress.message.unwrap_or_default();
         let message = &message[..message.floor_char_boundary(MAX_PROGRESS_BYTES)];
         let line = if message.is_empty() { format!("{share}\n") } else { format!("{share}: {message}\n") };
-        // Progress that the call cannot take is dropped.
+        // Progress is dropped if the call's queue is full.
         let _ = route.try_send(line);
     }
 

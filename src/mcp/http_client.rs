@@ -24,7 +24,7 @@ type HttpError = StreamableHttpError<reqwest::Error>;
 /// Counts the messages in all streams of a connection, and ends it above the limit.
 pub(super) struct StreamLimit {
     rate: Mutex<MessageRate>,
-    /// Why the connection was ended.
+    /// The reason why the connection was ended.
     breach: Arc<OnceLock<String>>,
     /// Cancelled above the limit.
     exceeded: CancellationToken,
@@ -35,7 +35,7 @@ impl StreamLimit {
         Arc::new(Self { rate: Mutex::new(MessageRate::new(Instant::now())), breach, exceeded })
     }
 
-    /// Counts an event; returns whether the stream goes on.
+    /// Counts an event; returns whether the stream continues.
     fn count_event(&self, event: &Result<Sse, SseError>) -> bool {
         let bytes = event.as_ref().ok().and_then(|event| event.data.as_ref()).map_or(0, String::len);
         match lock(&self.rate).count(1, bytes, Instant::now()) {

@@ -1,4 +1,5 @@
-//! How a server's process is started. The daemon implements it with the environment rules and the sandbox of tools.
+//! The interface for starting a server's process. The daemon implements it with the environment rules and the sandbox
+//! of tools.
 
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};

@@ -1,4 +1,4 @@
-//! What a server lists: tools, prompts and resources.
+//! The lists of a server: tools, prompts and resources.
 
 use futures_util::future::BoxFuture;
 use rmcp::Peer;
@@ -76,7 +76,7 @@ async fn offer(
     }
     let mut prompts = Vec::new();
     if has_prompts {
-        // A server without its prompts is still of use.
+        // A server without its prompts is still useful.
         match peer.list_prompts(None).await {
             Ok(reply) => prompts = reply.prompts.into_iter().take(catalog::MAX_TOOLS).map(prompt).collect(),
             Err(error) => problems.push(failed("prompts", &error)),

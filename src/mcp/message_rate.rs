@@ -1,4 +1,4 @@
-//! How many messages a server may send.
+//! Limits the number of messages of a server.
 
 use tokio::time::{Duration, Instant};
 

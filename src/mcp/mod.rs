@@ -2,9 +2,9 @@
 //!
 //! - `config`: a server's configuration, from all its sources; `variables` substitutes `${VAR}`.
 //! - `names`: names of tools for the model.
-//! - `pool`: the running servers, shared by sessions with equal configuration; `server` is one server's life.
+//! - `pool`: the running servers, shared by sessions with equal configuration; `server` runs one server.
 //! - `connection`: one connection and its handshake; `stdio` and `http` are the transports.
-//! - `calls`, `lists`: what is done over it; `elicitation` and `form`: questions of servers to users.
+//! - `calls`, `lists`: the requests over it; `elicitation` and `form`: questions of servers to users.
 //! - `approvals`, `added`, `of_sessions`: files in the data folder.
 
 mod added;

@@ -69,7 +69,7 @@ impl SessionServerFiles {
         }
     }
 
-    /// Forgets the servers of a deleted session. Blocks on the disk.
+    /// Removes the servers of a deleted session. Blocks on the disk.
     pub fn remove(&self, session: SessionId) {
         let Some(path) = self.path(session) else { return };
         if let Err(error) = fs::remove_file(&path)

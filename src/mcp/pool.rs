@@ -36,7 +36,7 @@ struct ServerKey {
     unattended: bool,
 }
 
-/// All running servers, and what the daemon remembers about servers.
+/// All running servers, and the daemon's data about servers.
 #[derive(Default)]
 pub struct Pool {
     settings: PoolSettings,
@@ -61,7 +61,7 @@ struct ServerLogEntry {
     log: Arc<ServerLog>,
 }
 
-/// How a server is used.
+/// A use of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerUse<'a> {
     /// Its name in the configuration.
@@ -72,7 +72,7 @@ pub struct ServerUse<'a> {
     pub workspace: &'a Path,
     /// Whether the session is unattended.
     pub unattended: bool,
-    /// Where it is configured.
+    /// The source of its configuration.
     pub source: ServerSource,
 }
 
@@ -89,12 +89,12 @@ impl Pool {
         }
     }
 
-    /// Sets what starts processes. Without it no server starts.
+    /// Sets the launcher of processes. Without it no server starts.
     pub fn set_launcher(&self, launcher: Arc<dyn Launcher>) {
         let _ = self.launcher.set(launcher);
     }
 
-    /// Starts the server, or joins the one that runs. It lives as long as the lease.
+    /// Starts the server, or uses the one that runs. It runs as long as the lease exists.
     ///
     /// # Errors
     /// The configuration cannot be used; the text is for users.

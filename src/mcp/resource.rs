@@ -1,4 +1,4 @@
-//! Resources of a server: what it lists, and their content.
+//! Resources of a server: their list, and their content.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +14,7 @@ pub struct Resource {
     pub uri: String,
     /// Its name.
     pub name: String,
-    /// What it contains.
+    /// The data that it contains.
     pub description: Option<String>,
     /// Its media type as the server says.
     pub media_type: Option<String>,
@@ -29,7 +29,7 @@ pub struct ResourceTemplate {
     pub uri_template: String,
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
 }
 
@@ -99,7 +99,7 @@ impl TryFrom<ResourceContents> for ResourcePart {
 }
 
 impl ResourcePart {
-    /// The text of a resource for the model, fenced: it comes from a server, and the user only chose it.
+    /// The text of a resource for the model, fenced: it is the text of a server, and the user only chose it.
     #[must_use]
     pub fn fenced_text(server: &str, uri: &str, text: &str) -> String {
         let plain = |text: &str| text.replace(['"', '<', '>', '\n'], "");

@@ -1,5 +1,5 @@
-//! The life of one server: it connects, restarts after a failure with growing pauses, and ends some time after its
-//! last user.
+//! Runs one server: it connects, restarts after a failure with growing pauses, and ends some time after its last
+//! user.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,18 +23,18 @@ use crate::mcp::tool_result::ToolAnswer;
 use crate::mcp::variables::ResolvedConfig;
 use crate::types::mcp::{McpInstructions, McpState, McpTool};
 
-/// Failures in a row after which the server rests for longer.
+/// Failures in a row after which the server pauses for longer.
 const BREAKER_FAILURES: u32 = 5;
 /// A connection that lasted this long ends a row of failures.
 const MIN_STABLE_TIME: Duration = Duration::from_secs(60);
 /// Time for a process to exit after it closed its output.
 const EXIT_PAUSE: Duration = Duration::from_millis(300);
-/// Time in which the reason of a lost connection is found.
+/// Time limit for finding the reason of a lost connection.
 const LOSS_TIMEOUT: Duration = Duration::from_secs(1);
 /// Lists are read again after this pause, because servers report several changes in a row.
 const LIST_DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug)]
 pub enum CallError {
     /// The caller stopped it.
@@ -54,7 +54,7 @@ pub enum CallError {
 pub struct ServerView {
     /// Its state.
     pub state: McpState,
-    /// Why it failed.
+    /// The reason of the failure.
     pub error: Option<String>,
     /// Its tools.
     pub tools: Arc<[McpTool]>,
@@ -110,7 +110,7 @@ pub(super) struct Server {
     has_ended: AtomicBool,
 }
 
-/// What a new server needs.
+/// The parts of a new server.
 pub(super) struct NewServer {
     pub name: String,
     pub part: String,
@@ -221,7 +221,7 @@ impl Server {
         })
     }
 
-    /// Why the connection ended, as the owner of the server finds out in a moment.
+    /// The reason why the connection ended, which the owner of the server finds out within a moment.
     pub async fn reason_of_loss(&self) -> Option<String> {
         let mut current = self.current.subscribe();
         let ended = current.wait_for(|current| current.view.state != McpState::Ready);
@@ -299,7 +299,7 @@ impl Server {
             }
             self.set(ServerView::new(McpState::Starting, None), None);
         }
-        // Later users start a new one: the pool forgets this server.
+        // Later users start a new server, because the pool removes this one.
         self.has_ended.store(true, Ordering::Release);
         self.set(ServerView::new(McpState::Failed, Some("the server was ended".into())), None);
     }
@@ -343,7 +343,7 @@ impl Server {
                     break Some(connection.exceeded_limit().unwrap_or_else(|| format!("it {exit}")));
                 }
                 () = connection.wait_closed() => {
-                    // The exit of the process says more than its closed output.
+                    // The exit of the process explains more than its closed output.
                     let exit = tokio::time::timeout(EXIT_PAUSE, process.wait_exit()).await;
                     let why = exit.map_or_else(|_| "it closed the connection".to_owned(), |exit| format!("it {exit}"));
                     break Some(connection.exceeded_limit().unwrap_or(why));
@@ -433,7 +433,7 @@ impl Server {
         }
     }
 
-    /// A failure with the last words of the process.
+    /// A failure with the last output of the process.
     fn failure(&self, why: &str) -> String {
         let said = self.log.tail().filter(|_| !why.contains("its last output"));
         let said = said.map(|tail| format!(" (its last output: {tail})")).unwrap_or_default();

@@ -18,7 +18,7 @@ pub(super) struct LimitedOutput<R> {
     /// Bytes since the last line break.
     line: usize,
     rate: MessageRate,
-    /// Why the output was ended.
+    /// The reason why the output was ended.
     breach: Arc<OnceLock<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! The life of servers, with a launcher whose processes are tasks.
+//! Tests of the start, restart and end of servers, with a launcher whose processes are tasks.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -16,7 +16,7 @@ pub(super) struct ResolvedConfig {
     pub timeout: Duration,
     pub sandbox: bool,
     pub elicitation: bool,
-    /// The workspace: the default folder of a program, and the root that a server is told.
+    /// The workspace: the default folder of a program, and the root that a server receives.
     pub workspace: PathBuf,
 }
 

@@ -144,7 +144,8 @@ impl AnswerReader {
     }
 }
 
-/// The bytes as text. Checking all of them first is several times as fast as searching for wrong ones, which are rare.
+/// The bytes as text. Checking all of them first is several times as fast as searching for wrong ones, which are
+/// rare.
 fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),

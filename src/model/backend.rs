@@ -1,4 +1,4 @@
-//! Where the answers of a configured provider come from: its address, key and headers, or a recording.
+//! The source of the answers of a configured provider: its address, key and headers, or a recording.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};

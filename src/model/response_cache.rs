@@ -17,7 +17,7 @@ use crate::sync::lock;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
 use crate::types::usage::Usage;
 
-/// How long an answer is valid.
+/// Lifetime of a cached answer.
 const ANSWER_TTL: Duration = Duration::from_secs(5 * 60);
 /// Maximum number of cached answers.
 const MAX_ENTRIES: usize = 100;

@@ -65,7 +65,7 @@ pub struct Provider {
     pub headers: BTreeMap<String, String>,
     /// The cassette of a replay provider.
     pub cassette: Option<PathBuf>,
-    /// Where to append a recording of every answer.
+    /// File to which a recording of every answer is appended.
     pub record: Option<PathBuf>,
     /// Responses only: the provider stores the conversation, and requests name the answer that they continue.
     pub store: bool,
@@ -148,7 +148,7 @@ impl Api {
         }
     }
 
-    /// The kind of provider that speaks it.
+    /// The kind of provider that uses it.
     pub(in crate::model) const fn kind(self) -> ProviderKind {
         match self {
             Api::Anthropic => ProviderKind::Anthropic,

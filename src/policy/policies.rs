@@ -218,7 +218,7 @@ fn read_policy(file: &Path, place: PolicyScope<'_>) -> io::Result<(PolicyStamp, 
     Ok((stamp, policy))
 }
 
-/// Why the owner or mode of a file makes it invalid.
+/// The reason why the owner or mode of a file makes it invalid.
 fn mode_problem(meta: &Metadata) -> Option<String> {
     let ours = nix::unistd::geteuid().as_raw();
     if !meta.is_file() {

@@ -18,7 +18,7 @@ pub(super) fn rename<'r>(method: &Method, raw: Cow<'r, str>) -> Result<Cow<'r, s
     if !method.name.starts_with(PREFIX) || !raw.trim_start().starts_with('{') {
         return Ok(raw);
     }
-    // What is wrong here, the typed parameters report.
+    // The typed parameters report wrong values.
     let Ok(named) = serde_json::from_str::<BTreeMap<String, &RawValue>>(&raw) else { return Ok(raw) };
     let names = method.param_names();
     let renamed = |name: &String| {

@@ -28,7 +28,7 @@ pub(super) async fn config(ctx: Arc<RpcContext>, _: Caller, p: ConfigParams) -> 
         });
         add_project(&mut values, found);
     }
-    // A user may have written a key where none belongs, for example into an address.
+    // A user may have written a key in the wrong place, for example into an address.
     let mut secrets = ctx.registry.shared().components().models.secrets().await;
     secrets.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
     for row in &mut values {

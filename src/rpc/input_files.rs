@@ -129,7 +129,7 @@ async fn read_server_resource(
     Ok((field, files, false))
 }
 
-/// What a resource link refers to.
+/// The target of a resource link.
 #[derive(Debug, PartialEq, Eq)]
 enum Resource {
     File(FileContent),

@@ -123,7 +123,7 @@ pub(super) async fn remove(
     ctx.registry.once("mcp.remove", None, keyed, remove).await
 }
 
-/// The project's folder that a scope means.
+/// The project's folder for a scope.
 fn project_folder(scope: McpScope, cwd: Option<String>) -> Result<Option<String>, Fault> {
     match (scope, cwd) {
         (McpScope::User, _) => Ok(None),

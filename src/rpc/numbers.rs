@@ -14,7 +14,7 @@ use crate::rpc::context::RpcContext;
 /// The parameters that hold an id of a session, and of a request.
 const NAMES: [&str; 2] = ["session_id", "request_id"];
 
-/// Replaces numbers in the parameters of a call by the ids that they stand for.
+/// Replaces numbers in the parameters of a call by the matching ids.
 pub(super) async fn resolve<'r>(
     ctx: &RpcContext,
     method: &Method,
@@ -27,7 +27,7 @@ pub(super) async fn resolve<'r>(
     if !may_hold_number(text) {
         return Ok(Some(Cow::Borrowed(text)));
     }
-    // What is wrong here, the typed parameters report.
+    // The typed parameters report wrong values.
     let Ok(named) = serde_json::from_str::<BTreeMap<String, &RawValue>>(text) else {
         return Ok(Some(Cow::Borrowed(text)));
     };
@@ -44,7 +44,7 @@ pub(super) async fn resolve<'r>(
     Ok(Some(Cow::Owned(format!("{{{}}}", members.join(",")))))
 }
 
-/// Whether a parameter for an id is followed by a digit. The names cannot stand inside a string of JSON, because
+/// Whether a parameter for an id is followed by a digit. The names cannot occur inside a string of JSON, because
 /// their quotes would be escaped.
 fn may_hold_number(text: &str) -> bool {
     NAMES.iter().any(|name| {

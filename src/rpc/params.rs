@@ -29,7 +29,7 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// The role of the client. A process that a tool started has the role tool, whatever it claims.
+    /// The role of the client. A process that a tool started has the role tool, for any role in its `daemon.hello`.
     pub fn role(&self) -> ClientRole {
         if self.connection.tool().is_some() {
             ClientRole::Tool
@@ -49,7 +49,7 @@ impl Caller {
 /// A call that has its parameters and waits for its turn.
 type ParsedCall = BoxFuture<'static, Result<Box<RawValue>, Fault>>;
 
-/// A method without its types: what comes before and after is compiled once, and not for each method.
+/// A method without its types. This common part is compiled once, and not for each method.
 type ErasedHandler =
     Arc<dyn Fn(Arc<RpcContext>, Caller, Option<&str>) -> Result<ParsedCall, Fault> + Send + Sync>;
 

@@ -1,4 +1,4 @@
-//! From the text of `params` to a typed value. Whatever a method does not know is refused with the path of the field.
+//! Converts the text of `params` to a typed value. Unknown fields are refused with their path.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const MAX_SHOWN_NAME_BYTES: usize = 64;
 /// Bytes of an idempotency key.
 const MAX_KEY_BYTES: usize = 256;
 
-/// Parameters by name, each as it came: large ones are read once.
+/// Parameters by name, each as received: large ones are read once.
 type NamedParams<'r> = BTreeMap<String, &'r RawValue>;
 
 /// Parses parameters given by name, by position in their declared order, or not at all (absent, null, empty list).
@@ -120,7 +120,7 @@ fn wrong_value(wrong: WrongJson) -> Fault {
     }
 }
 
-/// A field that nothing here knows, with the known name that is most like it.
+/// An unknown field, with the most similar known name.
 fn unknown(path: &str, why: &str, names: &[&str]) -> Fault {
     // Comparing takes time that grows with the square of the length.
     let names = if path.len() > MAX_SHOWN_NAME_BYTES { &[] } else { names };

@@ -1,8 +1,8 @@
 //! Removes or shortens the model's thinking as the subscription requests.
 //!
-//! The journal always contains all of it. This filter applies on the way to the client. Events with nothing but
-//! hidden thinking are skipped and never renumbered, so cursors stay exact. Completed messages keep every block
-//! in its position, with the visible part of its text.
+//! The journal always contains all of it. This filter applies before the event is sent to the client. Events with
+//! nothing but hidden thinking are skipped and never renumbered, so cursors stay exact. Completed messages keep every
+//! block in its position, with the visible part of its text.
 
 use std::sync::Arc;
 

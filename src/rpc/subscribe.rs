@@ -45,8 +45,8 @@ const READ_BYTES: usize = 96 * 1024;
 /// in a notification.
 const RESERVED_BYTES: usize = 256 * 1024;
 
-/// Reads further events only after it has reserved space in the client's send queue. The client is detached
-/// when this future ends, for whatever reason.
+/// Reads further events only after it has reserved space in the client's send queue. The client is detached when this
+/// future ends for any reason.
 async fn pump(mut follower: Follower, _attached: AttachReply, include: Include, sink: SubscriptionSink) {
     while follower.wait_ready().await {
         let Ok(room) = sink.reserve(RESERVED_BYTES).await else { return };

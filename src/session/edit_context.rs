@@ -1,5 +1,5 @@
-//! Preparing the arguments of a user that replace the model's. It reads files, so the caller does it: the session's task
-//! must not wait for a file system.
+//! Preparing the arguments of a user that replace the model's. It reads files, so the caller does it: the session's
+//! task must not wait for a file system.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::session::shared::Components;
 use crate::tools::SessionContext;
 use crate::types::message::ToolCall;
 
-/// A pending call, and what is needed to prepare it with other arguments.
+/// A pending call, and the data for preparing it with other arguments.
 pub(in crate::session) struct EditContext {
     pub call: Arc<ToolCall>,
     pub context: SessionContext,

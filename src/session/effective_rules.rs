@@ -1,5 +1,6 @@
-//! The rules that hold in a session: those of the configuration, of the user, of the workspace (what was
-//! granted for it, and its own as far as they count: see `trust`) and of the session itself (P2). Whose a rule is makes no difference to the verdict.
+//! The effective rules of a session: those of the configuration, of the user, of the workspace and of the session
+//! itself. The rules of the workspace are its grants, and the project's own rules if they apply (see `trust`). The
+//! source of a rule does not change the verdict.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,15 +21,15 @@ use crate::workspace;
 #[derive(Clone, Debug)]
 pub(super) struct EffectiveRules {
     rules: Arc<Rules>,
-    /// A file of rules cannot be believed: what it forbids is not known, so nothing passes unasked.
+    /// The error of a policy file. Its deny rules are unknown, so no call runs without a request.
     problem: Option<String>,
     repository: Repository,
-    /// Folders of keys, also where links lead.
+    /// Folders with keys, and the targets of links to them.
     key_folders: Arc<[PathBuf]>,
 }
 
 impl EffectiveRules {
-    /// Looks up what holds now, on a thread that may wait for the disk.
+    /// Loads the current rules on a blocking thread.
     pub async fn load(shared: &Arc<Shared>, call_context: &CallContext) -> Self {
         let (shared, call_context, runtime) = (Arc::clone(shared), call_context.clone(), Handle::current());
         let looked =
@@ -41,7 +42,7 @@ impl EffectiveRules {
         })
     }
 
-    /// The same, for who is on such a thread already. Reads files.
+    /// Like [`Self::load`], for callers on a blocking thread. Reads files.
     pub fn load_blocking(shared: &Shared, call_context: &CallContext, runtime: &Handle) -> Self {
         let workspace = &call_context.session_context.workspace;
         let (mut more, mut problem) = read_rule_files(shared, workspace);
@@ -52,7 +53,7 @@ impl EffectiveRules {
         if problem.is_some() {
             more.allow.clear();
         }
-        // They were checked when they were given.
+        // These rules were checked when they were added.
         let parsed = |rules: &[String]| rules.iter().filter_map(|rule| rule.parse::<Rule>().ok()).collect();
         let own = &call_context.rules;
         append_rules(
@@ -76,22 +77,22 @@ impl EffectiveRules {
         }
     }
 
-    /// The session's own grant that lets exactly this command run outside the sandbox, if it has one: no rule
-    /// of a file does. Whether the command may run at all is for the verdict to say.
+    /// The session's own grant that lets exactly this command run outside the sandbox. No rule of a file is such a
+    /// grant. The verdict decides whether the command may run at all.
     pub fn unsandboxed_grant(&self, call_context: &CallContext, prepared: &PreparedCall) -> Option<String> {
         let Subject::Bash { command, .. } = &prepared.subject else { return None };
         let grant = unsandboxed_grant(command).filter(|_| self.problem.is_none())?;
         call_context.rules.allow.contains(&grant).then_some(grant)
     }
 
-    /// The same and one grant more.
+    /// The same rules with one more grant.
     pub fn with_added_grant(&self, grant: &Rule) -> Self {
         let mut rules = (*self.rules).clone();
         rules.allow.push(grant.clone());
         Self { rules: Arc::new(rules), ..self.clone() }
     }
 
-    /// The session context of a call, with what the rules of this moment keep from being read.
+    /// The session context of a call, with the paths that the current rules deny for reading.
     pub fn session_context(
         &self,
         settings: &Settings,
@@ -125,7 +126,7 @@ impl EffectiveRules {
         }
     }
 
-    /// What the rules say of a call.
+    /// Judges a call by these rules.
     pub fn verdict(
         &self,
         settings: &Settings,
@@ -133,7 +134,7 @@ impl EffectiveRules {
         tool: &str,
         prepared: &PreparedCall,
     ) -> Verdict {
-        // What the configuration no longer allows, no session goes on with.
+        // If the configuration no longer allows `bypass`, running sessions lose it, too.
         let mode = match call_context.mode {
             Mode::Bypass if settings.bypass.is_err() => Mode::Default,
             mode => mode,
@@ -165,7 +166,7 @@ impl EffectiveRules {
     }
 }
 
-/// The rules, and what those that deny or ask mean through links that there are now. Looks at the disk.
+/// Adds the deny and ask rules for the targets of existing links. Reads the disk.
 pub(super) fn resolve_linked_rules(rules: Arc<Rules>, workspace: &Path, home: &Path) -> Arc<Rules> {
     let led = rules.with_resolved_links(workspace, home, &resolve_existing);
     if led == Rules::default() {
@@ -176,7 +177,7 @@ pub(super) fn resolve_linked_rules(rules: Arc<Rules>, workspace: &Path, home: &P
     Arc::new(all)
 }
 
-/// The folders of keys in the home folder, each also by the names that links give it. Looks at the disk.
+/// The folders with keys in the home folder, each also by its path with links resolved. Reads the disk.
 fn key_folders_and_links(home: &Path) -> Arc<[PathBuf]> {
     let real_home = resolve_existing(home).unwrap_or_else(|| home.to_owned());
     let mut folders = [judge::key_folders(home), judge::key_folders(&real_home)].concat();
@@ -184,13 +185,13 @@ fn key_folders_and_links(home: &Path) -> Arc<[PathBuf]> {
     folders.into()
 }
 
-/// Where a path leads, as far as it is there.
+/// Resolves the links of a path, as far as the path exists.
 fn resolve_existing(path: &Path) -> Option<PathBuf> {
     let there = |above: &Path| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?));
     path.ancestors().find_map(there)
 }
 
-/// The rules of the user's files, and what is wrong with one of them, if so.
+/// The rules of the user's files, and the error of one of them, if any.
 fn read_rule_files(shared: &Shared, workspace: &Path) -> (Rules, Option<String>) {
     let (mut rules, mut problem) = (Rules::default(), None);
     for place in [PolicyScope::User, PolicyScope::Workspace(workspace)] {
@@ -202,8 +203,8 @@ fn read_rule_files(shared: &Shared, workspace: &Path) -> (Rules, Option<String>)
     (rules, problem)
 }
 
-/// A call with its verdict. A command that the session was granted to run outside the sandbox is judged, and
-/// told, as one that does.
+/// A call with its verdict. If a grant lets the command run outside the sandbox, the call is judged and reported as
+/// unsandboxed.
 pub(super) fn judge_call(
     effective: &EffectiveRules,
     settings: &Settings,
@@ -229,7 +230,7 @@ pub(super) fn judge_call(
     (prepared, verdict)
 }
 
-/// A verdict over a command that would run outside the sandbox: it says so, and by which grant.
+/// The verdict of a command that would run outside the sandbox. It says so, and names the grant.
 fn verdict_unsandboxed(verdict: Verdict, grant: &str) -> Verdict {
     match verdict.verdict {
         VerdictKind::Allow => {

@@ -12,7 +12,7 @@ use crate::types::event::{Envelope, Event};
 use crate::types::history::{FileAction, FileCheckpoint, RewindConflict, RewoundFile};
 use crate::types::ids::{ItemId, Seq};
 
-/// What a rewind does with the files.
+/// The part of the files that a rewind restores.
 #[derive(Debug, Default)]
 pub(in crate::session) struct FilePlan {
     /// All files that the session changed after the item.

@@ -1,5 +1,5 @@
-//! The outbox of workspace grants. A grant is first committed with its answer and then written to the policy
-//! file. If a crash comes between, the next start writes it.
+//! The outbox of workspace grants. A grant is first committed with its answer and then written to the policy file.
+//! After a crash in between, the next start writes it.
 
 use std::path::Path;
 use std::sync::Arc;

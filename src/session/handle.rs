@@ -146,7 +146,7 @@ impl SessionHandle {
         self.send_command(|reply| SessionCommand::Compact(Box::new(request), keyed, origin, reply)).await
     }
 
-    /// What fills the context window.
+    /// The parts of the context window.
     ///
     /// # Errors
     /// The session could not be loaded.
@@ -172,7 +172,7 @@ impl SessionHandle {
         self.send_command(|reply| SessionCommand::HooksRan(runs, reply)).await
     }
 
-    /// What the session's task knows and the summary does not show.
+    /// Data of the session's task that the summary does not contain.
     pub(super) async fn facts(&self) -> Result<SessionFacts, SessionError> {
         self.send_command(SessionCommand::Facts).await
     }

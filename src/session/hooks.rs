@@ -60,7 +60,8 @@ impl EventHooks {
     }
 }
 
-/// The hooks for an event in a folder. Reads the files again for each use; without any it costs a look at the disk.
+/// Loads the hooks for an event in a folder. Reads the files again for each use. If there are none, this costs only
+/// the check for them.
 pub(super) async fn load(shared: &Arc<Shared>, cwd: &Path, event: HookEvent) -> EventHooks {
     let (shared, cwd, runtime) = (Arc::clone(shared), cwd.to_owned(), Handle::current());
     let read = tokio::task::spawn_blocking(move || load_blocking(&shared, &cwd, event, &runtime));
@@ -79,7 +80,7 @@ pub(super) fn load_blocking(shared: &Shared, cwd: &Path, event: HookEvent, runti
         found.add(path, text.and_then(|text| claude_hooks(&text).map_err(|error| error.0)));
     }
     if PROJECT_FILES.iter().any(|file| cwd.join(file).symlink_metadata().is_ok()) {
-        // Waiting for another blocking thread here could wait for ever when no more can be started.
+        // Do not wait for another blocking thread here: if no more can be started, the wait would never end.
         let (inventory, files) = workspace::scan_with_files(cwd, &PROJECT_FILES);
         match runtime.block_on(trust::is_trusted(shared, cwd, &inventory.digest)) {
             Ok(true) => {

@@ -1,4 +1,4 @@
-//! Reads a journal up to an item, and computes the state that the session had there.
+//! Reads a journal up to an item, and computes the session's state at that item.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(in crate::session) struct JournalCopy {
     pub events: Vec<Envelope>,
     /// The blobs that they refer to.
     pub blobs: BTreeSet<BlobId>,
-    /// What ends the copy: interrupted calls, an open turn, and the mark.
+    /// The decision that ends the copy: it closes interrupted calls and an open turn, and sets the mark.
     pub ending: Box<Decision>,
 }
 
@@ -48,7 +48,8 @@ pub(in crate::session) async fn history_point(
     Ok(HistoryPoint { first_seq: found.first_seq, last_seq: found.last_seq })
 }
 
-/// Copies a journal up to an item to the session `to`, which may do at most what `limits` tell. `change` sets the properties of the new session.
+/// Copies a journal up to an item to the session `to`, which is restricted by `limits`. `change` sets the properties
+/// of the new session.
 pub(in crate::session) async fn copy_journal(
     shared: &Shared,
     (id, key): (SessionId, SessionKey),

@@ -1,4 +1,4 @@
-//! The MCP servers of a session: which are configured for its workspace, and those that it uses.
+//! The MCP servers of a session: those that are configured for its workspace, and those that it uses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ impl ConfiguredServers {
         found
     }
 
-    /// Why a server is not started: its state and the error.
+    /// The reason why a server is not started: its state and the error.
     fn start_problem<'s>(
         &self,
         server: &'s ScopedServer,
@@ -183,7 +183,7 @@ pub(super) async fn start_all(
     join_all(starts).await
 }
 
-/// What ready servers contribute to a turn.
+/// The tools and instructions of ready servers for a turn.
 fn catalog(listed: &[ListedServer]) -> McpCatalog {
     let views = || listed.iter().filter_map(|listed| listed.view.as_ref());
     let mut catalog = McpCatalog {
@@ -213,7 +213,7 @@ pub(super) struct SessionServers {
 /// Running calls that wait for the user's answers.
 type WaitingAnswers = Mutex<HashMap<CallId, oneshot::Sender<Option<Vec<UserAnswer>>>>>;
 
-/// Forgets a call when it no longer waits.
+/// Removes a call that no longer waits.
 struct WaitingCall<'a> {
     asking: &'a WaitingAnswers,
     call_id: CallId,
@@ -263,8 +263,8 @@ impl SessionServers {
         ConfiguredServers::load(&self.shared, Some(&self.workspace), Some(self.owner)).await
     }
 
-    /// Starts a blocking task that reads the files with servers, then does `more`: to wake a second thread takes longer
-    /// than to read a few files. Such a task cannot be stopped, so it does not hold the servers.
+    /// Starts a blocking task that reads the files with servers, then does `more`: to wake a second thread takes
+    /// longer than to read a few files. Such a task cannot be stopped, so it does not hold the servers.
     pub fn read_files_then<T: Send + 'static>(
         &self,
         more: impl FnOnce() -> T + Send + 'static,
@@ -370,7 +370,7 @@ impl McpServers for SessionServers {
             if let Some(known) = known.filter(|lease| lease.is_running()) {
                 return Ok(known);
             }
-            // After a restart of the daemon the turn goes on without a new look at its servers.
+            // After a restart of the daemon, the turn continues without looking up its servers again.
             let configured = self.load().await;
             let Some(scoped) = configured.servers.get(&server) else {
                 return Err(format!("the MCP server {server} is not configured any more"));

@@ -1,4 +1,4 @@
-//! What the session's tools reach of a project outside of its files: skills and notes.
+//! Data of a project outside of its files that the session's tools reach: skills and notes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl SkillFiles {
     }
 }
 
-/// Which parts a system prompt gets in addition to the project instructions.
+/// The parts of a system prompt in addition to the project instructions.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::session) struct PromptParts {
     pub agents: bool,
@@ -112,7 +112,7 @@ pub(in crate::session) fn memory(shared: &Shared, cwd: &Path) -> Memory {
     Memory::new(&shared.components().settings.memory_dir, cwd)
 }
 
-/// Where a note goes.
+/// The target of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) enum NotePlace {
     /// The project instructions.

@@ -1,4 +1,4 @@
-//! What callers ask of a session, and what an abort replies.
+//! Requests of callers to a session, and the reply to an abort.
 
 use crate::engine::{BusyPolicy, EditedCall, QueueEdit};
 use crate::judge::Rule;
@@ -27,7 +27,7 @@ pub struct Submission {
     pub options: TurnOptions,
     /// Whether the text goes to the model even if it looks like a command or a note.
     pub raw: bool,
-    /// Whether the user's hooks see the input. They do not see what the daemon itself submits.
+    /// Whether the user's hooks see the input. They do not see inputs of the daemon itself.
     pub runs_hooks: bool,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
@@ -46,11 +46,11 @@ pub(in crate::session) struct CommandSubmission {
     pub change: TurnOptions,
     /// A folder that joins the workspace.
     pub add_dir: Option<String>,
-    /// Where the arguments are kept as a note.
+    /// Target of the note with the arguments.
     pub note: Option<NoteTarget>,
 }
 
-/// Where a note of the user goes.
+/// The target of a note of the user.
 #[derive(Clone, Debug)]
 pub(in crate::session) enum NoteTarget {
     /// The project instructions.
@@ -78,7 +78,7 @@ impl CommandSubmission {
     }
 }
 
-/// What a session's task knows and its summary does not show.
+/// Data of a session's task that its summary does not contain.
 #[derive(Clone, Debug)]
 pub(in crate::session) struct SessionFacts {
     /// The current settings.
@@ -105,7 +105,7 @@ pub struct PermissionAnswer {
     pub request_id: PermissionId,
     /// Allow or deny.
     pub decision: Decision,
-    /// How long the answer applies.
+    /// Scope of the answer.
     pub scope: Scope,
     /// The grant to store.
     pub grant: Option<Rule>,
@@ -169,7 +169,7 @@ pub struct RewindRequest {
     pub origin: Origin,
 }
 
-/// What a rewind did, or would do. With conflicts, nothing.
+/// The result of a rewind, or of a dry run. With conflicts, a rewind changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RewindOutcome {
     /// The items that were removed, in their order.

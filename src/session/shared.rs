@@ -144,7 +144,7 @@ pub struct StatusChange {
     pub requires: Option<Requires>,
 }
 
-/// What happened to a session, for lists.
+/// The kind of a session's change, for lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionChangeKind {
     /// It was created.
@@ -160,9 +160,9 @@ pub enum SessionChangeKind {
 pub struct SessionChange {
     /// The session.
     pub session_id: SessionId,
-    /// What happened.
+    /// Kind of the change.
     pub kind: SessionChangeKind,
-    /// For a deleted session: what it was.
+    /// For a deleted session: its last view.
     pub deleted: Option<Arc<SessionView>>,
 }
 
@@ -176,7 +176,7 @@ const STATUS_CAPACITY: usize = 1_024;
 /// again.
 const PENDING_CAPACITY: usize = 1_024;
 
-/// Everything that the configuration defines. A reload replaces it as a whole.
+/// All values that the configuration defines. A reload replaces them as a whole.
 pub struct Components {
     /// The models and their providers.
     pub models: Models,

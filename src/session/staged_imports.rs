@@ -46,7 +46,7 @@ impl StagedImports {
             let why = format!("at most {} MiB can be imported; this one was dropped", MAX_IMPORT_BYTES >> 20);
             return Err(SessionError::BadParam("data", why));
         }
-        // An abandoned import must not keep others away.
+        // An abandoned import must not block others.
         let held =
             |all: &HashMap<String, StagedImport>| all.values().map(|staged| staged.data.len()).sum::<usize>();
         while held(&all) + size > MAX_IMPORT_BYTES || (!is_last && all.len() >= MAX_IMPORTS) {

@@ -1,4 +1,4 @@
-//! Trust in a folder: what the user allowed, and the rules that depend on it.
+//! Trust in a folder: the content that the user trusts, and the rules that depend on it.
 //!
 //! Trust applies to a digest. Code that depends on trust scans the folder at that moment and uses exactly the
 //! content that this scan read. So no file can be exchanged in between.
@@ -28,8 +28,8 @@ async fn scan(cwd: &Path) -> TrustInventory {
     tokio::task::spawn_blocking(move || workspace::scan(&folder)).await.unwrap_or_default()
 }
 
-/// These files of a workspace, the Markdown files below these folders, and whether the workspace is trusted in the state that
-/// they were read in.
+/// These files of a workspace, the Markdown files below these folders, and whether the workspace is trusted in the
+/// state that they were read in.
 pub(super) async fn files(
     shared: &Shared,
     cwd: &Path,

@@ -14,8 +14,8 @@ const MAX_PROGRAMS: usize = 50;
 /// Maximum characters of one program with its arguments.
 const MAX_PROGRAM_CHARS: usize = 300;
 
-/// What the hooks and MCP servers of these files run or reach, one text each. Unreadable files name none: sessions
-/// report them.
+/// The programs and addresses of the hooks and MCP servers in these files, one text each. Unreadable files contribute
+/// none: sessions report them.
 pub(super) fn programs(files: &[ScannedFile]) -> Vec<String> {
     let mut found = Vec::new();
     for (path, content) in files {
@@ -43,7 +43,7 @@ pub(super) fn programs(files: &[ScannedFile]) -> Vec<String> {
     found
 }
 
-/// What one server runs and reaches.
+/// The programs and addresses of one server.
 fn server_programs(config: &ServerConfig) -> impl Iterator<Item = String> {
     let started = config.command.iter().map(|command| {
         let words: Vec<&str> =

@@ -188,8 +188,8 @@ impl Store {
 mod tests {
     use super::*;
 
-    /// A type without `Clone` has one implementation of `CloneCheck`. A second one makes the call ambiguous, so this does
-    /// not compile.
+    /// A type without `Clone` has one implementation of `CloneCheck`. A second one makes the call ambiguous, so this
+    /// does not compile.
     #[test]
     fn journal_writer_cannot_be_cloned() {
         trait CloneCheck<Case> {

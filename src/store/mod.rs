@@ -1,8 +1,8 @@
 //! Layer 2: SQLite. No other folder contains SQL.
 //!
 //! One thread owns the only connection that writes, and commits waiting requests as a group. Reads use a small
-//! read-only pool. Access is split by type, see [`handle`]: only a [`JournalWriter`] appends to a journal. The journal (table `event`) is authoritative. The other tables are summaries, written in the
-//! same transaction.
+//! read-only pool. Access is split by type, see [`handle`]: only a [`JournalWriter`] appends to a journal. The
+//! journal (table `event`) is authoritative. The other tables are summaries, written in the same transaction.
 
 mod command;
 mod database_file;

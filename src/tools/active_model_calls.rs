@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 static ACTIVE_CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// A session waits for a model as long as this value lives.
+/// A session waits for a model for as long as this value exists.
 #[derive(Debug)]
 pub struct ActiveModelCall(());
 

@@ -89,7 +89,7 @@ pub trait Blobs: Send + Sync + std::fmt::Debug {
     fn read(&self, blob_id: BlobId, offset: u64, most: usize) -> Result<Vec<u8>, String>;
 }
 
-/// Why skills or notes could not be used.
+/// The reason why skills or notes could not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataError {
     /// A stable code.

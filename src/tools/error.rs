@@ -1,4 +1,4 @@
-//! Why a call cannot run: a stable code, a text that says what to fix, and data for clients.
+//! The reason why a call cannot run: a stable code, a text that explains how to fix it, and data for clients.
 
 use std::io;
 use std::path::Path;

@@ -89,7 +89,7 @@ pub(super) async fn run(
     let indexes: &Indexes = context.settings.knowledge.as_ref().ok_or_else(internal_error)?;
     let params = input.params()?;
     let workspace = context.session_context.workspace.clone();
-    // What a rule keeps from Read is kept from this tool too.
+    // Files that a rule denies for Read are hidden from this tool as well.
     let (unreadable, root) = (context.session_context.unreadable.clone(), workspace.clone());
     let is_allowed = move |path: &str| !unreadable.is_unreadable("Read", &root.join(path));
     let search = indexes.search_for_tool(&workspace, params, is_allowed);

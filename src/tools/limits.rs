@@ -1,4 +1,4 @@
-//! What clients are told about a tool besides its definition: its permission need, time limit and output limit.
+//! Properties of a tool for clients besides its definition: its permission need, time limit and output limit.
 
 use crate::tools::settings::Settings;
 use crate::tools::web::{FETCH_TIMEOUT, MAX_TEXT_CHARS};

@@ -18,7 +18,7 @@ use crate::types::tool::{PreparedCall, Subject, ToolOutcome, ToolProgress};
 
 /// Maximum characters of a call's summary.
 const MAX_SUMMARY_CHARS: usize = 160;
-/// Maximum number of mistakes that the model is told at once.
+/// Maximum number of mistakes in one error for the model.
 const MAX_MISTAKES: usize = 5;
 /// Capacity of the queue of progress messages of a call.
 const PROGRESS_CAPACITY: usize = 32;
@@ -139,7 +139,7 @@ pub(super) async fn run(
         () = stop.cancelled() => return Ok(cancelled()),
         lease = servers.lease(&tool.server) => lease.map_err(&unavailable)?,
     };
-    // Only a tool that an up-to-date server still has is called: its definition is what was approved.
+    // Call a tool only if an up-to-date server still has it, because a user approved this definition.
     let view = lease.wait_settled(lease.start_limit()).await;
     let now = view.tools.iter().find(|other| other.name == tool.name);
     if now.is_some_and(|now| now.digest != tool.digest) {
@@ -167,7 +167,7 @@ pub(super) async fn run(
             result = &mut work => break result,
             () = &mut ask => {}
             Some(text) = told.recv() => {
-                // Progress that the session cannot take is dropped.
+                // Progress is dropped if the session's queue is full.
                 let _ = progress.try_send(ToolProgress { stream: "stdout", text });
             }
         }
@@ -200,7 +200,7 @@ pub(super) async fn run(
     }
 }
 
-/// Asks the user what a server wants to know, again while the values do not fit.
+/// Asks the user a question of a server, and repeats it while the values do not fit.
 async fn ask_user(servers: &dyn McpServers, call_id: CallId, server: &str, mut question: ServerQuestion) {
     let mut mistake = None;
     for _ in 0..MAX_ATTEMPTS {

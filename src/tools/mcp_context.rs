@@ -1,4 +1,4 @@
-//! What tools know of the session's MCP servers.
+//! Data of the session's MCP servers for tools.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub trait McpServers: Send + Sync {
     fn withdraw(&self, call_id: CallId) -> BoxFuture<'_, ()>;
 }
 
-/// What a call knows of MCP servers.
+/// Data of MCP servers for one call.
 #[derive(Clone, Default)]
 pub struct McpContext {
     /// The tools that the running turn has.

@@ -12,8 +12,9 @@
 //! - `active_model_calls`: counts sessions that wait for a model, so that commands with much output slow down.
 //! - `files/inspect`: state of a change that a crash interrupted.
 //! - `session_tools/`: tools that reach only the session itself: its todo list.
-//! - `files/media`: PDFs and pictures in Read; `files/input_files`: files that a user attaches; `shell`: Bash;
-//!   `mcp`: tools of MCP servers; `web`: WebFetch; `convert`: converts untrusted documents and pictures in a process of their own.
+//! - `files/media`: PDFs and pictures in Read; `files/input_files`: files that a user attaches; `shell`: Bash; `mcp`:
+//!   tools of MCP servers; `web`: WebFetch; `convert`: converts untrusted documents and pictures in a process of
+//!   their own.
 
 mod active_model_calls;
 mod address;

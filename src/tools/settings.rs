@@ -39,7 +39,7 @@ pub struct Settings {
     pub socket: Option<PathBuf>,
     /// Resource limits of commands.
     pub limits: Limits,
-    /// Where the daemon creates a cgroup per call.
+    /// The folder in which the daemon creates a cgroup per call.
     pub cgroup: CgroupSetting,
     /// The program that converts documents if it is started with
     /// [`DOCUMENT_ARGUMENT`](super::DOCUMENT_ARGUMENT). `None` converts in this process without limits, for
@@ -51,8 +51,7 @@ pub struct Settings {
     pub web_proxy: Option<String>,
     /// Settings of the sandbox.
     pub sandbox: SandboxSettings,
-    /// Where the full output of commands is stored if it exceeds the excerpt for the model; `None` stores
-    /// nothing.
+    /// The folder for the full output of commands, if it exceeds the excerpt for the model; `None` stores nothing.
     pub spools: Option<SpoolSettings>,
     /// The indexes of workspaces; `None` for none.
     pub knowledge: Option<Indexes>,
@@ -104,7 +103,7 @@ pub struct Limits {
     pub open_files: Option<(u64, u64)>,
 }
 
-/// Where cgroups of calls are created.
+/// The location of the cgroups of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CgroupSetting {
     /// No cgroups.

@@ -27,7 +27,7 @@ pub struct Connection {
     call: Arc<CallScope>,
 }
 
-/// Why a subscription was refused.
+/// The reason why a subscription was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubscribeError {
     /// The connection has the maximum number of subscriptions.
@@ -80,9 +80,8 @@ impl Connection {
         self.shared.peer.origin.exe.as_deref()
     }
 
-    /// Why the peer counts as a process that a tool has started; `None` if it does not. Determined
-    /// once, when the peer connected. Methods must not let such a peer answer permission requests or
-    /// questions.
+    /// The reason why the peer counts as a process that a tool has started; `None` if it does not. Determined once,
+    /// when the peer connected. Methods must not let such a peer answer permission requests or questions.
     pub fn tool(&self) -> Option<&str> {
         self.shared.peer.origin.tool.as_deref()
     }

@@ -143,7 +143,7 @@ async fn detect_framing(
     }
 }
 
-/// Reads an HTTP request and answers it, unless it leads on to JSON-RPC.
+/// Reads an HTTP request and answers it, unless the connection continues with JSON-RPC.
 async fn handle_http(
     read: &mut OwnedReadHalf,
     write: &mut OwnedWriteHalf,
@@ -237,7 +237,7 @@ fn read_outcome(result: &io::Result<usize>) -> ReadOutcome {
     }
 }
 
-/// Why reading ended.
+/// The reason why reading ended.
 enum EndReason {
     /// The peer sends nothing more, but may still read.
     Finished,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a lock or a socket could not be acquired.
+/// The reason why a lock or a socket could not be acquired.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TransportError {

@@ -1,6 +1,6 @@
-//! One daemon per state folder: a lock that the kernel releases when its holder dies, so that no
-//! left-over file can block a start. A child that the holder was about to start when it was killed keeps the lock
-//! until it becomes its program (flock(2), fork(2)): that is waited for.
+//! One daemon per state folder. The kernel releases the lock when its holder ends, so no left-over file can block a
+//! start. If the holder is killed while it starts a child, the child keeps the lock until it executes its program
+//! (flock(2), fork(2)). A new daemon waits for that.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -12,16 +12,17 @@ use nix::fcntl::OFlag;
 
 use super::error::TransportError;
 
-/// The line behind the number of a holder that is being stopped.
+/// The line after the number of a holder that is stopping.
 const STOPPING_LINE: &str = "stopping";
 
-/// Before the path of the holder's socket, on a line behind its number.
+/// Prefix of the line after the number with the path of the holder's socket.
 const SOCKET_PREFIX: &str = "socket ";
 
-/// Longer than every lock file that a daemon writes: a number, the path of a socket and a word.
+/// Maximum bytes that are read. No daemon writes a longer lock file: it has a number, the path of a socket and a
+/// word.
 const MAX_NOTE_BYTES: u64 = 8 << 10;
 
-/// How long a dead holder's children may keep the lock, and how often that is looked at.
+/// How long the children of a dead holder may keep the lock, and the interval of the checks for that.
 const CHILDREN_TIMEOUT: Duration = Duration::from_secs(2);
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -33,8 +34,9 @@ pub struct StateLock {
 }
 
 impl StateLock {
-    /// Takes the lock in `path`, making the file (0600) and its folder (0700) if needed, and writes
-    /// this process's number into it. Does not wait for a living holder, and up to two seconds for the remains of a dead one.
+    /// Acquires the lock in `path`, creates the file (0600) and its folder (0700) if needed, and writes this
+    /// process's number into it. Does not wait for a running holder. Waits up to two seconds for the children of a
+    /// dead one.
     ///
     /// # Errors
     /// [`TransportError::Locked`] names the holder; everything else is `Io`.
@@ -46,7 +48,7 @@ impl StateLock {
                 .create(folder)
                 .map_err(|e| TransportError::io("make the folder", folder, e))?;
         }
-        // Not truncated on opening: until the lock is ours the file belongs to its holder.
+        // Opening does not truncate the file: it belongs to the holder until this process has the lock.
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -62,7 +64,7 @@ impl StateLock {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) => {
                     let pid = LockNote::read(&file).ok().and_then(|note| note.pid);
-                    // Without a number its holder has just begun, or is just letting go.
+                    // Without a number, its holder has just started or is releasing the lock.
                     if !pid.is_none_or(is_dead) || Instant::now() > until {
                         return Err(TransportError::Locked { path: path.to_owned(), pid });
                     }
@@ -81,15 +83,16 @@ impl StateLock {
 }
 
 impl StateLock {
-    /// Notes behind the number that its holder ends on request, for clients that lose it and
-    /// would start another. To be called before anybody can notice; a file that cannot be written says less.
+    /// Records after the number that its holder stops on request. Clients that lose this daemon then start no other
+    /// one. Call it before a client can notice the stop. A failed write is ignored, because only this information is
+    /// lost.
     pub fn note_stopping(&self) {
         let _ = (&self.file).write_all(format!("{STOPPING_LINE}\n").as_bytes());
     }
 
     /// Writes the path of the holder's socket into the file, so that clients with other settings find the daemon.
-    /// To be called once the socket answers: until then a missing socket says nothing about the daemon.
-    /// A path that does not fit on one line of text is left out.
+    /// Call it once the daemon answers on the socket: until then a missing socket says nothing about the daemon. A
+    /// path that does not fit on one line of text is left out.
     pub fn note_socket(&self, path: &Path) {
         if let Some(path) = path.to_str().filter(|path| !path.contains('\n')) {
             let _ = (&self.file).write_all(format!("{SOCKET_PREFIX}{path}\n").as_bytes());
@@ -97,19 +100,19 @@ impl StateLock {
     }
 }
 
-/// What the holder of a lock wrote into its file.
+/// The content of a lock file, written by its holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LockNote {
     /// The holder's process.
     pub pid: Option<u32>,
-    /// The absolute path of its socket. `None` while it starts, and if it is of a version that did not write it.
+    /// The absolute path of its socket. `None` while it starts, and if its version did not write the path.
     pub socket: Option<PathBuf>,
-    /// Whether it ends, or has ended, because it was told to.
+    /// Whether it stops, or has stopped, on request.
     pub is_stopping: bool,
 }
 
 impl LockNote {
-    /// Reads what stands in a lock file, from its beginning.
+    /// Reads a lock file from its beginning.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -126,7 +129,7 @@ impl LockNote {
         let mut note = Self { pid, ..Self::default() };
         for line in lines {
             match line.strip_prefix(SOCKET_PREFIX) {
-                // A relative path says nothing: the client may run in another folder than the daemon.
+                // Ignore a relative path: the client may run in another folder than the daemon.
                 Some(path) => note.socket = Some(PathBuf::from(path)).filter(|path| path.is_absolute()),
                 None => note.is_stopping |= line == STOPPING_LINE,
             }
@@ -137,13 +140,13 @@ impl LockNote {
 
 impl Drop for StateLock {
     fn drop(&mut self) {
-        // The file stays: removing it would let two daemons hold two different files of one name.
+        // Keep the file: removing it would let two daemons hold two different files of one name.
         let _ = self.file.set_len(0);
         let _ = self.file.unlock();
     }
 }
 
-/// Whether no process of this number runs any more; a zombie counts as dead, proc_pid_stat(5).
+/// Whether no process with this number runs any more; a zombie counts as dead, proc_pid_stat(5).
 fn is_dead(pid: u32) -> bool {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])),

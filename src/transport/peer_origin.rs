@@ -1,9 +1,9 @@
 //! Whether a peer is a process that a tool of this daemon has started.
 //!
-//! Such a process has the daemon's user id, so the user id alone proves nothing. But the daemon is a
-//! child subreaper: however a tool's process forks, leaves its process session or loses its parents,
-//! its chain of parents leads to the daemon while it lives. So the chain is read when a peer connects,
-//! while a handle (`SO_PEERPIDFD`, unix(7)) prevents reuse of its pid.
+//! Such a process has the daemon's user id, so the user id alone proves nothing. But the daemon is a child subreaper:
+//! while it runs, the chain of parents of a tool's process leads to the daemon. Forking, a new process session and
+//! lost parents do not change that. So the chain is read when a peer connects, while a handle (`SO_PEERPIDFD`,
+//! unix(7)) prevents reuse of its pid.
 //!
 //! The marker in the environment of every tool process counts in addition. It identifies processes that
 //! were started through another program, as long as they kept their environment. Tools of another
@@ -41,7 +41,7 @@ static LOOKUPS: Semaphore = Semaphore::const_new(MAX_LOOKUPS);
 pub(super) struct PeerOrigin {
     /// The program that it runs, for display; a process may have run another one before.
     pub exe: Option<PathBuf>,
-    /// Why it counts as a process of a tool; `None` if it does not.
+    /// The reason why it counts as a process of a tool; `None` if it does not.
     pub tool: Option<String>,
 }
 
@@ -200,8 +200,7 @@ const NAME: &str = "agentd";
 
 /// Makes this process recognisable as a daemon to other processes of its user.
 pub fn set_process_name() {
-    // Not through prctl(2), which names only the thread. If this fails, the marker still identifies the
-    // daemon.
+    // Do not use prctl(2), which names only the thread. If this fails, the marker still identifies the daemon.
     let _ = std::fs::write("/proc/self/comm", NAME);
 }
 
@@ -246,7 +245,7 @@ struct ParentChain {
     ends_here: bool,
 }
 
-/// Why a chain could not be read.
+/// The reason why a chain could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChainError {
     /// A process in the chain ended meanwhile, so its children have another parent now.
@@ -262,7 +261,8 @@ fn read_steady_chain(read: impl Fn() -> Result<ParentChain, ChainError>) -> Resu
     let mut last: Option<ParentChain> = None;
     for _ in 0..MAX_WALKS {
         match read() {
-            // A process whose parents once lead here descends from this daemon, whatever happens later.
+            // If a process's chain of parents once leads here, the process descends from this daemon for all of its
+            // life.
             Ok(chain) if chain.ends_here => return Ok(chain),
             Ok(chain) if last.as_ref() == Some(&chain) => return Ok(chain),
             Ok(chain) => last = Some(chain),

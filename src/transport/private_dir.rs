@@ -14,9 +14,8 @@ use crate::transport::error::TransportError;
 const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-/// Creates the folder (0700, whatever the umask) or checks it. It must be a folder and no link, owned
-/// by this user, closed to group and others, and not replaceable by other users. Returns a handle of
-/// exactly the folder that was checked.
+/// Creates the folder (0700, for any umask) or checks it. It must be a folder and no link, owned by this user, closed
+/// to group and others, and not replaceable by other users. Returns a handle of exactly the folder that was checked.
 ///
 /// # Errors
 /// `UnsafeFolder` says how to fix it; `Io` is the system's error. An unsafe folder is left unchanged.
@@ -81,8 +80,8 @@ pub fn check_folder(folder: &Path) -> Result<File, TransportError> {
     Ok(handle)
 }
 
-/// In a parent that everyone may write to and that has no sticky bit, another user can move the folder
-/// away and put another one in its place, however private the folder is.
+/// If all users may write to the parent and it has no sticky bit, another user can replace even a private folder by
+/// another one.
 fn check_above(folder: &Path, above: &Path) -> Result<(), TransportError> {
     let meta = fs::metadata(above).map_err(|e| TransportError::io("look at", above, e))?;
     let mode = meta.mode() & 0o7777;

@@ -186,7 +186,7 @@ fn remove_dead_socket(path: &Path) -> Result<(), TransportError> {
             fs::remove_file(path).map_err(|e| TransportError::io("remove the dead socket", path, e))
         }
         Err(Errno::ENOENT) => Ok(()),
-        // Connected, or its queue is full: a living process listens there.
+        // Connected, or its queue is full: a running process listens there.
         Ok(ListenerState::Alive) | Err(Errno::EAGAIN) => Err(TransportError::InUse { path: path.to_owned() }),
         Err(e) => Err(TransportError::io("see who listens on", path, e)),
     }
@@ -262,7 +262,7 @@ mod tests {
         let scratch = temp_folder();
         let path = scratch.path().join("run/agentd.sock");
         drop(bind(&path).unwrap());
-        // The standard listener leaves its file behind, as a killed daemon does.
+        // The standard listener does not remove its file, like a killed daemon.
         drop(StdListener::bind(&path).unwrap());
         assert!(path.exists());
         let _bound = bind(&path).unwrap();

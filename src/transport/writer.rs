@@ -14,8 +14,8 @@ use super::outbox::OutboxItem;
 /// Bytes gathered before a write; a message of at least this size is written without copying.
 const WRITE_BATCH_BYTES: usize = 64 << 10;
 
-/// Writes until the outbox has ended and is empty, then closes the writing side. If the peer is gone
-/// the connection is closed.
+/// Writes until the outbox has ended and is empty, then closes the writing side. If the peer has disconnected, the
+/// connection is closed.
 pub(super) async fn write_out(shared: Arc<ConnectionState>, mut socket: OwnedWriteHalf, framing: Framing) {
     let mut writer =
         Writer { shared: &shared, socket: &mut socket, framing, gathered: Vec::new(), done: (0, 0) };

@@ -33,7 +33,7 @@ pub(super) struct Instruction {
     pub text: String,
 }
 
-/// The files of instructions, and what was left out.
+/// The files of instructions, and the omitted parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct InstructionFiles {
     pub files: Vec<Instruction>,
@@ -185,7 +185,7 @@ fn is_text(path: &str) -> bool {
 /// The text of a file without links on its path, and whether it is longer.
 fn read_text(resolved: &Path) -> Result<(String, bool), String> {
     let failed = |error: &dyn std::fmt::Display| format!("could not be read ({error})");
-    // A path that has become a link or a pipe since is an attack.
+    // A path that has become a link or a pipe since then is an attack.
     let how = OpenHow::new()
         .flags(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC)
         .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);

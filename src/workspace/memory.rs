@@ -25,7 +25,7 @@ const MAX_DESCRIPTION_CHARS: usize = 160;
 /// The ending of the files.
 const FILE_ENDING: &str = "md";
 
-/// Why a note was not read or written. `Display` completes "could not …".
+/// The reason why a note was not read or written. `Display` completes "could not …".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryError {
     /// The name is not allowed.
@@ -127,7 +127,8 @@ impl Memory {
     /// Writes a note, or replaces it. Blocking.
     ///
     /// # Errors
-    /// Name or text are not allowed, there are too many notes, or the file could not be written; then nothing changed.
+    /// Name or text are not allowed, there are too many notes, or the file could not be written; then nothing
+    /// changed.
     pub fn write(&self, name: &str, text: &str) -> Result<MemoryNote, MemoryError> {
         check_name(name)?;
         let text = text.trim_end();

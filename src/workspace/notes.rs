@@ -15,7 +15,7 @@ const CLAUDE: &str = "CLAUDE.md";
 /// Largest file that a note is added to, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Why a note was not written.
+/// The reason why a note was not written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoteError {
     /// The file is a link that leaves the workspace, or no plain file.

@@ -26,7 +26,7 @@ pub struct PromptRequest {
     pub date: String,
     /// Replaces the default text.
     pub custom: Option<String>,
-    /// Sections with lists of what the model may use, for example its agents.
+    /// Sections with lists of the parts that the model may use, for example its agents.
     pub sections: Vec<String>,
     /// The instructions of the agent that the session works as.
     pub agent: Option<String>,

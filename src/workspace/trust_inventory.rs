@@ -1,9 +1,9 @@
 //! Inventory of the files in a folder that can run code, and a digest of it. The user trusts exactly this
 //! digest.
 //!
-//! Nothing is run. Files, depth and bytes are limited, because the folder may be hostile. Links are recorded
-//! and never followed; pipes and devices are never opened. A file that is too large to read completely is never
-//! used.
+//! The scan runs no program. Files, depth and bytes are limited, because the folder may be hostile. Links are
+//! recorded and never followed; pipes and devices are never opened. A file that is too large to read completely is
+//! never used.
 
 use std::fs::{self, File};
 use std::io;
@@ -37,7 +37,7 @@ const VERSION: &str = "agentd workspace 1";
 
 /// Path of the project's own settings.
 const SETTINGS_FILE: &str = ".agentd/config.toml";
-/// Files in a workspace that are bound by trust, and what is used of them in this version.
+/// Files in a workspace that are bound by trust, and the parts of them that this version uses.
 const BOUND_FILES: [(&str, &str); 8] = [
     (".agentd/hooks", "hooks: commands that run here"),
     (".agentd/agents", "agents"),
@@ -74,8 +74,8 @@ pub fn scan(cwd: &Path) -> TrustInventory {
     scan_with_files(cwd, &[]).0
 }
 
-/// The same, with these files of the workspace, and the Markdown files below these folders. Their contents are exactly those that
-/// the digest covers.
+/// The same, with these files of the workspace, and the Markdown files below these folders. Their contents are
+/// exactly those that the digest covers.
 #[must_use]
 pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<ScannedFile>) {
     let mut ground = TrustInventory::default();
@@ -114,7 +114,7 @@ pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<Sca
         let before = walk.files.len();
         walk.inspect_entry(&path, name.as_bytes(), 0);
         if walk.too_large {
-            // The digest does not cover all of it, so a file of it could run what was changed later.
+            // The digest does not cover all of it, so a file of it could run parts that were changed later.
             for (_, content) in &mut walk.files[before..] {
                 *content = Err(format!("{name} is too large for trust to cover it; make it smaller"));
             }

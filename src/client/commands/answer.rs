@@ -41,7 +41,7 @@ pub(in crate::client) async fn answer(
 /// The parameters of typed answers, one for each question of the model.
 fn answers_of(question: &Question, typed: &[String]) -> Result<AnswerParams, Failure> {
     let asked = &question.questions;
-    // Words without quotes are one answer.
+    // Several words without quotes form one answer.
     let joined = [typed.join(" ")];
     let typed = if asked.len() == 1 { joined.as_slice() } else { typed };
     if asked.len() != typed.len() {

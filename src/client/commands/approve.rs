@@ -221,7 +221,7 @@ fn show(requests: &[PendingRequest], out: &mut OutputStreams) -> Result<(), Fail
     Ok(())
 }
 
-/// The time until the request's deadline, and what happens at the deadline.
+/// The time until the request's deadline, and the action at the deadline.
 fn deadline(request: &PermissionRequest, now: Timestamp) -> String {
     let Some(at) = request.deadline_ms else { return String::new() };
     let then = request.on_timeout.unwrap_or_default().name();

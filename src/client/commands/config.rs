@@ -1,4 +1,4 @@
-//! `agentctl config show`: the configuration in force, and the place that each value comes from.
+//! `agentctl config show`: the configuration in force, and the source of each value.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `agentctl context` and `compact`: show what fills the context window, and summarise the conversation.
+//! `agentctl context` and `compact`: show the parts of the context window, and summarise the conversation.
 
 use crate::api::params::{CompactParams, CompactReply, SessionParams};
 use crate::client::connection::connector::Connector;
@@ -139,7 +139,7 @@ mod tests {
             "{shown:?}"
         );
         assert_eq!(shown.last().map(String::as_str), Some("the conversation was summarised 2 times"));
-        // Without a known window the bar shows only what is used.
+        // If the window is unknown, the bar shows only the used part.
         let unknown = ContextView { window: None, parts: view.parts[..4].to_vec(), ..view };
         assert_eq!(lines(&unknown)[1].plain().chars().count(), 60);
     }

@@ -129,7 +129,7 @@ fn table(rows: &[&LedgerRow], total: &ModelUsage, known: &[SessionView]) -> Tabl
 }
 
 fn cells(tone: Tone, [number, title, model]: [String; 3], spent: &ModelUsage, id: String) -> [Cell; 11] {
-    // Marks what the note below the table explains.
+    // The note below the table explains this mark.
     let about = if spent.estimated_calls > 0 { "*" } else { "" };
     let usage = &spent.usage;
     [

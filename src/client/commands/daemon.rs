@@ -132,7 +132,8 @@ pub(in crate::client) async fn stop(
         Ok(client) => client,
         Err(CallError::Io(e)) if is_absent(&e) => {
             return match LockHolder::find(&reach.places.data_dir) {
-                // Another daemon than the requested one: its sessions may be in the middle of work.
+                // This is not the requested daemon. Do not stop it, because its sessions may be in the middle of
+                // work.
                 Some(_) if reach.listens_elsewhere() => Err(Failure::unreachable(reach.absence_message(&e))),
                 Some(holder) => stop_unreachable(reach, holder, now, out).await,
                 None => Ok(out.note("no daemon was running")?),
@@ -153,7 +154,7 @@ pub(in crate::client) async fn stop(
             Ok(_) => false,
             Err(error) => is_absent(&error),
         };
-        // This connection ends last: until then the daemon still writes.
+        // The daemon closes this connection last. Until then it still writes.
         if gone && client.is_closed() {
             return Ok(out.say("stopped; sessions are kept")?);
         }

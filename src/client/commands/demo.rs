@@ -48,7 +48,7 @@ pub(in crate::client) async fn demo(yes: bool, keep: bool) -> Result<(), Failure
         scratch.keep_running();
         return outcome;
     }
-    // It says that sessions are kept, which is not true here.
+    // Discard the output: it says that sessions are kept, which is not true here.
     let stopped = daemon::stop(&reach, true, &mut OutputStreams::silent()).await;
     epilogue(&scratch, out)?;
     outcome.and(stopped)

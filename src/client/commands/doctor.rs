@@ -158,12 +158,12 @@ fn private(what: &str, folder: &Path, choose: &str) -> Finding {
 
 /// Free space below which new sessions soon cannot be written.
 const CRITICAL_SPACE_BYTES: u64 = 100 << 20;
-/// Free space below which the user should hear of it.
+/// Free space below which the user gets a warning.
 const LOW_SPACE_BYTES: u64 = 1 << 30;
 
 /// The free space of the disk that holds the data folder. `None` if it cannot be read.
 fn disk(folder: &Path) -> Option<Finding> {
-    // The folder may not exist yet: the nearest one that does is on the same disk.
+    // The folder may not exist yet. Its nearest existing ancestor is on the same disk.
     let existing = folder.ancestors().find(|folder| folder.is_dir())?;
     let stat = nix::sys::statvfs::statvfs(existing).ok()?;
     let free = stat.blocks_available().saturating_mul(stat.fragment_size());

@@ -1,4 +1,4 @@
-//! `agentctl inspect`: all that is known about sessions and requests, as JSON.
+//! `agentctl inspect`: all data of sessions and requests, as JSON.
 
 use serde_json::Value;
 

@@ -90,7 +90,7 @@ fn figures(head: &'static str) -> [crate::client::terminal::table::Column; 6] {
 }
 
 fn cells(name: String, spent: &ModelUsage) -> [(Tone, String); 6] {
-    // Marks what the note below the table explains.
+    // The note below the table explains this mark.
     let about = if spent.estimated_calls > 0 { "*" } else { "" };
     [
         (Tone::Bold, name),

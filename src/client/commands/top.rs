@@ -1,4 +1,4 @@
-//! `agentctl top`: all sessions on one screen; Enter opens one, and leaving it leads back.
+//! `agentctl top`: all sessions on one screen; Enter opens one, and detaching returns to the list.
 
 use crate::client::connection::connector::Connector;
 use crate::client::failure::Failure;
@@ -13,7 +13,7 @@ pub(in crate::client) async fn top(
 ) -> Result<(), Failure> {
     let mut sessions = SessionsScreen::load(reach).await?;
     loop {
-        // The screen is closed here: the conversation has the terminal for itself.
+        // The screen is closed here, because the conversation uses the whole terminal.
         let left = match choose(&mut sessions).await? {
             TopOutcome::Quit => return Ok(()),
             TopOutcome::Attach(session) => attach(reach, &session.to_string(), options, out).await,

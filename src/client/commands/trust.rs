@@ -78,7 +78,7 @@ const OPTIONS: [&str; 2] = ["Trust it as it is now", "Not now; sessions work wit
 /// Number of programs in the question; the rest is counted.
 const SHOWN_PROGRAMS: usize = 6;
 
-/// What trust would make active. Only the client's own text begins at the start of a row.
+/// The parts that trust would activate. Only the client's own text begins at the start of a row.
 fn question(cwd: &str, parts: &[&String], programs: &[String], columns: usize) -> Vec<StyledLine> {
     let room = columns.saturating_sub(6).max(8);
     let block = |tone: Tone, text: String, first: &'static str| {
@@ -98,8 +98,8 @@ fn question(cwd: &str, parts: &[&String], programs: &[String], columns: usize) -
     head.chain(parts).chain(programs).chain(more.iter().flat_map(listed)).collect()
 }
 
-/// Asks once per folder, on a terminal, whether to trust it. Sessions work without trust. A folder whose only parts are
-/// git facts is not worth a question.
+/// Asks once per folder, on a terminal, whether to trust it. Sessions work without trust. A folder whose only parts
+/// are git facts causes no question.
 pub(in crate::client) async fn ask_once(
     reach: &Connector,
     client: &Client,

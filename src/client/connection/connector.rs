@@ -26,8 +26,8 @@ pub(in crate::client) const NAME: &str = "agentctl";
 /// How long a daemon may take to answer after its start.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection that breaks before its first answer is tried again: the socket of an ending daemon may still
-/// take connections.
+/// How long to retry a connection that breaks before its first answer: the socket of an ending daemon may still
+/// accept connections.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Wait before another attempt, after a started daemon found the lock taken.
@@ -83,7 +83,7 @@ impl Connector {
         let named = self.places.config_flag.as_ref()?.canonicalize().ok()?;
         let client = self.dial().await.ok()?;
         let status: StatusReply = client.call("daemon.status", &NoParams {}).await.ok()?;
-        // A relative path is one of the daemon's folder, which is not known here.
+        // A relative path is relative to the daemon's folder, which this process does not know.
         let is_named = |file: &String| {
             let file = Path::new(file);
             file.is_relative() || file.canonicalize().is_ok_and(|file| file == named)
@@ -127,7 +127,7 @@ impl Connector {
     /// Connects; starts a daemon first if none runs and starting is allowed.
     ///
     /// # Errors
-    /// None answers and none could be started: the message contains the end of its log.
+    /// No daemon answers and none could be started; the message contains the end of its log.
     pub async fn connect_or_start(&self) -> Result<Client, Failure> {
         let error = match self.dial_until_settled().await {
             Err(CallError::Io(error)) => error,
@@ -202,8 +202,8 @@ impl Connector {
             }
             let now = Instant::now();
             let what = match ended {
-                // Another client was faster and its daemon is starting, or a stopping daemon holds the
-                // lock a moment longer than its socket. Then this client tries again.
+                // Another client was faster and its daemon is starting, or a stopping daemon still holds the lock
+                // after it removed its socket. Then this client tries again.
                 Ok(Some(status))
                     if status.code() == Some(i32::from(exit::ALREADY_RUNNING)) && now < deadline =>
                 {
@@ -220,7 +220,7 @@ impl Connector {
                 }
                 Ok(None) if now < deadline => continue,
                 Ok(None) => "did not answer within 10 s",
-                // A mistake in the configuration: the daemon has said where.
+                // A mistake in the configuration: the daemon has logged the place of it.
                 Ok(Some(status)) if status.code() == Some(i32::from(exit::CONFIG)) => {
                     return Err(Failure::unreachable(log.startup_error()));
                 }
@@ -301,7 +301,7 @@ struct LogTail {
 }
 
 impl LogTail {
-    /// What a daemon said that does not start with its configuration.
+    /// The message of a daemon that cannot start with its configuration.
     fn startup_error(&mut self) -> String {
         let text = read_from(&self.path, self.from).unwrap_or_default();
         let said =

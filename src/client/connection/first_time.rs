@@ -1,12 +1,12 @@
-//! Remembers in a file what a user was told or asked, so that it is not repeated.
+//! Records in a file which notices and questions a user has seen, so that they are not repeated.
 
 use std::path::Path;
 
-/// Bytes of a file after which its oldest half is forgotten: that is said once more.
+/// Maximum bytes of a file. Beyond it, the oldest half is removed, and these notices appear once more.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Records a line in a file. False if it is there already, or if it cannot be recorded: then it would come again and
-/// again.
+/// Records a line in a file. Returns false if the line is there already. It also returns false if recording fails,
+/// because the notice would then appear again and again.
 pub(in crate::client) fn is_first_time(file: &Path, line: &str) -> bool {
     let known = std::fs::read_to_string(file).unwrap_or_default();
     if known.lines().any(|it| it == line) || line.contains('\n') {

@@ -1,4 +1,4 @@
-//! `--image`, `--file`, `--resource` and `@SERVER:URI`: what is sent with the text of a submit.
+//! `--image`, `--file`, `--resource` and `@SERVER:URI`: parts that are sent with the text of a submit.
 
 use std::path::{Path, PathBuf};
 

@@ -20,33 +20,32 @@ pub(in crate::client) fn was_stopped(data_dir: &Path) -> bool {
     is_empty || LockNote::read(&file).is_ok_and(|note| note.is_stopping)
 }
 
-/// Who holds the lock of a data folder, by what it wrote into it.
+/// The holder of a data folder's lock, as the lock file names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::client) struct LockHolder {
     /// Its process.
     pub(in crate::client) pid: i32,
-    /// Where it listens. `None` while it starts, and if it is of an older version.
+    /// The socket on which it listens. `None` while it starts, and if it is of an older version.
     pub(in crate::client) socket: Option<PathBuf>,
     /// Whether it is being stopped.
     is_stopping: bool,
-    /// Whether that process is an `agentd`, and not a number that has passed to another process.
+    /// Whether that process is an `agentd`. Its number may belong to another process by now.
     is_agentd: bool,
 }
 
 impl LockHolder {
-    /// The living holder of the lock in this folder, if there is one that can be named. Never waits.
+    /// The running holder of the lock in this folder, if it can be identified. Never waits.
     pub(in crate::client) fn find(data_dir: &Path) -> Option<Self> {
         let file = open(data_dir).ok()?;
         let note = LockNote::read(&file).ok()?;
         let pid: i32 = note.pid?.try_into().ok().filter(|pid| *pid > 1)?;
-        // Asked before the lock is touched: a daemon that just starts shall not find it taken by us.
+        // Check this before trying the lock. Otherwise, a starting daemon could find the lock taken by this client.
         let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
         let (socket, is_stopping) = (note.socket, note.is_stopping);
         is_held(&file).then_some(Self { pid, socket, is_stopping, is_agentd: comm.trim() == "agentd" })
     }
 
-    /// Asks the process to stop, as `kill -TERM` does. False if it may not be asked, or is no
-    /// `agentd`.
+    /// Sends SIGTERM to the process. Returns false if this client may not signal it, or if it is no `agentd`.
     pub(in crate::client) fn terminate(&self) -> bool {
         self.is_agentd && kill(Pid::from_raw(self.pid), Signal::SIGTERM).is_ok()
     }
@@ -58,7 +57,7 @@ impl LockHolder {
         !self.is_stopping && found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Why no daemon answers at `asked` although this one runs, and what to do about it.
+    /// Explains why no daemon answers at `asked` although this one runs, and how to correct that.
     pub(in crate::client) fn explain(&self, asked: &Path) -> (String, String) {
         let pid = self.pid;
         let shown = |path: &Path| escape::line(&path.display().to_string()).into_owned();

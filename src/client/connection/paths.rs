@@ -53,7 +53,7 @@ impl ClientPaths {
         Ok(Self { socket: found, is_socket_named, data_dir, config_flag: config, config_files, flags })
     }
 
-    /// Refuses a named configuration file that does not exist: a running daemon has read other ones.
+    /// Refuses a named configuration file that does not exist, because a running daemon has read other files.
     ///
     /// # Errors
     /// The file does not exist or is a folder.

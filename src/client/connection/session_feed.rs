@@ -19,9 +19,9 @@ use crate::client::failure::{Failure, code};
 use crate::types::ids::SessionId;
 use crate::types::session::SessionView;
 
-/// How long a lost daemon is looked for.
+/// How long to try to reach a lost daemon again.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Changes within this time are taken together.
+/// Changes within this time are handled together.
 const COALESCE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A subscription to the changes of all sessions. Dropping it ends the subscription.
@@ -84,7 +84,7 @@ impl SessionFeed {
     }
 
     async fn subscribe(&mut self) -> Result<(), Failure> {
-        // Before the list is read, so that no change is lost in between.
+        // Subscribe before reading the list, so that no change is lost in between.
         let events = SessionEvents::open(self.client.socket(), self.client.greeting()).await?;
         let filter = ListParams { include_children: true, ..ListParams::default() };
         let sessions = session_calls::all_sessions(&self.client, &filter).await?;
@@ -105,11 +105,11 @@ impl SessionFeed {
         &self.client
     }
 
-    /// Waits for the next changes and takes them over. After a lost connection it waits until the daemon is back.
+    /// Waits for the next changes and applies them. After a lost connection it waits until the daemon answers again.
     /// Cancel-safe.
     ///
     /// # Errors
-    /// The daemon did not come back.
+    /// The daemon did not answer again.
     pub(in crate::client) async fn wait_change(&mut self) -> Result<(), Failure> {
         let Some(events) = &mut self.events else { return self.reconnect().await };
         match events.next().await {
@@ -124,7 +124,7 @@ impl SessionFeed {
                 apply_event(&mut self.sessions, event);
             }
         };
-        // The end of the connection is found again by the next call.
+        // The next call detects the end of the connection again.
         let _ = timeout(COALESCE_INTERVAL, more).await;
         Ok(())
     }

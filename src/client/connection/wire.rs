@@ -23,7 +23,7 @@ use crate::types::ids::Seq;
 /// How long the daemon may take to accept, to reply to `daemon.hello` and to open a subscription.
 pub(in crate::client) const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug)]
 pub enum CallError {
     /// The daemon replied with an error.

@@ -1,4 +1,5 @@
-//! The messages of the protocol: one JSON text per line. Calls run at the same time, so a wait does not hold up others.
+//! The messages of the protocol: one JSON text per line. Calls run at the same time, so a wait does not hold up
+//! others.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -113,7 +114,7 @@ async fn read_line(
     Ok(false)
 }
 
-/// What a line means.
+/// The meaning of a line.
 enum Message {
     Reply(Value),
     Call { id: Value, name: String, arguments: Value },

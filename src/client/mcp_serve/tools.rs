@@ -147,7 +147,7 @@ pub(super) async fn call(
             let ids: Vec<String> = lock(&reachable.started).iter().rev().take(newest).cloned().collect();
             let mut sessions = Vec::new();
             for id in ids {
-                // One that a user deleted is left out.
+                // A session that a user deleted is left out.
                 let found: Result<Value, _> = client.call("session.get", &json!({ "session_id": id })).await;
                 sessions.extend(found.ok().map(|reply| public_facts(&reply["session"])));
             }

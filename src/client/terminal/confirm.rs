@@ -4,11 +4,11 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _, stderr, stdin};
 
 use crate::client::failure::{Failure, code};
 
-/// Asks the user to confirm; everything but `y` and `yes` is a no. Without a terminal there is no question: the
-/// command must be told by `flag`.
+/// Asks the user to confirm; everything but `y` and `yes` is a no. Without a terminal it asks nothing, and the
+/// command needs `flag`.
 ///
 /// # Errors
-/// The user said no, or there is no user.
+/// The user did not confirm, or there is no user.
 pub fn confirm(question: &str, flag: &str) -> Result<(), Failure> {
     if !stdin().is_terminal() {
         return Err(Failure::usage(format!("{question} No user can be asked here: say {flag}")));

@@ -66,7 +66,7 @@ pub fn money(micros: Option<u64>) -> String {
     match micros {
         None => "?".into(),
         Some(0) => "$0".into(),
-        // Rounded up, so that what costs something never looks free.
+        // Rounded up, so that a small cost never looks free.
         Some(micros @ 1..10_000) => format!("$0.{:03}", micros.div_ceil(1_000)),
         Some(micros) => format!("${}.{:02}", micros / 1_000_000, micros % 1_000_000 / 10_000),
     }

@@ -16,7 +16,7 @@ pub struct OutputStreams {
     side_wraps: bool,
     /// The terminal is in raw mode: a line end needs a carriage return.
     raw: bool,
-    /// Words stand in the place of signs, for screen readers and logs.
+    /// Words replace symbols, for screen readers and logs.
     plain: bool,
 }
 
@@ -50,7 +50,7 @@ impl OutputStreams {
         Self { text: Box::new(io::sink()), side: Box::new(io::sink()), ..Self::standard() }
     }
 
-    /// Sets whether words stand in the place of signs.
+    /// Sets whether words replace symbols.
     pub fn set_plain(&mut self, plain: bool) {
         self.plain = plain;
         if plain {
@@ -120,7 +120,7 @@ impl OutputStreams {
         self.raw = raw;
     }
 
-    /// Draws a one-line input over the last one; if it is too long, shows its end.
+    /// Draws a one-line input over the last one. If the input is too long, its end is shown.
     ///
     /// # Errors
     /// The reader has closed the pipe.
@@ -161,7 +161,7 @@ impl OutputStreams {
     }
 }
 
-/// A line with words in the place of the sign that it begins with.
+/// A line with words in place of the symbol at its beginning.
 fn replace_signs(line: &str) -> String {
     let signs = [
         ("› ", "you: "),

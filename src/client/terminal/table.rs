@@ -11,12 +11,12 @@ use crate::client::terminal::style::{StyledLine, Tone, cut, cut_start, pad, widt
 /// Columns between two cells.
 const GAP: usize = 2;
 
-/// Highest rank of columns that are comfortable before others are shown.
+/// Columns up to this rank get a readable width before columns of a higher rank are shown.
 const LAST_IMPORTANT: u8 = 2;
-/// Columns with which a text is comfortable.
+/// Columns that a text needs to be readable.
 const COMFORTABLE_COLUMNS: usize = 22;
 
-/// How a column is laid out.
+/// Layout of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
     head: &'static str,
@@ -44,7 +44,7 @@ impl Column {
         Self { rank, ..self }
     }
 
-    /// The width of its cells is between these.
+    /// Sets the minimum and maximum width of its cells.
     #[must_use]
     pub const fn between(self, min: usize, max: usize) -> Self {
         Self { min, max, ..self }
@@ -56,7 +56,7 @@ impl Column {
         Self { is_right: true, min: usize::MAX, ..self }
     }
 
-    /// Shortened at the start, because its end says most.
+    /// Shortened at the start, because its end is the most useful part.
     #[must_use]
     pub const fn keep_end(self) -> Self {
         Self { keeps_end: true, ..self }
@@ -118,7 +118,7 @@ impl Table {
         let least = |n: usize| wide[n].min(self.columns[n].min.max(width(self.columns[n].head)));
         let gaps = |shown: &[usize]| GAP * shown.len().saturating_sub(1);
         let total = |shown: &[usize]| shown.iter().map(|n| least(*n)).sum::<usize>() + gaps(shown);
-        // The important columns are comfortable before a less important one is shown at all.
+        // Important columns get a readable width before a less important one is shown at all.
         let comfortable = |n: usize| match self.columns[n].rank {
             0..=LAST_IMPORTANT => least(n).max(wide[n].min(COMFORTABLE_COLUMNS)),
             _ => least(n),

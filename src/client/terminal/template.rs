@@ -1,5 +1,5 @@
-//! Templates of `--format`: `{{.Title}}\t{{.Cost}}`, as docker and podman have them. A field is a path into the JSON of
-//! the row (`{{.last_turn.subtype}}`); case and underscores do not matter. `{{json .usage}}` prints JSON, and `json`
+//! Templates of `--format`: `{{.Title}}\t{{.Cost}}`, as in docker and podman. A field is a path into the JSON of the
+//! row (`{{.last_turn.subtype}}`); case and underscores do not matter. `{{json .usage}}` prints JSON, and `json`
 //! alone the whole row. With `table` in front, the values are aligned below the names of their fields.
 
 use serde_json::Value;

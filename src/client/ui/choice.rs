@@ -1,5 +1,6 @@
-//! A choice from a short list: numbers and arrows move the cursor, Enter chooses. Keys count only a moment after the list
-//! appeared, so that a key that was on its way chooses nothing; pasted text and the first digit of a sentence never do.
+//! A choice from a short list: numbers and arrows move the cursor, Enter chooses. Keys count only a moment after the
+//! list appeared, so that a key that was typed earlier chooses nothing. Pasted text and the first digit of a sentence
+//! never choose.
 
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -11,17 +12,17 @@ use crate::client::terminal::out::{allows_colours, terminal_columns};
 use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::ui::keys::Keys;
 
-/// How long the list takes no key.
+/// Time after its appearance for which the list ignores keys.
 const IGNORE_KEYS_TIME: Duration = Duration::from_millis(600);
 
-/// The list and the place of its cursor.
+/// The list and the position of its cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Choice {
     count: usize,
     at: usize,
 }
 
-/// What a key did.
+/// Result of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyResult {
     Stays,
@@ -71,7 +72,7 @@ impl Choice {
     }
 }
 
-/// Lets the user choose. `None` if the user leaves, or the terminal is closed.
+/// Lets the user choose. `None` if the user cancels, or the terminal is closed.
 ///
 /// # Errors
 /// The terminal cannot be used.
@@ -98,7 +99,7 @@ pub async fn choose(options: &[&str], preselected: usize) -> Result<Option<usize
         let moved = match input {
             None => KeyResult::Left,
             Some(Input::Key(key)) if key.kind != KeyEventKind::Release => {
-                // Leaving changes nothing, so it is always possible.
+                // Cancelling changes nothing, so it is always possible.
                 match choice.on_key(key) {
                     KeyResult::Chosen(_) if is_deaf => KeyResult::Stays,
                     moved => moved,
@@ -127,7 +128,7 @@ fn draw(lines: &[StyledLine], over: usize) -> io::Result<()> {
     out.flush()
 }
 
-/// The list as it is shown, for tests of what stands around it.
+/// The list as it is shown, for tests of the lines around it.
 #[cfg(test)]
 pub(in crate::client) fn lines(options: &[&str], at: usize) -> Vec<StyledLine> {
     Choice { count: options.len(), at }.lines(options, false)

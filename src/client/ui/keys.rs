@@ -1,8 +1,8 @@
 //! The keyboard in raw mode: a thread reads it, and the terminal is restored on every exit.
 //!
-//! The reading library does not return from a closed terminal: it reads end-of-file in a loop, and a
-//! caller that waits for it waits for ever. So every wait for the reader has a timeout. A second thread
-//! watches the terminal and ends the program if the main loop does not.
+//! The reading library does not return from a closed terminal: it reads end-of-file in a loop, and a caller that
+//! waits for it never continues. So every wait for the reader has a timeout. A second thread watches the terminal and
+//! ends the program if the main loop does not.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -103,7 +103,8 @@ impl Keys {
             }
         })?;
         (keys.gone, keys._watched) = (Some(gone), Some(watched));
-        // The thread below would hold the library's reader, so that the answer would come up to `READ_POLL_INTERVAL` later.
+        // The thread below would hold the library's reader, so that the answer would come up to `READ_POLL_INTERVAL`
+        // later.
         if asks_cursor {
             keys.cursor_row = cursor::position().ok().map(|(_, row)| row);
         }

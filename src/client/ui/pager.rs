@@ -4,10 +4,10 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::client::terminal::style::{StyledLine, Tone, cut};
 
-/// What begins a line of the user.
+/// Prefix of the lines of a user.
 const USER_MARK: &str = "› ";
 
-/// What a key led to.
+/// Result of a key in the pager.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::client) enum PagerEnd {
     Stay,

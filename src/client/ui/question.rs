@@ -30,7 +30,7 @@ pub(in crate::client) fn is_typed(question: &Question) -> bool {
 /// A typed answer: numbers of options, or own words.
 ///
 /// # Errors
-/// What is wrong with it, for users.
+/// The text explains the mistake to users.
 pub(in crate::client) fn parse(question: &UserQuestion, typed: &str) -> Result<UserAnswer, String> {
     let typed = typed.trim();
     if typed.is_empty() {
@@ -60,7 +60,7 @@ pub(in crate::client) fn answer_text(answer: &UserAnswer) -> String {
     one_line(&said.collect::<Vec<_>>().join("; "), 200)
 }
 
-/// What the input line begins with while the answer `at` is typed.
+/// Prefix of the input line while the user types the answer `at`.
 pub(in crate::client) fn input_mark(question: &Question, at: usize) -> String {
     match question.questions.len() {
         0 | 1 => "answer: ".into(),

@@ -52,7 +52,7 @@ fn state_words(session: &SessionView) -> (Tone, String) {
     }
 }
 
-/// How a turn ended, in words.
+/// The end of a turn, in words.
 #[must_use]
 pub fn last_turn(turn: &LastTurn) -> (Tone, String) {
     let stopped = |what: &str| (Tone::Warn, format!("stopped: {what}"));

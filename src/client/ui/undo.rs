@@ -1,4 +1,4 @@
-//! How a lasting grant is taken back: a command that works when it is pasted into a shell, in whatever folder.
+//! The command that removes a lasting grant. It works when a user pastes it into a shell in any folder.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ use crate::client::terminal::style::{StyledLine, Tone, width};
 use crate::types::ids::SessionId;
 use crate::types::permission::Scope;
 
-/// The lines that say how to remove a grant, at most `columns` wide; none for a grant that does not last.
-/// `flags` are `ClientPaths::flags`: without them the pasted command could reach another daemon.
+/// The lines that explain how to remove a grant, at most `columns` wide; none for a grant that does not last. `flags`
+/// are `ClientPaths::flags`: without them the pasted command could reach another daemon.
 pub(in crate::client) fn lines(
     scope: Scope,
     grant: &str,
@@ -40,14 +40,14 @@ pub(in crate::client) fn lines(
     std::iter::once(head).chain(rows.rows.into_iter().map(|row| StyledLine::new(Tone::Plain, row))).collect()
 }
 
-/// A shell command in rows: a row that goes on in the next one ends with a backslash.
+/// A shell command in rows: a row that continues in the next one ends with a backslash.
 struct Rows {
     rows: Vec<String>,
     columns: usize,
 }
 
 impl Rows {
-    /// Appends a piece: a word of its own, or more of the last one.
+    /// Appends a piece: a new word, or more of the last one.
     fn push(&mut self, piece: &str, is_new_word: bool) {
         let Some(row) = self.rows.last_mut() else { return };
         let blank = if is_new_word && !row.is_empty() { " " } else { "" };
@@ -60,7 +60,7 @@ impl Rows {
         }
     }
 
-    /// Appends a word with whatever quotes it needs, in as many pieces as it takes.
+    /// Appends a word with the quotes that it needs. A long word becomes several pieces.
     fn push_quoted(&mut self, word: &str) {
         let mut is_new_word = true;
         let mut rest: Vec<char> = word.chars().collect();
@@ -87,7 +87,7 @@ impl Rows {
     }
 }
 
-/// Whether a character cannot stand between single quotes, or could fool a terminal.
+/// Whether a character is not possible between single quotes, or could mislead a terminal.
 fn is_odd(c: char) -> bool {
     c == '\'' || c == '\t' || !escape::line(c.encode_utf8(&mut [0; 4])).starts_with(c)
 }

@@ -37,7 +37,7 @@ fn absent_user_answer(question: &Question) -> AnswerParams {
     question::answers(question.request_id, vec![answer; question.questions.len()])
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Debug)]
 pub(in crate::client) struct TurnEnd {
     /// The exit code.
@@ -90,7 +90,7 @@ pub(in crate::client) struct TurnWatcher {
     questions: Vec<Question>,
     unanswerable: u32,
     interrupts: u32,
-    /// File with the folders and days on which the user was told about trust; `None` to tell always.
+    /// File with the folders and days on which the notice about trust was shown; `None` shows it every time.
     trust_notice_file: Option<PathBuf>,
     /// Only answers, requests and errors are printed.
     is_quiet: bool,
@@ -129,7 +129,7 @@ impl TurnWatcher {
         self
     }
 
-    /// Says once a day that the folder is not trusted; the days are kept in this file.
+    /// Prints once a day that the folder is not trusted; the days are stored in this file.
     pub(in crate::client) fn with_trust_notice_file(mut self, file: PathBuf) -> Self {
         self.trust_notice_file = Some(file);
         self
@@ -279,7 +279,7 @@ impl TurnWatcher {
         }
     }
 
-    /// Whether it is said that the folder is not trusted: once a day.
+    /// Whether to print that the folder is not trusted: once a day.
     fn needs_trust_notice(&self) -> bool {
         let Some(file) = &self.trust_notice_file else { return true };
         is_first_time(file, &format!("{} {}", now().day(), self.session.cwd))

@@ -50,7 +50,7 @@ pub struct Knowledge {
     pub max_jobs: usize,
     /// Queries at the same time.
     pub max_queries: usize,
-    /// Where vectors come from.
+    /// The source of vectors.
     pub embedder: Embedder,
     /// Ranks chunks again.
     pub reranker: Reranker,

@@ -1,5 +1,4 @@
-//! The values of the configuration, each with the place that it comes from. Values that may hold secrets are
-//! masked.
+//! The values of the configuration, each with its origin. Values that may hold secrets are masked.
 
 use serde_json::Value;
 
@@ -10,7 +9,7 @@ use crate::api::params::ConfigValue;
 const DEFAULT: &str = "default";
 /// Replaces a value that may be a secret.
 const MASK: &str = "***";
-/// Tables of other programs' settings: their texts may hold anything.
+/// Tables of other programs' settings: their texts may contain anything.
 const FOREIGN_TABLES: [&str; 2] = ["hooks", "mcp"];
 /// Tables in which unset keys are not listed, because there are many of them for each entry.
 const ENTRY_TABLES: [&str; 2] = ["providers", "model"];

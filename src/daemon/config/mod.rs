@@ -245,7 +245,7 @@ fn explain_error(text: &str, file: &Path, error: WrongToml) -> ConfigError {
     ConfigError { file: Some(file.to_path_buf()), line, message }
 }
 
-/// Keys of older versions and their names today.
+/// Keys of older versions and their current names.
 const RENAMED_KEYS: [(&str, &str); 11] = [
     ("background_time", "background_timeout"),
     ("keep_ended", "delete_ended_after"),

@@ -60,7 +60,7 @@ pub(super) fn sandbox(config: &Config, places: &DaemonPaths, instance: &str) -> 
     }
     let files = config.providers.values().filter(|provider| provider.credential().is_none());
     hidden.extend(files.filter_map(|provider| provider.api_key_file.clone()));
-    // Where systemd stores credentials; the folder need not exist.
+    // The folder in which systemd stores credentials; it need not exist.
     hidden.extend(std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from).filter(|it| it.is_absolute()));
     // The sockets of signing agents and other services of the user's login session, if they are not in
     // `/run/user`.

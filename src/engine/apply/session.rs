@@ -160,7 +160,7 @@ impl State {
         self.is_stale = true;
     }
 
-    /// Records what the model was told, so that it is told once.
+    /// Records the content of a reminder, so that the model receives it only once.
     fn note_reminder(&mut self, kind: ReminderKind, files: &[FileVersion], at: Timestamp) {
         let versions = files.iter().map(|file| (file.path.clone(), file.digest.clone()));
         match kind {

@@ -55,7 +55,7 @@ impl State {
                 if turn.activity == Activity::Tools
                     && let Some(message) = self.transcript.last()
                 {
-                    // Calls that could not start early stand between those that did.
+                    // Calls that could not start early may be between those that did.
                     let order = calls_of(message);
                     let place = |call: &CallState| order.iter().position(|id| *id == call.call.call_id);
                     turn.calls.sort_by_key(place);

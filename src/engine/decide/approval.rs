@@ -44,7 +44,7 @@ impl Settlement {
 }
 
 impl PlanBuilder<'_> {
-    /// Decides what the answer to a permission request does: settles the request, then ends or advances its call.
+    /// Decides the effect of an answer to a permission request: settles the request, then ends or advances its call.
     pub fn answer(&mut self, answer: RequestAnswer) -> Result<(), Refusal> {
         let Some(call) = self.awaiting_call(answer.request_id).filter(|_| !self.is_aborting()) else {
             return Err(Refusal::NotPending);

@@ -104,8 +104,8 @@ impl State {
         budget_uses(all)
     }
 
-    /// All limits of the running turn. `made` is the number of its own model calls. What sub-agents used, and what is
-    /// reserved for those that run, counts as well.
+    /// All limits of the running turn. `made` is the number of its own model calls. The usage of sub-agents, and the
+    /// reservations for running ones, count as well.
     fn turn_uses(&self, made: u64, now: Timestamp) -> Vec<BudgetUse> {
         let Some(turn) = &self.turn else { return Vec::new() };
         let (limits, spent, reserved) = (&turn.budgets, &turn.spent, self.reserved_use());
@@ -221,7 +221,7 @@ impl PlanBuilder<'_> {
     pub fn check_stream(&mut self) {
         let (Some(turn), Some(partial)) = (&self.state.turn, self.state.partial()) else { return };
         let tokens = partial.bytes as u64 / MAX_BYTES_PER_TOKEN;
-        // Each delta comes here, and few turns have a limit on money: only those look the price up.
+        // This runs for each delta, and few turns have a limit on money. Only those look the price up.
         let cost = || {
             let price = self.engine.settings.known.capabilities(&turn.model).output_usd_micros_per_1k;
             price.map_or(0, |price| price.saturating_mul(tokens) / 1_000)

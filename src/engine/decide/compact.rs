@@ -43,7 +43,7 @@ const MAX_LEFT_PERCENT: u64 = 90;
 /// The stable code of a summary that is about as long as the conversation.
 const NO_SAVING: &str = "no_saving";
 
-/// What limits the stages for one model call.
+/// The limits of the stages for one model call.
 struct StageLimits {
     /// Tokens that the stages aim for.
     target: u64,
@@ -96,8 +96,8 @@ impl PlanBuilder<'_> {
         ResultLimits::new(self.engine, self.window_size())
     }
 
-    /// Makes the next request fit the window. Returns `false` if a summary was requested: the model call follows
-    /// once it is there.
+    /// Makes the next request fit the window. Returns `false` if a summary was requested: the model call follows once
+    /// the summary is complete.
     pub fn fit_window(&mut self, step: u64) -> bool {
         let settings = self.engine.compaction();
         let Some(size) = self.window_size() else { return true };
@@ -150,7 +150,7 @@ impl PlanBuilder<'_> {
         let Some(turn) = &self.state.turn else { return false };
         match &turn.compaction {
             Some(compaction) => compaction.overflows < MAX_SUMMARY_OVERFLOWS,
-            // What does not fit is only the rest of an answer that was cut: the answer so far stays valid.
+            // Only the rest of a cut answer does not fit: the answer so far stays valid.
             None if turn.continuations > 0 => false,
             None => {
                 turn.compacted_step != turn.step

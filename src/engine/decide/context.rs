@@ -1,4 +1,4 @@
-//! What fills the context window.
+//! The parts of the context window.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::types::context_view::{
 use crate::types::message::Block;
 
 impl Engine {
-    /// What the next request of the session contains.
+    /// Returns the parts of the session's next request.
     #[must_use]
     pub fn context(&self, now: Now) -> ContextView {
         PlanBuilder::new(self, now).context()

@@ -1,6 +1,6 @@
 //! Binary feedback: the model answers twice, and a client chooses the answer that the turn continues with. Both
-//! candidates stay in the journal, and the chosen one is copied into the conversation. Calls of the chosen answer need permission like all
-//! others.
+//! candidates stay in the journal, and the chosen one is copied into the conversation. Calls of the chosen answer
+//! need permission like all others.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn is_comparable(stop_reason: StopReason) -> bool {
     matches!(stop_reason, StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence)
 }
 
-/// Whether two answers say and do the same. Reasoning and ids do not count.
+/// Whether two answers have the same content. Reasoning and ids do not count.
 fn are_equal(one: &Item, other: &Item) -> bool {
     let parts = |item: &Item| -> Vec<(String, serde_json::Value)> {
         let part = |block: &Block| match block {

@@ -11,7 +11,7 @@ use crate::types::session::SessionState;
 use crate::types::turn_options::TurnOptions;
 
 impl PlanBuilder<'_> {
-    /// Records runs of hooks. `continues`: a hook wants that the session goes on, for this reason.
+    /// Records runs of hooks. `continues`: a hook requests that the session continues, for this reason.
     pub fn hooks_ran(&mut self, call_id: Option<CallId>, runs: Vec<HookRun>, continues: Option<String>) {
         let item_id = call_id.and_then(|id| self.state.call(id)).map(|call| call.item_id);
         for run in runs {

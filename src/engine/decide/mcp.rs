@@ -14,7 +14,7 @@ use crate::types::tool::ToolDefinition;
 const DEFERRED_PART: u64 = 10;
 
 impl PlanBuilder<'_> {
-    /// Reports changed states, and takes over the tools if a turn waits for its context.
+    /// Reports changed states, and adopts the tools if a turn waits for its context.
     pub fn mcp_changed(&mut self, statuses: Vec<McpStatus>, catalog: Option<McpCatalog>) {
         if self.state.status == SessionState::Ended {
             return;
@@ -47,7 +47,7 @@ impl PlanBuilder<'_> {
                 .is_some_and(|window| tokens::tools_tokens(definitions) > u64::from(window) / DEFERRED_PART)
     }
 
-    /// Adds the definitions of the servers' tools to those of the daemon. Loaded ones come in the order in which
+    /// Adds the definitions of the servers' tools to those of the daemon. Loaded definitions keep the order in which
     /// they were loaded, so that the list only grows.
     pub fn with_mcp_tools(&self, own: Arc<[ToolDefinition]>) -> Arc<[ToolDefinition]> {
         let mcp = &self.state.mcp;

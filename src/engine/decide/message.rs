@@ -17,7 +17,7 @@ pub(in crate::engine) struct PlainMessage {
     pub text: String,
     pub content: Vec<Block>,
     pub model: Option<String>,
-    /// The slash command that a user's input is the expansion of.
+    /// The slash command whose expansion is a user's input.
     pub command: Option<SlashCommand>,
     pub superseded: bool,
 }

@@ -42,8 +42,8 @@ use crate::types::model::Delta;
 use plan::PlanBuilder;
 
 impl Engine {
-    /// Decides what an input means. It reads the state and never changes it: the same engine, input and `now`
-    /// give the same decision.
+    /// Decides the result of an input. It reads the state and never changes it: the same engine, input and `now` give
+    /// the same decision.
     ///
     /// # Errors
     /// The input is not possible in this state.

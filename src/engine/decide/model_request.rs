@@ -1,4 +1,4 @@
-//! The request for the next model call, and the limits of what it shows.
+//! The request for the next model call, and the limits of the results in it.
 
 use std::collections::HashMap;
 

@@ -58,7 +58,7 @@ impl<'a> PlanBuilder<'a> {
         self.push_turn(Event::TurnPhase { phase, uncalibrated_tokens: None })
     }
 
-    /// Adds the begin of a model call. `uncalibrated_tokens` is the size of its request.
+    /// Adds the beginning of a model call. `uncalibrated_tokens` is the size of its request.
     pub fn push_model_call(&mut self, step: u64, uncalibrated_tokens: Option<u64>) -> Seq {
         self.step = Some(step);
         self.push_turn(Event::TurnPhase { phase: Phase::ModelCall, uncalibrated_tokens })
@@ -235,7 +235,7 @@ impl<'a> PlanBuilder<'a> {
         let child_requests = || self.state.subagents.iter().flat_map(|it| &it.requests);
         let stands = |is: fn(&CallStage) -> bool| self.state.calls().iter().any(|call| is(&call.stage));
         if stands(|stage| matches!(stage, CallStage::Unknown { .. })) {
-            // An unattended session comes here only with the policy `pause`: no user is expected to answer
+            // An unattended session reaches this point only with the policy `pause`: no user is expected to answer
             // soon.
             let waits =
                 if self.state.spec.background { SessionState::Paused } else { SessionState::RequiresAction };

@@ -21,7 +21,7 @@ impl PlanBuilder<'_> {
         let CallStage::Running { said, .. } = &call.stage else { return };
         let said = said.text();
         let tool = &call.call.tool;
-        // What the call asked itself has no receiver any more.
+        // The call's own questions have no receiver any more.
         self.withdraw_questions(call);
         let question = Question {
             child_session_id: None,
@@ -151,7 +151,7 @@ impl PlanBuilder<'_> {
 }
 
 impl PlanBuilder<'_> {
-    /// Raises the questions of a call. An unattended session has no user to ask, so the model is told at once.
+    /// Raises the questions of a call. An unattended session has no user to ask, so the call gets its result at once.
     pub fn ask_user(&mut self, call: &CallState, questions: Vec<UserQuestion>) {
         if self.state.spec.background {
             let call_id = call.call.call_id;
@@ -162,8 +162,8 @@ impl PlanBuilder<'_> {
         self.raise_questions(call, questions);
     }
 
-    /// Raises the questions of a running tool, for example those of an MCP server. Where no user can answer, the tool
-    /// is told at once.
+    /// Raises the questions of a running tool, for example those of an MCP server. If no user can answer, the tool is
+    /// informed at once.
     pub fn tool_asks(&mut self, call_id: CallId, questions: Vec<UserQuestion>) {
         let call = self.state.call(call_id).cloned();
         let running = call.filter(|call| matches!(call.stage, CallStage::Running { question: None, .. }));

@@ -52,7 +52,7 @@ impl PlanBuilder<'_> {
         self.push(None, Some(turn_id), Event::TurnDequeued { reason });
     }
 
-    /// Archives the session or restores it. Nothing of an archived session may run.
+    /// Archives the session or restores it. No turn or command of an archived session may run.
     pub fn archive(&mut self, archived: bool) -> Result<(), Refusal> {
         if self.state.status == SessionState::Ended {
             return Err(Refusal::Ended);

@@ -356,7 +356,7 @@ impl PlanBuilder<'_> {
 enum UnknownOutcomePolicy {
     /// The user decides, and the turn waits.
     Ask,
-    /// The model is told, and the turn continues.
+    /// The model receives a result that explains this, and the turn continues.
     Tell,
     /// The turn ends.
     Fail,

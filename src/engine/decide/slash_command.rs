@@ -1,4 +1,4 @@
-//! Slash commands and notes: which texts are one, the built-in commands, and their events.
+//! Slash commands and notes: how they are recognised, the built-in commands, and their events.
 //!
 //! Only a single text block of one line is a command or a note. A command without a model call is answered at once,
 //! also while a turn runs; then its answer belongs to that turn.
@@ -19,7 +19,7 @@ pub const CLEARED: &str =
     "The conversation starts again. The model sees none of the earlier messages; the journal keeps them.";
 const CLEAR: &str = "clear";
 
-/// A text that is not for the model as it is.
+/// A text that is not sent to the model unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypedLine {
     /// `/name arguments`.
@@ -35,7 +35,7 @@ pub struct BuiltInCommand {
     pub name: &'static str,
     /// Its arguments, for users.
     pub argument_hint: Option<&'static str>,
-    /// What it does, for users.
+    /// Its description, for users.
     pub description: &'static str,
 }
 
@@ -70,7 +70,7 @@ pub fn find_built_in(name: &str) -> Option<&'static BuiltInCommand> {
     BUILT_IN.iter().find(|command| command.name == name)
 }
 
-/// The command or note that an input is, if any.
+/// Recognises an input that is a command or a note.
 #[must_use]
 pub fn typed_line(input: &[InputBlock]) -> Option<TypedLine> {
     let [InputBlock::Text { text }] = input else { return None };

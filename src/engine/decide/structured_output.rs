@@ -14,7 +14,7 @@ use crate::types::session::{Subtype, TurnError};
 const MAX_CORRECTIONS: u32 = 3;
 /// Maximum bytes of a schema as JSON.
 const MAX_SCHEMA_BYTES: usize = 32 * 1024;
-/// Number of problems that the model is told at once.
+/// Maximum number of problems in one message to the model.
 const MAX_ERRORS: usize = 10;
 /// Maximum bytes of the text of one problem.
 const MAX_ERROR_BYTES: usize = 300;

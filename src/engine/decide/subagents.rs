@@ -226,14 +226,14 @@ impl PlanBuilder<'_> {
         let takes_input =
             self.state.status != SessionState::Ended && !self.state.archived && !self.is_aborting();
         let runs = self.state.turn.is_some();
-        // A user aborted it and wants no new work: the model is told with the next input.
+        // A user aborted it and wants no new work, so the model receives this with the next input.
         let is_aborted = outcome.status == ToolStatus::Cancelled && !runs;
         if !takes_input || is_aborted {
             return;
         }
         let is_busy = self.has_questions();
-        // No user submitted this turn, so it gets what the turn before it leaves (`start_turn`). Otherwise sub-agents that
-        // start each other would never come to an end.
+        // No user submitted this turn, so it gets the limits that the turn before it did not use (`start_turn`).
+        // Otherwise, sub-agents that start each other would never end.
         let budgets = match &self.state.turn {
             None => Some(self.state.left_of_turn),
             Some(turn) if is_busy => Some(turn.budgets),

@@ -292,7 +292,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Writes the begin of the model call of this step and sends its request; the error says why there is none.
+    /// Writes the beginning of the model call of this step and sends its request; the error says why there is none.
     pub fn send_request(&mut self, step: u64) -> Result<(), &'static str> {
         let uncalibrated_tokens = Some(tokens::request_tokens(&self.state, &self.offered_tools()));
         self.push_phase(Phase::Normalize, step);
@@ -340,7 +340,7 @@ impl PlanBuilder<'_> {
             self.end_session();
             return;
         }
-        // Another client may have submitted the queued input than the one that ended this turn.
+        // The queued input may come from another client than the one that ended this turn.
         self.origin = None;
         if subtype == Subtype::Success && is_answer {
             self.ask_for_title(&text, &budgets);

@@ -21,7 +21,7 @@ use crate::types::tool::{Access, PreparedCall, Subject, ToolOutcome, ToolProgres
 /// Maximum bytes of changed arguments that the model receives.
 const MAX_EDITED_BYTES: usize = 2_000;
 
-/// Whether a user must answer something before the call can go on.
+/// Whether a user must answer something before the call can continue.
 fn needs_user(prepared: &PreparedCall, verdict: &Verdict) -> bool {
     verdict.verdict != VerdictKind::Allow || matches!(prepared.subject, Subject::Question { .. })
 }
@@ -102,8 +102,8 @@ impl PlanBuilder<'_> {
                 // An earlier call may create the missing target, so this call is prepared again when it is
                 // next.
                 Err(outcome) if self.may_change(&call, &outcome) => {}
-                // Requests and refusals of one message are raised together, so before all of its calls were
-                // prepared, only those start that need no request.
+                // Requests and refusals of one message are raised together. Until all of its calls are prepared, only
+                // calls that need no request start.
                 Err(_) if is_part => {}
                 Ok((prepared, verdict)) if is_part && needs_user(&prepared, &verdict) => {}
                 Err(outcome) => self.complete(judged.call_id, outcome, 0),
@@ -118,7 +118,8 @@ impl PlanBuilder<'_> {
         self.state.turn.as_ref().is_some_and(|turn| matches!(turn.activity, Activity::Calling { .. }))
     }
 
-    /// Requests complete calls of the streaming answer (the provider's id, the tool and its input), and prepares them.
+    /// Requests complete calls of the streaming answer (the provider's id, the tool and its input), and prepares
+    /// them.
     pub fn request_early(&mut self, complete: Vec<(String, String, serde_json::Value)>) {
         let Some(turn) = &self.state.turn else { return };
         // With binary feedback a client chooses the answer first.

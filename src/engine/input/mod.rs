@@ -51,11 +51,11 @@ pub enum Input {
         /// Parts of the workspace that need trust, if any.
         untrusted: Option<UntrustedParts>,
     },
-    /// The session compared the disk with what the model knows.
+    /// The session compared the disk with the versions that the model knows.
     ContextChecked {
         /// The turn that waits for this.
         turn_id: TurnId,
-        /// The current versions of read files that differ from what the model has read.
+        /// The current versions of read files that differ from the versions that the model has read.
         changed_files: Vec<FileVersion>,
         /// The current files with project instructions; `None` if they could not be read.
         instructions: Option<Vec<FileVersion>>,
@@ -64,7 +64,7 @@ pub enum Input {
     Mcp {
         /// The states that differ from those that were reported before.
         statuses: Vec<McpStatus>,
-        /// What they contribute to a turn that waits for its context; `None` if that was not looked up.
+        /// Their parts of a turn that waits for its context; `None` if they were not looked up.
         catalog: Option<Box<McpCatalog>>,
     },
     /// A check of the workspace found parts that need trust.
@@ -154,7 +154,7 @@ pub enum Input {
     CommandOver {
         /// The call that started it.
         call_id: CallId,
-        /// How it ended.
+        /// Its end.
         over: Box<UnrecordedEnd>,
     },
     /// Hooks ran.
@@ -170,7 +170,7 @@ pub enum Input {
     ToolAsks {
         /// The call.
         call_id: CallId,
-        /// What it asks.
+        /// Its questions.
         questions: Vec<UserQuestion>,
     },
     /// A running tool no longer waits for the user's answers.

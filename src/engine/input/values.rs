@@ -1,4 +1,4 @@
-//! What inputs carry, and why the engine refuses one.
+//! Values of inputs, and the reasons why the engine refuses an input.
 
 use crate::engine::state::Engine;
 use crate::types::blob::Blob;
@@ -97,7 +97,7 @@ pub struct RequestAnswer {
     pub request_id: PermissionId,
     /// Allow or deny.
     pub decision: Decision,
-    /// How long an allow is valid.
+    /// Validity of an allow answer.
     pub scope: Scope,
     /// The grant to store, with scopes `session` and `project`.
     pub grant: Option<String>,
@@ -185,7 +185,7 @@ pub enum QueueEdit {
     },
 }
 
-/// Why an input is refused. A refused input writes no event.
+/// The reason why an input is refused. A refused input writes no event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The input is empty.

@@ -246,7 +246,7 @@ impl ReferenceModel {
                 "words that were cut short are never sent: {cut}"
             );
         }
-        // A rewind may have removed what a compaction replaced.
+        // A rewind may have removed messages that a compaction replaced.
         for (_, heard) in self.heard.iter().skip(self.compacted) {
             property!(all.iter().any(|text| text.contains(heard)), "what people said is sent: {heard}");
         }

@@ -1,7 +1,7 @@
-//! Property tests of the engine with random scripts: users submit, answer, abort and detach; models and tools
-//! answer in any order, or fail; the daemon crashes at any point. `reference_model`, `message_properties` and `calls` hold the
-//! properties of events, `effect_properties` those of effects, `request` those of model requests, `restart` those of a
-//! crash.
+//! Property tests of the engine with random scripts: users submit, answer, abort and detach; models and tools answer
+//! in any order, or fail; the daemon crashes at any point. `reference_model`, `message_properties` and `calls` hold
+//! the properties of events, `effect_properties` those of effects, `request` those of model requests, `restart` those
+//! of a crash.
 
 mod calls;
 mod compaction;

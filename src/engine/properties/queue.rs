@@ -8,7 +8,7 @@ use crate::types::ids::TurnId;
 use crate::types::message::InputBlock;
 
 impl Simulator {
-    /// Picks from the queue; one place beyond it stands for a turn that is not queued.
+    /// Picks from the queue. An index after its end selects a turn that is not queued.
     pub(super) fn edit_queue(&mut self, pick: u8, to: u8, edit: QueueChange) -> Result<(), String> {
         let queue: Vec<TurnId> = self.watch.queue.iter().copied().collect();
         let other = self.mint().turn();

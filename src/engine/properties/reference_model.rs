@@ -280,7 +280,8 @@ impl ReferenceModel {
                 let stays = |(first, _): &&(Seq, String)| first <= last_item_seq;
                 self.compacted = self.heard[..self.compacted].iter().filter(stays).count();
                 self.heard.retain(|(first, _)| first <= last_item_seq);
-                // The refusal has not happened there, and the next model may take what this one refused.
+                // The rewound conversation does not contain this refusal, and the next model may accept the media
+                // that this one refused.
                 self.withheld.retain(|_, refused| *refused <= *last_item_seq);
                 // The beginning of the next request differs.
                 self.sent = None;
@@ -305,7 +306,7 @@ impl ReferenceModel {
                     "a reminder is for a turn"
                 );
                 property!(text.starts_with("<reminder>"), "a reminder looks like one: {text}");
-                // Reminders are sent like what people say.
+                // Reminders are sent like messages of users.
                 self.heard.push((envelope.seq, text.clone()));
             }
             Event::McpTools(_) => {

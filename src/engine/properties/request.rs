@@ -46,7 +46,7 @@ pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<
                 "thinking is never last"
             );
         }
-        // Results stand first, one per call, in call order, directly after the message with the calls.
+        // Results are first, one per call, in call order, directly after the message with the calls.
         let before = if at == 0 { &none } else { &messages[at - 1].content };
         let asked: Vec<_> = before
             .iter()

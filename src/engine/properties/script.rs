@@ -194,7 +194,7 @@ pub enum ModelStep {
     Silence,
 }
 
-/// How a model call fails.
+/// The failure of a model call.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelFailure {
     pub kind: FaultKind,

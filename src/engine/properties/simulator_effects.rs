@@ -1,4 +1,4 @@
-//! What the simulator does with a plan: it writes the events and begins the effects.
+//! The simulator's handling of a plan: it writes the events and begins the effects.
 
 use crate::engine::properties::generators::command_over;
 use crate::engine::properties::property;
@@ -93,9 +93,9 @@ impl Simulator {
             }
             // The tool ends soon, with any result.
             Effect::StopCall(_) | Effect::StopCommands { .. } => return Ok(()),
-            // The tool goes on with the answers.
+            // The tool continues with the answers.
             Effect::AnswerTool { .. } => return Ok(()),
-            // Its calls start none: `properties/subagents.rs` checks trees of sessions.
+            // Its calls start no sub-agents: `properties/subagents.rs` checks trees of sessions.
             Effect::RunSubagent { .. } | Effect::FollowSubagent { .. } | Effect::StopSubagents => {
                 return Err("no sub-agent is started here".into());
             }

@@ -1,7 +1,7 @@
-//! Trees of sessions: whatever models and sub-agents do, the tree keeps to the limits of its first session.
+//! Trees of sessions: a tree keeps to the limits of its first session, for any behaviour of models and sub-agents.
 //!
-//! Each session of the tree is an engine of its own. The simulator plays the part of the sessions' tasks: it creates
-//! the engine of a sub-agent when its parent's effect says so, and reports its end.
+//! Each session of the tree is an engine of its own. The simulator replaces the sessions' tasks: it creates the
+//! engine of a sub-agent when its parent's effect says so, and reports its end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const MAX_DEPTH: u32 = 3;
 /// Steps after which a tree must have ended.
 const MAX_STEPS: usize = 20_000;
 
-/// What the models do: numbers from which each step draws.
+/// Numbers from which each step draws the behaviour of the models.
 #[derive(Clone, Debug)]
 struct Script {
     budgets: Budgets,
@@ -225,7 +225,7 @@ impl Tree {
             }
             Effect::Prepare { turn_id, calls } => {
                 let judge = |call_id| {
-                    // Only the first session may leave sub-agents behind.
+                    // Only the first session may still have sub-agents.
                     let background = self.background && depth == 0 && self.next_draw().is_multiple_of(3);
                     judged_call(call_id, background)
                 };
@@ -316,11 +316,11 @@ fn keeps_to_limits(script: &Script) -> Result<(), TestCaseError> {
         // Only the script's first input begins work, so all turns together keep to the limits of one.
         let of_turn = [model_calls, usd_micros, output_tokens];
         for limit in of_session.into_iter().chain(of_turn).flatten() {
-            // Each call counts one of everything.
+            // Each call uses one unit of every limit.
             prop_assert!(tree.calls <= limit, "{} calls, limit {limit}", tree.calls);
         }
     }
-    // All ended, and the first session counts what the whole tree used.
+    // All sub-agents ended, and the first session counts the usage of the whole tree.
     let node = &tree.nodes[&root];
     prop_assert!(node.result.is_some(), "the first turn has ended");
     let snapshot = node.engine.snapshot();
@@ -334,7 +334,7 @@ fn keeps_to_limits(script: &Script) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A second turn runs on what the first one left, and a sub-agent of the first one ends meanwhile.
+/// A second turn runs with the limits that the first one did not use. A sub-agent of the first turn ends meanwhile.
 #[test]
 fn subagent_that_ends_in_a_later_turn_counts_for_its_limit() {
     let draws = vec![

@@ -1,4 +1,4 @@
-//! What the reference model knows of a call, a turn and a background command.
+//! State of the reference model for a call, a turn and a background command.
 
 use std::collections::BTreeSet;
 

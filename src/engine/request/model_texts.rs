@@ -333,7 +333,7 @@ pub fn too_many_commands(most: usize, running: &[BashId]) -> String {
     )
 }
 
-/// A hook on the end of the turn wants that the work goes on.
+/// A hook on the end of the turn requests that the work continues.
 pub fn stop_hook(reason: &str) -> String {
     format!(
         "<reminder>A hook of the user ran at the end of your turn and says that the work is not done:</reminder>\n{reason}"

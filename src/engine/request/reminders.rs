@@ -1,5 +1,5 @@
-//! Reminders: short texts for the model about what changed around the conversation. Each is an event, and its text
-//! joins the newest message of the user's role. Later requests repeat it unchanged, so their beginning stays.
+//! Reminders: short texts for the model about changes around the conversation. Each is an event, and its text joins
+//! the newest message of the user's role. Later requests repeat it unchanged, so their beginning stays.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -54,7 +54,8 @@ pub(in crate::engine) fn of_servers(statuses: &[McpStatus]) -> Option<Reminder> 
     (!lines.is_empty()).then(|| plain(ReminderKind::ServersFailed, model_texts::servers_failed(&lines)))
 }
 
-/// The reminders about files that differ on disk from what the model knows. Each version is reported once.
+/// The reminders about files that differ on disk from the versions that the model knows. Each version is reported
+/// once.
 pub(in crate::engine) fn of_files(
     state: &State,
     changed_files: Vec<FileVersion>,

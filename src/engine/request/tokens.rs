@@ -1,5 +1,5 @@
-//! Length of requests in tokens: the count that the provider reported with its newest answer, plus an estimate of
-//! what was added since. An estimate never ends a turn. It counts characters and is corrected for each model
+//! Length of requests in tokens: the count that the provider reported with its newest answer, plus an estimate of the
+//! content that was added since. An estimate never ends a turn. It counts characters and is corrected for each model
 //! ([`crate::engine::state::TokenRatio`]).
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! An excerpt of the output of a running tool. If the daemon dies before the tool ends, this excerpt is the
-//! only record of its output.
+//! An excerpt of the output of a running tool. If the daemon is killed before the tool ends, this excerpt is the only
+//! record of its output.
 
 /// Bytes kept from the beginning.
 const HEAD_BYTES: usize = 4 * 1024;

@@ -60,7 +60,7 @@ impl PartialAnswer {
         }
     }
 
-    /// Records what the provider needs to accept the last block of reasoning back.
+    /// Records the data that the provider needs to accept the last block of reasoning back.
     pub fn seal_thinking(&mut self, new_signature: Option<&str>, new_data: Option<&str>) {
         if let Some(PartialBlock::Thinking { signature, data, .. }) = self.blocks.last_mut() {
             *signature = new_signature.map(str::to_owned);

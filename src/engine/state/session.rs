@@ -78,13 +78,14 @@ pub(in crate::engine) struct State {
     pub last_line: String,
     /// The end of the newest turn.
     pub last_turn: Option<LastTurn>,
-    /// What the newest turn left of its limits. A turn that the result of a sub-agent starts gets no more.
+    /// The part of its limits that the newest turn did not use. A turn that the result of a sub-agent starts gets no
+    /// more.
     pub left_of_turn: Budgets,
-    /// Aborted sub-agents, of which the model is told with the next input.
+    /// Aborted sub-agents, which the next input reports to the model.
     pub aborted_subagents: Arc<Vec<String>>,
     pub updated_at: Timestamp,
     pub created_at: Timestamp,
-    /// Day that the model was told last, as a number since 1970.
+    /// The newest date that the model received, as a number of days since 1970.
     pub told_day: i64,
     /// The files with project instructions that the model knows, with their digests; `None` if unknown.
     pub instructions: Option<Arc<BTreeMap<PathBuf, String>>>,
@@ -244,8 +245,8 @@ impl State {
         }
     }
 
-    /// Where the output of a running call or background command belongs: its turn, its item, and the seq of the
-    /// event that started it.
+    /// The target of the output of a running call or background command: its turn, its item, and the seq of the event
+    /// that started it.
     pub fn progress_target(&self, call_id: CallId) -> Option<(Option<TurnId>, Option<ItemId>, Seq)> {
         let turn_id = self.turn.as_ref().map(|turn| turn.id);
         if let Some(call) = self.call(call_id)

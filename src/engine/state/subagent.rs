@@ -13,7 +13,7 @@ pub(in crate::engine) struct Subagent {
     pub turn_id: Option<TurnId>,
     pub child_session_id: SessionId,
     pub agent: String,
-    /// What the model wrote about its work.
+    /// The model's description of its work.
     pub description: String,
     /// The part of this session's limits that is reserved for it.
     pub reserved: Budgets,

@@ -106,7 +106,7 @@ impl Transcript {
         texts.into_iter().next().unwrap_or_default()
     }
 
-    /// Puts other messages in the place of `count` messages behind the first `from`.
+    /// Replaces `count` messages after the first `from` by other messages.
     pub fn replace_range(&mut self, from: usize, count: usize, messages: &[Message]) {
         let mut all: Vec<Arc<Message>> = self.iter().cloned().collect();
         let from = from.min(all.len());

@@ -1,4 +1,4 @@
-//! The running turn and what it is doing.
+//! The running turn and its current activity.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -107,10 +107,10 @@ pub(in crate::engine) struct Turn {
     pub model_calls: u64,
     /// Model calls of sub-agents that have ended.
     pub subagent_calls: u64,
-    /// What sub-agents of earlier turns had used when they ended during this one.
+    /// Usage of sub-agents of earlier turns that ended during this turn.
     pub spent_by_earlier_subagents: ModelUsage,
     pub waiting_since: Option<Timestamp>,
-    /// Calls that a hook leaves to the user: no rule and no mode settles their requests.
+    /// Calls whose decision a hook leaves to the user: no rule and no mode settles their requests.
     pub left_to_user: BTreeSet<CallId>,
     pub denials: Arc<Vec<Denial>>,
     pub errors: Vec<TurnError>,
@@ -144,7 +144,7 @@ pub(in crate::engine) struct Candidate {
     pub response_id: Option<String>,
 }
 
-/// Why an interrupted turn is held. While it is held, it starts no effects.
+/// The reason why an interrupted turn is held. While it is held, it starts no effects.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::engine) enum Hold {
     /// The turn was resumed before, so it waits a while.
@@ -169,7 +169,8 @@ pub(in crate::engine) enum Activity {
 }
 
 impl Turn {
-    /// What the turn, which ends at `at`, left of its limits. Sub-agents that still run are not counted yet.
+    /// The part of its limits that the turn, which ends at `at`, did not use. Sub-agents that still run are not
+    /// counted yet.
     pub fn left_of_budgets(&self, at: Timestamp) -> Budgets {
         let mut left = self.budgets;
         // Not `model_calls`: loading a session skips the events that count them.
@@ -180,7 +181,7 @@ impl Turn {
         left
     }
 
-    /// Forgets the calls of the last answer. The event that begins a model call may be skipped when a session is
+    /// Removes the calls of the last answer. The event that begins a model call may be skipped when a session is
     /// loaded, so the first event of the next answer does it as well.
     pub fn forget_settled_calls(&mut self) {
         if std::mem::take(&mut self.has_results) {

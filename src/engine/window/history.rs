@@ -8,7 +8,7 @@ use crate::engine::request::tokens::message_tokens;
 use crate::types::ids::CallId;
 use crate::types::message::{Block, Message, Role, ToolCall};
 
-/// Begins every text that a stage puts in the place of a result.
+/// Begins every text with which a stage replaces a result.
 pub(in crate::engine) const CLEARED: &str = "[Cleared";
 
 /// The tool that reads files.

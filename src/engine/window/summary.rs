@@ -1,5 +1,5 @@
-//! The summary of the conversation: which messages it replaces, what the model is sent to write it, and the message
-//! that takes their place.
+//! The summary of the conversation: the messages that it replaces, the messages for the model that writes it, and the
+//! message that takes their place.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -42,8 +42,9 @@ pub(in crate::engine) fn summary_messages(
     shown
 }
 
-/// The message in the place of the first `count` messages: the summary, the user's newest input if it is among
-/// them, and the content of the most recently read files, as far as `file_room` uncalibrated tokens allow.
+/// The message in the place of the first `count` messages. It contains the summary, the user's newest input if it is
+/// among them, and the content of the most recently read files. `file_room` limits that content in uncalibrated
+/// tokens.
 pub(in crate::engine) fn summary_message(
     history: &History<'_>,
     count: usize,

@@ -1,4 +1,4 @@
-//! Embedders and rerankers that speak HTTP: `POST BASE/embeddings` and `POST BASE/rerank`.
+//! Embedders and rerankers over HTTP: `POST BASE/embeddings` and `POST BASE/rerank`.
 //!
 //! The address and the key never appear in errors.
 
@@ -24,7 +24,7 @@ const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// Characters of an answer that an error shows.
 const MAX_SHOWN_CHARS: usize = 200;
 
-/// Where requests go.
+/// The address to which requests are sent.
 #[derive(Clone)]
 pub struct HttpTarget {
     url: Url,

@@ -1,4 +1,4 @@
-//! Vectors: embedders that speak HTTP or read a folder of static vectors, and a reranker.
+//! Vectors: embedders over HTTP or from a folder of static vectors, and a reranker.
 
 mod http;
 mod safetensors;

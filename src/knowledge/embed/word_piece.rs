@@ -7,7 +7,7 @@ use serde_json::Value;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
-/// Characters of a word at most; longer ones are unknown.
+/// Maximum characters of a word; longer ones are unknown.
 const MAX_WORD_CHARS: usize = 100;
 
 /// Splits texts into the words of a vocabulary.
@@ -54,7 +54,7 @@ impl WordPiece {
             prefix: model.continuing_subword_prefix,
             max_word_chars: model.max_input_chars_per_word.unwrap_or(MAX_WORD_CHARS),
             is_lowercasing,
-            // Unless it says otherwise, accents go with the case.
+            // By default, accents are removed if letters are lower-cased.
             is_stripping_accents: normalizer["strip_accents"].as_bool().unwrap_or(is_lowercasing),
             is_splitting_cjk: normalizer["handle_chinese_chars"].as_bool().unwrap_or(true),
         })

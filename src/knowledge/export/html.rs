@@ -1,4 +1,4 @@
-//! One HTML page with the graph: a list to search, a picture to look at, no other file and no network.
+//! One HTML page with the graph: a list to search and a drawing, without another file and without network access.
 
 use serde_json::json;
 

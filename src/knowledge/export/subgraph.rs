@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::knowledge::traits::IndexReader;
 use crate::knowledge::types::{Entity, KnowledgeError, Relation};
 
-/// Relations that are read for one step at most: a hub may have tens of thousands.
+/// Maximum number of relations that are read for one step: a hub may have tens of thousands.
 const MAX_EDGES_PER_NODE: usize = 50;
 
 /// A part of the graph.

@@ -1,6 +1,6 @@
 //! Names in declarations that import. Each name comes with the one before it, as far as the text has it.
 
-/// How a language writes imports.
+/// The syntax of a language's imports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ImportStyle {
     /// `use a::b::{C, d as e};`
@@ -13,7 +13,7 @@ pub(super) enum ImportStyle {
     Quoted,
 }
 
-/// Names of one declaration at most: a longer one is generated.
+/// Maximum number of names of one declaration: a longer one is generated.
 const MAX_NAMES: usize = 64;
 
 /// The imported names with their qualifiers.
@@ -53,7 +53,7 @@ fn rust_paths(text: &str) -> Vec<Vec<String>> {
     let mut prefixes: Vec<Vec<String>> = Vec::new();
     let mut path: Vec<String> = Vec::new();
     let mut word = String::new();
-    // After `as` comes a local name, which says nothing about the target.
+    // The name after `as` is local and does not describe the target.
     let mut is_alias = false;
     for c in text.chars().chain([',']) {
         match c {

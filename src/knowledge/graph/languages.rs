@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::imports::ImportStyle;
 
-/// Where the name of a definition is.
+/// The location of a definition's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameLocation {
     /// In this field.
@@ -13,7 +13,7 @@ pub(super) enum NameLocation {
     Declarator,
 }
 
-/// What a node means.
+/// Meaning of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodeRole {
     /// Defines a type, which encloses its members.
@@ -26,9 +26,9 @@ pub(super) enum NodeRole {
     FunctionValue,
     /// Encloses members of the type in this field without defining it.
     Members(&'static str),
-    /// Calls what is in this field.
+    /// Calls the name in this field.
     Call(&'static str),
-    /// Calls the name in the second field on what is in the first one.
+    /// Calls the name in the second field on the value in the first one.
     MethodCall(&'static str, &'static str),
     /// Imports names.
     Import,
@@ -38,8 +38,8 @@ pub(super) enum NodeRole {
     Prefix,
 }
 
-/// One row: a node kind and its meaning. `needs` is a field without which the node defines nothing, such as the body of a
-/// struct that C only mentions.
+/// One row: a node kind and its meaning. `needs` is a field without which the node defines nothing, such as the body
+/// of a struct that C only mentions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeRule {
     pub kind: &'static str,
@@ -63,7 +63,7 @@ pub(super) struct Language {
     grammar: fn() -> tree_sitter::Language,
     pub rules: &'static [NodeRule],
     pub imports: ImportStyle,
-    /// Names of files that speak for their folder, without extension.
+    /// Names of files that represent their folder, without extension.
     pub folder_files: &'static [&'static str],
     /// The first string of a body describes it (Python).
     pub has_docstrings: bool,
@@ -326,7 +326,7 @@ fn extension(path: &str) -> Option<&str> {
     (!stem.is_empty()).then_some(extension)
 }
 
-/// Names of files that speak for their folder in this language, without extension.
+/// Names of files that represent their folder in this language, without extension.
 pub(super) fn folder_files(language: &str) -> &'static [&'static str] {
     if language == "markdown" {
         return &["README", "readme", "index"];

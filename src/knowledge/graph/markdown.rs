@@ -5,9 +5,9 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use super::outline::{CutPoint, MAX_NAME_BYTES, Mention, Outline, Symbol, shorten};
 use crate::knowledge::store::ReferenceKind;
 
-/// Headings of one document at most.
+/// Maximum number of headings of one document.
 const MAX_HEADINGS: usize = 500;
-/// Links of one document at most.
+/// Maximum number of links of one document.
 const MAX_LINKS: usize = 2000;
 /// Characters of the text that describes a section.
 const MAX_DESCRIPTION_CHARS: usize = 300;
@@ -25,7 +25,7 @@ pub(super) fn outline(text: &str) -> Outline {
     // Open sections: level and index of the symbol.
     let mut open: Vec<(HeadingLevel, usize)> = Vec::new();
     let mut heading: Option<Heading> = None;
-    // Text of the current section's begin.
+    // Text of the current section's beginning.
     let mut description = String::new();
     for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
         match event {

@@ -1,8 +1,9 @@
 //! The graph of level structure: entities and relations from syntax trees and headings, without a model.
 //!
 //! - `languages.rs` is one table: which nodes of which grammar define, contain, call or import something.
-//! - `walk.rs` walks a tree with this table and makes an outline. `markdown.rs` makes the same outline from headings and links.
-//! - `imports.rs` reads the names out of a declaration that imports.
+//! - `walk.rs` walks a tree with this table and makes an outline. `markdown.rs` makes the same outline from headings
+//!   and links.
+//! - `imports.rs` reads the names in a declaration that imports.
 //! - `records.rs` turns an outline into records for the store.
 
 mod imports;

@@ -1,4 +1,4 @@
-//! The outline of a document: what it defines and mentions, and where it can be cut.
+//! The outline of a document: its symbols, its mentions, and its cut points.
 
 use crate::knowledge::store::ReferenceKind;
 
@@ -10,7 +10,7 @@ pub(super) const MAX_NAME_BYTES: usize = 128;
 pub struct Symbol {
     /// Its name in the code, such as `submit`.
     pub name: String,
-    /// Names of what encloses it, from outside in, such as `["Registry"]`.
+    /// Names of the symbols that enclose it, from outside in, such as `["Registry"]`.
     pub scope: Vec<String>,
     /// `function`, `type`, `module` or `section`.
     pub entity_type: &'static str,
@@ -35,7 +35,7 @@ impl Symbol {
 /// A name that a document mentions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mention {
-    /// How.
+    /// Kind of the reference.
     pub kind: ReferenceKind,
     /// The name.
     pub name: String,
@@ -43,14 +43,14 @@ pub struct Mention {
     pub qualifier: String,
     /// Index of the symbol that mentions it; `None` for the file itself.
     pub symbol: Option<usize>,
-    /// Where.
+    /// Byte offset of the mention.
     pub at: usize,
 }
 
 /// A place where the text can be cut into chunks. A lower depth is a better place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutPoint {
-    /// Byte offset of the begin of a line.
+    /// Byte offset of the beginning of a line.
     pub at: usize,
     /// Depth in the tree.
     pub depth: u8,
@@ -59,17 +59,17 @@ pub struct CutPoint {
 /// The outline of one document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// What it defines, in the order of the text.
+    /// The symbols that it defines, in the order of the text.
     pub symbols: Vec<Symbol>,
-    /// What it mentions.
+    /// The names that it mentions.
     pub mentions: Vec<Mention>,
-    /// Where it can be cut, ascending.
+    /// Places where it can be cut, ascending.
     pub cuts: Vec<CutPoint>,
-    /// What the file says about itself.
+    /// The file's own description.
     pub description: String,
 }
 
-/// At most `limit` characters, with an ellipsis if something is left out.
+/// At most `limit` characters, with an ellipsis if something is omitted.
 pub(super) fn shorten(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((at, _)) => format!("{}…", text[..at].trim_end()),

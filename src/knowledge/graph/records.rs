@@ -1,4 +1,4 @@
-//! An outline as records for the store: file, folders, modules, types, functions and sections, and how they relate.
+//! An outline as records for the store: file, folders, modules, types, functions and sections, and their relations.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,7 +21,7 @@ pub struct ChunkSpan {
     pub end: usize,
 }
 
-/// What the store takes of a document's structure.
+/// The structure of a document, as the store receives it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StructureRecords {
     /// Entities.
@@ -96,7 +96,7 @@ impl Builder<'_> {
         self.entity(0, &place, "file", &description);
         for (at, folder) in folders.iter().enumerate() {
             let is_own = at + 1 == folders.len() && is_folder_file && !self.outline.description.is_empty();
-            // Only the file that speaks for its folder describes it.
+            // Only the file that represents its folder describes it.
             let text = if is_own { self.outline.description.clone() } else { String::new() };
             self.entity(0, folder, "module", &text);
             if at > 0 {
@@ -184,15 +184,15 @@ impl Builder<'_> {
     }
 }
 
-/// Whether a mention is never resolved to another file: the method of a value of unknown type, with a name of one word, such
-/// as `x.len()`. These are most of all calls, so they are not stored.
+/// Whether a mention is never resolved to another file: the method of a value of unknown type, with a name of one
+/// word, such as `x.len()`. Most calls are like this, so they are not stored.
 fn is_unresolvable(mention: &Mention) -> bool {
     mention.kind == ReferenceKind::MethodCall
         && mention.qualifier.len() < 3
         && word_parts(&mention.name).len() < 2
 }
 
-/// A name within the limits. Of a longer one the end stays, because it tells more than its begin.
+/// A name within the limits. The end of a longer name stays, because it is more specific than the beginning.
 fn bounded_name(name: &str) -> String {
     if name.len() <= MAX_NAME_BYTES && name.chars().count() <= MAX_NAME_CHARS {
         return name.to_owned();

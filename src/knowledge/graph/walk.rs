@@ -1,4 +1,4 @@
-//! Walks a syntax tree and notes what it defines and mentions, and where it can be cut.
+//! Walks a syntax tree and records its definitions, its mentions, and the places where it can be cut.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -13,11 +13,11 @@ use crate::knowledge::store::ReferenceKind;
 
 /// Longest parse of one file. Some texts that are no code take very long.
 const PARSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Symbols of one file at most: more are generated code or data.
+/// Maximum number of symbols of one file: files with more are generated code or data.
 const MAX_SYMBOLS: usize = 2000;
-/// Mentions of one file at most.
+/// Maximum number of mentions of one file.
 const MAX_MENTIONS: usize = 20_000;
-/// Cut points of one file at most.
+/// Maximum number of cut points of one file.
 const MAX_CUTS: usize = 100_000;
 /// Characters of a description.
 const MAX_DESCRIPTION_CHARS: usize = 400;
@@ -145,7 +145,7 @@ impl<'a> TreeWalk<'a> {
             }
         }
         let is_definition = rule.is_some_and(|rule| self.apply_rule(rule, node, depth, prefix.as_ref()));
-        // `export` and decorators enclose what they belong to: the comment above goes to the definition inside.
+        // `export` and decorators enclose their definition: the comment above belongs to the definition inside.
         let starts_inside =
             node.named_child(0).is_some_and(|child| child.start_position().row == node.start_position().row)
                 || node.named_child_count() > 1;
@@ -254,7 +254,7 @@ impl<'a> TreeWalk<'a> {
             parent: self.enclosing.iter().rev().find_map(|enclosing| enclosing.symbol),
         });
         if prefix.is_some_and(|run| run.start == 0) && self.grammar.language.name != "rust" {
-            // The comment at the top of the file was this symbol's.
+            // The comment at the top of the file belongs to this symbol.
             self.outline.description.clear();
         }
         self.enclosing.push(EnclosingNode {
@@ -291,7 +291,7 @@ impl<'a> TreeWalk<'a> {
         (text.len() <= 4 * MAX_NAME_BYTES && !text.contains(['\n', '('])).then(|| text.to_owned())
     }
 
-    /// Records a call by the text of what is called: `a::b`, `x.b`, `b`, `mod.a.b`.
+    /// Records a call by the text of the callee: `a::b`, `x.b`, `b`, `mod.a.b`.
     fn call(&mut self, callee: Node<'_>, at: usize) {
         let text = self.text_of(callee);
         // Only the end matters, and a chain of calls can be long.
@@ -311,7 +311,7 @@ impl<'a> TreeWalk<'a> {
             (_, Some(dot)) => (&end[..dot], &end[dot + 1..], ReferenceKind::MethodCall),
             _ => ("", end, ReferenceKind::Call),
         };
-        // What is before the name was cut off: its type is unknown.
+        // The text before the name was cut off: its type is unknown.
         let kind =
             if before.is_empty() && name.len() != text.len() { ReferenceKind::MethodCall } else { kind };
         self.mention(kind, name, before, at);
@@ -328,7 +328,7 @@ impl<'a> TreeWalk<'a> {
             let enclosing = self.enclosing.iter().rev().find(|enclosing| !enclosing.is_function);
             (ReferenceKind::Call, enclosing.map_or(String::new(), |enclosing| enclosing.name.clone()))
         } else if kind == ReferenceKind::MethodCall && before != last {
-            // A field of something: its name says little about its type.
+            // A field of a value: its name says little about its type.
             (kind, String::new())
         } else {
             (kind, type_name(last))
@@ -385,7 +385,7 @@ impl<'a> TreeWalk<'a> {
         }
     }
 
-    /// Notes that the text can be cut before this node, if it is the first one of its line.
+    /// Records that the text can be cut before this node, if it is the first one of its line.
     fn note_cut_point(&mut self, node: Node<'_>, depth: u32) {
         let start = node.start_byte();
         let line = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -427,7 +427,7 @@ fn type_name(text: &str) -> String {
     words.rfind(|word| !word.is_empty() && *word != "dyn").unwrap_or_default().to_owned()
 }
 
-/// What is after the last `::`, `.` or `->`.
+/// The text after the last `::`, `.` or `->`.
 fn last_part(path: &str) -> &str {
     let path = path.rsplit("::").next().unwrap_or(path);
     let path = path.rsplit("->").next().unwrap_or(path);

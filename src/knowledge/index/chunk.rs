@@ -17,7 +17,7 @@ const MIN_CHUNK_TOKENS: usize = 80;
 /// Characters of the symbol column.
 const MAX_SYMBOL_CHARS: usize = 200;
 
-/// How plain text is split.
+/// How to split plain text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkSettings {
     /// Tokens of a chunk.
@@ -36,7 +36,7 @@ impl Default for ChunkSettings {
     }
 }
 
-/// Where a text comes from.
+/// The origin of a text.
 pub(super) struct TextOrigin<'a> {
     pub doc: &'a DocId,
     pub path: Option<&'a str>,
@@ -124,7 +124,7 @@ struct TokenizedText<'a> {
 }
 
 impl TokenizedText<'_> {
-    /// Tokens in a range. May be one off at each border.
+    /// Tokens in a range. May differ by one at each border.
     fn count(&self, range: &Range<usize>) -> usize {
         let at = |offset: usize| self.ends.partition_point(|end| *end <= offset);
         at(range.end) - at(range.start)
@@ -167,7 +167,7 @@ impl TokenizedText<'_> {
     fn windows(&self, range: Range<usize>, size: usize, overlap: usize) -> Vec<Range<usize>> {
         let first = self.ends.partition_point(|end| *end <= range.start);
         let last = self.ends.partition_point(|end| *end < range.end) + 1;
-        // The byte at which token `at` begins, moved to the begin of a character.
+        // The byte at which token `at` begins, moved to the beginning of a character.
         let offset = |at: usize| {
             let byte = if at == 0 { 0 } else { self.ends.get(at - 1).copied().unwrap_or(range.end) };
             char_start(self.text, byte.clamp(range.start, range.end))
@@ -264,7 +264,7 @@ fn char_start(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// Begins of lines, for line numbers.
+/// Beginnings of lines, for line numbers.
 struct LineStarts(Vec<usize>);
 
 impl LineStarts {

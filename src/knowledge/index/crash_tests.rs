@@ -1,6 +1,6 @@
-//! A job that dies at any step and is started again gives the index of a job that did not die.
+//! A job that is killed at any step and started again gives the same index as a job without interruption.
 //!
-//! The parent runs this test program again with a crash point; the child runs the job and dies there.
+//! The parent runs this test program again with a crash point; the child runs the job and exits there.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,12 +12,12 @@ use crate::knowledge::store::{KnowledgeStore, unfinished_jobs};
 use crate::knowledge::traits::{CallPurpose, JobSink};
 use crate::knowledge::types::{JobOutcome, Level};
 
-/// Where the child puts its index.
+/// The folder of the child's index.
 const FOLDER: &str = "AGENTD_TEST_INDEX_FOLDER";
 /// The name of the child's test.
 const CHILD: &str = "knowledge::index::crash_tests::child_runs_one_job_until_its_crash_point";
 
-/// Points and the times at which the child dies there.
+/// Crash points, and the numbers of the pass at which the child exits there.
 const POINTS: &[(&str, &[u32])] = &[
     ("KN.kept", &[1]),
     ("KN.accepted", &[1]),

@@ -1,4 +1,4 @@
-//! Embeds what has no vector of the current model.
+//! Embeds rows that have no vector of the current model.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::knowledge::types::{ErrorKind, JobStage, KnowledgeError, VectorKind};
 
 /// Batches that are embedded at the same time.
 const MAX_CONCURRENT_BATCHES: usize = 8;
-/// Texts in one batch at most, whatever the embedder says.
+/// Maximum number of texts in one batch, also if the embedder accepts more.
 const MAX_BATCH: usize = 256;
 
-/// A text whose vector tells the dimension.
+/// A text whose vector shows the dimension.
 const PROBE_TEXT: &str = "dimension";
 
-/// Embeds chunks, entities and relations without a vector of this embedder's model. Lexical search serves meanwhile, and
-/// vectors of another model are replaced. Returns the number of embedded texts.
+/// Embeds chunks, entities and relations without a vector of this embedder's model. Meanwhile queries use lexical
+/// search, and vectors of another model are replaced. Returns the number of embedded texts.
 ///
 /// # Errors
-/// The embedder or the store failed, or the call was cancelled. What was embedded is kept.
+/// The embedder or the store failed, or the call was cancelled. Stored vectors are kept.
 pub async fn embed_pending(
     store: &KnowledgeStore,
     embedder: &Arc<dyn Embedder>,
@@ -46,7 +46,7 @@ pub(super) async fn embed(
     let mut dimension = embedder.dimension();
     let known = model.clone();
     if dimension.is_none() && store.read_rows(move |reader| reader.has_vectors(&known, None)).await? {
-        // The model may give vectors of another length than those in the index: then all are stale.
+        // The model may return vectors of another length than those in the index: then all are stale.
         dimension = embedder.embed(vec![PROBE_TEXT.into()]).await?.first().map(Vec::len);
     }
     let mut has_answered = false;
@@ -81,7 +81,7 @@ pub(super) async fn embed(
             let vectors: Vec<Vec<f32>> = vectors.into_iter().flatten().collect();
             let length = vectors.first().map(Vec::len);
             if has_answered && length != dimension {
-                // Otherwise a server that alternates would be asked for ever.
+                // Otherwise, the loop would never end with a server that alternates.
                 return Err(KnowledgeError::new(
                     ErrorKind::Embedder,
                     "could not embed: the length of the vectors changed during the job; check the embedding model",

@@ -1,4 +1,4 @@
-//! What a job would cost.
+//! Estimates the cost of a job.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::types::knowledge::IndexEstimate;
 
 /// Bytes of a token in source code and prose, measured on 16 MB.
 const BYTES_PER_TOKEN: f64 = 4.1;
-/// Tokens that a model answers to one chunk, on average.
+/// Average number of tokens in a model's answer to one chunk.
 const ANSWER_TOKENS: u64 = 600;
 
 /// Scans the workspace and estimates the job. Reads no file and calls no model.

@@ -1,4 +1,4 @@
-//! What a job works with.
+//! The parts that a job uses.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::knowledge::store::KnowledgeStore;
 use crate::knowledge::traits::{Embedder, FileSource, LanguageModel};
 use crate::types::time::Clock;
 
-/// What a job works with.
+/// The parts that a job uses.
 #[derive(Clone)]
 pub struct Indexer {
     /// The index.
@@ -19,12 +19,12 @@ pub struct Indexer {
     pub model: Option<Arc<dyn LanguageModel>>,
     /// The embedder, if one is configured.
     pub embedder: Option<Arc<dyn Embedder>>,
-    /// What did not work before the job began, for its result.
+    /// Failures before the job began, for its result.
     pub warning: Option<String>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// How texts are split.
+    /// Settings for splitting texts.
     pub chunks: ChunkSettings,
-    /// How the model is used.
+    /// Settings for the use of the model.
     pub settings: SemanticSettings,
 }

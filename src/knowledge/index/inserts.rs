@@ -11,7 +11,7 @@ use crate::knowledge::types::{
     DocId, DocumentSource, DocumentStatus, ErrorKind, KnowledgeError, Level, hash128,
 };
 
-/// Inserted documents that are loaded at once.
+/// Number of inserted documents that are loaded at once.
 const INSERT_BATCH: u32 = 8;
 /// Size of an inserted document.
 const MAX_INSERT_BYTES: usize = 8 * 1024 * 1024;
@@ -29,7 +29,7 @@ pub struct InsertDocument {
     pub text: String,
 }
 
-/// What became of one inserted document.
+/// The result for one inserted document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InsertOutcome {
     /// Its id.
@@ -38,8 +38,8 @@ pub struct InsertOutcome {
     pub unchanged: bool,
 }
 
-/// Stores documents that are no files, then processes them without a model. When it returns an error after storing, the next
-/// job or insert continues. A later job at level semantic has a model read them.
+/// Stores documents that are no files, then processes them without a model. When it returns an error after storing,
+/// the next job or insert continues. A later job at level semantic has a model read them.
 ///
 /// # Errors
 /// A document is empty, too large or has a bad id; the store failed; or the call was cancelled.
@@ -57,7 +57,7 @@ pub async fn insert_documents(
         let kept = KeptDocument { id: id.clone(), path: document.path, text: document.text };
         let (folder, now_ms) = (indexer.store.kept_documents(), indexer.clock.now().0);
         let accept = move |writer: &mut Writer| {
-            // First the second place: what the index acknowledges must survive its damage.
+            // Write the second copy first: an acknowledged document must survive damage of the index.
             folder.store_document(&kept)?;
             crate::crash::point("KN.kept");
             writer.accept_document(&inserted_document(&kept), &kept.text, now_ms)
@@ -176,7 +176,7 @@ pub(super) async fn resolve_references(
         }
         let left = indexer.store.write(|writer| writer.resolve_references()).await?;
         if let Some(progress) = progress.as_mut() {
-            // The first answer tells how many there are.
+            // The first answer contains their number.
             total = total.max(left);
             progress.set_total(total);
             progress.advance(left_before.max(left) - left);

@@ -17,9 +17,9 @@ use crate::knowledge::types::{
     DocId, ErrorKind, JobEvent, JobOutcome, JobStage, KnowledgeError, Level, hash128,
 };
 
-/// Bytes of files that are read before the writer takes them.
+/// Bytes of files that are read before the writer stores them.
 const BATCH_BYTES: u64 = 256 * 1024;
-/// Files of one batch at most.
+/// Maximum number of files in one batch.
 const BATCH_FILES: usize = 64;
 
 /// Counters of a job's end.
@@ -34,8 +34,8 @@ struct JobCounts {
 }
 
 /// Runs a job to its end and reports it. A dropped future, for example at the end of the daemon, leaves the job
-/// unfinished: [`crate::knowledge::store::Writer::unfinished_jobs`] lists it, and running its request again continues it.
-/// The last event is [`JobEvent::Ended`].
+/// unfinished: [`crate::knowledge::store::Writer::unfinished_jobs`] lists it, and running its request again continues
+/// it. The last event is [`JobEvent::Ended`].
 pub async fn run_job(
     request: &IndexRequest,
     indexer: &Indexer,
@@ -146,7 +146,7 @@ impl<'a> JobRun<'a> {
         self.counts.warning.clone_from(&self.indexer.warning);
         if let Some(embedder) = &self.indexer.embedder {
             match embed::embed(store, embedder, self.sink, &self.spent, self.cancel).await {
-                // Lexical search serves without vectors: the next job tries again.
+                // Lexical search works without vectors, and the next job tries again.
                 Err(error) if error.kind == ErrorKind::Embedder => {
                     tracing::warn!(error = %error.message, "an index has no vectors");
                     self.counts.warning =
@@ -313,7 +313,7 @@ impl<'a> JobRun<'a> {
 struct Batch {
     changes: Vec<Change>,
     touched: Vec<(DocId, i64)>,
-    /// Files that are left out because of their content, and paths that are not, perhaps not any more.
+    /// Files that are omitted because of their content, and paths whose files are no longer omitted.
     unsuitable: Vec<SkippedFile>,
     suitable: Vec<String>,
     files: u64,

@@ -1,10 +1,10 @@
 //! Index jobs: scan, split, extract, merge, summarise, embed.
 //!
 //! - `scan.rs` compares the files of a workspace with the index. `text.rs` refuses binaries and secrets.
-//! - `chunk.rs` splits texts. `prepare.rs` joins chunks and structure to what the store takes.
-//! - `job.rs` runs a job from scan to end. It may stop at any point and be started again: every document is stored in one
-//!   transaction, and every model answer is in the cache before it is used.
-//! - `inserts.rs` takes documents that are no files. `restore.rs` brings them back after damage of the index file.
+//! - `chunk.rs` splits texts. `prepare.rs` combines chunks and structure for the store.
+//! - `job.rs` runs a job from scan to end. It may stop at any point and can be started again: every document is
+//!   stored in one transaction, and every model answer is in the cache before it is used.
+//! - `inserts.rs` handles documents that are no files. `restore.rs` restores them after damage of the index file.
 //! - `semantic/` asks a model for entities, relations and summaries.
 
 mod chunk;

@@ -1,4 +1,4 @@
-//! From a text to what the store takes: chunks, and from level structure on the records of its outline. Pure.
+//! Converts a text to data for the store: chunks, and from level structure on the records of its outline. Pure.
 
 use super::chunk::{ChunkSettings, TextOrigin, chunks};
 use crate::knowledge::graph::{self, ChunkSpan, language_of_path};
@@ -12,8 +12,8 @@ pub(super) struct PreparedDocument {
     pub content: DocumentContent,
 }
 
-/// The description of a file as a document. Its id depends on path and content: two files with the same content are two
-/// documents.
+/// The description of a file as a document. Its id depends on path and content: two files with the same content are
+/// two documents.
 pub(super) fn file_document(path: &str, bytes: u64, modified_ns: i64, hash: String) -> NewDocument {
     NewDocument {
         id: DocId(format!("doc-{}", hash128(&[b"file", path.as_bytes(), hash.as_bytes()]))),

@@ -1,4 +1,4 @@
-//! What a job may use, what it has used, and its progress: at most ten reports a second, and always the last of a stage.
+//! The budget of a job, its usage, and its progress: at most ten reports a second, and always the last of a stage.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::knowledge::types::{JobEvent, JobProgress, JobStage, ModelUsage};
 /// Shortest time between two reports of one stage.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What a job may use.
+/// The budget of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Tokens, input and output.
@@ -31,12 +31,12 @@ impl Budget {
     }
 }
 
-/// What a job has used so far. Model calls that run at the same time share it.
+/// The usage of a job so far. Parallel model calls share it.
 #[derive(Debug, Default)]
 pub(super) struct UsedBudget {
     tokens: AtomicU64,
     cost_usd_micros: AtomicU64,
-    /// Estimates of the calls that run: after a crash they count as used.
+    /// Estimates of running calls: after a crash they count as used.
     running_tokens: AtomicU64,
     running_cost_usd_micros: AtomicU64,
 }
@@ -47,20 +47,20 @@ impl UsedBudget {
         self.cost_usd_micros.fetch_add(usage.cost_usd_micros, Ordering::Relaxed);
     }
 
-    /// A call begins that will use about `estimate`.
+    /// Records the beginning of a call that will use about `estimate`.
     pub fn begin_call(&self, estimate: ModelUsage) {
         self.running_tokens.fetch_add(estimate.input_tokens + estimate.output_tokens, Ordering::Relaxed);
         self.running_cost_usd_micros.fetch_add(estimate.cost_usd_micros, Ordering::Relaxed);
     }
 
-    /// The call of that estimate has ended and used `usage`.
+    /// Records the end of the call with this estimate, which used `usage`.
     pub fn end_call(&self, estimate: ModelUsage, usage: ModelUsage) {
         self.running_tokens.fetch_sub(estimate.input_tokens + estimate.output_tokens, Ordering::Relaxed);
         self.running_cost_usd_micros.fetch_sub(estimate.cost_usd_micros, Ordering::Relaxed);
         self.add(usage);
     }
 
-    /// What is left of a budget if the calls that run use what was estimated.
+    /// The rest of a budget if the running calls use their estimates.
     pub fn remaining_budget(&self, budget: Budget) -> Budget {
         let left = |limit: Option<u64>, used: u64, running: &AtomicU64| {
             limit.map(|limit| limit.saturating_sub(used).saturating_sub(running.load(Ordering::Relaxed)))

@@ -1,11 +1,11 @@
-//! What a job shall do.
+//! The request of an index job.
 
 use serde::{Deserialize, Serialize};
 
 use super::progress::Budget;
 use crate::knowledge::types::Level;
 
-/// What a job shall do. Stored with the job, so that a restart can continue it.
+/// The request of an index job. It is stored with the job, so that a restart can continue it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexRequest {
     /// The job's id.
@@ -13,7 +13,7 @@ pub struct IndexRequest {
     /// Files and folders relative to the workspace; all if empty.
     #[serde(default)]
     pub paths: Vec<String>,
-    /// How much is extracted.
+    /// Level of extraction.
     #[serde(default)]
     pub level: Level,
     /// Limit of a job at level semantic, which is refused without one.

@@ -1,4 +1,4 @@
-//! After damage of the index file: what a job cannot make again from the workspace.
+//! Restores data after damage of the index file that a job cannot make again from the workspace.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,8 @@ use super::inserts::inserted_document;
 use crate::knowledge::store::{KeptDocuments, SalvageReport, Writer, kept_name};
 use crate::knowledge::types::KnowledgeError;
 
-/// Takes over edits and answers from the damaged file, and inserted documents that the index lacks from their second place.
-/// What is lost is noted for [`crate::knowledge::registry::IndexStatus`]. A crash in between repeats it.
+/// Copies edits and answers from the damaged file. Inserted documents that the index lacks are restored from their
+/// second copy. Losses are recorded for [`crate::knowledge::registry::IndexStatus`]. A crash in between repeats it.
 ///
 /// # Errors
 /// The index could not be written.
@@ -39,7 +39,7 @@ pub(super) async fn restore(indexer: &Indexer) -> Result<(), KnowledgeError> {
     indexer.store.write(move |writer| writer.set_notice(&notice)).await
 }
 
-/// Inserted documents that came back, and the number of those that could not be read.
+/// Ids of restored documents, and the number of those that could not be read.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct RestoredDocuments {
     restored: usize,
@@ -75,7 +75,7 @@ fn restore_documents(
     Ok(found)
 }
 
-/// What a user must know; `None` if nothing happened.
+/// The notice for the user; `None` if nothing happened.
 fn restore_notice(
     file: Option<&str>,
     salvaged: Option<&SalvageReport>,

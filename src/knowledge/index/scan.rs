@@ -11,15 +11,15 @@ use crate::knowledge::store::{KnownFile, SkippedFile, Writer};
 use crate::knowledge::traits::{FileEntry, FileSource};
 use crate::knowledge::types::{DocId, DocumentStatus, FileRefusal, KnowledgeError, Level, hash128};
 
-/// Files of one workspace at most.
+/// Maximum number of files of one workspace.
 const MAX_FILES: usize = 200_000;
 
-/// What the index knows of files.
+/// The data of the index about files.
 #[derive(Debug, Default)]
 pub(super) struct KnownFiles {
     /// Those with a document.
     pub documents: Vec<KnownFile>,
-    /// Those that are left out because of their content.
+    /// Files that are omitted because of their content.
     pub skipped: Vec<SkippedFile>,
 }
 
@@ -29,7 +29,7 @@ impl KnownFiles {
     }
 }
 
-/// What a scan found.
+/// Result of a scan.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     /// Files to read: new, changed, failed before, or indexed at a lower level.
@@ -135,7 +135,7 @@ pub(super) fn is_below(path: &str, paths: &[String]) -> bool {
 pub(super) enum ReadFile {
     /// Text with its hash.
     Text { text: String, hash: String },
-    /// Its content is what the index has.
+    /// Its content equals the content in the index.
     Unchanged(DocId),
     /// Not to be opened.
     Skipped,

@@ -226,7 +226,7 @@ impl Embedder for HashEmbedder {
     }
 }
 
-/// A clock that goes one millisecond further with each look.
+/// A clock that advances one millisecond at each read.
 #[derive(Debug)]
 pub(in crate::knowledge) struct CountingClock {
     now: AtomicI64,

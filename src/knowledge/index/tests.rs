@@ -222,7 +222,7 @@ async fn used_up_budget_ends_the_job_and_a_new_one_continues() {
     limited.budget.tokens = Some(500);
     let outcome = workspace.run(&limited).await;
     assert!(matches!(outcome, JobOutcome::Failed { ref error } if error.contains("budget")), "{outcome:?}");
-    // A job that goes on after a crash gets what is left.
+    // A job that continues after a crash gets the rest of its budget.
     let stored = workspace.indexer.store.read_rows(|reader| reader.newest_job()).await.unwrap().unwrap();
     let stored: IndexRequest = serde_json::from_str(&stored.request).unwrap();
     assert_eq!(stored.budget.tokens, Some(0));

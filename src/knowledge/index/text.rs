@@ -1,15 +1,15 @@
-//! From the bytes of a file to text, or the reason why it is not indexed.
+//! Converts the bytes of a file to text, or returns the reason why it is not indexed.
 
 use crate::types::secret_names;
 
 /// Size of the largest file that is indexed.
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
-/// Bytes at the begin that must not contain NUL.
+/// Number of bytes at the beginning that must not contain NUL.
 const BINARY_PROBE_BYTES: usize = 8 * 1024;
 /// A file with more than one invalid byte in this many is binary.
 const BYTES_PER_INVALID_BYTE: usize = 50;
 
-/// Why a file is not indexed although it could be read.
+/// The reason why a readable file is not indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnsuitableReason {
     /// It is no text.
@@ -44,7 +44,7 @@ pub(super) fn decode(bytes: Vec<u8>) -> Result<String, UnsuitableReason> {
     if has_secret(&text) { Err(UnsuitableReason::Secret) } else { Ok(text) }
 }
 
-/// Begins of tokens and keys, and the number of token characters that must follow.
+/// Beginnings of tokens and keys, and the number of token characters that must follow.
 const TOKEN_PATTERNS: &[(&str, usize)] = &[
     ("AKIA", 16),
     ("ghp_", 36),
@@ -59,8 +59,8 @@ const TOKEN_PATTERNS: &[(&str, usize)] = &[
     ("AIza", 35),
 ];
 
-/// Whether a text holds a private key or a token of a well-known form. Made-up ones, such as `AKIAIOSFODNN7EXAMPLE` or
-/// `ghp_xxxxxxxx`, do not count.
+/// Whether a text holds a private key or a token of a well-known form. Made-up ones, such as `AKIAIOSFODNN7EXAMPLE`
+/// or `ghp_xxxxxxxx`, do not count.
 fn has_secret(text: &str) -> bool {
     if text.contains("PRIVATE KEY-----") && text.lines().any(is_key_begin) {
         return true;

@@ -1,4 +1,4 @@
-//! Leaves out what a session must not read.
+//! Removes data that a session must not read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,8 +6,8 @@ use crate::knowledge::query::context::Selection;
 use crate::knowledge::traits::IndexReader;
 use crate::knowledge::types::{ChunkId, KnowledgeError, PairKey};
 
-/// Removes chunks, entities and relations of paths that are not allowed. An entity or relation with several sources goes
-/// if one of them is not allowed, because its description may come from there. Blocks on the index.
+/// Removes chunks, entities and relations of paths that are not allowed. An entity or relation with several sources
+/// is removed if one of them is not allowed, because its description may come from there. Blocks on the index.
 ///
 /// # Errors
 /// The index could not be read.

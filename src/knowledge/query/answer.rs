@@ -10,7 +10,7 @@ use crate::knowledge::traits::{CallPurpose, ChatMessage, Completion, LanguageMod
 use crate::knowledge::types::KnowledgeError;
 use crate::types::knowledge::HistoryRole;
 
-/// Deltas that wait for a slow reader.
+/// Capacity of the queue of deltas for a slow reader.
 const DELTA_CAPACITY: usize = 32;
 
 /// The answer call for this context.
@@ -26,7 +26,7 @@ pub fn answer_call(context: &QueryContext, params: &QueryParams) -> ModelCall {
     ModelCall { purpose: CallPurpose::Answer, system: context.system.clone(), messages, json: false }
 }
 
-/// Asks for the answer; streams it if something listens.
+/// Requests the answer; streams it if there is a receiver.
 ///
 /// # Errors
 /// The model failed, or the query was cancelled.

@@ -1,9 +1,10 @@
-//! Token budgets: how many whole items of a list fit.
+//! Token budgets: the number of complete items of a list that fit.
 
 /// Counts the o200k tokens of a text.
 pub type CountTokens = dyn Fn(&str) -> usize + Send + Sync;
 
-/// How many `items` fit into `budget` tokens, as a prefix, and their tokens: the line of each with the newline that follows it.
+/// The number of `items`, as a prefix, that fit into `budget` tokens, and their tokens: the line of each with the
+/// newline that follows it.
 ///
 /// Lines are JSON objects, so a newline between two of them ends a token: the sum over lines is the count of the
 /// joined text.

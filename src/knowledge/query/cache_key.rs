@@ -20,8 +20,8 @@ pub fn keywords_key(query: &str, language: Option<&str>, model: &str) -> String 
     ])
 }
 
-/// The key of an answer. It holds everything that decides the prompt, so that two different prompts never share a key.
-/// An index that changed has another generation.
+/// The key of an answer. It contains all inputs of the prompt, so that two different prompts never share a key. A
+/// changed index has another generation.
 #[must_use]
 pub fn answer_key(
     params: &QueryParams,

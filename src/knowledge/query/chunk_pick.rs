@@ -1,12 +1,12 @@
-//! Which chunks of the found entities or relations go into the context.
+//! Selects the chunks of the found entities or relations for the context.
 
 use std::collections::HashMap;
 
 use crate::knowledge::types::ChunkId;
 use crate::types::knowledge::ChunkPick;
 
-/// The chunks of each owner: a chunk belongs to the first owner that names it. Within an owner, chunks that more owners
-/// name come first; ties keep the order of the list.
+/// The chunks of each owner: a chunk belongs to the first owner that names it. Within an owner, chunks that more
+/// owners name come first; ties keep the order of the list.
 pub fn assign_chunks(lists: Vec<Vec<ChunkId>>) -> Vec<Vec<ChunkId>> {
     let mut counts: HashMap<ChunkId, usize> = HashMap::new();
     let mut assigned: Vec<Vec<ChunkId>> = Vec::with_capacity(lists.len());
@@ -40,7 +40,7 @@ pub fn pick_chunks(
     pick_by_weight(assigned, per_owner)
 }
 
-/// Half of what all owners together may have, those most like the query.
+/// Chooses half of the maximum of all owners together: those most similar to the query.
 fn pick_by_similarity(
     assigned: &[Vec<ChunkId>],
     per_owner: usize,
@@ -54,8 +54,8 @@ fn pick_by_similarity(
     scored.into_iter().take(limit).map(|(id, _)| id.clone()).collect()
 }
 
-/// A quota that falls from `per_owner` for the first owner to 1 for the last one. What an owner does not use goes to
-/// the first owners that have more.
+/// A quota that falls from `per_owner` for the first owner to 1 for the last one. Unused quota is given to the first
+/// owners that have more.
 fn pick_by_weight(assigned: &[Vec<ChunkId>], per_owner: usize) -> Vec<ChunkId> {
     let last = assigned.len().saturating_sub(1);
     let quota = |index: usize| {
@@ -106,7 +106,7 @@ mod tests {
         let long: Vec<String> = (0..10).map(|n| format!("a{n}")).collect();
         let first: Vec<&str> = long.iter().map(String::as_str).collect();
         let assigned = lists(&[&first, &["b0"], &["c0", "c1", "c2"]]);
-        // Quotas 5, 3, 1; the second owner leaves 2, which the first one gets.
+        // Quotas 5, 3, 1; the second owner does not use 2 of its 3, and the first one gets them.
         let got = pick_chunks(&assigned, ChunkPick::Weight, 5, &[]);
         assert_eq!(names(&got), ["a0", "a1", "a2", "a3", "a4", "b0", "c0", "a5", "a6"]);
         let only = pick_chunks(&lists(&[&first]), ChunkPick::Weight, 5, &[]);

@@ -1,4 +1,5 @@
-//! Stage 3: from what was found to the prompt: limits of tokens, chunks of the survivors, references.
+//! Stage 3: converts the results of the search to the prompt: token limits, chunks of the remaining items,
+//! references.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,7 +22,7 @@ use crate::types::knowledge::{
 /// Tokens kept free: the reference list and the marks of a chat.
 pub const BUFFER_TOKENS: usize = 200;
 
-/// Entities and relations that fit, and the chunks that may follow.
+/// Entities and relations that fit, and candidates for the chunks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
     /// Entities within their limit.
@@ -171,12 +172,12 @@ fn reference_line(reference: &Reference) -> String {
     json_line(&ReferenceLine { reference_id: &reference.reference_id, path: &reference.path })
 }
 
-/// The prompt with everything that it was made of.
+/// The prompt with all of its parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueryContext {
     /// The system prompt of the answer call.
     pub system: String,
-    /// What it contains.
+    /// The data that it contains.
     pub raw_data: RawData,
 }
 
@@ -271,7 +272,7 @@ pub fn build_context(
     QueryContext { system, raw_data }
 }
 
-/// Stands for the number of a reference while it is not known.
+/// Placeholder for the number of a reference while it is not known.
 const PLACEHOLDER: &str = "999";
 
 /// Whether a line costs as much with this number as with the placeholder: up to three digits are one token.
@@ -279,8 +280,8 @@ fn is_like_placeholder(reference_id: &str) -> bool {
     (1..=PLACEHOLDER.len()).contains(&reference_id.len())
 }
 
-/// Tokens of the lines of the chunks that fit. The numbers of their references are not known yet. References beyond the
-/// buffer are charged too, so that the whole prompt never exceeds its limit.
+/// Tokens of the lines of the chunks that fit. The numbers of their references are not known yet. References beyond
+/// the buffer are charged too, so that the whole prompt never exceeds its limit.
 fn fitting_chunks(chunks: &[Chunk], budget: usize, count: &CountTokens) -> Vec<usize> {
     let (mut used, mut of_references) = (0_usize, 0_usize);
     let mut fitting = Vec::new();

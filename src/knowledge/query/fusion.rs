@@ -1,4 +1,4 @@
-//! Joining several ranked lists into one: reciprocal rank fusion, and taking turns.
+//! Joins several ranked lists into one: by reciprocal rank fusion, or in turn.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -25,7 +25,7 @@ pub fn fuse<K: Clone + Eq + Hash + Ord>(lists: &[(&[K], f64)], limit: usize) -> 
     ranked.into_iter().take(limit).map(|(key, _)| key.clone()).collect()
 }
 
-/// Takes one item of each list in turn, and leaves out the ones that are there already.
+/// Joins lists by adding one item of each in turn. Items that were added before are skipped.
 pub fn round_robin<K: Clone + Eq + Hash>(lists: &[&[K]], limit: usize) -> Vec<K> {
     let longest = lists.iter().map(|list| list.len()).max().unwrap_or(0);
     let mut seen = std::collections::HashSet::new();

@@ -11,14 +11,14 @@ use crate::knowledge::types::{ErrorKind, KnowledgeError, ModelUsage};
 use crate::types::knowledge::Keywords;
 
 impl Keywords {
-    /// What entities are searched by: all keywords and the query, joined by a space.
+    /// The search text for entities: all keywords and the query, joined by a space.
     #[must_use]
     pub fn search_text(&self, query: &str) -> String {
         let parts = self.high_level.iter().chain(&self.low_level).map(String::as_str);
         parts.chain([query]).collect::<Vec<_>>().join(" ")
     }
 
-    /// What relations are searched by: the themes, or the query if there are none.
+    /// The search text for relations: the themes, or the query if there are none.
     #[must_use]
     pub fn relation_text(&self, query: &str) -> String {
         if self.high_level.is_empty() { query.to_owned() } else { self.high_level.join(" ") }
@@ -30,7 +30,7 @@ impl Keywords {
         self.high_level.is_empty() && self.low_level.is_empty()
     }
 
-    /// If there are none: the query itself, whatever its length.
+    /// If there are none: the query itself, also if it is long.
     fn or_query(self, query: &str) -> Self {
         if !self.is_empty() {
             return self;
@@ -44,9 +44,9 @@ impl Keywords {
 pub struct ExtractedKeywords {
     /// The keywords.
     pub keywords: Keywords,
-    /// The model gave an error or no list; the keywords are the query itself.
+    /// The model returned an error or no list; the keywords are the query itself.
     pub failed: bool,
-    /// What the call used, if there was one.
+    /// The usage of the call, if there was one.
     pub usage: Option<ModelUsage>,
     /// The answer was cut at its length limit; it is not cached.
     pub truncated: bool,

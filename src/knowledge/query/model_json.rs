@@ -1,4 +1,4 @@
-//! JSON in the answer of a model: without its thoughts, its fences and its small mistakes.
+//! Extracts JSON from the answer of a model: without thinking tags, code fences and small mistakes.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What a query asks for: its mode, its limits, and how the answer is written.
+//! The parameters of a query: its mode, its limits, and the form of the answer.
 
 use crate::types::knowledge::{ChunkPick, EntityOrder, HistoryMessage, QueryMode};
 
@@ -22,7 +22,7 @@ pub const MAX_BUDGET_TOKENS: usize = 1_000_000;
 pub struct QueryParams {
     /// The question.
     pub query: String,
-    /// Which parts of the index are read.
+    /// The parts of the index that are read.
     pub mode: QueryMode,
     /// Keywords for themes, from the caller.
     pub hl_keywords: Vec<String>,
@@ -58,7 +58,7 @@ pub struct QueryParams {
     pub relation_chunks: bool,
     /// The order of entities.
     pub entity_order: EntityOrder,
-    /// How chunks of entities are chosen.
+    /// How to choose chunks of entities.
     pub chunk_pick: ChunkPick,
     /// Chunks per entity or relation.
     pub related_chunks: usize,
@@ -92,12 +92,12 @@ impl Default for QueryParams {
     }
 }
 
-/// A parameter that the query cannot work with.
+/// A parameter with a value that the query cannot use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidParam {
     /// The parameter.
     pub path: String,
-    /// What is wrong with it.
+    /// The problem with its value.
     pub why: String,
 }
 

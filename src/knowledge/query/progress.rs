@@ -1,21 +1,21 @@
-//! What a running query reports.
+//! The reports of a running query.
 
 use tokio::sync::mpsc;
 
 use crate::types::knowledge::{QueryStage, RawData};
 
-/// What a running query reports. The end is the query's result.
+/// A report of a running query. The end is the query's result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueryEvent {
     /// A stage begins.
     Stage(QueryStage),
-    /// What was found. Comes before the first delta.
+    /// The results of the search. Sent before the first delta.
     RawData(Box<RawData>),
     /// A part of the answer.
     Delta(String),
 }
 
-/// Where a query reports. Reports of stages never wait; deltas wait for a slow reader.
+/// Receiver of the reports of a query. Reports of stages never wait; deltas wait for a slow reader.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Option<mpsc::Sender<QueryEvent>>);
 
@@ -38,7 +38,7 @@ impl Progress {
         self.0.is_some()
     }
 
-    /// A stage begins. Left out if the channel is full.
+    /// A stage begins. Dropped if the channel is full.
     pub fn report_stage(&self, stage: QueryStage) {
         if let Some(events) = &self.0 {
             let _ = events.try_send(QueryEvent::Stage(stage));

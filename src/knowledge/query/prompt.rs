@@ -60,7 +60,7 @@ const SYSTEM_PROMPT: &str = "---Role---\n\
     {data}\n\
     ---End of data---";
 
-/// The parts of the system prompt that a request decides.
+/// The parts of the system prompt that depend on the request.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptOptions<'a> {
     /// Language of the answer; absent for that of the query.

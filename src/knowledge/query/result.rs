@@ -18,7 +18,7 @@ impl QueryResult {
         }
     }
 
-    /// The query could not be finished. `raw_data` is what was found until then.
+    /// The query could not be finished. `raw_data` contains the results until then.
     #[must_use]
     pub fn failed(kind: &str, message: &str, raw_data: RawData) -> Self {
         Self {

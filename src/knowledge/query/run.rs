@@ -18,9 +18,9 @@ use crate::knowledge::traits::{Embedder, IndexReader, LanguageModel, QueryVector
 use crate::knowledge::types::{CacheKind, ErrorKind, KnowledgeError};
 use crate::types::knowledge::{Keywords, Metadata, QueryMode, QueryResult, QueryStage, QueryStatus, RawData};
 
-/// Keeps answers of models. Reads go through the index reader.
+/// Stores answers of models. Reads use the index reader.
 pub trait AnswerCache: Send + Sync {
-    /// Keeps a value. An error only costs a later call.
+    /// Stores a value. The only effect of an error is a later call.
     fn put(&self, kind: CacheKind, key: String, value: String) -> BoxFuture<'_, Result<(), KnowledgeError>>;
 }
 
@@ -33,7 +33,7 @@ pub trait ReadIndex: Sync {
     ) -> BoxFuture<'_, Result<T, KnowledgeError>>;
 }
 
-/// What a query works with.
+/// The services that a query uses.
 #[derive(Clone)]
 pub struct QueryEnv {
     /// Asks for keywords and answers.
@@ -44,7 +44,7 @@ pub struct QueryEnv {
     pub reranker: Option<Arc<dyn Reranker>>,
     /// Keeps keywords and answers.
     pub cache: Option<Arc<dyn AnswerCache>>,
-    /// How results are joined.
+    /// Weights for joining results.
     pub weights: FusionWeights,
     /// Counts o200k tokens.
     pub count: Arc<CountTokens>,
@@ -80,7 +80,7 @@ pub async fn run_query(
     }
 }
 
-/// What a tool needs: the same search and the same limits, without any model call.
+/// Runs a query for a tool: the same search and the same limits, without any model call.
 ///
 /// # Errors
 /// The index could not be read.
@@ -96,7 +96,7 @@ pub fn find_context(
     Ok((keywords, selection))
 }
 
-/// An error with what was found until then.
+/// An error with the results until then.
 type QueryFailure = (KnowledgeError, Box<RawData>);
 
 struct QueryRun<'a> {
@@ -160,7 +160,7 @@ impl QueryRun<'_> {
             self.progress.send(QueryEvent::RawData(Box::new(context.raw_data.clone()))).await;
             return Err((KnowledgeError::new(ErrorKind::Model, text), Box::new(context.raw_data)));
         };
-        // An answer that depends on a conversation is of no use for another one.
+        // An answer that depends on a conversation is useless for another one.
         let key = self.params.history.is_empty().then(|| {
             let embedder = self.env.embedder.as_ref().map(|it| it.model_id()).unwrap_or_default();
             let (keywords, generation) = (&self.metadata.keywords, self.metadata.generation);
@@ -179,7 +179,8 @@ impl QueryRun<'_> {
         let answered = generate_answer(&context, &self.params, &**model, self.progress, self.cancel.clone());
         match answered.await {
             Ok(answer) => {
-                // An answer that was cut, or whose query was cancelled, is not what another caller wants.
+                // Do not cache an answer that was cut, or whose query was cancelled: it is useless for another
+                // caller.
                 if let Some(key) = key.filter(|_| !answer.truncated && !self.cancel.is_cancelled()) {
                     self.store_answer(CacheKind::Query, key, answer.text.clone()).await;
                 }
@@ -216,7 +217,7 @@ impl QueryRun<'_> {
         Ok(keywords)
     }
 
-    /// Embeds all texts of the query in one call. Without vectors, full-text search serves.
+    /// Embeds all texts of the query in one call. Without vectors, the query uses full-text search.
     async fn vectors(&mut self, keywords: &Keywords) -> QueryVectors {
         let Some(embedder) = &self.env.embedder else { return QueryVectors::default() };
         if self.env.weights.dense <= 0.0 {

@@ -19,12 +19,12 @@ pub struct QueryVectors {
     pub relations: Option<QueryVector>,
 }
 
-/// How much the two kinds of search count when their results are joined.
+/// The weights of the two kinds of search when their results are joined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FusionWeights {
-    /// Of full-text search.
+    /// Weight of full-text search.
     pub lexical: f64,
-    /// Of vector search; 0 turns it off.
+    /// Weight of vector search; 0 turns it off.
     pub dense: f64,
     /// Vectors below this similarity are no results.
     pub min_cosine: f32,
@@ -36,7 +36,7 @@ impl Default for FusionWeights {
     }
 }
 
-/// What the search found, before any limit of tokens.
+/// The results of the search, before any token limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchResult {
     /// Entities in their final order.
@@ -55,7 +55,7 @@ impl SearchResult {
     }
 }
 
-/// Searches what the mode asks for. Reports each part before it begins. Blocks on the index.
+/// Searches the parts that the mode selects. Reports each part before it begins. Blocks on the index.
 ///
 /// # Errors
 /// The index could not be read.
@@ -149,7 +149,7 @@ pub fn related_edges(reader: &dyn IndexReader, entities: &[Entity]) -> Result<Ve
     if names.is_empty() { Ok(Vec::new()) } else { reader.edges_of(&names) }
 }
 
-/// The found entities and the ends of the found relations take turns.
+/// Alternates between the found entities and the ends of the found relations.
 fn merge_relation_ends(
     reader: &dyn IndexReader,
     entities: Vec<Entity>,
@@ -174,7 +174,7 @@ fn merge_relation_ends(
     Ok(order.iter().filter_map(|name| by_name.remove(name)).collect())
 }
 
-/// Relations of the search and of the entities take turns; each pair once.
+/// Alternates between the relations of the search and those of the entities; each pair once.
 fn join_relations(themed: Vec<Edge>, edges: Vec<Edge>) -> Vec<Edge> {
     let mut seen = HashSet::new();
     let mut joined = Vec::with_capacity(themed.len() + edges.len());

@@ -1,4 +1,4 @@
-//! Doubles for tests of queries: an index in memory that counts its reads, a scripted model, a hashing embedder.
+//! Test doubles for queries: an index in memory that counts its reads, a scripted model, a hashing embedder.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -259,7 +259,7 @@ impl super::run::AnswerCache for MemoryIndex {
     }
 }
 
-/// A model with fixed answers. Notes its calls.
+/// A model with fixed answers. Records its calls.
 #[derive(Default)]
 pub(super) struct ScriptedModel {
     pub calls: Mutex<Vec<ModelCall>>,

@@ -61,7 +61,7 @@ async fn run(setup: &QueryFixture, params: QueryParams) -> QueryResult {
     run_query(&setup.env, &setup.index, params, &Progress::disabled(), CancellationToken::new()).await
 }
 
-/// The golden table: which indexes each mode reads, how many calls it makes, and what it returns.
+/// The golden table: the indexes that each mode reads, its number of calls, and its result.
 #[tokio::test]
 async fn modes_read_indexes_and_call_models_as_in_table() {
     let rows: [(QueryMode, &[&str], usize, [bool; 3]); 6] = [
@@ -85,7 +85,7 @@ async fn modes_read_indexes_and_call_models_as_in_table() {
         let expected = if mode == QueryMode::Bypass { QueryStatus::NoContext } else { QueryStatus::Success };
         assert_eq!(result.status, expected, "{mode}");
 
-        // Given keywords save one call, the context alone another one.
+        // Given keywords save one call; returning only the context saves another one.
         let given = QueryParams { ll_keywords: vec!["Parser".into()], ..params(mode) };
         let case = setup();
         run(&case, given.clone()).await;

@@ -1,4 +1,4 @@
-//! What a search gives to a model as the result of a tool call: compact text with `path:line`.
+//! The result of a search for a model's tool call: compact text with `path:line`.
 
 use super::budget::CountTokens;
 use super::context::Selection;
@@ -22,7 +22,7 @@ pub fn tool_params(
         ll_keywords: keywords,
         top_k,
         chunk_top_k: Some(top_k),
-        // The graph is a map; the chunks are what the model reads.
+        // The graph is only an overview; the model reads the chunks.
         max_entity_tokens: max_tokens / 6,
         max_relation_tokens: max_tokens / 6,
         max_total_tokens: max_tokens,
@@ -67,7 +67,7 @@ struct Excerpt<'a> {
 impl Excerpt<'_> {
     /// Adds a part if it fits.
     fn push_if_fits(&mut self, part: &str) -> bool {
-        // Joining two parts never makes more tokens than both have alone, up to one at the seam.
+        // Two joined parts never have more tokens than both have alone, except for one at the seam.
         let tokens = (self.count)(part) + 1;
         if self.used + tokens > self.max_tokens {
             return false;

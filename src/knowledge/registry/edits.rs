@@ -23,7 +23,7 @@ impl Indexes {
         let kept = store.kept_documents();
         let delete = move |writer: &mut Writer| {
             if let Some(found) = writer.find_document(&id)? {
-                // First the second place: otherwise a crash in between would bring the document back.
+                // Delete the second copy first. Otherwise, a crash in between would restore the document.
                 kept.remove_document(found.id.as_str())?;
             }
             writer.delete_document(&id, with_cache)

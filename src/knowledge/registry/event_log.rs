@@ -8,8 +8,8 @@ use tokio::sync::watch;
 use crate::sync::lock;
 use crate::types::knowledge::KnowledgeEvent;
 
-/// The newest events of one job or query. A follower that is slower than the capacity misses events in the middle, never
-/// the last one.
+/// The newest events of one job or query. A follower that is slower than the capacity misses events in the middle,
+/// never the last one.
 #[derive(Debug)]
 pub struct EventLog {
     state: Mutex<LogState>,

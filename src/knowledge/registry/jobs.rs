@@ -22,7 +22,7 @@ use crate::types::knowledge::{
     IndexEstimate, IndexProgress, IndexStage, IndexSummary, KnowledgeEvent, QueryError,
 };
 
-/// Events of one job that are kept: the newest ones say how far it is.
+/// Maximum number of stored events of one job: the newest ones show its progress.
 const MAX_EVENTS: usize = 256;
 /// Finished jobs that are kept.
 const MAX_FINISHED_JOBS: usize = 64;
@@ -59,9 +59,9 @@ pub struct JobView {
     pub state: &'static str,
     /// The newest progress.
     pub progress: Option<IndexProgress>,
-    /// What it did.
+    /// The result of the job.
     pub summary: Option<IndexSummary>,
-    /// Why it failed.
+    /// The reason of the failure.
     pub error: Option<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct JobView {
 pub struct StartedJob {
     /// The job; `None` for an estimate.
     pub id: Option<String>,
-    /// What it will do.
+    /// The estimate of the job.
     pub estimate: IndexEstimate,
 }
 
@@ -181,7 +181,7 @@ impl IndexJobs {
         })
     }
 
-    /// Takes a place for a job; refuses if the workspace or the daemon has enough.
+    /// Reserves a slot for a job. Refuses if the workspace or the daemon has enough jobs.
     fn register_job(&self, job: &Arc<IndexJob>, max_jobs: usize) -> Result<(), KnowledgeError> {
         let mut known = lock(&self.known);
         let running = |job: &&Arc<IndexJob>| !job.log.is_ended();
@@ -266,7 +266,7 @@ impl Indexes {
                 // Opening the damaged index began to build it again just now.
                 return Ok(StartedJob { id: Some(job.id), estimate: IndexEstimate::default() });
             }
-            // The user had time to read it.
+            // The user has had time to read it.
             store.write(|writer| writer.set_notice("")).await?;
         }
         self.estimate_and_start(workspace, paths, level, budget, dry_run).await
@@ -303,7 +303,7 @@ impl Indexes {
             Ok(estimate)
         });
         if is_new && (dry_run || needs_budget || estimated.is_err()) {
-            // An estimate leaves no index behind.
+            // An estimate creates no index.
             drop(indexer);
             self.delete(workspace).await?;
         } else if !dry_run && !needs_budget && estimated.is_ok() {
@@ -359,8 +359,8 @@ impl Indexes {
         self.start_update(workspace, usize::MAX).await.map(drop)
     }
 
-    /// Continues the jobs that the last daemon did not finish. Returns their number. Indexes that cannot be opened are
-    /// left out: their next use reports it.
+    /// Continues the jobs that the last daemon did not finish. Returns their number. Indexes that cannot be opened
+    /// are skipped: their next use reports the error.
     pub async fn resume(&self) -> usize {
         let folder = self.0.folder.clone();
         let unfinished = tokio::task::spawn_blocking(move || unfinished_jobs(&folder)).await;

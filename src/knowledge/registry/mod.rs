@@ -31,7 +31,7 @@ use jobs::IndexJobs;
 use queries::Queries;
 use watched::WatchedIndexes;
 
-/// How long jobs may take to stop when the daemon stops. What they have not stored is done again later.
+/// How long jobs may take to stop when the daemon stops. Unfinished work is repeated later.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// All indexes. Cheap to clone.
@@ -42,7 +42,7 @@ struct Inner {
     folder: PathBuf,
     services: OnceLock<Arc<dyn Services>>,
     open: AsyncMutex<HashMap<PathBuf, OpenIndex>>,
-    /// Whether a workspace has an index file, as far as a caller asked.
+    /// Whether a workspace has an index file, as of the last check.
     present: Mutex<HashMap<PathBuf, bool>>,
     embedder: Mutex<Option<LoadedEmbedder>>,
     jobs: IndexJobs,
@@ -68,7 +68,7 @@ impl std::fmt::Debug for Indexes {
 }
 
 impl Indexes {
-    /// Indexes with their files in this folder. Touches nothing.
+    /// Indexes with their files in this folder. Opens and creates nothing.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self(Arc::new(Inner {
@@ -83,9 +83,9 @@ impl Indexes {
         }))
     }
 
-    /// Gives the services of the daemon, once.
+    /// Sets the services of the daemon, once.
     pub fn set_services(&self, services: Arc<dyn Services>) {
-        // A second call would be an error of the start; the first services stay.
+        // A second call would be an error in the start of the daemon; the first services stay.
         let _ = self.0.services.set(services);
     }
 

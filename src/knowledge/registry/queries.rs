@@ -25,15 +25,15 @@ use crate::knowledge::types::{CacheKind, ErrorKind, KnowledgeError};
 use crate::sync::lock;
 use crate::types::knowledge::{KnowledgeEvent, QueryError, QueryMode, QueryResult, QueryStatus};
 
-/// How long the events of a finished query are kept.
+/// How long to keep the events of a finished query.
 const FINISHED_QUERY_TTL: Duration = Duration::from_secs(300);
-/// Time between two attempts to embed an index again: the last one may have failed.
+/// Time between two attempts to embed an index again, because the last one may have failed.
 const EMBED_PAUSE: Duration = Duration::from_secs(600);
 /// Finished queries that are kept.
 const MAX_FINISHED_QUERIES: usize = 64;
-/// Events of one query that are kept: more than the deltas of the longest answers.
+/// Maximum number of stored events of one query: more than the deltas of the longest answers.
 const MAX_EVENTS: usize = 65_536;
-/// Events that wait to be added to the log.
+/// Capacity of the queue of events for the log.
 const EVENT_CAPACITY: usize = 64;
 
 /// Running and finished queries.
@@ -42,7 +42,7 @@ pub(super) struct Queries {
     running: Arc<AtomicUsize>,
     streamed: Mutex<HashMap<String, StreamedQuery>>,
     tasks: Mutex<JoinSet<()>>,
-    /// When queries last began to embed an index again.
+    /// Time at which queries last began to embed an index again.
     embedded: Mutex<HashMap<PathBuf, Instant>>,
 }
 
@@ -75,7 +75,7 @@ impl Queries {
         while lock(&self.tasks).try_join_next().is_some() {}
     }
 
-    /// Whether a query may begin to embed an index again; notes that it does.
+    /// Whether a query may begin to embed an index again. If so, records that it does.
     fn may_embed(&self, workspace: &Path) -> bool {
         let (mut embedded, now) = (lock(&self.embedded), Instant::now());
         embedded.retain(|_, last| now.duration_since(*last) < EMBED_PAUSE);
@@ -107,7 +107,7 @@ impl ReadIndex for KnowledgeStore {
     }
 }
 
-/// Keeps answers in the index file.
+/// Caches answers in the index file.
 struct StoredCache {
     store: KnowledgeStore,
     now_ms: i64,
@@ -136,7 +136,7 @@ impl Indexes {
         let settings = self.settings()?;
         let _running = self.0.queries.begin_query(&settings)?;
         if params.mode == QueryMode::Bypass {
-            // Nothing is opened for it.
+            // The index is not opened for it.
             let env = QueryEnv::lexical(Arc::new(tokens::count));
             return Ok(run_query(&env, &EmptyIndex, params, progress, cancel).await);
         }
@@ -172,15 +172,15 @@ impl Indexes {
         Ok(result)
     }
 
-    /// Starts a job that embeds the index again if all of its vectors are of another model or dimension. Lexical search serves
-    /// meanwhile. Returns whether the vectors are missing.
+    /// Starts a job that embeds the index again if all of its vectors are of another model or dimension. Meanwhile
+    /// queries use lexical search. Returns whether the vectors are missing.
     async fn start_embedding_if_stale(
         &self,
         workspace: &Path,
         store: &KnowledgeStore,
         embedder: &dyn Embedder,
     ) -> Result<bool, KnowledgeError> {
-        // Without an answer of the embedder there is nothing to compare, and a job would fail as well.
+        // Without an answer of the embedder, the dimensions cannot be compared, and a job would fail as well.
         let Some(dimension) = embedder.dimension() else { return Ok(false) };
         let model = embedder.model_id();
         let read = move |reader: &crate::knowledge::store::Reader| {
@@ -277,8 +277,8 @@ impl Indexes {
         Ok(!query.log.is_ended())
     }
 
-    /// Searches for a tool, without any model: fenced text, or `None` if nothing was found. `is_allowed` says which paths
-    /// the session may read.
+    /// Searches for a tool, without any model: fenced text, or `None` if nothing was found. `is_allowed` says which
+    /// paths the session may read.
     ///
     /// # Errors
     /// The workspace has no index, or it could not be read.

@@ -1,4 +1,4 @@
-//! What the registry needs from the daemon.
+//! The services that the registry needs from the daemon.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::knowledge::traits::{Embedder, FileSource, LanguageModel};
 use crate::knowledge::types::{KnowledgeError, Level};
 use crate::types::time::Clock;
 
-/// Where vectors come from.
+/// The source of vectors.
 #[derive(Clone, Debug, Default)]
 pub enum EmbedderChoice {
     /// Full-text search alone.
@@ -29,29 +29,29 @@ pub enum EmbedderChoice {
 pub struct Settings {
     /// Level of jobs that name none.
     pub level: Level,
-    /// How texts are split.
+    /// Settings for splitting texts.
     pub chunks: ChunkSettings,
     /// Model for keywords, answers and extraction, as `PROVIDER/MODEL`; absent for none.
     pub model: Option<String>,
-    /// How the model is used for level semantic.
+    /// Settings for the use of the model at level semantic.
     pub semantic: SemanticSettings,
     /// Time limit of one model call.
     pub model_timeout: Duration,
-    /// Where vectors come from.
+    /// The source of vectors.
     pub embedder: EmbedderChoice,
     /// Ranks chunks again.
     pub reranker: Option<Arc<HttpReranker>>,
-    /// How results are joined.
+    /// Weights for joining results.
     pub weights: FusionWeights,
     /// Defaults of queries.
     pub query: QueryParams,
-    /// The files of used indexes are watched, and changes start a job.
+    /// Whether to watch the files of used indexes, so that changes start a job.
     pub watch: bool,
     /// Indexes are closed after this time without use.
     pub idle_unload: Duration,
-    /// Jobs that run at the same time.
+    /// Maximum number of parallel jobs.
     pub max_jobs: usize,
-    /// Queries that run at the same time.
+    /// Maximum number of parallel queries.
     pub max_queries: usize,
 }
 
@@ -93,7 +93,7 @@ impl Settings {
     }
 }
 
-/// What the daemon provides.
+/// The services that the daemon provides.
 pub trait Services: Send + Sync {
     /// The current settings.
     fn settings(&self) -> Arc<Settings>;

@@ -1,4 +1,4 @@
-//! What clients read: documents, the graph, the state.
+//! Views for clients: documents, the graph, the state.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::types::knowledge::IndexState;
 
 /// Chunks of a document that a reply shows.
 const MAX_SHOWN_CHUNKS: usize = 500;
-/// Entities that a graph without a start begins with.
+/// Number of entities with which a graph without a start begins.
 const GRAPH_START_ENTITIES: u32 = 20;
 
 /// State and size of an index.
@@ -32,7 +32,7 @@ pub struct IndexStatus {
     pub job: Option<JobView>,
     /// Its files are watched: a change starts a job.
     pub is_watched: bool,
-    /// What a user must know, for example what a damaged file lost.
+    /// The notice for the user, for example about data that a damaged file lost.
     pub notice: Option<String>,
 }
 
@@ -136,7 +136,7 @@ impl Indexes {
         self.store(workspace).await?.read_rows(read).await
     }
 
-    /// Forgets answers of models. Returns their number.
+    /// Removes cached answers of models. Returns their number.
     ///
     /// # Errors
     /// The index could not be written.

@@ -1,4 +1,4 @@
-//! Which workspaces are watched, and what a change of their files starts. The daemon does the watching.
+//! Selects the workspaces to watch, and starts jobs when their files change. The daemon watches the files.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::knowledge::index::{Budget, IndexRequest, Indexer, estimate};
 use crate::knowledge::types::{KnowledgeError, Level};
 use crate::sync::lock;
 
-/// Workspaces that are watched at the same time: those that were used last.
+/// Maximum number of watched workspaces: the most recently used ones.
 const MAX_WATCHED: usize = 16;
 /// Folders of one workspace that are watched.
 const MAX_FOLDERS: usize = 8_192;
@@ -23,12 +23,12 @@ pub(super) struct WatchedIndexes {
     /// The last used one at the end.
     used: Mutex<Vec<PathBuf>>,
     watched: Mutex<HashSet<PathBuf>>,
-    /// Rises when the list may be another one.
+    /// Rises when the list may have changed.
     changed: watch::Sender<u64>,
 }
 
 impl WatchedIndexes {
-    /// Called at each opening of an index.
+    /// Records that an index was opened.
     pub fn record_use(&self, workspace: &Path) {
         {
             let mut used = lock(&self.used);
@@ -53,12 +53,12 @@ impl WatchedIndexes {
 pub struct WatchedFolders {
     /// The folders.
     pub folders: HashSet<PathBuf>,
-    /// There are more than can be watched.
+    /// There are more folders than can be watched.
     pub is_cut: bool,
 }
 
 impl Indexes {
-    /// The workspaces whose files shall be watched: none unless the settings say so.
+    /// The workspaces whose files the daemon must watch: none unless the settings enable it.
     #[must_use]
     pub fn watch_list(&self) -> Vec<PathBuf> {
         let is_on = self.settings().is_ok_and(|settings| settings.watch);
@@ -71,12 +71,12 @@ impl Indexes {
         self.0.watched.changed.subscribe()
     }
 
-    /// Called after a reload of the settings.
+    /// Records that the settings were reloaded.
     pub fn settings_changed(&self) {
         self.0.watched.changed.send_modify(|count| *count += 1);
     }
 
-    /// Says which workspaces are watched now.
+    /// Sets the workspaces that are watched now.
     pub fn set_watched(&self, watched: HashSet<PathBuf>) {
         *lock(&self.0.watched.watched) = watched;
     }
@@ -87,7 +87,8 @@ impl Indexes {
         lock(&self.0.watched.watched).contains(workspace)
     }
 
-    /// The folders whose changes may concern an index: those with files for it, and those above them. Blocks on the disk.
+    /// The folders whose changes may concern an index: those with files for it, and those above them. Blocks on the
+    /// disk.
     ///
     /// # Errors
     /// The files could not be listed.
@@ -113,7 +114,7 @@ impl Indexes {
         Ok(found)
     }
 
-    /// Starts a job if files changed since the last one, and returns its id. It asks no model.
+    /// Starts a job if files changed since the last one, and returns its id. It calls no model.
     ///
     /// # Errors
     /// A job works on the index, or it could not be read.
@@ -128,8 +129,8 @@ impl Indexes {
         self.start(workspace, request, indexer, cancel, max_jobs).map(Some)
     }
 
-    /// Starts a job that brings the index up to date if at most `max_jobs` run then, and returns its id. It asks no model, and
-    /// the caller waits for no scan.
+    /// Starts a job that brings the index up to date if at most `max_jobs` run then, and returns its id. It calls no
+    /// model, and the caller does not wait for a scan.
     ///
     /// # Errors
     /// A job works on the index, or it could not be read.
@@ -150,7 +151,7 @@ impl Indexes {
         let request = IndexRequest {
             id: self.services()?.new_id("job"),
             paths: Vec::new(),
-            // A model is asked by users only.
+            // Only users start jobs that call a model.
             level: level.min(Level::Structure),
             budget: Budget::default(),
         };

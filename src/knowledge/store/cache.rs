@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::writer::Writer;
 use crate::knowledge::types::{CacheKind, ChunkId, KnowledgeError};
 
-/// Answers to queries that are kept; the oldest are deleted. Each may hold a long text, and a changed index makes them
-/// useless.
+/// Maximum number of stored answers to queries; the oldest are deleted. Each may contain a long text, and a changed
+/// index makes them useless.
 const MAX_QUERY_ANSWERS: i64 = 500;
 
 /// An answer that is about to be stored.
@@ -31,7 +31,7 @@ pub struct StoredJob {
     pub request: String,
     /// `running`, `done`, `cancelled` or `failed`.
     pub state: String,
-    /// Why it failed.
+    /// The reason of the failure.
     pub error: Option<String>,
     /// When it began.
     pub created_at_ms: i64,
@@ -132,7 +132,7 @@ impl Writer {
         })
     }
 
-    /// Stores the begin of a job. Older jobs that ended are deleted.
+    /// Stores the beginning of a job. Older jobs that ended are deleted.
     ///
     /// # Errors
     /// The write failed.
@@ -147,7 +147,7 @@ impl Writer {
         })
     }
 
-    /// Stores the request of a running job again, with what is left of its budget.
+    /// Stores the request of a running job again, with the rest of its budget.
     ///
     /// # Errors
     /// The write failed.

@@ -1,8 +1,9 @@
-//! Words of Chinese, Japanese and Korean. Their texts have no spaces, or inflected words, so the tokenizer of the full-text
-//! index would make one token of a whole sentence. A run of their characters is indexed as overlapping pairs: 解析器 → 解析,
-//! 析器, 器. The last character stands alone, so that a search for one character finds it as the beginning of a token.
+//! Words of Chinese, Japanese and Korean. Their texts have no spaces, or inflected words, so the tokenizer of the
+//! full-text index would make one token of a whole sentence. A run of their characters is indexed as overlapping
+//! pairs: 解析器 → 解析, 析器, 器. The last character stands alone, so that a search for one character finds it as the
+//! beginning of a token.
 
-/// Terms of one search text at most. Of a longer one every second, third … pair is searched.
+/// Maximum number of terms of one search text. In a longer one, only every second, third … pair is searched.
 const MAX_TERMS: usize = 24;
 
 /// Particles and questions that are in most texts. A pair with one of the first kind spans two words.
@@ -62,7 +63,8 @@ pub(super) fn tokens(run: &str) -> impl Iterator<Item = &str> {
     begins.into_iter().take(pairs).zip(ends).map(|(begin, end)| &run[begin..end]).chain([&run[last..]])
 }
 
-/// The full-text terms of the runs of a search text, quoted. A single character is searched as the begin of tokens.
+/// The full-text terms of the runs of a search text, quoted. A single character is searched as the beginning of
+/// tokens.
 pub(super) fn search_terms(runs: &[&str]) -> Vec<String> {
     let mut pairs: Vec<&str> = Vec::new();
     let mut common: Vec<&str> = Vec::new();
@@ -80,7 +82,7 @@ pub(super) fn search_terms(runs: &[&str]) -> Vec<String> {
         }
     }
     if pairs.is_empty() && singles.is_empty() {
-        // A question of particles alone still finds something.
+        // A question of particles alone must still find something.
         pairs = common;
     }
     let step = pairs.len().div_ceil(MAX_TERMS).max(1);
@@ -98,7 +100,7 @@ fn push_new<'a>(list: &mut Vec<&'a str>, term: &'a str) {
     }
 }
 
-/// Whether a pair says nothing about a text: Japanese endings, Chinese particles, words of questions.
+/// Whether a pair does not describe a text: Japanese endings, Chinese particles, words of questions.
 fn is_common(pair: &str) -> bool {
     pair.chars().all(is_hiragana)
         || pair.chars().any(|c| CHINESE_PARTICLES.contains(&c))

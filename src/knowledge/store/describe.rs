@@ -1,4 +1,4 @@
-//! The description of an entity or a relation from what its chunks say.
+//! The description of an entity or a relation, made of the statements of its chunks.
 
 use crate::knowledge::tokens;
 use crate::knowledge::types::hash128;

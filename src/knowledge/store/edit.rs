@@ -1,6 +1,6 @@
 //! Changes by users: entities and relations are created, edited, merged and deleted.
 //!
-//! An edit is a contribution without a chunk. It overrides what was extracted, and stays when documents change.
+//! An edit is a contribution without a chunk. It overrides extracted values, and stays when documents change.
 
 use std::collections::BTreeSet;
 
@@ -103,8 +103,8 @@ impl Writer {
         })
     }
 
-    /// Merges entities into one: it gets their sources and relations, and their names become aliases. The target is created
-    /// if it does not exist. Relations between merged entities are dropped. Returns the target's name.
+    /// Merges entities into one: it gets their sources and relations, and their names become aliases. The target is
+    /// created if it does not exist. Relations between merged entities are dropped. Returns the target's name.
     ///
     /// # Errors
     /// A source does not exist, or the write failed.
@@ -245,7 +245,7 @@ impl Writer {
         })
     }
 
-    /// Deletes a relation. Stubs that only it named go with it.
+    /// Deletes a relation, and the stubs that only it named.
     ///
     /// # Errors
     /// There is no such relation, or the write failed.
@@ -406,8 +406,8 @@ fn add_alias(connection: &Connection, alias: &str, name: &str) -> Result<(), Kno
     Ok(())
 }
 
-/// Gives the statements about an entity to another one. A user's own text becomes an ordinary statement of its own, because
-/// it would override the target's text.
+/// Gives the statements about an entity to another one. A user's own text becomes an ordinary statement of its own,
+/// because it would override the target's text.
 fn move_statements(
     connection: &Connection,
     from: i64,
@@ -427,7 +427,7 @@ fn move_statements(
             params![to, -from, origin::STRUCTURE, entity_type, description, now_ms],
         )?;
     }
-    // Of two statements of one chunk the longer description stays.
+    // If one chunk has two statements, the one with the longer description is kept.
     connection.execute(
         "insert into kn_entity_desc (entity_id, chunk_id, origin, type, description, ts) \
          select ?2, chunk_id, origin, type, description, ts from kn_entity_desc where entity_id = ?1 \

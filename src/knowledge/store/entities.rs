@@ -10,7 +10,8 @@ use super::words::split_words;
 use super::writer::{meta, meta_value};
 use crate::knowledge::types::KnowledgeError;
 
-/// Source chunks of an entity or a relation that count. Later ones are kept, but do not change the description.
+/// Maximum number of source chunks that form the description of an entity or a relation. Later chunks are stored, but
+/// do not change the description.
 pub(super) const MAX_SOURCES: usize = 200;
 
 /// One statement about an entity.
@@ -71,7 +72,7 @@ pub(super) fn contribute_entity(
 ) -> Result<i64, KnowledgeError> {
     let id =
         ensure_entity(connection, contribution.name, contribution.entity_type, contribution.description)?;
-    // Two statements of one chunk about the same name: the longer description stays.
+    // If one chunk has two statements about the same name, the longer description is kept.
     connection
         .prepare_cached(
             "insert into kn_entity_desc (entity_id, chunk_id, origin, type, description, ts) \
@@ -89,7 +90,7 @@ pub(super) fn contribute_entity(
     Ok(id)
 }
 
-/// What an entity's chunks say about it, in the order of its description.
+/// The statements of an entity's chunks, in the order of its description.
 pub(super) struct EntityStatements {
     pub custom: Option<(String, String)>,
     pub types: Vec<String>,
@@ -122,8 +123,8 @@ pub(super) fn entity_statements(
     Ok(found)
 }
 
-/// Computes an entity's row from its contributions, or deletes it if nothing names it any more. Returns whether the row
-/// changed.
+/// Computes an entity's row from its contributions, or deletes it if nothing names it any more. Returns whether the
+/// row changed.
 pub(super) fn rebuild_entity(connection: &Connection, id: i64) -> Result<bool, KnowledgeError> {
     let mut statement = connection.prepare_cached(
         "select name, type, description, degree, stub, summary_due from kn_entity where id = ?1",
@@ -191,8 +192,8 @@ pub(super) fn current_description(
     })
 }
 
-/// The most frequent type; of equally frequent ones the first in the alphabet, so that the order of merges does not
-/// matter.
+/// The most frequent type. If several are equally frequent, the first in the alphabet is used, so that the order of
+/// merges does not matter.
 fn most_frequent(types: &[String]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for entity_type in types {

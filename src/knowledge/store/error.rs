@@ -22,7 +22,7 @@ impl From<rusqlite::Error> for KnowledgeError {
                 ),
                 _ => storage(&error),
             },
-            // Columns with foreign content: only damage explains that.
+            // The columns have unexpected content, which only damage explains.
             rusqlite::Error::FromSqlConversionFailure(..)
             | rusqlite::Error::InvalidColumnType(..)
             | rusqlite::Error::IntegralValueOutOfRange(..)

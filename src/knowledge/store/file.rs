@@ -1,4 +1,4 @@
-//! The file of one index: where it is, how it is opened, and what happens when it is damaged.
+//! The file of one index: its path, how it is opened, and the handling of damage.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -13,11 +13,11 @@ use crate::knowledge::types::{ErrorKind, KnowledgeError, hash128};
 
 /// How long a connection waits for a lock of another connection or program.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Statements that a connection keeps prepared.
+/// Capacity of the statement cache of a connection.
 const STATEMENT_CAPACITY: usize = 96;
-/// Files that SQLite keeps next to a database.
+/// Suffixes of the files that SQLite creates next to a database.
 const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
-/// Damaged files that are kept per index; older ones are deleted.
+/// Maximum number of damaged files per index; older ones are deleted.
 const MAX_DAMAGED_FILES: u32 = 3;
 
 /// The path of a workspace's index file in this folder.
@@ -26,8 +26,8 @@ pub fn index_path(folder: &Path, workspace: &Path) -> PathBuf {
     folder.join(format!("{}.db", hash128(&[workspace.as_os_str().as_encoded_bytes()])))
 }
 
-/// Opens the file to write, and creates it with mode 0600 if it is missing. The second value is the damaged file that was set
-/// aside: then the index is empty and must be built again.
+/// Opens the file to write, and creates it with mode 0600 if it is missing. The second value is the damaged file that
+/// was set aside: then the index is empty and must be built again.
 ///
 /// # Errors
 /// The file could not be opened or created, or another program holds its lock.
@@ -58,14 +58,14 @@ fn open(path: &Path) -> Result<Connection, KnowledgeError> {
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // An index can be built again, so a power cut may take the newest commits; a crash of the process takes none.
+    // An index can be built again. So a power cut may remove the newest commits; a crash of the process removes none.
     connection.execute_batch(
         "pragma journal_mode = wal; pragma synchronous = normal; pragma foreign_keys = on; \
          pragma cache_size = -8000; pragma temp_store = memory; pragma journal_size_limit = 16777216;",
     )?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CAPACITY);
     schema::migrate(&mut connection)?;
-    // Reads a row of each kind: damage of the first pages shows here, other damage when its page is read.
+    // Reads a row of each kind. This finds damage of the first pages; other damage is found when its page is read.
     connection.query_row("select count(*) from kn_meta", [], |row| row.get::<_, i64>(0))?;
     connection.query_row("select count(*) from sqlite_schema", [], |row| row.get::<_, i64>(0))?;
     Ok(connection)
@@ -87,8 +87,8 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, KnowledgeError> {
     Ok(connection)
 }
 
-/// Renames a damaged file to `NAME.damaged-N`, the newest with the highest number, together with its journal, and returns the
-/// new path; `None` if there is no file.
+/// Renames a damaged file to `NAME.damaged-N`, the newest with the highest number, together with its journal, and
+/// returns the new path; `None` if there is no file.
 pub(super) fn set_aside(path: &Path) -> Result<Option<PathBuf>, KnowledgeError> {
     let mut aside = None;
     let numbered = |number: u32| {
@@ -98,7 +98,7 @@ pub(super) fn set_aside(path: &Path) -> Result<Option<PathBuf>, KnowledgeError> 
     };
     for number in 1..=MAX_DAMAGED_FILES {
         if number == MAX_DAMAGED_FILES || !numbered(number).exists() {
-            // The last number is used again and again.
+            // After the last number, that number is used again and again.
             match fs::rename(path, numbered(number)) {
                 Ok(()) => aside = Some(numbered(number)),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -108,9 +108,9 @@ pub(super) fn set_aside(path: &Path) -> Result<Option<PathBuf>, KnowledgeError> 
         }
     }
     if let Some(aside) = &aside {
-        // The journal holds the newest changes. That of an older damaged file does not fit.
+        // The journal holds the newest changes. The journal of an older damaged file does not fit this one.
         remove_companions(aside)?;
-        // A damaged file without its journal is still worth reading.
+        // A damaged file without its journal is still useful.
         let _ = fs::rename(companion(path, COMPANIONS[0]), companion(aside, COMPANIONS[0]));
     }
     remove_companions(path)?;

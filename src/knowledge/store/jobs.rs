@@ -8,11 +8,11 @@ use rusqlite::{Connection, OpenFlags};
 use super::writer::{meta, meta_value};
 use crate::knowledge::types::KnowledgeError;
 
-/// Index files that a start looks at.
+/// Maximum number of index files that a start reads.
 const MAX_FILES: usize = 1000;
 
-/// Workspaces with unfinished jobs and the stored requests, from all index files of a folder. Files that cannot be read
-/// are left out. Blocking.
+/// Workspaces with unfinished jobs and the stored requests, from all index files of a folder. Files that cannot be
+/// read are left out. Blocking.
 #[must_use]
 pub fn unfinished_jobs(folder: &Path) -> Vec<(PathBuf, String)> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };

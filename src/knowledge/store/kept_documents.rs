@@ -1,5 +1,5 @@
-//! The second place of inserted documents: one file each in a folder next to the index file. The index can be built again
-//! from the workspace, but nothing else holds these texts. So they survive damage of the index file.
+//! The second copy of inserted documents: one file each in a folder next to the index file. The index can be built
+//! again from the workspace, but these texts exist nowhere else. The second copy survives damage of the index file.
 
 use std::fs;
 use std::io::{ErrorKind as IoErrorKind, Write as _};
@@ -30,7 +30,7 @@ struct Header {
     id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<String>,
-    /// Hash of the text: a damaged file is not taken for a document.
+    /// Hash of the text, to recognise a damaged file.
     hash: String,
 }
 
@@ -55,7 +55,7 @@ impl KeptDocuments {
         self.0.join(name).with_extension(FILE_EXTENSION)
     }
 
-    /// Keeps a document in place of an earlier one with its id. It is on disk when this returns.
+    /// Stores a document and replaces an earlier one with its id. It is on disk when this returns.
     ///
     /// # Errors
     /// The file could not be written.
@@ -80,7 +80,7 @@ impl KeptDocuments {
         write().map_err(|error| self.io_failure("keep", &error))
     }
 
-    /// Forgets a document. A missing one is no error.
+    /// Removes a document. A missing one is no error.
     ///
     /// # Errors
     /// The file could not be removed.

@@ -1,4 +1,4 @@
-//! Which entity a user means: its whole name, or a part that says enough.
+//! Finds the entity that a user means: by its whole name, or by a part that identifies it.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ const PARTS: &[&str] = &[
     "select name from kn_entity where substr(name, -length(?1) - 1) = '/' || ?1 order by name limit ?2",
 ];
 
-/// The same in other letters.
+/// The same name with other upper and lower case.
 const OTHER_LETTERS: &str = "select name from kn_entity where name = ?1 collate nocase or \
      substr(name, 1, length(?1) + 2) = ?1 || ' (' collate nocase order by name limit ?2";
 

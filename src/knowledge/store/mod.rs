@@ -102,7 +102,8 @@ impl KnowledgeStore {
         })
     }
 
-    /// Sets a file aside in which damage was found, and opens an empty one. No other handle of it may be open. Blocking.
+    /// Sets a file aside in which damage was found, and opens an empty one. No other handle of it may be open.
+    /// Blocking.
     ///
     /// # Errors
     /// The file could not be renamed or opened.
@@ -114,7 +115,7 @@ impl KnowledgeStore {
         Ok(store)
     }
 
-    /// The second place of inserted documents.
+    /// The second copy of inserted documents.
     #[must_use]
     pub fn kept_documents(&self) -> KeptDocuments {
         KeptDocuments::for_index(&self.path)

@@ -1,4 +1,4 @@
-//! Properties of the graph: it is a function of the stored documents.
+//! Properties of the graph: it depends on the stored documents only.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::tests::{TestStore, document, entity, relation};
 use super::*;
 use crate::knowledge::types::Level;
 
-/// One random document: its number, and what its chunks say by small numbers.
+/// One random document: its number, and the statements of its chunks as small numbers.
 #[derive(Clone, Debug)]
 struct DocumentScript {
     path: usize,

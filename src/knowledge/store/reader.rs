@@ -1,4 +1,4 @@
-//! The reading connection: what queries and status replies need.
+//! The reading connection: the data for queries and status replies.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -137,7 +137,7 @@ impl Reader {
         super::lookup::find_entity(&self.connection, given)
     }
 
-    /// What a user must know about this index.
+    /// The notice for the user about this index.
     ///
     /// # Errors
     /// The read failed.

@@ -1,7 +1,7 @@
 //! Symbols and references: resolves mentions of a name to the symbol that they mean.
 //!
-//! The result depends on the stored symbols and references alone, not on the order in which they came: whenever a symbol
-//! or a reference of a name appears or goes, all references of this name are resolved again.
+//! The result depends on the stored symbols and references alone, not on the order in which they were added. Whenever
+//! a symbol or a reference of a name is added or removed, all references of this name are resolved again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ use super::schema::origin;
 use super::writer::{DocumentContent, ReferenceKind, Writer, raise_generation};
 use crate::knowledge::types::KnowledgeError;
 
-/// Names that one transaction resolves.
+/// Maximum number of names that one transaction resolves.
 const MAX_BATCH_NAMES: u32 = 500;
 
-/// Stores what a document defines and mentions.
+/// Stores the symbols and mentions of a document.
 pub(super) fn insert(
     connection: &Connection,
     chunks: &[i64],
@@ -58,7 +58,7 @@ fn mark_unresolved(connection: &Connection, name: &str) -> Result<(), KnowledgeE
     Ok(())
 }
 
-/// Removes what a chunk defines and mentions.
+/// Removes the symbols and mentions of a chunk.
 pub(super) fn remove(connection: &Connection, chunk: i64) -> Result<(), KnowledgeError> {
     connection
         .prepare_cached(
@@ -133,7 +133,7 @@ struct Mention {
 /// Chunk, mentioning entity, mentioned entity.
 type StatementKey<'a> = (i64, &'a str, &'a str);
 
-/// What the mentions of one chunk say about a pair.
+/// The statements of one chunk's mentions about a pair.
 #[derive(Default)]
 struct PairStatement {
     keywords: BTreeSet<&'static str>,
@@ -155,8 +155,8 @@ fn resolve_name(
             Ok(Symbol { entity: row.get(0)?, parent: row.get(1)?, path: row.get(2)?, language: row.get(3)? })
         })?
         .collect::<Result<_, _>>()?;
-    // Relations of these mentions that exist now: the ends of a relation by name have one end in `symbols`, but the symbol
-    // may be gone. So every mention notes its relation.
+    // Existing relations of these mentions. The symbol at the end of a relation may have been removed since. So every
+    // mention records its relation.
     let mut statement = connection.prepare_cached(
         "select r.id, r.relation_id, r.chunk_id, r.source, r.kind, r.qualifier, coalesce(c.path, ''), r.lang, d.updated_ms \
          from kn_reference r join kn_chunk c on c.id = r.chunk_id join kn_doc d on d.id = c.doc_id \
@@ -232,8 +232,8 @@ fn resolve_name(
     Ok(())
 }
 
-/// The symbol that a mention means, or `None` if there is no single best one. A wrong relation costs more than a missing
-/// one, so ambiguous names stay unresolved.
+/// The symbol that a mention means, or `None` if there is no single best one. A wrong relation costs more than a
+/// missing one, so ambiguous names stay unresolved.
 fn resolve<'a>(name: &str, mention: &Mention, symbols: &'a [Symbol]) -> Option<&'a Symbol> {
     let same_language = |symbol: &&Symbol| {
         mention.kind == ReferenceKind::Link
@@ -251,7 +251,7 @@ fn resolve<'a>(name: &str, mention: &Mention, symbols: &'a [Symbol]) -> Option<&
             symbol.parent == mention.qualifier || is_named_place(&symbol.path, &mention.qualifier)
         };
         let named = single(&|symbol| in_file(symbol) && is_named(symbol)).or_else(|| single(&is_named));
-        // A receiver may be named like a file or a type, or be any variable.
+        // A receiver may have the name of a file or a type, or be any variable.
         if named.is_some() || mention.kind != ReferenceKind::MethodCall {
             return named;
         }

@@ -55,8 +55,8 @@ pub(super) fn relation_id(
     Ok(statement.query_row([one.min(other), one.max(other)], |row| row.get(0)).optional()?)
 }
 
-/// Stores a statement and notes the rows that it touches. Missing ends are created as stubs. A relation of a name with
-/// itself, for example after a merge of names, is dropped.
+/// Stores a statement and records the rows that it touches. Missing ends are created as stubs. A relation of a name
+/// with itself, for example after a merge of names, is dropped.
 pub(super) fn contribute_relation(
     connection: &Connection,
     contribution: &RelationContribution<'_>,
@@ -134,7 +134,7 @@ pub(super) fn keyword_union<'a>(lists: impl IntoIterator<Item = &'a str>) -> Str
     words.into_iter().collect::<Vec<_>>().join(",")
 }
 
-/// What a relation's chunks say about it.
+/// The statements of a relation's chunks.
 struct RelationStatements {
     custom: Option<(String, String, f64)>,
     /// Statements from a to b minus statements from b to a; `None` without any statement.
@@ -167,7 +167,7 @@ fn relation_statements(connection: &Connection, id: i64) -> Result<RelationState
         let weight: f64 = row.get(5)?;
         if from == origin::CUSTOM {
             found.custom = Some((keywords, description, weight));
-            // A user's direction outweighs all others.
+            // A direction that a user set outweighs all others.
             found.balance = Some(if forward { i64::MAX / 2 } else { i64::MIN / 2 });
             continue;
         }
@@ -223,7 +223,7 @@ pub(super) fn rebuild_relation(
         let (description, is_due) =
             current_description(connection, &ends, &statements.descriptions, statements.has_model)?;
         let keywords = keyword_union(statements.keywords.iter().map(String::as_str));
-        // The sum over chunks, and never less than their number, so that reading a chunk again changes nothing.
+        // The sum over chunks, but at least their number, so that reading a chunk again changes nothing.
         let sum: f64 = statements.weights.values().sum();
         let count = u32::try_from(statements.weights.len()).unwrap_or(u32::MAX);
         (forward, keywords, description, sum.max(f64::from(count)), ends, is_due)
@@ -279,7 +279,8 @@ impl Writer {
         Ok(pending)
     }
 
-    /// Stores the summary of these descriptions and uses it. If the descriptions changed meanwhile, the summary stays due.
+    /// Stores the summary of these descriptions and uses it. If the descriptions changed meanwhile, the summary stays
+    /// due.
     ///
     /// # Errors
     /// The write failed.

@@ -1,5 +1,5 @@
-//! What can still be read of a damaged index file: edits of users, and answers of models, which cost money. Everything else
-//! is made again from the workspace and from [`super::kept_documents`].
+//! Reads the data that a damaged index file still contains: edits of users, and answers of models, which cost money.
+//! Everything else is made again from the workspace and from [`super::kept_documents`].
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::edit::{set_custom_entity, set_custom_relation};
 use super::writer::{Writer, meta, meta_value, raise_generation, set_meta};
 use crate::knowledge::types::KnowledgeError;
 
-/// What was read of a damaged file.
+/// The data that was read from a damaged file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SalvageReport {
     /// Edits of entities and relations.
@@ -22,8 +22,8 @@ pub struct SalvageReport {
     pub is_complete: bool,
 }
 
-/// Reads rows until the first that cannot be read, then from the other end. Returns whether all could be read. `{}` in the
-/// query is the place of the direction.
+/// Reads rows until the first that cannot be read, then from the other end. Returns whether all could be read. `{}`
+/// in the query is replaced by the direction.
 fn read_rows_from_both_ends(
     connection: &Connection,
     sql: &str,
@@ -38,14 +38,14 @@ fn read_rows_from_both_ends(
         Ok(())
     };
     read("asc").is_ok() || {
-        // What both directions reach is written twice, which changes nothing.
+        // Rows that both directions reach are written twice, which changes nothing.
         let _ = read("desc");
         false
     }
 }
 
 impl Writer {
-    /// Notes the damaged file that this one replaces, until [`Writer::salvage`] has read it.
+    /// Records the damaged file that this one replaces, until [`Writer::salvage`] has read it.
     ///
     /// # Errors
     /// The write failed.
@@ -62,10 +62,10 @@ impl Writer {
         Ok(file.map(PathBuf::from))
     }
 
-    /// Takes over what can be read of the damaged file, in one transaction.
+    /// Copies the readable rows of the damaged file, in one transaction.
     ///
     /// # Errors
-    /// The write failed. What could not be read is no error.
+    /// The write failed. Unreadable rows are no error.
     pub fn salvage(&mut self, file: &Path, now_ms: i64) -> Result<SalvageReport, KnowledgeError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let found =
@@ -112,7 +112,7 @@ impl Writer {
         })
     }
 
-    /// Notes what a user must know about this index; an empty text takes it back.
+    /// Sets the notice for the user about this index; an empty text removes it.
     ///
     /// # Errors
     /// The write failed.

@@ -1,7 +1,7 @@
 //! Tables of an index file, and their migrations. `user_version` is the number of migrations that were applied.
 //!
-//! The graph is a function of the contributions (`kn_entity_desc`, `kn_relation_desc`): what each chunk says about a
-//! name or a pair. Deleting a document deletes its contributions and computes the touched rows again.
+//! The graph depends only on the contributions (`kn_entity_desc`, `kn_relation_desc`): the statements of each chunk
+//! about a name or a pair. Deleting a document deletes its contributions and computes the touched rows again.
 
 use rusqlite::{Connection, Row, params};
 
@@ -11,7 +11,7 @@ use crate::knowledge::types::{ErrorKind, KnowledgeError};
 /// One step to a newer form of the file.
 struct Migration {
     sql: &'static str,
-    /// What SQL cannot say.
+    /// A step that is not possible in SQL.
     then: Option<MigrationStep>,
 }
 
@@ -23,9 +23,9 @@ const MIGRATIONS: &[Migration] = &[
     Migration { sql: SECOND_SCHEMA, then: Some(split_words_again) },
 ];
 
-/// Who made a contribution. One chunk can have one of each kind for the same name.
+/// The origin of a contribution. One chunk can have one of each kind for the same name.
 pub(super) mod origin {
-    /// A user: it has no chunk (0) and overrides what was extracted.
+    /// A user: the contribution has no chunk (0) and overrides extracted values.
     pub const CUSTOM: i64 = 0;
     /// The syntax tree of the chunk.
     pub const STRUCTURE: i64 = 1;
@@ -33,8 +33,8 @@ pub(super) mod origin {
     pub const REFERENCE: i64 = 2;
     /// A model that read the chunk.
     pub const MODEL: i64 = 3;
-    /// Like [`REFERENCE`], if the name that mentions is greater than the mentioned one: two functions of one chunk that
-    /// call each other make two statements about one relation.
+    /// Like [`REFERENCE`], if the name that mentions is greater than the mentioned one: two functions of one chunk
+    /// that call each other make two statements about one relation.
     pub const REFERENCE_REVERSED: i64 = 4;
 }
 
@@ -314,7 +314,7 @@ fn split_words_again(connection: &Connection) -> Result<(), KnowledgeError> {
     Ok(())
 }
 
-/// The rows of a table whose words are different now.
+/// The rows of a table whose words have changed.
 fn changed_words(
     connection: &Connection,
     table: &str,

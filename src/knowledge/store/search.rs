@@ -5,11 +5,11 @@ use rusqlite::{Connection, params};
 use super::words::match_query;
 use crate::knowledge::types::{ChunkId, KnowledgeError, PairKey, SearchHit};
 
-/// Results of one search at most.
+/// Maximum number of results of one search.
 const MAX_RESULTS: usize = 10_000;
 
-/// Rows of the best matches in a full-text table, best first. `order by +rank` makes SQLite keep only the best rows; FTS5
-/// itself would sort all of them.
+/// Rows of the best matches in a full-text table, best first. `order by +rank` makes SQLite keep only the best rows;
+/// FTS5 itself would sort all of them.
 fn search(
     connection: &Connection,
     sql: &str,

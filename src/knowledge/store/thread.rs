@@ -33,7 +33,7 @@ impl<S: Send + 'static> WorkThread<S> {
         let (work, mut inbox) = mpsc::channel::<WorkItem<S>>(QUEUE_CAPACITY);
         let run = move || {
             while let Some(next) = inbox.blocking_recv() {
-                // The caller sees that its answer is missing; the thread goes on with the next closure.
+                // The caller sees that its answer is missing; the thread continues with the next closure.
                 if catch_unwind(AssertUnwindSafe(|| next(&mut state))).is_err() {
                     tracing::error!("work on an index panicked");
                 }
@@ -48,7 +48,8 @@ impl<S: Send + 'static> WorkThread<S> {
         Ok(Self { work })
     }
 
-    /// Runs a closure on the thread and waits for its result. A dropped future does not stop a closure that has begun.
+    /// Runs a closure on the thread and waits for its result. A dropped future does not stop a closure that has
+    /// begun.
     ///
     /// # Errors
     /// The closure's error, or that it panicked.
@@ -58,7 +59,7 @@ impl<S: Send + 'static> WorkThread<S> {
     ) -> Result<T, KnowledgeError> {
         let (reply, result) = oneshot::channel();
         let work: WorkItem<S> = Box::new(move |state| {
-            // The caller may be gone: then the result is dropped.
+            // The caller may have stopped waiting: then the result is dropped.
             drop(reply.send(work(state)));
         });
         self.work.send(work).await.map_err(|_| stopped_error())?;

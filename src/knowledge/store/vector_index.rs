@@ -1,4 +1,5 @@
-//! Vectors in memory, behind one trait: signed bytes, all compared; of large sets sign bits choose the candidates first.
+//! Vectors in memory, behind one trait: signed bytes, all compared. In large sets, sign bits choose the candidates
+//! first.
 
 use std::collections::HashMap;
 
@@ -50,19 +51,20 @@ fn sign_bits(bytes: &[u8], bits: &mut Vec<u64>) {
 }
 
 /// The vectors of one kind and model by the numbers of their rows. Another index, for example one with a graph of
-/// neighbours, can take the place of [`ScanIndex`].
+/// neighbours, can replace [`ScanIndex`].
 pub(super) trait VectorIndex {
-    /// Adds the vector of a row, or replaces it. A vector of another dimension is left out.
+    /// Adds the vector of a row, or replaces it. A vector of another dimension is ignored.
     fn upsert(&mut self, row: i64, vector: &QuantizedVector);
 
     /// Removes the vector of a row, if there is one.
     fn remove(&mut self, row: i64);
 
-    /// The nearest rows by cosine similarity, at least `min_cosine`, best first; equal ones by row.
+    /// The nearest rows by cosine similarity, at least `min_cosine`, best first; equal ones ordered by row.
     fn search(&self, values: &[f32], k: usize, min_cosine: f32) -> Vec<(i64, f64)>;
 }
 
-/// All vectors one after the other. Adding and removing needs no other work, and the search is fast enough for a million.
+/// All vectors one after the other. Adding and removing needs no other work, and the search is fast enough for a
+/// million.
 #[derive(Debug, Default)]
 pub(super) struct ScanIndex {
     dimension: usize,
@@ -71,7 +73,7 @@ pub(super) struct ScanIndex {
     bytes: Vec<u8>,
     /// Sign bits, as long as the set is large.
     bits: Vec<u64>,
-    /// Where the vector of a row is.
+    /// The position of a row's vector.
     places: HashMap<i64, usize>,
 }
 
@@ -88,7 +90,7 @@ impl ScanIndex {
         &self.bytes[at * self.dimension..(at + 1) * self.dimension]
     }
 
-    /// Keeps the sign bits in step with the vector at this place, once the set is large.
+    /// Updates the sign bits of the vector at this position, if the set is large.
     fn update_bits(&mut self, at: usize) {
         if self.rows.len() <= MAX_EXACT_VECTORS {
             self.bits.clear();
@@ -107,7 +109,7 @@ impl ScanIndex {
         }
     }
 
-    /// Places whose sign bits are most like those of the query; all of a small set.
+    /// Positions whose sign bits are most similar to those of the query; all of a small set.
     fn candidates(&self, query: &[u8], k: usize) -> Vec<usize> {
         if self.bits.is_empty() {
             return (0..self.rows.len()).collect();
@@ -152,7 +154,7 @@ impl VectorIndex for ScanIndex {
 
     fn remove(&mut self, row: i64) {
         let Some(at) = self.places.remove(&row) else { return };
-        // The last vector takes the free place.
+        // The last vector moves to the free position.
         let last = self.rows.len() - 1;
         self.rows.swap_remove(at);
         self.scales.swap_remove(at);

@@ -1,4 +1,4 @@
-//! Vectors: one row of signed bytes each. The reading thread keeps those that are searched in memory.
+//! Vectors: one row of signed bytes each. The reading thread holds the searched ones in memory.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::writer::{Writer, raise_generation};
 use crate::knowledge::traits::QueryVector;
 use crate::knowledge::types::{ChunkId, ErrorKind, KnowledgeError, VectorKind, hash128};
 
-/// Dimensions of a vector at most.
+/// Maximum dimensions of a vector.
 const MAX_DIMENSION: usize = 8192;
 
 impl VectorKind {
@@ -27,7 +27,7 @@ struct LoadedVectors {
     generation: u64,
     model: String,
     dimension: usize,
-    /// What each row's vector was made of, to find the changed ones.
+    /// The source text of each row's vector, to find the changed ones.
     contents: HashMap<i64, u64>,
     index: Box<dyn VectorIndex + Send>,
 }
@@ -38,7 +38,7 @@ impl LoadedVectors {
         Self { generation: 0, model: model.to_owned(), dimension, contents: HashMap::new(), index }
     }
 
-    /// Brings the vectors in step with the file. Only changed ones are read whole.
+    /// Updates the vectors from the file. Only changed ones are read completely.
     fn refresh(
         &mut self,
         connection: &Connection,

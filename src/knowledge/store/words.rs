@@ -1,13 +1,13 @@
-//! Words of the full-text index: split identifiers, stop words, and the query of a search text. Texts without spaces between
-//! words are cut by [`super::cjk`], here alone, so that the index and its queries agree.
+//! Words of the full-text index: split identifiers, stop words, and the query of a search text. Only [`super::cjk`]
+//! splits texts without spaces between words, so that the index and its queries agree.
 
 use std::collections::HashSet;
 
 use super::cjk::{self, WordPart};
 
-/// Terms of one full-text query at most. More terms cost time and find the same.
+/// Maximum number of terms of one full-text query. More terms cost time and find the same.
 pub const MAX_SEARCH_TERMS: usize = 12;
-/// Bytes of a search text that are looked at.
+/// Maximum number of bytes of a search text that are read.
 const MAX_SEARCH_BYTES: usize = 16 * 1024;
 /// Bytes of the longest word that is indexed in parts. Longer ones are data, not names.
 const MAX_WORD_BYTES: usize = 128;
@@ -56,8 +56,8 @@ pub fn word_parts(word: &str) -> Vec<String> {
     parts
 }
 
-/// The parts of all compound identifiers of these texts, and the pairs of all Chinese, Japanese and Korean runs, separated
-/// by spaces: the shadow column of the index. A word with one part is in the text already.
+/// The parts of all compound identifiers of these texts, and the pairs of all Chinese, Japanese and Korean runs,
+/// separated by spaces: the shadow column of the index. A word with one part is in the text already.
 #[must_use]
 pub fn split_words<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut out = String::new();
@@ -89,8 +89,8 @@ pub fn split_words<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     out
 }
 
-/// The full-text query of a search text, or `None` if nothing is left of it: quoted terms, any of which may match. Terms
-/// that look like identifiers go first, then long ones: rare terms decide the order of the results.
+/// The full-text query of a search text, or `None` if no term is left: quoted terms, any of which may match. Terms
+/// that look like identifiers are first, then long ones, because rare terms decide the order of the results.
 #[must_use]
 pub fn match_query(text: &str) -> Option<String> {
     let mut end = text.len().min(MAX_SEARCH_BYTES);
@@ -130,7 +130,7 @@ pub fn match_query(text: &str) -> Option<String> {
     }
     let pairs = cjk::search_terms(&runs);
     if terms.is_empty() && pairs.is_empty() {
-        // A question of stop words alone still finds something.
+        // A question of stop words alone must still find something.
         stop.dedup();
         terms = stop.into_iter().map(|word| (false, word)).collect();
     }

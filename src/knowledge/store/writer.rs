@@ -11,9 +11,9 @@ pub struct EntityRecord {
     pub chunk: usize,
     /// The entity's name, normalised.
     pub name: String,
-    /// What it is, in lower case.
+    /// Its type, in lower case.
     pub entity_type: String,
-    /// What the chunk says about it.
+    /// The chunk's statement about it.
     pub description: String,
 }
 
@@ -28,9 +28,9 @@ pub struct RelationRecord {
     pub target: String,
     /// Key words, separated by commas.
     pub keywords: String,
-    /// What the chunk says about it.
+    /// The chunk's statement about it.
     pub description: String,
-    /// Its weight, 1.0 unless a model said otherwise.
+    /// Its weight, 1.0 unless a model gave another one.
     pub weight: f64,
 }
 
@@ -47,7 +47,7 @@ pub struct SymbolRecord {
     pub parent: String,
 }
 
-/// How code mentions a name.
+/// The form in which code mentions a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReferenceKind {
     /// `name(…)`, `Qualifier::name(…)`.
@@ -94,7 +94,7 @@ pub struct ReferenceRecord {
     pub chunk: usize,
     /// The entity that mentions it: a function or the file.
     pub source: String,
-    /// How.
+    /// Kind of the reference.
     pub kind: ReferenceKind,
     /// The name, such as `submit`.
     pub name: String,
@@ -102,18 +102,18 @@ pub struct ReferenceRecord {
     pub qualifier: String,
 }
 
-/// Everything that is stored of a document.
+/// All data that is stored of a document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DocumentContent {
     /// Its chunks in order.
     pub chunks: Vec<Chunk>,
-    /// What its syntax says about entities.
+    /// Statements of its syntax about entities.
     pub entities: Vec<EntityRecord>,
-    /// What its syntax says about relations.
+    /// Statements of its syntax about relations.
     pub relations: Vec<RelationRecord>,
-    /// What it defines.
+    /// The symbols that it defines.
     pub symbols: Vec<SymbolRecord>,
-    /// What it mentions.
+    /// The names that it mentions.
     pub references: Vec<ReferenceRecord>,
 }
 
@@ -133,9 +133,9 @@ pub(super) mod meta {
     pub const LEVEL: &str = "level";
     /// The model whose summaries are used.
     pub const MODEL: &str = "model";
-    /// The damaged file that this one replaces, until what can be read of it was taken over.
+    /// The damaged file that this one replaces, until its readable rows were copied.
     pub const DAMAGED: &str = "damaged";
-    /// What a user must know about this index.
+    /// The notice for the user about this index.
     pub const NOTICE: &str = "notice";
 }
 
@@ -160,7 +160,7 @@ impl Writer {
         &self.connection
     }
 
-    /// Notes the workspace that this index belongs to.
+    /// Records the workspace that this index belongs to.
     ///
     /// # Errors
     /// The write failed.
@@ -171,7 +171,7 @@ impl Writer {
         self.transaction(|connection| set_meta(connection, meta::WORKSPACE, workspace))
     }
 
-    /// Notes the model whose summaries are used.
+    /// Records the model whose summaries are used.
     ///
     /// # Errors
     /// The write failed.
@@ -179,7 +179,7 @@ impl Writer {
         self.transaction(|connection| set_meta(connection, meta::MODEL, identity))
     }
 
-    /// Raises the level of the index. A job at a lower level takes nothing away.
+    /// Raises the level of the index. A job at a lower level removes nothing.
     ///
     /// # Errors
     /// The write failed.
@@ -211,7 +211,7 @@ pub(super) fn generation(connection: &Connection) -> Result<u64, KnowledgeError>
     Ok(meta_value(connection, meta::GENERATION)?.and_then(|value| value.parse().ok()).unwrap_or(0))
 }
 
-/// Raises the generation. Each transaction that changes what a query can find calls it once.
+/// Raises the generation. Each transaction that changes possible results of a query calls it once.
 pub(super) fn raise_generation(connection: &Connection) -> Result<u64, KnowledgeError> {
     let next = generation(connection)? + 1;
     set_meta(connection, meta::GENERATION, &next.to_string())?;

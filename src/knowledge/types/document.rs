@@ -9,8 +9,8 @@ use super::index::Level;
 #[serde(transparent)]
 pub struct DocId(pub String);
 
-/// The id of a chunk: `chunk-` and 32 hexadecimal digits, a hash of document id, ordinal and content. Equal texts in two
-/// documents are two chunks.
+/// The id of a chunk: `chunk-` and 32 hexadecimal digits, a hash of document id, ordinal and content. Equal texts in
+/// two documents are two chunks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ChunkId(pub String);
@@ -55,7 +55,7 @@ pub fn hash128(fields: &[&[u8]]) -> String {
     hasher.finalize().to_hex()[..32].to_owned()
 }
 
-/// Where a document is on its way into the index.
+/// The state of a document during indexing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentStatus {
@@ -91,11 +91,11 @@ impl DocumentStatus {
     }
 }
 
-/// Where a document's text comes from.
+/// The origin of a document's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentSource {
-    /// A file of the workspace. Its document goes when the file goes.
+    /// A file of the workspace. Its document is deleted with the file.
     File,
     /// A text that a client inserted.
     Inserted,
@@ -110,13 +110,13 @@ pub struct Document {
     pub path: Option<String>,
     /// Hash of the content.
     pub hash: String,
-    /// Where its text comes from.
+    /// The origin of its text.
     pub source: DocumentSource,
     /// State.
     pub status: DocumentStatus,
-    /// The level that it was processed at.
+    /// The level at which it was processed.
     pub level: Level,
-    /// Why it failed.
+    /// The reason of the failure.
     pub error: Option<String>,
     /// Language of the text, such as `rust`, if known.
     pub language: Option<String>,
@@ -124,7 +124,7 @@ pub struct Document {
     pub bytes: u64,
     /// Number of its chunks.
     pub chunks: u32,
-    /// When it was first seen, in milliseconds since the Unix epoch.
+    /// Time at which it was first seen, in milliseconds since the Unix epoch.
     pub created_at_ms: i64,
     /// When its state last changed.
     pub updated_at_ms: i64,
@@ -161,7 +161,7 @@ pub struct Chunk {
     pub content_hash: String,
 }
 
-/// Why a file is not indexed.
+/// The reason why a file is not indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileRefusal {
     /// It does not exist any more.

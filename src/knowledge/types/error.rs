@@ -1,8 +1,8 @@
-//! Errors of the index, and what a model call used.
+//! Errors of the index, and the usage of a model call.
 
 use std::fmt;
 
-/// What a call used.
+/// The usage of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelUsage {
     /// Tokens in, cached ones included.
@@ -14,7 +14,7 @@ pub struct ModelUsage {
 }
 
 impl ModelUsage {
-    /// Adds what another call used.
+    /// Adds the usage of another call.
     pub const fn add(&mut self, other: Self) {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
@@ -31,7 +31,7 @@ pub enum ErrorKind {
     NotFound,
     /// Several entities fit a name; the error lists them.
     Ambiguous,
-    /// A thing with this name exists already.
+    /// An object with this name exists already.
     Exists,
     /// Not while an index job runs.
     Busy,
@@ -78,13 +78,13 @@ impl ErrorKind {
 /// An error of this folder. The message has the form "could not X: Y; do Z".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnowledgeError {
-    /// What kind of error it is.
+    /// The kind of the error.
     pub kind: ErrorKind,
     /// The text for users.
     pub message: String,
     /// The names that fit, with [`ErrorKind::Ambiguous`].
     pub candidates: Vec<String>,
-    /// What a failed model call used, as far as it is known.
+    /// The usage of a failed model call, as far as it is known.
     pub used: ModelUsage,
 }
 
@@ -94,7 +94,7 @@ impl KnowledgeError {
         Self { kind, message: message.into(), candidates: Vec::new(), used: ModelUsage::default() }
     }
 
-    /// Says what the failed model call used.
+    /// Sets the usage of the failed model call.
     #[must_use]
     pub fn with_usage(mut self, used: ModelUsage) -> Self {
         self.used = used;

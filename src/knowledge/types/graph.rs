@@ -1,4 +1,4 @@
-//! Entities, relations, and what a search finds.
+//! Entities, relations, and the results of a search.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 pub struct Entity {
     /// Unique name.
     pub name: String,
-    /// What it is, in lower case: `function`, `file`, `person` …
+    /// Its type, in lower case: `function`, `file`, `person` …
     #[serde(rename = "type")]
     pub entity_type: String,
-    /// What is known about it. Empty for a stub.
+    /// Its description. Empty for a stub.
     pub description: String,
     /// Number of its relations.
     pub degree: u32,
@@ -27,7 +27,7 @@ pub struct Relation {
     pub target: String,
     /// Key words, separated by commas and sorted.
     pub keywords: String,
-    /// What is known about it.
+    /// Its description.
     pub description: String,
     /// Strength: at least the number of chunks that name it.
     pub weight: f64,
@@ -81,13 +81,13 @@ pub struct Edge {
 /// One result of a search. A higher score is better.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchHit<K> {
-    /// What was found.
+    /// The result.
     pub key: K,
     /// BM25 (negated, so that higher is better) or cosine similarity.
     pub score: f64,
 }
 
-/// The things that have vectors.
+/// The kinds of rows that have vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VectorKind {
     /// Name and description of an entity.

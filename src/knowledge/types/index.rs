@@ -80,7 +80,7 @@ impl CacheKind {
     }
 }
 
-/// What an index job does at the moment.
+/// The current stage of an index job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobStage {
@@ -92,7 +92,7 @@ pub enum JobStage {
     Embedding,
     /// Asks the model for entities and relations.
     Extracting,
-    /// Merges what was extracted into the graph.
+    /// Merges extracted records into the graph.
     Merging,
     /// Asks the model to summarise descriptions.
     Summarizing,
@@ -113,7 +113,7 @@ pub struct JobProgress {
     pub cost_usd_micros: u64,
 }
 
-/// How an index job ended.
+/// The end of an index job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum JobOutcome {
@@ -129,10 +129,10 @@ pub enum JobOutcome {
         skipped: u64,
         /// Documents that failed.
         failed: u64,
-        /// What did not work and was left out, such as vectors.
+        /// Parts that failed and were omitted, such as vectors.
         warning: Option<String>,
     },
-    /// The job was cancelled. What is not finished stays resumable.
+    /// The job was cancelled. Unfinished parts can be resumed.
     Cancelled,
     /// The job ended early.
     Failed {
@@ -141,7 +141,7 @@ pub enum JobOutcome {
     },
 }
 
-/// What an index job reports to its sink. Exactly one `Ended` comes last.
+/// An event of an index job for its sink. Exactly one `Ended` is sent last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobEvent {
     /// Progress. The sink may drop it; the job reports at most ten a second, and the last of each stage.

@@ -166,7 +166,7 @@ mod tests {
             (Thinking::High, 8_192, None, (budget(4_096), 8_192)),
             (Thinking::Tokens(1), 64_000, None, (budget(1_024), 64_000)),
             (Thinking::Tokens(90_000), 64_000, None, (budget(59_904), 64_000)),
-            // A raised limit changes nothing; a lowered one changes only what it must.
+            // A raised limit changes nothing; a lowered one changes only necessary values.
             (Thinking::Low, 32_000, Some(64_000), (budget(4_096), 64_000)),
             (Thinking::High, 32_000, Some(64_000), (budget(27_904), 64_000)),
             (Thinking::Low, 32_000, Some(10_000), (budget(4_096), 10_000)),

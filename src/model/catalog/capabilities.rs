@@ -1,4 +1,4 @@
-//! What providers accept: names and ids of tool calls, thinking as reasoning effort, and encrypted reasoning.
+//! Requirements of providers: names and ids of tool calls, thinking as reasoning effort, and encrypted reasoning.
 
 use std::borrow::Cow;
 

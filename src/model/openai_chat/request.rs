@@ -31,7 +31,7 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
-    /// The name that all servers accept, except the API's vendor, who replaced it.
+    /// The name that all servers accept, except the API's vendor, which replaced it.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,18 +1,18 @@
-//! Items of an answer, one after another.
+//! Assembles the items of an answer, one after another.
 //!
-//! The stream numbers the items (`output_index`) and may send several at once. Blocks of a reply come one
-//! after another, so the steps of a later item wait until the earlier one is complete.
+//! The stream numbers the items (`output_index`) and may send several at once. Blocks of a reply come one after
+//! another, so the updates of a later item wait until the earlier one is complete.
 //!
-//! The end of the answer repeats all items. Some servers number them differently there: with a gap, or from
-//! 1 in the stream, or with an item that was never streamed. So an item of the end is matched by its `id` or
-//! `call_id`, or by its content where a server leaves these out or changes them. Only an item that matches
-//! nothing is taken from there; otherwise a tool would run twice.
+//! The end of the answer repeats all items. Some servers number them differently there: with a gap, or from 1 in the
+//! stream, or with an item that was never streamed. So an item of the end is matched by its `id` or `call_id`. If a
+//! server omits or changes these, it is matched by its content. Only an item without a match is added from the end;
+//! otherwise a tool would run twice.
 
 use crate::model::catalog::capabilities::{SealedReasoning, seal};
 use crate::model::stream::assembly::Assembly;
 use crate::types::model::Delta;
 
-/// What an item is.
+/// Kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ItemKind {
     Message,
@@ -20,10 +20,10 @@ pub(super) enum ItemKind {
     Call,
 }
 
-/// By what the server names an item. Each part may be missing.
+/// The server's names for an item. Each part may be missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ItemName<'a> {
-    /// `output_index`; of events of the stream only.
+    /// `output_index`; only in events of the stream.
     pub index: Option<u64>,
     pub id: &'a str,
     pub call_id: &'a str,
@@ -32,11 +32,11 @@ pub(super) struct ItemName<'a> {
 /// A part of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ItemUpdate {
-    /// It begins.
+    /// The item begins.
     Begin,
     /// More of its text, reasoning or arguments.
     Piece(String),
-    /// It is complete. What was not streamed in pieces is taken from here.
+    /// The item is complete. It also contains the parts that were not streamed.
     Done(CompleteItem),
 }
 
@@ -53,7 +53,7 @@ pub(super) struct CompleteItem {
 #[derive(Debug, Default)]
 pub(super) struct Items {
     items: Vec<Item>,
-    /// The item whose steps are handed on; those of later items wait.
+    /// The item whose updates are delivered now; the updates of later items wait.
     current: usize,
 }
 
@@ -66,7 +66,7 @@ struct Item {
     tool: String,
     /// All pieces so far, or the content of the complete item.
     content: String,
-    /// Of a call: its block was begun.
+    /// For a call: its block was begun.
     is_open: bool,
     is_complete: bool,
     /// An item of the end was matched with it.
@@ -77,8 +77,7 @@ struct Item {
 }
 
 impl Items {
-    /// Takes a part of an item of the stream and hands on what is ready. Parts of a complete item are
-    /// repetitions.
+    /// Handles a part of a streamed item and delivers the ready parts. Parts of a complete item are repetitions.
     pub(super) fn handle_item(
         &mut self,
         kind: ItemKind,
@@ -89,7 +88,7 @@ impl Items {
         out: &mut Vec<Delta>,
     ) {
         let found = self.find(kind, name, &step);
-        // A complete item with another content, under no name that is known, is not a repetition.
+        // A complete item with other content and without a known name is not a repetition.
         let found = match (&step, found) {
             (ItemUpdate::Done(whole), Some(at))
                 if self.items[at].is_complete && !self.items[at].is_named(name) =>
@@ -102,14 +101,14 @@ impl Items {
         };
         let at = match found {
             Some(at) => at,
-            // Arguments of something that never said that it is a call belong to no call.
+            // Arguments of an item that was not announced as a call belong to no call.
             None if kind == ItemKind::Call && matches!(step, ItemUpdate::Piece(_)) => return,
             None => self.add_item(kind, name.index),
         };
         self.apply_update(at, name, tool, step, answer, out);
     }
 
-    /// Takes the items of the end, of which those that were not streamed are new.
+    /// Handles the items of the end. Those that were not streamed are new.
     pub(super) fn take_end(
         &mut self,
         items: &[(ItemKind, ItemName<'_>, CompleteItem)],
@@ -139,7 +138,7 @@ impl Items {
         }
     }
 
-    /// Nothing more comes: what waits is handed on in order.
+    /// The stream has ended: delivers the waiting content in order.
     pub(super) fn finish(&mut self, answer: &mut Assembly, out: &mut Vec<Delta>) {
         for item in &mut self.items[self.current..] {
             item.is_complete = true;
@@ -152,13 +151,13 @@ impl Items {
         !self.items.is_empty()
     }
 
-    /// The item that a part belongs to; `None` for a new one. Inside a stream the number counts, since
-    /// servers exist that change the ids of an item from event to event.
+    /// The item that a part belongs to; `None` for a new one. Inside a stream the number decides, because some
+    /// servers change the ids of an item from event to event.
     fn find(&self, kind: ItemKind, name: ItemName<'_>, step: &ItemUpdate) -> Option<usize> {
         let fits = |item: &Item| item.kind == kind && !item.is_other_call(name.call_id);
         let begins = *step == ItemUpdate::Begin;
         let is_numbered = |item: &Item| name.index.is_some() && item.index == name.index;
-        // Where a server gives several open items one number, the id tells them apart.
+        // If a server gives several open items one number, the id distinguishes them.
         if !begins && !self.items.iter().any(|item| is_numbered(item) && fits(item) && item.is_named(name)) {
             let is_open = |item: &Item| fits(item) && !item.is_complete && item.is_named(name);
             if let Some(at) = self.items.iter().rposition(is_open) {
@@ -189,12 +188,13 @@ impl Items {
             return None;
         }
         let named = self.items.iter().rposition(|item| fits(item) && item.is_named(name));
-        // Without any name a part belongs to the newest item.
+        // A part without any name belongs to the newest item.
         let newest = || self.items.len().checked_sub(1).filter(|at| fits(&self.items[*at]));
         named.or_else(|| newest().filter(|_| name.index.is_none() && name.id.is_empty() && !begins))
     }
 
-    /// A new item behind all others. An incomplete one with the same number is over: a number has one item.
+    /// Adds an item after all others. An incomplete one with the same number is complete now, because a number has
+    /// one item.
     fn add_item(&mut self, kind: ItemKind, index: Option<u64>) -> usize {
         for item in
             self.items[self.current..].iter_mut().filter(|item| index.is_some() && item.index == index)
@@ -251,7 +251,7 @@ impl Items {
         self.deliver_ready(answer, out);
     }
 
-    /// Hands on what is ready.
+    /// Delivers the ready content.
     fn deliver_ready(&mut self, answer: &mut Assembly, out: &mut Vec<Delta>) {
         while let Some(item) = self.items.get_mut(self.current) {
             item.deliver_content(answer, out);
@@ -278,7 +278,7 @@ impl Item {
         !call_id.is_empty() && !self.call_id.is_empty() && self.call_id != call_id
     }
 
-    /// Whether it holds the same as an item of the end, as far as it was streamed.
+    /// Whether it has the same content as an item of the end, as far as it was streamed.
     fn matches_content(&self, whole: &CompleteItem) -> bool {
         let is_same = match self.is_complete {
             true if self.kind == ItemKind::Call => is_same_json(&self.content, &whole.content),
@@ -315,7 +315,7 @@ impl Item {
     }
 }
 
-/// Whether two texts are the same arguments, however they are formatted; no text means no arguments.
+/// Whether two texts are the same arguments in any formatting; no text means no arguments.
 fn is_same_json(one: &str, other: &str) -> bool {
     let parse = |text: &str| match text.trim() {
         "" => Some(serde_json::json!({})),

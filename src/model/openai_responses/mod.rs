@@ -1,9 +1,9 @@
 //! OpenAI Responses (`/v1/responses`), as OpenAI's API reference describes it.
 //!
-//! Two ways to keep a conversation: stateless (the default), where the whole history is sent and
-//! reasoning travels encrypted (`include: reasoning.encrypted_content`, `store: false`), and stateful
-//! (`store = true` of the provider), where the server keeps what it said and a request names the answer
-//! it continues (`previous_response_id`). A server that lost that answer gets the history instead.
+//! There are two ways to keep a conversation. Stateless (the default): each request contains the whole history, and
+//! reasoning is sent encrypted (`include: reasoning.encrypted_content`, `store: false`). Stateful (`store = true` of
+//! the provider): the server stores its answers, and a request names the answer that it continues
+//! (`previous_response_id`). If the server no longer has that answer, the request is sent with the history.
 
 mod items;
 mod request;

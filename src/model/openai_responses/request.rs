@@ -1,4 +1,4 @@
-//! A request in the words of Responses.
+//! Serialises a request for OpenAI Responses.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::types::model::ModelRequest;
 use crate::types::sampling::Sampling;
 use crate::types::thinking::Thinking;
 
-/// The least `max_output_tokens` that is taken (OpenAI's API reference, "Create a model response", 2026-03).
+/// The smallest accepted `max_output_tokens` (OpenAI's API reference, "Create a model response", 2026-03).
 const MIN_OUTPUT_TOKENS: u32 = 16;
 
 const ASSISTANT: &str = "assistant";
@@ -42,12 +42,12 @@ struct Body<'a> {
     reasoning: Option<Reasoning<'a>>,
     #[serde(flatten)]
     sampling: Sampling,
-    /// The vendor's own API refuses it; other servers take it.
+    /// The vendor's own API refuses it; other servers accept it.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     stop: &'a [String],
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     metadata: &'a BTreeMap<String, String>,
-    /// Reasoning comes encrypted, to be sent back.
+    /// Requests encrypted reasoning, so that it can be sent back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     include: Vec<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -55,7 +55,7 @@ struct Body<'a> {
     input: Vec<Item<'a>>,
 }
 
-/// How much to reason, and whether a summary of it is told.
+/// The reasoning effort, and whether a summary of the reasoning is requested.
 #[derive(Serialize)]
 struct Reasoning<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ struct Tool<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
-    /// Strict schemas need every property to be required, which ours are not.
+    /// Strict schemas need every property to be required. The daemon's schemas have optional properties.
     strict: bool,
 }
 
@@ -96,8 +96,8 @@ enum Item<'a> {
         call_id: Cow<'a, str>,
         output: Cow<'a, str>,
     },
-    /// An earlier answer in the short form. In the long one the vendor's types demand `id`, `status` and
-    /// `annotations`, which the transcript does not keep.
+    /// An earlier answer in the short form. The long form requires `id`, `status` and `annotations`, which the
+    /// transcript does not contain.
     #[serde(untagged)]
     Answer {
         role: &'static str,
@@ -116,13 +116,13 @@ enum ContentPart<'a> {
     Image { image_url: String, detail: &'static str },
     #[serde(rename = "input_file")]
     File { filename: &'a str, file_data: String },
-    /// Words of ours, in the place of something.
+    /// A text of the daemon that replaces a medium.
     #[serde(rename = "input_text")]
     Words { text: String },
 }
 
-/// The body of a request as JSON. `store`: the server keeps the conversation; what it has said then is
-/// named by `previous` and left out.
+/// The body of a request as JSON. `store`: the server stores the conversation. Its answers up to `previous` are then
+/// omitted.
 pub(in super::super) fn body(
     request: &ModelRequest,
     settings: &ModelSettings,
@@ -130,9 +130,9 @@ pub(in super::super) fn body(
     previous: Option<&str>,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let thinks = request.thinking != Some(Thinking::Off);
-    // Nothing continues from an aside.
+    // No request continues from a call outside the turn.
     let store = store && !request.aside;
-    // The server knows all up to its last answer.
+    // The server knows all messages up to its last answer.
     let known = match previous {
         Some(_) => request.messages.iter().rposition(|m| m.role == Role::Assistant).map_or(0, |at| at + 1),
         None => 0,
@@ -184,26 +184,26 @@ pub(in super::super) fn body(
     })
 }
 
-/// The limit on the answer that a request sends.
+/// The output limit that a request sends, in tokens.
 pub(in super::super) fn output_limit(request: &ModelRequest, settings: &ModelSettings) -> Option<u32> {
     request.max_output_tokens.or(settings.max_output_tokens).map(|most| most.max(MIN_OUTPUT_TOKENS))
 }
 
-/// What the API is asked of reasoning. A summary is told only to organisations that the vendor has
-/// verified, so it is requested only with thinking.
+/// The reasoning parameters of a request. Only organisations that the vendor has verified receive a summary, so it is
+/// requested only with thinking.
 fn reasoning(thinking: Option<Thinking>, settings: &ModelSettings) -> Option<Reasoning<'_>> {
     let wanted = thinking.is_some_and(|thinking| thinking != Thinking::Off) && settings.thinking;
     let reasoning = Reasoning { effort: effort(thinking, settings), summary: wanted.then_some("auto") };
     (reasoning.effort.is_some() || wanted).then_some(reasoning)
 }
 
-/// The id of a call. A server that keeps the conversation knows its own, whatever the length.
+/// The id of a call. A server that stores the conversation knows its own ids of any length.
 fn wire_id<'a>(provider_id: &'a str, call_id: &CallId, is_kept: bool) -> Cow<'a, str> {
     wire_call_id(provider_id, call_id, |id| is_kept || id.chars().count() <= MAX_CALL_ID_CHARS)
 }
 
-/// Pictures and documents of results follow them as what a person shows. `is_kept`: the server keeps the
-/// calls that the results belong to.
+/// Pictures and documents of results follow them like media of a user. `is_kept`: the server stores the calls that
+/// the results belong to.
 fn user<'a>(message: &'a Message, is_kept: bool, media: &AcceptedMedia<'_>, input: &mut Vec<Item<'a>>) {
     let mut shown = Vec::new();
     let mut said = Vec::new();
@@ -256,7 +256,7 @@ fn assistant<'a>(
             Block::Text { text } if !text.is_empty() => {
                 input.push(Item::Answer { role: ASSISTANT, content: text });
             }
-            // The API wants reasoning to be followed by what it led to, of the same answer.
+            // The API requires that the content of the same answer follows its reasoning.
             Block::Thinking { text, signature: Some(seal) } if keeps && at + 1 < message.content.len() => {
                 if let Some(SealedReasoning { id, encrypted_content }) = unseal(seal) {
                     let summary =

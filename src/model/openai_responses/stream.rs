@@ -1,5 +1,5 @@
-//! What the events of Responses mean. Each carries its kind as `type`; kinds we do not know are passed
-//! over, as the API demands of its readers.
+//! Decodes the events of Responses. Each event has its kind in `type`; unknown kinds are ignored, as the API
+//! requires.
 
 use serde::Deserialize;
 
@@ -28,7 +28,7 @@ struct Event<'a> {
     #[serde(borrow)]
     response: Option<Response<'a>>,
     error: Option<WireError>,
-    /// An `error` event carries these at its top.
+    /// An `error` event contains these fields at its top level.
     #[serde(borrow, default)]
     message: TolerantText<'a>,
     #[serde(borrow, default)]
@@ -114,7 +114,7 @@ impl From<UsageCounts> for Usage {
     fn from(counts: UsageCounts) -> Self {
         let cached = counts.input_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0);
         Usage {
-            // The API counts cached tokens among the input.
+            // The API includes cached tokens in the input.
             input_tokens: counts.input_tokens.unwrap_or(0).saturating_sub(cached),
             output_tokens: counts.output_tokens.unwrap_or(0),
             cache_read_tokens: cached,
@@ -154,7 +154,7 @@ impl Decoder {
         }
     }
 
-    /// The end of the answer, with the whole of it.
+    /// The end of the answer, with the complete answer.
     fn close(&mut self, response: Response<'_>, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
         self.name(&response);
         if let Some(counts) = response.usage {
@@ -187,7 +187,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// What an item holds; `None` for calls of the provider's own tools, of which we offer none.
+    /// The content of an item; `None` for calls of the provider's own tools, because the daemon offers none of them.
     fn read_item(&mut self, item: &Item<'_>) -> Option<(ItemKind, CompleteItem)> {
         let join = |parts: &Option<Vec<ContentPart<'_>>>, gap: &str| {
             let texts: Vec<&str> = parts.iter().flatten().map(|part| &*part.text).collect();
@@ -235,7 +235,7 @@ impl Decoder {
 
 impl Decode for Decoder {
     fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), EventError> {
-        // Some servers of the family close like those of Chat Completions.
+        // Some servers of the family end a stream like those of Chat Completions.
         if data.trim() == "[DONE]" {
             return Ok(());
         }
@@ -284,7 +284,7 @@ impl Decode for Decoder {
                 return Ok(());
             }
             "response.created" | "response.in_progress" | "response.queued" => {
-                // Its id says nothing: GitHub Copilot sends another one with every event.
+                // Ignore its id: GitHub Copilot sends another one with every event.
                 if &*event.kind == "response.created" && self.items.has_begun() {
                     return Err(second_answer().into());
                 }
@@ -326,7 +326,7 @@ impl Decode for Decoder {
     }
 
     fn may_be_cut(&self) -> bool {
-        // Its end comes with the whole answer.
+        // Its end is part of the complete answer.
         false
     }
 

@@ -114,7 +114,7 @@ fn response_with_all_item_kinds_is_parsed() {
 #[test]
 fn items_without_deltas_are_read_from_completed_response() {
     let output = json!([reasoning(), message("Grüße 🦀"), call("call_a", "Read", "{\"a\":1}")]);
-    // Nothing but the end; and the same in one body.
+    // Only the end; and the same in one body.
     let (deltas, reply) = read(API, &sse(&[created(), completed(output.clone())]));
     let reply = reply.unwrap();
     assert_deltas_tell_the_reply(&deltas, &reply);
@@ -214,7 +214,7 @@ fn non_response_body_is_garbage() {
     }
 }
 
-/// What the answer holds when the stream has these events and the end has this output.
+/// The content of the answer for these events of the stream and this output at the end.
 fn content(events: &[Value], output: Value) -> Vec<ReplyBlock> {
     let all: Vec<Value> =
         [created()].into_iter().chain(events.iter().cloned()).chain([completed(output)]).collect();
@@ -259,7 +259,7 @@ fn items_are_read_once_with_any_numbering() {
         event.as_object_mut().unwrap().remove("output_index");
     }
     assert_eq!(content(&bare, output()), expected);
-    // The end has items of the provider's own tools between them, or repeats nothing.
+    // The end has items of the provider's own tools between them, or repeats no item.
     let search = json!({"type":"web_search_call","id":"ws_1","status":"completed"});
     let output = json!([search, message("Hi."), search, call("call_a", "Bash", "{\"command\":\"date\"}")]);
     assert_eq!(content(&streamed_items(0, 1), output), expected);

@@ -25,7 +25,7 @@ const MAX_FILE_BYTES: u64 = 256 << 20;
 /// The only version of the format.
 const VERSION: u32 = 1;
 
-/// How a request finds its record.
+/// How to find the record for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::model) enum RecordMatch {
@@ -143,7 +143,7 @@ pub(in crate::model) struct Cassette {
     records: Vec<Record>,
 }
 
-/// Why a cassette cannot be played.
+/// The reason why a cassette cannot be played.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::model) enum CassetteError {
     /// The file cannot be read.

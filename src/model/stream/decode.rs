@@ -1,10 +1,10 @@
-//! What every adapter does with the events of its API.
+//! The steps of every adapter for the events of its API.
 
 use crate::model::stream::fault;
 use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::usage::Usage;
 
-/// Why an event ends the answer.
+/// The reason why an event ends the answer.
 pub(in crate::model) enum EventError {
     /// It violates the API.
     Unreadable(serde_json::Error),

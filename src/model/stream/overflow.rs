@@ -41,7 +41,7 @@ pub(in crate::model) fn read_limits(text: &str) -> Option<Overflow> {
             _ => return None,
         }
     } else if lower.contains("context size") {
-        // "the request exceeds the available context size: 5000 tokens > 4096" and kin
+        // "the request exceeds the available context size: 5000 tokens > 4096" and similar texts
         match numbers.as_slice() {
             [input, limit, ..] => Overflow { limit: *limit.min(input), input: *input.max(limit) },
             _ => return None,

@@ -1,5 +1,5 @@
-//! Texts in the events of providers. A text is borrowed if it has no escapes, and empty if it is `null`, absent, or of
-//! another type.
+//! Texts in the events of providers. A text is borrowed if it has no escapes, and empty if it is `null`, absent, or
+//! of another type.
 
 use std::borrow::Cow;
 use std::fmt;

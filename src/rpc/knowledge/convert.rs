@@ -1,4 +1,4 @@
-//! Between the wire and the index.
+//! Converts between the wire and the index.
 
 use crate::api::params::{
     CacheKindParam, ChunkView, DocumentView, GraphEdge, GraphNode, IndexBudget, IndexJobView,

@@ -1,4 +1,5 @@
-//! `knowledge.documents.delete`, `knowledge.cache.clear`, `knowledge.delete`, `knowledge.entity.*`, `knowledge.relation.*`
+//! `knowledge.documents.delete`, `knowledge.cache.clear`, `knowledge.delete`, `knowledge.entity.*`,
+//! `knowledge.relation.*`
 
 use std::sync::Arc;
 

@@ -34,7 +34,7 @@ async fn workspace(ctx: &RpcContext, given: &str) -> Result<PathBuf, Fault> {
     ctx.registry.workspace_folder(given).await.map(PathBuf::from).map_err(session::fault)
 }
 
-/// What the parameters of all changes have.
+/// The common parameters of all changes.
 trait ChangeParams: Serialize {
     fn workspace(&self) -> &str;
     fn take_key(&mut self) -> Option<String>;
@@ -65,7 +65,8 @@ change_params!(
     KnowledgeRelationParams,
 );
 
-/// The frame of a change: its folder, and the same reply for the same idempotency key. Errors are not kept.
+/// The common steps of a change: it finds the folder, and gives the same reply for the same idempotency key. Errors
+/// are not stored.
 async fn change<P: ChangeParams, R: Serialize + DeserializeOwned>(
     ctx: &RpcContext,
     method: &'static str,

@@ -56,7 +56,8 @@ impl Actor {
         let effective = EffectiveRules::load(&self.shared, &self.call_context()).await;
         let edited = answer.edited.clone();
         if edited.is_none() && answer.updated_input.is_some() {
-            // `SessionHandle::answer` prepares `updated_input`. It could not, because the request was not pending then.
+            // `SessionHandle::answer` prepares `updated_input`. It could not, because the request was not pending
+            // then.
             return Err(SessionError::Refused(Refusal::NotPending));
         }
         self.check_grant(&effective, &asked, &answer)?;
@@ -112,7 +113,7 @@ impl Actor {
         false
     }
 
-    /// What a caller needs to prepare changed arguments of a pending call.
+    /// The data that a caller needs to prepare changed arguments of a pending call.
     pub(super) async fn edit_context(&self, request_id: PermissionId) -> Result<EditContext, SessionError> {
         let asked = self.pending_request(request_id)?;
         let components = self.shared.components();

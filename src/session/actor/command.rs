@@ -31,7 +31,7 @@ pub(in crate::session) enum SessionCommand {
     Submit(Box<Submission>, SubmittedInput, ReplyTo<SubmitOutcome>),
     /// Compact the conversation.
     Compact(Box<CompactRequest>, Option<IdempotencyKey>, Origin, ReplyTo<SubmitOutcome>),
-    /// What fills the context window.
+    /// The parts of the context window.
     Context(ReplyTo<ContextView>),
     /// A model call about the index of the workspace.
     BookUsage(Box<IndexUsage>, ReplyTo<()>),
@@ -39,7 +39,7 @@ pub(in crate::session) enum SessionCommand {
     HooksRan(Vec<HookRun>, ReplyTo<()>),
     Command(Box<CommandSubmission>, ReplyTo<SubmitOutcome>),
     Facts(ReplyTo<SessionFacts>),
-    /// What a caller needs to prepare changed arguments of a pending call.
+    /// Replies with the data that a caller needs to prepare changed arguments of a pending call.
     EditContext(PermissionId, ReplyTo<EditContext>),
     Answer(Box<PermissionAnswer>, ReplyTo<AnswerOutcome>),
     Update(Box<SettingsUpdate>, ReplyTo<()>),

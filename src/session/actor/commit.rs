@@ -112,7 +112,7 @@ impl Actor {
         batch
     }
 
-    /// What happens between a decision and its write.
+    /// The steps between a decision and its write.
     fn before_write(&self, decision: &Decision) -> Option<(WorkAhead, Instant)> {
         let plan = &decision.plan;
         if plan.is_stream() {
@@ -157,7 +157,7 @@ impl Actor {
         crash_points::after_publish(plan);
     }
 
-    /// Notifies the followers of all sessions, if the plan changes what lists show.
+    /// Notifies the followers of all sessions, if the plan changes values that lists show.
     fn notify_lists(&self, plan: &Plan) {
         let is_attach =
             |event: &Event| matches!(event, Event::SessionAttached { .. } | Event::SessionDetached { .. });
@@ -209,8 +209,8 @@ impl Actor {
         })
     }
 
-    /// Replaces the effect by the work that was started ahead, unless it is old. No plan also has an effect that stops
-    /// it.
+    /// Replaces the effect by the work that was started ahead, unless it is old. No plan also has an effect that
+    /// stops it.
     fn use_work_ahead(&mut self, plan: &mut Plan, ahead: Option<(WorkAhead, Instant)>) {
         let Some((ahead, begun)) = ahead else { return };
         if begun.elapsed() >= WORK_AHEAD_TTL {

@@ -1,4 +1,4 @@
-//! Which hooks run on the events of a session. Hooks around tool calls and inputs run elsewhere.
+//! Selects the hooks that run on the events of a session. Hooks around tool calls and inputs run elsewhere.
 
 use crate::session::actor::Actor;
 use crate::session::actor::effects::hooks::SessionHookEvent;

@@ -374,7 +374,7 @@ impl Actor {
         }
     }
 
-    /// Decides what an input means and commits the decision. `must_write`: no caller could repeat the input, so a
+    /// Decides the result of an input and commits the decision. `must_write`: no caller could repeat the input, so a
     /// failed write is repeated.
     async fn decide_and_commit(&mut self, mut input: Input, must_write: bool) -> Result<Reply, SessionError> {
         self.note_end_of_work(&mut input);
@@ -382,7 +382,7 @@ impl Actor {
         Box::pin(self.commit(UnwrittenPlan { must_write, ..UnwrittenPlan::new(decision) })).await
     }
 
-    /// Notes the processes that ended work left. A call that the user stopped is not offered again without the
+    /// Records the processes that ended work left. A call that the user stopped is not offered again without the
     /// sandbox.
     fn note_end_of_work(&mut self, input: &mut Input) {
         match input {
@@ -400,7 +400,7 @@ impl Actor {
         }
     }
 
-    /// Decides what an input means. Nothing is decided while an earlier decision is unwritten.
+    /// Decides the result of an input. Nothing is decided while an earlier decision is unwritten.
     fn decide(&mut self, input: Input) -> Result<Box<Decision>, SessionError> {
         if self.state.unwritten.is_some() {
             return Err(SessionError::Store(StoreError::Unwritable("an earlier write waits".into())));

@@ -34,7 +34,7 @@ const PICTURE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image
 pub enum ExportFormat {
     /// JSON Lines: complete, and can be imported.
     JsonLines,
-    /// For people and other programs.
+    /// For users and other programs.
     Markdown,
     /// One self-contained page.
     Html,

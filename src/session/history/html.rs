@@ -39,7 +39,7 @@ pub(super) fn markdown(text: &str) -> String {
             Tag::Image { link_type, dest_url, title, id } | Tag::Link { link_type, dest_url, title, id },
         ) => Event::Start(Tag::Link { link_type, dest_url: web_link(dest_url), title, id }),
         Event::End(TagEnd::Image) => Event::End(TagEnd::Link),
-        // A paragraph stands around raw HTML, so that its text is visible.
+        // A paragraph surrounds raw HTML, so that its text is visible.
         Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
         Event::End(TagEnd::HtmlBlock) => Event::End(TagEnd::Paragraph),
         other => other,
@@ -177,7 +177,7 @@ fn tool_call(entry: &PageItem, id: &str, out: &mut String) {
     if entry.changes.is_empty() {
         let _ = writeln!(out, "<pre class=\"input\">{input}</pre>");
     } else {
-        // The diff below shows what was written.
+        // The diff below shows the written content.
         let _ =
             writeln!(out, "<details><summary>Input</summary><pre class=\"input\">{input}</pre></details>");
     }

@@ -1,5 +1,5 @@
-//! Events without what only the user decides: permissions, folders, limits, the system prompt, and the earlier
-//! content of files. An export leaves this out and an import does not take it over, so a second export has the same
+//! Removes from events the parts that only the user decides: permissions, folders, limits, the system prompt, and the
+//! earlier content of files. An export leaves them out and an import ignores them, so a second export has the same
 //! lines.
 
 use std::path::{Component, Path};
@@ -11,7 +11,7 @@ use crate::types::depth;
 use crate::types::ids::SessionId;
 use crate::types::usage::Budgets;
 
-/// Fields that no blob may replace: they decide what the event is, and what the session may do.
+/// Fields that no blob may replace: they decide the kind of the event, and the permissions of the session.
 const UNTRUNCATED_FIELDS: [&str; 12] = [
     "type",
     "seq",
@@ -115,7 +115,7 @@ fn normalize_created(fields: &mut Map<String, Value>, defaults: SessionDefaults)
     Ok(())
 }
 
-/// Removes from the event that creates a session what only the user decides.
+/// Removes the parts that only the user decides from the event that creates a session.
 fn remove_user_settings(fields: &mut Map<String, Value>) {
     normalize_updated(fields);
     fields.remove("on_restart");
@@ -144,7 +144,7 @@ fn normalize_updated(fields: &mut Map<String, Value>) {
     }
 }
 
-/// A rewind must not write what a file says that others contained.
+/// The imported file only claims these earlier contents of files. A rewind must not write them.
 fn forget_file_contents(fields: &mut Map<String, Value>) {
     fields.remove("truncated_fields");
     fields.remove("cut");
@@ -171,7 +171,7 @@ fn check_cuts(fields: &mut Map<String, Value>) -> Result<(), String> {
             _ => return Err(format!("truncated_fields: {} must be in the event itself", cut["pointer"])),
         }
     }
-    // The place of a removed value is gone.
+    // The field that contained a removed value no longer exists.
     all.retain(|cut| top(cut).is_some_and(|name| fields.contains_key(&name)));
     if !all.is_empty() {
         fields.insert("truncated_fields".into(), cuts);

@@ -10,7 +10,7 @@ use crate::types::ids::{ItemId, Seq};
 use crate::types::session::ItemStatus;
 use crate::types::time::Timestamp;
 
-/// What the text of an event says that it is.
+/// The kind and the seq in the text of an event.
 #[derive(serde::Deserialize)]
 struct EventHeader {
     #[serde(rename = "type")]

@@ -38,7 +38,7 @@ impl PageHeader {
     }
 }
 
-/// An item with what a page shows of it.
+/// An item with the values that a page shows.
 pub(super) struct PageItem {
     pub item: Item,
     /// Changes of files that the call made.
@@ -84,7 +84,7 @@ fn money(cost: Option<u64>, at_least: u64) -> String {
     }
 }
 
-/// The arguments of a call, for reading: the command of a shell call as it stands, others as JSON.
+/// The arguments of a call, for reading: the command of a shell call unchanged, others as JSON.
 pub(super) fn input_text(input: &Value) -> String {
     match input.as_object() {
         Some(fields) if fields.len() == 1 => match fields.values().next() {

@@ -84,7 +84,7 @@ pub struct NewSessionRequest {
     pub agent: Option<String>,
     /// Whether the session only plans and hands work to sub-agents.
     pub coordinator: bool,
-    /// For a sub-agent: what it takes over from the session that starts it.
+    /// For a sub-agent: the values that it inherits from the session that starts it.
     pub inherited: Option<Box<SubagentInheritance>>,
     /// The conversation to begin with.
     pub initial_items: Vec<InitialMessage>,
@@ -98,7 +98,7 @@ pub struct NewSessionRequest {
     pub origin: Option<Origin>,
 }
 
-/// What a sub-agent takes over from the session that starts it.
+/// The values that a sub-agent inherits from the session that starts it.
 #[derive(Clone, Debug)]
 pub struct SubagentInheritance {
     /// The call that starts it.
@@ -412,8 +412,8 @@ impl Registry {
         Ok(AgentProfile { name: agent.name, prompt: agent.prompt })
     }
 
-    /// The settings of a new session: the user's, then the project's, then those of the request. And what the
-    /// user should know about the project's.
+    /// The settings of a new session: the user's, then the project's, then those of the request. Also returns the
+    /// notices for the user about the project's settings.
     async fn build_spec(
         &self,
         request: &NewSessionRequest,

@@ -1,12 +1,12 @@
-//! Which requests of a sub-agent its parent is told of when it follows the sub-agent's journal again.
+//! Selects the requests of a sub-agent that its parent receives when it follows the sub-agent's journal again.
 
 use std::collections::BTreeMap;
 
 use crate::types::event::Event;
 use crate::types::ids::RequestId;
 
-/// The requests of a sub-agent from before its journal was followed. Those that are still pending are reported once the
-/// journal has been read up to there.
+/// The requests of a sub-agent from before its journal was followed. Those that are still pending are reported once
+/// the journal has been read up to there.
 #[derive(Default)]
 pub(super) struct EarlierRequests(BTreeMap<RequestId, Event>);
 
@@ -22,8 +22,8 @@ impl EarlierRequests {
                 self.0.insert(RequestId::Question(question.request_id), event);
                 None
             }
-            // An answer can arrive while earlier requests are still kept: then its request is not reported any more. The
-            // answer is, because the request may have been shown before a restart.
+            // An answer can arrive while earlier requests are still kept. Then its request is not reported any more.
+            // The answer is still reported, because the request may have been shown before a restart.
             Event::PermissionResolved { request_id, .. } => {
                 self.0.remove(&RequestId::Permission(*request_id));
                 Some(event)
@@ -39,7 +39,7 @@ impl EarlierRequests {
         }
     }
 
-    /// Takes the requests that are still pending.
+    /// Returns the requests that are still pending.
     pub(super) fn take_pending(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.0).into_values().collect()
     }

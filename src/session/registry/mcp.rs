@@ -18,7 +18,7 @@ const PROMPTS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest name of a server in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// For whom servers are looked up: a session, a folder, or the user.
+/// The owner of the servers that are looked up: a session, a folder, or the user.
 #[derive(Clone, Debug, Default)]
 pub struct McpPlace {
     /// A folder, absolute. Not together with a session.
@@ -41,7 +41,7 @@ impl McpPlace {
     }
 }
 
-/// The servers of a place, and where they start.
+/// The servers of a session or a folder, and the folder in which they start.
 pub(in crate::session) struct PlacedServers {
     pub configured: ConfiguredServers,
     pub workspace: PathBuf,
@@ -61,7 +61,7 @@ pub struct McpServerFacts {
     pub source: &'static str,
     /// Its tools.
     pub tools: Vec<McpTool>,
-    /// Why it is not ready.
+    /// The reason why it is not ready.
     pub error: Option<String>,
     /// Its instructions.
     pub instructions: Option<String>,
@@ -72,7 +72,7 @@ pub struct McpServerFacts {
 pub struct McpTest {
     /// The state after the start.
     pub state: McpState,
-    /// Why it is not ready.
+    /// The reason why it is not ready.
     pub error: Option<String>,
     /// The revision of the protocol.
     pub protocol: String,
@@ -228,7 +228,7 @@ impl Registry {
         let began = self.shared().clock.now();
         let mut listed = start_all(self.shared(), &configured, workspace, false, None).await;
         let spent = self.shared().clock.now().since(began);
-        // One server was given, so one comes back.
+        // One server was given, so one is returned.
         (listed.remove(0), spent)
     }
 

@@ -60,7 +60,7 @@ impl Registry {
         }))
     }
 
-    /// Sets the project's values in `spec`, which holds those of the user. Returns what the user should know.
+    /// Sets the project's values in `spec`, which holds those of the user. Returns the notices for the user.
     pub(super) fn apply_project(&self, layer: &ProjectLayer, spec: &mut SessionSpec) -> Vec<String> {
         if let Some(problem) = &layer.problem {
             let text = format!(

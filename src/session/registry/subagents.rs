@@ -172,7 +172,7 @@ impl Registry {
                 }
                 ToolChoice { allow: Some(self.existing_tools(allow)), deny: spec.tools.deny.clone() }
             }
-            // Its sub-agents do what a coordinator must not do.
+            // Its sub-agents do the work that a coordinator must not do.
             None if spec.coordinator => ToolChoice::default(),
             None => spec.tools.clone(),
         };

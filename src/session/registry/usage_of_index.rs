@@ -1,5 +1,5 @@
-//! Model calls about the index of a workspace: each workspace has one hidden session whose journal holds their usage, so
-//! that the ledger counts them like all others.
+//! Model calls about the index of a workspace: each workspace has one hidden session whose journal holds their usage,
+//! so that the ledger counts them like all others.
 
 use std::path::Path;
 

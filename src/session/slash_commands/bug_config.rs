@@ -1,4 +1,4 @@
-//! What `/bug` tells of a configuration file: the names of the keys that are set, and harmless values.
+//! The part of a configuration file that `/bug` includes: the names of the keys that are set, and harmless values.
 
 use toml::{Table, Value};
 
@@ -16,7 +16,7 @@ const HARMLESS_TABLES: [&str; 11] = [
     "limits",
     "compaction",
 ];
-/// Keys whose texts are harmless. `*` stands for any name.
+/// Keys whose texts are harmless. `*` matches any name.
 const HARMLESS_TEXTS: [&[&str]; 28] = [
     &["daemon", "log"],
     &["daemon", "log_format"],

@@ -37,7 +37,7 @@ pub enum CommandSource {
 pub struct ListedCommand {
     /// Its name without the slash.
     pub name: String,
-    /// What it does.
+    /// Its description.
     pub description: String,
     /// Its arguments.
     pub argument_hint: Option<String>,

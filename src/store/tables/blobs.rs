@@ -158,7 +158,7 @@ impl StoreReader {
         folder_of(&self.database_file.path)
     }
 
-    /// Removes files that no session refers to. A daemon leaves them if it dies while a command runs or while a
+    /// Removes files that no session refers to. They remain if a daemon is killed while a command runs or while a
     /// session is deleted. Call it before the first command runs.
     ///
     /// # Errors

@@ -12,8 +12,8 @@ use crate::types::ledger::{LedgerRow, ModelUsage, UsageRecord};
 use crate::types::time::Timestamp;
 use crate::types::usage::Usage;
 
-/// The sums of a group. A sum that could exceed an integer uses real numbers, because SQLite's integer sum
-/// would fail. Context window and output limit come from the newest call that has them.
+/// The sums of a group. A sum that could exceed an integer uses real numbers, because SQLite's integer sum would
+/// fail. Context window and output limit are those of the newest call that has them.
 const SUMS: &str = "count(*) as calls, coalesce(sum(lost), 0) as lost, coalesce(sum(estimated), 0) as estimated, \
      coalesce(sum(cost_usd_micros is null), 0) as unpriced, \
      cast(min(total(input_tokens), 9e18) as integer) as input_tokens, \

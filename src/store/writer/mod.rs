@@ -49,16 +49,16 @@ pub(super) struct Writer {
     faults: Faults,
     /// Time of the last attempt to open a new connection after a failed write.
     renewed: Option<Instant>,
-    /// How the last write failed; `None` if it succeeded.
+    /// The kind of the last write failure; `None` if the last write succeeded.
     failed: Option<WriteFailure>,
     /// The newest row of the audit log; `None` if it must be read from the database.
     head: Option<AuditHead>,
     noted: HeadFileState,
 }
 
-/// How a write failed.
+/// The kind of a write failure.
 enum WriteFailure {
-    /// Nothing of the write is in the database.
+    /// The write left no data in the database.
     NothingWritten,
     /// The log may have a gap, so nothing may be written before SQLite has restarted the log.
     LogGap(StoreError),

@@ -24,7 +24,7 @@ const STACK_BYTES: usize = 64 << 20;
 /// Converts the document on standard input. `what` is the value of [`DOCUMENT_ARGUMENT`].
 ///
 /// # Errors
-/// Why it could not be converted, for users. The process may also be killed by its limits.
+/// The reason why it could not be converted, for users. The process may also be killed by its limits.
 pub fn convert_document(what: &str) -> Result<(), String> {
     set_limits().map_err(|error| format!("the limits could not be set: {error}"))?;
     let mut bytes = Vec::new();

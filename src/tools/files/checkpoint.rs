@@ -16,7 +16,7 @@ use crate::types::tool::{PathSensitivity, Subject};
 pub struct FileVersion {
     /// Absolute path without links.
     pub path: PathBuf,
-    /// What was there.
+    /// The state at that moment.
     pub state: FileState,
 }
 

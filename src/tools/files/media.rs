@@ -53,7 +53,7 @@ pub(in crate::tools) struct PdfPages {
     pub(in crate::tools) last: u64,
     /// Number of pages of the whole document.
     pub(in crate::tools) total: u64,
-    /// Why pages are missing.
+    /// The reason why pages are missing.
     pub(in crate::tools) broken: Option<String>,
 }
 
@@ -64,7 +64,7 @@ impl PdfPages {
     }
 }
 
-/// Why there are no pages.
+/// The reason why there are no pages.
 pub(in crate::tools) enum PagesError {
     Stopped,
     /// The document has only this number of pages.
@@ -202,7 +202,7 @@ impl CheckedPicture {
 /// Cancel-safe.
 ///
 /// # Errors
-/// Why it cannot be shown, for users.
+/// The reason why it cannot be shown, for users.
 pub(in crate::tools) async fn inspect_media(
     settings: &Settings,
     bytes: Vec<u8>,

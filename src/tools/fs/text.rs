@@ -93,7 +93,7 @@ impl Charset {
     }
 }
 
-/// Why a file is not text, for users: `an image (PNG)`, `binary data`.
+/// The reason why a file is not text, for users: `an image (PNG)`, `binary data`.
 pub(in crate::tools) fn binary_kind(head: &[u8]) -> Option<&'static str> {
     const MAGIC: &[(&[u8], &str)] = &[
         (b"\x89PNG\r\n", "an image (PNG)"),

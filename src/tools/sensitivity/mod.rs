@@ -39,8 +39,8 @@ const MAX_LISTED_NAMES: usize = 4096;
 struct FolderListings(HashMap<PathBuf, Option<HashSet<String>>>);
 
 impl FolderListings {
-    /// False if no folder on the way lists the next part of the name. Automounted folders may resolve names that they
-    /// do not list.
+    /// False if no folder on the path lists the next part of the name. Automounted folders may resolve names that
+    /// they do not list.
     fn may_have(&mut self, folder: &Path, name: &Path) -> bool {
         let mut folder = folder.to_path_buf();
         for part in name {
@@ -251,7 +251,7 @@ fn folded_parts(path: &Path) -> Vec<String> {
 /// Short names that Windows generates for the most important names. The second form applies when the first four
 /// are in use.
 fn short_name(name: &str) -> Option<&'static str> {
-    // Each part of each path comes here, and few have the mark.
+    // This runs for each part of each path, and few parts contain the mark.
     if !name.as_bytes().contains(&b'~') {
         return None;
     }

@@ -60,7 +60,7 @@ impl Cgroups {
         Self { base, powers, prefix, rest: Mutex::default() }
     }
 
-    /// Describes for users what is in force.
+    /// Describes the cgroups in force, for users.
     pub(in crate::tools) fn describe(&self) -> String {
         match (&self.base, self.powers) {
             (Err(why), _) => format!("rlimits (no cgroup: {why})"),

@@ -20,7 +20,7 @@ use crate::tools::shell::sandbox::{CallSandbox, SandboxView};
 use crate::types::blob::BlobRef;
 use crate::types::tool::{Barrier, Blocked, Confinement, ToolOutcome, ToolStatus};
 
-/// Why a command ended.
+/// The reason why a command ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandEnd {
     Exited,

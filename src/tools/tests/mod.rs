@@ -102,7 +102,7 @@ impl ToolFixture {
         within(self.tools.prepare(&call, &self.session_context)).await
     }
 
-    /// Prepares and runs a call, records what it read, and follows its current folder.
+    /// Prepares and runs a call, records the files that it read, and follows its current folder.
     async fn run(&mut self, tool: &str, input: Value) -> ToolOutcome {
         let call = self.call(tool, input);
         let prepared = match within(self.tools.prepare(&call, &self.session_context)).await {

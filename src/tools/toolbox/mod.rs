@@ -98,7 +98,7 @@ impl Toolbox {
         }
     }
 
-    /// Takes over the first locations of hidden paths from a toolbox with other settings.
+    /// Copies the first locations of hidden paths from a toolbox with other settings.
     #[must_use]
     pub fn inherit_from(mut self, before: &Self) -> Self {
         self.first_seen = Arc::clone(&before.first_seen);

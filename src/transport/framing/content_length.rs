@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Feeds `chunks`; `-` stands for a body that was too long, `!` for broken bytes.
+    /// Feeds `chunks`. `-` marks a body that was too long, `!` marks broken bytes.
     fn blocks(max_bytes: usize, chunks: &[&[u8]]) -> Vec<Vec<u8>> {
         let (mut blocks, mut buffer, mut found) = (BlockDecoder::new(max_bytes), BytesMut::new(), vec![]);
         for chunk in chunks {

@@ -17,7 +17,7 @@ const MAX_HEADERS: usize = 64;
 /// The request in a request head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpRequest {
-    /// Send these bytes, then speak WebSocket.
+    /// Send these bytes, then use WebSocket.
     WebSocket(Bytes),
     /// A body of this many bytes follows. If `wait` is set, the client expects [`CONTINUE`] first.
     Post {

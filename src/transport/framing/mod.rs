@@ -66,7 +66,7 @@ impl Decoder {
     }
 }
 
-/// How outgoing messages are framed.
+/// The framing of outgoing messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     Ndjson,

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Feeds `chunks` one after the other; `-` stands for a line that was too long.
+    /// Feeds `chunks` one after the other; `-` marks a line that was too long.
     fn lines(max_bytes: usize, chunks: &[&[u8]]) -> Vec<Vec<u8>> {
         let show = |line| match line {
             DecodedLine::Whole(line) => line.to_vec(),

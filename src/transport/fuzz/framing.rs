@@ -12,7 +12,7 @@ const MAX_HEAD_BYTES: usize = 16 << 10;
 /// Maximum header of a WebSocket frame, and maximum control frame.
 const MAX_FRAME_BYTES: usize = 14 + 125;
 
-/// The first byte selects the decoder and the limit, the second one how the rest is split.
+/// The first byte selects the decoder and the limit, the second one the split of the rest.
 ///
 /// # Panics
 /// If a property is violated.
@@ -40,7 +40,7 @@ pub fn framing(data: &[u8]) {
             }
             FramingResult::Frame(_) | FramingResult::Broken | FramingResult::Upgrade(_) => {}
         }
-        // A request from a web page is refused, whatever else it asks for.
+        // A request from a web page is refused, also if the rest of it is valid.
         if matches!(results, FramingResult::Upgrade(_) | FramingResult::Post(_)) {
             assert!(!has_origin_header(bytes), "a request with an Origin was let in");
         }

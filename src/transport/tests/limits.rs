@@ -247,7 +247,7 @@ async fn accept_waits_and_recovers_without_descriptors() {
         }
     })
     .await;
-    // Some of the connections are still being accepted, only to be found closed.
+    // Some of the connections are still being accepted, and are then found to be closed.
     with_deadline("an answer", async {
         while fixture.connect().await.call("echo", json!([])).await["id"] != 1 {}
     })

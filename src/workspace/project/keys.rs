@@ -60,8 +60,8 @@ pub const PROJECT_KEYS: &[(&str, Precedence)] = &[
     ("tools.max_results_total", Stricter),
 ];
 
-/// Tables and keys of the user's configuration that a project may not set: keys and addresses of providers, what
-/// commands may reach, and what concerns the whole daemon.
+/// Tables and keys of the user's configuration that a project may not set: keys and addresses of providers, the
+/// limits of commands, and the settings of the whole daemon.
 pub const USER_KEYS: &[&str] = &[
     "daemon",
     "providers",
@@ -109,7 +109,7 @@ pub enum KeyUse {
     Table,
     /// Only the user may set it.
     UserOnly,
-    /// There is no such key; perhaps this one is meant.
+    /// There is no such key; the most similar known key.
     Unknown(Option<&'static str>),
 }
 

@@ -1,5 +1,5 @@
-//! The middle of the demonstration: the client goes away while a request is open, the daemon is killed, and the same
-//! request is there again.
+//! The middle of the demonstration: the client disconnects while a request is pending, the daemon is killed, and the
+//! same request is pending again.
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ use crate::client::ui::render::{OutputPiece, Transcript};
 use crate::types::event::Event;
 use crate::types::ids::{PermissionId, Seq, SessionId};
 
-/// How long the killed daemon may take to be gone.
+/// Time for the killed daemon to exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Shows it, and returns a new connection and the seq before the request's event. If the turn asks nothing, nothing is
-/// killed.
+/// Shows the interruption, and returns a new connection and the seq before the request's event. If the turn makes no
+/// permission request, no daemon is killed.
 pub(super) async fn show(
     reach: &Connector,
     client: Client,

@@ -59,7 +59,7 @@ async fn follow(target: &Target, job_id: String, json: bool, out: &mut OutputStr
     loop {
         let event = tokio::select! {
             event = events.next() => event?,
-            // The first signal stops the job and waits for its end, the second one leaves at once.
+            // The first signal stops the job and waits for its end, the second one exits at once.
             _ = interrupt.recv() => {
                 if std::mem::replace(&mut is_cancelling, true) {
                     return Err(Failure::internal("left the job while it stops".to_owned()));

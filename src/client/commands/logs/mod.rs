@@ -36,7 +36,7 @@ struct EventPage {
     next_cursor: Option<String>,
 }
 
-/// How events are printed.
+/// The form in which events are printed.
 enum PrintForm {
     /// As a conversation.
     Conversation(Box<Transcript>),
@@ -46,11 +46,11 @@ enum PrintForm {
     Json,
 }
 
-/// What is printed, and where it begins.
+/// Selects the form of the output and the first printed event.
 struct Printer {
     form: PrintForm,
     since: Option<Since>,
-    /// Only the last lines of what is already there.
+    /// Prints only this number of the last existing lines.
     tail: Option<usize>,
 }
 
@@ -198,7 +198,7 @@ impl Printer {
         Ok(last)
     }
 
-    /// Drops pieces in front that are not within the last lines.
+    /// Drops the pieces before the last lines.
     fn keep_tail(&self, kept: &mut VecDeque<OutputPiece>) {
         let Some(tail) = self.tail else { return };
         let lines = |piece: &OutputPiece| match piece {

@@ -76,8 +76,8 @@ pub(in crate::client) async fn ps(
     print(&shown, args, None, out)
 }
 
-/// All sessions that work or wait for the user, and the newest others; whether there are more of those. Ten thousand
-/// rows help on no screen, and reading them takes time.
+/// Returns all sessions that work or wait for the user, the newest others, and whether there are more others. The
+/// number is limited: reading ten thousand sessions takes time, and no screen shows that many rows.
 async fn newest_sessions(
     client: &Client,
     filter: &ListParams,
@@ -210,7 +210,7 @@ fn print(
         Some(footer) if rows.is_some() => {
             Ok(out.line(&footer.and(crate::client::terminal::style::Tone::Plain, "\x1b[K"))?)
         }
-        // Below a table in a pipe it would look like a row.
+        // In a pipe, this line below the table would look like a row.
         Some(footer) if columns.is_some() || shown.sessions.is_empty() && !args.all => {
             Ok(out.say_err(&footer)?)
         }

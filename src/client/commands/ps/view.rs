@@ -12,7 +12,7 @@ use crate::types::ids::SessionId;
 use crate::types::session::{SessionState, SessionView};
 use crate::types::time::Timestamp;
 
-/// The listed sessions and what the footer says about others.
+/// The listed sessions, and the data about others for the footer.
 pub(super) struct SessionListing<'s> {
     /// In the order of the list.
     pub(super) sessions: Vec<&'s SessionView>,
@@ -97,7 +97,7 @@ pub(super) fn screen(
     for session in &shown.sessions {
         let depth = depths.get(&session.session_id).copied().unwrap_or(0);
         let (tone, line) = last_line(session);
-        // The vendor is in `inspect`; the name of the model is what differs.
+        // Show the name of the model only, because it is the part that differs. `inspect` shows the vendor, too.
         let model = session.model.split_once('/').map_or(session.model.as_str(), |(_, model)| model);
         table.push([
             (Tone::Bold, session.number.to_string()),
@@ -135,7 +135,7 @@ fn with_matches(
                 Tone::Dim,
                 match columns {
                     Some(columns) => cut(&format!("    {snippet}"), columns),
-                    // A script may rewind or fork there.
+                    // Print the item's id, because a script may rewind or fork there.
                     None => format!("    {}  {}", found.item_id, cut(&snippet, 160)),
                 },
             ));

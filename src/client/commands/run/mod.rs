@@ -163,7 +163,7 @@ async fn submit_and_follow(
     }
     let options = args.turn.options()?;
     let params = SubmitParams { raw: task.raw, ..submit_params(id, task.input, None, options) };
-    // The subscription begins after what is known already, so that only this turn is shown.
+    // The subscription begins after the known events, so that only this turn is shown.
     let follow =
         SessionFollower::start_with(reach, &client, id, session.last_seq, shown.thinking.include()).await?;
     let turn = client.call::<SubmitReply>("session.submit", &params).await?.turn_id;

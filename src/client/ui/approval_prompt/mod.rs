@@ -20,7 +20,7 @@ use crate::types::permission::{Decision, RequestKind, Scope};
 use crate::types::question::{Question, UserAnswer};
 use crate::types::session::PermissionRequest;
 
-/// How requests are answered.
+/// The policy for answering requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::client) enum AnswerPolicy {
     /// The user at the terminal answers.
@@ -44,7 +44,7 @@ pub(in crate::client) enum Outcome {
     Edit,
     /// Deny with feedback, which the user types next.
     Feedback,
-    /// Nothing yet.
+    /// The key had no effect yet.
     Wait,
 }
 
@@ -144,8 +144,7 @@ impl ApprovalPrompt {
         Ok(())
     }
 
-    /// Shows what is due at this time: the request once the user is not typing, and its keys once they
-    /// are accepted.
+    /// Shows a request once the user is not typing, and its keys once they are accepted.
     pub(in crate::client) fn update(&mut self, now: Instant, out: &mut OutputStreams) -> io::Result<()> {
         match self.timing.update(self.front(), now) {
             Some(Phase::Shown) => self.show_front(out),
@@ -220,7 +219,7 @@ impl ApprovalPrompt {
         Ok(Outcome::Wait)
     }
 
-    /// Leaves raw mode.
+    /// Restores the terminal from raw mode.
     pub(in crate::client) fn close(&mut self, out: &mut OutputStreams) {
         self.keys = None;
         out.set_raw(false);

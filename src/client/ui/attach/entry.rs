@@ -1,4 +1,4 @@
-//! The ways into a conversation: an existing session, a new one, or one turn of `run`.
+//! Opens a conversation view: on an existing session, a new one, or one turn of `run`.
 
 use std::io::{self, IsTerminal as _};
 
@@ -25,7 +25,7 @@ use crate::types::session::{SessionState, SessionView};
 use crate::types::time::Timestamp;
 use crate::types::usage::Usage;
 
-/// How a conversation is shown.
+/// Display options of a conversation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::client) struct Options {
     pub(in crate::client) thinking: Thinking,
@@ -96,7 +96,7 @@ async fn conversations(
     }
 }
 
-/// The beginning of the conversation of an existing session. Of a long one, only its last part is read.
+/// The beginning of the conversation of an existing session. Only the last part of a long conversation is read.
 async fn open_existing(
     reach: &Connector,
     client: Client,

@@ -1,4 +1,4 @@
-//! Where the view of a long conversation begins: its last part is read first, so that it is there at once.
+//! Finds the beginning of the view of a long conversation. Its last part is read first, so that it appears at once.
 
 use crate::api::params::{ItemsParams, ItemsReply, QueueListParams, QueueReply};
 use crate::client::connection::client::{CallError, Client};
@@ -6,17 +6,17 @@ use crate::types::ids::{Seq, TurnId};
 use crate::types::message::input_line;
 use crate::types::session::{Item, ItemKind, SessionState, SessionView};
 
-/// Items that fill any screen, with some to scroll back to.
+/// Number of items that fills any screen and leaves some to scroll back to.
 const PAGE_ITEMS: u32 = 100;
-/// Pages that are searched for the beginning of a turn. If it is not in them, all of the conversation is read.
+/// Pages that are searched for the beginning of a turn. If they do not contain one, the whole conversation is read.
 const MAX_PAGES: usize = 5;
 
-/// The part of a conversation that is left out at first.
+/// The part of a conversation that is omitted at first.
 #[derive(Debug, Default)]
 pub(super) struct OmittedPart {
-    /// The last event of it; 0 if nothing is left out.
+    /// The last omitted event; 0 if none is omitted.
     pub(super) upto: Seq,
-    /// The inputs that wait: their events may be in it.
+    /// The waiting inputs: their events may be in the omitted part.
     pub(super) queue: Vec<(TurnId, String)>,
 }
 
@@ -66,7 +66,7 @@ fn find_cut(items: &[Item], session: &SessionView) -> Option<Seq> {
     let begins = |item: &Item| item.kind == ItemKind::UserMessage && Some(item.turn_id) != open;
     let of_open = |item: &Item| item.kind == ItemKind::UserMessage && Some(item.turn_id) == open;
     let at = items.iter().rposition(begins).or_else(|| items.iter().rposition(of_open))?;
-    // From the end of the item before it, so that the beginning of the turn is included.
+    // Begin after the end of the item before it, so that the beginning of the turn is included.
     let before = items[at].first_seq.saturating_sub(1);
     Some(items.get(at + 1).map_or(before, |older| older.last_seq.min(before)))
 }

@@ -1,9 +1,9 @@
 //! Draws below the terminal's own scrollback. Completed lines scroll up and stay there after the
 //! program has ended. The rest is a viewport of variable height, of which only changes are written.
 //!
-//! Completed lines are written as plain lines, not as cells padded to the right edge, so that they can
-//! be copied and survive a change of the terminal's width. A completed line that stands at the top of
-//! the viewport already is not written again: the viewport begins below it from then on.
+//! Completed lines are written as plain lines, not as cells padded to the right edge, so that they can be copied and
+//! survive a change of the terminal's width. A completed line that is already at the top of the viewport is not
+//! written again: the viewport begins below it from then on.
 
 use std::io::{self, Write};
 
@@ -32,7 +32,7 @@ pub(super) struct Screen<W: Write> {
     rows: Vec<StyledLine>,
     /// Row of the cursor in the viewport.
     cursor_row: usize,
-    /// Where the cursor stands on the screen, if that is known.
+    /// Position of the cursor on the screen, if it is known.
     cursor: Option<(u16, u16)>,
     colour: bool,
     /// The rows of the page that is shown on the alternate screen.
@@ -184,7 +184,7 @@ impl<W: Write> Screen<W> {
         self.top.saturating_add(u16::try_from(nth).unwrap_or(u16::MAX)).min(self.size.1 - 1)
     }
 
-    /// Draws the part of a row that differs from what stands there.
+    /// Draws the part of a row that differs from the screen.
     fn draw_row(&mut self, nth: usize, row: &StyledLine) -> io::Result<()> {
         let old = self.rows.get(nth).cloned().unwrap_or_default();
         let (same, rest) = row.after_common_start(&old);
@@ -208,7 +208,7 @@ impl<W: Write> Screen<W> {
         self.restart(size, top)
     }
 
-    /// Begins again at a row, after another program had the terminal. What stands below is removed.
+    /// Begins again at a row, after another program used the terminal. The rows below are cleared.
     pub(super) fn restart(&mut self, size: (u16, u16), row: u16) -> io::Result<()> {
         self.size = (size.0.max(10), size.1.max(2));
         self.top = row.min(self.size.1 - 1);
@@ -246,7 +246,7 @@ impl<W: Write> Screen<W> {
         Ok(())
     }
 
-    /// Asks the terminal to put a text into its clipboard. It does not tell whether it did.
+    /// Asks the terminal to put a text into its clipboard. The terminal does not report whether it did.
     pub(super) fn copy(&mut self, text: &str) -> io::Result<()> {
         write!(self.out, "\u{1b}]52;c;{}\u{7}", STANDARD.encode(text))?;
         self.out.flush()

@@ -1,4 +1,4 @@
-//! What the client does on the user's own account: runs `!commands`, and lists files for `@`.
+//! Runs the user's own `!commands`, and lists files for `@`.
 
 use std::process::Stdio;
 use std::time::Instant;

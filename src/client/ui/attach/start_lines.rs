@@ -1,4 +1,4 @@
-//! What stands above a new conversation: where it is, and which sessions wait for the user.
+//! The lines above a new conversation: its folder, and the sessions that wait for the user.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -99,7 +99,7 @@ fn waiting_line(waiting: &[SessionView]) -> Option<StyledLine> {
     )
 }
 
-/// The branch of the repository around a folder, or the beginning of the commit that is checked out. Nothing is run.
+/// The branch of the repository around a folder, or the beginning of the commit that is checked out. Runs no program.
 fn branch(cwd: &Path) -> Option<String> {
     let entry = cwd.ancestors().map(|folder| folder.join(".git")).find(|entry| entry.exists())?;
     let folder = match entry.is_dir() {

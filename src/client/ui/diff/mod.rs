@@ -8,7 +8,7 @@ use crate::client::terminal::style::{StyledLine, Tone};
 /// Longer lines have no marked words: the comparison takes a time that grows with both lines.
 const MAX_COMPARED_BYTES: usize = 500;
 
-/// Lines of which less than this share is equal have no marked words: all of them would be.
+/// If less than this share of a line is equal, no words are marked, because nearly all would be.
 const MIN_EQUAL_SHARE: f32 = 0.4;
 
 /// A diff that is parsed.
@@ -195,7 +195,7 @@ fn words(old: &str, new: &str) -> Option<(LineWords, LineWords)> {
     if old.len().max(new.len()) > MAX_COMPARED_BYTES {
         return None;
     }
-    // What is compared is what is shown, so that no escape is cut in two parts.
+    // Compare the shown text, so that no escape is cut in two parts.
     let (old, new) = (escape::exact_line(old), escape::exact_line(new));
     let (old, new) = (tokens(&old), tokens(&new));
     let diff = TextDiff::from_slices(&old, &new);

@@ -95,7 +95,7 @@ impl Editor {
     /// Adds older texts to the history, oldest first.
     pub fn remember_older(&mut self, mut older: Vec<String>) {
         let mut known: HashSet<String> = self.history.iter().cloned().collect();
-        // Of equal texts the newest stays, where a search finds it first.
+        // The newest of equal texts stays, where a search finds it first.
         older.reverse();
         older.retain(|text| !text.trim().is_empty() && known.insert(text.clone()));
         older.reverse();
@@ -175,7 +175,7 @@ impl Editor {
 
     /// Removes the character before the cursor.
     pub fn backspace(&mut self) {
-        // A marker is one thing.
+        // A marker is deleted as a whole.
         let marker = self.pastes.iter().position(|paste| self.text[..self.at].ends_with(&paste.marker));
         if let Some(paste) = marker.map(|at| self.pastes.remove(at)) {
             let start = self.at - paste.marker.len();

@@ -1,5 +1,5 @@
-//! Code blocks, coloured by their language. Their lines are indented and not wrapped: what is copied from
-//! the terminal is the code.
+//! Code blocks, coloured by their language. Their lines are indented and not wrapped, so that a user can copy the
+//! code from the terminal.
 
 use std::sync::OnceLock;
 
@@ -53,7 +53,7 @@ fn grammars() -> &'static SyntaxSet {
     GRAMMARS.get_or_init(SyntaxSet::load_defaults_newlines)
 }
 
-/// The language whose grammar comes nearest, for names that no grammar has.
+/// The language with the most similar grammar, for names without a grammar.
 fn grammar_name(language: &str) -> &str {
     match language {
         "ts" | "tsx" | "typescript" | "jsx" | "mjs" | "cjs" => "js",

@@ -79,8 +79,8 @@ impl MarkdownStream {
         lines
     }
 
-    /// The last lines of the unfinished rest, for a frame. Of an endless paragraph only the end is laid out: all of it
-    /// for each frame would take longer than a frame lasts.
+    /// The last lines of the unfinished rest, for a frame. Only the end of an endless paragraph is laid out, because
+    /// laying out all of it would take longer than a frame lasts.
     pub(in crate::client) fn frame(&self, columns: usize) -> Vec<StyledLine> {
         if self.code.is_some() || self.pending.len() <= MAX_UNIT_BYTES || self.pending.contains('\n') {
             return self.tail(columns);
@@ -168,7 +168,7 @@ fn ends_with_blank(text: &str) -> bool {
     is_blank(ends.next()) && is_blank(ends.next())
 }
 
-/// Where the first complete unit of a text ends, if there is one.
+/// End of the first complete unit of a text, if there is one.
 fn first_end(text: &str) -> Option<usize> {
     // An unfinished line could still turn into something else: `#` into `#5`.
     let whole = &text[..=text.rfind('\n')?];
@@ -188,7 +188,7 @@ fn first_end(text: &str) -> Option<usize> {
     is_whole.then_some(whole.len())
 }
 
-/// What ends a block.
+/// The text that ends a block.
 enum BlockEnd {
     /// The end of its line: a heading, a rule.
     Line,
@@ -206,7 +206,7 @@ fn first_kind(text: &str) -> Option<BlockEnd> {
     }
 }
 
-/// Where the units of a text begin: its blocks, and the items of its lists.
+/// Start positions of a text's units: its blocks, and the items of its lists.
 fn unit_starts(text: &str) -> Vec<usize> {
     let mut starts = Vec::new();
     let (mut depth, mut list) = (0, false);

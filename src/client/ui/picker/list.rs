@@ -1,11 +1,11 @@
-//! What the list of sessions shows, and what its keys do. Pure.
+//! Content and keys of the list of sessions. Pure.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::types::ids::SessionId;
 use crate::types::session::SessionView;
 
-/// What a key asks the program to do.
+/// Action that a key requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// Choose nothing.
@@ -31,7 +31,7 @@ pub(super) struct Picker {
     pub(super) query: String,
     pub(super) is_everywhere: bool,
     pub(super) folder: String,
-    /// The last messages of a session, if they are shown; whether the user said each.
+    /// The last messages of a session, if they are shown, each with whether it is the user's.
     pub(super) preview: Option<(SessionId, Vec<(bool, String)>)>,
     /// The new title that is being typed.
     pub(super) renaming: Option<String>,
@@ -90,7 +90,7 @@ impl Picker {
             KeyCode::Esc if self.preview.take().is_some() => {}
             KeyCode::Esc => return Some(Action::New),
             KeyCode::Enter => return self.current().map(|_| Action::Open),
-            // In a search, a blank stands between its words.
+            // In a search, a blank separates words.
             KeyCode::Char(' ') if self.query.is_empty() => return self.toggle_preview(),
             KeyCode::Tab => return self.toggle_preview(),
             KeyCode::Up => return self.step(-1),

@@ -1,5 +1,5 @@
-//! Chooses a session: a list with search, on the alternate screen. [`list`] holds what is shown and decides what keys
-//! do (pure), [`view`] lays out (pure).
+//! Chooses a session: a list with search, on the alternate screen. [`list`] holds the content and handles keys
+//! (pure), [`view`] lays out (pure).
 
 mod list;
 mod view;
@@ -28,13 +28,13 @@ const MAX_SESSIONS: u32 = 200;
 /// Messages of a preview.
 const PREVIEW_MESSAGES: u32 = 20;
 
-/// What was chosen.
+/// The choice of the user.
 pub(in crate::client) enum PickerChoice {
     /// Attach to this session.
     Session(Box<SessionView>),
     /// Begin a new one.
     New,
-    /// Nothing.
+    /// No choice.
     Nothing,
 }
 
@@ -43,7 +43,7 @@ pub(in crate::client) async fn pick(client: &Client) -> Result<PickerChoice, Fai
     let folder = paths::current_folder()?.display().to_string();
     let mut picker = Picker { folder, ..Picker::default() };
     load(&mut picker, client).await?;
-    // Without sessions here, those of other folders are meant.
+    // If this folder has no sessions, the list begins with those of other folders.
     if picker.sessions.is_empty() {
         picker.is_everywhere = true;
         load(&mut picker, client).await?;
@@ -56,7 +56,7 @@ pub(in crate::client) async fn pick(client: &Client) -> Result<PickerChoice, Fai
     picked
 }
 
-/// Reads the sessions that fit the search: the daemon looks into titles, folders and all messages.
+/// Reads the sessions that fit the search: the daemon searches titles, folders and all messages.
 async fn load(picker: &mut Picker, client: &Client) -> Result<(), Failure> {
     let params = ListParams {
         cwd: (!picker.is_everywhere).then(|| picker.folder.clone()),
@@ -103,7 +103,7 @@ async fn run(picker: &mut Picker, client: &Client, keys: &mut Keys) -> Result<Pi
     }
 }
 
-/// The last messages of a session, the oldest first; whether the user said each.
+/// The last messages of a session, the oldest first, each with whether it is the user's.
 async fn preview(client: &Client, session: SessionId) -> Result<Vec<(bool, String)>, Failure> {
     let params = ItemsParams {
         newest_first: true,

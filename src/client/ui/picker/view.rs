@@ -80,7 +80,7 @@ fn table(picker: &Picker, columns: usize, room: usize, now: Timestamp) -> Vec<St
     table.lines(Some(columns))
 }
 
-/// Where the search matched, or the last line.
+/// The text that the search matched, or the last line.
 fn last_words(session: &SessionView) -> (Tone, String) {
     match session.matches.first() {
         Some(found) => (Tone::Plain, one_line(&found.snippet, 400)),
@@ -91,7 +91,7 @@ fn last_words(session: &SessionView) -> (Tone, String) {
     }
 }
 
-/// The preview, what is known about the selected session, and the keys.
+/// The preview, the details of the selected session, and the keys.
 fn bottom(picker: &Picker, columns: usize) -> Vec<StyledLine> {
     let mut rows = Vec::new();
     if let Some((session, messages)) = &picker.preview {

@@ -1,4 +1,4 @@
-//! The answers to a permission request: their keys, their parameters, and what they confirm.
+//! The answers to a permission request: their keys, their parameters, and their confirmations.
 
 use serde_json::Value;
 
@@ -112,8 +112,8 @@ pub fn parse_edited(request: &PermissionRequest, text: &str) -> Result<ApprovePa
     Ok(ApproveParams { updated_input, ..approval(request, Decision::Allow, Scope::Once, None) })
 }
 
-/// The keys; before them the rule that 2 and 3 would write. The numbers are those of the list in `attach`. The line of
-/// the keys fits 80 columns.
+/// The keys; before them the rule that 2 and 3 would write. The numbers are those of the list in `attach`. The line
+/// of the keys fits 80 columns.
 #[must_use]
 pub fn keys(request: &PermissionRequest) -> Vec<StyledLine> {
     let grant = request.suggestions.first();

@@ -62,7 +62,7 @@ pub fn question(request: &PermissionRequest) -> Vec<StyledLine> {
     }
     if let Some(diff) = &request.diff {
         let diff = Diff::parse(diff);
-        // The name of the file stands in the arguments, unless it is another file.
+        // The arguments contain the name of the file, unless it is another file.
         let is_named = diff.file().is_some_and(|file| names_file(request, file));
         shown.extend(diff.lines(!is_named).into_iter().map(|line| line.with_lead(Tone::Plain, "    ")));
     }

@@ -1,4 +1,4 @@
-//! What a request shows, and what its keys answer.
+//! Tests of the text of a request and of the answers of its keys.
 
 use crate::client::ui::prompt::*;
 use crate::types::permission::{Decision, Mode, Scope};

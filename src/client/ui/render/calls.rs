@@ -26,10 +26,10 @@ const MAX_FULL_LINES: usize = 5_000;
 /// Columns of one line of output.
 const OUTPUT_COLUMNS: usize = 400;
 
-/// What the model is told of a command that printed nothing.
+/// The text for the model if a command printed nothing.
 const NO_OUTPUT: &str = "(no output)";
 
-/// The key that shows what is hidden.
+/// The key that shows hidden lines.
 pub(in crate::client) const HIDDEN_KEY: &str = "Ctrl-O";
 
 /// A call that has no result yet.
@@ -44,7 +44,7 @@ pub(in crate::client) struct OpenCall {
     pub(in crate::client) progress: String,
     tool: String,
     input: Value,
-    /// How its request was answered.
+    /// The answer to its request.
     notes: Vec<StyledLine>,
     change: Option<FileChange>,
 }
@@ -104,7 +104,7 @@ impl Calls {
         }
     }
 
-    /// Keeps a line until the result of the call is shown. Gives it back if the call is not known.
+    /// Keeps a line until the result of the call is shown. Returns it if the call is not known.
     pub(super) fn add_note(&mut self, call_id: CallId, line: StyledLine) -> Option<StyledLine> {
         match self.find(call_id) {
             Some(call) => {
@@ -115,7 +115,7 @@ impl Calls {
         }
     }
 
-    /// Keeps a change until the result of the call is shown. Gives it back if the call is not known.
+    /// Keeps a change until the result of the call is shown. Returns it if the call is not known.
     pub(super) fn show_change(&mut self, call_id: CallId, change: &FileChange) -> Option<OutputPiece> {
         match self.find(call_id) {
             Some(call) => {
@@ -338,7 +338,7 @@ fn long_arguments(tool: &str, input: &Value) -> Vec<StyledLine> {
     text.lines().map(|line| StyledLine::new(Tone::Dim, format!("    {}", escape::line(line)))).collect()
 }
 
-/// Whether the diff of a call says what its arguments say.
+/// Whether the diff of a call shows the same as its arguments.
 fn is_edit(tool: &str) -> bool {
     matches!(tool, "Edit" | "MultiEdit" | "Write" | "NotebookEdit" | "ApplyPatch")
 }

@@ -1,4 +1,4 @@
-//! How turns and requests ended, in words.
+//! The ends of turns and requests, in words.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ pub(super) fn error(kind: &str, message: &str) -> StyledLine {
     StyledLine::new(Tone::Bad, format!("  {}: {}", escape::line(kind), escape::line(message)))
 }
 
-/// How a turn ended, in words.
+/// The end of a turn, in words.
 pub(in crate::client) fn outcome(result: &TurnResult, by: Option<&str>) -> String {
     let kind = result.errors.first().map(|error| error.kind.as_str()).unwrap_or_default();
     match result.subtype {
@@ -65,7 +65,7 @@ pub(super) fn turn_completed(
         _ => (Tone::Bad, "■"),
     };
     let calls = result.model_calls;
-    // The time in which a user had to decide is not the time of the work.
+    // Do not count the time for which the turn waited for a user as working time.
     let waited = result.permission_ms.min(result.duration_ms);
     let waiting =
         if waited < 1_000 { String::new() } else { format!(" (+{} waiting for you)", format_ms(waited)) };
@@ -85,7 +85,7 @@ pub(super) fn turn_completed(
     shown
 }
 
-/// How a request was settled; `what` names its call if the line does not follow it.
+/// The line about a settled request; `what` names its call if the line does not follow it.
 pub(super) fn resolved(what: &str, event: &Event, who: Option<&str>) -> StyledLine {
     let gap = if what.is_empty() { "" } else { " " };
     let mut line = StyledLine::new(Tone::Dim, format!("  └ {}{gap}", cut(what, 60)));

@@ -40,7 +40,7 @@ pub enum OutputPiece {
     Line(StyledLine),
     /// Lines of which some are hidden.
     Folded {
-        /// What is shown.
+        /// The shown lines.
         shown: Vec<StyledLine>,
         /// All lines, for the pager.
         full: Vec<StyledLine>,
@@ -79,7 +79,7 @@ impl Transcript {
         Self { echo: true, ..Self::default() }
     }
 
-    /// For a view in which a key shows what is hidden.
+    /// For a view in which a key shows hidden lines.
     #[must_use]
     pub fn with_pager(mut self) -> Self {
         self.calls.has_pager = true;
@@ -119,7 +119,7 @@ impl Transcript {
             pieces.extend(thoughts);
         }
         pieces.extend(self.event(envelope));
-        // Whatever comes next ends a group of reads.
+        // Any next event ends a group of reads.
         let is_shown = |piece: &OutputPiece| !matches!(piece, OutputPiece::Break);
         if pieces.iter().any(is_shown) {
             let reads = self.calls.take_reads();
@@ -237,7 +237,7 @@ impl Transcript {
                     .and(Tone::Dim, format!(" ({}, {what}): {}", format_ms(*duration_ms), last_line(output)));
                 lines(self.calls.add_note(*call_id, line).into_iter().collect())
             }
-            // The word about the folder's trust counts the servers that wait for it.
+            // The notice about the folder's trust counts the servers that wait for trust.
             Event::McpStatus(McpStatus { server, state: McpState::Failed, error }) => {
                 let why = error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
                 let text = format!("MCP server {server} is not available{why}");

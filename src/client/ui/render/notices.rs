@@ -33,7 +33,7 @@ fn options_text(options: &TurnOptions) -> Vec<String> {
     news
 }
 
-/// The parts of a folder that are worth a word: without trust, git facts are left out in every repository.
+/// The parts of a folder that a notice mentions. Without trust, it omits git facts, which every repository has.
 pub(in crate::client) fn untrusted_parts(parts: &[String]) -> Vec<&String> {
     parts.iter().filter(|part| !part.starts_with("git facts")).collect()
 }
@@ -43,7 +43,7 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
     let dim = |text: String| vec![StyledLine::new(Tone::Dim, text)];
     let warn = |text: String| vec![StyledLine::new(Tone::Warn, format!("  {text}"))];
     match event {
-        // A new title is shown where the title stands.
+        // A view shows a new title in its own place, so the transcript omits it.
         Event::SessionUpdated { options, .. } => {
             let news = options_text(options);
             let is_shown = !news.is_empty() && (echo || options.mode.is_some());
@@ -60,7 +60,7 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
                 "  this folder is not trusted: {count} parts of it are not used · agentctl trust"
             )),
         },
-        // The event before it says the same.
+        // The event before it contains the same.
         Event::Notice { kind, .. } if kind == "workspace_untrusted" => Vec::new(),
         Event::TurnSteered { input } if echo => {
             dim(format!("  for the running turn: {}", one_line(&input_line(input), 80)))
@@ -88,7 +88,7 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
             attempt_of(*attempt, *max),
             if *delay_ms == 0 { "at once".to_string() } else { format!("in {}", format_ms(*delay_ms)) },
         )),
-        // The line of each call says more.
+        // The line of each call contains more.
         Event::ToolSummary { .. } => Vec::new(),
         Event::BudgetWarning { budget, used, limit } => {
             warn(format!("{} of {limit} {} are used", used, budget.name()))
@@ -145,7 +145,7 @@ fn attempt_of(attempt: u32, max: u32) -> String {
     if max == 0 { attempt.to_string() } else { format!("{attempt} of {max}") }
 }
 
-/// How a background task ended.
+/// The end of a background task, in words.
 fn background_ended(bash_id: BashId, state: BackgroundState, end: &BackgroundEnd) -> StyledLine {
     let how = match (state, end.killed_by, end.exit_code) {
         (BackgroundState::Exited, _, Some(0)) => {

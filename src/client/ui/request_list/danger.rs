@@ -1,10 +1,10 @@
-//! Which calls begin with the cursor on "no". It is no verdict: the rules have judged already.
+//! Selects the calls whose list begins with the cursor on "no". It is no verdict: the rules have judged already.
 
 use crate::types::permission::{Mode, RequestKind};
 use crate::types::session::PermissionRequest;
 use crate::types::tool::{PathSensitivity, Subject};
 
-/// Programs that remove what cannot be brought back, or act outside the folder.
+/// Programs that remove data for good, or act outside the folder.
 const PROGRAMS: &[&str] = &[
     "chmod",
     "chown",
@@ -33,12 +33,12 @@ const PROGRAMS: &[&str] = &[
     "unlink",
 ];
 
-/// Subcommands of other programs that do so.
+/// Subcommands of other programs that do the same.
 const SUBCOMMANDS: &[&str] =
     &["clean", "deploy", "destroy", "prune", "publish", "push", "release", "reset", "uninstall"];
 
-/// Whether a wrong yes would do harm: the call leaves the sandbox or the folder, deletes, or nothing else
-/// is asked in this mode.
+/// Whether a wrong yes would do harm: the call leaves the sandbox or the folder, or deletes data, or this mode makes
+/// no other requests.
 pub(super) fn is_dangerous(request: &PermissionRequest, mode: Mode) -> bool {
     let parts = match &request.subject {
         Subject::Several { parts } => parts.as_slice(),

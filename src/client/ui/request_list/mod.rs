@@ -27,7 +27,7 @@ pub(in crate::client) enum Choice {
     AcceptEdits,
     /// Allow calls like this one in this folder, until the rule is removed.
     Folder,
-    /// Deny the call; the turn goes on.
+    /// Deny the call; the turn continues.
     No,
     /// Allow all listed calls once.
     All,
@@ -46,7 +46,7 @@ impl Choice {
     }
 }
 
-/// What an answer leads to.
+/// Result of an answer.
 #[derive(Debug)]
 pub(in crate::client) enum ListOutcome {
     /// Send it.
@@ -63,7 +63,7 @@ pub(in crate::client) struct RequestList {
     requests: VecDeque<PermissionRequest>,
     /// The request that is shown in full.
     current: usize,
-    /// The row under the cursor; `None` where it begins.
+    /// The row under the cursor; `None` for the initial row.
     cursor: Option<Choice>,
     /// The page that confirms a rule for the folder, with the row under its cursor.
     page: Option<usize>,
@@ -111,7 +111,7 @@ impl RequestList {
         self.requests.iter().find(|request| request.request_id == id)
     }
 
-    /// Puts the cursor back, for example when another request is shown.
+    /// Resets the cursor, for example when another request is shown.
     pub(in crate::client) fn reset(&mut self) {
         (self.cursor, self.page, self.scroll, self.has_focus) = (None, None, 0, false);
     }

@@ -8,19 +8,19 @@ use crate::client::ui::summary::{call_summary, one_line};
 use crate::types::permission::{Mode, RequestKind};
 use crate::types::session::PermissionRequest;
 
-/// What marks the rows of the list.
+/// The mark before the rows of the list.
 const BAR: &str = "▌ ";
 
-/// How the list is drawn.
+/// Layout of the list.
 #[derive(Clone, Copy)]
 pub(in crate::client) struct ListStyle {
     pub(in crate::client) columns: usize,
-    /// Rows that the list may take.
+    /// Maximum number of rows of the list.
     pub(in crate::client) rows: usize,
     pub(in crate::client) mode: Mode,
     /// Keys answer. Until then the rows are dim.
     pub(in crate::client) is_answerable: bool,
-    /// A draft stands in the input line.
+    /// The input line contains a draft.
     pub(in crate::client) has_draft: bool,
     /// One answer for all is offered.
     pub(in crate::client) can_all: bool,
@@ -133,7 +133,7 @@ impl RequestList {
     }
 }
 
-/// Whether a row says all of a request.
+/// Whether one row shows a complete request.
 fn is_one_row(request: &PermissionRequest) -> bool {
     prompt::question(request).len() <= 3 && request.diff.is_none()
 }
@@ -184,7 +184,7 @@ fn file_path(request: &PermissionRequest) -> Option<String> {
     is_shown.then(|| escape::exact_line(path))
 }
 
-/// The first row of a request: the call, and why it needs one.
+/// The first row of a request: the call, and the reason for the request.
 fn head(request: &PermissionRequest, place: &str) -> StyledLine {
     let line = StyledLine::new(Tone::Warn, BAR).and(Tone::Dim, place);
     let reason = escape::line(&request.reason).into_owned();
@@ -208,7 +208,7 @@ fn head(request: &PermissionRequest, place: &str) -> StyledLine {
     }
 }
 
-/// Rows of at most `columns`; those that go on begin with the bar, so that no text of a model begins a row.
+/// Rows of at most `columns`. Continuation rows begin with the bar, so that no text of a model begins a row.
 fn wrap_rows(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     let mut rows = line.wrap(columns);
     if rows.len() > 1 {

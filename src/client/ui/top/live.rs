@@ -28,7 +28,7 @@ use crate::types::ids::SessionId;
 use crate::types::permission::Decision;
 use crate::types::time::Timestamp;
 
-/// How often times are drawn again.
+/// Interval at which times are drawn again.
 const TICK: Duration = Duration::from_secs(1);
 /// How often memory and money are asked for, in ticks.
 const FACTS_TICKS: u32 = 5;
@@ -36,7 +36,7 @@ const FACTS_TICKS: u32 = 5;
 const PAGE_MODELS: u32 = 500;
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
-/// Shows all sessions until the user leaves or opens one. The terminal is as before afterwards.
+/// Shows all sessions until the user exits or opens one. The terminal is restored afterwards.
 pub(in crate::client) async fn choose(sessions: &mut SessionsScreen) -> Result<TopOutcome, Failure> {
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         return Err(Failure::usage(
@@ -46,7 +46,7 @@ pub(in crate::client) async fn choose(sessions: &mut SessionsScreen) -> Result<T
     screen(&mut sessions.feed, &mut sessions.overview).await
 }
 
-/// What the screen shows. It stays as it was left, such as the selected session, when it is shown again.
+/// Content of the screen. It is kept while the screen is closed, for example the selected session.
 pub(in crate::client) struct SessionsScreen {
     feed: SessionFeed,
     overview: Overview,
@@ -67,10 +67,10 @@ impl SessionsScreen {
     }
 }
 
-/// Why the screen was left.
+/// The reason why the screen was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::client) enum TopOutcome {
-    /// The user goes back to where the screen was opened.
+    /// The user returns to the view from which the screen was opened.
     Quit,
     /// The user opens this session.
     Attach(SessionId),
@@ -168,7 +168,7 @@ async fn refresh(feed: &SessionFeed, overview: &mut Overview) -> Result<(), Fail
     Ok(())
 }
 
-/// Carries out an action and says what came of it.
+/// Runs an action and shows its result.
 async fn done(client: &Client, action: Action) -> String {
     let outcome: Result<&str, Failure> = async {
         match action {

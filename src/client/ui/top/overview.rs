@@ -1,4 +1,4 @@
-//! What `top` shows, and what its keys do: pure.
+//! Content and keys of `top`: pure.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,8 @@ use crate::types::ids::{PermissionId, SessionId};
 use crate::types::session::{SessionState, SessionView};
 use crate::types::time::Timestamp;
 
-/// How long an answer takes no key after it was opened: a key that was on its way must not answer.
+/// Time after its opening for which an answer dialog ignores keys, so that a key that was typed earlier does not
+/// answer.
 pub(super) const IGNORE_KEYS_MS: u64 = 600;
 
 /// Which sessions are listed.
@@ -59,20 +60,20 @@ impl Filter {
     }
 }
 
-/// What the bottom of the screen asks for.
+/// The dialog at the bottom of the screen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum Dialog {
     #[default]
     None,
-    /// An answer to this request, shown since then.
+    /// An answer to this request; the dialog was opened at `since`.
     Answer { request: PermissionId, since: Timestamp },
-    /// Whether this session is to be ended.
+    /// The question whether to end this session.
     End { session: SessionId, since: Timestamp },
     /// An input for this session.
     Message { session: SessionId, text: String },
 }
 
-/// What a key asks the program to do.
+/// Action that a key requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Action {
     Quit,
@@ -105,7 +106,7 @@ pub(super) struct Overview {
     pub(super) filter: Filter,
     pub(super) selected: Option<SessionId>,
     pub(super) dialog: Dialog,
-    /// The last thing that happened, for one line.
+    /// The result of the last action, as one line.
     pub(super) said: Option<String>,
     pub(super) rates: Rates,
     /// The state of each session in words, and since when it is like this.
@@ -113,7 +114,7 @@ pub(super) struct Overview {
 }
 
 impl Overview {
-    /// Takes over the newest sessions.
+    /// Replaces the sessions by the newest ones.
     pub(super) fn update(&mut self, sessions: Vec<SessionView>, now: Timestamp) {
         self.sessions = sessions.into_iter().filter(|it| OPEN_STATES.contains(&it.state)).collect();
         let rank = |session: &SessionView| match session.state {
@@ -217,7 +218,7 @@ impl Overview {
         }
     }
 
-    /// Pasted text goes into a message and nowhere else.
+    /// Pasted text is inserted into a message only.
     pub(super) fn on_paste(&mut self, pasted: &str) {
         if let Dialog::Message { text, .. } = &mut self.dialog {
             text.push_str(pasted);

@@ -1,4 +1,4 @@
-//! What sessions cost over time: dollars per hour, and the last minutes as a sparkline.
+//! Costs of sessions over time: dollars per hour, and the last minutes as a sparkline.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -27,7 +27,7 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// Records what a session cost until now.
+    /// Records the cost of a session until now.
     pub(super) fn record(&mut self, session: SessionId, now: Timestamp, micros: u64) {
         let samples = &mut self.histories.entry(session).or_default().samples;
         let has_base = samples.len() > 1;
@@ -41,7 +41,7 @@ impl Rates {
         }
     }
 
-    /// Forgets sessions that do not exist any more.
+    /// Removes sessions that do not exist any more.
     pub(super) fn retain(&mut self, exists: impl Fn(SessionId) -> bool) {
         self.histories.retain(|session, _| exists(*session));
     }
@@ -54,7 +54,7 @@ impl Rates {
         (span >= MIN_SPAN_MS && spent > 0).then(|| spent.saturating_mul(HOUR_MS) / span)
     }
 
-    /// What all sessions spent in each of the last buckets, the newest last, as bars.
+    /// The spending of all sessions in each of the last buckets, the newest last, as bars.
     pub(super) fn sparkline(&self, now: Timestamp) -> String {
         let mut spent = [0_u64; BUCKETS];
         for history in self.histories.values() {

@@ -147,7 +147,7 @@ fn context(overview: &Overview, session: &SessionView) -> (Tone, String) {
     }
 }
 
-/// About the selected session: its request, or its last line; or what a dialog asks.
+/// A line about the selected session: its request, or its last line; or the text of a dialog.
 fn detail(overview: &Overview, now: Timestamp, columns: usize) -> Vec<StyledLine> {
     let mut lines = vec![StyledLine::default()];
     let Some(session) = overview.current() else { return lines };

@@ -1,5 +1,5 @@
-//! The usage of model calls about indexes. A call is booked even if its caller is gone: a client may close its connection, or
-//! the daemon may stop, while the provider already charges for the request.
+//! The usage of model calls about indexes. A call is booked even if its caller is gone: a client may close its
+//! connection, or the daemon may stop, while the provider already charges for the request.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -79,8 +79,8 @@ impl Bookings {
     }
 }
 
-/// A request that was sent. It ends with one of its methods. Dropped without one, because its caller is gone, it is booked
-/// like a lost attempt of a session: an upper estimate of what the provider may charge.
+/// A request that was sent. One of its methods ends it. If it is dropped without one, because its caller is gone, it
+/// is booked like a lost attempt of a session: with an upper estimate of the provider's charge.
 pub(super) struct SentCall {
     bookings: Arc<Bookings>,
     workspace: PathBuf,
@@ -120,7 +120,7 @@ impl SentCall {
         model_usage(&usage, cost)
     }
 
-    /// The call has no answer, but the provider may charge for it. `reported` is what it said about that.
+    /// The call has no answer, but the provider may charge for it. `reported` is the usage that it reported.
     pub async fn book_lost(mut self, reported: Option<&Usage>) -> ModelUsage {
         self.is_open = false;
         let (usage, cost) = self.lost_usage(reported);

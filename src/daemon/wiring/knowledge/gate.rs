@@ -1,5 +1,5 @@
-//! Limits the model calls about all indexes at the same time. A question of a user goes before summaries, and summaries before
-//! extraction, so that a long job does not delay answers.
+//! Limits the model calls about all indexes at the same time. A question of a user goes before summaries, and
+//! summaries before extraction, so that a long job does not delay answers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -24,8 +24,8 @@ struct GateState {
 pub(super) struct CallPermit(Arc<CallGate>);
 
 impl CallGate {
-    /// Waits for a permit. Calls with a lower `priority` go first. `limit` is the newest setting. Dropping the future gives the
-    /// permit back.
+    /// Waits for a permit. Calls with a lower `priority` go first. `limit` is the newest setting. Dropping the future
+    /// gives the permit back.
     pub async fn acquire(self: &Arc<Self>, limit: usize, priority: u8) -> CallPermit {
         let admitted = {
             let mut state = lock(&self.0);

@@ -147,7 +147,7 @@ fn embedder(config: &Config) -> Result<(EmbedderChoice, f64), DaemonError> {
         EmbedderKind::None => Ok((EmbedderChoice::None, 0.0)),
         EmbedderKind::Static => {
             let path = given.path.clone().ok_or_else(|| missing("path"))?;
-            // The quality of an unknown table is unknown: it is not mixed in until a user says so.
+            // The quality of an unknown table is unknown. Its results are mixed in only if a user configures that.
             Ok((EmbedderChoice::Static(path), 0.0))
         }
         EmbedderKind::Http => {

@@ -70,8 +70,8 @@ impl WorkspaceModel {
         }
     }
 
-    /// Calls the model; repeats it after a passing fault, unless a part of the answer was delivered. Calls without an answer
-    /// are booked like those of sessions.
+    /// Calls the model; repeats it after a passing fault, unless a part of the answer was delivered. Calls without an
+    /// answer are booked like those of sessions.
     async fn call(
         &self,
         call: &ModelCall,
@@ -182,7 +182,7 @@ async fn completion(sent: SentCall, reply: &ModelReply) -> Completion {
     Completion { text, usage: sent.book_answer(reply.usage, reply.cache_hit).await, truncated }
 }
 
-/// Why an attempt gave no answer.
+/// The reason why an attempt gave no answer.
 enum CallError {
     Fault(ModelFault),
     Cancelled,

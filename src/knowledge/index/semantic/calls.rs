@@ -14,19 +14,19 @@ use crate::knowledge::traits::{Completion, JobSink, LanguageModel, ModelCall};
 use crate::knowledge::types::{ErrorKind, KnowledgeError, ModelUsage};
 use crate::types::time::Clock;
 
-/// What the level works with.
+/// The parts that the level uses.
 pub struct SemanticRun<'a> {
     /// The index.
     pub store: &'a KnowledgeStore,
     /// The model.
     pub model: &'a Arc<dyn LanguageModel>,
-    /// How it is used.
+    /// Settings for the use of the model.
     pub settings: &'a SemanticSettings,
-    /// The job: its files and folders, and what it may use.
+    /// The job: its files and folders, and its budget.
     pub request: &'a IndexRequest,
     /// The time.
     pub clock: &'a Arc<dyn Clock>,
-    /// Where progress goes.
+    /// Receiver of the progress.
     pub sink: &'a Arc<dyn JobSink>,
     pub(in crate::knowledge::index) spent: &'a Arc<UsedBudget>,
     /// Ends the run at the next call, document or summary.
@@ -35,7 +35,7 @@ pub struct SemanticRun<'a> {
 }
 
 impl SemanticRun<'_> {
-    /// Calls the model when a place is free, unless the budget is used up.
+    /// Calls the model when a permit is free, unless the budget is used up.
     pub(super) async fn call(&self, call: ModelCall) -> Result<Completion, KnowledgeError> {
         let _place = tokio::select! {
             place = self.calls.acquire() => place.map_err(|_| KnowledgeError::cancelled())?,
@@ -48,7 +48,7 @@ impl SemanticRun<'_> {
             self.spent.end_call(estimate, ModelUsage::default());
             return Err(error);
         }
-        // A call that is dropped cannot say what it used, so it ends by itself when the job is cancelled.
+        // A dropped call cannot report its usage. So it ends by itself when the job is cancelled.
         let answer = self.model.complete(call, self.cancel.clone()).await;
         let used = match &answer {
             Ok(completion) => completion.usage,
@@ -59,7 +59,7 @@ impl SemanticRun<'_> {
         answer
     }
 
-    /// What a call will probably use. An extraction answers with about as much as it reads.
+    /// The probable usage of a call. An extraction answers with about as much as it reads.
     fn estimate(&self, call: &ModelCall) -> ModelUsage {
         let texts =
             call.messages.iter().map(|message| message.content.as_str()).chain([call.system.as_str()]);
@@ -68,7 +68,7 @@ impl SemanticRun<'_> {
         ModelUsage { input_tokens, output_tokens: input_tokens, cost_usd_micros }
     }
 
-    /// Stores what is left of the budget, so that a job that goes on after a crash gets no more.
+    /// Stores the rest of the budget, so that a job that continues after a crash gets no more.
     async fn store_budget(&self) -> Result<(), KnowledgeError> {
         let request =
             IndexRequest { budget: self.spent.remaining_budget(self.request.budget), ..self.request.clone() };

@@ -1,4 +1,4 @@
-//! What a model finds in one document.
+//! Extracts the records of one document with a model.
 
 use std::collections::HashMap;
 
@@ -54,7 +54,7 @@ struct UnitAnswers {
 /// Records of a document, by the indexes of its chunks.
 pub(super) type DocumentRecords = (Vec<EntityRecord>, Vec<RelationRecord>);
 
-/// Asks the model about every unit of a document, or takes its answers from the cache.
+/// Asks the model about every unit of a document, or uses its answers from the cache.
 ///
 /// # Errors
 /// A call failed, the budget is used up, or the job was cancelled. Finished units are in the cache.
@@ -67,8 +67,8 @@ pub(super) async fn extract(
         let answers = unit_answers(run, chunks, unit).await?;
         Ok::<_, KnowledgeError>(unit_records(chunks, unit, &answers))
     });
-    // `SemanticRun::call` limits the number of calls at the same time. All run to their end, also after an error of one: their
-    // answers are paid for.
+    // `SemanticRun::call` limits the number of parallel calls. All of them run to their end, also after an error of
+    // one: their answers are paid for.
     let found = futures_util::future::join_all(calls).await;
     let (mut entities, mut relations) = (Vec::new(), Vec::new());
     for unit in found {
@@ -173,7 +173,7 @@ fn unit_records(chunks: &[Chunk], unit: &ExtractionUnit, answers: &UnitAnswers) 
     (entities, relations)
 }
 
-/// Merges both passes over a unit: of two records with the same name or pair, the longer description wins.
+/// Merges both passes over a unit: if two records have the same name or pair, the longer description is kept.
 fn merge_passes(first: ParsedAnswer, gleaned: ParsedAnswer) -> (Vec<ParsedEntity>, Vec<ParsedRelation>) {
     let mut entities: Vec<ParsedEntity> = Vec::new();
     let mut entity_at: HashMap<String, usize> = HashMap::new();

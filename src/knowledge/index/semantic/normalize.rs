@@ -89,7 +89,7 @@ fn is_cjk(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
 }
 
-/// Short numbers and version-like strings name nothing.
+/// Short numbers and version-like strings are no useful names.
 fn is_number(name: &str) -> bool {
     let chars = name.chars().count();
     let digits = name.chars().all(|c| c.is_ascii_digit());

@@ -1,4 +1,5 @@
-//! Reads the records of a model's answer. Models damage the format in many ways; every known way is a test.
+//! Parses the records of a model's answer. Models damage the format in many ways; every known kind of damage has a
+//! test.
 
 use serde_json::Value;
 
@@ -35,12 +36,12 @@ pub(super) struct ParsedAnswer {
 
 /// The separator of fields.
 const DELIMITER: &str = "<|#|>";
-/// Records of one answer that are read.
+/// Maximum number of records that are read from one answer.
 const MAX_RECORDS: usize = 1000;
-/// Bytes of an answer that are read.
+/// Maximum number of bytes that are read from an answer.
 const MAX_ANSWER_BYTES: usize = 512 * 1024;
 
-/// Reads an answer in the record format or as JSON. Never fails: what cannot be read is counted as dropped.
+/// Parses an answer in the record format or as JSON. Never fails: unreadable records are counted as dropped.
 pub(super) fn parse(answer: &str) -> ParsedAnswer {
     let mut end = answer.len().min(MAX_ANSWER_BYTES);
     while !answer.is_char_boundary(end) {
@@ -65,7 +66,8 @@ pub(super) fn parse(answer: &str) -> ParsedAnswer {
     parsed
 }
 
-/// Removes `<think>…</think>` and the like. An unclosed thought ends with the answer.
+/// Removes `<think>…</think>` and similar tags. Without a closing tag, everything to the end of the answer is
+/// removed.
 fn without_thoughts(answer: &str) -> String {
     let mut text = answer.to_owned();
     for (open, close) in
@@ -102,8 +104,8 @@ fn cut_end_mark(answer: &str) -> (&str, bool) {
     (answer, false)
 }
 
-/// Turns damaged delimiters into whole ones. A run of the signs `<`, `|`, `#`, `>` and a backslash is a delimiter if it
-/// contains a `#` and at least one of the others on each side or two on one side; one letter may have got into it. Angle brackets
+/// Repairs damaged delimiters. A run of the signs `<`, `|`, `#`, `>` and a backslash is a delimiter if it contains a
+/// `#` and at least one of the others on each side, or two on one side. One letter may be inside it. Angle brackets
 /// and pipes in ordinary text have no `#` between them.
 fn repair_delimiters(answer: &str) -> String {
     let chars: Vec<char> = answer.chars().collect();
@@ -124,7 +126,7 @@ fn repair_delimiters(answer: &str) -> String {
     out
 }
 
-/// Length of the delimiter at the begin of these characters, damaged or not.
+/// Length of the delimiter at the beginning of these characters, damaged or not.
 fn delimiter_length(chars: &[char]) -> Option<usize> {
     if !matches!(chars.first(), Some('<' | '|')) {
         return None;
@@ -175,8 +177,8 @@ fn has_sign_after(chars: &[char], from: usize) -> bool {
     )
 }
 
-/// Splits a line in which records are glued by the delimiter: `…<|#|>entity<|#|>…`. A glued record may have lost its tag:
-/// then the number of fields tells what it is.
+/// Splits a line in which records are glued by the delimiter: `…<|#|>entity<|#|>…`. A glued record may have lost its
+/// tag: then the number of fields decides its kind.
 fn split_glued(line: &str) -> Vec<String> {
     let fields: Vec<&str> = line.trim().split(DELIMITER).collect();
     let mut records: Vec<Vec<&str>> = Vec::new();
@@ -200,7 +202,7 @@ fn split_glued(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// What a record is by its first field.
+/// The kind of a record by its first field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tag {
     Entity,

@@ -1,4 +1,5 @@
-//! Texts for the model. A change of a text needs a new policy version, so that cached answers of the old one are not used.
+//! Texts for the model. A change of a text needs a new policy version, so that cached answers of the old one are not
+//! used.
 
 use super::SemanticSettings;
 

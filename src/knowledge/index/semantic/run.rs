@@ -1,4 +1,4 @@
-//! Reads all documents of a job with a model, within its budget, and summarises what became too long.
+//! Reads all documents of a job with a model, within its budget, and summarises descriptions that became too long.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,7 @@ use crate::knowledge::index::scan::is_below;
 use crate::knowledge::store::UnreadDocument;
 use crate::knowledge::types::{DocId, DocumentStatus, ErrorKind, JobStage, KnowledgeError};
 
-/// Documents that fail one after the other until the job ends: the model is not available.
+/// Number of consecutive failed documents after which the job ends: the model is not available.
 const MAX_FAILURES_IN_A_ROW: u32 = 5;
 /// Summaries that are loaded at once.
 const SUMMARY_BATCH: u32 = 64;
@@ -44,7 +44,7 @@ pub async fn run(run: &SemanticRun<'_>) -> Result<u64, KnowledgeError> {
     let (shared_progress, first_error) = (&progress, &Mutex::new(None));
     futures_util::stream::iter(documents)
         .for_each_concurrent(run.settings.parallel_documents.max(1), |id| async move {
-            // After an error the other documents finish the calls that are paid for, and no new one begins.
+            // After an error, the other documents finish the calls that are paid for, and start no new one.
             if first_error.lock().await.is_some() {
                 return;
             }
@@ -78,7 +78,7 @@ pub async fn run(run: &SemanticRun<'_>) -> Result<u64, KnowledgeError> {
     Ok(u64::from(failed.load(Ordering::Relaxed)))
 }
 
-/// Whether a job over these paths shall read a document. One without a path is read by a job over everything.
+/// Whether a job over these paths must read a document. A document without a path is read by a job over everything.
 pub(in crate::knowledge::index) fn is_requested(document: &UnreadDocument, paths: &[String]) -> bool {
     match document.path.as_deref() {
         Some(path) => is_below(path, paths),
@@ -96,7 +96,8 @@ async fn set_status(
     run.store.write(move |writer| writer.set_status(&id, status, error.as_deref(), now_ms)).await
 }
 
-/// Reads one document. Half-done, it stays in the state processing, and the next job continues with the cached answers.
+/// Reads one document. An unfinished document stays in the state processing, and the next job continues with the
+/// cached answers.
 async fn read_document(run: &SemanticRun<'_>, id: DocId) -> Result<(), KnowledgeError> {
     if run.cancel.is_cancelled() {
         return Err(KnowledgeError::cancelled());
@@ -118,12 +119,12 @@ async fn read_document(run: &SemanticRun<'_>, id: DocId) -> Result<(), Knowledge
     }
 }
 
-/// Summarises until nothing is due. A summary that fails stays due, and the joined descriptions serve meanwhile.
+/// Summarises until no summary is due. A failed summary stays due, and the joined descriptions are used meanwhile.
 async fn write_summaries(run: &SemanticRun<'_>) -> Result<(), KnowledgeError> {
     let mut progress = StageProgress::begin(run.sink, run.spent, JobStage::Summarizing, 0);
     let mut tried: HashSet<(bool, String)> = HashSet::new();
     loop {
-        // Failed ones stay due and come first again.
+        // Failed ones stay due and are returned first again.
         let limit = SUMMARY_BATCH + u32::try_from(tried.len()).unwrap_or(u32::MAX / 2);
         let pending = run.store.write(move |writer| writer.pending_summaries(limit)).await?;
         let pending: Vec<_> = pending

@@ -1,6 +1,6 @@
-//! How a model is used at level semantic.
+//! Settings for the use of a model at level semantic.
 
-/// How the model is used.
+/// Settings for the use of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SemanticSettings {
     /// Further passes over a unit, 0 or 1. Larger values mean 1.
@@ -9,7 +9,7 @@ pub struct SemanticSettings {
     pub concurrency: usize,
     /// Documents at the same time.
     pub parallel_documents: usize,
-    /// Tokens of a gleaning call's input at most; above it there is none.
+    /// Maximum tokens of a gleaning call's input; a longer one is not sent.
     pub max_input_tokens: usize,
     /// The language of descriptions.
     pub language: String,

@@ -1,4 +1,4 @@
-//! Summaries of descriptions that are too many: map-reduce.
+//! Summaries of long lists of descriptions: map-reduce.
 
 use super::calls::SemanticRun;
 use super::prompt::{SUMMARY_POLICY, summary_system, summary_user};
@@ -42,8 +42,8 @@ pub(super) async fn summarize(
     }
 }
 
-/// Groups of at most [`MAX_CALL_TOKENS`], each with at least two descriptions except perhaps the last one. So every round
-/// halves the number of descriptions.
+/// Groups of at most [`MAX_CALL_TOKENS`], each with at least two descriptions except perhaps the last one. So every
+/// round halves the number of descriptions.
 fn groups(descriptions: &[String]) -> Vec<Vec<String>> {
     let mut groups: Vec<Vec<String>> = Vec::new();
     let mut used = 0;

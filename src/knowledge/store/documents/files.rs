@@ -1,4 +1,4 @@
-//! What is known of the files of a workspace, to decide which ones are read again.
+//! Data about the files of a workspace, to decide which ones are read again.
 
 use rusqlite::params;
 
@@ -6,10 +6,10 @@ use super::write::{NewDocument, delete, insert_row};
 use crate::knowledge::store::writer::{Writer, raise_generation};
 use crate::knowledge::types::{DocId, DocumentStatus, KnowledgeError, Level};
 
-/// Changes when other files are left out because of their content, so that all are read again.
+/// Changes when the content rules for omitted files change, so that all files are read again.
 const SKIP_RULES: i64 = 1;
 
-/// What is known of a file, to decide whether it must be read again.
+/// Data about a file, to decide whether it must be read again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownFile {
     /// Its document.
@@ -22,13 +22,13 @@ pub struct KnownFile {
     pub bytes: u64,
     /// Time of its last change.
     pub modified_ns: i64,
-    /// The level that it was processed at.
+    /// The level at which it was processed.
     pub level: Level,
     /// State.
     pub status: DocumentStatus,
 }
 
-/// A file that was read and left out because of its content: it is no text, or it holds a secret.
+/// A file that was read and omitted because of its content: it is no text, or it holds a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedFile {
     /// Its path.
@@ -63,7 +63,7 @@ impl Writer {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Notes the new time of files whose content did not change.
+    /// Records the new time of files whose content did not change.
     ///
     /// # Errors
     /// The write failed.
@@ -78,7 +78,7 @@ impl Writer {
         })
     }
 
-    /// Files that were read and left out because of their content, by the present rules.
+    /// Files that were read and omitted because of their content, by the current rules.
     ///
     /// # Errors
     /// The read failed.
@@ -92,7 +92,8 @@ impl Writer {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Notes files that were read and left out, so that the next scan does not read them, and forgets those at `gone`.
+    /// Records files that were read and omitted, so that the next scan does not read them, and removes the records of
+    /// those at `gone`.
     ///
     /// # Errors
     /// The write failed.

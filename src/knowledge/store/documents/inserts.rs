@@ -1,4 +1,4 @@
-//! Inserted documents on their way into the index: the text is stored until its chunks are.
+//! Inserted documents before they are in the index: the text is stored until its chunks are.
 
 use rusqlite::params;
 
@@ -8,8 +8,8 @@ use crate::knowledge::store::writer::{Writer, raise_generation};
 use crate::knowledge::types::{DocId, DocumentSource, DocumentStatus, KnowledgeError, Level};
 
 impl Writer {
-    /// Stores an inserted document durably before it is processed. A processed document with this id and hash stays as it
-    /// is: then the result is false.
+    /// Stores an inserted document durably before it is processed. A processed document with this id and hash stays
+    /// as it is: then the result is false.
     ///
     /// # Errors
     /// The write failed.

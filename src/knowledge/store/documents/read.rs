@@ -1,4 +1,4 @@
-//! Documents as they are read: lists, single ones, and those that a model has not read yet.
+//! Reads documents: lists, single ones, and those that a model has not read yet.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -19,7 +19,7 @@ pub struct UnreadDocument {
     pub tokens: u64,
 }
 
-/// Which documents a list holds.
+/// The documents that a list contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentFilter {
     /// Only this state.

@@ -1,4 +1,4 @@
-//! Documents are stored, replaced and deleted with all that depends on them, in one transaction each.
+//! Stores, replaces and deletes documents with all dependent data, in one transaction each.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub struct NewDocument {
     pub path: Option<String>,
     /// Hash of its content.
     pub hash: String,
-    /// Where its text comes from.
+    /// The origin of its text.
     pub source: DocumentSource,
     /// Language, if known.
     pub language: Option<String>,
@@ -44,8 +44,8 @@ pub enum DeleteOutcome {
 }
 
 impl Writer {
-    /// Stores a document with its chunks and its graph, and removes the document that had its id or path: one transaction,
-    /// the new rows first.
+    /// Stores a document with its chunks and its graph, and removes the document that had its id or path: one
+    /// transaction, the new rows first.
     ///
     /// # Errors
     /// The write failed.
@@ -58,7 +58,7 @@ impl Writer {
     ) -> Result<(), KnowledgeError> {
         self.transaction(|connection| {
             let mut touched = TouchedRows::default();
-            // The old rows give up their keys, so that both can exist until the end of the transaction.
+            // The keys of the old rows are removed, so that both can exist until the end of the transaction.
             let old: Vec<i64> = connection
                 .prepare_cached("select id from kn_doc where key = ?1 or path = ?2")?
                 .query_map(params![new.id.0, new.path], |row| row.get(0))?
@@ -94,7 +94,7 @@ impl Writer {
         })
     }
 
-    /// Stores what a model found in a document, in place of what a model found earlier, and marks the document as read at
+    /// Stores the records of a model for a document, in place of earlier ones, and marks the document as read at
     /// level semantic: one transaction. The answers are in the cache by then, so a crash repeats no model call.
     ///
     /// # Errors
@@ -146,8 +146,8 @@ impl Writer {
         })
     }
 
-    /// Deletes a document by its id or path with everything that only it says, in one transaction. Cached answers stay
-    /// unless `with_cache`.
+    /// Deletes a document by its id or path with everything that only it states, in one transaction. Cached answers
+    /// stay unless `with_cache`.
     ///
     /// # Errors
     /// The write failed.
@@ -215,7 +215,7 @@ pub(super) fn insert_row(
     Ok(connection.last_insert_rowid())
 }
 
-/// Deletes a document with all that depends on it.
+/// Deletes a document with all dependent data.
 pub(super) fn delete(connection: &Connection, id: &DocId) -> Result<(), KnowledgeError> {
     let Some(doc) = document_row(connection, id.as_str())? else { return Ok(()) };
     let mut touched = TouchedRows::default();
@@ -236,7 +236,7 @@ fn remove_rows(connection: &Connection, doc: i64, touched: &mut TouchedRows) -> 
     Ok(())
 }
 
-/// Removes what a chunk says (all, or of one origin) and notes the rows to compute again.
+/// Removes the statements of a chunk (all, or of one origin) and records the rows to compute again.
 fn remove_contributions(
     connection: &Connection,
     chunk: i64,
@@ -258,7 +258,7 @@ fn remove_contributions(
     Ok(())
 }
 
-/// Whose statements these are.
+/// The origin of the statements.
 struct StatementSource<'a> {
     chunks: &'a [i64],
     origin: i64,

@@ -10,7 +10,7 @@ fn is_open(path: &Path) -> bool {
 }
 
 /// Waits until the threads of the last handle have closed the file, and writes its log into it. The threads do that
-/// too, but not if they close at the same time: then each sees the other one as a user of the log, and the log stays.
+/// too, unless they close at the same time: then each sees the other one as a user of the log, and the log stays.
 async fn wait_until_closed(path: &Path) {
     crate::knowledge::index::testing::wait_until(|| !is_open(path)).await;
     let last = Connection::open(path).unwrap();

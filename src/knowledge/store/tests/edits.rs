@@ -1,4 +1,4 @@
-//! Changes of the graph by users, and the names that they give.
+//! Changes of the graph by users, and the resolution of the names that they use.
 
 use super::*;
 

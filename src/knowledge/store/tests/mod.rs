@@ -52,7 +52,7 @@ fn open(path: &Path) -> (Writer, Reader) {
     (Writer::new(connection).expect("a writer"), Reader::new(file::open_to_read(path).expect("a file")))
 }
 
-/// Queries whose rows say the same after equal changes, whatever the row numbers are.
+/// Queries whose rows are equal after equal changes, for any row numbers.
 const DUMPS: &[&str] = &[
     "select 'doc', key, path, hash, source, status, level, error, lang, bytes from kn_doc",
     "select 'chunk', c.key, d.key, c.ord, c.text, c.symbol, c.path, c.words from kn_chunk c join kn_doc d on d.id = c.doc_id",

@@ -192,7 +192,7 @@ fn request_cache_does_not_change_request_bytes() {
         } else if step == 8 {
             asked.messages.truncate(5);
         }
-        // The content of a picture comes with this request alone.
+        // Only this request carries the content of a picture.
         let blob = Blob::new("image/png", *b"x");
         asked.media =
             if step.is_multiple_of(2) { [(blob.blob_id, Arc::from(*b"x"))].into() } else { [].into() };

@@ -270,7 +270,7 @@ proptest! {
 }
 
 proptest! {
-    /// A text event that is recognised reads like one that is parsed: a `ping` before it makes the decoder forget the
+    /// A recognised text event gives the same result as a parsed one: a `ping` before it makes the decoder drop the
     /// template.
     #[test]
     fn repeated_text_events_read_as_parsed(

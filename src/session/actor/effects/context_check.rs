@@ -1,5 +1,5 @@
-//! Compares what the model knows with the disk when a turn begins: the files that it has read, and the project
-//! instructions.
+//! Compares the data that the model knows with the disk when a turn begins: the files that it has read, and the
+//! project instructions.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -34,8 +34,8 @@ pub(in crate::session) struct ContextFiles {
     pub user_dir: Option<PathBuf>,
 }
 
-/// A running comparison with the disk. It changes nothing, so it may begin before its turn is in the journal. Dropping
-/// it does not stop it.
+/// A running comparison with the disk. It changes nothing, so it may begin before its turn is in the journal.
+/// Dropping it does not stop it.
 pub(in crate::session) struct PendingContextCheck {
     turn_id: TurnId,
     servers: Arc<SessionServers>,
@@ -79,7 +79,7 @@ impl EffectRunner {
     }
 }
 
-/// The current versions of the files that differ from what was read, in the order of their paths.
+/// The current versions of the files that differ from the read versions, in the order of their paths.
 fn changed_files(reads: &HashMap<PathBuf, ReadRecord>) -> Vec<FileVersion> {
     let mut records: Vec<&ReadRecord> = reads.values().collect();
     records.sort_unstable_by(|one, other| one.path.cmp(&other.path));

@@ -20,8 +20,8 @@ use crate::types::message::ToolCall;
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::{PathSensitivity, PreparedCall, Subject, ToolOutcome};
 
-/// The answers of hooks to calls of the running turn. A call may be prepared several times, also at the same time; its
-/// hooks run once.
+/// The answers of hooks to calls of the running turn. A call may be prepared several times, also at the same time;
+/// its hooks run once.
 #[derive(Clone, Default)]
 pub(in crate::session) struct HookCache(Arc<Mutex<HashMap<CallId, Arc<OnceCell<HookAnswers>>>>>);
 
@@ -127,7 +127,7 @@ fn only_user_may_allow(subject: &Subject) -> bool {
     }
 }
 
-/// Runs the hooks after a call. Returns what they add to its result. They are looked up after the call, because the
+/// Runs the hooks after a call. Returns their additions to its result. They are looked up after the call, because the
 /// call may have changed the files that trust covers.
 pub(super) async fn after_call(
     shared: &Arc<Shared>,
@@ -182,7 +182,7 @@ impl SessionHookEvent {
 }
 
 impl EffectRunner {
-    /// Runs the hooks of an event that changes nothing at once. The session does not wait for them.
+    /// Runs the hooks of an event that need no immediate result. The session does not wait for them.
     pub fn run_session_hooks(&mut self, event: SessionHookEvent) {
         let shared = Arc::clone(&self.shared);
         self.helpers.spawn(async move {

@@ -19,8 +19,8 @@ const MAX_MEDIA_BYTES: u64 = 21 << 20;
 /// (docs.anthropic.com/en/docs/build-with-claude/vision).
 const MAX_MEDIA: usize = 90;
 
-/// Loads the content of a request. Content that is unreadable or over the limit is omitted, and the model is
-/// told so.
+/// Loads the content of a request. Content that is unreadable or over the limit is omitted, and the model receives a
+/// note about it.
 pub(in crate::session) async fn load_media(
     store: &StoreReader,
     key: SessionKey,

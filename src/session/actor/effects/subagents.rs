@@ -16,16 +16,16 @@ use crate::types::subagent::ParentCall;
 use crate::types::tool::{ReadRecord, ToolOutcome};
 use crate::types::usage::Budgets;
 
-/// What a sub-agent needs from the session that starts it.
+/// The data that a sub-agent needs from the session that starts it.
 #[derive(Clone, Debug)]
 pub(in crate::session) struct NewSubagent {
     /// The agent's name.
     pub agent: String,
-    /// What it does, in a few words.
     /// Whether its call was judged as one that changes nothing.
     pub read_only: bool,
+    /// Its task in a few words.
     pub description: String,
-    /// Its task.
+    /// Its whole task.
     pub prompt: String,
     /// Its limits.
     pub budgets: Budgets,
@@ -44,7 +44,7 @@ pub(in crate::session) struct SubagentRun {
     pub parent: ParentCall,
     /// Its session.
     pub child_session_id: SessionId,
-    /// What it is created from; `None` to follow one that exists.
+    /// Data for its creation; `None` to follow one that exists.
     pub new: Option<Box<NewSubagent>>,
 }
 

@@ -1,4 +1,4 @@
-//! Tests that the text of a model is handled before its end, whatever the timing of both.
+//! Tests that the text of a model is handled before its end, for any timing of both.
 
 use crate::session::actor::effects::model_calls::DELTA_CAPACITY;
 use crate::session::actor::effects::*;

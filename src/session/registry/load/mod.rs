@@ -199,8 +199,8 @@ impl Registry {
         self.spawn(id, key, last_seq, StateSource::Made(Box::new(engine)))
     }
 
-    /// Replays a journal and returns the state and the session's first input. Of settled turns it reads only
-    /// the rows that a replay needs.
+    /// Replays a journal and returns the state and the session's first input. For settled turns, it reads only the
+    /// rows that a replay needs.
     async fn read(
         &self,
         id: SessionId,
@@ -230,7 +230,7 @@ impl Registry {
                 break;
             }
         }
-        // An open turn goes on with the tools that it had.
+        // An open turn continues with the tools that it had.
         let components = shared.components();
         engine.replace_settings(components.engine_settings(Path::new(&engine.spec().cwd)));
         engine.skip_to(last_seq + 1);

@@ -13,8 +13,8 @@
 //! *** End Patch
 //! ```
 //!
-//! The parser accepts mistakes with a clear meaning: blanks around the markers, a here-document or a code fence
-//! around the patch, `\r\n`, an empty line for an empty kept line, no `@@` before the first hunk of a file.
+//! The parser accepts mistakes with a clear meaning. Examples: blanks around the markers, a here-document or a code
+//! fence around the patch, `\r\n`, an empty line for an empty kept line, no `@@` before the first hunk of a file.
 
 use std::borrow::Cow;
 

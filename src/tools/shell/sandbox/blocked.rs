@@ -371,7 +371,7 @@ mod tests {
             "cp: cannot create '/w/.git/hooks/x': Read-only file system",
             Some((Files, Some("/w/.git/hooks/x"))),
         );
-        // Of several lines, the last plausible one counts.
+        // If several lines are plausible, the last one counts.
         check(
             Level::Landlock,
             true,

@@ -20,21 +20,21 @@ const OWN_COMMANDS: &[(&str, Option<&str>, &str)] = &[
 /// An entry of a menu.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::client::ui::attach) struct MenuEntry {
-    /// The text that replaces what was typed.
+    /// The text that replaces the typed text.
     text: String,
-    /// What is shown for it.
+    /// The shown text.
     pub(in crate::client::ui::attach) label: String,
     pub(in crate::client::ui::attach) detail: String,
     /// More has to be typed after it.
     takes_more: bool,
 }
 
-/// The menu of what could be meant.
+/// The menu of possible completions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::client::ui::attach) struct Menu {
     pub(in crate::client::ui::attach) entries: Vec<MenuEntry>,
     pub(in crate::client::ui::attach) selected: usize,
-    /// Where the replaced text begins.
+    /// Start of the replaced text.
     from: usize,
     is_command: bool,
     /// The user closed it; it stays closed for this word.
@@ -107,7 +107,7 @@ impl App {
         }
     }
 
-    /// Takes the selected entry over. Returns whether the input is complete with it.
+    /// Inserts the selected entry. Returns whether the input is complete with it.
     pub(super) fn accept_entry(&mut self) -> bool {
         let Some(menu) = self.open_menu().cloned() else { return false };
         let Some(entry) = menu.entries.get(menu.selected) else { return false };
@@ -117,7 +117,7 @@ impl App {
         menu.is_command && !entry.takes_more
     }
 
-    /// Why a line that looks like a command cannot be one.
+    /// The reason why a line that looks like a command cannot be one.
     pub(super) fn unknown_command(&self, text: &str) -> Option<String> {
         let commands = self.commands.as_ref()?;
         let line = text.trim_end();
@@ -190,7 +190,7 @@ fn file_entries(files: &[String], typed: &str) -> Vec<MenuEntry> {
     found.into_iter().take(MENU_ROWS).map(entry).collect()
 }
 
-/// How well a name fits what was typed: smaller is better; `None` if it does not.
+/// Scores how well a name fits the typed text: smaller is better; `None` if it does not fit.
 fn rank(name: &str, typed: &str) -> Option<usize> {
     let (name, typed) = (name.to_lowercase(), typed.to_lowercase());
     if name.starts_with(&typed) {

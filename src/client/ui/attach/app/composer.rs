@@ -1,4 +1,4 @@
-//! What the text of the input line does when it is sent.
+//! Handles the text of the input line when the user sends it.
 
 use ratatui::crossterm::event::KeyCode;
 
@@ -32,7 +32,7 @@ pub(super) fn following_mode(mode: Mode) -> Mode {
 }
 
 impl App {
-    /// Sends the text. While a turn runs it goes in after the step, or `after_turn`.
+    /// Sends the text. While a turn runs, the text steers it after the current step, or is queued if `after_turn`.
     pub(super) fn send(&mut self, after_turn: bool) -> Option<Effect> {
         if self.is_writing() {
             return self.on_writing_enter();
@@ -118,12 +118,12 @@ impl App {
             (true, false) => Some(WhenBusy::Steer),
             _ => None,
         };
-        // A command is one block; what the user ran goes along with the next message.
+        // A command is one block. The user's commands with their output are sent with the next message.
         let shell_output = if is_command { Vec::new() } else { std::mem::take(&mut self.shell_output) };
         Submission { text, when_busy, shell_output }
     }
 
-    /// An input that was not accepted comes back into the input line.
+    /// A refused input returns to the input line.
     pub(in crate::client::ui::attach) fn restore_input(&mut self, submission: Submission, why: &str) {
         if self.editor.is_empty() {
             self.editor.insert(&submission.text);
@@ -132,7 +132,7 @@ impl App {
         self.notify(&format!("not sent: {why}"));
     }
 
-    /// Submits a note to the chosen place, or gives it back for editing.
+    /// Submits a note to the chosen place, or returns it for editing.
     pub(super) fn place_note(&mut self, note: String, key: KeyCode) -> Option<Effect> {
         let text = note.trim().trim_start_matches('#').trim();
         let place = match key {
@@ -153,7 +153,7 @@ impl App {
         is_shown && self.questions.front().is_some_and(question::is_typed)
     }
 
-    /// Takes the typed text as the next answer. The answers are sent once the last one is typed.
+    /// Uses the typed text as the next answer. The answers are sent once the last one is typed.
     fn add_typed_answer(&mut self) -> Option<Effect> {
         let question = self.questions.front()?;
         let asked = question.questions.get(self.answers.len())?;
@@ -178,7 +178,7 @@ impl App {
         next
     }
 
-    /// Takes the last queued input back into the input line.
+    /// Moves the last queued input back into the input line.
     pub(super) fn take_back(&mut self) -> Option<Effect> {
         let (turn, text) = self.queue.pop()?;
         self.editor.insert(&text);

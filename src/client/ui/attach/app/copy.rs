@@ -4,11 +4,11 @@ use pulldown_cmark::{Event as Mark, Parser, Tag, TagEnd};
 
 use crate::client::ui::attach::app::{App, Effect};
 
-/// Bytes that terminals take in one go: xterm and tmux drop more than about 74,000 after encoding as Base64.
+/// Bytes that terminals accept at once: xterm and tmux drop more than about 74,000 after encoding as Base64.
 const MAX_COPIED_BYTES: usize = 74_000 / 4 * 3;
 
 impl App {
-    /// Copies the last answer, or its last block of code, and says what was copied.
+    /// Copies the last answer, or its last block of code, and reports which of them was copied.
     pub(super) fn copy(&mut self, what: &str) -> Option<Effect> {
         let Some(answer) = self.last_answer.as_deref() else {
             self.notice = "there is no answer to copy yet".into();

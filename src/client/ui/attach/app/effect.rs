@@ -1,4 +1,4 @@
-//! What a key asks of the daemon or of the terminal.
+//! Requests of a key to the daemon or to the terminal.
 
 use crate::api::params::{AnswerParams, ApproveParams, FeedbackParams, WhenBusy};
 use crate::types::ids::{ItemId, TurnId};
@@ -8,20 +8,20 @@ use crate::types::permission::Mode;
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::client::ui::attach) struct Submission {
     pub(in crate::client::ui::attach) text: String,
-    /// What happens while a turn runs.
+    /// The policy while a turn runs.
     pub(in crate::client::ui::attach) when_busy: Option<WhenBusy>,
     /// Commands that the user ran before, with their output.
     pub(in crate::client::ui::attach) shell_output: Vec<String>,
 }
 
-/// An input of the user to which the conversation can go back.
+/// An input of the user to which the conversation can be rewound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::client::ui::attach) struct Point {
-    /// The item before it, which becomes the last one. Of the first input, its own item.
+    /// The item before it, which becomes the last one. For the first input, the input's own item.
     pub(in crate::client::ui::attach) item: ItemId,
-    /// It is the first input: going back to before it leaves nothing.
+    /// It is the first input: a rewind to before it removes everything.
     pub(in crate::client::ui::attach) is_first: bool,
-    /// The input, which comes back into the input line.
+    /// The text of the input, which returns to the input line.
     pub(in crate::client::ui::attach) text: String,
 }
 
@@ -31,7 +31,7 @@ pub(in crate::client::ui::attach) enum Effect {
     Submit(Submission),
     Approve(ApproveParams),
     ApproveAll(Vec<ApproveParams>),
-    /// Allow, and give the model these words with the result.
+    /// Allow, and send the model these words with the result.
     ApproveAndSay(ApproveParams, String),
     Answer(AnswerParams),
     Choose(FeedbackParams),
@@ -45,13 +45,13 @@ pub(in crate::client::ui::attach) enum Effect {
     StopShell,
     /// Let the user edit the input line in an editor.
     Edit(String),
-    /// Give the terminal back to the shell.
+    /// Suspend the program, so that the shell has the terminal.
     Suspend,
     LoadFiles,
     /// Read inputs of earlier sessions: those after this cursor, or the newest.
     LoadHistory(Option<String>),
     LoadPoints,
-    /// Go back to before an input, perhaps with the files.
+    /// Rewind to before an input, perhaps with the files.
     Rewind(Point, bool),
     LoadModels,
     /// Use this model in the session.
@@ -62,7 +62,7 @@ pub(in crate::client::ui::attach) enum Effect {
     ShowSessions,
     /// Choose another session to continue.
     PickSession,
-    /// Read the part of the conversation that was left out.
+    /// Read the omitted part of the conversation.
     LoadEarlier,
 }
 
@@ -71,7 +71,7 @@ pub(in crate::client::ui::attach) enum Effect {
 pub(in crate::client::ui::attach) enum OlderInputs {
     #[default]
     Unread,
-    /// Older ones than this cursor are not read yet.
+    /// Cursor of older inputs that are not read yet.
     ReadTo(String),
     Complete,
 }

@@ -1,4 +1,4 @@
-//! What events change in the conversation.
+//! Applies events to the conversation.
 
 use crate::client::connection::wire::ReceivedEvent;
 use crate::client::terminal::style::StyledLine;
@@ -32,7 +32,7 @@ impl App {
             }
             Event::FeedbackCompleted { .. } => self.feedback = None,
             Event::QuestionRequested { question } => {
-                // Shown below the history while it is open; it moves up with its answer.
+                // Shown below the history while it is open; with its answer it moves into the history.
                 self.questions.push_back(question.clone());
                 self.waits_since = Some(envelope.at_ms);
                 self.alert(&question.text);
@@ -55,7 +55,7 @@ impl App {
                 self.update_wait();
             }
             Event::TodoUpdated { todos } => {
-                // Repainted in its place; it moves up with the end of the turn.
+                // Repainted in its place; at the end of the turn it moves into the history.
                 self.todos.clone_from(todos);
                 self.finish_text();
                 return;
@@ -145,7 +145,7 @@ impl App {
         let turn = envelope.turn_id;
         match &envelope.event {
             Event::TurnQueued { input, front, .. } => {
-                // A part of the journal that was left out may be known from the queue itself.
+                // The queue itself may already contain an input whose event is in the omitted part of the journal.
                 if let Some(turn) = turn.filter(|turn| !self.queue.iter().any(|(known, _)| known == turn)) {
                     let at = if *front { 0 } else { self.queue.len() };
                     self.queue.insert(at, (turn, input_line(input)));

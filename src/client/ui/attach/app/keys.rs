@@ -1,4 +1,4 @@
-//! What keys do in the conversation.
+//! Handles keys in the conversation.
 
 use std::time::Instant;
 
@@ -155,7 +155,7 @@ impl App {
                     && self.timing.phase() == Some(Phase::Shown)
                     && self.questions.is_empty()
                 {
-                    // The user goes on writing.
+                    // The user continues to type.
                     self.timing.hide(now);
                 }
                 self.editor.insert(c.encode_utf8(&mut [0; 4]));
@@ -180,7 +180,7 @@ impl App {
         None
     }
 
-    /// Whether another screen may take the place of the conversation: nothing is being typed or asked.
+    /// Whether another screen may replace the conversation: the user types nothing, and no question is open.
     pub(super) fn can_show_other_screen(&self) -> bool {
         self.editor.is_empty()
             && !self.is_writing()
@@ -189,8 +189,8 @@ impl App {
             && self.setup.one_turn.is_none()
     }
 
-    /// Esc goes back one step: from words to the list, from a command or a turn to a stop. On an empty
-    /// line twice: to an earlier input.
+    /// Esc goes back one step: from words to the list; a running command or turn is stopped. Pressed twice on an
+    /// empty line, it goes to an earlier input.
     fn on_escape(&mut self, is_armed: bool) -> Option<Effect> {
         if self.is_writing() {
             self.stop_writing();
@@ -254,7 +254,7 @@ impl App {
         None
     }
 
-    /// Ctrl-C stops what runs. Otherwise it clears the line, and on an empty line it leaves.
+    /// Ctrl-C stops the running command or turn. Otherwise it clears the line, and on an empty line it exits.
     fn on_interrupt(&mut self, is_leave_armed: bool) -> Option<Effect> {
         if self.shell.is_some() {
             return Some(Effect::StopShell);

@@ -48,7 +48,7 @@ impl App {
         }
         let (mode, can_all) = (self.session.mode, self.can_all());
         if !self.has_list_focus() {
-            // A draft stands there: typed keys go on with it, and the list waits for an arrow.
+            // The input line contains a draft. Typed keys continue it, and the list waits for an arrow key.
             return match key.code {
                 KeyCode::Up | KeyCode::Down | KeyCode::Esc | KeyCode::Tab => {
                     self.requests.has_focus = true;
@@ -133,7 +133,7 @@ impl App {
                     self.notice = format!("{number} is not offered here");
                     return Some(None);
                 }
-                // Prose: the list waits until it is over.
+                // The user types prose. The list waits until the end of it.
                 self.timing.hide(now);
                 return None;
             }

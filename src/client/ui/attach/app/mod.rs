@@ -37,17 +37,17 @@ use crate::types::todo::Todo;
 /// Lines that the pager keeps; older ones are in the terminal's scrollback.
 const MAX_RECORD_LINES: usize = 50_000;
 
-/// A user whose last key is not older than this looks at the terminal.
+/// A user who pressed a key within this time is assumed to look at the terminal.
 const PRESENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the client shows and does, apart from the session.
+/// Display options and limits of the client, independent of the session.
 #[derive(Clone, Debug, Default)]
 pub(in crate::client) struct ClientSetup {
     /// `ClientPaths::flags`, for undo commands.
     pub(in crate::client) flags: Vec<String>,
     /// Markdown is shown as it was written.
     pub(in crate::client) is_raw: bool,
-    /// Signs are replaced by words, and nothing moves.
+    /// Words replace symbols, and nothing is animated.
     pub(in crate::client) is_plain: bool,
     /// The program ends with this turn and takes no other input.
     pub(in crate::client) one_turn: Option<TurnId>,
@@ -55,7 +55,7 @@ pub(in crate::client) struct ClientSetup {
     pub(in crate::client) is_new: bool,
 }
 
-/// Words that go along with an answer.
+/// Words that are sent with an answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnswerFeedback {
     pub(super) request: PermissionId,
@@ -84,7 +84,7 @@ pub(super) struct App {
     pub(super) progress: Progress,
     pub(super) todos: Vec<Todo>,
     pub(super) requests: RequestList,
-    /// When the open request was made.
+    /// Time at which the open request was made.
     pub(super) waits_since: Option<Timestamp>,
     /// Names of the agents that work as sub-agents, by session.
     agents: HashMap<SessionId, String>,
@@ -95,16 +95,16 @@ pub(super) struct App {
     /// The open choice between two answers of the model.
     pub(super) feedback: Option<(QuestionId, Vec<ItemId>)>,
     pub(super) editor: Editor,
-    /// The words that are being typed go along with this answer.
+    /// The words that are being typed are sent with this answer.
     pub(super) words: Option<AnswerFeedback>,
     /// The request whose arguments are being edited.
     pub(super) editing: Option<PermissionId>,
     /// Inputs that wait for the turn to end.
     pub(super) queue: Vec<(TurnId, String)>,
-    /// Inputs that the running turn takes up after its step.
+    /// Inputs that the running turn receives after its step.
     pub(super) steered: Vec<String>,
     pub(super) notice: String,
-    /// Things to know, which are shown on demand.
+    /// Warnings, which are shown on demand.
     pub(super) warnings: Vec<String>,
     pub(super) lost: bool,
     /// Ctrl-B was pressed.
@@ -144,7 +144,7 @@ pub(super) struct App {
     older_inputs: OlderInputs,
     /// The mode that Shift-Tab has asked for, until the daemon answers.
     asked_mode: Option<Mode>,
-    /// Events up to this one were left out: the conversation is long. 0 if none was.
+    /// Events up to this seq are omitted, because the conversation is long. 0 if none are omitted.
     pub(super) left_out: Seq,
 }
 
@@ -216,7 +216,7 @@ impl App {
         }
     }
 
-    /// Begins with a later part of the conversation: events up to `seq` are left out, and these inputs wait.
+    /// Begins with a later part of the conversation: events up to `seq` are omitted, and these inputs wait.
     pub(super) fn omit_earlier(&mut self, seq: Seq, queue: Vec<(TurnId, String)>) {
         (self.left_out, self.queue) = (seq, queue);
         let name = match self.session.number {
@@ -239,7 +239,7 @@ impl App {
         self.notice = message;
     }
 
-    /// Takes over the lines of what was left out.
+    /// Adds the lines of the omitted part.
     pub(super) fn add_earlier(&mut self, lines: Vec<StyledLine>) {
         self.left_out = 0;
         if let Some(pager) = &mut self.pager {
@@ -327,12 +327,12 @@ impl App {
         if self.start_lines.is_empty() { std::mem::take(&mut self.history) } else { Vec::new() }
     }
 
-    /// Shows what is known of the lines above a new conversation.
+    /// Shows the known part of the lines above a new conversation.
     pub(super) fn show_start_lines(&mut self, lines: Vec<StyledLine>) {
         self.start_lines = lines;
     }
 
-    /// Moves the lines above a new conversation into the history: these, or without them those that are shown.
+    /// Moves the lines above a new conversation into the history: the `complete` ones, otherwise the shown ones.
     pub(super) fn finish_start_lines(&mut self, complete: Option<Vec<StyledLine>>) {
         let shown = std::mem::take(&mut self.start_lines);
         if shown.is_empty() {
@@ -441,7 +441,7 @@ impl App {
         let alert = self.alert.take()?;
         let is_away = match self.has_focus {
             Some(has_focus) => !has_focus,
-            // The terminal does not tell; a user who has typed a moment ago is there.
+            // If the terminal does not report its focus, a user who typed a moment ago is assumed to look at it.
             None => self.last_key.is_none_or(|key| now.duration_since(key) > PRESENCE_TIMEOUT),
         };
         // A history that is read again contains requests that were answered long ago.

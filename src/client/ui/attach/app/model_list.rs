@@ -12,7 +12,7 @@ use crate::types::usage::Price;
 /// Models that are visible at once.
 const LIST_ROWS: usize = 8;
 
-/// The known models, what was typed to find one, and the selected one.
+/// The known models, the typed filter, and the selected model.
 #[derive(Debug)]
 pub(in crate::client::ui::attach) struct ModelList {
     models: Vec<ModelView>,
@@ -20,7 +20,7 @@ pub(in crate::client::ui::attach) struct ModelList {
     at: usize,
 }
 
-/// What a key did.
+/// Result of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ListKeyResult {
     Nothing,

@@ -1,5 +1,4 @@
-//! What lies over the input line for a moment: the keys, the points to go back to, the search of the
-//! history. Pure.
+//! Overlays of the input line: the keys, the points to rewind to, the search of the history. Pure.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -26,9 +25,9 @@ pub(in crate::client::ui::attach) enum Overlay {
     Loading,
     /// The models to choose from.
     Models(ModelList),
-    /// Points to go back to, oldest first, and the selected one.
+    /// Points to rewind to, oldest first, and the selected one.
     Rewind(Vec<Point>, usize),
-    /// The search of earlier inputs: what was typed, and how many matches to skip.
+    /// The search of earlier inputs: the typed text, and the number of matches to skip.
     Search(String, usize),
 }
 
@@ -69,7 +68,7 @@ impl App {
         }
     }
 
-    /// Reads older inputs while the history is searched, until all of the folder are there.
+    /// Reads older inputs while the history is searched, until all inputs of the folder are read.
     pub(super) fn more_history(&self) -> Option<Effect> {
         match &self.older_inputs {
             OlderInputs::Unread => Some(Effect::LoadHistory(None)),
@@ -155,7 +154,7 @@ impl App {
     pub(super) fn open_pager(&mut self) {
         let mut lines = self.record.clone();
         lines.extend(self.tail());
-        // A request may be longer than its place.
+        // A request may be longer than its area.
         for request in self.requests.iter() {
             lines.push(StyledLine::default());
             lines.extend(crate::client::ui::prompt::question(request));

@@ -1,4 +1,4 @@
-//! How far the turn is: its phase, times, tokens and money. Pure.
+//! Progress of the turn: its phase, times, tokens and money. Pure.
 
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::Seq;
@@ -9,13 +9,13 @@ use crate::types::time::Timestamp;
 /// Characters of a token, about; the provider reports the number only at the end.
 const CHARS_PER_TOKEN: u64 = 4;
 
-/// What the turn does at this moment.
+/// The current activity of the turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::client::ui::attach) enum Activity {
     /// The daemon prepares the request.
     #[default]
     Preparing,
-    /// The request was sent, and nothing came back yet.
+    /// The request was sent, and no answer has arrived yet.
     Waiting,
     Thinking,
     Writing,
@@ -32,7 +32,7 @@ pub(in crate::client::ui::attach) enum Activity {
 #[derive(Default)]
 pub(in crate::client::ui::attach) struct Progress {
     pub(in crate::client::ui::attach) doing: Activity,
-    /// When it began to do that.
+    /// Start time of this phase.
     pub(in crate::client::ui::attach) since: Option<Timestamp>,
     /// Tokens that the model wrote in this turn.
     tokens: u64,
@@ -40,11 +40,11 @@ pub(in crate::client::ui::attach) struct Progress {
     chars: u64,
     /// Money of the session, as far as prices are known.
     pub(in crate::client::ui::attach) usd_micros: Option<u64>,
-    /// Tokens of the context, and what fits.
+    /// Tokens of the context, and the maximum.
     pub(in crate::client::ui::attach) context: Option<(u64, Option<u64>)>,
     /// The newest event whose cost the session's own sum contains already.
     pub(in crate::client::ui::attach) known_seq: Seq,
-    /// The context should be asked for again.
+    /// Request the context again.
     pub(in crate::client::ui::attach) is_context_stale: bool,
 }
 

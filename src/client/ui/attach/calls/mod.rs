@@ -20,7 +20,7 @@ use crate::types::turn_options::TurnOptions;
 pub(super) enum EffectResult {
     Taken,
     Said(&'static str),
-    /// The daemon did not accept it: the text goes back into the input line.
+    /// The daemon did not accept it: the text returns to the input line.
     Unsent(Submission, Failure),
     Failed(Failure),
     /// The lines above a new conversation, complete.
@@ -31,7 +31,7 @@ pub(super) enum EffectResult {
     History(Vec<String>, Option<String>),
     Points(Vec<Point>),
     Models(Vec<ModelView>),
-    /// The lines of the part of the conversation that was left out.
+    /// The lines of the omitted part of the conversation.
     Earlier(Vec<StyledLine>),
     Context(u64, Option<u64>),
     Rewound(String),
@@ -68,7 +68,7 @@ impl Caller {
         answer_result(self.client.call::<ApproveReply>("session.approve", params).await.map(|_| ()))
     }
 
-    /// Performs an effect that is one call.
+    /// Runs an effect that is one call.
     pub(super) async fn perform(self, effect: Effect) -> EffectResult {
         let (client, session_id) = (&self.client, self.session);
         match effect {
@@ -128,7 +128,7 @@ impl Caller {
         }
     }
 
-    /// Goes back to before an input. Its text comes back into the input line.
+    /// Rewinds to before an input. Its text returns to the input line.
     async fn rewind(self, point: Point, files: bool) -> EffectResult {
         let Point { item, is_first, text } = point;
         if !is_first || files {
@@ -152,7 +152,7 @@ impl Caller {
             }
         }
         if is_first {
-            // No item is before the first input: the conversation begins again.
+            // No item is before the first input, so clear the conversation.
             let input = SubmitInput::Text("/clear".into());
             let params = submit_params(self.session, input, None, TurnOptions::default());
             if let Err(error) = self.client.call::<SubmitReply>("session.submit", &params).await {

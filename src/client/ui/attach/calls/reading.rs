@@ -1,4 +1,4 @@
-//! Calls that only read: commands, models, inputs of earlier sessions, points to go back to.
+//! Calls that only read: commands, models, inputs of earlier sessions, points to rewind to.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,7 +16,8 @@ use crate::types::context_view::ContextView;
 use crate::types::ids::{Seq, SessionId};
 use crate::types::session::{Item, ItemKind, ItemStatus, SessionView};
 
-/// Sessions whose inputs are read at once. The search shows what it has meanwhile.
+/// Number of sessions whose inputs are read in one batch. Meanwhile the search shows the inputs that were read
+/// before.
 const HISTORY_SESSIONS: u32 = 20;
 /// Items and models per request.
 const PAGE_ROWS: u32 = 500;
@@ -73,7 +74,7 @@ impl Caller {
         };
         let mut inputs = Vec::new();
         for session in list.sessions.iter().rev().filter(|session| session.session_id != self.session) {
-            // A session may be deleted meanwhile; the others are still of use.
+            // A session may be deleted meanwhile; the others are still useful.
             inputs.extend(self.inputs(session.session_id).await.unwrap_or_default());
         }
         EffectResult::History(inputs, list.next_cursor)

@@ -1,4 +1,4 @@
-//! Carries out the effects that need the terminal or the loop itself; the others are calls to the daemon.
+//! Runs the effects that need the terminal or the loop itself; the others are calls to the daemon.
 
 use std::io::Stdout;
 use std::time::Instant;
@@ -104,7 +104,7 @@ impl LiveConversation {
     }
 
     async fn create_session(&mut self) -> Result<(), Failure> {
-        // Nothing follows a session yet that would notice a restart of the daemon.
+        // No follower exists yet that would notice a restart of the daemon.
         if self.caller.client.is_closed() {
             self.caller.client = self.reach.connect_again().await?;
         }
@@ -117,7 +117,7 @@ impl LiveConversation {
         Ok(())
     }
 
-    /// Lets the user edit a text: the terminal belongs to the editor meanwhile.
+    /// Lets the user edit a text. Meanwhile the editor has the terminal.
     async fn edit(&mut self, text: String, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
         if !editor::has_editor() {
             self.app.notice = "set EDITOR or VISUAL to edit in an editor".into();
@@ -137,13 +137,13 @@ impl LiveConversation {
         Ok(())
     }
 
-    /// Takes the terminal over again.
+    /// Draws the screen again after another program used the terminal.
     fn resume(&mut self, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
         let keys = self.keys.insert(Keys::enter_raw_mode_with_cursor()?);
         Ok(screen.restart(terminal::size()?, keys.cursor_row())?)
     }
 
-    /// Shows all sessions in place of the conversation, until the user comes back or opens another one.
+    /// Shows all sessions in place of the conversation, until the user returns or opens another one.
     async fn show_sessions(&mut self, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
         let mut sessions = match SessionsScreen::load(&self.reach).await {
             Ok(sessions) => sessions,
@@ -179,13 +179,13 @@ impl LiveConversation {
         if self.left.is_none() { self.resume(screen) } else { Ok(()) }
     }
 
-    /// Writes what waits for the lines of the start into the scrollback, before something else takes the screen.
+    /// Writes the waiting lines of the start into the scrollback, before another screen replaces them.
     fn keep_history(&mut self, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
         self.app.finish_start_lines(None);
         self.draw(screen, Instant::now())
     }
 
-    /// Leaves for another session, unless it is this one.
+    /// Switches to another session, unless it is this one.
     fn open_session(&mut self, session: SessionId) {
         if self.app.setup.is_new || session != self.caller.session {
             self.left = Some(LeaveReason::Open(session));

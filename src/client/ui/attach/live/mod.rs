@@ -42,10 +42,10 @@ const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 const TICK_INTERVAL: Duration = Duration::from_millis(250);
 const SLOW_TICK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How the view was left.
+/// The reason why the view was closed.
 #[derive(Debug)]
 pub(super) enum LeaveReason {
-    /// The user left; the session goes on.
+    /// The user detached; the session continues.
     Detached,
     /// The one turn that was followed has ended.
     Ended(TurnEnd),
@@ -55,12 +55,12 @@ pub(super) enum LeaveReason {
     New,
 }
 
-/// What a conversation begins with.
+/// The beginning of a conversation.
 pub(super) struct ConversationStart {
     pub(super) reach: Connector,
     pub(super) client: Client,
     pub(super) app: App,
-    /// Where a new conversation is; its lines are completed after the first frame.
+    /// The folder of a new conversation; its lines are completed after the first frame.
     pub(super) place: Option<StartFacts>,
     /// `None` until the session exists.
     pub(super) follow: Option<SessionFollower>,
@@ -69,7 +69,7 @@ pub(super) struct ConversationStart {
     pub(super) create: CreateParams,
 }
 
-/// Takes the terminal over until the user leaves. Returns the app as it was at the end.
+/// Uses the terminal until the user exits. Returns the app in its final state.
 pub(super) async fn run(start: ConversationStart) -> Result<(LeaveReason, App), Failure> {
     let keys = Keys::enter_raw_mode_with_cursor()?;
     let mut screen = Screen::new(io::stdout(), terminal::size()?, keys.cursor_row(), allows_colours())?;
@@ -124,7 +124,7 @@ impl LiveConversation {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hangup = signal(SignalKind::hangup())?;
         self.load_commands();
-        // What exists already is there within a moment, and then shown at once.
+        // Existing events arrive within a moment, and are then shown at once.
         let (mut is_dirty, mut is_urgent) = (true, self.last_known.is_none());
         let mut drawn_at = Instant::now();
         loop {

@@ -15,7 +15,7 @@ use crate::client::ui::summary::one_line;
 const INPUT_ROWS: usize = 6;
 /// Maximum rows of the list of the model.
 const TODO_ROWS: usize = 8;
-/// Rows that a request leaves for what is around it.
+/// Rows that a request leaves for other parts of the view.
 const ROWS_AROUND_REQUEST: usize = 3;
 
 /// Rows to draw, and the cursor's row and column in them.
@@ -39,7 +39,7 @@ pub(super) fn view(app: &App) -> View {
     let request = request(app, columns, room.saturating_sub(ROWS_AROUND_REQUEST.min(room / 4)));
     let todos = todos(app, columns);
     let room = room.saturating_sub(request.len());
-    // The newest of it is at the end.
+    // The newest part is at the end.
     let mut work = app.tail();
     if !work.is_empty() && work.iter().all(|line| line.width() <= columns) {
         work.extend(app.running());
@@ -85,7 +85,7 @@ fn input(app: &App, columns: usize, most: usize) -> (Vec<StyledLine>, (usize, us
     app.editor.rows(&mark, columns, INPUT_ROWS.min(most.div_ceil(2)))
 }
 
-/// What stands below the input line: a menu, an overlay, or one line of hints.
+/// The rows below the input line: a menu, an overlay, or one line of hints.
 fn bottom_rows(app: &App, columns: usize) -> Vec<StyledLine> {
     if app.overlay.is_some() {
         return app.overlay_rows();
@@ -154,7 +154,7 @@ fn request(app: &App, columns: usize, room: usize) -> Vec<StyledLine> {
     })
 }
 
-/// The inputs that wait, and when they go in.
+/// The waiting inputs, and when each one is sent.
 fn queue(app: &App, columns: usize) -> Vec<StyledLine> {
     let row = |when: &str, text: &str| {
         let text = one_line(text, columns.saturating_sub(20));

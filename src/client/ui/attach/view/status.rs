@@ -1,4 +1,4 @@
-//! The lines that say how things are: spinner, state, and hints. Pure.
+//! The status lines: spinner, state, and hints. Pure.
 
 use crate::client::terminal::escape;
 use crate::client::terminal::format::{money, tokens};
@@ -24,7 +24,7 @@ fn short_model(model: &str) -> &str {
     model.split_once('/').map_or(model, |(_, name)| name)
 }
 
-/// What the turn does: phase, seconds, tokens, how to stop it. None if nothing runs.
+/// The turn's activity: phase, seconds, tokens, and how to stop it. None if no turn runs.
 pub(super) fn spinner_line(app: &App, columns: usize) -> Option<StyledLine> {
     let clock = app.clock.0;
     let frame = usize::try_from(clock.rem_euclid(FRAME_MS * 8) / FRAME_MS).unwrap_or(0);
@@ -122,7 +122,7 @@ pub(super) fn status_line(app: &App, columns: usize) -> StyledLine {
             Some(window) => {
                 let share = used.saturating_mul(100) / window;
                 let of = if is_wide { format!(" of {}", tokens(window)) } else { String::new() };
-                // Before it is full, a user may want to say what a summary should keep.
+                // Before it is full, a user may want to choose the content of a summary.
                 let hint = if share >= NEARLY_FULL_PERCENT { ", /compact" } else { "" };
                 format!("context {share}%{of}{hint}")
             }
@@ -163,7 +163,7 @@ fn fit_line(mut left: Vec<(Tone, String)>, mut right: Vec<String>, rule: &str, c
     }
 }
 
-/// What is special about the session at this moment.
+/// The state of the session, if it needs attention at this moment.
 fn state(app: &App) -> Option<(Tone, String)> {
     let session = &app.session;
     let since =
@@ -188,7 +188,7 @@ fn state(app: &App) -> Option<(Tone, String)> {
     }
 }
 
-/// One line of what can be done now.
+/// One line with the actions that are possible now.
 pub(super) fn hint(app: &App, columns: usize) -> StyledLine {
     if !app.notice.is_empty() {
         return StyledLine::new(Tone::Warn, cut(&app.notice, columns));

@@ -53,7 +53,7 @@ fn add_user_message(app: &mut App, text: &str) {
     );
 }
 
-/// Lets the time pass that a request needs to take keys.
+/// Advances the time until a request accepts keys.
 fn wait_until_answerable(app: &mut App) -> Instant {
     let start = Instant::now();
     app.update(start);

@@ -1,5 +1,5 @@
-//! Tests of followers of random journals, each with its own pace. Whatever they miss, the text up to a cursor
-//! plus the deltas after it is the text of the item.
+//! Tests of followers of random journals, each with its own pace. For each follower, the text up to a cursor plus the
+//! deltas after it is the text of the item.
 
 mod check;
 mod fixture;

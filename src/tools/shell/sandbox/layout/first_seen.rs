@@ -10,7 +10,7 @@ use crate::sync::lock;
 use crate::tools::disk::is_plain;
 use crate::tools::shell::sandbox::layout::secrets::Located;
 
-/// Lives as long as the daemon, also across reloads of the configuration.
+/// Exists as long as the daemon runs, also across reloads of the configuration.
 #[derive(Debug, Default)]
 pub(in crate::tools) struct FirstSeen {
     known: Mutex<SeenPath>,

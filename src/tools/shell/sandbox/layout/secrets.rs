@@ -14,7 +14,7 @@ use crate::tools::sensitivity;
 use crate::tools::shell::sandbox::layout::unreadable::{find_link, unsearchable_ancestor};
 use crate::types::credentials::CREDENTIALS;
 
-/// Secrets of the machine, and sockets of services that would do for a command what the sandbox forbids.
+/// Secrets of the machine, and sockets of services that would run forbidden operations for a command.
 pub(super) const MACHINE_SECRETS: &[&str] = &[
     "/etc/shadow",
     "/etc/shadow-",
@@ -122,8 +122,8 @@ impl WritableRoots<'_> {
         }
     }
 
-    /// Whether `real` stays visible although `path` leads to it. If a command could have made a link on the
-    /// way, it could choose which folders disappear.
+    /// Whether `real` stays visible although `path` leads to it. If a command could have made a link in `path`, it
+    /// could choose which folders disappear.
     pub(super) fn stays_visible(&self, path: &Path, real: &Path) -> bool {
         let lies_in =
             |folders: &[PathBuf], link: &Path| folders.iter().any(|folder| link.starts_with(folder));

@@ -93,7 +93,7 @@ fn typed_prose_stays_a_draft_and_answers_no_request() {
             app.update(later);
             app.update(later + PAUSE);
             assert!(shown(&mut app) && app.editor.text() == prose, "it appears, and the draft stays");
-            // Keys go on with the draft, and Enter neither answers nor sends.
+            // Keys continue the draft, and Enter neither answers nor sends.
             assert!(type_prose(&mut app, "\n", later + PAUSE).is_empty());
             assert!(type_prose(&mut app, "y1", later + PAUSE).is_empty());
             assert_eq!(app.editor.text(), format!("{prose}y1"));

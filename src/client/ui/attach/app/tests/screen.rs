@@ -1,4 +1,4 @@
-//! What is drawn around the text: unfinished lines, spinner, status.
+//! Tests of the drawn parts around the text: unfinished lines, spinner, status.
 
 use super::*;
 
