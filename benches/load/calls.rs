@@ -18,7 +18,7 @@ use super::wire::{Chunks, create_answer, create_bash_call};
 
 const CALLS: u32 = 100;
 const ROUNDS: usize = 15;
-/// The syncs are of the model's message with the tool call, of the intent, and of the result.
+/// Each call syncs three times: the model's message with the tool call, the intent, and the result.
 const SYNCS_PER_CALL: f64 = 3.0;
 /// Maximum time of a call in addition to its process and its syncs.
 const MAX_OVERHEAD_MS: f64 = 3.0;

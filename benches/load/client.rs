@@ -131,7 +131,7 @@ impl Client {
         self.create_session_with_model(folder, "model")
     }
 
-    /// The same with a model that has its own script.
+    /// Same as `create_session`, with a model that has its own script.
     pub fn create_session_with_model(&mut self, folder: &Path, model: &str) -> Outcome<String> {
         let params = json!({"cwd": folder, "model": format!("load/{model}")});
         let created = self.call("session.create", &params)?;

@@ -50,8 +50,8 @@ impl Pool {
         self.median_ratio_between(other, other, share)
     }
 
-    /// The same with two windows as reference: the geometric mean of their quantiles. One stall of the machine
-    /// would determine a quantile of both windows together.
+    /// Same as `median_ratio`, with two windows as reference: the geometric mean of their quantiles. One stall of
+    /// the machine would determine a quantile of both windows together.
     pub fn median_ratio_between(&self, one: &Self, other: &Self, share: f64) -> Ratio {
         let ratio = |cycle: usize| {
             let [own, one, other] = [self, one, other].map(|pool| pool.quantile_of_cycles(&[cycle], share));

@@ -128,8 +128,8 @@ impl DaemonSetup {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        // To measure with another number of workers or other settings of the allocator. In a build with crash points,
-        // to make a job panic (part `s13`).
+        // Pass these variables on. They set the workers and the allocator. In a build with crash points,
+        // `AGENTD_CRASH` makes a job panic (part `s13`).
         for name in ["TOKIO_WORKER_THREADS", "GLIBC_TUNABLES", "AGENTD_CRASH"] {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }

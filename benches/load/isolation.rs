@@ -29,7 +29,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 const SETTLE_TIME: Duration = Duration::from_millis(100);
 const HEALTHY_SESSIONS: usize = 20;
 const DELTA_INTERVAL: Duration = Duration::from_millis(25);
-/// More than are sent during the measurement.
+/// More deltas than the model sends during the measurement.
 const ENDLESS_DELTAS: usize = 1_000_000;
 const FOLLOWERS: usize = 10;
 /// Time until the daemon has sent as much as may wait for a subscriber that does not read.

@@ -6,7 +6,7 @@ use agentd::daemon::Config;
 
 fn example() -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config.example.toml"))
-        .expect("it is there")
+        .expect("the example")
 }
 
 /// Loads a configuration with an empty environment. Returns the error as text.

@@ -1,4 +1,4 @@
-//! The reference in `proto-docs/` is what the code prints. `AGENTD_BLESS=1` rewrites it.
+//! The reference in `proto-docs/` equals the text that the code prints. `AGENTD_BLESS=1` rewrites it.
 
 use std::path::Path;
 

@@ -28,7 +28,7 @@ pub async fn check(database: &Path, notes: &ReceivedMessages) -> Journals {
         happens_once(session, journal);
     }
     for session in notes.sessions.keys() {
-        assert!(journals.contains_key(session), "I2: {session} is gone");
+        assert!(journals.contains_key(session), "I2: {session} is missing in the database");
     }
     summaries_agree(&mut connection, &journals).await;
     audit_agrees(&audit(&mut connection).await, &journals);
@@ -167,7 +167,7 @@ fn check_received_events(session: &str, journal: &BTreeMap<u64, Value>, told: &S
     assert!(told.last_seq <= last, "I3: {session}: {} was seen, the journal ends at {last}", told.last_seq);
     for (seq, event) in &told.events {
         let kept = journal.get(seq);
-        assert_eq!(kept, Some(event), "I3: {session}: {seq} was seen and is not there as it was");
+        assert_eq!(kept, Some(event), "I3: {session}: a client received another event {seq}");
     }
     for (turn, seq) in &told.turns {
         let event = journal.get(seq).unwrap_or_else(|| panic!("I2: {session}: {turn} at {seq} is lost"));
@@ -181,7 +181,7 @@ fn check_received_events(session: &str, journal: &BTreeMap<u64, Value>, told: &S
     }
     for turn in &told.aborts {
         let ended = |event: &&Value| event["type"] == "turn.completed" && event["turn_id"] == turn.as_str();
-        assert!(journal.values().any(|event| ended(&event)), "I2: {session}: {turn} was aborted and goes on");
+        assert!(journal.values().any(|event| ended(&event)), "I2: {session}: aborted {turn} has not ended");
     }
 }
 
@@ -218,7 +218,7 @@ fn happens_once(session: &str, journal: &BTreeMap<u64, Value>) {
                 let call = event["call_id"].as_str().unwrap_or_default();
                 assert!(
                     !once.ends_with("again") || blocked.contains(call),
-                    "I4: {session}: {event} came first"
+                    "I4: {session}: {event} came before the first run was blocked"
                 );
                 *times.entry((once, id)).or_default() += 1;
             }
@@ -240,11 +240,11 @@ fn happens_once(session: &str, journal: &BTreeMap<u64, Value>) {
         let id = event["call_id"].as_str().or(event["item_id"].as_str()).unwrap_or_default();
         match kind {
             "tool.background" if event["state"] == "running" => {
-                assert!(behind.insert(id, *seq).is_none(), "I4: {session}: {id} goes on twice");
+                assert!(behind.insert(id, *seq).is_none(), "I4: {session}: task {id} starts twice");
             }
             "tool.background" => {
                 let first = behind.remove(id);
-                whole.push((first.unwrap_or_else(|| panic!("I4: {session}: {id} ends twice")), *seq));
+                whole.push((first.unwrap_or_else(|| panic!("I4: {session}: task {id} ends twice")), *seq));
             }
             "message.started" | "tool.started" => drop(opened.insert(id, *seq)),
             "message.completed" | "tool.completed" | "tool.blocked" => {
@@ -260,7 +260,7 @@ fn happens_once(session: &str, journal: &BTreeMap<u64, Value>) {
         let is_covered = *seq == before + 1
             || whole.iter().any(|(first, last)| *first <= before && *seq <= *last)
             || (before + 1..*seq).all(|gone| whole.iter().any(|(a, b)| *a < gone && gone < *b));
-        assert!(is_covered, "I3: {session}: nothing stands for the rows between {before} and {seq}");
+        assert!(is_covered, "I3: {session}: no complete event replaces the rows between {before} and {seq}");
         before = *seq;
     }
     let kept_pieces = journal.values().filter(|event| is_delta(event));
@@ -268,7 +268,7 @@ fn happens_once(session: &str, journal: &BTreeMap<u64, Value>) {
         let seq = piece["seq"].as_u64().expect("a number");
         let id = piece["call_id"].as_str().or(piece["item_id"].as_str()).unwrap_or_default();
         let is_open = opened.contains_key(id) || behind.contains_key(id);
-        assert!(is_open, "I3: {session}: {seq} belongs to nothing that is under way");
+        assert!(is_open, "I3: {session}: delta {seq} belongs to no open item or task");
     }
 }
 
@@ -388,7 +388,7 @@ async fn keys_agree(connection: &mut SqliteConnection, journals: &Journals) {
         let (session, reply): (String, String) = (row.get(0), row.get(1));
         let reply: Value = serde_json::from_str(&reply).unwrap_or_default();
         if let Some(seq) = reply["seq"].as_u64() {
-            assert!(journals[&session].contains_key(&seq), "I2: {reply} of {session} speaks of nothing");
+            assert!(journals[&session].contains_key(&seq), "I2: {session}: no event for {reply}");
         }
     }
     let sql = "select session_id, call_id from process join session on session.id = process.session";
@@ -399,7 +399,7 @@ async fn keys_agree(connection: &mut SqliteConnection, journals: &Journals) {
                 .values()
                 .any(|event| event["type"] == kind && event["call_id"] == call.as_str())
         };
-        assert!(of_call("tool.started"), "I3: a process of {call}, which never started");
+        assert!(of_call("tool.started"), "I3: a process is recorded for {call}, which never started");
     }
 }
 
@@ -418,7 +418,7 @@ async fn blobs_are_there(connection: &mut SqliteConnection, journals: &Journals,
         } else {
             row.get(4)
         };
-        assert_eq!(there, bytes, "I10: {blob_id} of {session} is not whole");
+        assert_eq!(there, bytes, "I10: {blob_id} of {session} is not complete");
         known.insert((session, blob_id), bytes as u64);
     }
     for (session, journal) in journals {
@@ -443,6 +443,6 @@ pub fn appended_once<'a>(file: &str, done: impl IntoIterator<Item = &'a str>) {
     let twice: Vec<_> = times.iter().filter(|(_, times)| **times > 1).collect();
     assert!(twice.is_empty(), "I5: {twice:?}");
     for line in done {
-        assert!(times.contains_key(line), "I5: {line} is said to be done, and is not in the file");
+        assert!(times.contains_key(line), "I5: the call of {line} completed, but the file lacks the line");
     }
 }

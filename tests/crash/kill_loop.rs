@@ -27,7 +27,7 @@ const LANE_COUNT: usize = 4;
 /// Number of rounds until the loop starts a new state folder, so that it tests both long and short
 /// journals.
 const ROUNDS_PER_DAEMON: u32 = 50;
-/// The complete check of the files runs after every so many rounds.
+/// Number of rounds between two complete checks of the files.
 const FULL_CHECK_ROUNDS: u32 = 10;
 
 /// Counters of one run.
@@ -42,7 +42,7 @@ pub struct Figures {
     pub took: Duration,
 }
 
-/// Runs that many rounds.
+/// Runs this number of rounds.
 pub async fn run(rounds: u32, seed: u64) -> Figures {
     println!("kill loop: {rounds} rounds, AGENTD_SEED={seed}");
     let began = Instant::now();
@@ -178,7 +178,7 @@ impl StateFolder {
     async fn wait_kill_moment(&mut self, mut heard: watch::Receiver<u64>) {
         let events = if self.random.one_in(4) { 0 } else { self.random.below(60) };
         let wait = Duration::from_micros(self.random.below(30_000));
-        // That many events may never arrive, so the timeout ends the round.
+        // The daemon may never send this number of events, so the timeout ends the round.
         let enough = tokio::time::timeout(Duration::from_millis(300), heard.wait_for(|n| *n >= events));
         let _ = enough.await;
         tokio::time::sleep(wait).await;
@@ -322,5 +322,5 @@ async fn two_hundred_random_kills_lose_and_repeat_nothing() {
     let seed = std::env::var("AGENTD_SEED").ok().and_then(|seed| seed.parse().ok());
     let figures = run(200, seed.unwrap_or_else(|| u64::from(std::process::id()))).await;
     println!("{figures:?}");
-    assert!(figures.turns > 200 && figures.calls > 100, "little was done: {figures:?}");
+    assert!(figures.turns > 200 && figures.calls > 100, "the clients did too little work: {figures:?}");
 }

@@ -196,7 +196,7 @@ fn unbuilt_matrix_rows_are_listed_and_counted() {
     }
     assert!(open.is_empty(), "{open:?}");
     let whole = |row: &&Row| row.points.is_empty() && !row.seen.starts_with("not yet:");
-    assert_eq!(ROWS.iter().filter(whole).count(), 0, "a row without a point must say what it needs");
+    assert_eq!(ROWS.iter().filter(whole).count(), 0, "a row without a point must begin with `not yet:`");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn every_specified_crash_row_is_in_matrix() {
     assert_eq!(ids, (1..=26).map(|n| format!("C{n}")).collect::<Vec<_>>());
     for row in ROWS {
         for point in row.points {
-            assert_eq!(point.split('.').next(), Some(row.id), "{point} stands in the row of {}", row.id);
+            assert_eq!(point.split('.').next(), Some(row.id), "{point} is in the row of {}", row.id);
         }
     }
 }

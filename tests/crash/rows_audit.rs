@@ -21,12 +21,12 @@ async fn grants(scenario: &mut CrashScenario) -> (CrashTolerantClient, Journals)
     scenario.daemon.models.push(Step::calls([bash("touch one"), bash("touch two")]));
     scenario.daemon.models.push(Step::text("Done."));
     let tolerant = scenario.session().await;
-    let mut log = tolerant.log(0).await.expect("it lives");
+    let mut log = tolerant.log(0).await.expect("a reply");
     tolerant.submit("go", "k").await;
     log.wait_for("permission.requested").await;
     let second = log.wait_for("permission.requested").await;
     let answer = json!({"decision": "allow", "scope": "session", "grant": GRANT});
-    assert_eq!(tolerant.approve(&second, answer).await, None, "nothing is acknowledged");
+    assert_eq!(tolerant.approve(&second, answer).await, None, "the answer is not acknowledged");
     let journals = scenario.wait_crashed().await;
     (tolerant, journals)
 }
@@ -43,10 +43,10 @@ async fn rows(scenario: &CrashScenario) -> usize {
 async fn c24_deciding(way: CrashMode) {
     let mut scenario = CrashScenario::begin(TestDaemon::builder(), "C24.deciding", way).await;
     let (tolerant, journals) = grants(&mut scenario).await;
-    assert_eq!((granted(&journals, &tolerant), rows(&scenario).await), (0, 0), "neither");
+    assert_eq!((granted(&journals, &tolerant), rows(&scenario).await), (0, 0), "journal and audit log");
     scenario.restart().await;
     let (session, mut log) = scenario.reopen_session(&tolerant).await;
-    assert_eq!(session.pending().await.len(), 2, "both are asked for again");
+    assert_eq!(session.pending().await.len(), 2, "both calls need a request again");
     for _ in 0..2 {
         let asked = log.wait_for("permission.requested").await;
         session.allow(&asked).await;
@@ -58,13 +58,13 @@ async fn c24_deciding(way: CrashMode) {
 async fn c24_decided(way: CrashMode) {
     let mut scenario = CrashScenario::begin(TestDaemon::builder(), "C24.decided", way).await;
     let (tolerant, journals) = grants(&mut scenario).await;
-    assert_eq!((granted(&journals, &tolerant), rows(&scenario).await), (1, 1), "both");
+    assert_eq!((granted(&journals, &tolerant), rows(&scenario).await), (1, 1), "journal and audit log");
     scenario.restart().await;
     let (session, mut log) = scenario.reopen_session(&tolerant).await;
     let pending = session.pending().await;
-    assert_eq!(pending.len(), 1, "it is not asked for again");
+    assert_eq!(pending.len(), 1, "the granted call needs no request");
     session.allow(&pending[0]).await;
     log.turn_ends("success").await;
-    assert_eq!(rows(&scenario).await, 1, "and not written again");
+    assert_eq!(rows(&scenario).await, 1, "the audit row is not repeated");
     scenario.finish_and_check().await;
 }

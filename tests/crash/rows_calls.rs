@@ -56,9 +56,9 @@ async fn asked_and_continued(scenario: &mut CrashScenario, tolerant: &CrashToler
     log.state_is("requires_action").await;
     assert_eq!(session.view().await["state"], "requires_action");
     let before = scenario.daemon.models.requests().len();
-    assert_eq!(before, 1, "the model waits for the person too");
+    assert_eq!(before, 1, "no model request before the answer");
     let tolerant = scenario.join(tolerant).await;
-    tolerant.decide(&question, "continue").await.expect("it lives").expect("taken");
+    tolerant.decide(&question, "continue").await.expect("a reply").expect("accepted");
     log.turn_ends("success").await;
     assert_eq!(log.events_of("question.requested").len(), 1, "asked once");
     question
@@ -124,10 +124,10 @@ async fn c13(way: CrashMode) {
         let (tolerant, _) = crash_in_step(&mut scenario, Step::calls([bash(command)])).await;
         let question = asked_and_continued(&mut scenario, &tolerant).await;
         assert_eq!(scenario.daemon.tool_processes(), [], "{point}");
-        assert!(scenario.daemon.read("log.txt").lines().count() <= 1, "{point}: never run by itself");
+        assert!(scenario.daemon.read("log.txt").lines().count() <= 1, "{point}: no second run");
         if point == "C13.told" {
             assert_eq!(scenario.daemon.read("log.txt"), "once\n");
-            assert!(question["output"].as_str().expect("what it said").contains("said"), "{question}");
+            assert!(question["output"].as_str().expect("a text").contains("said"), "{question}");
             assert!(results(&scenario)[0].contains("said"), "{:?}", results(&scenario));
         }
         let journals = scenario.finish_and_check().await;
@@ -159,7 +159,7 @@ async fn crash_in_background(way: CrashMode) {
             // A short command may end before the record of its start is written; its outcome is then
             // unknown.
             let tolerant = scenario.join(&tolerant).await;
-            tolerant.decide(&first, "continue").await.expect("it lives").expect("taken");
+            tolerant.decide(&first, "continue").await.expect("a reply").expect("accepted");
             log.turn_ends("success").await;
             scenario.finish_and_check().await;
             continue;
@@ -173,7 +173,7 @@ async fn crash_in_background(way: CrashMode) {
         with_deadline("the turn's end", String::new, idle).await;
         assert_eq!(log.events_of("question.requested").len(), 0, "{point}");
         assert_eq!(scenario.daemon.tool_processes(), [], "{point}");
-        assert!(scenario.daemon.read("log.txt").lines().count() <= 1, "{point}: never run again");
+        assert!(scenario.daemon.read("log.txt").lines().count() <= 1, "{point}: no second run");
         session.submit("and now?").await;
         let told = log
             .find("what it said", |event| event["type"] == "tool.completed" && event["tool"] == "BashOutput");
@@ -188,7 +188,7 @@ async fn c14_command(way: CrashMode) {
     let mut scenario = CrashScenario::begin(plan(), "C14", way).await;
     let (tolerant, _) = crash_in_step(&mut scenario, Step::calls([bash("echo once >> log.txt")])).await;
     asked_and_continued(&mut scenario, &tolerant).await;
-    assert_eq!(scenario.daemon.read("log.txt"), "once\n", "never run again");
+    assert_eq!(scenario.daemon.read("log.txt"), "once\n", "no second run");
     let journals = scenario.finish_and_check().await;
     assert_eq!(outcomes(&journals, &tolerant)[0]["status"], "unknown");
 }
@@ -203,11 +203,11 @@ async fn c14_spool(way: CrashMode) {
             std::fs::read_dir(scenario.daemon.path("data/agentd/blobs")).into_iter().flatten().flatten();
         entries.map(|entry| entry.metadata().expect("a file").len()).collect::<Vec<_>>()
     };
-    assert_eq!(spools(), [1_288_895], "all that was said");
+    assert_eq!(spools(), [1_288_895], "the whole output");
     asked_and_continued(&mut scenario, &tolerant).await;
     let left = std::fs::read_dir(scenario.daemon.path("data/agentd/blobs")).map_or(0, Iterator::count);
     assert_eq!(left, 0, "a spool that no session refers to is left");
-    assert_eq!(scenario.daemon.read("log.txt"), "once\n", "never run again");
+    assert_eq!(scenario.daemon.read("log.txt"), "once\n", "no second run");
     scenario.finish_and_check().await;
 }
 
@@ -242,7 +242,7 @@ async fn c15_parallel(way: CrashMode) {
         let journals = scenario.finish_and_check().await;
         let all = outcomes(&journals, &tolerant);
         assert_eq!(all.len(), 3);
-        assert_eq!(all[..kept.len()], kept[..], "{point}: what was done is kept as it was");
+        assert_eq!(all[..kept.len()], kept[..], "{point}: earlier results are unchanged");
     }
 }
 
@@ -283,10 +283,10 @@ async fn c16(way: CrashMode) {
             let expected = if is_done { new.as_str() } else { before };
             assert!(
                 scenario.daemon.read("d/a.txt") == expected,
-                "{point}: neither the old nor the new content"
+                "{point}: the file has neither the old nor the new content"
             );
             continue_unasked(&mut scenario, &tolerant).await;
-            assert!(scenario.daemon.read("d/a.txt") == expected, "{point}: it was changed after the restart");
+            assert!(scenario.daemon.read("d/a.txt") == expected, "{point}: changed after the restart");
             let folder = std::fs::read_dir(scenario.daemon.workspace().join("d")).expect("a folder");
             let names: Vec<String> =
                 folder.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -330,7 +330,7 @@ async fn c16_several(way: CrashMode) {
         );
         let changed =
             journals[&tolerant.session].values().filter(|event| event["type"] == "file.changed").count();
-        assert_eq!(changed, if removed { 2 } else { 1 }, "{point}: each changed file is told");
+        assert_eq!(changed, if removed { 2 } else { 1 }, "{point}: the result names each changed file");
     }
 }
 
@@ -368,7 +368,7 @@ async fn c14_fetch(way: CrashMode) {
     let (tolerant, _) =
         crash_in_step(&mut scenario, Step::calls([("WebFetch", json!({"url": pages.base}))])).await;
     continue_unasked(&mut scenario, &tolerant).await;
-    assert_eq!(pages.asked(), 1, "never fetched again by itself");
+    assert_eq!(pages.asked(), 1, "the daemon does not fetch the page again");
     assert!(results(&scenario)[0].contains("Fetch it again"), "{:?}", results(&scenario));
     let journals = scenario.finish_and_check().await;
     let outcome = &outcomes(&journals, &tolerant)[0];

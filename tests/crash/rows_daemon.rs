@@ -132,7 +132,7 @@ async fn c20(way: CrashMode) {
         daemon.launch().await;
         let client = daemon.client("alice").await;
         let items = Session { client, id: session.clone() }.items().await;
-        assert_eq!(items.len(), 2, "step {step}: what was said is there");
+        assert_eq!(items.len(), 2, "step {step}: the messages are kept");
         daemon.kill().await;
         is_whole(&database, newest, &format!("step {step}: the database")).await;
         let copy = daemon.path(&format!("data/agentd/agentd.db.before-{newest}"));
@@ -162,7 +162,7 @@ async fn is_whole(path: &Path, version: i64, what: &str) {
         .fetch_one(&mut db)
         .await
         .expect("counted");
-    assert_eq!(said, 2, "{what}: what was said");
+    assert_eq!(said, 2, "{what}: its messages");
     db.close().await.expect("closed");
 }
 
@@ -192,8 +192,8 @@ async fn c21(way: CrashMode) {
             ("run it", "permission.requested"),
         ] {
             let tolerant = scenario.session().await;
-            let mut log = tolerant.log(0).await.expect("it lives");
-            tolerant.submit(input, "k").await.expect("it lives").expect("taken");
+            let mut log = tolerant.log(0).await.expect("a reply");
+            tolerant.submit(input, "k").await.expect("a reply").expect("accepted");
             let seen = log.wait_for(sign).await;
             if input == "run it" {
                 tolerant.approve(&seen, json!({"decision": "allow"})).await;
@@ -270,8 +270,8 @@ async fn c22_fanout(way: CrashMode) {
         // Run one more turn: the first one may have ended before the crash, and some clients have seen
         // that.
         let again = scenario.join(&tolerant).await;
-        again.submit("count", "k").await.expect("it lives").expect("taken");
-        again.submit("count again", "last").await.expect("it lives").expect("taken");
+        again.submit("count", "k").await.expect("a reply").expect("accepted");
+        again.submit("count again", "last").await.expect("a reply").expect("accepted");
         let mut flights = Vec::new();
         for reading in readings {
             let tolerant =
@@ -301,7 +301,7 @@ async fn feed(tolerant: CrashTolerantClient) {
     let Some(mut log) = tolerant.log(0).await else { return };
     let mut key = "k".to_owned();
     while let Some(reply) = tolerant.submit("count", &key).await {
-        let turn = reply.expect("taken")["turn_id"].clone();
+        let turn = reply.expect("accepted")["turn_id"].clone();
         loop {
             match log.next_or_end().await {
                 Some(event) if event["type"] == "turn.completed" && event["turn_id"] == turn => break,
@@ -333,8 +333,8 @@ async fn c22_interrupted_checkpoint_loses_no_event() {
         let mut turns = Vec::new();
         for n in 0..12 {
             let other = scenario.session().await;
-            let mut log = other.log(0).await.expect("it lives");
-            other.submit(&format!("{n} {long}"), "k").await.expect("it lives").expect("taken");
+            let mut log = other.log(0).await.expect("a reply");
+            other.submit(&format!("{n} {long}"), "k").await.expect("a reply").expect("accepted");
             turns.push(tokio::spawn(async move { log.wait_for("turn.completed").await }));
         }
         for turn in turns {
@@ -353,7 +353,7 @@ async fn c22_interrupted_checkpoint_loses_no_event() {
             while changed() == before {
                 tokio::task::yield_now().await;
             }
-            nix::sys::signal::kill(pid, Signal::SIGKILL).expect("it lives");
+            nix::sys::signal::kill(pid, Signal::SIGKILL).expect("killed");
         };
         with_deadline("the log to be written back", || scenario.daemon.log(), watch).await;
         scenario.kill_and_check().await;
@@ -366,7 +366,7 @@ async fn c22_interrupted_checkpoint_loses_no_event() {
         let tolerant = scenario.join(&tolerant).await;
         let flight = tolerant.run(reading, AnswerPolicy::Watches);
         let text = format!("the last one {long}");
-        let again = tolerant.submit(&text, "last").await.expect("it lives").expect("taken");
+        let again = tolerant.submit(&text, "last").await.expect("a reply").expect("accepted");
         let (_, mut log) = scenario.reopen_session(&tolerant).await;
         let last = log.find("the end of all", |event| {
             event["type"] == "turn.completed" && event["turn_id"] == again["turn_id"]
@@ -378,7 +378,7 @@ async fn c22_interrupted_checkpoint_loses_no_event() {
             break;
         }
     }
-    assert!(inside > 0, "no kill fell into a checkpoint");
+    assert!(inside > 0, "no kill happened during a checkpoint");
 }
 
 /// The index shared by all readers stores how many frames are checkpointed and how many a checkpoint
@@ -405,10 +405,10 @@ async fn c23(way: CrashMode) {
         for n in 0..10 {
             let tolerant = scenario.session().await;
             let uses_tool = n % 5 == 0;
-            let mut log = tolerant.log(0).await.expect("it lives");
+            let mut log = tolerant.log(0).await.expect("a reply");
             let input = if uses_tool { "use a tool" } else { "speak" };
             let turn =
-                tolerant.submit(input, "k").await.expect("it lives").expect("taken")["turn_id"].clone();
+                tolerant.submit(input, "k").await.expect("a reply").expect("accepted")["turn_id"].clone();
             log.wait_for(if uses_tool { "turn.started" } else { "message.text_delta" }).await;
             flights.push(tolerant.run(StreamCursor::default(), AnswerPolicy::Watches));
             pilots.push((tolerant, turn));
@@ -430,7 +430,7 @@ async fn c23(way: CrashMode) {
             assert_eq!(ended["turn_id"], *turn, "{point}");
             assert_eq!(ended["result"]["subtype"], "success", "{point}");
             if ended["seq"].as_u64().is_some_and(|seq| seq > cursor) {
-                flight.await.expect("the cursor goes on without a gap");
+                flight.await.expect("the events continue without a gap");
             }
         }
         // Each session has one call that uses a tool: at most one line of each.

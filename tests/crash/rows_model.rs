@@ -110,7 +110,7 @@ async fn c5(way: CrashMode) {
             let flight = tolerant.run(StreamCursor::default(), AnswerPolicy::Watches);
             tolerant.submit("count", "k").await;
             if point != "C5" {
-                let mut log = tolerant.log(0).await.expect("it lives");
+                let mut log = tolerant.log(0).await.expect("a reply");
                 for gate in &gates {
                     log.wait_for("message.text_delta").await;
                     gate.open();
@@ -158,7 +158,7 @@ async fn c6(way: CrashMode) {
             let tolerant = scenario.session().await;
             tolerant.submit("log it", "k").await;
             if point != "C6" {
-                let mut log = tolerant.log(0).await.expect("it lives");
+                let mut log = tolerant.log(0).await.expect("a reply");
                 log.wait_for("message.tool_input_delta").await;
                 gate.open();
             }
@@ -193,7 +193,7 @@ async fn c7(way: CrashMode) {
         let tolerant = scenario.session().await;
         tolerant.submit("tell me", "k").await;
         if !at_once {
-            let mut log = tolerant.log(0).await.expect("it lives");
+            let mut log = tolerant.log(0).await.expect("a reply");
             let is_last = |it: &Value| it["type"] == "message.text_delta" && has_text(it, "words");
             log.find("the last word", is_last).await;
             gate.open();

@@ -1,4 +1,4 @@
-//! C8 to C11 and C19: a tool call needs permission, is answered, is aborted.
+//! C8 to C11 and C19: a tool call needs permission, its request is answered, or the call is aborted.
 
 use serde_json::json;
 
@@ -45,7 +45,7 @@ async fn c8(way: CrashMode) {
     tolerant.submit("log it", "k").await;
     let journals = scenario.wait_crashed().await;
     let asked = journals[&tolerant.session].values().filter(|event| event["type"] == "permission.requested");
-    assert_eq!(asked.count(), 0, "not asked yet");
+    assert_eq!(asked.count(), 0, "the request is not committed");
     scenario.restart().await;
     is_answered_once(scenario, &tolerant).await;
 }
@@ -70,13 +70,13 @@ async fn c9(way: CrashMode) {
         assert_eq!(
             log.wait_for("permission.requested").await,
             asked,
-            "announced to each client that attaches"
+            "each client that attaches gets the request"
         );
         let pending = session.pending().await;
         assert_eq!(pending.len(), 1);
         assert_eq!(pending[0]["request_id"], asked["request_id"]);
-        assert_eq!(asked["deadline_ms"].is_i64(), !attached, "who is unattended has a deadline");
-        assert_eq!(pending[0]["deadline_ms"], asked["deadline_ms"], "its deadline is what it was");
+        assert_eq!(asked["deadline_ms"].is_i64(), !attached, "unattended sessions have a deadline");
+        assert_eq!(pending[0]["deadline_ms"], asked["deadline_ms"], "the deadline is unchanged");
         assert_eq!(session.view().await["state"], "requires_action");
         is_answered_once(scenario, &tolerant).await;
     }
@@ -102,21 +102,21 @@ async fn c11(way: CrashMode) {
     scenario.daemon.models.push(Step::calls([bash("echo first >> log.txt"), bash("echo second >> log.txt")]));
     scenario.daemon.models.push(Step::text("Both are logged."));
     let tolerant = scenario.session().await;
-    let mut log = tolerant.log(0).await.expect("it lives");
+    let mut log = tolerant.log(0).await.expect("a reply");
     tolerant.submit("log both", "k").await;
     let first = log.wait_for("permission.requested").await;
     let second = log.wait_for("permission.requested").await;
     assert_eq!(tolerant.approve(&second, json!({"decision": "allow"})).await, None);
     scenario.wait_crashed().await;
-    assert_eq!(scenario.daemon.read("log.txt"), "", "nothing runs yet");
+    assert_eq!(scenario.daemon.read("log.txt"), "", "no call runs before the first is allowed");
 
     scenario.restart().await;
     let (session, mut log) = scenario.reopen_session(&tolerant).await;
     let pending = session.pending().await;
-    assert_eq!(pending.len(), 1, "no second question: {pending:?}");
+    assert_eq!(pending.len(), 1, "only the first request is pending: {pending:?}");
     assert_eq!(pending[0]["request_id"], first["request_id"]);
     let late = session.answer_refused(&second, json!({"decision": "allow"})).await;
-    assert_eq!(late.code, -32014, "it was answered");
+    assert_eq!(late.code, -32014, "the first answer counts");
     session.allow(&first).await;
     log.turn_ends("success").await;
     assert_eq!(scenario.daemon.read("log.txt"), "first\nsecond\n");
@@ -131,7 +131,7 @@ async fn c19(way: CrashMode) {
         let mut scenario = CrashScenario::begin(plan, "C19", way).await;
         scenario.daemon.models.push(Step::calls([bash(command)]));
         let tolerant = scenario.session().await;
-        let mut log = tolerant.log(0).await.expect("it lives");
+        let mut log = tolerant.log(0).await.expect("a reply");
         tolerant.submit("go", "k").await;
         log.wait_for("tool.progress").await;
         let (seen, alive) = (|| scenario.daemon.log(), || scenario.daemon.tool_processes().len());
@@ -156,7 +156,7 @@ async fn c24(way: CrashMode) {
         let mut scenario = CrashScenario::begin(TestDaemon::builder(), point, way).await;
         scenario.daemon.models.push(Step::calls([bash("touch log.txt")]));
         let tolerant = scenario.session().await;
-        let mut log = tolerant.log(0).await.expect("it lives");
+        let mut log = tolerant.log(0).await.expect("a reply");
         tolerant.submit("log it", "k").await;
         let asked = log.wait_for("permission.requested").await;
         let answer = json!({"decision": "allow", "scope": "project", "grant": "Bash(touch:*)"});
@@ -164,7 +164,7 @@ async fn c24(way: CrashMode) {
         let journals = scenario.wait_crashed().await;
         let resolved =
             journals[&tolerant.session].values().find(|event| event["type"] == "permission.resolved");
-        assert_eq!(resolved.expect("the promise is in the journal")["scope"], "project");
+        assert_eq!(resolved.expect("the grant is in the journal")["scope"], "project");
         scenario.restart().await;
         let (session, _) = scenario.reopen_session(&tolerant).await;
         let known = session.client.call("permission.rules", json!({"session_id": session.id})).await;

@@ -30,7 +30,7 @@ async fn c25_stored(way: CrashMode) {
     scenario.finish_and_check().await;
 }
 
-/// A daemon that dies during a rewind of two files. Returns to a state that a repeated rewind completes.
+/// The daemon dies during a rewind of two files. After the restart, the repeated request completes the rewind.
 async fn dies_in_rewind(point: &str, way: CrashMode) {
     let mut scenario = CrashScenario::begin(TestDaemon::builder().config(EDIT_ALLOWED), point, way).await;
     scenario.daemon.write("a.txt", "before a\n");

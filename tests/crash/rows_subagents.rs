@@ -11,7 +11,8 @@ fn is_of_parent(request: &Request) -> bool {
     request.messages()[0]["content"].to_string().contains("delegate")
 }
 
-/// A daemon that dies while a sub-agent starts. After the restart it works once, and its result reaches the parent.
+/// The daemon dies while a sub-agent starts. After the restart the sub-agent works once, and the parent gets its
+/// result.
 async fn dies_at_start(point: &str, way: CrashMode) {
     let mut scenario = CrashScenario::begin(TestDaemon::builder(), point, way).await;
     scenario.daemon.models.set_fallback(|request| {
@@ -29,7 +30,7 @@ async fn dies_at_start(point: &str, way: CrashMode) {
     tolerant.submit("delegate it", "key").await;
     let journals = scenario.wait_crashed().await;
     let events = &journals[&tolerant.session];
-    assert!(events.values().any(|event| event["type"] == "subagent.started"), "it is named before it exists");
+    assert!(events.values().any(|event| event["type"] == "subagent.started"), "recorded before creation");
     scenario.restart().await;
     let (session, mut log) = scenario.reopen_session(&tolerant).await;
     assert_eq!(log.turn_ends("success").await["text"], "It found something.");

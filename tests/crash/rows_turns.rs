@@ -26,7 +26,7 @@ async fn c1(way: CrashMode) {
         scenario.restart().await;
         scenario.daemon.models.push(Step::text("Hello."));
         let tolerant = scenario.join(&tolerant).await;
-        tolerant.submit("hello", "k").await.expect("it lives").expect("accepted");
+        tolerant.submit("hello", "k").await.expect("a reply").expect("accepted");
         tolerant.run(StreamCursor::default(), AnswerPolicy::AnswersOneTurn).await.expect("no panic");
         let journals = scenario.finish_and_check().await;
         let started = journals[&tolerant.session].values().filter(|event| event["type"] == "turn.started");
@@ -49,10 +49,10 @@ async fn c2(way: CrashMode) {
         scenario.daemon.models.set_fallback(|_| Step::text("Hello."));
         scenario.restart().await;
         let tolerant = scenario.join(&tolerant).await;
-        let again = tolerant.submit("hello", "k").await.expect("it lives").expect("accepted");
+        let again = tolerant.submit("hello", "k").await.expect("a reply").expect("accepted");
         assert_eq!(again["turn_id"], turn, "{point}: the same turn");
         tolerant.run(StreamCursor::default(), AnswerPolicy::AnswersOneTurn).await.expect("no panic");
-        let again = tolerant.submit("hello", "k").await.expect("it lives").expect("accepted");
+        let again = tolerant.submit("hello", "k").await.expect("a reply").expect("accepted");
         assert_eq!(again["turn_id"], turn, "{point}: also when it is over");
         let journals = scenario.finish_and_check().await;
         let started = journals[&tolerant.session].values().filter(|event| event["type"] == "turn.started");
@@ -67,7 +67,7 @@ async fn c2_queued(way: CrashMode) {
         let hold = gate.clone();
         scenario.daemon.models.set_fallback(move |_| Step::text("one two").hold_after(1, &hold));
         let tolerant = scenario.session().await;
-        tolerant.submit("first", "k1").await.expect("it lives").expect("accepted");
+        tolerant.submit("first", "k1").await.expect("a reply").expect("accepted");
         assert_eq!(tolerant.submit("second", "k2").await, None, "nothing is acknowledged");
         let journals = scenario.wait_crashed().await;
         let mut queued = journals[&tolerant.session].values().filter(|event| event["type"] == "turn.queued");
@@ -77,7 +77,7 @@ async fn c2_queued(way: CrashMode) {
         gate.open();
         scenario.restart().await;
         let tolerant = scenario.join(&tolerant).await;
-        let again = tolerant.submit("second", "k2").await.expect("it lives").expect("accepted");
+        let again = tolerant.submit("second", "k2").await.expect("a reply").expect("accepted");
         assert_eq!(again["turn_id"], turn, "{point}: the same turn");
         let (_, mut log) = scenario.reopen_session(&tolerant).await;
         log.turn_ends("success").await;

@@ -68,7 +68,7 @@ async fn expect_pending_request(mut scenario: CrashScenario, tolerant: CrashTole
     let asked = log.wait_for("permission.requested").await;
     assert_eq!(pending[0]["request_id"], asked["request_id"]);
     let tolerant = scenario.join(&tolerant).await;
-    tolerant.approve(&asked, json!({"decision": "allow"})).await.expect("it lives").expect("taken");
+    tolerant.approve(&asked, json!({"decision": "allow"})).await.expect("a reply").expect("accepted");
     log.turn_ends("success").await;
     assert_eq!(count_runs(&scenario), (2, true));
     let journals = scenario.finish_and_check().await;
@@ -91,7 +91,7 @@ async fn answer_unknown_outcome(
     let question = log.wait_for("question.requested").await;
     assert_eq!(question["kind"], "unknown_outcome");
     let joined = scenario.join(&tolerant).await;
-    joined.decide(&question, "continue").await.expect("it lives").expect("taken");
+    joined.decide(&question, "continue").await.expect("a reply").expect("accepted");
     log.turn_ends("success").await;
     assert_eq!(count_runs(&scenario), expected, "never run by itself");
     let journals = scenario.finish_and_check().await;

@@ -78,7 +78,7 @@ impl CrashTolerantClient {
         let subscription = self.ask("session.subscribe", json!({"after_seq": after_seq})).await?;
         let subscription = match subscription {
             Err(refusal) if refusal.kind == "shutting_down" => return None,
-            subscription => subscription.expect("a cursor that was seen is there"),
+            subscription => subscription.expect("a received seq is a valid cursor"),
         };
         Some(Log::new(self.client.clone(), subscription.as_str().expect("a text").to_owned()))
     }

@@ -1,6 +1,6 @@
-//! The layers of the source. This test reads it to check that every folder
-//! imports only what its row of the table allows, contains no word that does not belong there, and has
-//! no file that is too long to read. Tests inside the source are exempt.
+//! The layers of the source. The tests check that every folder imports only the folders that its row of
+//! the table allows, contains no word that `WORDS` or `TEXTS` rejects, and has no file that is too long.
+//! Tests inside the source are exempt.
 
 mod circles;
 mod source;
@@ -15,7 +15,7 @@ use source::{SourceToken, pieces, submodules_of, tokens, without_tests};
 /// A folder of `src`, its layer, and the folders that it may import.
 const LAYERS: &[(&str, u8, &[&str])] = &[
     ("types", 0, &[]),
-    // Nothing in a release; in tests a call that may end the process.
+    // Crash points. They do nothing in a release; in tests they may end the process.
     ("crash", 0, &[]),
     // Locks.
     ("sync", 0, &[]),
@@ -31,13 +31,13 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("extensions", 2, &["types", "crash", "watch"]),
     ("hooks", 2, &["types", "crash", "proc"]),
     ("mcp", 2, &["types", "crash", "sync", "proc"]),
-    // Models, embeddings and files come in through its traits.
+    // It uses models, embeddings and files through its own traits.
     ("knowledge", 2, &["types", "crash", "sync"]),
     ("tools", 3, &["types", "crash", "sync", "proc", "extensions", "mcp", "knowledge"]),
     ("workspace", 2, &["types", "crash", "sync", "proc", "judge"]),
-    // `proc` for the parents of a peer.
+    // `proc` to find the parent processes of a peer.
     ("transport", 2, &["sync", "proc"]),
-    // With the feature `otel` alone.
+    // Compiled only with the feature `otel`.
     ("otel", 2, &["types"]),
     (
         "session",
@@ -58,7 +58,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
             "workspace",
         ],
     ),
-    // `transport` for the connection and where a subscription's events go out.
+    // `transport` for the connection and to send the events of subscriptions.
     ("rpc", 6, &["types", "crash", "sync", "api", "knowledge", "session", "transport"]),
     // `transport` for the framing that both ends share, and for the rules of a private folder.
     ("client", 6, &["types", "sync", "api", "transport"]),
@@ -114,7 +114,7 @@ const WORDS: &[(&[&str], &[&str])] = &[
     ),
     (&["types", "engine", "judge"], &["std::fs"]),
     (&["engine", "judge"], &["async", "await", "Seed::random", "Uuid", "uuid"]),
-    // What the engine remembers is private: only events are stored.
+    // The engine's state is not stored: only events are.
     (&["engine"], &["Serialize", "Deserialize"]),
     // One writer: only a session's task appends to its journal.
     (&["rpc", "daemon"], &["JournalWriter", "journal_writer", "Append"]),
@@ -152,21 +152,21 @@ const WORDS: &[(&[&str], &[&str])] = &[
     (&["knowledge"], &["sqlx", "rusqlite", "reqwest", "std::fs"]),
 ];
 
-/// Files below a folder that may use a word all the same.
+/// Files below a folder that may use a word in spite of [`WORDS`].
 const WORD_EXCEPTIONS: &[(&str, &str)] = &[
-    // WebFetch: pages of the web are a tool's affair, and a second HTTP client would be one too many.
+    // WebFetch reads web pages with the same HTTP client as `model`, to avoid a second client.
     ("tools/web/", "reqwest"),
-    // The webhook: no lower layer knows who is notified of a pending request.
+    // The webhook posts pending requests. The lower layers do not know the receivers of notifications.
     ("daemon/webhook.rs", "reqwest"),
     // One SQLite file per workspace.
     ("knowledge/store/", "rusqlite"),
     ("knowledge/store/", "std::fs"),
-    // The vectors over HTTP and the static ones read from a folder.
+    // It requests vectors over HTTP, and reads static vectors from a folder.
     ("knowledge/embed/", "reqwest"),
     ("knowledge/embed/", "std::fs"),
 ];
 
-/// Folders and words that their texts must not contain, whatever the case.
+/// Folders and words that their texts must not contain, in upper or lower case.
 const TEXTS: &[(&[&str], &[&str])] = &[
     (
         &[
@@ -186,11 +186,11 @@ const TEXTS: &[(&[&str], &[&str])] = &[
         ],
         &["select * from", "insert into", "delete from", "create table", "pragma ", "begin immediate"],
     ),
-    // Which providers there are is the models' affair.
+    // Only the code that calls models may name providers.
     (&["rpc", "session", "store", "transport", "knowledge"], &["anthropic", "openai"]),
 ];
 
-/// Lines of a file at most.
+/// Maximum number of lines of a file.
 const MAX_FILE_LINES: usize = 800;
 
 /// Files that may be longer, with their own limit: one enum cannot be split.
@@ -251,7 +251,7 @@ fn breaches(files: &[(String, String)]) -> Vec<String> {
     found
 }
 
-/// One file, taken apart.
+/// One file, split into code and texts.
 struct SourceFile {
     path: String,
     lines: usize,
@@ -259,7 +259,7 @@ struct SourceFile {
     code: Vec<String>,
     /// Texts of the same parts.
     texts: Vec<String>,
-    /// Paths (without `.rs`) of test modules that stand in files of their own.
+    /// Paths (without `.rs`) of test modules in their own files.
     tests: Vec<String>,
 }
 
@@ -450,7 +450,7 @@ fn allowed_text_is_not_reported_as_breach() {
     for (path, text) in cases {
         assert_eq!(violations(path, text), [""; 0], "{path}: {text}");
     }
-    // Tests in files of their own, in folders of their own, under another name.
+    // Test modules in their own files, in their own folders, and under another name.
     let files = [
         ("engine/mod.rs", "#[cfg(test)]\npub(crate) mod properties;"),
         ("engine/properties.rs", "use crate::session::x; mod deep;"),

@@ -1,6 +1,6 @@
-//! Takes a Rust file apart: tokens of code, texts, and no tests.
+//! Splits a Rust file into code tokens and texts, and removes its tests.
 
-/// Where the modules declared in a file lie: `engine/mod.rs` → `engine`, `engine/plan.rs` → `engine/plan`.
+/// The folder of the modules that a file declares: `engine/mod.rs` → `engine`, `engine/plan.rs` → `engine/plan`.
 pub fn submodules_of(path: &str) -> String {
     let stem = path.strip_suffix(".rs").unwrap_or(path);
     stem.strip_suffix("/mod").unwrap_or(if stem == "lib" { "" } else { stem }).into()
@@ -23,7 +23,7 @@ pub fn tokens(code: &str) -> Vec<String> {
         .collect()
 }
 
-/// Takes Rust apart into tokens and texts; comments are dropped.
+/// Splits Rust source into tokens and texts, without comments.
 pub fn pieces(text: &str) -> Vec<SourceToken> {
     let chars: Vec<char> = text.chars().collect();
     let at = |index: usize| chars.get(index).copied().unwrap_or('\0');
@@ -80,7 +80,7 @@ pub fn pieces(text: &str) -> Vec<SourceToken> {
     out
 }
 
-/// Reads a text up to its quote; gives the place after it.
+/// Reads a text up to its closing quote. Returns the index after the quote.
 fn quoted(chars: &[char], start: usize, quote: char, out: &mut Vec<SourceToken>) -> usize {
     let mut i = start;
     let mut text = String::new();
@@ -102,7 +102,7 @@ fn raw(chars: &[char], start: usize, hashes: usize, out: &mut Vec<SourceToken>) 
     end + 1 + hashes
 }
 
-/// Drops what stands under `#[cfg(test)]`; test modules in files of their own are collected.
+/// Removes the items under `#[cfg(test)]`. Adds test modules in their own files to `tests`.
 pub fn without_tests(pieces: Vec<SourceToken>, folder: &str, tests: &mut Vec<String>) -> Vec<SourceToken> {
     let is = |piece: Option<&SourceToken>, code: &str| matches!(piece, Some(SourceToken::Code(token)) if token == code);
     let mark = ["#", "[", "cfg", "(", "test", ")", "]"];

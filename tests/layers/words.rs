@@ -1,6 +1,6 @@
-//! Words that readers would have to decode: the code names things with the terms of the glossary in
-//! ARCHITECTURE.md. The tests read identifiers, comments and texts of `src`, `tests`, `benches`, the fuzz targets and
-//! `build.rs`.
+//! Rejects words that readers do not understand without explanation. The code uses the terms of the glossary
+//! in ARCHITECTURE.md. The tests read identifiers, comments and texts of `src`, `tests`, `benches`, the fuzz
+//! targets and `build.rs`.
 
 use std::fs;
 use std::path::Path;

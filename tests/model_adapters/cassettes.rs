@@ -134,6 +134,6 @@ async fn recorded_cassette_contains_no_secret() {
         call(&models, &hello()).await.1.unwrap();
         let tape = std::fs::read_to_string(&file).unwrap();
         assert!(!tape.contains("hush") && !tape.contains(KEY), "{kind:?}: {tape}");
-        assert!(tape.contains("agentd") && tape.contains("***"), "what is no secret stays: {tape}");
+        assert!(tape.contains("agentd") && tape.contains("***"), "other values are recorded: {tape}");
     }
 }

@@ -84,7 +84,7 @@ async fn extra_or_missing_request_key_is_breach() {
                 }
             }
         }
-        assert_eq!(accepted, Vec::<String>::new(), "{kind:?}: these are no breach");
+        assert_eq!(accepted, Vec::<String>::new(), "{kind:?}: the server accepts these");
     }
 }
 
@@ -146,7 +146,7 @@ async fn out_of_range_request_parameter_is_breach() {
     ] {
         let mut wrong = request.clone();
         wrong.body[name] = value.clone();
-        let told = breach(&wrong).unwrap_or_else(|| panic!("{name} = {value} is no breach"));
+        let told = breach(&wrong).unwrap_or_else(|| panic!("the server accepts {name} = {value}"));
         assert!(told.contains(words), "{name} = {value}: {told}");
     }
     let mut both = request.clone();

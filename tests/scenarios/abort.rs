@@ -59,7 +59,7 @@ async fn abort_kills_whole_process_tree_of_command() {
         daemon.tool_processes_reach(|alive| alive >= 2).await;
 
         let reply = session.call("abort", json!({"turn_id": turn})).await;
-        assert_eq!(daemon.tool_processes(), [], "after the reply nothing is left of {command:?}");
+        assert_eq!(daemon.tool_processes(), [], "no process of {command:?} is left after the reply");
         assert_eq!(reply, json!({"stopped": [turn, started["call_id"]], "survivors": []}));
         let done = seen.wait_for_call("tool.completed", &started["call_id"]).await;
         assert_eq!(done["status"], "cancelled");
@@ -93,10 +93,10 @@ async fn abort_kills_fork_bomb_under_process_limit() {
     let started = seen.wait_for("tool.started").await;
     daemon.tool_processes_reach(|alive| alive >= LIMIT - 5).await;
     let alive = daemon.tool_processes().len();
-    assert!(alive <= LIMIT + 1, "the limit binds: {alive}");
+    assert!(alive <= LIMIT + 1, "the process limit is enforced: {alive}");
 
     let reply = session.call("abort", json!({"turn_id": turn})).await;
-    assert_eq!(daemon.tool_processes(), [], "after the reply nothing is left");
+    assert_eq!(daemon.tool_processes(), [], "no process is left after the reply");
     assert_eq!(reply, json!({"stopped": [turn, started["call_id"]], "survivors": []}));
     let done = seen.wait_for_call("tool.completed", &started["call_id"]).await;
     assert_eq!(done["status"], "cancelled");
@@ -209,7 +209,7 @@ async fn queued_input_starts_after_aborted_turn_completes() {
     let started = seen.wait_for("turn.started").await;
     assert_eq!(started["turn_id"], queued["turn_id"]);
     assert_eq!(seen.turn_ends("success").await["text"], "Second.");
-    assert_eq!(session.client.reply(id).await, session.client.reply(again).await, "twice is as once");
+    assert_eq!(session.client.reply(id).await, session.client.reply(again).await, "the same reply");
     daemon.models.assert_no_breach();
 }
 

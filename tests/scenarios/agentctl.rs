@@ -23,7 +23,7 @@ pub(super) struct CliOutput {
 impl CliOutput {
     fn from_output(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("text");
-        let code = output.status.code().expect("it ended by itself");
+        let code = output.status.code().expect("no signal ended it");
         Self { code, out: text(output.stdout), err: text(output.stderr) }
     }
 
@@ -140,7 +140,7 @@ async fn run_output_json_prints_result_or_every_event() {
 
     let lines = ctl(&daemon, &["run", "--output", "stream-json", "go"]).await.stdout();
     let events: Vec<Value> =
-        lines.lines().map(|line| serde_json::from_str(line).expect("an event a line")).collect();
+        lines.lines().map(|line| serde_json::from_str(line).expect("one event per line")).collect();
     let seqs: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().expect("a number")).collect();
     assert!(seqs.is_sorted(), "{seqs:?}");
     assert_eq!(events[0]["type"], "session.created");
@@ -177,7 +177,7 @@ async fn run_without_terminal_denies_request_and_exits_1() {
     let told = &results[0].1;
     assert!(told.contains("no user at a terminal to ask") && told.contains("No user has refused"), "{told}");
     let audit = ctl(&daemon, &["audit"]).await;
-    assert!(audit.stdout().contains("no user could be asked"), "and so is the audit");
+    assert!(audit.stdout().contains("no user could be asked"), "the audit log says the same");
 }
 
 #[tokio::test]
@@ -206,7 +206,7 @@ async fn run_without_terminal_applies_unattended_policy() {
     let mut side = BufReader::new(child.stderr.take().expect("piped")).lines();
     let waits = async {
         loop {
-            let line = side.next_line().await.expect("read").expect("it goes on");
+            let line = side.next_line().await.expect("read").expect("another line");
             if line.contains("agentctl approvals") {
                 return;
             }
@@ -276,7 +276,7 @@ async fn run_starts_daemon_and_session_survives_its_stop() {
     assert_eq!(status["main_model"], "scripted/model");
     assert_eq!(ctl(&daemon, &["run", "hello"]).await.stdout(), "Hello.\n");
     let again = ctl(&daemon, &["daemon", "status", "--json"]).await.json();
-    assert_eq!(again["pid"], status["pid"], "one daemon for both");
+    assert_eq!(again["pid"], status["pid"], "the same daemon serves both calls");
 
     assert!(ctl(&daemon, &["daemon", "stop"]).await.stdout().contains("stopped"));
     assert!(UnixStream::connect(daemon.socket()).await.is_err(), "the socket is closed");
@@ -286,7 +286,7 @@ async fn run_starts_daemon_and_session_survives_its_stop() {
 
     let listed = ctl(&daemon, &["ps", "--json"]).await.json();
     let listed = listed.as_array().expect("a list");
-    assert_eq!(listed.len(), 2, "a new daemon knows both");
+    assert_eq!(listed.len(), 2, "a new daemon lists both sessions");
     assert!(listed.iter().any(|session| session["session_id"] == result["session_id"]));
     assert_ne!(ctl(&daemon, &["daemon", "status", "--json"]).await.json()["pid"], status["pid"]);
     ctl(&daemon, &["daemon", "stop", "--now"]).await.stdout();
@@ -320,7 +320,7 @@ async fn following_client_reaps_daemons_that_it_started() {
         }
     };
     with_deadline("another daemon", || daemon.log(), again).await;
-    // Its exit status was collected, so its pid is free.
+    // The first daemon's exit status was collected, so its pid is free.
     let of_first = format!("/proc/{first}");
     let is_gone = || (!std::path::Path::new(&of_first).exists()).then_some(());
     poll_until("the first daemon to be gone", || daemon.log(), is_gone).await;
@@ -374,7 +374,7 @@ async fn background_session_is_controlled_by_other_agentctl_calls() {
     assert_eq!(ctl(&daemon, &["result", "1"]).await.stdout(), "It is made.\n");
     let lines = ctl(&daemon, &["logs", "--json", id]).await.stdout();
     let events: Vec<Value> =
-        lines.lines().map(|line| serde_json::from_str(line).expect("an event a line")).collect();
+        lines.lines().map(|line| serde_json::from_str(line).expect("one event per line")).collect();
     assert_eq!(events[0]["type"], "session.created");
     assert!(events.iter().any(|event| event["type"] == "permission.resolved"));
     daemon.models.assert_no_breach();
@@ -399,7 +399,7 @@ async fn submit_abort_kill_and_rm_work_from_agentctl() {
     assert_eq!(ctl(&daemon, &["ps", "--json"]).await.json(), json!([]));
     let all = ctl(&daemon, &["ps", "-a", "--json"]).await.json();
     assert_eq!((&all[0]["session_id"], &all[0]["state"]), (&json!(id), &json!("ended")));
-    assert!(ctl(&daemon, &["logs", &id]).await.stdout().contains("Hello."), "its history stays");
+    assert!(ctl(&daemon, &["logs", &id]).await.stdout().contains("Hello."), "the history is kept");
     let said = ctl(&daemon, &["submit", &id, "more"]).await;
     assert!(said.code == 4 && said.err.contains("takes no more input"), "{said:?}");
 
@@ -429,7 +429,7 @@ async fn wrong_arguments_exit_64_without_starting_daemon() {
     ] {
         let said = ctl(&daemon, args).await;
         assert_eq!((said.code, said.out.as_str()), (64, ""), "{args:?}: {said:?}");
-        assert!(!said.err.trim().is_empty(), "{args:?} is refused without a word");
+        assert!(!said.err.trim().is_empty(), "{args:?} is refused without an error text");
     }
     for args in [["--help"], ["--version"]] {
         let said = ctl(&daemon, &args).await;

@@ -16,7 +16,7 @@ async fn attach_submits_each_line_and_prints_answer() {
     daemon.models.push(Step::text("Hello."));
     let id = ctl(&daemon, &["run", "--output", "json", "hello"]).await.json()["session_id"].clone();
     let id = id.as_str().expect("an id");
-    // By its id, and as the newest session of this folder.
+    // Attach with the session id, then without an id to the newest session of this folder.
     for args in [&["attach", id][..], &["attach"]] {
         daemon.models.push(Step::text("Very well indeed."));
         let mut child = command(&daemon, args).stdin(Stdio::piped()).spawn().expect("agentctl starts");
@@ -37,7 +37,7 @@ async fn attached(daemon: &TestDaemon, session: &str) -> (Child, tokio::fs::File
     let pty = nix::pty::openpty(&size, None).expect("a terminal");
     // No other process may hold the terminal open, or it would not close with the test.
     let own = nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC);
-    nix::fcntl::fcntl(&pty.master, own).expect("ours alone");
+    nix::fcntl::fcntl(&pty.master, own).expect("set");
     let slave = || Stdio::from(pty.slave.try_clone().expect("a copy"));
     let mut command = command(daemon, &["attach", session]);
     command.env("TERM", "xterm").stdin(slave()).stdout(slave()).stderr(slave());
@@ -52,8 +52,8 @@ async fn attached(daemon: &TestDaemon, session: &str) -> (Child, tokio::fs::File
             let part = String::from_utf8_lossy(&bytes[..count]).into_owned();
             // The program asks for the cursor position.
             if part.contains("\u{1b}[6n") {
-                terminal.write_all(b"\x1b[1;1R").await.expect("told");
-                terminal.flush().await.expect("told");
+                terminal.write_all(b"\x1b[1;1R").await.expect("written");
+                terminal.flush().await.expect("written");
             }
             seen += &part;
         }
@@ -78,7 +78,7 @@ async fn attach_ends_on_terminal_hangup_and_quit_command() {
     for told in [nix::sys::signal::SIGTERM, nix::sys::signal::SIGHUP] {
         let (mut child, terminal) = attached(&daemon, session).await;
         let pid = i32::try_from(child.id().expect("it runs")).expect("a number");
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), told).expect("told");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), told).expect("sent");
         let status =
             with_deadline("the end after a signal", || daemon.log(), child.wait()).await.expect("it ran");
         assert_eq!(status.code(), Some(3), "{told}");

@@ -1,4 +1,4 @@
-//! The conversation in a terminal: other screens over it, going back, copying, and long conversations.
+//! The conversation in a terminal: the list of sessions, going back, copying, and long conversations.
 
 use serde_json::json;
 
@@ -78,7 +78,7 @@ async fn going_back_before_first_input_starts_again() {
         terminal.keys(&("\u{1b}[A".repeat(rows_up) + "\r")).await;
         terminal.shows("went back").await;
         daemon.models.push(Step::text(expected));
-        // The input is in the line again.
+        // The input line contains the earlier input again.
         terminal.keys(" now\r").await;
         terminal.shows(expected).await;
         let request = daemon.models.requests().pop().expect("a request");
@@ -117,7 +117,7 @@ async fn long_conversation_begins_with_its_last_part() {
     assert!(screen.contains("earlier messages are left out here"), "{screen:?}");
     assert!(screen.contains("input number 40.") && !screen.contains("input number 1."), "{screen:?}");
     terminal.keys("\u{f}").await;
-    // The part that was left out is read now.
+    // `agentctl` now reads the earlier messages as well.
     terminal.shows("of 240").await;
     terminal.keys("g").await;
     terminal.shows("input number 1.").await;

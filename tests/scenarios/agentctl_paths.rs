@@ -44,7 +44,7 @@ async fn missing_socket_error_names_socket_of_running_daemon() {
     }
     let doctor = ctl(&daemon, &["--socket", &other, "doctor"]).await;
     assert!(!doctor.out.contains("kill -TERM"), "{doctor:?}");
-    assert_eq!(ctl(&daemon, &["--no-start", "ps", "--json"]).await.json(), json!([]), "it runs on");
+    assert_eq!(ctl(&daemon, &["--no-start", "ps", "--json"]).await.json(), json!([]), "still running");
 }
 
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn removed_socket_of_running_daemon_is_reported() {
     assert!(!said.err.contains("kill"), "{said:?}");
     assert!(
         ctl(&daemon, &["daemon", "stop"]).await.stdout().contains("stopped"),
-        "it is stopped by a signal"
+        "the client stops the daemon with a signal"
     );
 }
 

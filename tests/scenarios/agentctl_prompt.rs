@@ -131,7 +131,7 @@ impl<'a> Terminal<'a> {
     }
 }
 
-/// The page that confirms a rule ignores keys for a moment; that is what is tested.
+/// The page that confirms a rule ignores keys for a moment. The tests wait until that time is over.
 const PAGE_IGNORES_KEYS: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Runs a command line as if it had been pasted into a shell in the home folder.

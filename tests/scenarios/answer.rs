@@ -83,7 +83,7 @@ async fn lost_command_raises_question_and_informs_model() {
     assert_eq!(
         daemon.read("log.txt"),
         "begun\nsecond\n",
-        "the lost one never again, the next one in its turn"
+        "the lost command does not run again, the next one runs once"
     );
     let results = daemon.models.requests()[1].tool_results();
     assert_eq!(results.len(), 2);
@@ -108,7 +108,7 @@ async fn abort_choice_ends_turn_and_informs_model_in_next() {
     seen.turn_ends("aborted").await;
     daemon.crash_and_restart().await;
     let session = daemon.client("alice").await.join(&session);
-    assert_eq!(session.view().await["state"], "idle", "what a person stopped stays stopped");
+    assert_eq!(session.view().await["state"], "idle", "an aborted turn does not resume");
     daemon.models.push(Step::text("I see."));
     let mut seen = session.follow_after(seen.last_seq()).await;
     session.submit("what happened?").await;

@@ -21,7 +21,7 @@ async fn session_grant_covers_pending_and_later_calls_after_crash() {
     let one = seen.wait_for("permission.requested").await;
     let two = seen.wait_for("permission.requested").await;
     let suggestions = one["suggestions"].as_array().expect("suggestions");
-    assert_eq!(suggestions[0], "Bash(touch one)", "the narrowest comes first");
+    assert_eq!(suggestions[0], "Bash(touch one)", "the narrowest rule comes first");
     assert!(suggestions.contains(&json!("Bash(touch:*)")), "{suggestions:?}");
     let grant = json!({"decision": "allow", "scope": "session", "grant": "Bash(touch:*)"});
     assert_eq!(session.answer(&one, grant).await["grant"], "Bash(touch:*)");
@@ -31,7 +31,7 @@ async fn session_grant_covers_pending_and_later_calls_after_crash() {
     });
     assert_eq!(settled.await["decision"], "allow");
     seen.turn_ends("success").await;
-    assert_eq!(seen.events_of("permission.requested").len(), 2, "the third command did not ask");
+    assert_eq!(seen.events_of("permission.requested").len(), 2, "the third command needs no request");
     for name in ["one", "two", "three"] {
         assert!(daemon.workspace().join(name).exists(), "{name}");
     }
@@ -87,7 +87,7 @@ async fn denied_call_is_not_run_and_reported_to_model() {
     let result = seen.turn_ends("success").await;
     assert_eq!(result["permission_denials"][0]["call_id"], never["call_id"]);
     assert!(!daemon.workspace().join("never").exists());
-    assert!(daemon.workspace().join("always").exists(), "a denial stops nothing else");
+    assert!(daemon.workspace().join("always").exists(), "a denial does not stop other calls");
     let results = daemon.models.requests()[1].tool_results();
     assert!(results[0].1.contains("denied"), "{results:?}");
     daemon.models.assert_no_breach();
@@ -130,7 +130,7 @@ async fn read_only_calls_run_without_request_while_another_call_waits() {
     assert!(seen.events_of("tool.completed").iter().all(|done| done["tool"] == "Read"));
     let so_far = seen.events();
     let started = so_far.iter().filter(|event| event["type"] == "tool.started").count();
-    assert_eq!(started, 2, "the read behind the command waits for it");
+    assert_eq!(started, 2, "the read after the command waits for it");
 
     session.allow(&asked).await;
     seen.turn_ends("success").await;

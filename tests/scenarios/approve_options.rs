@@ -36,9 +36,9 @@ async fn denial_with_stop_ends_turn_as_permission_denied() {
     assert_eq!(aborting["subtype"], "permission_denied");
     let result = seen.turn_ends("permission_denied").await;
     assert_eq!(result["permission_denials"][0]["call_id"], one["call_id"]);
-    let withdrawn = seen.events_of("permission.resolved").pop().expect("the other");
+    let withdrawn = seen.events_of("permission.resolved").pop().expect("the other request");
     assert_eq!((&withdrawn["request_id"], &withdrawn["by"]), (&two["request_id"], &json!("abort")));
-    assert_eq!(withdrawn["origin"]["client"], "alice", "who withdrew it is named");
+    assert_eq!(withdrawn["origin"]["client"], "alice", "the event names the client that aborted");
     assert!(!daemon.workspace().join("one").exists() && !daemon.workspace().join("two").exists());
     assert_eq!(daemon.models.requests().len(), 1, "the model is not asked again");
 
@@ -139,7 +139,7 @@ async fn answer_is_bound_to_request_digest_and_folder() {
     for folder in ["", "sub"] {
         assert!(
             !daemon.workspace().join(folder).join("here").exists(),
-            "not run in a folder that the user did not see"
+            "the call ran in a folder that the user did not see"
         );
     }
     assert!(tool_results(&daemon)[1].contains("sub"), "{:?}", tool_results(&daemon));
@@ -253,7 +253,7 @@ async fn pending_requests_of_all_sessions_are_followed() {
     let subscription = watcher.call("permission.subscribe", json!({})).await;
     let subscription = subscription.as_str().expect("an id").to_owned();
     let mut all = Log::new(watcher.clone(), subscription);
-    assert_eq!(all.wait_for("permission.requested").await, first, "what waits comes first");
+    assert_eq!(all.wait_for("permission.requested").await, first, "pending requests come first");
     let two = alice.create(&daemon).await;
     two.submit("go").await;
     let second = all.wait_for("permission.requested").await;
@@ -279,7 +279,7 @@ async fn queued_input_does_not_answer_pending_request() {
     let asked = seen.wait_for("question.requested").await;
     let queued = session.submit_with(json!({"input": "later", "when_busy": "queue"})).await;
     assert_eq!(queued["state"], "queued");
-    assert_eq!(session.view().await["state"], "paused", "the question is still open");
+    assert_eq!(session.view().await["state"], "paused", "the question is still pending");
     daemon.models.push(Step::text("Going on."));
     daemon.models.push(Step::text("And later."));
     let answer = json!({"request_id": asked["request_id"], "choice": "continue"});

@@ -97,7 +97,7 @@ async fn wrong_answers_are_refused_with_their_place_and_question_stays_open() {
 async fn abort_withdraws_question_and_conversation_stays_valid() {
     let daemon = TestDaemon::start().await;
     let (session, mut seen, question) = ask_questions(&daemon, two_questions()).await;
-    // A further input waits, it does not answer.
+    // Further input is queued and does not answer the question.
     session.submit("and hurry").await;
     daemon.models.push(Step::text("Hello again."));
     session.call("abort", json!({"turn_id": question["turn_id"]})).await;

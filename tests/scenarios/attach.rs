@@ -122,7 +122,7 @@ async fn reconnect_with_last_seq_has_no_gap_or_duplicate() {
     let whole = "alpha beta gamma delta";
     assert!(whole.starts_with(&text) && text.len() >= "alpha beta gamma ".len(), "{text:?}");
     let last = parts.concat().into_iter().rfind(|event| event["type"] == "message.completed");
-    assert!(last.expect("its end").to_string().contains(whole));
+    assert!(last.expect("a completed message").to_string().contains(whole));
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn slow_client_misses_nothing_and_delays_no_other() {
     let whole = pages("page", 640).concat();
     assert!(whole.len() > 5_000_000);
     let ended = super::blobs::whole(&session.client, &session, &seen.events_of("turn.completed")[0]).await;
-    assert!(ended["result"]["text"] == whole.as_str(), "the text of the result is not what was said");
+    assert!(ended["result"]["text"] == whole.as_str(), "the text of the result differs from the answer");
 
     let events = slow.read_turn().await;
     let item_id =

@@ -120,7 +120,7 @@ async fn bash_output_filter_selects_lines_and_reports_bad_pattern() {
     let shown = turn(&daemon, &session, &mut seen, vec![filtered]).await;
     assert!(text(&shown[0]).contains("New output:\nerror 1\nerror 2\n"), "{}", shown[0]);
     let after = turn(&daemon, &session, &mut seen, vec![output("bash_1")]).await;
-    assert!(text(&after[0]).contains("No new output."), "what a filter hid is not shown later: {}", after[0]);
+    assert!(text(&after[0]).contains("No new output."), "filtered lines are not shown later: {}", after[0]);
 }
 
 #[tokio::test]
@@ -143,10 +143,10 @@ async fn kill_bash_kills_background_task_with_its_children() {
     let background = seen.events_of("tool.background");
     let end = background.iter().find(|event| event["state"] == "killed").expect("its end");
     assert_eq!((&end["bash_id"], &end["killed_by"]), (&json!("bash_1"), &json!("tool")));
-    assert!(end["seq"].as_u64() < killed[0]["seq"].as_u64(), "its end stands before the answer");
+    assert!(end["seq"].as_u64() < killed[0]["seq"].as_u64(), "the task ends before the call");
     let first = &background[0]["call_id"];
-    assert_eq!(daemon.processes_of(first), [], "also the one that left its session");
-    assert!(!daemon.tool_processes().is_empty(), "the other goes on");
+    assert_eq!(daemon.processes_of(first), [], "also the process that left its process session");
+    assert!(!daemon.tool_processes().is_empty(), "the other task continues");
     let again = turn(&daemon, &session, &mut seen, vec![kill]).await;
     assert_eq!(again[0]["code"], "not_running", "{}", again[0]);
     session.call("kill", json!({})).await;
@@ -170,7 +170,7 @@ async fn abort_kills_background_tasks_of_its_turn_only() {
     assert_eq!(daemon.processes_of(&second["call_id"]), []);
     assert!(aborted["stopped"].as_array().expect("a list").contains(&second["call_id"]), "{aborted}");
     assert_eq!(wait_task_end(&mut seen, "bash_2").await["killed_by"], "abort");
-    assert!(!daemon.processes_of(&first["call_id"]).is_empty(), "the earlier one goes on");
+    assert!(!daemon.processes_of(&first["call_id"]).is_empty(), "the earlier task continues");
     seen.turn_ends("aborted").await;
 
     // The id of the call that started the task still identifies it, long after that turn.
@@ -236,7 +236,7 @@ async fn daemon_crash_kills_background_tasks_and_reports_them_lost() {
     let told = turn(&daemon, &session, &mut seen, vec![output("bash_1"), background_call("true")]).await;
     let shown = text(&told[0]);
     assert!(shown.contains("was lost") && shown.contains("New output:\nup\n"), "{shown}");
-    assert!(text(&told[1]).contains("bash_2"), "numbers are not given out again: {}", told[1]);
+    assert!(text(&told[1]).contains("bash_2"), "numbers of tasks are not reused: {}", told[1]);
 }
 
 #[tokio::test]
@@ -250,11 +250,11 @@ async fn background_tasks_are_limited_in_number_and_time() {
         turn(&daemon, &session, &mut seen, vec![short, background_call("echo too many >> log.txt")]).await;
     assert_eq!(results[1]["code"], "too_many_background", "{}", results[1]);
     assert!(text(&results[1]).contains("bash_1"), "{}", results[1]);
-    assert_eq!(daemon.read("log.txt"), "", "it was not run");
+    assert_eq!(daemon.read("log.txt"), "", "the second command did not run");
     let end = wait_task_end(&mut seen, "bash_1").await;
     assert_eq!(end["state"], "timed_out", "{end}");
     let room = turn(&daemon, &session, &mut seen, vec![background_call("true")]).await;
-    assert_eq!(room[0]["status"], "completed", "there is room again");
+    assert_eq!(room[0]["status"], "completed", "a new task is allowed again");
 }
 
 #[tokio::test]

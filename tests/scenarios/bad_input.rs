@@ -228,7 +228,7 @@ async fn observer_can_read_but_not_change_sessions() {
     seen.turn_ends("success").await;
     assert_eq!(his.items().await.len(), 2);
     let refusal = onlooker.refused("daemon.hello", json!({"role": "tool"})).await;
-    assert_eq!(refusal.code, -32602, "that role is given, never asked for");
+    assert_eq!(refusal.code, -32602, "no client may request the role `tool`");
 }
 
 #[tokio::test]
@@ -295,7 +295,7 @@ async fn unknown_parameter_is_refused_with_path() {
         let refusal = alice.refused("session.submit", params).await;
         assert_eq!((refusal.kind.as_str(), &refusal.data["path"]), ("invalid_params", &json!(name)));
     }
-    // A long name is cut in the error, and a parameter that is not built may be null.
+    // The error shortens a long name. A parameter that the daemon does not support may be null.
     let mut long = json!({"session_id": id, "input": "x"});
     long["a".repeat(1 << 20)] = json!(1);
     let refusal = alice.refused("session.submit", long).await;
@@ -307,7 +307,7 @@ async fn unknown_parameter_is_refused_with_path() {
     alice.call("session.get", json!({"session_id": id})).await;
     let nulls = json!({"session_id": id, "title": "t", "safe_mode": null, "output_schema": null});
     alice.call("session.update", nulls).await;
-    assert_eq!(session.items().await.len(), 0, "nothing was taken in");
+    assert_eq!(session.items().await.len(), 0, "no refused input was stored");
 }
 
 #[tokio::test]
@@ -325,7 +325,7 @@ async fn empty_or_null_parameters_are_accepted() {
     let submitted = alice.call("session.submit", json!([session.id, "hello", null, null, "k"])).await;
     seen.turn_ends("success").await;
     let named = json!({"session_id": session.id, "input": "hello", "idempotency_key": "k"});
-    assert_eq!(alice.call("session.submit", named).await, submitted, "the fifth is the key");
+    assert_eq!(alice.call("session.submit", named).await, submitted, "the fifth parameter is the key");
 
     let refusal = alice.refused("session.get", json!([session.id, 2])).await;
     assert_eq!((refusal.kind.as_str(), &refusal.data["path"]), ("invalid_params", &json!("[1]")));
@@ -337,12 +337,12 @@ async fn empty_or_null_parameters_are_accepted() {
     let document = alice.call("rpc.discover", json!({})).await;
     let submit =
         document["methods"].as_array().expect("methods").iter().find(|it| it["name"] == "session.submit");
-    let names: Vec<&str> = submit.expect("it")["params"]
+    let names: Vec<&str> = submit.expect("a method")["params"]
         .as_array()
         .expect("params")
         .iter()
         .filter_map(|it| it["name"].as_str())
         .collect();
     assert_eq!(names[..5], ["session_id", "input", "when_busy", "expected_turn_id", "idempotency_key"]);
-    assert_eq!(submit.expect("it")["paramStructure"], "either");
+    assert_eq!(submit.expect("a method")["paramStructure"], "either");
 }

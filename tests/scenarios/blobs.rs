@@ -46,7 +46,7 @@ pub(super) async fn whole(client: &Client, session: &Session, entry: &Value) -> 
         let bytes = blob(client, session, &cut["blob_id"], 1 << 20).await;
         assert_eq!(cut["bytes"], bytes.len());
         let text = String::from_utf8(bytes).expect("text");
-        let place = whole.pointer_mut(cut["pointer"].as_str().expect("a place")).expect("it is there");
+        let place = whole.pointer_mut(cut["pointer"].as_str().expect("a pointer")).expect("a value");
         *place = match cut["media_type"].as_str() {
             Some("application/json") => serde_json::from_str(&text).expect("json"),
             _ => {
@@ -99,11 +99,11 @@ async fn oversized_event_is_truncated_and_full_value_is_readable() {
     }
     let of = |kind: &'static str| events.iter().filter(move |event| event["type"] == kind);
     let said = whole(&alice, &session, of("message.completed").next().expect("the input")).await;
-    assert!(said["item"]["text"] == input.as_str(), "the input is not what it was");
+    assert!(said["item"]["text"] == input.as_str(), "the input has changed");
     let asked = whole(&alice, &session, of("tool.requested").next().expect("the call")).await;
     assert_eq!(asked["input"], arguments);
     let ended = whole(&alice, &session, of("turn.completed").next_back().expect("the end")).await;
-    assert!(ended["result"]["text"] == answer.as_str(), "the answer is not what it was");
+    assert!(ended["result"]["text"] == answer.as_str(), "the answer has changed");
     // Equal texts are stored once.
     let last = of("message.completed").next_back().expect("the answer");
     let ids: Vec<&Value> =
@@ -222,7 +222,7 @@ async fn long_result_is_excerpted_and_read_opens_full_text() {
     let last_seq = seen.last_seq();
     drop((seen, others, alice));
     let file = daemon.path("config.toml");
-    let config = std::fs::read_to_string(&file).expect("it is there").replace("8KiB", "64KiB");
+    let config = std::fs::read_to_string(&file).expect("read").replace("8KiB", "64KiB");
     std::fs::write(&file, config).expect("written");
     daemon.crash_and_restart().await;
     let bob = daemon.client("bob").await;
@@ -255,7 +255,7 @@ async fn command_spool_is_limited_and_deleted_with_session() {
     let completed = seen.events_of("tool.completed");
     let ids: Vec<&Value> = completed.iter().map(|event| &event["output_blob"]["blob_id"]).collect();
     let whole: String = (1..=300_000).map(|n| format!("{n}\n")).collect();
-    assert!(blob(&alice, &session, ids[0], 1 << 20).await == whole.as_bytes(), "all that was said");
+    assert!(blob(&alice, &session, ids[0], 1 << 20).await == whole.as_bytes(), "the whole output");
     let output = completed[0]["output"].as_str().expect("output");
     assert!(output.contains(ids[0].as_str().expect("an id")) && output.contains("Exit code 3"), "{output}");
     // Beyond the quota the daemon stores the head, the tail and a note about the rest.
@@ -282,7 +282,7 @@ async fn command_spool_is_limited_and_deleted_with_session() {
 
 /// Resident memory in KiB.
 fn resident_kib(daemon: &TestDaemon) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("it lives");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
@@ -315,7 +315,7 @@ async fn results_of_one_message_share_size_limit() {
     let sizes: Vec<usize> = shown.iter().map(|(_, text)| text.len()).collect();
     assert_eq!(sizes.len(), 40);
     assert!(sizes.iter().sum::<usize>() <= 256 * 1024, "{sizes:?}");
-    assert!(sizes.iter().all(|size| *size >= 1_500), "something of each: {sizes:?}");
+    assert!(sizes.iter().all(|size| *size >= 1_500), "the model gets a part of each result: {sizes:?}");
     let written = |content: &str| names.iter().filter(|name| daemon.read(name) == content).count();
-    assert_eq!((written("known"), written("unknown")), (1, 0), "only what it was shown: {sizes:?}");
+    assert_eq!((written("known"), written("unknown")), (1, 0), "only files shown whole: {sizes:?}");
 }

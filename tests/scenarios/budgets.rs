@@ -53,7 +53,7 @@ async fn wall_time_ends_streaming_answer_and_keeps_its_text() {
     let kinds: Vec<&Value> = items.iter().map(|item| &item["kind"]).collect();
     assert_eq!(kinds, ["user_message", "assistant_message", "error"]);
     assert!(items[2]["text"].as_str().expect("a text").contains("limit of 500 ms"), "{items:?}");
-    // A limit that the caller names and that is used up is refused at once.
+    // The daemon refuses a submit at once if its limit is already used up.
     let refused =
         session.refused("submit", json!({"input": "x", "budgets": {"session_wall_time_ms": 100}})).await;
     assert_eq!((refused.code, refused.kind.as_str()), (-32013, "budget"));
@@ -93,7 +93,7 @@ async fn money_limit_ends_turn_after_warning() {
     let told = (&warned["budget"], &warned["used"], &warned["limit"]);
     assert_eq!(told, (&json!("usd_micros"), &json!(400), &json!(500)));
     assert_eq!(daemon.models.requests().len(), 3);
-    // The next turn has its own money, and is warned again.
+    // The next turn has its own limit on money, and its own warning.
     session.submit("again").await;
     seen.turn_ends("error_max_budget_usd").await;
     assert_eq!(seen.events_of("budget.warning").len(), 2);

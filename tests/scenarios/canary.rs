@@ -19,7 +19,7 @@ fn is_in(bytes: &[u8]) -> bool {
 
 #[tokio::test]
 async fn api_key_from_any_source_is_never_exposed() {
-    // As systemd passes a credential to a service.
+    // Pass the key in a folder of credentials, as systemd does for a service.
     let credentials = tempfile::tempdir().expect("a folder");
     std::fs::write(credentials.path().join("canary"), CANARY).expect("written");
     for source in ["env", "file", "command", "credential"] {
@@ -57,7 +57,7 @@ async fn api_key_from_any_source_is_never_exposed() {
         assert_eq!(
             requests.iter().filter(|request| carries(&request.headers)).count(),
             2,
-            "{source}: it was used"
+            "{source}: the request has the key"
         );
         for event in session.events().await {
             assert!(!is_in(event.to_string().as_bytes()), "{source}: {event}");
@@ -74,7 +74,7 @@ async fn api_key_from_any_source_is_never_exposed() {
             assert!(!is_in(said.out.as_bytes()) && !is_in(said.err.as_bytes()), "{source}: {args:?}");
         }
         daemon.stop().await;
-        assert!(!is_in(&daemon.all_written_bytes()), "{source}: it was written somewhere");
+        assert!(!is_in(&daemon.all_written_bytes()), "{source}: a file contains the key");
     }
 }
 

@@ -65,7 +65,7 @@ fn strip_cache_marks(value: &mut Value) {
     }
 }
 
-/// Waits for the end of a long turn: the deadline of a wait holds between two events.
+/// Waits for the end of a long turn. Each wait is for one event, so the deadline applies to the time between events.
 async fn long_turn_ends(seen: &mut Log) -> Value {
     loop {
         let event = seen.find("any event", |_| true).await;
@@ -115,7 +115,7 @@ async fn long_turn(context_window: u64, max_output_tokens: u64) -> (TestDaemon, 
         let answer = request.body["max_tokens"].as_u64().expect("a limit");
         let sent = tokens(request);
         assert!(sent + answer <= context_window, "request {at}: {sent} + {answer} exceed {context_window}");
-        // The newest work is always there, word for word.
+        // Each request contains the newest results, word for word.
         if !is_summary_request(request) && at > 0 {
             assert!(request.tool_results().len() == 3, "request {at} ends with the newest results");
         }
@@ -124,14 +124,14 @@ async fn long_turn(context_window: u64, max_output_tokens: u64) -> (TestDaemon, 
     (daemon, session, requests)
 }
 
-/// What changed between consecutive requests, and how much of them a provider's cache would have served.
+/// Prints how many requests have a changed beginning, and the share of bytes that a provider's cache could serve.
 fn report(name: &str, session_events: &[Value], requests: &[Request]) {
     let saved = savings(session_events);
     let conversation: Vec<String> =
         requests.iter().filter(|request| !is_summary_request(request)).map(cacheable).collect();
     let (mut served, mut total, mut breaks) = (0usize, 0usize, 0);
     for pair in conversation.windows(2) {
-        // The closing brackets of the earlier request are no part of what is sent again.
+        // The next request does not repeat the closing brackets of the earlier request.
         let before = pair[0].trim_end_matches(['}', ']', '"']);
         let common = before.bytes().zip(pair[1].bytes()).take_while(|(a, b)| a == b).count();
         breaks += usize::from(common + 64 < before.len());
@@ -174,10 +174,10 @@ async fn long_turn_fits_window_of_200000_tokens() {
         let before = pair[0].trim_end_matches(['}', ']', '"']);
         !pair[1].starts_with(before)
     });
-    assert!(breaks.count() <= edits, "only an edit changes the beginning");
+    assert!(breaks.count() <= edits, "only a compaction changes the prefix");
 }
 
-/// A session with a small window whose first turn printed this much, in pieces.
+/// A session with a small window. Its first turn ran `outputs` commands with long output.
 async fn full_session(more: &str, outputs: usize) -> (TestDaemon, Session, Log) {
     let config = format!("{}\n{more}", window(6_000, 500));
     let daemon = TestDaemon::builder().config(&config).start().await;
@@ -223,7 +223,7 @@ async fn summary_replaces_old_messages_and_keeps_newest_input() {
     assert!(items.iter().any(|item| item["text"].as_str().is_some_and(|text| text.contains("1100"))));
     let boundary = items.iter().find(|item| item["kind"] == "compaction").expect("a boundary");
     assert_eq!(boundary["status"], "completed");
-    // Its call is paid for by the turn.
+    // The turn is charged for the summary's model call.
     let usage = seen.events_of("usage");
     assert_eq!(usage.last().expect("a usage")["purpose"], "compaction");
     let context = session.call("context", json!({})).await;
@@ -284,19 +284,19 @@ async fn failed_or_empty_summary_leaves_conversation_and_stops_after_limit() {
     session.submit("b").await;
     assert_eq!(seen.wait_for("compact.completed").await["error"], "bad_request");
     seen.turn_ends("success").await;
-    // The breaker is open: the third turn requests no summary.
+    // After two failures, the third turn requests no summary.
     daemon.models.push(Step::text("three"));
     session.submit("c").await;
     seen.turn_ends("success").await;
     assert_eq!(seen.events_of("compact.started").len(), 2);
     let sent = daemon.models.requests().last().expect("a request").body["messages"].to_string();
-    assert!(sent.contains("1100"), "nothing was lost: {sent}");
+    assert!(sent.contains("1100"), "the conversation is complete: {sent}");
     daemon.models.assert_no_breach();
 }
 
 #[tokio::test]
 async fn refused_request_is_compacted_once_and_sent_again() {
-    // The daemon believes in a large window; the provider's is smaller.
+    // The configured window is larger than the provider's window.
     let daemon = TestDaemon::builder().config(&window(1_000_000, 500)).start().await;
     let session =
         daemon.client("alice").await.create_with(&daemon, json!({"tools": {"allow": ["Bash"]}})).await;
@@ -339,7 +339,7 @@ async fn context_names_parts_that_add_up_to_used() {
     assert_eq!(names.iter().filter_map(|name| part(name)).sum::<u64>(), used, "{context}");
     assert_eq!(part("free"), Some(6_000 - 500 - used));
     assert!(part("tool_results") > part("messages"), "{context}");
-    // Without a known window there is nothing to divide.
+    // Without a known window, the context has no window and its numbers are estimates.
     let daemon = TestDaemon::start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let context = session.call("context", json!({})).await;
@@ -357,7 +357,7 @@ async fn window_smaller_than_prompt_ends_turn_with_clear_error() {
     let message = end["errors"][0]["message"].as_str().expect("text");
     assert!(message.contains("900 fit the window") && message.contains("larger window"), "{message}");
     assert_eq!(daemon.models.requests().len(), 0, "nothing was sent");
-    // The session works with another model.
+    // With another model, the session continues.
     daemon.models.push(Step::text("fits"));
     session.submit_with(json!({"input": "hi", "model": "scripted/other"})).await;
     seen.turn_ends("success").await;

@@ -48,7 +48,7 @@ async fn trusted_project_settings_apply_to_new_sessions_only() {
     assert_eq!(settings["compaction"], json!({"keep_recent_tokens": 1000}));
     assert_eq!((&settings["bash_timeout_ms"], &settings["parallel_tools"]), (&json!(3000), &json!(2)));
 
-    // Parameters of the request win, and a changed file changes no session.
+    // Parameters of the request override the file. A change of the file does not affect existing sessions.
     let own = json!({"model": "scripted/own", "mode": "accept_edits", "budgets": {"model_calls": 30}});
     let given = alice.create_with(&daemon, own).await.view().await;
     assert_eq!((&given["model"], &given["mode"]), (&json!("scripted/own"), &json!("accept_edits")));

@@ -20,7 +20,7 @@ async fn ledger(daemon: &TestDaemon, session: &str) -> Value {
     rows[0].clone()
 }
 
-/// Compares the numbers that both have.
+/// Asserts that both values have the same numbers.
 fn agree(one: &Value, other: &Value) {
     for name in [
         "input_tokens",

@@ -1,4 +1,5 @@
-//! `daemon.subscribe`: the changes of all sessions, and what depends on them.
+//! `daemon.subscribe` reports the changes of all sessions. Also tests the fields of listed sessions and
+//! `agentctl ps --watch`.
 
 use serde_json::{Value, json};
 

@@ -78,10 +78,10 @@ async fn lines_are_equal_after_import_and_second_export() {
     let second = exported(&copy, "jsonl").await;
     let (head, lines) = first.split_once('\n').expect("lines");
     let (_, again) = second.split_once('\n').expect("lines");
-    assert_eq!(again, lines, "what an import does not take over is not exported");
+    assert_eq!(again, lines, "the second export equals the first");
     let third = exported(&imported(&client, &second).await, "jsonl").await;
-    assert_eq!(third.split_once('\n').expect("lines").1, again, "a copy of a copy is equal");
-    assert!(head.contains(&session.id) && !lines.contains(&session.id), "only the first line holds the id");
+    assert_eq!(third.split_once('\n').expect("lines").1, again, "an export of the copy's copy is equal");
+    assert!(head.contains(&session.id) && !lines.contains(&session.id), "only the first line has the id");
     session.call("delete", json!({})).await;
     continues_after_kill(&mut daemon, &copy).await;
     let request = daemon.models.requests().pop().expect("a request");
@@ -124,7 +124,7 @@ async fn damaged_or_hostile_import_creates_nothing_and_names_line() {
     swapped.swap(3, 4);
     let mut unknown = lines.clone();
     unknown[3] = "{\"type\":\"evil.kind\",\"seq\":2,\"at_ms\":1}";
-    // Of the blobs that are named by their content, not by a call.
+    // Find a blob whose id is a digest of its content, not the id of a call.
     let is_digest = |line: &str| line.starts_with("{\"blob_id\"") && line.as_bytes().get(31) == Some(&b'8');
     let blob = lines.iter().position(|line| is_digest(line)).expect("a blob");
     let other = lines[blob].replace("\"content\":\"", "\"content\":\"AAAA");

@@ -93,7 +93,7 @@ async fn calls_of_chosen_answer_need_permission_and_run_once() {
     session.answer(&request, json!({"decision": "allow"})).await;
     seen.turn_ends("success").await;
     assert_eq!(daemon.read("log.txt"), "one\n");
-    // A forged size of the request changes nothing but the estimate, and an import answers once.
+    // A forged size of the request affects only the estimate. The imported session requests one answer only.
     let lines = exported(&session, "jsonl").await;
     let largest = format!("\"context_tokens\":{}", u64::MAX);
     let at = lines.find("\"context_tokens\":").expect("a choice");
@@ -106,7 +106,7 @@ async fn calls_of_chosen_answer_need_permission_and_run_once() {
     copy.submit("are you?").await;
     assert_eq!(seen_copy.turn_ends("success").await["text"], "Still here.");
 
-    // A fork has the chosen answers alone.
+    // A fork contains only the chosen answers.
     let fork = session.call("fork", json!({})).await["session"]["session_id"].clone();
     let items = alice.call("session.items", json!({"session_id": fork})).await["items"].to_string();
     assert!(items.contains("echo one") && !items.contains("echo two"), "{items}");
@@ -124,7 +124,7 @@ async fn failed_second_answer_leaves_first_and_abort_withdraws_request() {
     assert_eq!(seen.turn_ends("success").await["text"], "The first.");
     assert_eq!(seen.events_of("feedback.completed")[0]["by"], "single");
 
-    // A budget for one call leaves no second answer either.
+    // With a budget of one call there is no second answer.
     daemon.models.push(Step::text("The only one."));
     session.submit_with(json!({"input": "two", "budgets": {"model_calls": 1}})).await;
     assert_eq!(seen.turn_ends("success").await["text"], "The only one.");

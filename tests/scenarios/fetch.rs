@@ -82,6 +82,6 @@ async fn web_fetch_of_deeply_nested_page_does_not_crash() {
     let deep = run(&daemon, &session, &mut seen, ("Read", json!({"file_path": "deep.pdf"}))).await;
     assert_eq!((&deep["status"], &deep["code"]), (&json!("failed"), &json!("not_convertible")), "{deep}");
     assert_eq!(daemon.pid(), process);
-    assert!(nix::sys::signal::kill(process, None).is_ok(), "the daemon lives");
+    assert!(nix::sys::signal::kill(process, None).is_ok(), "the daemon still runs");
     assert_eq!(session.view().await["state"], "idle");
 }

@@ -133,5 +133,5 @@ async fn cancelled_call_is_answered_and_takes_effect() {
     assert_eq!((&reply["id"], refusal.code, refusal.kind.as_str()), (&json!("a"), -32800, "cancelled"));
     seen.turn_ends("aborted").await;
     let reply = raw.send_and_receive(json!({"jsonrpc": "2.0", "id": 2, "method": "daemon.status"})).await;
-    assert!(reply["result"].is_object(), "its own reply is discarded: {reply}");
+    assert!(reply["result"].is_object(), "the cancelled call has no other reply: {reply}");
 }

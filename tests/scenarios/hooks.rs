@@ -1,4 +1,4 @@
-//! Hooks: commands of the user that see, change and refuse calls and inputs. Each run is in the journal.
+//! Hooks: commands of the user that inspect, change or refuse calls and inputs. The journal records each run.
 
 use serde_json::{Value, json};
 

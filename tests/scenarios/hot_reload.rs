@@ -20,7 +20,7 @@ async fn changed_files_of_workspace_are_announced_and_used_at_once() {
         std::fs::write(path, text).expect("written");
     };
     let changed = |event: Value| event["changed"].clone();
-    // The watch begins a moment after the session is loaded: write until it is seen.
+    // The watch begins a moment after the session is loaded, so write until the daemon reports the change.
     let event = loop {
         put(".claude/commands/hello.md", &format!("Say hello.{}", "\n".repeat(tries)));
         tries += 1;

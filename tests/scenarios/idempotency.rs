@@ -226,6 +226,6 @@ async fn repeated_abort_returns_first_reply_and_spares_later_turns() {
     assert_eq!(session.call("abort", json!({"idempotency_key": "k"})).await, first);
     let other = session.refused("abort", json!({"idempotency_key": "k", "turn_id": later})).await;
     assert_eq!(other.kind, "conflict");
-    assert_eq!(session.view().await["state"], "running", "the later turn goes on");
+    assert_eq!(session.view().await["state"], "running", "the later turn still runs");
     assert_eq!(session.call("abort", json!({})).await["stopped"], json!([later]));
 }

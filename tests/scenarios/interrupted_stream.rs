@@ -41,7 +41,7 @@ async fn cut_everywhere(config: &str, least: usize) {
             let is_cut = seen.events_of("retry").len() > before;
             assert_eq!(daemon.workspace().join(&name).exists(), !is_cut, "{api:?}, cut after {bytes} bytes");
             if is_cut {
-                assert_eq!(wholes, 0, "{api:?}: more bytes are not less, {bytes}");
+                assert_eq!(wholes, 0, "{api:?}: an earlier break was complete, but not the one at {bytes}");
                 cuts += 1;
             } else {
                 wholes += 1;

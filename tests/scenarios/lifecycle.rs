@@ -63,7 +63,7 @@ async fn second_daemon_on_same_data_exits_and_first_continues() {
     let output = daemon.run_until_exit().await;
     let told = String::from_utf8(output.stderr).expect("text");
     assert!(!output.status.success(), "{told}");
-    assert!(told.contains(&daemon.pid().to_string()), "it names the one that runs: {told}");
+    assert!(told.contains(&daemon.pid().to_string()), "the error names the running daemon: {told}");
     assert_eq!(session.view().await["state"], "idle");
     daemon.client("bob").await.join(&session).view().await;
 }
@@ -72,7 +72,7 @@ async fn second_daemon_on_same_data_exits_and_first_continues() {
 async fn socket_and_its_folder_are_private_to_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let daemon = TestDaemon::start().await;
-    let mode = |path: &std::path::Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
+    let mode = |path: &std::path::Path| path.metadata().expect("metadata").permissions().mode() & 0o777;
     assert_eq!(mode(&daemon.socket()), 0o600);
     assert_eq!(mode(&daemon.path("data/agentd/agentd.db")), 0o600);
     assert_eq!(mode(daemon.socket().parent().expect("a folder")), 0o700);
@@ -150,9 +150,9 @@ async fn passed_socket_is_served_and_not_removed() {
         let alice = daemon.client_at(&socket).await;
         let status = alice.call("daemon.status", json!({})).await;
         assert_eq!(status["socket"], json!(socket));
-        assert!(!daemon.socket().exists(), "no other is made");
+        assert!(!daemon.socket().exists(), "no other socket is created");
         alice.call("daemon.shutdown", json!({})).await;
-        let status = with_deadline("the daemon to end", || daemon.log(), process.wait()).await.expect("ours");
+        let status = with_deadline("the daemon to end", || daemon.log(), process.wait()).await.expect("exit");
         assert!(status.success(), "{}", daemon.log());
         assert!(socket.exists(), "its file is not the daemon's");
     }
@@ -192,7 +192,7 @@ async fn unusable_session_settings_are_refused_by_start_and_doctor() {
         for word in words {
             assert!(said.out.contains(word), "{word:?} is missing in {}", said.out);
         }
-        assert!(!daemon.path("data").exists(), "nothing is made by looking");
+        assert!(!daemon.path("data").exists(), "the check creates no folder");
     }
     let daemon = TestDaemon::builder().build().await;
     let said = ctl(&daemon, &["doctor"]).await.stdout();

@@ -119,7 +119,7 @@ async fn event_and_item_pages_stay_below_reply_limit() {
                 None => break,
             }
         }
-        assert!(total > 16 << 20, "{verb}: {total} bytes are no test");
+        assert!(total > 16 << 20, "{verb}: {total} bytes are too few for this test");
         let expected = if verb == "events" { session.events().await.len() } else { 1 + 1 + CALL_COUNT + 1 };
         assert_eq!((verb, count), (verb, expected));
     }

@@ -115,8 +115,8 @@ async fn killed_session_stays_readable_and_refuses_input() {
     assert_eq!(session.items().await[0]["text"], "sleep");
     let refusal = session.refused("submit", json!({"input": "hello?"})).await;
     assert_eq!((refusal.code, &refusal.data["state"]), (-32002, &json!("ended")));
-    assert_eq!(session.call("kill", json!({})).await["stopped"], json!([]), "twice is as once");
-    assert_eq!(daemon.models.requests().len(), 1, "what waited is not begun");
+    assert_eq!(session.call("kill", json!({})).await["stopped"], json!([]), "a second kill stops nothing");
+    assert_eq!(daemon.models.requests().len(), 1, "queued input does not start");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! MCP servers in sessions: their tools, permissions, results, failures and life.
+//! MCP servers in sessions: their tools, permissions, results, failures and lifetime.
 
 use serde_json::{Value, json};
 
@@ -315,7 +315,7 @@ async fn tools_changed_in_turn_apply_to_next_turn_and_ask_again() {
     session.allow(&asked).await;
     seen.turn_ends("success").await;
     assert!(offered_tools(&daemon).contains(&"mcp__fake__extra".to_owned()));
-    // Approved once, it does not ask again.
+    // After one approval, the tool needs no further request.
     turn(&daemon, &session, &mut seen, "mcp__fake__echo", json!({"text": "x"})).await;
     assert_eq!(seen.events_of("permission.requested").len(), 1);
     daemon.models.assert_no_breach();
@@ -340,7 +340,7 @@ async fn running_server_call_is_unknown_after_crash() {
     let question = seen.wait_for("question.requested").await;
     assert_eq!(question["kind"], "unknown_outcome");
     assert_eq!(script.count("call hang"), 1, "it does not run again");
-    // The tools are in the journal, so the next request offers them without a new look.
+    // The tools are in the journal, so the next model request offers them without asking the server again.
     daemon.models.push(Step::calls([("mcp__fake__echo", json!({"text": "after"}))]));
     daemon.models.push(Step::text("Done."));
     let answer = json!({"request_id": question["request_id"], "choice": "continue"});

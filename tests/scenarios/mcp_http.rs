@@ -1,4 +1,4 @@
-//! MCP servers over HTTP: what a failed call may have done, and limits.
+//! MCP servers over HTTP: failed calls with an unknown outcome, and limits.
 
 use serde_json::{Value, json};
 

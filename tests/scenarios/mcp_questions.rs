@@ -1,4 +1,4 @@
-//! Questions of MCP servers to users during a call (elicitation), and model calls that they ask for (sampling).
+//! Requests of MCP servers during a call: questions to the user (elicitation) and model calls (sampling).
 
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ async fn question_of_server_is_answered_by_user() {
             headers.iter().map(one).collect()
         };
         let client = daemon.client("bob").await;
-        // A value that does not fit is asked for again.
+        // After an invalid value, the daemon asks the question again.
         client
             .call("session.answer", json!({"request_id": asked["request_id"], "answers": answers("100")}))
             .await;

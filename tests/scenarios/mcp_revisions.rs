@@ -36,7 +36,7 @@ async fn server_that_ends_at_unknown_request_is_reached_by_older_revision() {
     let (session, mut seen) = bypass(&daemon).await;
     let done = turn(&daemon, &session, &mut seen, "mcp__fake__echo", json!({"text": "x"})).await;
     assert_eq!(done["output"], "x");
-    assert_eq!(script.count("start"), 2, "one start for each way to begin");
+    assert_eq!(script.count("start"), 2, "one start for each revision that is tried");
 }
 
 #[tokio::test]

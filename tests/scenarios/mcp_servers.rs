@@ -207,7 +207,7 @@ async fn foreign_client_drives_sessions_through_mcp_serve() {
     assert_eq!(waited["state"], "requires_action", "the user decides: {waited}");
     let approve = call("session_approve", json!({})).await;
     assert_eq!(approve, Value::Null, "there is no such tool");
-    // The user answers elsewhere.
+    // The user answers with another client.
     let client = daemon.client("user").await;
     let request = client.call("permission.list", json!({})).await["requests"][0]["request_id"].clone();
     daemon.models.push(Step::text("Made."));

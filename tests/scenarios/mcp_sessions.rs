@@ -63,7 +63,7 @@ async fn servers_of_session_survive_restart_and_are_in_no_event() {
     let events = client.call("session.events", json!({"session_id": session.id})).await;
     assert!(!events.to_string().contains("canary-of-session"));
     assert!(!daemon.log().contains("canary-of-session"));
-    // A fork goes on with them; a deleted session leaves none.
+    // A fork keeps the servers. After both sessions are deleted, no file contains the secret.
     let fork = client.call("session.fork", json!({"session_id": session.id})).await["session"].clone();
     let listed = client.call("mcp.list", json!({"session_id": fork["session_id"]})).await;
     assert_eq!(listed["servers"][0]["name"], "own");

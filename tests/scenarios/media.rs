@@ -98,13 +98,13 @@ async fn image_read_by_tool_is_sent_to_model() {
         let call =
             session.items().await.into_iter().find(|item| item["kind"] == "tool_call").expect("a call");
         assert_eq!(call["call"]["attachments"][0], *attachment);
-        assert!(body.to_string().contains(&STANDARD.encode(&bytes)), "{api:?}: it is shown");
+        assert!(body.to_string().contains(&STANDARD.encode(&bytes)), "{api:?}: the model gets the picture");
         if api == Api::Anthropic {
             let results = &body["messages"][2]["content"][0]["content"];
             assert_eq!(results[1]["type"], "image", "{results}");
         }
 
-        // The model may read it again by its name.
+        // The model can read the picture again by its blob id.
         daemon.models.push(Step::calls([("Read", json!({"file_path": attachment["blob_id"]}))]));
         daemon.models.push(Step::text("Again."));
         let mut seen = session.follow_after(session.view().await["last_seq"].as_u64().unwrap()).await;
@@ -170,7 +170,7 @@ async fn pdf_is_sent_as_document_or_text_by_capability() {
             }
             more => panic!("{} documents", more.len()),
         }
-        // For every model, a part of the file is text.
+        // Every model gets a part of the file as text.
         daemon.models.push(Step::calls([("Read", json!({"file_path": "paper.pdf", "limit": 1}))]));
         daemon.models.push(Step::text("One page."));
         let session = daemon.client("bob").await.create(&daemon).await;
@@ -245,7 +245,7 @@ async fn attached_media_is_stored_and_resent_with_same_bytes() {
     seen.turn_ends("success").await;
     daemon.models.assert_no_breach();
     let again = daemon.models.requests().pop().expect("a request").body;
-    assert!(unmarked(&first) == unmarked(&again), "the first message is not what it was");
+    assert!(unmarked(&first) == unmarked(&again), "the first message has changed");
 }
 
 #[tokio::test]
@@ -349,7 +349,7 @@ async fn unusable_input_file_is_refused_without_stored_blob() {
     let much = vec![json!({"type": "image", "path": "noise.png"}); 7];
     let refusal = session.refused("submit", json!({"input": much})).await;
     assert!(refusal.message.contains("20 MiB"), "{}", refusal.message);
-    assert_eq!(session.view().await["last_seq"], last, "nothing was taken in");
+    assert_eq!(session.view().await["last_seq"], last, "no refused input was stored");
     assert!(daemon.models.requests().is_empty());
 }
 
@@ -388,7 +388,7 @@ async fn submit_with_image_is_atomic_across_crash() {
             bodies.iter().all(|request| media_of(&request.body) == [("image/png".into(), image.clone())])
         );
         let started = session.events().await.into_iter().filter(|event| event["type"] == "turn.started");
-        assert_eq!(started.count(), 1, "{point}: it was taken in once");
+        assert_eq!(started.count(), 1, "{point}: the input was stored once");
         daemon.models.assert_no_breach();
     }
 }

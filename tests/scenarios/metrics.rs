@@ -1,6 +1,6 @@
-//! What a daemon counts (Q36): the numbers rise by what really happened, `GET /metrics` says the same in a
-//! form that Prometheus reads, and neither says a word of what was said. And `[telemetry]` in a build that
-//! has none.
+//! Metrics of a daemon: each number rises with the events that it counts, and `GET /metrics` returns the same
+//! numbers in the format of Prometheus. Neither contains texts of sessions. Also tests `[telemetry]` in builds
+//! with and without the feature `otel`.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::support::model_server::Step;
 const PRICE: &str = "[model.\"scripted/model\"]\nprice = { input = 2.0, output = 10.0, cache_read = 0.2, \
                      cache_write = 2.5 }\n";
 const FAST_RETRIES: &str = "[retry]\nbase_ms = 1\nmax_ms = 1\n";
-/// Not a word that a number could hold.
+/// A word of the conversation that the metrics must not contain.
 const SECRET_WORD: &str = "heliotrope";
 
-/// The page of `GET /metrics`: samples by their whole name. Holds the rules of the format
-/// (<https://prometheus.io/docs/instrumenting/exposition_formats/>) on the way.
+/// The page of `GET /metrics`, with its samples by their full name. Asserts the rules of the format
+/// (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 async fn page(daemon: &TestDaemon) -> (BTreeMap<String, f64>, String) {
     let mut raw = daemon.raw().await;
     raw.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
@@ -48,7 +48,7 @@ fn samples(body: &str) -> BTreeMap<String, f64> {
             }
             ["#", "TYPE", name, kind] => {
                 assert_eq!(*name, helped, "a type follows its help: {line}");
-                assert!(families.insert(name, kind).is_none(), "a family stands there once: {line}");
+                assert!(families.insert(name, kind).is_none(), "a family is defined twice: {line}");
                 assert_eq!(*kind == "counter", name.ends_with("_total"), "{line}");
                 assert!(matches!(*kind, "counter" | "gauge"), "{line}");
                 family = name;
@@ -65,7 +65,7 @@ fn samples(body: &str) -> BTreeMap<String, f64> {
                 }
                 let value: f64 = value.parse().unwrap_or_else(|_| panic!("a number: {line}"));
                 assert!(value >= 0.0 && value.is_finite(), "{line}");
-                assert!(found.insert(name.to_owned(), value).is_none(), "a sample stands there once: {line}");
+                assert!(found.insert(name.to_owned(), value).is_none(), "a sample is repeated: {line}");
             }
         }
     }
@@ -77,7 +77,7 @@ async fn numbers(daemon: &TestDaemon) -> Value {
     daemon.client("reader").await.call("daemon.metrics", json!({})).await
 }
 
-/// How much a number grew; `at` is a JSON pointer.
+/// The increase of the number at a JSON pointer.
 fn growth(before: &Value, after: &Value, at: &str) -> u64 {
     let read =
         |value: &Value| value.pointer(at).and_then(Value::as_u64).unwrap_or_else(|| panic!("{at}: {value}"));
@@ -99,7 +99,8 @@ async fn metrics_count_events_and_rpc_equals_http_page() {
     let (before, (page_before, _)) = (numbers(&daemon).await, page(&daemon).await);
     assert_eq!((&before["turns_started"], &before["model_calls"]), (&json!(0), &json!(0)), "{before}");
 
-    // A refusal before a word, half an answer, two calls of which a person denies one, and an answer.
+    // The model server refuses a request, breaks off an answer, requests two calls and then answers. The user denies
+    // one of the calls.
     daemon.models.push(Step::error(529, "overloaded_error", "busy"));
     daemon.models.push(Step::text("half an answer").usage(40, 4).break_off("api_error", "oops"));
     daemon.models.push(Step::calls([("LS", json!({"path": "."})), bash("touch heliotrope")]).usage(100, 10));
@@ -128,7 +129,7 @@ async fn metrics_count_events_and_rpc_equals_http_page() {
     ] {
         assert_eq!(growth(&before, &after, at), by, "{at}: {after}");
     }
-    // The result of the turn, the ledger and the numbers come of the same bookings.
+    // The result of the turn, the ledger and the metrics are computed from the same records.
     for (at, own) in [
         ("/model_calls", "/model_calls"),
         ("/usage/input_tokens", "/usage/input_tokens"),
@@ -145,7 +146,7 @@ async fn metrics_count_events_and_rpc_equals_http_page() {
     assert!(growth(&before, &after, "/database_writes") > 5);
     assert_eq!((&after["sessions_loaded"], &after["subscribers"]), (&json!(1), &json!(1)));
 
-    // A model without a price, a turn that fails and one that is stopped.
+    // A turn of a model without a price, a turn that fails, and a turn that the client aborts.
     daemon.models.push(Step::text("Done."));
     session.submit_with(json!({"input": "go", "model": "scripted/other"})).await;
     seen.turn_ends("success").await;
@@ -202,7 +203,7 @@ async fn metrics_count_events_and_rpc_equals_http_page() {
     for text in [text, last.to_string()] {
         assert!(
             !text.to_lowercase().contains(SECRET_WORD) && !text.contains("ses_"),
-            "numbers say no word: {text}"
+            "metrics contain session text: {text}"
         );
     }
     daemon.models.assert_no_breach();
@@ -249,7 +250,7 @@ async fn telemetry_config_without_otel_feature_warns_only() {
     let accepted = std::future::poll_fn(|context| std::task::Poll::Ready(receiver.poll_accept(context)));
     assert!(accepted.await.is_pending(), "a connection came");
 
-    // What is wrong is wrong in every build.
+    // An unknown key is an error in every build.
     let daemon = TestDaemon::builder().config("[telemetry]\nendpiont = \"http://localhost:1\"").build().await;
     let refused = daemon.run_until_exit().await;
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -304,7 +305,7 @@ async fn telemetry_exports_turn_spans_without_content() {
     daemon.models.push(Step::text("Heliotrope it is.").usage(200, 20));
     session.submit(SECRET_WORD).await;
     let result = seen.turn_ends("success").await;
-    // The last is sent before the end.
+    // The daemon sends its last spans and metrics before it exits.
     daemon.stop().await;
     let heard = receiver.requests();
     let of = |path: &str| -> Vec<Value> {

@@ -1,4 +1,4 @@
-//! Which model receives a request, in which API format, and with which parts of the conversation.
+//! The model that receives a request, its API format, and the parts of the conversation in the request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -83,7 +83,7 @@ async fn provider_check_tries_key_and_address_without_tokens() {
         let key = sent[0].header("x-api-key").or_else(|| sent[0].header("authorization"));
         assert!(key.is_some_and(|key| key.ends_with("sk-canary-1234567890")), "{sent:?}");
 
-        // A page where people log in is no API.
+        // A login page is not an answer of the API.
         daemon.models.answer_list(200, "<html>Log in</html>");
         let page = alice.call("model.check", only.clone()).await["providers"][0].clone();
         assert!(page["ok"] == false && page["error"].to_string().contains("base_url"), "{page}");
@@ -295,7 +295,7 @@ async fn image_refused_by_provider_does_not_end_session() {
             "{withheld}"
         );
         assert_eq!(seen.turn_ends("success").await["text"], "I cannot see it.");
-        assert!(seen.events_of("retry").is_empty(), "nothing was waited for");
+        assert!(seen.events_of("retry").is_empty(), "no retry was needed");
         let requests = daemon.models.requests();
         assert!(requests[0].body.to_string().contains(&STANDARD.encode(&bad)));
         let again = requests[1].body.to_string();
@@ -450,7 +450,7 @@ async fn stored_conversation_continues_after_restart_and_loss() {
     assert_eq!(
         previous,
         [&nothing, &json!("resp_0"), &json!("resp_1"), &json!("resp_2"), &nothing, &nothing],
-        "the fourth was refused and sent again as a whole"
+        "the fourth request was refused and sent again in full"
     );
     let sizes: Vec<usize> =
         requests.iter().map(|request| request.body["input"].as_array().map_or(0, Vec::len)).collect();

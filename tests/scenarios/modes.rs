@@ -213,7 +213,7 @@ async fn bypass_guard_asks_attended_and_denies_unattended() {
 async fn bypass_guard_asks_before_writes_behind_links_to_key_folders() {
     let config = "[permissions]\nallow_bypass = true\nallow_bypass_as_root = true\n";
     let daemon = TestDaemon::builder().config(config).start().await;
-    // Dotfiles are often kept elsewhere: `~/.ssh` leads to a folder whose name says nothing.
+    // Users often keep dotfiles in another folder: `~/.ssh` is a link to a folder with an unrelated name.
     std::fs::create_dir_all(daemon.path("dotfiles/keys")).expect("made");
     std::os::unix::fs::symlink(daemon.path("dotfiles/keys"), daemon.path("home/.ssh")).expect("linked");
     // Another name of the home folder itself.

@@ -49,18 +49,18 @@ async fn two_concurrent_starts_leave_exactly_one_daemon() {
             }
         };
         let (lost, is_first) = with_deadline("one of them to give way", || daemon.log(), race).await;
-        let lost = lost.expect("ours");
+        let lost = lost.expect("waited");
         assert_eq!(lost.code(), Some(EXIT_ALREADY_RUNNING), "round {round}: {lost}\n{}", daemon.log());
         let winner = if is_first { &mut first } else { &mut second };
         let socket = if !is_first && round % 2 == 1 { other.clone() } else { daemon.socket() };
         let client = daemon.client_at(&socket).await;
         let status = client.call("daemon.status", json!({})).await;
         assert_eq!(status["pid"], json!(winner.id()), "round {round}");
-        assert!(winner.try_wait().expect("ours").is_none(), "the winner goes on: round {round}");
+        assert!(winner.try_wait().expect("waited").is_none(), "the winner still runs: round {round}");
         drop(client);
         // In half of the rounds it leaves its socket file behind.
         winner.start_kill().expect("it runs");
-        with_deadline("the winner to die", || daemon.log(), winner.wait()).await.expect("ours");
+        with_deadline("the winner to die", || daemon.log(), winner.wait()).await.expect("waited");
     }
     let log = daemon.log();
     assert_eq!(log.matches("another agentd uses this state folder").count(), ROUNDS);
@@ -95,7 +95,7 @@ async fn only_stale_socket_is_replaced_at_socket_path() {
     let theirs = UnixListener::bind(&socket).expect("bound");
     let (code, told) = run_refused(&daemon, daemon.command()).await;
     assert_eq!(code, Some(EXIT_ALREADY_RUNNING), "{told}");
-    StdStream::connect(&socket).expect("it was not stolen");
+    StdStream::connect(&socket).expect("the other program still listens");
     drop(theirs);
 
     // A dead socket of another program.
@@ -108,7 +108,7 @@ async fn only_stale_socket_is_replaced_at_socket_path() {
     };
     with_deadline("the daemon to answer", || daemon.log(), ready).await;
     daemon.client_at(&socket).await.call("daemon.status", json!({})).await;
-    child.kill().await.expect("ours");
+    child.kill().await.expect("killed");
     std::fs::remove_file(&socket).expect("left over");
 
     // A file that is not a socket.
@@ -117,10 +117,10 @@ async fn only_stale_socket_is_replaced_at_socket_path() {
     assert_eq!(code, Some(EXIT_INVALID_CONFIG), "{told}");
     assert!(told.contains("not a socket"), "{told}");
     assert_eq!(std::fs::read_to_string(&socket).expect("there"), "precious");
-    std::fs::remove_file(&socket).expect("ours");
+    std::fs::remove_file(&socket).expect("removed");
     std::os::unix::fs::symlink("/nonexistent", &socket).expect("linked");
     let (code, _) = run_refused(&daemon, daemon.command()).await;
-    assert_eq!(code, Some(EXIT_INVALID_CONFIG), "a link, wherever it leads");
+    assert_eq!(code, Some(EXIT_INVALID_CONFIG), "a link is refused, whatever its target is");
     assert!(socket.is_symlink());
 }
 
@@ -217,7 +217,7 @@ async fn shared_data_folder_is_refused_and_unchanged() {
             name: "theirs",
             make: |path| {
                 make_private_folder(path);
-                std::os::unix::fs::chown(path, Some(65_534), None).expect("given away");
+                std::os::unix::fs::chown(path, Some(65_534), None).expect("changed");
             },
             words: &["belongs to user 65534"],
         });
@@ -279,6 +279,6 @@ async fn created_files_are_private_under_any_umask() {
             let path = entry.path();
             assert_eq!(mode(&path) & 0o077, 0, "{} is open to others", path.display());
         }
-        process.kill().await.expect("ours");
+        process.kill().await.expect("killed");
     }
 }

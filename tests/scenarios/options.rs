@@ -67,7 +67,7 @@ async fn safe_mode_of_submit_asks_before_allowed_call() {
     assert_eq!(daemon.read("log.txt"), "ran\n");
     session.answer(&asked, json!({"decision": "deny"})).await;
     seen.turn_ends("success").await;
-    // The next turn runs without it, until the session gets it.
+    // The next turn has no safe mode. After the update, all turns of the session have it.
     script();
     session.submit("go").await;
     seen.turn_ends("success").await;
@@ -120,7 +120,7 @@ async fn fallback_model_of_session_answers_for_missing_model() {
     let switched = seen.wait_for("model.switched").await;
     assert_eq!((&switched["to"], &switched["reason"]), (&json!("scripted/spare"), &json!("not_found")));
     seen.turn_ends("success").await;
-    // A turn may name another one, and the session may do without.
+    // A turn may name another fallback model, and an update may remove the session's fallback model.
     daemon.models.push(Step::error(404, "not_found_error", "no such model"));
     daemon.models.push(Step::text("Done."));
     session.submit_with(json!({"input": "go", "fallback_model": "scripted/third"})).await;
@@ -202,7 +202,7 @@ async fn session_begins_with_initial_items() {
     let params = json!({"cwd": daemon.workspace(), "session_id": id, "initial_items": items});
     client.call("session.create", params.clone()).await;
     let again = client.call("session.create", params.clone()).await;
-    assert_eq!(again["session"]["session_id"], id, "the same conversation is the same session");
+    assert_eq!(again["session"]["session_id"], id, "a repeated create returns the same session");
     let mut other = params;
     other["initial_items"][0]["content"] = json!("My name is Bob.");
     assert_eq!(client.refused("session.create", other.clone()).await.kind, "conflict");
@@ -306,7 +306,7 @@ async fn number_is_accepted_instead_of_id() {
         let got = client.call("session.get", json!({"session_id": given})).await;
         assert_eq!(got["session"]["session_id"], second.id);
         let got = client.call("session.get", json!([given])).await;
-        assert_eq!(got["session"]["session_id"], second.id, "also by position");
+        assert_eq!(got["session"]["session_id"], second.id, "the same with positional parameters");
     }
     daemon.models.push(Step::calls([bash("touch a"), bash("touch b")]));
     daemon.models.push(Step::text("Done."));

@@ -71,7 +71,7 @@ const ESCAPES: &[(&str, usize)] = &[
     // It has an empty environment, but is in the process session.
     ("env -i sleep MARK & env -i bash -c 'sleep MARK; true' & wait", 3),
     ("for i in $(seq 200); do sleep MARK & done; wait", 200),
-    // It has become another process by the time it is found.
+    // Each process is replaced by another one before the daemon can find it.
     ("hop() { sleep 0.01; hop MARK & }; hop & hop & hop & hop & sleep MARK", 4),
 ];
 
@@ -112,7 +112,7 @@ async fn orphaned_commands_are_killed_before_next_daemon_answers() {
         let session = daemon.client("alice").await.create(&daemon).await;
         let marked = start_processes(&daemon, &session, command, *count).await;
         daemon.kill().await;
-        assert!(!marked.alive().is_empty(), "{command:?} survives its daemon, or this test shows nothing");
+        assert!(!marked.alive().is_empty(), "{command:?} must survive its daemon for this test");
         daemon.launch().await;
         assert_eq!(marked.alive(), [], "nothing is left of {command:?}");
         assert_eq!(daemon.tool_processes(), [], "{command:?}");
@@ -141,7 +141,7 @@ async fn process_without_marker_or_parent_is_found_in_cgroup() {
     let marked = start_processes(&daemon, &session, escape, 4).await;
     assert_eq!(cgroups(&instance).len(), 1);
     daemon.kill().await;
-    assert_eq!(marked.alive().len(), 4, "they survive their daemon");
+    assert_eq!(marked.alive().len(), 4, "the processes survive their daemon");
     daemon.launch().await;
     assert_eq!(marked.alive(), []);
     // A dead process that its new parent has not reaped yet may hold it for a moment.
@@ -163,7 +163,7 @@ async fn has_cgroups(daemon: &TestDaemon) -> bool {
 /// The instance marker of this daemon's commands.
 fn instance(daemon: &TestDaemon) -> String {
     let pid = daemon.tool_processes().first().copied().expect("a command runs");
-    let environ = std::fs::read(format!("/proc/{pid}/environ")).expect("it is there");
+    let environ = std::fs::read(format!("/proc/{pid}/environ")).expect("read");
     let text = String::from_utf8(environ).expect("text");
     text.split('\0').find_map(|entry| entry.strip_prefix("AGENTD_INSTANCE=")).expect("an instance").to_owned()
 }
@@ -204,8 +204,8 @@ async fn start_spares_foreign_processes_with_reused_pid() {
         .expect("changed");
     daemon.launch().await;
     assert_eq!(marked.alive(), [], "found by its environment");
-    assert_eq!(spared.alive().len(), 3, "another daemon's");
-    assert_eq!(bystander.try_wait().expect("ours"), None, "another process with the recorded number");
+    assert_eq!(spared.alive().len(), 3, "processes of another daemon");
+    assert_eq!(bystander.try_wait().expect("wait"), None, "another process with the recorded number");
     wait_no_records(&daemon).await;
 }
 
@@ -267,7 +267,7 @@ async fn daemon_started_by_command_spares_itself_and_parents() {
     let client = daemon.client_at(&daemon.socket()).await;
     client.call("daemon.hello", json!({"name": "bob"})).await;
     assert_eq!(marked.alive(), []);
-    assert_eq!(nested.try_wait().expect("ours"), None, "the parent lives");
+    assert_eq!(nested.try_wait().expect("waited"), None, "the parent is alive");
     killpg(group, Signal::SIGKILL).expect("it runs");
 }
 
@@ -286,7 +286,7 @@ async fn reparented_children_leave_no_zombie() {
     let codes: Vec<_> =
         seen.events_of("tool.completed").iter().map(|done| done["detail"]["exit_code"].clone()).collect();
     assert_eq!(codes, [json!(0), json!(7)], "no other code took the exit status of a shell");
-    // One process lives a little longer than its call, and the daemon did not know it.
+    // One process that the daemon does not know lives a little longer than its call.
     let seen = || format!("{:?}", children(&daemon));
     poll_until("the last child to end and be taken in", seen, || children(&daemon).is_empty().then_some(()))
         .await;

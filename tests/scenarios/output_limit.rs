@@ -42,7 +42,7 @@ async fn truncated_answer_raises_output_limit_then_continues() {
         assert_eq!(
             (&first["item"]["status"], &first["superseded"], &first["usage"]["output_tokens"]),
             (&json!("interrupted"), &json!(true), &json!(5)),
-            "it was paid for and counts no more"
+            "charged, but superseded by the next answer"
         );
         let stone = seen.wait_for("message.tombstone").await;
         assert_eq!((&stone["item_id"], &stone["reason"]), (&first["item_id"], &json!("output_limit")));
@@ -59,7 +59,7 @@ async fn truncated_answer_raises_output_limit_then_continues() {
         assert_eq!(limits, [32_000, 64_000, 64_000], "{api:?}");
         let last = requests[2].body.to_string();
         assert!(last.contains("one two th") && last.contains("no recap"), "{last}");
-        assert!(!last.contains("\"one tw\""), "what counts no more is not sent");
+        assert!(!last.contains("\"one tw\""), "a superseded answer is not sent");
         daemon.models.assert_no_breach();
     }
 }
@@ -78,7 +78,7 @@ async fn endless_answer_ends_turn_at_output_limit() {
             (&result["errors"][0]["kind"], &result["stop_reason"]),
             (&json!("max_output_tokens"), &json!("max_tokens"))
         );
-        assert_eq!(daemon.models.requests().len(), 4, "{api:?}: the limit is not known, so it is not raised");
+        assert_eq!(daemon.models.requests().len(), 4, "{api:?}: an unknown limit is not raised");
         daemon.models.push(Step::text("Yes."));
         session.submit("still there?").await;
         assert_eq!(seen.turn_ends("success").await["text"], "Yes.");
@@ -142,12 +142,12 @@ async fn configured_output_limit_is_capped_by_remaining_budget() {
         daemon.models.push(Step::text("Fine."));
         session.submit("hello").await;
         seen.turn_ends("success").await;
-        // The answer before it had five tokens.
+        // The first answer used five of the session's ten tokens.
         let budgets = json!({"output_tokens": 600, "session_output_tokens": 10});
         daemon.models.push(limited_answer(api, Step::text("As long as")));
         session.call("submit", json!({"input": "a story", "budgets": budgets})).await;
         let result = seen.turn_ends("error_max_tokens").await;
-        assert_eq!(result["text"], "As long as", "what was said stands");
+        assert_eq!(result["text"], "As long as", "the text so far is kept");
         let limits: Vec<Value> = daemon.models.requests().iter().map(|it| limit_of(&it.body)).collect();
         // OpenAI Responses requires at least 16.
         let least = if api == Api::OpenAiResponses { 16 } else { 5 };
@@ -169,7 +169,7 @@ async fn continuation_overflow_keeps_text_so_far() {
             (&json!("all that fits"), &json!("context_overflow")),
             "{api:?}"
         );
-        // In the first request it is a failure, once no summary fits either.
+        // In the first request of a turn, the overflow ends the turn once a summary does not fit either.
         for _ in 0..6 {
             daemon.models.push(Step::raw(400, "application/json", OVERFLOW));
         }

@@ -30,7 +30,7 @@ async fn command_inherits_daemon_descriptor_limit_only() {
     let process = std::fs::read_to_string(format!("/proc/{}/limits", daemon.pid())).expect("it runs");
     let files = process.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
     let limits: Vec<&str> = files.split_whitespace().skip(3).take(2).collect();
-    assert_eq!(limits, ["900", "900"], "the daemon takes all it may");
+    assert_eq!(limits, ["900", "900"], "the daemon raises its limit to the maximum");
     let done = run(&daemon, "ulimit -Sn; ulimit -Hn; ls /proc/$$/fd").await;
     let said: Vec<i32> = done["output"]
         .as_str()

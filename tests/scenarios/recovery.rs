@@ -53,7 +53,7 @@ async fn finish_turn(daemon: &TestDaemon) -> Session {
 /// Overwrites bytes of a file in place.
 fn overwrite(file: &Path, at: u64, bytes: &[u8]) {
     use std::os::unix::fs::FileExt as _;
-    let file = File::options().write(true).open(file).expect("it is there");
+    let file = File::options().write(true).open(file).expect("opened");
     file.write_all_at(bytes, at).expect("written");
 }
 
@@ -75,7 +75,7 @@ async fn backup_during_turn_is_complete_and_starts_daemon() {
     seen.wait_for("turn.completed").await;
     let expected = session.items().await;
 
-    // Never over an existing file, and never to a path that is lost together with the database.
+    // A backup never overwrites a file, and its path must not be in the folder of the database.
     let (code, _, complaint) = agentctl(&daemon, &["backup", "copy.db"]).await;
     assert!(code == 4 && complaint.contains("there already"), "{code}: {complaint}");
     for (path, word) in [
@@ -199,12 +199,12 @@ async fn damage_found_by_read_is_repaired_at_next_start() {
     let alice = daemon.client("bob").await;
     let long_now = alice.join(&long_now);
     let events = long_now.events().await;
-    let lost = events.iter().position(|event| event["kind"] == "history_lost").expect("it says so");
-    assert_eq!(events[..lost], all[..lost], "a beginning without a hole");
+    let lost = events.iter().position(|event| event["kind"] == "history_lost").expect("a notice");
+    assert_eq!(events[..lost], all[..lost], "the events before the loss are complete");
     assert!(lost > 5 && lost < all.len(), "{lost} of {}", all.len());
     assert!(events[lost]["seq"].as_u64() > Some(1_000_000));
     assert_eq!(alice.join(&good).events().await[..expected.len()], expected);
-    assert_eq!(daemon.models.requests().len(), requests, "what may have ended is not done again");
+    assert_eq!(daemon.models.requests().len(), requests, "a turn that may have ended is not resumed");
 
     // It continues when the user asks it to.
     let mut seen = long_now.follow_after(events[lost]["seq"].as_u64().expect("a number")).await;
@@ -245,7 +245,7 @@ async fn command_with_lost_start_event_has_unknown_outcome() {
         .expect_err("damaged");
     assert!(status(&alice).await.contains("cannot be read"), "{}", status(&alice).await);
     let listed = alice.try_call("session.events", json!({"session_id": session.id, "limit": 1000})).await;
-    assert!(listed.expect_err("no hole is shown").message.contains("cannot be read"));
+    assert!(listed.expect_err("an incomplete journal").message.contains("cannot be read"));
     daemon.stop().await;
     daemon.launch().await;
     let session = daemon.client("alice").await.join(&session);
@@ -256,7 +256,7 @@ async fn command_with_lost_start_event_has_unknown_outcome() {
     seen.find("the end of the turn", is_end).await;
     let asked = daemon.models.requests().pop().expect("asked").body.to_string();
     assert!(asked.contains("outcome is unknown") && !asked.contains("was not run"), "{asked}");
-    assert_eq!(daemon.read("count"), "ran\n", "never a second time");
+    assert_eq!(daemon.read("count"), "ran\n", "the command does not run again");
     daemon.models.assert_no_breach();
 }
 
@@ -314,7 +314,7 @@ async fn open_database(database: &Path) -> sqlx::SqliteConnection {
 /// Runs a WAL checkpoint, as a start and a stop do.
 async fn checkpoint(database: &Path) {
     let mut connection = open_database(database).await;
-    sqlx::query("pragma wal_checkpoint(truncate)").execute(&mut connection).await.expect("folded");
+    sqlx::query("pragma wal_checkpoint(truncate)").execute(&mut connection).await.expect("done");
     sqlx::Connection::close(connection).await.expect("closed");
 }
 

@@ -41,7 +41,7 @@ async fn reloaded_rules_apply_to_next_call_of_loaded_session() {
     assert_eq!((&event["changed"], &event["needs_restart"]), (&told["changed"], &told["needs_restart"]));
     let status = alice.call("daemon.status", json!({})).await;
     assert!(status["last_reload"]["at_ms"].is_i64() && status["last_reload"].get("error").is_none());
-    assert_eq!(daemon.read("log.txt"), "", "what was asked before is still asked");
+    assert_eq!(daemon.read("log.txt"), "", "the pending request is not settled");
     session.allow(&asked).await;
     seen.turn_ends("success").await;
 
@@ -75,7 +75,7 @@ async fn reload_keeps_provider_of_running_model_call() {
     session.submit("two").await;
     assert_eq!(seen.turn_ends("success").await["text"], "from the new");
     let (old, new) = (&daemon.models.requests()[0].body, &second.requests()[0].body);
-    assert_eq!((&old["system"], &old["tools"]), (&new["system"], &new["tools"]), "the beginning stays");
+    assert_eq!((&old["system"], &old["tools"]), (&new["system"], &new["tools"]), "the prefix is the same");
     daemon.models.assert_no_breach();
     second.assert_no_breach();
 }
@@ -123,7 +123,7 @@ async fn invalid_reload_is_refused_and_old_configuration_stays() {
         let status = alice.call("daemon.status", json!({})).await;
         let error = status["last_reload"]["error"].as_str().expect("an error");
         assert!(refusal.message.starts_with(error), "{error}");
-        assert_eq!(status["main_model"], "scripted/model", "the old one is in force");
+        assert_eq!(status["main_model"], "scripted/model", "the old configuration applies");
         std::fs::write(&file, &good).expect("written");
     }
     // A signal has no reply: the log and the status report the error.
@@ -212,7 +212,7 @@ async fn reloaded_limits_apply_to_new_connections() {
     assert_eq!(
         old.send_and_receive(batch).await.as_array().map(Vec::len),
         Some(2),
-        "it keeps what it began with"
+        "the connection keeps its first limits"
     );
     let refused = daemon.raw().await.send_and_receive(batch).await;
     assert_eq!(refused["error"]["code"], -32600, "{refused}");

@@ -1,4 +1,4 @@
-//! Reminders: the model is told what changed around the conversation, in the newest message and once.
+//! Reminders: the newest message tells the model once about each change outside the conversation.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ async fn turn(daemon: &TestDaemon, session: &Session, seen: &mut Log, text: &str
     daemon.models.requests().pop().expect("one")
 }
 
-/// Each request begins with the messages of the one before; the last may only have grown.
+/// Asserts that each request begins with the messages of the previous one. Only the last of these may have grown.
 fn assert_prefixes(requests: &[Request]) {
     let blocks = |request: &Request| -> Vec<Value> {
         let all = request

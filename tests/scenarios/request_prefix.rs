@@ -113,7 +113,7 @@ async fn long_turn(api: Api, thinking: &str) -> Vec<Request> {
     seen.turn_ends("success").await;
     daemon.models.assert_no_breach();
     let requests = daemon.models.requests();
-    assert_eq!(requests.len(), CALL_COUNT + 4, "two failed attempts, two lost in restarts");
+    assert_eq!(requests.len(), CALL_COUNT + 4, "two attempts failed, and restarts lost two");
     let last = requests[requests.len() - 1].body.to_string();
     for words in ["Be brief.", "line 48", "mind the quotes", "no new files", "not permitted here"] {
         assert!(last.contains(words), "{words}: {last}");
@@ -225,7 +225,7 @@ fn breakpoints_stand_where_the_last_request_ended(requests: &[Request]) {
         assert!(request.messages().last().is_some_and(end), "{n}: the end");
         let before = n.checked_sub(1).map_or(0, |n| requests[n].messages().len());
         if let Some(last_end) = request.messages().get(before.wrapping_sub(1)) {
-            assert!(end(last_end), "{n}: the end of the request before");
+            assert!(end(last_end), "{n}: the end of the previous request");
         }
     }
 }

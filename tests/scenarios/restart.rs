@@ -36,7 +36,7 @@ async fn second_resume_waits_and_abort_ends_wait() {
     assert_eq!(session.view().await["state"], "running");
     session.call("abort", json!({})).await;
     session.follow().await.turn_ends("aborted").await;
-    assert_eq!(daemon.models.requests().len(), 2, "nothing is asked while it waits");
+    assert_eq!(daemon.models.requests().len(), 2, "no model request during the wait");
     daemon.models.assert_no_breach();
 }
 
@@ -85,7 +85,7 @@ async fn crash_loop_cannot_exceed_turn_budget() {
     daemon.crash_and_restart().await;
     let session = daemon.client("alice").await.join(&session);
     session.follow().await.turn_ends("error_max_turns").await;
-    assert_eq!(daemon.models.requests().len(), 1, "it is not asked again");
+    assert_eq!(daemon.models.requests().len(), 1, "the model request is not repeated");
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn configured_pause_on_restart_waits_for_user() {
     let bob = daemon.client("bob").await;
     let (one, two) = (bob.join(&one), bob.join(&two));
     assert_eq!(one.view().await["state"], "paused");
-    assert_eq!(daemon.models.requests().len(), 4, "what is paused asks nothing");
+    assert_eq!(daemon.models.requests().len(), 4, "paused turns send no model request");
     let mut seen = one.follow().await;
     bob.call("session.answer", json!({"request_id": asked["request_id"], "choice": "continue"})).await;
     assert_eq!(seen.turn_ends("success").await["text"], "Here.");

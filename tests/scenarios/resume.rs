@@ -125,9 +125,9 @@ async fn turn_over_resume_limit_ends_with_message() {
         daemon.crash_and_restart().await;
         session = daemon.client("alice").await.join(&session);
     }
-    assert_eq!(daemon.models.requests().len(), 4, "once and three times again");
+    assert_eq!(daemon.models.requests().len(), 4, "one request and three repetitions");
     let journal = session.events().await;
-    let ended = journal.iter().find(|event| event["type"] == "turn.completed").expect("it ended");
+    let ended = journal.iter().find(|event| event["type"] == "turn.completed").expect("an end");
     assert_eq!(ended["result"]["subtype"], "error_during_execution");
     assert_eq!(ended["result"]["errors"][0]["kind"], "resumed_too_often");
 

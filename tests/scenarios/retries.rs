@@ -77,7 +77,7 @@ async fn rate_limit_switches_to_fallback_for_one_turn() {
     assert_eq!(seen.next_answer().await["model"], "scripted/other");
     let result = seen.turn_ends("success").await;
     assert!(result["usage_by_model"]["scripted/other"].is_object(), "{result}");
-    assert!(seen.events_of("retry").is_empty(), "nothing was waited for");
+    assert!(seen.events_of("retry").is_empty(), "no retry was needed");
     // The next turn uses the session's model again.
     daemon.models.push(Step::text("Back."));
     session.submit("and now?").await;
@@ -139,7 +139,7 @@ async fn missing_model_uses_fallback_or_fails_with_reason() {
     session.submit("hello").await;
     let result = seen.turn_ends("llm_error").await;
     assert_eq!(result["errors"][0]["kind"], "not_found");
-    assert_eq!(result["errors"].as_array().map(Vec::len), Some(1), "of this turn alone");
+    assert_eq!(result["errors"].as_array().map(Vec::len), Some(1), "only errors of this turn");
     assert_eq!(daemon.models.requests().len(), 4);
 }
 

@@ -94,7 +94,7 @@ async fn rewind_restores_files_and_conversation_also_after_restart() {
     let request = daemon.models.requests().pop().expect("a request");
     let messages = serde_json::to_string(request.messages()).expect("json");
     assert!(messages.contains("done one") && !messages.contains("done two"), "{messages}");
-    // The session's first turn is still there to go back to.
+    // A user can still rewind to the session's first turn.
     let first = item(&session, "one").await;
     let reply = session.call("rewind", json!({"item_id": first, "files": true})).await;
     assert_eq!(reply["conflicts"], json!([]));
@@ -205,7 +205,7 @@ async fn rewind_changes_no_file_of_an_import_and_none_outside_workspace() {
         assert_eq!(std::fs::read_to_string(&outside).expect("kept"), "new\n");
     }
 
-    // A folder that is no longer one of the workspace.
+    // The rewound file lies in a folder that no longer belongs to the workspace.
     let more = daemon.path("more");
     std::fs::create_dir(&more).expect("created");
     session.call("update", json!({"additional_dirs": [more]})).await;

@@ -11,7 +11,7 @@ use crate::support::model_server::Step;
 /// The attack of a command. It gets the socket, the program `agentctl` and the request that it tries to
 /// answer; each way writes the reply into its own file.
 const ATTACK: &str = include_str!("roles/attack.py");
-/// The same for a process that keeps only its parentage.
+/// The same for a process whose environment, process session and parent are gone. The daemon is its ancestor.
 const SCRUBBED: &str = include_str!("roles/scrubbed.py");
 
 /// The ways, and the method at which the daemon refuses each.
@@ -56,7 +56,7 @@ async fn command_cannot_answer_permission_request_over_any_path() {
 
     let attacked = seen.wait_for("tool.completed").await;
     assert!(attacked["output"].as_str().expect("text").contains("tried everything"), "{attacked:#}");
-    assert_eq!(session.pending().await.len(), 1, "no user answered it");
+    assert_eq!(session.pending().await.len(), 1, "the request is still pending");
     for (way, _) in WAYS {
         let told = daemon.read(way);
         let is_refused = told.contains("not_authorised") || told.contains("not for processes of a tool");
@@ -64,14 +64,14 @@ async fn command_cannot_answer_permission_request_over_any_path() {
     }
     assert!(daemon.read("approve").starts_with("exit 1: "), "permission denied: {}", daemon.read("approve"));
     let hello: Value = serde_json::from_str(&daemon.read("hello")).expect("JSON");
-    assert_eq!(hello["result"]["role"], "tool", "a role is given, whatever is asked for");
+    assert_eq!(hello["result"]["role"], "tool", "the daemon ignores a requested role");
 
     let refused = audit(&daemon, "refused").await;
     let mut methods: Vec<&str> = refused.iter().map(|row| row["tool"].as_str().expect("a method")).collect();
     let mut expected: Vec<&str> = WAYS.iter().map(|(_, method)| *method).collect();
     methods.sort_unstable();
     expected.sort_unstable();
-    assert_eq!(methods, expected, "each attempt is written down");
+    assert_eq!(methods, expected, "the audit log has each attempt");
     assert!(refused.iter().all(|row| row["verdict"] == "refused" && row["uid"].is_u64()));
     let names = refused.iter().filter_map(|row| row["exe"].as_str());
     assert!(names.filter(|exe| exe.contains("python")).count() >= 5, "{refused:#?}");
@@ -157,7 +157,7 @@ async fn agentctl_of_user_has_controller_role() {
     let exe = rows[0]["exe"].as_str().expect("a program");
     assert!(exe.contains("agentctl"), "{exe}");
     assert_eq!(rows[0]["client"], "agentctl");
-    // The rows show the same to users, and the hash chain is intact.
+    // `agentctl audit` shows the same values, and the hash chain is intact.
     let shown = ctl(&daemon, &["audit"]).await.stdout();
     assert!(shown.contains("permission") && shown.contains("agentctl"), "{shown}");
     let verified = ctl(&daemon, &["audit", "verify"]).await.stdout();
@@ -180,7 +180,7 @@ print(s.makefile().readline(), end="")
     let script = daemon.workspace().join("ask.py");
     daemon.write("ask.py", ASK);
     let ask = format!("python3 {} {}", script.display(), other.socket().display());
-    // Unchanged, and from a process that keeps only its parentage.
+    // Ask from the command itself, and from a process without environment, process session and parent.
     let scrubbed = format!(
         "(env -i PATH=\"$PATH\" setsid {ask} > told &); until [ -s told ]; do sleep 0.01; done; cat told"
     );
@@ -196,5 +196,5 @@ print(s.makefile().readline(), end="")
         let output = told["output"].as_str().expect("text");
         assert!(output.contains("not_authorised") && output.contains("\"role\":\"tool\""), "{output}");
     }
-    assert_eq!(audit(&other, "refused").await.len(), 2, "and written down there");
+    assert_eq!(audit(&other, "refused").await.len(), 2, "the other daemon records both attempts");
 }

@@ -49,11 +49,11 @@ async fn project_grant_survives_restart_and_can_be_removed() {
     let one = alice.create(&daemon).await;
     let two = alice.create(&daemon).await;
     let (mut seen_one, mut seen_two) = (one.follow().await, two.follow().await);
-    let asked = asks(&one, &mut seen_one).await.expect("nothing allows it");
+    let asked = asks(&one, &mut seen_one).await.expect("a request");
     let answer = json!({"decision": "allow", "scope": "project", "grant": "Bash(touch:*)"});
     assert_eq!(one.answer(&asked, answer).await["grant"], "Bash(touch:*)");
     seen_one.turn_ends("success").await;
-    assert_eq!(asks(&two, &mut seen_two).await, None, "another session that lives already");
+    assert_eq!(asks(&two, &mut seen_two).await, None, "the grant covers an existing session");
 
     let files = policy_files(&daemon);
     let [file] = files.as_slice() else { panic!("{files:?}") };
@@ -63,18 +63,18 @@ async fn project_grant_survives_restart_and_can_be_removed() {
     assert_eq!(written["workspace"], json!(daemon.workspace()));
     assert_eq!(written["rules"][0]["request_id"], asked["request_id"]);
     assert_eq!(written["rules"][0]["by"]["client"], "alice");
-    assert!(!daemon.workspace().join(".agentd").exists(), "never in the workspace");
+    assert!(!daemon.workspace().join(".agentd").exists(), "no rule file in the workspace");
 
     daemon.crash_and_restart().await;
     let alice = daemon.client("alice").await;
     let three = alice.create(&daemon).await;
     let mut seen = three.follow().await;
-    assert_eq!(asks(&three, &mut seen).await, None, "after a restart");
+    assert_eq!(asks(&three, &mut seen).await, None, "the grant survives a restart");
     let other = daemon.path("other");
     std::fs::create_dir(&other).expect("made");
     let elsewhere = alice.create_with(&daemon, json!({"cwd": other})).await;
     let mut seen_there = elsewhere.follow().await;
-    let there = asks(&elsewhere, &mut seen_there).await.expect("another folder asks");
+    let there = asks(&elsewhere, &mut seen_there).await.expect("a request in another folder");
     elsewhere.answer(&there, json!({"decision": "deny"})).await;
 
     let rules = alice.call("permission.rules", json!({"workspace": daemon.workspace()})).await;
@@ -87,7 +87,7 @@ async fn project_grant_survives_restart_and_can_be_removed() {
     let gone = json!({"rule": "Bash(touch:*)", "scope": "project", "workspace": daemon.workspace()});
     assert_eq!(alice.call("permission.remove_rule", gone.clone()).await["changed"], true);
     assert_eq!(alice.refused("permission.remove_rule", gone).await.code, -32002);
-    assert!(asks(&three, &mut seen).await.is_some(), "taken back, it counts no more");
+    assert!(asks(&three, &mut seen).await.is_some(), "a removed grant has no effect");
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn rules_of_all_scopes_apply_with_their_source() {
     assert_eq!(asks(&session, &mut seen).await, None);
     assert_eq!(seen.events_of("tool.completed").pop().expect("one")["code"], "denied_by_rule");
     assert_eq!(add("Read(/etc/**)", "allow", "user").await, true);
-    assert_eq!(add("Read(/etc/**)", "allow", "user").await, false, "it is there already");
+    assert_eq!(add("Read(/etc/**)", "allow", "user").await, false, "the rule already exists");
     let known = alice.call("permission.rules", json!({"session_id": session.id})).await;
     let told: Vec<String> = known["rules"]
         .as_array()
@@ -168,7 +168,7 @@ async fn damaged_rule_file_denies_calls_and_stays_unchanged() {
     assert_eq!(asks(&session, &mut seen).await, None, "the configuration allows it");
     let file = policy_files(&daemon).pop().expect("one");
     std::fs::write(&file, "{\"version\":1,").expect("damaged");
-    let asked = asks(&session, &mut seen).await.expect("now nothing passes unasked");
+    let asked = asks(&session, &mut seen).await.expect("a damaged rule file allows nothing");
     assert!(asked["reason"].as_str().is_some_and(|why| why.contains(&*file.to_string_lossy())), "{asked}");
     session.answer(&asked, json!({"decision": "deny"})).await;
     seen.turn_ends("success").await;
@@ -283,5 +283,5 @@ async fn file_deny_rule_applies_to_hard_links() {
     assert!(asked["reason"].as_str().is_some_and(|why| why.contains("Read(plan.txt)")), "{asked}");
     session.answer(&asked, json!({"decision": "deny"})).await;
     seen.turn_ends("success").await;
-    assert_eq!(asks(&session, &mut seen).await, None, "no rule speaks of it");
+    assert_eq!(asks(&session, &mut seen).await, None, "no rule applies any more");
 }

@@ -98,7 +98,7 @@ async fn placeholders_are_removed_when_turn_completes() {
     }
     let daemon = TestDaemon::builder().config(&config).start().await;
     let (done, _) = run(&daemon, false, "ls -d .agentd .git").await;
-    assert_eq!(done["output"], ".agentd\n.git\n", "they stand in while it runs");
+    assert_eq!(done["output"], ".agentd\n.git\n", "placeholders exist while the command runs");
     assert!(!daemon.workspace().join(".agentd").exists() && !daemon.workspace().join(".git").exists());
 }
 
@@ -123,7 +123,7 @@ async fn sandbox_level_follows_attendance_and_is_recorded_per_call() {
         let (done, _) = run(&daemon, background, &hidden).await;
         assert!(!done["output"].as_str().expect("a text").contains("SQLite"), "{done}");
     }
-    // Its row of the audit log does so as well.
+    // The rows of the audit log record the sandbox level as well.
     let log = daemon.client("bob").await.call("permission.audit", json!({})).await.to_string();
     for how in ["level 2, network on", "level 3, network off"] {
         assert!(log.contains(how), "{how}: {log}");

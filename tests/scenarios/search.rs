@@ -38,7 +38,7 @@ async fn search_finds_words_of_messages_with_their_items() {
     .await;
     let other = answered_session(&daemon, &client, "Something else", "Nothing to see.").await;
     let sessions = search_sessions(&client, "mailbox kern").await;
-    assert_eq!(sessions.len(), 1, "all words, the last one as a beginning");
+    assert_eq!(sessions.len(), 1, "all words match, the last one as a prefix");
     assert_eq!(sessions[0]["session_id"], json!(one.id));
     let answer = &one.items().await[1];
     let matches = &sessions[0]["matches"];

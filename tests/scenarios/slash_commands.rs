@@ -44,7 +44,7 @@ async fn built_in_commands_answer_without_a_model_call() {
     assert_eq!(daemon.models.requests().len(), 0);
     let view = session.view().await;
     assert_eq!((&view["title"], &view["state"]), (&json!(""), &json!("idle")));
-    assert_eq!(session.items().await.len(), 0, "the model will not see them");
+    assert_eq!(session.items().await.len(), 0, "commands are not part of the conversation");
 }
 
 #[tokio::test]
@@ -190,7 +190,7 @@ async fn project_command_runs_with_its_model_and_rules_for_one_turn() {
     assert_eq!(items[0]["command"], json!({"name": "team:review", "arguments": "a.txt bugs"}));
     assert_eq!(session.view().await["title"], "/team:review a.txt bugs");
 
-    // The next turn has neither.
+    // The next turn has neither the model nor the rules of the command.
     daemon.models.push(Step::calls([bash("touch later")]));
     session.submit("go on").await;
     let request = seen.wait_for("permission.requested").await;

@@ -51,7 +51,7 @@ async fn stop_waits_for_running_command_and_keeps_result() {
     let mut seen = session.follow().await;
     assert_eq!(seen.wait_for("tool.completed").await["status"], "completed");
     seen.turn_ends("success").await;
-    assert_eq!(daemon.read("log.txt"), "done\n", "it is not run again");
+    assert_eq!(daemon.read("log.txt"), "done\n", "the command does not run again");
     daemon.models.assert_no_breach();
 }
 
@@ -211,11 +211,11 @@ async fn sigterm_with_ten_running_turns_parks_all_in_time() {
         match what {
             "stubborn" => {
                 let ended = seen.wait_for("tool.completed").await;
-                assert_eq!(ended["status"], "cancelled", "what it is, and not unknown");
+                assert_eq!(ended["status"], "cancelled", "the outcome is known");
             }
             "ask" => {
                 let pending = session.pending().await;
-                assert_eq!(pending[0]["request_id"], event["request_id"], "still pending, the same");
+                assert_eq!(pending[0]["request_id"], event["request_id"], "the same request is pending");
                 session.answer(&event, json!({"decision": "deny"})).await;
             }
             _ => {}
@@ -239,7 +239,7 @@ async fn sigterm_during_start_leaves_no_socket_or_lock() {
         tokio::time::sleep(std::time::Duration::from_millis(u64::from(round) * 3)).await;
         let pid = i32::try_from(child.id().expect("it runs")).expect("a process id");
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGTERM).expect("it runs");
-        let status = with_deadline("the daemon to end", || daemon.log(), child.wait()).await.expect("ours");
+        let status = with_deadline("the daemon to end", || daemon.log(), child.wait()).await.expect("waited");
         if status.success() {
             clean += 1;
             assert!(!daemon.socket().exists(), "round {round}: {}", daemon.log());
@@ -285,7 +285,7 @@ async fn sighup_during_start_does_not_stop_daemon() {
         }
         poll_until("the socket", || daemon.log(), || daemon.socket().exists().then_some(())).await;
         nix::sys::signal::kill(pid, Signal::SIGTERM).expect("it runs");
-        let status = with_deadline("the daemon to end", || daemon.log(), child.wait()).await.expect("ours");
+        let status = with_deadline("the daemon to end", || daemon.log(), child.wait()).await.expect("waited");
         assert!(status.success(), "round {round}: {status} {}", daemon.log());
     }
     eprintln!("{ignored} of 10 were met before they listened");

@@ -51,7 +51,7 @@ impl Disk {
     }
 
     fn free(&self) {
-        std::fs::remove_file(self.0.join("filler")).expect("it is there");
+        std::fs::remove_file(self.0.join("filler")).expect("removed");
     }
 }
 
@@ -105,7 +105,7 @@ pub(super) async fn status(client: &Client) -> String {
 fn is_refused_for_storage(refusal: &Refusal) {
     let seen = (refusal.code, refusal.kind.as_str(), &refusal.data["retryable"]);
     assert_eq!(seen, (-32018, "storage_read_only", &json!(true)), "{refusal:?}");
-    assert!(refusal.message.contains("free space"), "it says how to mend it: {}", refusal.message);
+    assert!(refusal.message.contains("free space"), "the error names the remedy: {}", refusal.message);
 }
 
 /// The failure begins in the middle of a message of a turn. A tool call follows.
@@ -153,7 +153,7 @@ async fn run_turn_through_failure(daemon: &mut TestDaemon, trouble: &WriteFailur
     idle.submit_with(submit.clone()).await;
     idle.follow().await.turn_ends("success").await;
     idle.submit_with(submit).await;
-    assert_eq!(daemon.models.requests().len(), 3, "one turn for one key");
+    assert_eq!(daemon.models.requests().len(), 3, "one key creates one turn");
     assert_eq!(status(&alice).await, "ok");
     daemon.models.assert_no_breach();
 
@@ -196,7 +196,7 @@ async fn running_turn_survives_read_only_database_files() {
     run_or_skip(|_| Ok(WriteFailure::Immutable)).await;
 }
 
-/// Data gathered for a call before its verdict could be written is gathered again.
+/// If a verdict could not be written, the daemon reads the rules again before it judges the call again.
 #[tokio::test]
 async fn rule_added_while_commit_fails_is_applied() {
     let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
@@ -259,7 +259,7 @@ async fn command_does_not_inherit_ignored_sigxfsz() {
     let text = done["output"].to_string();
     let mask = text.split("\\t").nth(1).and_then(|rest| u64::from_str_radix(rest.get(..16)?, 16).ok());
     let mask = mask.unwrap_or_else(|| panic!("no mask in {done}"));
-    assert_eq!(mask & (1 << (nix::libc::SIGXFSZ - 1)), 0, "SIGXFSZ is handed down as ignored: {mask:x}");
+    assert_eq!(mask & (1 << (nix::libc::SIGXFSZ - 1)), 0, "SIGXFSZ is inherited as ignored: {mask:x}");
 }
 
 /// The main scenario with one commit that succeeds but is reported as failed. A client whose request

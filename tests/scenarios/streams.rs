@@ -43,7 +43,7 @@ async fn every_seq_can_start_a_subscription(client: &Client, session: &Session, 
     let bounds = |stream: &StreamKey| {
         let own = |event: &&Value| stream.1.contains(event["item_id"].as_str().unwrap_or("none"));
         let of = |kind: &str| journal.iter().filter(own).find(|event| event["type"] == kind).map(seq);
-        let first = of("message.started").or(of("tool.requested")).expect("it has begun");
+        let first = of("message.started").or(of("tool.requested")).expect("a start");
         (first, of("message.completed").or(of("tool.completed")))
     };
     let is_visit = |n: u64| {
@@ -132,15 +132,15 @@ async fn every_published_seq_is_valid_subscription_cursor() {
     let session = carol.join(&session);
     let mut seen = session.follow_after(last_seq).await;
     seen.turn_ends("success").await;
-    // Include seqs that only the killed daemon assigned: the items that they were inside of have ended
-    // since.
+    // Include seqs that only the killed daemon assigned. The items that were open at these seqs have ended
+    // since then.
     let all = [all, seen.events()].concat();
     every_seq_can_start_a_subscription(&carol, &session, &all, seen.last_seq()).await;
 }
 
 /// Resident memory in KiB.
 fn resident_kib(daemon: &TestDaemon) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("it lives");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
@@ -262,7 +262,7 @@ async fn excess_connections_are_refused_when_descriptors_are_few() {
 
 /// Processor time of the daemon so far, in ticks of 10 ms.
 fn cpu_ticks(daemon: &TestDaemon) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.pid())).expect("it lives");
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.pid())).expect("it runs");
     let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
     let field = |at: usize| fields[at].parse::<u64>().expect("a number");
     field(11) + field(12)
@@ -292,7 +292,7 @@ async fn connections_over_limit_are_refused_with_reason() {
                 let mut raw = crowd.pop().expect("there are more");
                 let refusal = raw.next().await.expect("a word");
                 assert_eq!(refusal["error"]["data"]["kind"], "overloaded", "{refusal}");
-                assert!(raw.next().await.is_none(), "and then it hangs up");
+                assert!(raw.next().await.is_none(), "the daemon closes the connection");
                 told += 1;
             }
         }

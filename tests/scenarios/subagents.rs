@@ -72,7 +72,7 @@ async fn three_parallel_subagents_ask_through_one_session() {
         assert_eq!(request["session_id"], session.id.as_str());
         assert!(started.iter().any(|it| it["child_session_id"] == request["child_session_id"]), "{request}");
     }
-    // The parent's list has none of its own: the requests are listed once, with the session that waits.
+    // Each request is listed once, with the sub-agent's session, and not again for the parent.
     let listed = alice.call("permission.list", json!({})).await;
     assert_eq!(listed["requests"].as_array().expect("a list").len(), 3, "{listed}");
     for request in &requests {
@@ -225,7 +225,7 @@ async fn limits_of_the_tree_hold_and_leave_nothing_for_more() {
         match (begins_with(request).contains("delegate"), request.tool_results().len()) {
             (true, 0) => Step::calls([task("explore", "one"), task("explore", "two")]),
             (true, _) => Step::text("Enough."),
-            // It would go on without end.
+            // A sub-agent requests calls without end until its limit.
             (false, _) => Step::calls([("LS", json!({"path": "."}))]),
         }
     });
@@ -288,7 +288,7 @@ async fn abort_of_idle_session_starts_no_turn() {
     session.call("abort", json!({})).await;
     let ended = count_of(&mut log, "subagent.completed", 1).await;
     assert_eq!(ended[0]["result"]["subtype"], "aborted");
-    // The model is told with the next input, and nothing ran before.
+    // The daemon tells the model with the next input. No turn runs before that.
     session.submit("go on").await;
     log.turn_ends("success").await;
     assert_eq!(log.events_of("turn.started").len(), 2);

@@ -53,7 +53,7 @@ async fn background_subagents_that_start_each_other_keep_to_one_turns_limit() {
     let session = daemon.client("alice").await.create_with(&daemon, limit).await;
     let mut log = session.follow().await;
     session.submit("delegate").await;
-    // The last sub-agent gets nothing, or the turn for its result.
+    // At the limit, either the last sub-agent or the turn for its result gets no model call.
     log.find("the end of the limit", |event| {
         event["code"] == "budget" || event["result"]["subtype"] == "error_max_turns"
     })

@@ -41,8 +41,8 @@ async fn submit_thinking_overrides_session_thinking_for_one_turn() {
     assert_eq!(asked, [budget(4_096), budget(27_904), budget(2_048), Value::Null, budget(12_288)]);
     let bodies: Vec<String> =
         daemon.models.requests().iter().map(|r| r.body["messages"].to_string()).collect();
-    assert!(bodies[2].contains("Hm. "), "the reasoning of the turn before stays: {}", bodies[2]);
-    assert!(!bodies[3].contains("Hm. "), "off contains none: {}", bodies[3]);
+    assert!(bodies[2].contains("Hm. "), "the reasoning of the previous turn is sent: {}", bodies[2]);
+    assert!(!bodies[3].contains("Hm. "), "with thinking off, no reasoning is sent: {}", bodies[3]);
     daemon.models.assert_no_breach();
 }
 
@@ -125,7 +125,7 @@ async fn effort_is_sent_to_openai_and_unsupported_effort_reported() {
     session.submit("again").await;
     seen.turn_ends("success").await;
     let told: Vec<Value> = seen.events_of("notice").into_iter().filter(|n| n["kind"] == "model").collect();
-    assert_eq!(told.len(), 1, "once: {told:?}");
+    assert_eq!(told.len(), 1, "one notice: {told:?}");
     assert!(
         told[0]["text"].as_str().is_some_and(|text| text.contains("thinking = high was not asked")),
         "{told:?}"

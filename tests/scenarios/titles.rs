@@ -53,7 +53,7 @@ async fn first_turn_creates_title_charged_to_session() {
         let (session, mut seen) = start(&daemon, json!({})).await;
         session.submit("please mend the test that fails since yesterday").await;
         let result = seen.turn_ends("success").await;
-        assert_eq!(result["usage_by_model"].as_object().expect("models").len(), 1, "it is not the turn's");
+        assert_eq!(result["usage_by_model"].as_object().expect("models").len(), 1, "the turn's own model");
         assert_eq!(wait_helper_end(&mut seen).await["fault"], Value::Null);
         let titled = seen.events_of("session.updated").pop().expect("a title");
         assert_eq!((&titled["title"], &titled["titled_by"]), (&json!("Mend the test"), &json!("model")));
@@ -108,7 +108,7 @@ async fn failed_title_helper_call_is_not_retried() {
         let ended = wait_helper_end(&mut seen).await;
         assert!(ended["fault"].is_string(), "{ended}");
         assert_eq!(quick_requests(&daemon).len(), 1, "{status}: exactly one request");
-        assert_eq!((seen.events_of("retry").len(), seen.events_of("error").len()), (1, 0), "quietly");
+        assert_eq!((seen.events_of("retry").len(), seen.events_of("error").len()), (1, 0), "unchanged");
         assert_eq!(title(&session).await, "say done");
         assert!(
             session.view().await["models"].get("scripted/small").is_none(),

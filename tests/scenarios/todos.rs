@@ -1,4 +1,4 @@
-//! The todo list of a session: written by the model, shown to clients, kept, and the model is reminded of it.
+//! The todo list of a session: the model writes it, clients show it, it survives a crash, and reminders mention it.
 
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ async fn todo_list_is_written_without_request_and_survives_crash_and_fork() {
     let fork = daemon.client("carol").await;
     let copied = fork.call("session.get", json!({"session_id": id})).await["session"]["todos"].clone();
     assert_eq!(copied, two_todos());
-    // The command shows it without a model, and /clear removes it.
+    // `/todos` shows the list without a model call, and `/clear` removes it.
     let shown = session.call("submit", json!({"input": "/todos"})).await;
     assert_eq!(shown["text"], "[x] Read the code\n[>] Write the test");
     session.call("submit", json!({"input": "/clear"})).await;

@@ -171,7 +171,7 @@ async fn project_allow_rules_apply_only_while_trusted() {
     seen.turn_ends("success").await;
     assert!(!daemon.workspace().join("more").exists());
 
-    // The audit log records who trusted what.
+    // The audit log records the client that gave trust, and the trusted digest.
     let log = alice.call("permission.audit", json!({"limit": 500})).await;
     let rows: Vec<_> =
         log["entries"].as_array().expect("rows").iter().filter(|row| row["kind"] == "trust").collect();
@@ -210,7 +210,7 @@ async fn damaged_project_rule_file_allows_nothing() {
         alice.call("workspace.trust", json!({"cwd": cwd, "digest": found["digest"]})).await;
     };
 
-    // One unknown key: its allow rules no longer apply, even with trust; its deny rules do.
+    // With one unknown key, the file's allow rules do not apply, even with trust. Its deny rules do.
     daemon.write(".agentd/config.toml", &format!("zork = 1\n{RULES}"));
     assert!(status().await.contains("line 1: unknown field `zork`"), "{}", status().await);
     trust().await;
@@ -222,9 +222,9 @@ async fn damaged_project_rule_file_allows_nothing() {
     assert_eq!(asked["input"]["command"], "touch allowed");
     session.answer(&asked, json!({"decision": "deny"})).await;
     seen.turn_ends("success").await;
-    assert!(daemon.workspace().join("mine").exists(), "what the user allows counts");
+    assert!(daemon.workspace().join("mine").exists(), "the user's own rules apply");
 
-    // Invalid TOML: its deny rules are unknown, so the user's own allow rules do not apply here either.
+    // With invalid TOML, the file's deny rules are unknown, so the user's own allow rules do not apply here either.
     daemon.write(".agentd/config.toml", "[permissions\ndeny = [\"Bash(touch mine)\"]\n");
     assert!(status().await.contains("every call asks: line 1"), "{}", status().await);
     trust().await;
@@ -280,7 +280,7 @@ async fn trusted_repository_is_described_without_running_its_files() {
         seen.turn_ends("success").await;
         seen.events_of("session.prompt_built")[0]["system"].as_str().expect("text").to_owned()
     };
-    assert!(!told(false).await.contains("trunk"), "not before it is trusted");
+    assert!(!told(false).await.contains("trunk"), "git is not described without trust");
     let system = told(true).await;
     assert!(system.contains("Branch: trunk") && system.contains("?? a.txt"), "{system}");
     assert!(!work.join("pwned").exists(), "something of the repository was run");

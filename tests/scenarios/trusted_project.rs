@@ -30,7 +30,7 @@ fn write_project(daemon: &TestDaemon, script: &McpScript) {
     daemon.write(".mcp.json", &json!({"mcpServers": {"fake": script.entry()}}).to_string());
 }
 
-/// What a folder offers: names of agents and commands, and states of servers.
+/// The extensions of the workspace: names of agents and commands, and states of servers.
 async fn offer(daemon: &TestDaemon) -> (String, String, Value) {
     let client = daemon.client("alice").await;
     let cwd = json!({"cwd": daemon.workspace()});

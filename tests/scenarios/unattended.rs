@@ -37,7 +37,7 @@ async fn expired_request_is_denied_and_reported_to_model() {
     assert_eq!((wait, &asked["on_timeout"]), (300, &json!("deny")));
     let expired = seen.wait_for("permission.expired").await;
     assert_eq!((&expired["request_id"], &expired["on_timeout"]), (&asked["request_id"], &json!("deny")));
-    assert!(expired["at_ms"].as_i64() >= asked["deadline_ms"].as_i64(), "never before");
+    assert!(expired["at_ms"].as_i64() >= asked["deadline_ms"].as_i64(), "not before the deadline");
     assert_eq!(seen.wait_for("permission.resolved").await["by"], "timeout");
     seen.turn_ends("success").await;
     let words = last_tool_result(&daemon);
@@ -133,10 +133,10 @@ async fn request_deadline_is_unchanged_by_restart() {
     let session = daemon.client("bob").await.join(&session);
     let mut seen = session.follow().await;
     let expired = seen.wait_for("permission.expired").await;
-    assert!(expired["at_ms"].as_i64() >= asked["deadline_ms"].as_i64(), "not before it");
+    assert!(expired["at_ms"].as_i64() >= asked["deadline_ms"].as_i64(), "not before the deadline");
     seen.turn_ends("success").await;
     let asked_again = seen.events_of("permission.requested");
-    assert_eq!(asked_again, [asked], "asked once, with the same deadline");
+    assert_eq!(asked_again, [asked], "one request, with the same deadline");
 }
 
 #[tokio::test]
@@ -272,7 +272,7 @@ async fn failing_notify_url_blocks_nothing_and_logs_no_secret() {
     seen.turn_ends("success").await;
     let said = || daemon.log().contains("it answered 403").then_some(());
     poll_until("the log to tell", || daemon.log(), said).await;
-    assert_eq!(posted.try_iter().count(), 1, "what is refused is not tried again");
+    assert_eq!(posted.try_iter().count(), 1, "a refused post is not retried");
     assert!(!daemon.log().contains("geheim"), "{}", daemon.log());
 
     let daemon =

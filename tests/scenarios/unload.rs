@@ -69,7 +69,7 @@ async fn idle_session_is_unloaded_and_reloads_unchanged() {
     assert!(request.contains("hello there") && request.contains("Hello to you."), "{request}");
     let journal = session.events().await;
     assert!(journal.is_sorted_by(|a, b| a["seq"].as_u64() < b["seq"].as_u64()));
-    assert_eq!(count(&journal, "turn.resumed"), 0, "loading is no restart");
+    assert_eq!(count(&journal, "turn.resumed"), 0, "loading does not resume a turn");
     daemon.models.assert_no_breach();
 }
 
@@ -104,7 +104,7 @@ async fn request_during_unload_is_served_normally() {
     assert_eq!(count(&journal, "session.attached"), ROUNDS.div_ceil(3));
     assert_eq!(count(&session.events().await, "session.detached"), ROUNDS.div_ceil(3));
     let left = daemon.log().matches("leaves memory").count();
-    assert!(left > ROUNDS / 4, "it left only {left} times: that was no test");
+    assert!(left > ROUNDS / 4, "only {left} unloads are too few for this test");
 }
 
 #[tokio::test]
@@ -200,7 +200,7 @@ async fn journal_over_quota_refuses_new_input() {
     let refusal = small.refused("submit", json!({"input": "and I?"})).await;
     assert_eq!(refusal.kind, "storage_read_only", "{refusal:?}");
     assert!(refusal.message.contains("journal_size"), "{refusal:?}");
-    assert_eq!(small.items().await.len(), 0, "nothing was taken in");
+    assert_eq!(small.items().await.len(), 0, "no refused input was stored");
 
     large.call("kill", json!({})).await;
     daemon.models.push(Step::text("You too."));

@@ -65,7 +65,7 @@ async fn approved_unsandboxed_retry_runs_and_is_reported() {
     assert_eq!(asked["input"]["command"], command.as_str());
     assert!(asked["reason"].as_str().expect("a text").contains("has run once"), "{asked}");
     assert!(asked["deadline_ms"].is_null());
-    let first = seen.events_of("tool.blocked").pop().expect("how the first run ended");
+    let first = seen.events_of("tool.blocked").pop().expect("a blocked run");
     assert_eq!((&first["status"], &first["detail"]["exit_code"]), (&json!("failed"), &json!(1)));
     assert!(first["output"].as_str().expect("a text").contains("Permission denied"), "{first}");
     assert_eq!((runs(&daemon), daemon.path("outside").exists()), (1, false));
@@ -146,7 +146,7 @@ async fn unsandboxed_grant_covers_one_command_of_session() {
     session.call("update", json!({"mode": "bypass"})).await;
     let rule = |rule: &str, kind: &str| json!({"rule": rule, "kind": kind, "scope": "session", "session_id": session.id});
     session.client.call("permission.add_rule", rule("Bash(echo:*)", "allow")).await;
-    assert_eq!(session.pending().await[0]["request_id"], asked["request_id"], "neither leads outside");
+    assert_eq!(session.pending().await[0]["request_id"], asked["request_id"], "the same request is pending");
     session.client.call("permission.add_rule", rule("Bash(echo ran:*)", "deny")).await;
     let why = session.answer_refused(&asked, json!({"decision": "allow"})).await;
     assert!(why.message.contains("not permitted any more"), "{why:?}");
@@ -198,7 +198,7 @@ async fn unsandboxed_retry_is_not_offered_when_disabled() {
     assert!(seen.events_of("permission.requested").is_empty());
     assert!(last_tool_result(&held).contains("probably the sandbox"), "{}", last_tool_result(&held));
 
-    // The sandbox level alone denies nothing.
+    // By default, the daemon offers no retry in mode `dont_ask` and in unattended sessions.
     let config = format!(
         "{TOOLS_ALLOWED}\n[permissions.unattended]\ndeadline = \"300ms\"\n[sandbox]\nlevel = \"landlock\""
     );
@@ -241,7 +241,7 @@ async fn pending_unsandboxed_retry_survives_restart() {
     seen.turn_ends("success").await;
     assert_eq!((runs(&daemon), daemon.path("outside").exists()), (2, true));
     assert_eq!(seen.events_of("permission.requested").len(), 1);
-    assert!(seen.events_of("question.requested").is_empty(), "nothing of it is unknown");
+    assert!(seen.events_of("question.requested").is_empty(), "no outcome is unknown");
 }
 
 #[tokio::test]
@@ -259,7 +259,7 @@ async fn temporary_files_are_deleted_with_session() {
     daemon.launch().await;
     let gone = |path: std::path::PathBuf| (!path.exists()).then_some(());
     crate::support::wait::poll_until("the orphan to go", || daemon.log(), || gone(orphan.clone())).await;
-    assert!(folder.join("made").exists(), "the session still has its own");
+    assert!(folder.join("made").exists(), "the session keeps its folder");
     let session = daemon.client("bob").await.join(&session);
     session.call("kill", json!({})).await;
     crate::support::wait::poll_until("the session's to go", || daemon.log(), || gone(folder.clone())).await;

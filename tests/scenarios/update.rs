@@ -81,7 +81,7 @@ async fn submit_tools_apply_to_one_turn() {
     daemon.models.push(Step::text("One.").hold(&gate));
     session.submit_with(json!({"input": "one", "tools": {"allow": ["Read"]}})).await;
     gate.wait_reached().await;
-    // Queued input keeps its choice; steering input has none.
+    // Queued input keeps its own choice of tools. Steering input must not have one.
     session.submit_with(json!({"input": "two", "when_busy": "queue", "tools": {"allow": ["Grep"]}})).await;
     let joins = json!({"input": "x", "when_busy": "steer", "tools": {}});
     let refused = session.refused("submit", joins).await;
@@ -102,7 +102,7 @@ async fn submit_tools_apply_to_one_turn() {
     let [first, again, two, three] = &offered[..] else { panic!("{offered:?}") };
     assert_eq!((first, again, two), (&vec!["Read"], &vec!["Read"], &vec!["Grep"]));
     assert!(three.contains(&"Bash") && !three.contains(&"Edit"), "{three:?}");
-    assert_eq!(daemon.read("log.txt"), "", "a tool that is not on offer does not run");
+    assert_eq!(daemon.read("log.txt"), "", "a tool that is not offered does not run");
 }
 
 #[tokio::test]
@@ -122,14 +122,14 @@ async fn command_is_judged_in_its_current_folder() {
     daemon.models.push(Step::calls([bash("echo here | tee made.txt")]));
     daemon.models.push(Step::calls([bash(&format!("cd {}/.git", daemon.workspace().display()))]));
     daemon.models.push(Step::calls([bash("echo evil | tee config")]));
-    // If it were judged at the top folder, it would start in another folder.
+    // `tee y` is judged in the top folder together with `cd sub`. It would then run in `sub`, so it fails.
     daemon.models.push(Step::calls([bash(&format!("cd {}", daemon.workspace().display()))]));
     daemon.models.push(Step::calls([bash("cd sub"), bash("echo two | tee y")]));
     daemon.models.push(Step::calls([bash("echo three | tee z")]));
     daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
-    assert!(seen.events_of("permission.requested").is_empty(), "nothing of it asks");
+    assert!(seen.events_of("permission.requested").is_empty(), "no call needs a request");
     let ends: Vec<(String, String)> = seen
         .events_of("tool.completed")
         .iter()
@@ -193,13 +193,13 @@ async fn additional_folders_count_as_workspace_with_instructions() {
     daemon.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
-    assert_eq!(seen.events_of("permission.requested").len(), 1, "nothing more was asked");
+    assert_eq!(seen.events_of("permission.requested").len(), 1, "no further request");
     assert_eq!(daemon.read("../more/a.txt"), "new\n");
     assert_eq!(daemon.read("../more/b.txt"), "more\n");
     assert!(!system(&daemon, 0).contains("Use spaces here."));
     assert!(system(&daemon, 2).contains("Use spaces here."), "{}", system(&daemon, 2));
 
-    // It stays after a restart, and ends when it is removed.
+    // The additional folder still applies after a restart, until an update removes it.
     daemon.crash_and_restart().await;
     let session = daemon.client("bob").await.join(&session);
     let mut seen = session.follow_after(seen.last_seq()).await;

@@ -164,7 +164,7 @@ impl WatchedProgram {
     async fn ends(mut self) -> (Option<i32>, String) {
         let out = Arc::clone(&self.out);
         let said = || out.lock().expect("no panic").clone();
-        let status = with_deadline("agentctl to end", said, self.child.wait()).await.expect("ours");
+        let status = with_deadline("agentctl to end", said, self.child.wait()).await.expect("waited");
         with_deadline("its output to end", String::new, &mut self._reads).await.expect("read");
         (status.code(), self.text())
     }
@@ -270,11 +270,11 @@ async fn passed_socket_loses_no_connection_during_restart() {
         let log = std::fs::File::options().create(true).append(true).open(daemon.path("log")).expect("a log");
         let mut process = activated(&daemon, 1, handed).stderr(log).spawn().expect("bash starts");
         let status = early.reply(asked).await.expect("answered");
-        assert!(pids.insert(status["pid"].to_string()), "each start answers for itself");
+        assert!(pids.insert(status["pid"].to_string()), "each daemon answers once");
         // This connection opens while the daemon stops: either this daemon or the next one answers.
         let stopping = daemon.client_at(&socket).await;
         stopping.call("daemon.shutdown", json!({})).await;
-        let ended = with_deadline("the daemon to end", || daemon.log(), process.wait()).await.expect("ours");
+        let ended = with_deadline("the daemon to end", || daemon.log(), process.wait()).await.expect("exit");
         assert!(ended.success(), "round {round}: {}", daemon.log());
         assert!(socket.exists(), "its file is not the daemon's");
     }
@@ -300,7 +300,7 @@ async fn stopped_daemon_stays_stopped_and_crashed_one_restarts() {
     ctl(&daemon, &["daemon", "stop"]).await.stdout();
     let said = ended(&daemon, run).await;
     assert_eq!(said.code, 69, "{said:?}");
-    assert!(!daemon.socket().exists(), "it stays stopped");
+    assert!(!daemon.socket().exists(), "no client starts the daemon again");
     assert!(said.err.contains("agentctl daemon start"), "{said:?}");
 
     // When a client starts the daemon, the turn continues.
@@ -318,7 +318,7 @@ async fn daemon_start_stop_restart_and_reload_commands_work() {
     assert!(status.code == 69 && status.err.contains("agentctl daemon start"), "{status:?}");
     assert!(ctl(&daemon, &["daemon", "stop"]).await.err.contains("no daemon was running"));
     assert_eq!(ctl(&daemon, &["daemon", "reload"]).await.code, 69);
-    assert!(!daemon.socket().exists(), "looking starts nothing");
+    assert!(!daemon.socket().exists(), "these commands start no daemon");
 
     let first = ctl(&daemon, &["daemon", "start"]).await.stdout();
     assert_eq!(ctl(&daemon, &["daemon", "start"]).await.stdout(), first, "a second start changes nothing");

@@ -35,7 +35,7 @@ impl Refusal {
             message: error["message"].as_str().unwrap_or_default().into(),
             data: error["data"].clone(),
         };
-        assert!(!refusal.kind.is_empty() && !refusal.message.is_empty(), "an error without words: {error}");
+        assert!(!refusal.kind.is_empty() && !refusal.message.is_empty(), "an error without text: {error}");
         assert!(refusal.data["retryable"].is_boolean(), "an error without data.retryable: {error}");
         refusal
     }
@@ -80,7 +80,7 @@ impl Drop for Reader {
             && let Ok(inbox) = self.wire.inbox.lock()
             && let Some(breach) = &inbox.breach
         {
-            panic!("an event breaks a property: {breach}");
+            panic!("an event violates a property: {breach}");
         }
     }
 }
@@ -182,13 +182,13 @@ impl Wire {
                 if let Some(breach) = &inbox.breach {
                     let breach = breach.clone();
                     drop(inbox);
-                    panic!("an event breaks a property: {breach}");
+                    panic!("an event violates a property: {breach}");
                 }
                 if let Some(found) = look(&mut inbox) {
                     return found;
                 }
             }
-            news.changed().await.expect("the sender is ours");
+            news.changed().await.expect("a sender");
         }
     }
 

@@ -135,7 +135,7 @@ pub struct TestDaemon {
     environment: Vec<(String, String)>,
     descriptors: Option<u32>,
     prelude: Option<String>,
-    /// Where the next daemon crashes: a crash point and the mode.
+    /// The crash point of the next daemon, and how it dies there.
     crash: Option<(String, CrashMode)>,
     daemon: Option<Child>,
 }
@@ -173,7 +173,7 @@ impl TestDaemon {
 
     /// The workspace folder of the sessions.
     pub fn workspace(&self) -> PathBuf {
-        self.path("work").canonicalize().expect("it is there")
+        self.path("work").canonicalize().expect("a folder")
     }
 
     /// Writes a file of the workspace.
@@ -261,10 +261,10 @@ impl TestDaemon {
 
     /// Waits until the daemon is dead at its crash point; kills it if it has stopped there.
     pub async fn wait_crashed(&mut self) {
-        assert!(self.wait_dead(|| false).await, "it did not crash");
+        assert!(self.wait_dead(|| false).await, "the daemon did not crash");
     }
 
-    /// Same as `crashed`, for a daemon that may become ready and continue instead. Returns whether it
+    /// Same as `wait_crashed`, for a daemon that may become ready and continue instead. Returns whether it
     /// is dead.
     pub async fn wait_crashed_or_ready(&mut self) -> bool {
         let socket = self.socket();
@@ -272,11 +272,11 @@ impl TestDaemon {
     }
 
     async fn wait_dead(&mut self, is_ready: impl Fn() -> bool) -> bool {
-        let (point, way) = self.crash.clone().expect("a crash was asked for");
+        let (point, way) = self.crash.clone().expect("a crash point");
         let mut child = self.daemon.take().expect("the daemon runs");
         let end = async {
             loop {
-                if let Some(status) = child.try_wait().expect("it is ours") {
+                if let Some(status) = child.try_wait().expect("waited") {
                     return Some(status);
                 }
                 if is_ready() {
@@ -291,7 +291,7 @@ impl TestDaemon {
             return false;
         };
         let expected = if way == CrashMode::Kill { Signal::SIGKILL } else { Signal::SIGABRT };
-        assert_eq!(status.signal(), Some(expected as i32), "{point}: it ended another way\n{}", self.log());
+        assert_eq!(status.signal(), Some(expected as i32), "{point}: unexpected exit\n{}", self.log());
         true
     }
 
@@ -327,8 +327,8 @@ impl TestDaemon {
     /// Kills the daemon with SIGKILL and waits until it is dead.
     pub async fn kill(&mut self) {
         let mut child = self.daemon.take().expect("the daemon runs");
-        child.start_kill().expect("it may be killed");
-        with_deadline("the daemon to die", || self.log(), child.wait()).await.expect("it was ours");
+        child.start_kill().expect("killed");
+        with_deadline("the daemon to die", || self.log(), child.wait()).await.expect("waited");
     }
 
     /// Kills the daemon with SIGKILL and starts it again.
@@ -345,7 +345,7 @@ impl TestDaemon {
     /// Waits until the daemon exits by itself.
     pub async fn wait_exit(&mut self) -> ExitStatus {
         let mut child = self.daemon.take().expect("the daemon runs");
-        with_deadline("the daemon to end", || self.log(), child.wait()).await.expect("it was ours")
+        with_deadline("the daemon to end", || self.log(), child.wait()).await.expect("waited")
     }
 
     /// Sends SIGTERM and returns the exit status.

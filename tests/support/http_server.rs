@@ -1,4 +1,4 @@
-//! A server of JSON answers for tests, on a port of this machine: for vectors and rankings.
+//! A local HTTP server with JSON answers, for tests of embeddings and rankings.
 
 use std::sync::{Arc, Mutex};
 
@@ -50,7 +50,7 @@ impl HttpServer {
         &self.url
     }
 
-    /// Answers in another way from now on.
+    /// Replaces the answer function for all later requests.
     pub fn answer_with(&self, answer: impl Fn(&str, &Value) -> (u16, String) + Send + 'static) {
         *self.state.answer.lock().expect("no panic") = Box::new(answer);
     }

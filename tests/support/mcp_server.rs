@@ -20,8 +20,8 @@ use super::daemon::TestDaemon;
 pub const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// What the server does. It is written as JSON into a file, which the server reads for each request, so a test can
-/// change it meanwhile.
+/// The behaviour of the server, stored as JSON in a file. The server reads the file for each request, so a test can
+/// change the behaviour at any time.
 pub struct McpScript {
     file: PathBuf,
     calls: PathBuf,
@@ -47,7 +47,7 @@ pub fn usual_tools() -> Value {
     ])
 }
 
-/// The usual tools and more with these names, without arguments.
+/// The usual tools, and tools with these names that take no arguments.
 pub fn tools_with(names: &[&str]) -> Value {
     let mut tools = usual_tools();
     let more = names.iter().map(|name| {
@@ -98,7 +98,7 @@ impl McpScript {
         })
     }
 
-    /// The same as a table of `config.toml`.
+    /// The same entry as a table of `config.toml`, followed by the lines in `more`.
     pub fn table(&self, name: &str, more: &str) -> String {
         let entry = self.entry();
         format!(
@@ -197,7 +197,7 @@ fn read_script(file: &Path) -> Value {
     std::fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
-/// The client, as a tool sees it.
+/// Messages that a running tool can send to the client.
 trait ToolClient {
     /// Sends a notification.
     fn send(&self, message: Value);
@@ -206,7 +206,7 @@ trait ToolClient {
     fn ask(&self, method: &str, params: Value) -> Value;
 }
 
-/// A client that cannot be reached outside of replies.
+/// A client over HTTP. The server can send it replies only.
 struct UnreachableClient;
 
 impl ToolClient for UnreachableClient {
@@ -316,7 +316,7 @@ fn answer(message: &Value, file: &Path, peer: &dyn ToolClient) -> Option<Value> 
     Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-/// The state of the task that the tool `task` starts: it works at the first two looks.
+/// The state of the task that the tool `task` starts. The task is still working at the first two requests for it.
 fn task(script: &Value, params: &Value) -> Value {
     note_line(script, "task");
     let path = script["calls"].as_str().unwrap_or_default();
@@ -455,7 +455,7 @@ fn scripted_server_serves_until_input_ends() {
             }
             Some(_) => {}
         }
-        // A tool may wait for the client, which needs the lines that follow.
+        // Answer in a thread: a tool may wait for a reply of the client, which this loop must read.
         let (peer, file) = (peer.clone(), file.clone());
         let work = move || {
             // A test asks for this notification through a call.

@@ -9,7 +9,7 @@ use super::model_rules::{Verdict, check_effort, check_keys, check_sampling, list
 use super::model_script::Step;
 use super::model_wire::{Event, arguments, call_id, halves, usage};
 
-/// Answers that the server stores, by id: the calls that wait for a result.
+/// The stored answers by id. Each value lists the calls of the answer that still need a result.
 pub type StoredAnswers = HashMap<String, Vec<String>>;
 
 /// Error code for an answer that the server does not store, or no longer stores.

@@ -157,7 +157,7 @@ pub fn check_sampling(fields: &Map<String, Value>, hottest: f64) -> Verdict {
     Ok(())
 }
 
-/// Fields that a later version of Anthropic's API (its header) rejects, whatever the value.
+/// Checks the version header of Anthropic's API. Later versions reject the sampling fields with any value.
 pub fn check_version(version: Option<&str>, body: &Value) -> Verdict {
     rule(version.is_some(), "anthropic-version: header is required")?;
     for name in ["temperature", "top_p", "top_k"] {

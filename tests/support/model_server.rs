@@ -1,6 +1,6 @@
 //! A model provider for tests, on a port of this machine. It speaks Anthropic Messages, OpenAI Chat
-//! Completions and OpenAI Responses; the path decides. It answers from a script, records all requests,
-//! and refuses requests that a strict provider would refuse (`model_rules`).
+//! Completions and OpenAI Responses; the path of a request selects the API. It answers from a script,
+//! records all requests, and refuses requests that a strict provider would refuse (`model_rules`).
 //!
 //! ```ignore
 //! let server = ModelServer::start().await;
@@ -250,7 +250,7 @@ pub fn breach(request: &Request) -> Option<String> {
 }
 
 fn choose_step(request: &Request, state: &State) -> Step {
-    // A check of the address; every provider refuses it.
+    // The daemon checks an address with an empty request, which every provider refuses.
     if request.body == serde_json::json!({}) {
         return Step::error(400, "invalid_request_error", "model: field required");
     }

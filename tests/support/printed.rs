@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-/// The part of `proto-docs/PAGE` between its marks has exactly these lines. `AGENTD_BLESS=1` rewrites
-/// it.
+/// Asserts that the part of `proto-docs/PAGE` between its marks has exactly these lines.
+/// `AGENTD_BLESS=1` rewrites the part.
 pub fn check(page: &str, part: &str, lines: &[String]) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("proto-docs").join(page);
     let text = std::fs::read_to_string(&file).expect("the page");

@@ -22,7 +22,7 @@ async fn damaged_index_is_built_again_from_workspace() {
     let params = json!({ "workspace": daemon.workspace() });
     let opened = alice.call("knowledge.status", params.clone()).await;
     let job = opened["job"]["job_id"].clone();
-    assert!(job.is_string(), "a job builds it again: {opened}");
+    assert!(job.is_string(), "a job builds the index again: {opened}");
     let mut seen = follow(&alice, &daemon, json!({ "job_id": job })).await;
     seen.wait_for("done").await;
     let after = alice.call("knowledge.status", params).await;
@@ -91,7 +91,7 @@ async fn job_of_a_daemon_killed_at_any_step_goes_on_and_gives_the_same_index() {
         daemon.clear_crash_point();
         daemon.launch().await;
         let alice = daemon.client("alice").await;
-        // A new session is served at once, whatever the index does.
+        // The daemon creates a new session at once, also while the job runs.
         let session = alice.create(&daemon).await;
         drop(session);
         let ended = idle(&alice, &daemon).await;
@@ -143,12 +143,12 @@ async fn inserted_documents_survive_a_damaged_index_file() {
     }
     daemon.launch().await;
     let alice = daemon.client("alice").await;
-    // The first look finds the damage; then a job builds the index again by itself.
+    // The first query finds the damage. The daemon then starts a job that builds the index again.
     let find = |text: &str| json!({"workspace": workspace, "mode": "mix", "query": text, "ll_keywords": [text], "only_need_context": true});
     alice.call("knowledge.query", find("xylophone")).await;
     let ended = idle(&alice, &daemon).await;
     assert_eq!((&ended["state"], &ended["documents"]), (&json!("ready"), &json!(5)), "{ended}");
-    let notice = ended["notice"].as_str().unwrap_or_else(|| panic!("what is lost is said: {ended}"));
+    let notice = ended["notice"].as_str().unwrap_or_else(|| panic!("no notice names the loss: {ended}"));
     assert!(notice.contains("Restored: 2 inserted documents.") && notice.contains("damaged-1"), "{notice}");
     for (text, count) in [("xylophone", 1), ("zither", 1), ("ocarina", 0)] {
         let found = alice.call("knowledge.query", find(text)).await;
@@ -157,5 +157,5 @@ async fn inserted_documents_survive_a_damaged_index_file() {
         assert_eq!(hits, count, "{text}: {found}");
     }
     index(&alice, &daemon, json!({})).await;
-    assert_eq!(status(&alice, &daemon).await.get("notice"), None, "the next job of a user takes it back");
+    assert_eq!(status(&alice, &daemon).await.get("notice"), None, "the next user job removes the notice");
 }

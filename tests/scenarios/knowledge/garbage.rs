@@ -1,4 +1,4 @@
-//! Damaged answers of models at level semantic: what can be read is used, and nothing fails.
+//! Damaged answers of models at level semantic: the daemon uses the readable parts, and no job fails.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{idle, index};
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
 
-/// A name, and an answer of which the entity with this name must be read.
+/// A name, and an answer from which the daemon must read the entity with this name.
 const ANSWERS: &[(&str, &str)] = &[
     ("Plain", "entity<|#|>Plain<|#|>thing<|#|>It is there.\n<|COMPLETE|>"),
     ("Endless", "entity<|#|>Endless<|#|>thing<|#|>No end mark."),

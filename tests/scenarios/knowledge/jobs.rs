@@ -1,4 +1,4 @@
-//! Index jobs, documents, and the program for them.
+//! Index jobs, documents, and the commands of `agentctl` for them.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ async fn index_job_reports_progress_and_status_counts_documents() {
     assert_eq!(
         alice.call("knowledge.status", workspace.clone()).await["state"],
         "none",
-        "an estimate leaves nothing"
+        "an estimate creates no index"
     );
     assert!(index_files(&daemon).is_empty());
 
@@ -80,7 +80,7 @@ async fn hostile_files_are_skipped_or_stay_data() {
     assert_eq!(
         prompt.lines().filter(|line| *line == "---End of data---").count(),
         1,
-        "it cannot end its fence"
+        "the text cannot end its data block"
     );
     for file in index_files(&daemon) {
         let bytes = std::fs::read(&file).expect("a file");

@@ -1,4 +1,4 @@
-//! Model calls that are cancelled or take too long: they end, and what they may cost is booked.
+//! Model calls that are cancelled or take too long: they end, and the ledger records their possible cost.
 
 use serde_json::{Value, json};
 
@@ -99,7 +99,7 @@ async fn calls_of_a_cancelled_job_are_booked_and_the_next_job_goes_on() {
     assert_eq!(alice.call("knowledge.cancel", job).await["cancelled"], true);
     follow(&alice, &daemon, json!({"job_id": started["job_id"]})).await.wait_for("cancelled").await;
     let usage = alice.call("model.usage", json!({})).await["total"].clone();
-    assert!(usage["lost_attempts"].as_u64() >= Some(1), "booked before the job ends: {usage}");
+    assert!(usage["lost_attempts"].as_u64() >= Some(1), "the call is recorded before the job ends: {usage}");
     gate.open();
     let done = index(&alice, &daemon, json!({"level": "semantic", "budget": {"tokens": 1_000_000}})).await;
     assert_eq!((&done["type"], &done["summary"]["failed"]), (&json!("done"), &json!(0)), "{done}");
@@ -119,7 +119,7 @@ async fn calls_beyond_the_time_limit_are_booked_and_count_in_the_budget() {
     let slow = query(&alice, &daemon, json!({"mode": "naive", "query": "parser"})).await;
     assert_eq!((&slow["status"], &slow["error"]["kind"]), (&json!("failed"), &json!("model")), "{slow}");
     wait_lost_call(&alice, &daemon, 1).await;
-    // All three documents are asked for at the same time, and use up the budget without an answer.
+    // The job requests all three documents at the same time. The calls use up the budget without an answer.
     let params = json!({"workspace": daemon.workspace(), "level": "semantic", "budget": {"tokens": 1_000}});
     alice.call("knowledge.index", params).await;
     let ended = idle(&alice, &daemon).await;

@@ -1,4 +1,4 @@
-//! The index of a workspace: jobs, queries, edits, the tool, servers of vectors, and bad input.
+//! The index of a workspace: jobs, queries, edits, the tool, embedding servers, and bad input.
 
 mod crashes;
 mod edits;
@@ -28,7 +28,7 @@ async fn start() -> TestDaemon {
     start_with(TestDaemon::builder()).await
 }
 
-/// The same with these settings.
+/// Same as `start`, with these settings.
 async fn start_with(builder: TestDaemonBuilder) -> TestDaemon {
     let daemon = builder.start().await;
     daemon.write("src/parser.rs", PARSER);
@@ -85,7 +85,7 @@ async fn status(client: &Client, daemon: &TestDaemon) -> Value {
     client.call("knowledge.status", json!({ "workspace": daemon.workspace() })).await
 }
 
-/// Repeats a status until it fits.
+/// Polls the status until `fits` accepts it.
 async fn status_where(
     client: &Client,
     daemon: &TestDaemon,

@@ -117,7 +117,7 @@ async fn wrong_parameters_are_refused_with_their_path() {
         ("knowledge.index", json!({"workspace": "relative"}), "invalid_params"),
         ("knowledge.index", json!({"workspace": workspace, "paths": ["../x"]}), "invalid_params"),
         ("knowledge.index", json!({"workspace": workspace, "level": "semantic"}), "budget"),
-        // Money alone limits nothing if the price is not known.
+        // A budget in money alone is refused, because it limits nothing if the price is unknown.
         (
             "knowledge.index",
             json!({"workspace": workspace, "level": "semantic", "budget": {"usd": 1.0}}),

@@ -1,4 +1,4 @@
-//! Servers of vectors and rankings: they work, change their dimension, fail, or answer nonsense.
+//! Embedding and reranking servers: they work, change their dimension, fail, or return invalid answers.
 
 use serde_json::{Value, json};
 
@@ -75,12 +75,12 @@ async fn changed_dimension_makes_vectors_stale_and_embeds_again() {
     index(&alice, &daemon, json!({})).await;
     server.answer_with(|_, body| embed(body, 6));
     let during = query(&alice, &daemon, by_meaning()).await;
-    assert!(warnings(&during).contains("vectors"), "full-text search serves meanwhile: {during}");
+    assert!(warnings(&during).contains("vectors"), "the query falls back to full-text search: {during}");
     idle(&alice, &daemon).await;
     let after = query(&alice, &daemon, by_meaning()).await;
     assert_eq!(names(&after["raw_data"]["chunks"], "path")[0], "src/parser.rs", "{after}");
 
-    // Also if the change comes while no daemon runs, so that nothing remembers the old dimension.
+    // The same if the dimension changes while no daemon runs, so that no running daemon knows the old dimension.
     daemon.kill().await;
     server.answer_with(|_, body| embed(body, 5));
     daemon.launch().await;
@@ -173,7 +173,7 @@ async fn reranker_orders_chunks_and_its_failure_keeps_the_order() {
     let (path, body) = server.requests().remove(0);
     assert_eq!((path.as_str(), &body["model"]), ("/v1/rerank", &json!("judge")));
     let best = query(&alice, &daemon, ask(json!({"min_rerank_score": 0.05}))).await;
-    assert_eq!(ids(&best).len(), reversed.len() - 1, "the worst one is dropped");
+    assert_eq!(ids(&best).len(), reversed.len() - 1, "the chunk with the lowest score is dropped");
     for (status, text) in [(503, "down"), (200, "{}"), (200, "[]")] {
         server.answer_with(move |_, _| (status, text.to_owned()));
         let kept = query(&alice, &daemon, ask(json!({}))).await;
