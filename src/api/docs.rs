@@ -1,4 +1,4 @@
-//! Prints the reference from the tables: the OpenRPC document and the pages of `proto-docs/`.
+//! Generates the reference from the table of methods: the OpenRPC document and the pages of `proto-docs/`.
 
 use std::fmt::Write as _;
 
@@ -65,7 +65,7 @@ fn params(method: &Method, schema: &Value, generator: &SchemaGenerator) -> Vec<V
     method.param_names().iter().map(param).collect()
 }
 
-/// `proto-docs/methods.md`
+/// The text of `proto-docs/methods.md`.
 #[must_use]
 pub fn methods_page() -> String {
     let mut page = String::from(
@@ -115,7 +115,7 @@ pub fn methods_page() -> String {
     page
 }
 
-/// Lists which role may call which method.
+/// Adds a table of the methods that each role may call.
 fn roles(page: &mut String) {
     page.push_str(
         "\n## Roles\nA client is a `controller` unless it asks for `observer` in `daemon.hello`. A process that a tool \
@@ -136,7 +136,7 @@ fn roles(page: &mut String) {
     }
 }
 
-/// `proto-docs/events.md`
+/// The text of `proto-docs/events.md`.
 #[must_use]
 pub fn events_page() -> String {
     let mut page = String::from(
@@ -152,7 +152,7 @@ pub fn events_page() -> String {
         let kind = variant["properties"]["type"]["const"].as_str().unwrap_or_default();
         let about = variant["description"].as_str().unwrap_or_default();
         let _ = write!(page, "\n## {kind}\n{about}\n\n");
-        // A variant that wraps a struct refers to it; one with fields lists them.
+        // The schema of a variant that wraps a struct refers to the struct. Other variants list their fields.
         let mut merged = variant.clone();
         if variant.get("$ref").is_some() {
             let inner = resolve(&document, &json!({"$ref": variant["$ref"]})).clone();
@@ -166,7 +166,7 @@ pub fn events_page() -> String {
     page
 }
 
-/// `proto-docs/types.md`
+/// The text of `proto-docs/types.md`.
 #[must_use]
 pub fn types_page() -> String {
     let mut page = String::from(
@@ -214,7 +214,7 @@ fn write_variant(page: &mut String, choice: &Value, about: &str) {
     }
 }
 
-/// `proto-docs/errors.md`
+/// The text of `proto-docs/errors.md`.
 #[must_use]
 pub fn errors_page() -> String {
     let mut page = String::from(

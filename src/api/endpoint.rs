@@ -31,9 +31,11 @@ pub fn home(env: Env<'_>) -> Result<PathBuf, NoHome> {
     read_path(env, "HOME").ok_or(NoHome)
 }
 
-/// The data folder: `AGENTD_DATA_DIR` overrides `configured` (`[daemon] data_dir`).
+/// The data folder. `AGENTD_DATA_DIR` overrides `configured` (`[daemon] data_dir`). The default is the folder
+/// `agentd` in `XDG_DATA_HOME` or in `~/.local/share`.
 ///
-/// # Errors `HOME` is needed and not set.
+/// # Errors
+/// `HOME` is needed and not set.
 pub fn data_dir(env: Env<'_>, configured: Option<PathBuf>) -> Result<PathBuf, NoHome> {
     if let Some(dir) = read_path(env, "AGENTD_DATA_DIR").or(configured) {
         return Ok(dir);
@@ -44,8 +46,8 @@ pub fn data_dir(env: Env<'_>, configured: Option<PathBuf>) -> Result<PathBuf, No
     Ok(home(env)?.join(".local/share/agentd"))
 }
 
-/// The socket: flag, then `AGENTD_SOCKET`, then `[daemon] socket`, then the runtime folder, then
-/// `DATA/run`.
+/// The path of the socket: `flag`, else `AGENTD_SOCKET`, else `configured` (`[daemon] socket`). If none of them is
+/// set, the socket is in the folder `agentd` of `XDG_RUNTIME_DIR`, or else in the folder `run` of the data folder.
 ///
 /// # Errors
 /// `HOME` is needed and not set.
@@ -67,9 +69,11 @@ pub fn socket(
 /// The configuration file of the whole system.
 pub const SYSTEM_CONFIG: &str = "/etc/agentd/config.toml";
 
-/// Configuration files in reading order, later ones override; and whether each must exist.
+/// The configuration files in the order in which they are read, each with whether it must exist. Values of a later
+/// file override those of an earlier one.
 ///
-/// # Errors `HOME` is needed and not set.
+/// # Errors
+/// `HOME` is needed and not set.
 pub fn config_files(env: Env<'_>, flag: Option<PathBuf>) -> Result<Vec<(PathBuf, bool)>, NoHome> {
     if let Some(file) = flag.or_else(|| read_path(env, "AGENTD_CONFIG")) {
         return Ok(vec![(file, true)]);

@@ -1,11 +1,11 @@
-//! The methods about what extends a session: notes, agents, commands, tools and MCP servers.
+//! The methods for extensions of sessions: notes, agents, commands, tools and MCP servers.
 
 use super::fault::Code;
 use super::field_names::field_names;
 use super::method::{MethodRow, schema};
 use super::params as p;
 
-/// In the order of the reference.
+/// Rows of the table of methods, in the order of the reference.
 pub(super) const EXTENSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "memory.list",

@@ -14,7 +14,7 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// All of them, for the reference.
+            /// All codes, for the reference.
             pub const ALL: &'static [Code] = &[$(Code::$name),*];
 
             /// The JSON-RPC error number.
@@ -35,7 +35,7 @@ macro_rules! codes {
                 match self { $(Code::$name => $retryable,)* }
             }
 
-            /// Its meaning, for the reference.
+            /// The meaning of the code, as text for the reference.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(Code::$name => $meaning,)* }
@@ -91,7 +91,7 @@ impl Fault {
         self
     }
 
-    /// When to try again, in milliseconds; `None` if no time helps by itself.
+    /// The wait before the client should try again, in milliseconds. `None` if waiting alone does not help.
     #[must_use]
     pub const fn retry_after_ms(&self) -> Option<u64> {
         match self.code {

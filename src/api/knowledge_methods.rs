@@ -37,7 +37,7 @@ const RELATION: MethodRow = MethodRow {
     ..CHANGE
 };
 
-/// In the order of the reference.
+/// Rows of the table of methods, in the order of the reference.
 pub(super) const KNOWLEDGE_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "knowledge.index",
@@ -62,7 +62,7 @@ pub(super) const KNOWLEDGE_METHODS: &[MethodRow] = &[
         summary: "Ask a question about an index. Without `stream` the reply is the result; every path has one, with \
                   `status` success, no_context or failed.",
         errors: &[Code::InvalidParams, Code::NotFound, Code::Overloaded, Code::Internal],
-        // It may call a model, which costs money.
+        // A query may call a model, which costs money, so observers may not call this method.
         mutates: true,
         params: schema::<p::KnowledgeQueryParams>,
         names: field_names::<p::KnowledgeQueryParams>,

@@ -6,26 +6,26 @@ use serde_json::{Value, json};
 use super::fault::Code;
 use super::params::ClientRole;
 
-/// One method.
+/// A method as the dispatcher and the reference use it.
 #[derive(Clone, Copy)]
 pub struct Method {
     /// `namespace.verb`.
     pub name: &'static str,
     /// One line for the reference.
     pub summary: &'static str,
-    /// Parameters that are planned but not implemented: refused, never ignored.
+    /// Parameters that are planned but not implemented. The daemon refuses them and never ignores them.
     pub unbuilt: &'static [&'static str],
-    /// Errors beyond the standard ones.
+    /// Errors of this method in addition to those that every method can return.
     pub errors: &'static [Code],
-    /// Whether it changes state: then an observer may not call it.
+    /// Whether the method changes state. Observers may not call such a method.
     pub mutates: bool,
-    /// Whether the reply waits for work to end: later calls of the connection may then be answered earlier.
+    /// Whether the reply waits until some work ends. Later calls of the connection may then be answered before it.
     pub waits: bool,
     names: fn() -> &'static [&'static str],
 }
 
-/// A row of the tables of methods. The functions that make schemas are kept apart from [`Method`]: only the
-/// reference needs them, and the daemon would be a megabyte larger with them.
+/// A row of the tables of methods. The functions that generate schemas are not part of [`Method`]: only the reference
+/// needs them, and the daemon would be a megabyte larger with them.
 #[derive(Clone, Copy)]
 pub(super) struct MethodRow {
     pub name: &'static str,
@@ -57,12 +57,12 @@ pub(super) struct MethodSchemas {
     pub reply: fn(&mut SchemaGenerator) -> Value,
 }
 
-/// Methods for a process that a tool started: it may identify the daemon. Any other method could let a model's
-/// commands answer their own requests, or read other sessions.
+/// Methods for a process that a tool started, with which it can identify the daemon. With any other method, a model's
+/// commands could answer their own permission requests or read other sessions.
 const FOR_TOOLS: &[&str] = &["rpc.discover", "daemon.hello", "daemon.status"];
 
 impl Method {
-    /// Whether a client of this role may call it.
+    /// Whether a client with this role may call the method.
     #[must_use]
     pub fn is_for(&self, role: ClientRole) -> bool {
         match role {
@@ -72,8 +72,8 @@ impl Method {
         }
     }
 
-    /// Names of the parameters in their declared order, which applies to parameters by position. New ones are
-    /// appended.
+    /// Names of the parameters in their declared order. Parameters by position follow this order, so new parameters
+    /// are appended.
     #[must_use]
     pub fn param_names(&self) -> &'static [&'static str] {
         (self.names)()

@@ -1,4 +1,4 @@
-//! The table of methods: the reference prints it and the dispatcher serves it.
+//! The table of methods. The reference prints it, and the dispatcher looks methods up in it.
 
 use super::extension_methods::EXTENSION_METHODS;
 use super::fault::Code;

@@ -17,11 +17,11 @@ pub use fault::{Code, Fault};
 
 use crate::types::embedded;
 
-/// Version of the protocol. A client that wants another gets `unsupported_version`.
+/// Version of the protocol. A client that requests another version gets the error `unsupported_version`.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// The OpenRPC document of `proto-docs/openrpc.json`, on one line. Making it from the types is left to tests, which
-/// compare both: the code for that would be larger than the document.
+/// The OpenRPC document of `proto-docs/openrpc.json`, on one line. The daemon contains the document, because the code
+/// that generates it from the types would be larger. Tests compare the two.
 #[must_use]
 pub fn openrpc() -> Vec<u8> {
     embedded::decompressed(include_bytes!(concat!(env!("OUT_DIR"), "/openrpc.json")))
@@ -37,8 +37,8 @@ pub const KNOWLEDGE_EVENT: &str = "knowledge.event";
 /// Method of the notifications of `daemon.subscribe`.
 pub const DAEMON_EVENT: &str = "daemon.event";
 
-/// Exit codes of `agentd`, from sysexits(3) where it has one. Scripts and service managers depend on them, and
-/// so does `agentctl`, which has its own codes (`clients.md`).
+/// Exit codes of `agentd`, from sysexits(3) where it defines one. Scripts, service managers and `agentctl` depend on
+/// them. `agentctl` has its own exit codes (`clients.md`).
 pub mod exit {
     /// An internal failure.
     pub const INTERNAL: u8 = 4;

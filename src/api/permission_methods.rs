@@ -5,7 +5,7 @@ use super::field_names::field_names;
 use super::method::{MethodRow, schema, subscription_id};
 use super::params as p;
 
-/// In the order of the reference.
+/// Rows of the table of methods, in the order of the reference.
 pub(super) const PERMISSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "permission.list",

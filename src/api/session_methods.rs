@@ -6,7 +6,7 @@ use super::method::{MethodRow, bool_schema, schema, subscription_id};
 use super::params as p;
 use crate::types::context_view::ContextView;
 
-/// In the order of the reference.
+/// Rows of the table of methods, in the order of the reference.
 pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.create",

@@ -5,7 +5,7 @@ use super::field_names::field_names;
 use super::method::{MethodRow, schema};
 use super::params as p;
 
-/// In the order of the reference.
+/// Rows of the table of methods, in the order of the reference.
 pub(super) const WORKSPACE_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "model.list",

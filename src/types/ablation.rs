@@ -3,14 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Optimisations that a session does without, to measure their effect. `true` turns one off. They are fixed
-/// when the session is created.
+/// Switches for the optimisations of a session, to measure their effect. `true` turns an optimisation off. The
+/// switches are fixed when the session is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ablation {
-    /// No thinking, whatever a session or turn asks for.
+    /// No thinking, even if a session or turn requests it.
     pub thinking: bool,
-    /// No thinking between tool calls of one answer, where it is a setting of the provider.
+    /// No thinking between tool calls of one answer, if the provider has such a setting.
     pub interleaved_thinking: bool,
     /// No compaction unless a client requests it.
     pub auto_compaction: bool,
@@ -20,14 +20,14 @@ pub struct Ablation {
     pub auto_memory: bool,
     /// No reminders for the model.
     pub reminders: bool,
-    /// Tool calls start only when the whole answer is written.
+    /// Tool calls start only after the model has written its whole answer.
     pub streaming_execution: bool,
     /// No commands in the background.
     pub background_tasks: bool,
 }
 
 impl Ablation {
-    /// Everything is turned off: the bare loop.
+    /// All optimisations are turned off.
     pub const ALL: Self = Self {
         thinking: true,
         interleaved_thinking: true,

@@ -159,9 +159,9 @@ impl AuditNote {
 
 /// One row of the log.
 ///
-/// `hash` is the SHA-256, in hexadecimal, of the JSON list of the row's values in the order `prev`,
-/// `id`, `at_ms`, `kind`, `session_id`, `seq`, `call_id`, `tool`, `digest`, `verdict`, `rule`, `reason`,
-/// `client`, `uid`, `pid`, `exe`, `sandbox`, without blanks, absent ones as `null`.
+/// `hash` is the SHA-256, in hexadecimal, of a JSON list of the row's values, without blanks. Absent values are
+/// `null`. The order is `prev`, `id`, `at_ms`, `kind`, `session_id`, `seq`, `call_id`, `tool`, `digest`, `verdict`,
+/// `rule`, `reason`, `client`, `uid`, `pid`, `exe`, `sandbox`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditEntry {
     /// Its number: 1, 2, 3 … without gaps.
@@ -175,7 +175,8 @@ pub struct AuditEntry {
     pub hash: String,
 }
 
-/// Number and hash of a row. A copy outside the database shows later whether the log still has that row.
+/// Number and hash of a row. With a copy outside the database, a client can check later whether the log still has
+/// that row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditHead {
     /// Number of the row.

@@ -87,7 +87,7 @@ impl BackgroundState {
     }
 }
 
-/// The cause of the end of a background command that did not end by itself.
+/// The cause that ended a background command with state `killed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KilledBy {
@@ -112,7 +112,7 @@ pub struct BackgroundCommand {
     pub command: String,
     /// Its state.
     pub state: BackgroundState,
-    /// When it started.
+    /// Time of its start.
     pub started_at_ms: Timestamp,
     /// Bytes of its output that the model has received.
     #[serde(default)]
@@ -128,7 +128,7 @@ pub struct BackgroundEnd {
     /// Exit code of the shell; after a signal 128 plus its number.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit_code: Option<i32>,
-    /// The signal that ended it.
+    /// Number of the signal that ended it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub signal: Option<i32>,
     /// The cause of its end, with `killed`.
@@ -136,10 +136,10 @@ pub struct BackgroundEnd {
     pub killed_by: Option<KilledBy>,
     /// Total bytes of its output.
     pub output_bytes: u64,
-    /// Its full output, as far as it was kept; absent without output.
+    /// Its full output, as far as the daemon kept it; absent without output.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output_blob: Option<BlobRef>,
-    /// More about its end: an exceeded limit, output that could not be kept.
+    /// A note about its end, for example an exceeded limit, or output that could not be kept.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub note: Option<String>,
     /// Ids of its processes that could not be ended.

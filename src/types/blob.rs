@@ -1,15 +1,14 @@
 //! Blobs: content of a session that is too large for an event or for a model, stored outside the events.
 //!
-//! - Content cut from an event's wire form ([`super::wire`]) and content omitted from a tool's result for the
-//!   model ([`Blob`], `engine::window::result_budget`) is named by its hash, so the same text is stored once.
+//! - A blob with content cut from an event's wire form ([`super::wire`]) or from a tool's result for the model
+//!   (`engine::window::result_budget`) is named by its hash. So the same text is stored once.
 //! - The output of a command is spooled to a file while it runs ([`Content::File`]) and is named by its call.
-//! - An image or a document that a tool gives to the model is an [`Attachment`] of its result: the tool
-//!   puts a [`Blob`] into `ToolOutcome::blobs` and its [`Attachment`] into `ToolOutcome::attachments`; the
-//!   session stores the bytes in the transaction that writes `tool.completed`; the transcript refers to them
-//!   (`Block::ToolResult`), and a model request carries them (`ModelRequest::media`).
-//! - A [`Picture`] or a [`Document`] from the user is a block of the input and of its message; the session
-//!   stores the
-//!   bytes in the transaction that records the input.
+//! - An image or a document that a tool gives to the model is an [`Attachment`] of its result. The tool puts a
+//!   [`Blob`] into `ToolOutcome::blobs` and its [`Attachment`] into `ToolOutcome::attachments`. The session stores
+//!   the bytes in the transaction that writes `tool.completed`. The transcript refers to them (`Block::ToolResult`),
+//!   and a model request contains them (`ModelRequest::media`).
+//! - A [`Picture`] or a [`Document`] from the user is a block of the input and of its message. The session stores
+//!   the bytes in the transaction that records the input.
 
 use std::fmt;
 use std::sync::Arc;
@@ -47,7 +46,7 @@ pub enum Content {
     Bytes(Arc<[u8]>),
     /// In a file in the blob folder; the file's name is the blob's id.
     File {
-        /// Its length.
+        /// Its length in bytes.
         bytes: u64,
     },
 }
@@ -93,7 +92,7 @@ impl fmt::Debug for Blob {
 }
 
 impl BlobId {
-    /// The id of a content: a digest of it (RFC 9562, version 8).
+    /// The id of a content. It is a digest of the media type and the bytes (RFC 9562, version 8).
     #[must_use]
     pub fn from_content(media_type: &str, bytes: &[u8]) -> Self {
         let mut digest = Sha256::new();
@@ -128,9 +127,9 @@ pub struct TruncatedField {
     /// its end; a list or an object has fewer entries.
     #[serde(alias = "at")]
     pub pointer: String,
-    /// The complete value, to be read with `session.blob`.
+    /// Id of the blob with the complete value, which `session.blob` reads.
     pub blob_id: BlobId,
-    /// Length of the complete value.
+    /// Length of the complete value in bytes.
     pub bytes: u64,
     /// `text/plain` for a text, `application/json` for a list or an object.
     pub media_type: String,
@@ -139,9 +138,9 @@ pub struct TruncatedField {
 /// A blob with more content than an event contains.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlobRef {
-    /// To be read with `session.blob`, and by the model with Read.
+    /// Id of the blob. Clients read it with `session.blob`, and the model with Read.
     pub blob_id: BlobId,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
     /// Its media type, for example `text/plain`.
     pub media_type: String,
@@ -163,7 +162,7 @@ pub enum AttachmentKind {
     Document,
 }
 
-/// A picture or a document that belongs to the result of a tool call.
+/// A picture or a document in the result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attachment {
     /// Picture or document.
@@ -174,8 +173,8 @@ pub struct Attachment {
     /// Its name for users and models, for example the file's.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
-    /// The result's text contains the same information: a model that receives the attachment does not get the
-    /// text.
+    /// Whether the result's text contains the same information. If so, a model that receives the attachment does not
+    /// receive the text.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub in_text: bool,
 }

@@ -43,7 +43,7 @@ impl CompactStage {
 pub enum CompactTrigger {
     /// The next request would exceed the threshold of `[compaction]`.
     Auto,
-    /// A user asked for it.
+    /// A user requested it.
     Manual,
     /// The provider refused a request as too long.
     Overflow,
@@ -53,18 +53,18 @@ pub enum CompactTrigger {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum WindowEdit {
-    /// Other contents of tool results.
+    /// Replaces the contents of tool results.
     Results {
         /// The replaced results, in the order of the conversation.
         results: Vec<ReplacedResult>,
     },
-    /// Other messages in the place of some.
+    /// Replaces some messages by others.
     Messages {
         /// Number of messages before the first replaced one.
         from: u64,
         /// Number of replaced messages.
         count: u64,
-        /// The messages in their place.
+        /// The messages that replace them.
         messages: Vec<Message>,
     },
 }
@@ -81,7 +81,7 @@ pub struct ReplacedResult {
 /// A request of a user to compact the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CompactRequest {
-    /// What the summary must keep, in the user's words.
+    /// The user's instructions about the content that the summary must keep.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub instructions: Option<String>,
 }

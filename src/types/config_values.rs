@@ -97,16 +97,16 @@ fn bytes(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Dollars in millionths.
+/// Converts dollars to millionths of a dollar. A negative amount gives 0.
 #[must_use]
 pub fn micros(usd: f64) -> u64 {
     (usd.max(0.0) * 1e6).round() as u64
 }
 
-/// A finite amount of money, at least 0.
+/// Reads an amount in dollars: a finite number, at least 0, or no value.
 ///
 /// # Errors
-/// It is negative or no number.
+/// The value is negative, or it is not a finite number.
 pub fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     let sum = Option::<f64>::deserialize(deserializer)?;
     match sum {
@@ -117,10 +117,10 @@ pub fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>
     }
 }
 
-/// A part of a whole, above 0 and at most 1.
+/// Reads a fraction, above 0 and at most 1.
 ///
 /// # Errors
-/// It is another number, or no number.
+/// The value is outside this range, or it is not a number.
 pub fn part<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let part = f64::deserialize(deserializer)?;
     if part > 0.0 && part <= 1.0 {

@@ -1,16 +1,16 @@
-//! What fills the context window of a session, as `session.context` returns it.
+//! The use of a session's context window, as `session.context` returns it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The heading of the project's instructions in the system prompt.
 pub const INSTRUCTIONS_HEADING: &str = "\n\n# Project instructions\n";
-/// The heading of the notes about the project after them.
+/// The heading of the notes about the project, which follow the instructions.
 pub const MEMORY_HEADING: &str = "\n\n# Memory\n";
-/// The heading after them.
+/// The heading of the surroundings, which follow the notes.
 pub const SURROUNDINGS_HEADING: &str = "\n\n# Surroundings\n";
 
-/// What fills the context window.
+/// The use of the context window of a session's model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContextView {
     /// Tokens that fit in a request and its answer; `null` if unknown.
@@ -19,19 +19,19 @@ pub struct ContextView {
     pub used: u64,
     /// Tokens that are reserved for the answer.
     pub reserved_output: u64,
-    /// The parts of `used`, and `free`: what is left of the window, if it is known.
+    /// The parts of `used`. If the window is known, the part `free` is the unused rest of it.
     pub parts: Vec<ContextPart>,
-    /// How often a summary took the place of the conversation.
+    /// How often a summary replaced the conversation.
     pub compactions: u32,
     /// Whether `used` is an estimate. Otherwise the provider reported the length of the newest request, and only
-    /// what was added since is estimated.
+    /// later additions are estimated.
     pub estimated: bool,
 }
 
 /// One part of the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContextPart {
-    /// What it is.
+    /// Name of the part.
     pub name: PartName,
     /// Its tokens, estimated.
     pub tokens: u64,
@@ -45,19 +45,19 @@ pub enum PartName {
     System,
     /// The project's instructions.
     Instructions,
-    /// Notes of the session's memory.
+    /// Notes about the project.
     Memory,
     /// Names, descriptions and schemas of the tools.
     Tools,
-    /// The same of MCP servers.
+    /// Instructions of MCP servers, and the names, descriptions and schemas of their tools.
     Mcp,
-    /// What users and models said, and the calls.
+    /// Messages of users and models, and tool calls.
     Messages,
     /// Results of tools.
     ToolResults,
     /// Reminders of the daemon to the model.
     Reminders,
-    /// What is left of the window.
+    /// The unused rest of the window.
     Free,
 }
 

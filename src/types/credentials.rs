@@ -206,8 +206,8 @@ pub const SETTINGS: &[&str] = &[
     ".wakatime.cfg",
 ];
 
-/// Whether the path `parts` below the home folder is in one of both tables, or below an entry. ASCII case is
-/// ignored, because some file systems ignore it.
+/// Whether the path `parts` below the home folder is an entry of one of the two tables, or lies below one. ASCII case
+/// is ignored, because some file systems ignore it.
 #[must_use]
 pub fn are_kept_at(parts: &[&str]) -> bool {
     let Some(first) = parts.first() else { return false };

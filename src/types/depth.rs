@@ -1,7 +1,7 @@
 //! The maximum nesting depth of a value from outside.
 //!
-//! The JSON parser (serde_json) stops at 128 levels, and the journal wraps a model's values in some levels of
-//! its own. A deeper value than [`MAX_DEPTH`] could be written and never be read again.
+//! The JSON parser (serde_json) stops at 128 levels, and an event adds some levels around a model's values. Without
+//! this limit, the journal could contain a value that the daemon cannot read again.
 
 use serde_json::Value;
 

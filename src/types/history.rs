@@ -35,9 +35,9 @@ pub struct ForkedFrom {
 pub struct RewoundFile {
     /// Absolute path.
     pub path: String,
-    /// What the rewind does with it.
+    /// The action of the rewind for the file.
     pub action: FileAction,
-    /// In events: SHA-256 of its content afterwards, in hexadecimal; absent if there is no file then.
+    /// In events: SHA-256 of its content after the rewind, in hexadecimal; absent if the file does not exist then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sha256: Option<String>,
 }
@@ -60,7 +60,7 @@ pub struct FileCheckpoint {
     pub mode: Option<u32>,
 }
 
-/// What a rewind does with a file.
+/// The action of a rewind for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileAction {
@@ -84,16 +84,16 @@ pub struct RewindConflict {
 /// The conversation after a rewind. It is complete, so a replay needs no event of the removed part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RewoundHistory {
-    /// `first_seq` of that item: items that began later are removed.
+    /// `first_seq` of the item that becomes the last one. Items that began later are removed.
     pub last_item_seq: Seq,
     /// Ids of the removed items, in their order.
     pub removed_items: Vec<ItemId>,
     /// Number of messages at the beginning that are unchanged.
     pub kept_messages: u64,
-    /// The messages after them. Most rewinds need none.
+    /// The messages after the unchanged ones. Most rewinds need none.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub messages: Vec<Message>,
-    /// The versions of files that the model had seen then.
+    /// The versions of files that the model had seen at that item.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reads: Vec<ReadRecord>,
     /// The folder of further commands.
@@ -101,10 +101,10 @@ pub struct RewoundHistory {
     /// Tokens of the newest remaining answer and of its request.
     #[serde(default)]
     pub context_tokens: u64,
-    /// The todo list of then. Absent in journals of older versions.
+    /// The todo list at that item. Absent in journals of older versions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub todos: Option<Vec<Todo>>,
-    /// The files that were rewound with it.
+    /// The files that were rewound as well.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub files: Vec<RewoundFile>,
 }

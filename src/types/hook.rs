@@ -15,13 +15,13 @@ pub enum HookEvent {
     UserPromptSubmit,
     /// When the system prompt of a session is built.
     SessionStart,
-    /// After a turn ended well.
+    /// After a turn ended with success.
     Stop,
-    /// Before a summary takes the place of the conversation.
+    /// Before a summary replaces the conversation.
     PreCompact,
     /// When a permission request or a question waits for the user.
     Notification,
-    /// After the turn of a sub-agent ended well.
+    /// After the turn of a sub-agent ended with success.
     SubagentStop,
 }
 
@@ -70,7 +70,7 @@ impl HookEvent {
     }
 }
 
-/// What a hook decided.
+/// The decision of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookDecision {
@@ -78,7 +78,7 @@ pub enum HookDecision {
     Allow,
     /// The user decides.
     Ask,
-    /// It may not happen.
+    /// The call or the input is refused. After `stop`, the model continues.
     Deny,
 }
 

@@ -1,5 +1,5 @@
-//! The characters that a user does not see, or that change how the text around them is shown. File names,
-//! command lines and the terminal use this table.
+//! Characters that are invisible, or that change how the text around them is shown. The checks of file names, command
+//! lines and terminal output use this table.
 //!
 //! Sources: the Unicode property Default_Ignorable_Code_Point (DerivedCoreProperties.txt), format characters
 //! (category Cf), and letters without a glyph.

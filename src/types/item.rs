@@ -28,7 +28,7 @@ pub enum ItemKind {
     Error,
     /// A text from the daemon to the model, for example to continue after the output limit.
     Notice,
-    /// A boundary: models no longer receive the conversation before it as it was.
+    /// A boundary. Models no longer receive the conversation before it in its original form.
     Compaction,
 }
 
@@ -63,7 +63,7 @@ pub enum ItemStatus {
     Running,
     /// Complete.
     Completed,
-    /// Interrupted; the existing part stays, and is not sent to the model again.
+    /// Interrupted. The existing part stays in the conversation, and is not sent to the model again.
     Interrupted,
 }
 
@@ -106,7 +106,7 @@ pub struct Item {
     /// Tool calls: details.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call: Option<CallView>,
-    /// Inputs of users: the slash command whose expansion the text is.
+    /// Inputs of users: the slash command whose expansion is the text.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub command: Option<SlashCommand>,
     /// In replies: truncated values of this item. Inside an event, the event has the list.

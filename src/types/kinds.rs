@@ -99,7 +99,7 @@ impl Event {
         )
     }
 
-    /// Whether a power loss must not lose this row: such rows are synced to disk.
+    /// Whether the row must survive a power loss. Such rows are synced to disk.
     #[must_use]
     pub const fn needs_sync(&self) -> bool {
         !(self.is_delta()
@@ -116,7 +116,7 @@ impl Event {
             ))
     }
 
-    /// For an event that only shows the request or question of a sub-agent in a session above it: the session that waits.
+    /// The session that waits, if the event only shows the request or question of a sub-agent in a session above it.
     #[must_use]
     pub const fn shows_request_of(&self) -> Option<SessionId> {
         match self {

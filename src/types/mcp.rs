@@ -8,7 +8,7 @@ use super::tool::ToolDefinition;
 
 pub use super::tool::MCP_PREFIX;
 
-/// The tool that brings definitions of deferred tools in.
+/// The tool with which the model loads the definitions of deferred tools.
 pub const TOOL_SEARCH: &str = "ToolSearch";
 
 /// The state of an MCP server.
@@ -17,7 +17,7 @@ pub const TOOL_SEARCH: &str = "ToolSearch";
 pub enum McpState {
     /// The configuration turns it off.
     Disabled,
-    /// The project configures it and is not trusted as it is.
+    /// The project configures it, and the user does not trust the current content of the project.
     Untrusted,
     /// It was started and is not ready yet.
     Starting,
@@ -86,13 +86,13 @@ impl McpTool {
 /// Instructions of a server for the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct McpInstructions {
-    /// The server.
+    /// Name of the server.
     pub server: String,
-    /// Its text.
+    /// The text of the instructions.
     pub text: String,
 }
 
-/// What the MCP servers of a session contribute to a turn.
+/// The tools and instructions of a session's MCP servers for a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct McpCatalog {
     /// The tools, sorted by name.
@@ -103,7 +103,7 @@ pub struct McpCatalog {
 }
 
 impl McpCatalog {
-    /// Whether there is nothing in it.
+    /// Whether there are no tools and no instructions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty() && self.instructions.is_empty()

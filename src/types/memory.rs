@@ -1,4 +1,4 @@
-//! Notes about a project that are kept over sessions.
+//! Notes about a project that sessions share.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,9 +14,9 @@ pub struct MemoryNote {
     pub description: String,
     /// Bytes of its text.
     pub bytes: u64,
-    /// When it was written last.
+    /// Time of the last write.
     pub updated_at_ms: Timestamp,
-    /// Its text, if a single note was asked for.
+    /// Its text, if the client requested a single note.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub text: Option<String>,
 }

@@ -30,7 +30,7 @@ pub enum Block {
     Image(Picture),
     /// A PDF or a text file from the user.
     Document(Document),
-    /// Reasoning that the provider requires back unchanged inside a tool loop.
+    /// Reasoning. The provider requires it back unchanged while the model calls tools.
     Thinking {
         /// The reasoning, possibly empty.
         text: String,

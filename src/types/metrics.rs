@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::usage::Usage;
 
-/// Counters of a daemon. Unless stated otherwise they count since its start and only grow. Their keys come from
-/// fixed lists, so that their number is limited.
+/// Counters of a daemon. Unless stated otherwise, they count since its start and only grow. The keys of its maps come
+/// from fixed lists, so that the number of counters is limited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Metrics {
-    /// Time since the start of the daemon.
+    /// Time since the start of the daemon, in milliseconds.
     pub uptime_ms: u64,
     /// Sessions in memory now.
     pub sessions_loaded: u64,
@@ -24,13 +24,13 @@ pub struct Metrics {
     pub turns_completed: BTreeMap<String, u64>,
     /// Turns that took more than 30 s, without the time that they waited for users.
     pub slow_turns: u64,
-    /// Duration of all turns that ended.
+    /// Total duration of all ended turns, in milliseconds.
     pub turn_ms: u64,
-    /// The part of it spent waiting for models.
+    /// The part of `turn_ms` that turns spent waiting for models.
     pub model_ms: u64,
-    /// The part of it spent running tools.
+    /// The part of `turn_ms` that turns spent running tools.
     pub tools_ms: u64,
-    /// The part of it spent waiting for users.
+    /// The part of `turn_ms` that turns spent waiting for users.
     pub permission_ms: u64,
     /// Booked model calls, including lost attempts.
     pub model_calls: u64,
@@ -38,13 +38,13 @@ pub struct Metrics {
     pub lost_attempts: u64,
     /// Answers that came from the response cache. They count as model calls without cost.
     pub response_cache_hits: u64,
-    /// Model calls of which the provider read a part from its prompt cache.
+    /// Model calls whose input the provider read partly from its prompt cache.
     pub prompt_cache_hits: u64,
     /// Failed model calls that were retried.
     pub retries: u64,
     /// Tokens and searches of all model calls.
     pub usage: Usage,
-    /// Cost of the calls whose price is known.
+    /// Cost of the calls whose price is known, in millionths of a dollar.
     pub cost_usd_micros: u64,
     /// Calls whose price is unknown.
     pub unpriced_calls: u64,

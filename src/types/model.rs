@@ -62,7 +62,7 @@ pub struct ModelRequest {
     pub messages: Vec<Arc<Message>>,
     /// Tools on offer; empty for none.
     pub tools: Arc<[ToolDefinition]>,
-    /// Maximum tokens of the answer, if the session sets one; else the adapter uses the model's limit.
+    /// Maximum tokens of the answer, if the session sets a maximum. Otherwise the adapter uses the model's limit.
     pub max_output_tokens: Option<u32>,
     /// How much the model may think; absent for the vendor's default. The same for all requests of a turn.
     pub thinking: Option<Thinking>,
@@ -74,18 +74,18 @@ pub struct ModelRequest {
     /// The provider's id of the last answer in `messages`, if this model gave it. Providers that store
     /// conversations continue from there.
     pub previous_response_id: Option<String>,
-    /// Send the request over a new connection, because the previous one broke.
+    /// Whether to send the request over a new connection, because the previous one broke.
     pub fresh_connection: bool,
-    /// The request is a helper call: it is not part of the conversation, and no later request continues from
-    /// it.
+    /// Whether the request is a helper call. It is then not part of the conversation, and no later request continues
+    /// from it.
     pub aside: bool,
     /// Texts at which the model stops its answer.
     pub stop: Vec<String>,
     /// Labels for the provider's own records.
     pub metadata: BTreeMap<String, String>,
-    /// No thinking between tool calls, where it is a setting of the provider.
+    /// Whether the model does not think between tool calls, if the provider has such a setting.
     pub no_interleaving: bool,
-    /// The same request was sent before, and another answer is wanted: the response cache is not used.
+    /// Whether the same request was sent before and another answer is needed. The response cache is then not used.
     pub is_repeated: bool,
 }
 
@@ -113,7 +113,7 @@ impl ModelRequest {
     }
 }
 
-/// One step of a streamed answer. Blocks come in order of `index`, one at a time.
+/// The next part of a streamed answer. Blocks come in order of `index`, one at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delta {
     /// A block starts.
@@ -144,13 +144,13 @@ pub enum Delta {
         /// A part of the JSON text.
         json: String,
     },
-    /// A block of reasoning is complete, and the provider sealed it: it accepts it back only with this.
+    /// A block of reasoning is complete. The provider accepts it back only with this signature or data.
     ThinkingSealed {
         /// Position of the block.
         index: u32,
         /// The signature over its text.
         signature: Option<String>,
-        /// All of it, if it is encrypted.
+        /// The complete data, if the reasoning is encrypted.
         data: Option<String>,
     },
     /// The block is complete.
@@ -158,8 +158,8 @@ pub enum Delta {
         /// Position of the block.
         index: u32,
     },
-    /// A tool call is complete, and it may start although the answer goes on. It follows the block's
-    /// `BlockCompleted`. Calls whose end is uncertain have none, and no call after them has one.
+    /// A tool call is complete and may start, although the answer continues. This delta follows the block's
+    /// `BlockCompleted`. It is missing for a call whose end is uncertain, and for all calls after such a call.
     CallCompleted {
         /// Position of its block.
         index: u32,
@@ -170,8 +170,8 @@ pub enum Delta {
         /// Its arguments: an object that is not empty.
         input: Value,
     },
-    /// Not a part of the answer: the provider has been silent for this time. It is sent once per silence, also
-    /// before the answer begins.
+    /// The provider has sent nothing for this time. This delta is not a part of the answer. It is sent once per
+    /// silence, also before the answer begins.
     Silence {
         /// Duration of the silence so far, in milliseconds.
         ms: u64,
@@ -203,7 +203,7 @@ pub struct ProviderCheck {
     /// Time until the answer, in milliseconds; absent if the provider cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
-    /// The models that it offers, as it names them; absent if it has no list. At most 1,000.
+    /// Names of the models that the provider offers, at most 1,000; absent if it has no list.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub models: Vec<String>,
     /// Why the provider cannot be used, without secrets.
@@ -225,25 +225,25 @@ pub struct ModelView {
     pub context_window: Option<u32>,
     /// Tokens of the longest answer; `null` if unknown.
     pub max_output_tokens: Option<u32>,
-    /// It can call tools.
+    /// Whether it can call tools.
     pub tools: bool,
-    /// It can stream.
+    /// Whether it can stream.
     pub streaming: bool,
-    /// It accepts a system prompt.
+    /// Whether it accepts a system prompt.
     pub system_role: bool,
-    /// It can return its reasoning.
+    /// Whether it can return its reasoning.
     pub thinking: bool,
-    /// It accepts a temperature and `top_p`.
+    /// Whether it accepts a temperature and `top_p`.
     #[serde(default = "default_true")]
     pub sampling: bool,
-    /// It accepts images; `null` if unknown.
+    /// Whether it accepts images; `null` if unknown.
     pub vision: Option<bool>,
-    /// It accepts PDFs; `null` if unknown.
+    /// Whether it accepts PDFs; `null` if unknown.
     #[serde(default)]
     pub documents: Option<bool>,
     /// Its price; `null` if unknown, which is not the same as free.
     pub price: Option<Price>,
-    /// When the price was looked up.
+    /// Date of the price, for example `2026-03`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_as_of: Option<String>,
     /// Source of the price: an address, or `configuration`.
@@ -268,7 +268,7 @@ pub struct ModelReply {
     pub response_id: Option<String>,
     /// Notices for the user, for example about an unknown stop reason.
     pub notices: Vec<String>,
-    /// No model was called: this is the cached answer to the same request shortly before.
+    /// Whether this is the cached answer to the same request shortly before. If so, no model was called.
     pub cache_hit: bool,
     /// Deltas that arrived with the end of the answer and were not delivered before.
     pub last: Vec<Delta>,
@@ -290,11 +290,11 @@ pub enum ReplyBlock {
     RedactedThinking(String),
     /// A complete tool call.
     ToolCall {
-        /// The provider's id; adapters generate a unique one where it is missing.
+        /// The provider's id of the call. If it is missing, the adapter generates a unique one.
         provider_id: String,
         /// The tool's name.
         tool: String,
-        /// The arguments, or the raw text and why it is not JSON. Empty text counts as `{}`.
+        /// The arguments, or the raw text and the reason why it is not JSON. Empty text counts as `{}`.
         input: Result<Value, (String, String)>,
     },
 }
@@ -328,7 +328,7 @@ pub struct ModelFault {
     pub retry_after_ms: Option<u64>,
     /// The provider's own error code, for example `context_length_exceeded`.
     pub word: Option<String>,
-    /// Present if the request and its answer do not fit and the provider gave the sizes.
+    /// The sizes that the provider reported, if the request and its answer do not fit.
     pub overflow: Option<Overflow>,
     /// Causes from the outermost to the innermost, where known. They never contain a key.
     pub causes: Box<[String]>,

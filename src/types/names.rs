@@ -1,8 +1,9 @@
-//! Comparison of file names: which spellings some file systems treat as the same name.
+//! Comparison of file names: it finds spellings that some file systems treat as the same name.
 //!
-//! Sources: the Unicode property Default_Ignorable_Code_Point, which case-insensitive file systems ignore (Linux
-//! `utf8n`, HFS+); full case folding (CaseFolding.txt, status F), as in case-insensitive ext4 and f2fs; the rules of
-//! Windows for trailing dots and blanks, streams and short names, as in git's `is_ntfs_dotgit` (CVE-2014-9390).
+//! There are three sources. Case-insensitive file systems (Linux `utf8n`, HFS+) ignore the Unicode property
+//! Default_Ignorable_Code_Point. Case-insensitive ext4 and f2fs use full case folding (CaseFolding.txt, status F).
+//! Windows has rules for trailing dots and blanks, streams and short names, as in git's `is_ntfs_dotgit`
+//! (CVE-2014-9390).
 
 use super::invisible_chars::{EMOJI_SELECTOR, is_invisible};
 
@@ -12,8 +13,8 @@ use super::invisible_chars::{EMOJI_SELECTOR, is_invisible};
 pub fn fold_case(name: &str) -> String {
     let folded =
         without_ignored_end(if name.is_ascii() { name.to_ascii_lowercase() } else { ascii_plain(name) });
-    // A result that is not a valid file name is no other spelling of one: a name of combining marks alone is
-    // not the folder that contains it.
+    // Keep the name if the result is not a valid file name. For example, a name of only combining marks is not
+    // another spelling of the folder that contains it.
     if matches!(folded.as_str(), "" | "." | "..") { name.to_owned() } else { folded }
 }
 
@@ -24,7 +25,7 @@ pub fn is_folded(name: &str) -> bool {
     name.bytes().all(is_plain) && !name.ends_with(['.', ' '])
 }
 
-/// Lower-case ASCII where such letters exist, without ignorable characters.
+/// The name in lower-case ASCII, as far as such letters exist, without ignorable characters.
 fn ascii_plain(name: &str) -> String {
     let mut plain = String::with_capacity(name.len());
     for c in name.chars().map(narrow_letter).flat_map(char::to_lowercase).filter(|c| !is_ignored(*c)) {
@@ -36,8 +37,9 @@ fn ascii_plain(name: &str) -> String {
     plain
 }
 
-/// ASCII letters that equal this lower-case character in the tables of some file systems. The long s, the dotless i and
-/// the Kelvin sign (through its lower case) are in some; sharp s and the ligatures in full case folding (ext4, f2fs).
+/// ASCII letters that equal this lower-case character in the tables of some file systems. Some tables contain the
+/// long s, the dotless i and the Kelvin sign (through its lower case). Full case folding (ext4, f2fs) adds sharp s
+/// and the ligatures.
 fn ascii_spelling(c: char) -> Option<&'static str> {
     Some(match c {
         '\u{17f}' => "s",
@@ -53,7 +55,8 @@ fn ascii_spelling(c: char) -> Option<&'static str> {
     })
 }
 
-/// Removes the end of a name that Windows ignores. Compares bytes: each part of each path comes here.
+/// Removes the end of a name that Windows ignores. It compares bytes, because it runs for every component of every
+/// path.
 fn without_ignored_end(mut name: String) -> String {
     if let Some(stream) = name.bytes().position(|byte| byte == b':').filter(|at| *at > 0) {
         name.truncate(stream);

@@ -13,7 +13,7 @@ pub struct Origin {
     /// Its process id when it connected; for display only.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pid: Option<i32>,
-    /// The program it ran when it connected. Only the audit log holds it.
+    /// The program it ran when it connected. Only the audit log contains it.
     #[serde(skip)]
     pub exe: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! What a session replies to a request. These values are stored with an idempotency key, so that a repeated
-//! request gets the same reply.
+//! Replies of a session to requests. These values are stored with an idempotency key, so that a repeated request gets
+//! the same reply.
 
 use serde::{Deserialize, Serialize};
 

@@ -18,7 +18,7 @@ pub enum Mode {
     /// File edits in the workspace are allowed as well.
     #[serde(alias = "autoEdit")]
     AcceptEdits,
-    /// Read-only until a plan is approved.
+    /// Only reading is allowed until a plan is approved.
     Plan,
     /// Never raises a request: a call without an allow rule is denied.
     DontAsk,
@@ -48,7 +48,7 @@ pub enum RequestKind {
     /// Whether a call may run at all.
     #[default]
     Tool,
-    /// Whether a command that the sandbox blocked may run once more, outside of it.
+    /// Whether a command that the sandbox blocked may run once more, outside the sandbox.
     Sandbox,
     /// Whether a proposed plan is approved. `session.approve {mode}` names the mode that follows plan mode.
     Plan,
@@ -100,11 +100,12 @@ pub struct Verdict {
     /// For commands: the verdict on each simple command in the line (at most 64).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub parts: Vec<CommandPart>,
-    /// A command without a matching rule whose parts are all read-only, inside the workspace, and read no
-    /// secrets.
+    /// Whether the call is a command without a matching rule whose parts are all read-only, inside the workspace, and
+    /// read no secrets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only_command: bool,
-    /// A command that is known to change nothing, including the working directory, regardless of the rules.
+    /// Whether the call is a command that certainly changes nothing, including the working directory. This does not
+    /// depend on the rules.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
 }

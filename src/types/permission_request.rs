@@ -14,11 +14,12 @@ use super::tool::{Blocked, Subject};
 pub struct PermissionRequest {
     /// Its id; a restart does not change it.
     pub request_id: PermissionId,
-    /// For a request of a sub-agent, shown in the sessions above it: the session that waits. An answer goes to it.
+    /// For a request of a sub-agent, shown in the sessions above it: the session that waits. The answer goes to that
+    /// session.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub child_session_id: Option<SessionId>,
-    /// The subject of the request. `sandbox`: the command of this call has run and the sandbox blocked it (see
-    /// `tool.blocked` before this). An allowed command runs again from its beginning, outside the sandbox.
+    /// The subject of the request. With `sandbox`, the command of this call has run and the sandbox blocked it (see
+    /// `tool.blocked` before this event). An allowed command runs again from its beginning, outside the sandbox.
     #[serde(default)]
     pub kind: RequestKind,
     /// The call that waits.
@@ -44,8 +45,8 @@ pub struct PermissionRequest {
     /// For commands: the verdict on each simple command in the line.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub parts: Vec<CommandPart>,
-    /// A command whose parts are all read-only, inside the workspace, and read no secrets: `allow_read_only`
-    /// allows it.
+    /// Whether the call is a command whose parts are all read-only, inside the workspace, and read no secrets.
+    /// `allow_read_only` allows such a command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not", alias = "only_looks")]
     pub read_only_command: bool,
     /// Deadline of the request; absent in attended sessions, which wait without limit. A restart does not
@@ -58,7 +59,7 @@ pub struct PermissionRequest {
     /// The folder in which the call would run.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub cwd: String,
-    /// SHA-256 over session, folder, tool and arguments: an answer is bound to it.
+    /// SHA-256 over session, folder, tool and arguments, in hexadecimal. It binds an answer to this exact call.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub digest: String,
 }

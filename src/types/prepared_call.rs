@@ -8,7 +8,7 @@ use super::question::UserQuestion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The effect of a call, determined without running it. It is judged before the call may start.
+/// A tool call whose targets and change were determined without running it. It is judged before the call may start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PreparedCall {
     /// The subject that the permission rules judge.
@@ -18,7 +18,7 @@ pub struct PreparedCall {
     /// The change as a unified diff, for calls that change a file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub diff: Option<String>,
-    /// See [`ToolDefinition::read_only`].
+    /// Whether the call changes nothing.
     pub read_only: bool,
     /// For calls that change a file: its content hash before and after. It is in the journal before the file is
     /// touched, so that after a crash the file shows whether the change took effect.
@@ -36,7 +36,7 @@ pub struct Confinement {
     pub level: u8,
     /// Whether the command has network access.
     pub network: bool,
-    /// The command runs outside its usual sandbox, because a user allowed it.
+    /// Whether the command runs outside its usual sandbox, because a user allowed it.
     #[serde(skip_serializing_if = "std::ops::Not::not", default, alias = "outside")]
     pub unsandboxed: bool,
 }
@@ -59,10 +59,11 @@ impl Confinement {
     }
 }
 
-/// Whether a command that the sandbox blocked is offered to run again outside of it: `[sandbox] offer_unsandboxed_retry`.
+/// The sessions in which the daemon offers to run a blocked command again outside the sandbox:
+/// `[sandbox] offer_unsandboxed_retry`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OfferUnsandboxedRetry {
-    /// Never.
+    /// In no session.
     Never,
     /// In attended sessions.
     #[default]
@@ -72,7 +73,7 @@ pub enum OfferUnsandboxedRetry {
 }
 
 impl OfferUnsandboxedRetry {
-    /// Whether a command of such a session may be offered.
+    /// Whether the daemon offers a second run in an unattended, or in an attended, session.
     #[must_use]
     pub const fn applies_to(self, unattended: bool) -> bool {
         match self {
@@ -87,7 +88,7 @@ impl OfferUnsandboxedRetry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Barrier {
-    /// A file that may not be written or read, or a forbidden system call.
+    /// A file that the command may not write or read, or a forbidden system call.
     Files,
     /// The network, which is off.
     Network,
@@ -122,16 +123,18 @@ impl PreparedCall {
     }
 }
 
-/// What a call touches, as far as it is known. Calls whose accesses conflict run one after the other.
+/// The files that a call reads or changes, as far as they are known. Calls whose accesses conflict run one after the
+/// other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access<'a> {
     /// It reads these files.
     Reads(Vec<&'a Path>),
-    /// It reads, and may read any file.
+    /// It only reads, but may read any file.
     ReadsAnything,
     /// It changes these files and nothing else.
     Changes(Vec<&'a Path>),
-    /// It is a sub-agent with unknown effects. Sub-agents run together, because a model starts them for that.
+    /// It starts a sub-agent, whose effects are unknown. Sub-agents run in parallel, because a model starts them for
+    /// that purpose.
     Subagent,
     /// Its effects are unknown.
     Everything,
@@ -160,7 +163,7 @@ impl PreparedCall {
         matches!(self.subject, Subject::Task { .. })
     }
 
-    /// What the call touches.
+    /// The files that the call reads or changes, as far as they are known.
     #[must_use]
     pub fn access(&self) -> Access<'_> {
         if let Subject::Task { read_only, .. } = self.subject {
@@ -183,7 +186,7 @@ impl PreparedCall {
 }
 
 impl Subject {
-    /// Adds the files that the call names. Returns `false` if it may touch others.
+    /// Adds the files that the call names. Returns `false` if the call may access other files.
     fn add_paths<'a>(&'a self, paths: &mut Vec<&'a Path>) -> bool {
         match self {
             Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path } => {
@@ -205,7 +208,7 @@ pub enum PlannedChange {
         /// The files.
         files: Vec<PlannedFile>,
     },
-    /// The planned change of one file: that of [`Subject::Edit`].
+    /// The planned change of the one file of [`Subject::Edit`].
     One(PlannedEdit),
 }
 
@@ -214,33 +217,33 @@ pub enum PlannedChange {
 pub struct PlannedFile {
     /// The file, resolved.
     pub path: PathBuf,
-    /// SHA-256 of the content before, in hexadecimal; absent for a new file.
+    /// SHA-256 of the content before the change, in hexadecimal; absent for a new file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sha256_before: Option<String>,
-    /// SHA-256 of the content after; absent if the file is removed.
+    /// SHA-256 of the content after the change, in hexadecimal; absent if the file is removed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sha256_after: Option<String>,
     /// Lines added.
     pub added: u64,
     /// Lines removed.
     pub removed: u64,
-    /// Whether the model then knows the whole file.
+    /// Whether the model knows the whole file after the change.
     pub whole: bool,
 }
 
 /// The planned change of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedEdit {
-    /// SHA-256 of the content before, in hexadecimal; absent for a new file.
+    /// SHA-256 of the content before the change, in hexadecimal; absent for a new file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sha256_before: Option<String>,
-    /// SHA-256 of the content after.
+    /// SHA-256 of the content after the change, in hexadecimal.
     pub sha256_after: String,
     /// Lines added.
     pub added: u64,
     /// Lines removed.
     pub removed: u64,
-    /// Whether the model then knows the whole file.
+    /// Whether the model knows the whole file after the change.
     pub whole: bool,
 }
 
@@ -297,7 +300,7 @@ pub enum Subject {
         /// Whether it continues in the background after its call returned.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         background: bool,
-        /// The folder in which it starts, if not the workspace itself: an earlier command changed it.
+        /// The folder in which it starts, if an earlier command changed it to another one than the workspace itself.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cwd: Option<PathBuf>,
     },
@@ -316,7 +319,7 @@ pub enum Subject {
         /// Name of the tool.
         tool: String,
     },
-    /// Starts a sub-agent. Its calls are judged by themselves.
+    /// Starts a sub-agent. The rules judge the calls of the sub-agent separately.
     Task {
         /// Name of the agent.
         agent: String,
@@ -407,7 +410,8 @@ pub enum PathSensitivity {
     Ordinary,
     /// Probably contains secrets: reading needs a request.
     Secret,
-    /// Has other names (hard links) that were not all found: judged as if it were outside the workspace.
+    /// Has other names (hard links), and the daemon did not find all of them. It is judged as if it were outside the
+    /// workspace.
     HardLinked,
     /// Executed or read automatically: writing needs a request in every mode.
     AutoExecuted,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProjectSettings {
-    /// `PROVIDER/MODEL` on rate limits.
+    /// `PROVIDER/MODEL` that answers when the provider limits the rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backup_model: Option<String>,
     /// `PROVIDER/MODEL` for conversations that exceed the window.
@@ -17,7 +17,7 @@ pub struct ProjectSettings {
     /// `PROVIDER/MODEL` for images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vision_model: Option<String>,
-    /// Output tokens of the first request for an answer.
+    /// Maximum output tokens of the first request for an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u32>,
     /// How the conversation is made to fit the window.
@@ -26,16 +26,16 @@ pub struct ProjectSettings {
     /// Time limit of a command that sets none, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bash_timeout_ms: Option<u64>,
-    /// Maximum number of parallel calls; a lower limit of the daemon holds.
+    /// Maximum number of parallel calls. A lower limit of the daemon has priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tools: Option<u64>,
-    /// Maximum number of background commands; a lower limit of the daemon holds.
+    /// Maximum number of background commands. A lower limit of the daemon has priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background_commands: Option<u64>,
-    /// Maximum bytes of one result for the model; a lower limit of the daemon holds.
+    /// Maximum bytes of one result for the model. A lower limit of the daemon has priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_result_bytes: Option<u64>,
-    /// Maximum bytes of all results of one message; a lower limit of the daemon holds.
+    /// Maximum bytes of all results of one message. A lower limit of the daemon has priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_results_total_bytes: Option<u64>,
 }
@@ -65,7 +65,7 @@ pub struct CompactionChanges {
     /// Tokens of the newest messages that stay as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_recent_tokens: Option<u64>,
-    /// Failed summaries in a row after which the session requests none by itself.
+    /// Number of failed summaries in a row after which the session requests no summary by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_failures: Option<u32>,
 }

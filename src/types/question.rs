@@ -1,5 +1,5 @@
-//! Questions to the user that are not about permission: what to do about a call with unknown outcome, whether an
-//! interrupted turn continues after a restart, and what a model asks.
+//! Questions to the user that are not about permission. The daemon asks about a call with unknown outcome and about a
+//! turn that a restart interrupted. A model asks its own questions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,12 +12,13 @@ use super::ids::{CallId, QuestionId, SessionId};
 pub struct Question {
     /// Its id; a restart does not change it.
     pub request_id: QuestionId,
-    /// For a question of a sub-agent, shown in the sessions above it: the session that waits. An answer goes to it.
+    /// For a question of a sub-agent, shown in the sessions above it: the session that waits. The answer goes to that
+    /// session.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub child_session_id: Option<SessionId>,
     /// The subject of the question.
     pub kind: QuestionKind,
-    /// The question as text for users; of several questions of a model the first.
+    /// The question as text for users. If a model asks several questions, this is the first one.
     pub text: String,
     /// The call that it is about, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -33,7 +34,7 @@ pub struct Question {
     pub output: Option<String>,
     /// The possible answers of the kinds `unknown_outcome` and `resume`.
     pub options: Vec<Choice>,
-    /// With kind `question`: what the model asks. Each needs an answer.
+    /// With kind `question`: the questions of the model. Each of them needs an answer.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub questions: Vec<UserQuestion>,
 }
@@ -66,7 +67,7 @@ impl QuestionKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// The turn continues; the model is told that the outcome of an unknown call is unknown.
+    /// The turn continues. If the question is about a call, the model learns that the outcome of the call is unknown.
     Continue,
     /// The turn ends as aborted.
     Abort,
@@ -100,7 +101,7 @@ pub struct UserQuestion {
     /// A label of a few words for it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub header: Option<String>,
-    /// Suggested answers. The user may always answer with own words.
+    /// Suggested answers. The user may always answer in their own words.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub options: Vec<QuestionOption>,
     /// Whether several of the options may be chosen.
@@ -113,7 +114,7 @@ pub struct UserQuestion {
 pub struct QuestionOption {
     /// The answer in a few words. The options of a question have different labels.
     pub label: String,
-    /// What it means, or what follows from it.
+    /// Its meaning, or its consequences.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub description: Option<String>,
 }
@@ -125,12 +126,12 @@ pub struct UserAnswer {
     /// Labels of the chosen options.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub choices: Vec<String>,
-    /// Own words.
+    /// The answer in the user's own words.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub text: Option<String>,
 }
 
-/// Maximum bytes of own words in one answer.
+/// Maximum bytes of the user's own words in one answer.
 const MAX_ANSWER_BYTES: usize = 16_384;
 
 /// An answer that does not fit its question.
@@ -138,7 +139,7 @@ const MAX_ANSWER_BYTES: usize = 16_384;
 pub struct WrongAnswer {
     /// The wrong parameter, for example `answers[0].choices`.
     pub path: String,
-    /// The reason, and what to do.
+    /// The reason, and how to correct the answer.
     pub why: String,
 }
 

@@ -16,7 +16,7 @@ pub struct QueuedTurn {
     pub turn_id: TurnId,
     /// Text, pictures and documents of the input.
     pub input: Vec<InputBlock>,
-    /// When it was queued.
+    /// Time at which it was queued.
     pub queued_at_ms: Timestamp,
     /// Whether it was queued before the other turns, by `when_busy: "interrupt"`.
     pub front: bool,

@@ -1,5 +1,4 @@
-//! Stable words in events: the phases of a turn, and the reasons of settling, switching, discarding and
-//! booking.
+//! Stable names in events: the phases of a turn, and the reasons of settling, switching, discarding and booking.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -21,7 +21,7 @@ pub enum ReminderKind {
     Compacted,
     /// The text that an edit should replace occurs several times in the file.
     SeveralMatches,
-    /// The date changed since the model was told it.
+    /// The date changed since the model received it.
     NewDay,
     /// MCP servers are not available.
     ServersFailed,

@@ -35,7 +35,7 @@ impl Sampling {
 /// A temperature, from 0 to 2.
 pub type Temperature = Thousandths<2_000>;
 
-/// A share of the most likely tokens, from 0 to 1.
+/// A probability mass of the most likely tokens, from 0 to 1.
 pub type TopP = Thousandths<1_000>;
 
 /// A number from 0 to `MAX_THOUSANDTHS` thousandths. More precise numbers are rounded.

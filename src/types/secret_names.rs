@@ -91,7 +91,7 @@ const SECRET_ENDINGS: &[&str] = &[
     ".pkcs8",
 ];
 
-/// Template `.env` files contain no secrets by their purpose.
+/// Endings of template `.env` files, which contain no secrets.
 const HARMLESS_ENV: &[&str] = &["example", "sample", "template", "dist", "defaults", "schema"];
 
 /// Whether a path, split at its slashes and with names folded for comparison, probably contains secrets.

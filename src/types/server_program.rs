@@ -10,14 +10,14 @@ pub struct ServerProgram {
     pub program: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Variables in addition to those of commands.
+    /// Environment variables in addition to those that commands get.
     pub env: BTreeMap<String, String>,
-    /// Its folder.
+    /// The folder in which it starts.
     pub cwd: PathBuf,
-    /// The workspace, which its sandbox may write.
+    /// The workspace, to which its sandbox permits writing.
     pub workspace: PathBuf,
     /// Whether it runs in the sandbox of commands.
     pub sandbox: bool,
-    /// Whether that is the sandbox of unattended sessions.
+    /// Whether the sandbox is the one of unattended sessions.
     pub unattended: bool,
 }

@@ -39,7 +39,7 @@ pub enum SessionState {
     Paused,
     /// The last turn could not be continued.
     Failed,
-    /// Killed; takes no more input.
+    /// Killed. It accepts no more input.
     Ended,
     /// Archived: kept, but clients treat it as inactive.
     Archived,
@@ -98,7 +98,7 @@ pub struct SessionSpec {
     /// Whether the session is unattended.
     #[serde(default)]
     pub background: bool,
-    /// Tools run one at a time, and every call needs a request.
+    /// Whether tools run one at a time and every call needs a permission request.
     #[serde(default)]
     pub safe_mode: bool,
     /// Handling of a turn that a restart interrupts; absent for the configured default.
@@ -144,22 +144,22 @@ pub struct SessionSpec {
     /// Values of the project's configuration file for the engine and the tools; fixed when the session is created.
     #[serde(skip_serializing_if = "ProjectSettings::is_none", default)]
     pub project_settings: ProjectSettings,
-    /// The model answers twice, and a client chooses the answer; fixed when the session is created.
+    /// Whether the model answers twice and a client chooses the answer; fixed when the session is created.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub binary_feedback: bool,
-    /// SHA-256 of the messages that the session begins with, if there are any.
+    /// SHA-256 of the messages with which the session begins, if there are any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub initial_digest: Option<String>,
     /// JSON Schema that the results of turns must satisfy.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output_schema: Option<Value>,
-    /// The session only plans and hands work to sub-agents; fixed when the session is created.
+    /// Whether the session only plans and gives its work to sub-agents; fixed when the session is created.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub coordinator: bool,
     /// For a sub-agent: the call that started it; fixed when the session is created.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent: Option<ParentCall>,
-    /// The agent that the session works as; fixed when the session is created.
+    /// The agent as which the session works; fixed when the session is created.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Option<AgentProfile>,
 }
@@ -201,9 +201,9 @@ pub struct SessionView {
     pub last_seq: Seq,
     /// Tokens of all its model calls.
     pub usage: Usage,
-    /// Cost so far; `null` if a price is unknown.
+    /// Cost so far, in millionths of a dollar; `null` if a price is unknown.
     pub cost_usd_micros: Option<u64>,
-    /// Cost of the calls whose price is known: a lower bound of the total cost.
+    /// Cost of the calls whose price is known, in millionths of a dollar: a lower bound of the total cost.
     #[serde(default)]
     pub cost_at_least_usd_micros: u64,
     /// The ledger by `PROVIDER/MODEL`. Lists omit it: `model.usage` returns it for many sessions.
@@ -223,7 +223,7 @@ pub struct SessionView {
     /// The calls that run or wait for an answer, in one line.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub activity: Option<String>,
-    /// Tokens of the newest answer and of its request: what fills the context window. Absent before an answer.
+    /// Tokens of the newest answer and of its request, which fill the context window. Absent before the first answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub context_tokens: Option<u64>,
     /// Commands that run in the background now.
@@ -235,10 +235,10 @@ pub struct SessionView {
     /// For a sub-agent: the session whose `Task` call started it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent_session_id: Option<SessionId>,
-    /// For a sub-agent: that call.
+    /// For a sub-agent: the `Task` call that started it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent_call_id: Option<CallId>,
-    /// Name of the agent that the session works as.
+    /// Name of the agent as which the session works.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Option<String>,
     /// With `search`: the newest messages that contain the words, at most three.
@@ -260,7 +260,7 @@ pub struct SessionDetails {
     pub tools: ToolChoice,
     /// Additional folders of the workspace.
     pub additional_dirs: Vec<String>,
-    /// Tools run one at a time, and every call needs a request.
+    /// Whether tools run one at a time and every call needs a permission request.
     pub safe_mode: bool,
     /// Handling of a turn that a restart interrupts.
     pub on_restart: OnRestart,
@@ -287,13 +287,13 @@ pub struct SessionDetails {
     /// Values of the project's configuration file for the engine and the tools.
     #[serde(skip_serializing_if = "ProjectSettings::is_none", default)]
     pub project_settings: ProjectSettings,
-    /// The model answers twice, and a client chooses the answer.
+    /// Whether the model answers twice and a client chooses the answer.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub binary_feedback: bool,
     /// The todo list of the model.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub todos: Vec<Todo>,
-    /// The session only plans and hands work to sub-agents.
+    /// Whether the session only plans and gives its work to sub-agents.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub coordinator: bool,
 }
@@ -345,7 +345,7 @@ pub struct FileDiff {
     pub diff: String,
     /// Number of changes.
     pub changes: u64,
-    /// Whether `diff` is the exact total change. If not, another program changed the file in between, or a diff
-    /// was too long to be kept. Then it contains the known changes, one after the other.
+    /// Whether `diff` is the exact total change. If not, another program changed the file in between, or a diff was
+    /// too long to be kept. `diff` then contains the known changes, one after the other.
     pub exact: bool,
 }

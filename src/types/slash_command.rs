@@ -18,7 +18,7 @@ pub struct SlashCommand {
 }
 
 impl SlashCommand {
-    /// The command without rules.
+    /// A slash command without rules.
     #[must_use]
     pub fn new(name: impl Into<String>, arguments: impl Into<String>) -> Self {
         Self { name: name.into(), arguments: arguments.into(), allow_rules: Vec::new() }

@@ -24,7 +24,7 @@ pub struct ParentCall {
 /// The agent of hidden sessions. No file can define it, because its name is not allowed in files.
 pub const HIDDEN_AGENT: &str = "$knowledge";
 
-/// The agent that a session works as.
+/// The agent as which a session works.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentProfile {
     /// Its name.

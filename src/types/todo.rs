@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 /// One entry of a todo list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Todo {
-    /// What to do, in the imperative: `Run the tests`.
+    /// The task in the imperative, for example `Run the tests`.
     pub content: String,
-    /// How far it is.
+    /// Its status.
     pub status: TodoStatus,
-    /// The same while it is being done: `Running the tests`.
+    /// The text to show while the task is in progress, for example `Running the tests`.
     #[serde(skip_serializing_if = "Option::is_none", default, alias = "activeForm")]
     pub active_form: Option<String>,
 }
 
-/// How far an entry of a todo list is.
+/// Status of an entry of a todo list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
@@ -38,7 +38,7 @@ impl TodoStatus {
         }
     }
 
-    /// A box for lists of plain text.
+    /// The checkbox of an entry in a plain-text list.
     #[must_use]
     pub const fn mark(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl TodoStatus {
 }
 
 impl Todo {
-    /// The text for users: the form of work in progress, if there is one.
+    /// The text for users: `active_form` if the task is in progress and has one, else `content`.
     #[must_use]
     pub fn display_text(&self) -> &str {
         let active = self.active_form.as_deref().filter(|_| self.status == TodoStatus::InProgress);

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Begin of the names of all tools of MCP servers.
+/// Prefix of the names of all tools of MCP servers.
 pub const MCP_PREFIX: &str = "mcp__";
 
 /// The definition of a tool for the model, and how the engine may run it.
@@ -25,7 +25,7 @@ pub struct ToolDefinition {
     pub description: String,
     /// JSON Schema of the input, an object.
     pub input_schema: Value,
-    /// Calls of this tool change nothing. They may run in parallel, and may run again after a crash.
+    /// Whether calls of this tool change nothing. Such calls may run in parallel, and may run again after a crash.
     pub read_only: bool,
 }
 
@@ -33,9 +33,9 @@ pub struct ToolDefinition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PermissionNeed {
-    /// Never: it reaches only what the session itself made.
+    /// Never, because the tool uses only data of the session and of the daemon.
     Never,
-    /// For files outside the workspace, and for sensitive ones.
+    /// For files outside the workspace, and for sensitive files.
     OutsideWorkspace,
     /// Always. Read-only commands are allowed by `[permissions] safe_commands`.
     Always,
@@ -46,25 +46,27 @@ pub enum PermissionNeed {
 pub struct ToolLimits {
     /// When its calls need a permission request.
     pub permission: PermissionNeed,
-    /// Time limit of a call in milliseconds. Absent: it reads or writes local files, and an abort ends it.
+    /// Time limit of a call in milliseconds. Absent for tools that read or write local files; an abort ends their
+    /// calls.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub timeout_ms: Option<u64>,
-    /// Highest time limit that a call may ask for, in milliseconds.
+    /// Highest time limit that a call may request, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_timeout_ms: Option<u64>,
-    /// Characters of output that the tool itself keeps; of longer output the model gets beginning and end.
+    /// Maximum characters of output that the tool keeps. Of longer output, the model receives the beginning and the
+    /// end.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_output_chars: Option<u64>,
 }
 
-/// Which tools a session offers its models. By default all.
+/// The tools that a session offers its models. By default it offers all tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolChoice {
     /// Only these tools; absent for all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub allow: Option<Vec<String>>,
-    /// None of these tools.
+    /// Tools that are not offered.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub deny: Vec<String>,
 }
@@ -106,18 +108,18 @@ pub enum Inspection {
         /// The changes, without the diffs.
         changes: Vec<FileChange>,
     },
-    /// The first of several files have the new content, the others still the old.
+    /// The first of several files have the new content. The others still have the old content.
     Partly {
         /// The changed files that exist.
         records: Vec<ReadRecord>,
         /// The changes, without the diffs.
         changes: Vec<FileChange>,
-        /// Which files were changed and which not, as text for the model.
+        /// The files that were changed and those that were not, as text for the model.
         text: String,
     },
     /// Every file has the old content.
     NotDone,
-    /// Neither content, or the file could not be read: the reason, for users.
+    /// A file has neither of the contents, or could not be read. The text gives users the reason.
     Conflict(String),
 }
 
@@ -158,7 +160,7 @@ pub struct ToolOutcome {
     pub attachments: Vec<Attachment>,
     /// The blob with the full text of a shortened `output`. Its content is in `blobs`.
     pub whole: Option<BlobRef>,
-    /// The command continues in the background; its end is reported separately.
+    /// Whether the command continues in the background. Its end is reported separately.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub goes_on: bool,
     /// How much of a background command's output the model has now received.
@@ -167,7 +169,7 @@ pub struct ToolOutcome {
     /// The new todo list, if the call changed it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub todos: Option<Vec<Todo>>,
-    /// Contents, stored in the transaction that writes the result.
+    /// Blobs to store in the transaction that writes the result.
     #[serde(skip)]
     pub blobs: Vec<Blob>,
     /// Set if the sandbox probably blocked the command.
@@ -215,10 +217,10 @@ pub struct FileChange {
     pub added: u64,
     /// Lines removed.
     pub removed: u64,
-    /// SHA-256 of the content before, in hexadecimal; absent for a new file.
+    /// SHA-256 of the content before the change, in hexadecimal; absent for a new file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sha256_before: Option<String>,
-    /// SHA-256 of the content after; absent for a removed file.
+    /// SHA-256 of the content after the change, in hexadecimal; absent for a removed file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sha256_after: Option<String>,
 }
@@ -234,13 +236,13 @@ pub struct ReadRecord {
     pub size: u64,
     /// SHA-256 of the content, in hexadecimal.
     pub sha256: String,
-    /// Whether the whole file was seen.
+    /// Whether the model has seen the whole file.
     pub whole: bool,
-    /// Lines that were seen completely, if only a part was seen: the first and the last line of each range, in
-    /// order.
+    /// Lines that the model has seen completely, if it has seen only a part of the file. Each range has its first and
+    /// last line, from 1, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<(u64, u64)>,
-    /// Number of lines of that text.
+    /// Number of lines of the file, if the model has seen only a part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_lines: Option<u64>,
 }
@@ -249,7 +251,7 @@ pub struct ReadRecord {
 const MAX_RANGES: usize = 64;
 
 impl ReadRecord {
-    /// Adds the ranges that were seen before of the same content: parts may add up to the whole file.
+    /// Adds the ranges of the same content that the model saw before, because several parts may form the whole file.
     #[must_use]
     pub fn merged_with(&self, known: Option<&Self>) -> Self {
         let mut record = self.clone();
@@ -275,12 +277,12 @@ impl ReadRecord {
     }
 }
 
-/// A piece of output while a tool runs.
+/// A part of the output of a running tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolProgress {
     /// `stdout` or `stderr`.
     pub stream: &'static str,
-    /// Text, already made valid UTF-8.
+    /// The text. Invalid UTF-8 is already replaced.
     pub text: String,
 }
 
@@ -292,7 +294,7 @@ pub struct ProcessRecord {
     pub call_id: crate::types::ids::CallId,
     /// Its process id, which is also its session and group id.
     pub pid: i32,
-    /// When it started, in clock ticks since boot.
+    /// Time of its start, in clock ticks since boot.
     pub started: u64,
     /// Id of the boot in which these numbers are valid.
     pub boot_id: String,

@@ -57,7 +57,7 @@ pub struct TurnOptions {
     /// Labels that the provider receives with each model request.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub metadata: Option<BTreeMap<String, String>>,
-    /// The slash command that the input is the expansion of; never a setting of a session.
+    /// The slash command whose expansion is the input; never a setting of a session.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub command: Option<SlashCommand>,
     /// The turn has no input and only compacts the conversation; never a setting of a session.
@@ -69,14 +69,13 @@ pub struct TurnOptions {
 }
 
 impl TurnOptions {
-    /// Whether the options differ in the beginning of the model's requests, so that a turn needs its own system
-    /// prompt.
+    /// Whether the options change the beginning of the model's requests, so that a turn needs its own system prompt.
     #[must_use]
     pub fn change_system_prompt(&self) -> bool {
         self.system_prompt.is_some() || self.append_system_prompt.is_some() || self.additional_dirs.is_some()
     }
 
-    /// The options without values that `spec` has already.
+    /// The options without those that equal the values of `spec`.
     #[must_use]
     pub fn changes_of(self, spec: &SessionSpec) -> Self {
         let no_schema = serde_json::json!({});

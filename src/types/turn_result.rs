@@ -33,7 +33,7 @@ pub enum Subtype {
     Aborted,
     /// A user denied a call and ended the turn with it, or a request expired with `on_timeout = "fail"`.
     PermissionDenied,
-    /// The final answer does not satisfy `output_schema`, also after corrections.
+    /// The final answer does not satisfy `output_schema`, even after corrections.
     StructuredOutputInvalid,
     /// The model or its server failed.
     LlmError,
@@ -75,21 +75,21 @@ pub struct TurnResult {
     pub usage: Usage,
     /// The usage by `PROVIDER/MODEL`, with calls and cost.
     pub usage_by_model: BTreeMap<String, ModelUsage>,
-    /// Cost of this turn; `null` if a price is unknown.
+    /// Cost of this turn, in millionths of a dollar; `null` if a price is unknown.
     pub cost_usd_micros: Option<u64>,
-    /// Cost of the calls whose price is known: a lower bound of the total cost.
+    /// Cost of the calls whose price is known, in millionths of a dollar: a lower bound of the total cost.
     #[serde(default)]
     pub cost_at_least_usd_micros: u64,
-    /// Duration from start to end.
+    /// Duration from start to end, in milliseconds.
     pub duration_ms: u64,
-    /// Time of the model calls with complete answers; failed attempts and the waits between them are not
-    /// included.
+    /// Time of the model calls with complete answers, in milliseconds. Failed attempts and the waits between them are
+    /// not included.
     pub model_ms: u64,
-    /// Time spent running tools.
+    /// Time spent running tools, in milliseconds.
     pub tools_ms: u64,
-    /// Time spent waiting for users.
+    /// Time spent waiting for users, in milliseconds.
     pub permission_ms: u64,
-    /// Model calls made.
+    /// Number of model calls.
     pub model_calls: u64,
     /// Calls that were refused.
     pub permission_denials: Vec<Denial>,
@@ -165,10 +165,10 @@ pub struct LastTurn {
     pub message: Option<String>,
     /// Time of its end.
     pub ended_at_ms: Timestamp,
-    /// Duration from start to end.
+    /// Duration from start to end, in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
-    /// The part of `duration_ms` that it spent waiting for users.
+    /// The part of `duration_ms` that the turn spent waiting for users.
     #[serde(default)]
     pub permission_ms: u64,
 }

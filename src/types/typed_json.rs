@@ -1,5 +1,5 @@
-//! Reads typed values from JSON, with the path of what is wrong or unknown. One deserializer for all types: wrappers around
-//! serde_json's would compile each type three times.
+//! Reads typed values from JSON and reports the paths of wrong or unknown parts. One deserializer reads all types,
+//! because wrappers around the one of serde_json would compile each type three times.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -15,9 +15,9 @@ use serde_json::{Error, Map, Value};
 /// A value that does not have the expected form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongJson {
-    /// Where it is, such as `answers[0].text`; `.` for the whole value.
+    /// Path of the wrong part, for example `answers[0].text`; `.` for the whole value.
     pub path: String,
-    /// What is wrong with it.
+    /// The mistake.
     pub why: String,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for WrongJson {
 /// Reads a value. Unknown fields are ignored.
 ///
 /// # Errors
-/// A part of the value is wrong; the first one.
+/// The first part of the value that is wrong.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, WrongJson> {
     from_value_with_unknown(value).map(|(read, _)| read)
 }
@@ -41,7 +41,7 @@ pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, WrongJson> {
 /// Reads a value, and returns the paths of its unknown fields as well.
 ///
 /// # Errors
-/// A part of the value is wrong; the first one.
+/// The first part of the value that is wrong.
 pub fn from_value_with_unknown<T: DeserializeOwned>(value: Value) -> Result<(T, Vec<String>), WrongJson> {
     let track = PathTracker::default();
     match T::deserialize(TrackedValue { value, track: &track }) {
@@ -66,7 +66,7 @@ pub(super) fn index_path(above: &str, index: usize) -> String {
     format!("{above}[{index}]")
 }
 
-/// Where the reading is, and what it has found.
+/// The current path, the path of the first failure, and the paths of unknown fields.
 #[derive(Default)]
 struct PathTracker {
     path: RefCell<String>,
@@ -75,13 +75,13 @@ struct PathTracker {
 }
 
 impl PathTracker {
-    /// Runs a step below this part of the path.
+    /// Runs a step with this part added to the path.
     fn within<T>(&self, part: PathPart<'_>, step: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let before = self.path.borrow().len();
         self.enter(part);
         let result = step();
         if result.is_err() {
-            // The innermost part that failed comes first.
+            // Keep the first failure, which is the innermost one.
             self.failed.borrow_mut().get_or_insert_with(|| self.path.borrow().clone());
         }
         self.path.borrow_mut().truncate(before);
@@ -103,7 +103,7 @@ enum PathPart<'n> {
     Index(usize),
 }
 
-/// A value and where it is.
+/// A value and the tracker of its path.
 struct TrackedValue<'t> {
     value: Value,
     track: &'t PathTracker,

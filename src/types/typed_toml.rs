@@ -1,4 +1,4 @@
-//! Reads typed values from TOML, with the path and the place of what is wrong.
+//! Reads typed values from TOML and reports the path and the position of a wrong part.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use crate::types::typed_json::{self, WrongJson, index_path, name_path};
 /// A text that does not have the expected form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongToml {
-    /// Where it is, such as `providers.local.kind`; `.` for the whole text.
+    /// Path of the wrong part, for example `providers.local.kind`; `.` for the whole text.
     pub path: String,
-    /// What is wrong with it.
+    /// The mistake.
     pub why: String,
-    /// Byte offset of the place.
+    /// Byte offset of the wrong part in the text, if known.
     pub start: Option<usize>,
 }
 
@@ -33,7 +33,7 @@ impl From<toml::de::Error> for WrongToml {
 /// Reads a value.
 ///
 /// # Errors
-/// The text is not TOML, or a part of it is wrong; the first one.
+/// The text is not TOML, or a part of it is wrong. The error reports the first such part.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, WrongToml> {
     let table = DeTable::parse(text)?;
     let mut starts = HashMap::new();
@@ -44,7 +44,7 @@ pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, WrongToml> {
     })
 }
 
-/// A table as JSON. `starts`: where each path is.
+/// Converts a table to JSON and adds the byte offset of each path to `starts`.
 fn object(above: &str, table: &DeTable<'_>, starts: &mut HashMap<String, usize>) -> Value {
     let mut object = Map::new();
     for (name, inner) in table.iter() {
@@ -60,7 +60,7 @@ fn value(path: &str, spanned: &Spanned<DeValue<'_>>, starts: &mut HashMap<String
         DeValue::String(text) => Value::String(text.to_string()),
         DeValue::Integer(integer) => match i64::from_str_radix(integer.as_str(), integer.radix()) {
             Ok(integer) => integer.into(),
-            // TOML has no larger ones. As a text it is refused where a number is expected.
+            // TOML has no larger integers. As a text, the value is refused where a number is expected.
             Err(_) => Value::String(integer.as_str().to_owned()),
         },
         // JSON has no `nan` and no infinity.

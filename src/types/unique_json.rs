@@ -5,10 +5,10 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Error, Map, Value};
 
-/// Parses a text in which no object has a field twice: it would be unclear which one counts.
+/// Parses a text in which no object has a field twice. With a repeated field, it would be unclear which value counts.
 ///
 /// # Errors
-/// The text is not JSON, or a field is there twice.
+/// The text is not JSON, or an object has a field twice.
 pub fn parse_unique(text: &str) -> Result<Value, Error> {
     serde_json::from_str(text).map(|UniqueValue(value)| value)
 }

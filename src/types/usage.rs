@@ -54,7 +54,7 @@ impl Usage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Price {
-    /// Fresh input.
+    /// Input that is neither read from nor written to a cache.
     #[serde(deserialize_with = "dollars_from_number")]
     #[schemars(with = "f64")]
     pub input: f64,
@@ -74,7 +74,7 @@ pub struct Price {
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_dollars")]
     #[schemars(with = "Option<f64>")]
     pub cache_write_1h: Option<f64>,
-    /// A thousand web searches.
+    /// Price of a thousand web searches, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_dollars")]
     #[schemars(with = "Option<f64>")]
     pub web_search: Option<f64>,
@@ -192,7 +192,7 @@ impl Budgets {
         }
     }
 
-    /// Takes what was used from the limits of a turn.
+    /// Subtracts the usage from the limits of a turn.
     pub fn subtract(&mut self, used: &ModelUsage) {
         let less = |limit: &mut Option<u64>, used: u64| {
             if let Some(limit) = limit {
@@ -204,7 +204,7 @@ impl Budgets {
         less(&mut self.output_tokens, used.usage.output_tokens);
     }
 
-    /// The lower one of each pair of limits.
+    /// For each limit, the lower value of the two.
     #[must_use]
     pub fn stricter(self, other: Budgets) -> Self {
         let lower = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
@@ -250,7 +250,7 @@ pub enum BudgetKind {
 }
 
 impl BudgetKind {
-    /// Whether the limit is of the whole session.
+    /// Whether the limit applies to the whole session.
     #[must_use]
     pub const fn is_of_session(self) -> bool {
         matches!(
@@ -295,9 +295,9 @@ pub struct UsageRecord {
     pub cost_usd_micros: Option<u64>,
     /// Limits and price of the model at the time of the call.
     pub model_snapshot: ModelSnapshot,
-    /// The call brought no answer.
+    /// Whether the call gave no answer.
     pub is_lost: bool,
-    /// `usage` is at least partly an upper estimate.
+    /// Whether `usage` is at least partly an upper estimate.
     pub is_estimated: bool,
 }
 
@@ -317,10 +317,10 @@ pub struct ModelUsage {
     /// Calls whose tokens are an upper estimate, because the provider did not report them.
     #[serde(default)]
     pub estimated_calls: u64,
-    /// Cost of all calls; `null` if a price is unknown.
+    /// Cost of all calls, in millionths of a dollar; `null` if a price is unknown.
     #[serde(default)]
     pub cost_usd_micros: Option<u64>,
-    /// Cost of the calls whose price is known: a lower bound of the total cost.
+    /// Cost of the calls whose price is known, in millionths of a dollar: a lower bound of the total cost.
     #[serde(default)]
     pub cost_at_least_usd_micros: u64,
     /// Calls whose price is unknown.

@@ -17,14 +17,14 @@ use super::ids::BlobId;
 
 /// Maximum bytes of an event on the wire. The rest of the 64 KiB is for the enclosing message.
 pub const MAX_WIRE_BYTES: usize = 64 * 1024 - 512;
-/// Bytes that an entry of a list must get; else the list is cut.
+/// Minimum bytes for each entry of a list. If an entry would get fewer, the list loses entries.
 const MIN_ENTRY_BYTES: usize = 1024;
 /// Objects with at most this many fields keep all of them.
 const MAX_WHOLE_FIELDS: usize = 24;
-/// Levels below which no kind of event has fields of its own.
+/// Number of levels below which no kind of event has fields of its own.
 const MAX_FIELD_DEPTH: usize = 8;
-/// Bytes of the kept part, and the minimum share of a list or an object whose entries are cut one by one. The
-/// first pair with a result of at most [`MAX_WIRE_BYTES`] is used.
+/// Pairs of the bytes of the kept part and the minimum bytes of a list or an object whose entries are cut one by one.
+/// The first pair with a result of at most [`MAX_WIRE_BYTES`] is used.
 const CUT_SIZES: [(usize, usize); 5] =
     [(60 * 1024, 64), (48 * 1024, 512), (32 * 1024, 4096), (16 * 1024, 8192), (8 * 1024, 8192)];
 
@@ -86,7 +86,7 @@ pub fn cut(text: &str) -> Option<(String, Vec<Blob>)> {
     })
 }
 
-/// The ids of the blobs that a wire form refers to. Cheap if there are none.
+/// The truncated fields of a wire form. It parses the text only if there may be some.
 #[must_use]
 pub fn truncated_fields(text: &str) -> Vec<TruncatedField> {
     #[derive(serde::Deserialize)]
@@ -137,7 +137,7 @@ struct Truncator<'a> {
 }
 
 impl<'a> Truncator<'a> {
-    /// `value` in about `max_bytes` bytes. `may_drop_fields`: whether objects may lose fields.
+    /// Reduces `value` to about `max_bytes` bytes. `may_drop_fields` says whether objects may lose fields.
     fn shrink(
         &mut self,
         value: &'a Value,
@@ -279,7 +279,7 @@ fn escaped_bytes(text: &str, max_bytes: usize) -> usize {
     }
 }
 
-/// Bytes of one byte in a JSON text.
+/// Number of bytes that this byte needs in a JSON text.
 const fn escaped_byte_len(byte: u8) -> usize {
     match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,

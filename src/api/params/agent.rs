@@ -22,7 +22,8 @@ pub struct AgentView {
     pub description: String,
     /// Names of its tools; `["*"]` for all.
     pub tools: Vec<String>,
-    /// Its model: `PROVIDER/MODEL` or a pointer of `[models]`. Absent: the pointer `task`, or the session's model.
+    /// Its model: `PROVIDER/MODEL` or a pointer of `[models]`. If it is absent, the pointer `task` applies, or else
+    /// the session's model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_name: Option<String>,
     /// The colour in which clients show it.
@@ -38,8 +39,8 @@ pub struct AgentView {
 /// Reply of `agent.list`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentListReply {
-    /// The agents in the order of their priority: project, user, built-in.
+    /// The agents, by descending priority: project, user, built-in.
     pub agents: Vec<AgentView>,
-    /// Files that cannot be used, or only in part.
+    /// Files with agents that the daemon cannot use, or uses only in part.
     pub diagnostics: Vec<FileDiagnostic>,
 }

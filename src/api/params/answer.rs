@@ -10,10 +10,10 @@ use crate::types::question::UserAnswer;
 /// `session.approve`: one answer, or a list of them in `answers`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ApproveParams {
-    /// Id of the request.
+    /// Id of the request; required without `answers`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<PermissionId>,
-    /// Allow or deny.
+    /// Allow or deny; required without `answers`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
     /// How long an allow is valid.
@@ -28,22 +28,23 @@ pub struct ApproveParams {
     /// With `deny`: the turn ends as `permission_denied`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop: bool,
-    /// With `deny`: the client has no user to ask. The action of `[permissions.unattended] on_timeout` applies
-    /// at once, and the model is told so, instead of a denial by the user. With `pause` the answer is refused
-    /// (`path` names this field): the request stays pending.
+    /// With `deny`: the client has no user to ask. The action of `[permissions.unattended] on_timeout` applies at
+    /// once, and the model learns that no user decided. If the action is `pause`, the answer is refused (`path` names
+    /// this field), and the request stays pending.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_approver: bool,
     /// With `allow` and scope `once`: arguments that replace the model's. They are prepared and judged like the
-    /// model's own. The history keeps the model's arguments, and the result reports the change.
+    /// model's arguments. The history keeps the model's arguments, and the result reports the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_input: Option<serde_json::Value>,
     /// The `digest` of the request that the user saw: the answer is refused if the pending request differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Several answers, each accepted or refused separately; then only the key may be present as well.
+    /// 1 to 256 answers, each of which is accepted or refused separately. Only `idempotency_key` may be present with
+    /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Vec<ApproveParams>>,
-    /// The same key returns the same reply.
+    /// A repeated call with the same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// With `allow` of a request of kind `plan`: the mode that follows plan mode; by default `default`.
@@ -109,7 +110,7 @@ pub struct AnswerParams {
     /// For the kinds `unknown_outcome` and `resume`: one of the question's options, `continue` or `abort`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<String>,
-    /// The same key returns the same reply.
+    /// A repeated call with the same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// For the kind `question`: one answer for each of its questions, in their order.
@@ -124,7 +125,7 @@ pub struct FeedbackParams {
     pub request_id: QuestionId,
     /// The chosen answer: one of its `item_ids`.
     pub item_id: ItemId,
-    /// The same key returns the same reply.
+    /// A repeated call with the same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::ids::SessionId;
 
-/// `command.list`: exactly one of the two.
+/// `command.list`: exactly one of the two parameters must be present.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CommandListParams {
     /// The commands of this session.
@@ -37,19 +37,19 @@ pub enum CommandSource {
 pub struct CommandView {
     /// Its name without the slash.
     pub name: String,
-    /// What it does.
+    /// Description for users.
     pub description: String,
-    /// Its arguments.
+    /// Hint about its arguments, for users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument_hint: Option<String>,
     /// Its origin.
     pub source: CommandSource,
-    /// Its file.
+    /// Path of the file that defines it, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
 
-/// A file that cannot be used, or only in part.
+/// A file that the daemon cannot use, or uses only in part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileDiagnostic {
     /// The file or folder.
@@ -63,6 +63,6 @@ pub struct FileDiagnostic {
 pub struct CommandListReply {
     /// The built-in commands first, then the others by name.
     pub commands: Vec<CommandView>,
-    /// Files that cannot be used, or only in part.
+    /// Files with commands that the daemon cannot use, or uses only in part.
     pub diagnostics: Vec<FileDiagnostic>,
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::types::session::SessionView;
 use crate::types::time::Timestamp;
 
-/// The permissions of a client.
+/// The role of a client, which decides which methods it may call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientRole {
@@ -16,8 +16,8 @@ pub enum ClientRole {
     /// May call every method.
     #[default]
     Controller,
-    /// A process that a tool started: it may only identify the daemon. The daemon assigns this role; no client
-    /// can request it.
+    /// A process that a tool started. It may only identify the daemon. The daemon assigns this role; no client can
+    /// request it.
     Tool,
 }
 
@@ -99,22 +99,22 @@ pub struct StatusReply {
     pub journal_bytes: u64,
     /// `ok`, or the problem of the storage.
     pub storage: String,
-    /// How limits on commands are enforced here: by a cgroup and its controllers, or by rlimits.
+    /// How the daemon enforces limits on commands on this machine: by a cgroup and its controllers, or by rlimits.
     #[serde(default)]
     pub confinement: String,
     /// The sandbox of commands.
     #[serde(default)]
     pub sandbox: SandboxReply,
-    /// Processes of an earlier daemon that could not be ended at the start.
+    /// Ids of processes of an earlier daemon that this daemon could not end at its start.
     #[serde(default)]
     pub leftovers: Vec<i32>,
     /// Result of the last reload of the configuration; absent if it was not reloaded since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_reload: Option<LastReload>,
-    /// Notices about damaged databases, one text for each replaced one.
+    /// Notices about damaged databases, one text for each database that was replaced.
     #[serde(default)]
     pub storage_notices: Vec<String>,
-    /// Daily backups, newest first.
+    /// Daily backups of the database, newest first.
     #[serde(default)]
     pub backups: Vec<String>,
 }
@@ -122,13 +122,13 @@ pub struct StatusReply {
 /// The sandbox of commands, from the configuration and the capabilities of this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxReply {
-    /// In attended sessions.
+    /// The confinement in attended sessions.
     pub attended: SandboxChoice,
-    /// In sessions with `background: true`.
+    /// The confinement in unattended sessions (`background: true`).
     pub unattended: SandboxChoice,
-    /// `works`, or why level 3 (bubblewrap) does not work here.
+    /// `works`, or why level 3 (bubblewrap) does not work on this machine.
     pub bubblewrap: String,
-    /// `works` with the missing protections here, or why level 2 (Landlock) does not work.
+    /// `works`, followed by the protections that this machine lacks, or why level 2 (Landlock) does not work on it.
     pub landlock: String,
 }
 
@@ -149,7 +149,7 @@ pub struct SandboxChoice {
 pub struct LastReload {
     /// Time of the reload.
     pub at_ms: Timestamp,
-    /// The error, with file and line; the previous configuration stays active.
+    /// The error of a failed reload, with file and line. The previous configuration stays active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Keys that changed since the start and apply only after a restart.
@@ -160,7 +160,7 @@ pub struct LastReload {
 /// `daemon.config`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigParams {
-    /// A folder, absolute: its project's configuration file is then a layer as well.
+    /// A folder, absolute. The reply then includes the values of its project's configuration file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
 }
@@ -180,7 +180,7 @@ pub struct ConfigReply {
 pub struct ConfigValue {
     /// Its dotted name.
     pub key: String,
-    /// The value in force; `null` if it is not set. What may be a secret is `***`.
+    /// The value in force; `null` if it is not set. A value that may be a secret is replaced by `***`.
     pub value: Value,
     /// `default`, `flag`, `environment (NAME)`, `socket activation`, or the path of the file that sets it.
     pub origin: String,
@@ -196,21 +196,21 @@ pub struct ProjectFileState {
     pub file: String,
     /// Whether the folder is trusted in its current state. Without trust only ask and deny rules are used.
     pub trusted: bool,
-    /// A mistake in the file, with its line. Then only ask and deny rules are used.
+    /// A mistake in the file, with its line. Until it is fixed, only ask and deny rules are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// What happened to a session.
+/// The change of a session that a notification reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DaemonEventKind {
-    /// It was created.
+    /// The session was created.
     #[serde(rename = "session.created")]
     SessionCreated,
-    /// A value that lists show has changed.
+    /// A value changed that `session.list` shows.
     #[serde(rename = "session.updated")]
     SessionUpdated,
-    /// It was killed or deleted.
+    /// The session was killed or deleted.
     #[serde(rename = "session.ended")]
     SessionEnded,
 }
@@ -218,7 +218,7 @@ pub enum DaemonEventKind {
 /// A notification `daemon.event` of `daemon.subscribe`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonEvent {
-    /// What happened.
+    /// The change of the session.
     pub kind: DaemonEventKind,
     /// The session as `session.list` shows it, at the time of the notification.
     pub session: SessionView,
@@ -230,7 +230,7 @@ pub struct DaemonEvent {
 /// `daemon.reload`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ReloadParams {
-    /// The same key with the same parameters returns the first reply, within 24 hours.
+    /// A repeated call with the same key and parameters returns the first reply, within 24 hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -249,7 +249,7 @@ pub struct ReloadReply {
 pub struct BackupParams {
     /// Absolute path of the new file; it must not exist.
     pub path: String,
-    /// The same key with the same parameters returns the first reply, within 24 hours.
+    /// A repeated call with the same key and parameters returns the first reply, within 24 hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }

@@ -13,13 +13,13 @@ use crate::types::session::SessionView;
 pub struct ForkParams {
     /// The session to copy.
     pub session_id: SessionId,
-    /// The last item of the copied conversation; by default all of it. It must be complete.
+    /// The last item to copy; by default the whole conversation is copied. The item must be complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item_id: Option<ItemId>,
     /// Title of the new session; by default the old title with `(fork)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Makes a repeated call return the first one's session.
+    /// A repeated call with the same key returns the session of the first call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -31,14 +31,14 @@ pub struct RewindParams {
     pub session_id: SessionId,
     /// The item that becomes the last one of the conversation. It must be complete.
     pub item_id: ItemId,
-    /// Whether the files that the session's file tools changed after the item get their content of that moment.
-    /// What commands (Bash) changed is not rewound.
+    /// Whether the files that the session's file tools changed after the item get back their content of that moment.
+    /// Changes by commands (Bash) are not rewound.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub files: bool,
-    /// Whether the reply only tells what would happen.
+    /// Whether the daemon changes nothing and only reports what a rewind would change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// Makes a repeated call return the first one's reply.
+    /// A repeated call with the same key returns the reply of the first call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -50,8 +50,8 @@ pub struct RewindReply {
     pub removed_items: Vec<ItemId>,
     /// With `files`: the files that the session changed after the item.
     pub files: Vec<RewoundFile>,
-    /// Files that prevent the rewind, because their content is not what the session last wrote, or because
-    /// their earlier content was not kept.
+    /// Files that prevent the rewind. Either their content is not what the session last wrote, or their earlier
+    /// content was not kept.
     pub conflicts: Vec<RewindConflict>,
 }
 
@@ -59,8 +59,8 @@ pub struct RewindReply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExportFormatParam {
-    /// JSON Lines: complete, and can be imported. The first line alone holds ids of sessions and the time of the
-    /// export.
+    /// JSON Lines: the complete session, which can be imported. Only the first line contains ids of sessions and the
+    /// time of the export.
     Jsonl,
     /// The conversation as Markdown.
     Markdown,
@@ -83,7 +83,7 @@ pub struct ExportParams {
     pub include: Include,
 }
 
-/// Reply of `session.export`: the pages one after the other are the export.
+/// Reply of `session.export`: the pages in their order form the export.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExportReply {
     /// The text of this page.
@@ -98,12 +98,12 @@ pub struct ExportReply {
 pub struct ImportParams {
     /// A part of an export as JSON Lines. All parts together have at most 64 MiB.
     pub data: String,
-    /// The import that this part continues; absent for the first part.
+    /// Id of the import that this part continues; absent for the first part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import_id: Option<String>,
-    /// Whether this is the last part. Only then the session is created, completely or not at all.
+    /// Whether this is the last part. The last part creates the session, completely or not at all.
     pub last: bool,
-    /// With `last`: makes a repeated call return the first one's session.
+    /// With `last`: a repeated call with the same key returns the session of the first call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -111,7 +111,7 @@ pub struct ImportParams {
 /// Reply of `session.import`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportReply {
-    /// Without `last`: the import, for its next part.
+    /// Without `last`: the id of the import, for its next part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import_id: Option<String>,
     /// With `last`: the new session.

@@ -40,8 +40,8 @@ pub enum SubmitBlock {
     File(FileContent),
     /// A PDF of at most 32 MiB, or a text file of at most 256 KiB.
     Document(FileContent),
-    /// A reference to a resource. With `server`, its content is read from that MCP server. Without, a `file:` URI is
-    /// read like a file block, and of any other one the model is told the name and the URI.
+    /// A reference to a resource. With `server`, the daemon reads the content from that MCP server. Without `server`,
+    /// it reads a `file:` URI like a file block. For any other URI, the model receives only the name and the URI.
     ResourceLink(ResourceLink),
 }
 
@@ -54,7 +54,7 @@ pub struct ResourceLink {
     /// Its name, at most 200 bytes; by default its path or URI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The MCP server that has it: one of `mcp.list` for this session.
+    /// Name of the MCP server that has the resource, as in `mcp.list` for this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
 }
@@ -63,14 +63,14 @@ pub struct ResourceLink {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileContent {
-    /// A file on the daemon's machine: absolute, or relative to the session's folder. It is read once; later
-    /// changes do not matter.
+    /// A file on the daemon's machine: absolute, or relative to the session's folder. The daemon reads it once, so
+    /// later changes have no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The content itself, in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
-    /// Its media type, for display only; the content decides.
+    /// Its media type, for display only. The daemon determines the type from the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// Its name; by default its path.

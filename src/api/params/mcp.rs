@@ -10,10 +10,12 @@ use crate::types::mcp::McpState;
 /// `mcp.list`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct McpListParams {
-    /// The folder whose project servers are listed as well, absolute. Programs without a folder start there.
+    /// The folder whose project servers are listed as well, absolute. Programs without a configured folder start in
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The servers of this session, with those that were given for it. Not together with `cwd`.
+    /// The session whose servers are listed, including those that were given when it was created. Not together with
+    /// `cwd`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
 }
@@ -27,7 +29,7 @@ pub struct McpServerView {
     pub state: McpState,
     /// `stdio` or `http`; empty if its configuration is wrong.
     pub transport: String,
-    /// Where it is configured: `system`, `user`, `project` or `session`.
+    /// Source of its configuration: `system`, `user`, `project` or `session`.
     pub source: String,
     /// Names of its tools for the model.
     pub tools: Vec<String>,
@@ -42,11 +44,11 @@ pub struct McpServerView {
 /// Reply of `mcp.list`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct McpListReply {
-    /// By name.
+    /// Sorted by name.
     pub servers: Vec<McpServerView>,
 }
 
-/// Where a server is added.
+/// The scope in which a server is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum McpScope {
@@ -63,12 +65,12 @@ pub struct McpAddParams {
     pub name: String,
     /// Its configuration, with the keys of `[mcp.NAME]`.
     pub config: Value,
-    /// Where it is added.
+    /// The scope in which it is added.
     pub scope: McpScope,
     /// The project's folder, absolute; needed with the scope `project`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The same key with the same parameters returns the first reply, within 24 hours.
+    /// A repeated call with the same key and parameters returns the first reply, within 24 hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -78,12 +80,12 @@ pub struct McpAddParams {
 pub struct McpRemoveParams {
     /// The name of the server.
     pub name: String,
-    /// Where it was added.
+    /// The scope in which it was added.
     pub scope: McpScope,
     /// The project's folder, absolute; needed with the scope `project`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The same key with the same parameters returns the first reply, within 24 hours.
+    /// A repeated call with the same key and parameters returns the first reply, within 24 hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -120,14 +122,14 @@ pub struct McpTestReply {
     /// Why it is not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The revision of the protocol.
+    /// The revision of the Model Context Protocol that the server uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
     /// Names of its tools for the model.
     pub tools: Vec<String>,
-    /// Tools that are left out, each with the reason.
+    /// Tools that the daemon leaves out, each with the reason.
     pub problems: Vec<String>,
-    /// Duration of the start in milliseconds; 0 if it ran already.
+    /// Duration of the start in milliseconds; 0 if the server ran already.
     pub duration_ms: u64,
 }
 
@@ -160,15 +162,15 @@ pub struct McpToolView {
 /// Reply of `mcp.tools`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct McpToolsReply {
-    /// By name.
+    /// Sorted by name.
     pub tools: Vec<McpToolView>,
 }
 
 /// Reply of `mcp.logs`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct McpLogsReply {
-    /// The newest lines that the running server wrote to standard error or sent as log messages, the oldest first.
-    /// Empty if it does not run.
+    /// The newest lines that the running server wrote to standard error or sent as log messages, oldest first. Empty
+    /// if the server does not run.
     pub lines: Vec<String>,
 }
 
@@ -179,13 +181,13 @@ pub struct McpResourceView {
     pub uri: String,
     /// Its name.
     pub name: String,
-    /// What it contains.
+    /// Its description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its media type as the server says.
+    /// Its media type, as the server reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// Its size in bytes as the server says.
+    /// Its size in bytes, as the server reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
 }
@@ -197,7 +199,7 @@ pub struct McpResourceTemplateView {
     pub uri_template: String,
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
@@ -207,8 +209,8 @@ pub struct McpResourceTemplateView {
 pub struct McpResourcesReply {
     /// At most 1,000 resources in the order of the server.
     pub resources: Vec<McpResourceView>,
-    /// Patterns of further ones.
+    /// Patterns of the URIs of further resources.
     pub templates: Vec<McpResourceTemplateView>,
-    /// Whether no resource is left out.
+    /// Whether `resources` contains all resources of the server.
     pub is_complete: bool,
 }

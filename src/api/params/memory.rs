@@ -31,7 +31,7 @@ pub struct MemorySetParams {
     pub name: String,
     /// The whole text, at most 16 KiB. Its first line is its description.
     pub text: String,
-    /// The same key returns the same reply.
+    /// A repeated call with the same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -39,7 +39,7 @@ pub struct MemorySetParams {
 /// Reply of `memory.set`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemorySetReply {
-    /// The note as it is kept.
+    /// The note as it is stored.
     pub note: MemoryNote,
 }
 
@@ -50,7 +50,7 @@ pub struct MemoryRemoveParams {
     pub cwd: String,
     /// Name of the note.
     pub name: String,
-    /// The same key returns the same reply.
+    /// A repeated call with the same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }

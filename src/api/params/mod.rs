@@ -42,7 +42,7 @@ pub use tool::*;
 pub use turn::*;
 pub use workspace::*;
 
-/// A method without parameters.
+/// Parameters of a method that has none.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NoParams {}
 

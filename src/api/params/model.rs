@@ -24,7 +24,7 @@ pub struct ModelListParams {
 pub struct ModelListReply {
     /// Models of this page, sorted by name.
     pub models: Vec<ModelView>,
-    /// For the next page; absent on the last.
+    /// Cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -40,20 +40,20 @@ pub struct ModelCheckParams {
 /// Reply of `model.check`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelCheckReply {
-    /// The tried providers, sorted by name.
+    /// The checked providers, sorted by name.
     pub providers: Vec<ProviderCheck>,
 }
 
 /// `model.usage`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ModelUsageParams {
-    /// Only of this session; it may be a deleted one.
+    /// Only calls of this session, which may be a deleted one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// Only calls that are not older than this.
+    /// Only calls at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_ms: Option<Timestamp>,
-    /// Only calls that are older than this.
+    /// Only calls before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<Timestamp>,
     /// `next_cursor` of the previous page.
@@ -67,11 +67,11 @@ pub struct ModelUsageParams {
 /// Reply of `model.usage`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelUsageReply {
-    /// By session and model, newest sessions first.
+    /// One row for each session and model, newest sessions first.
     pub rows: Vec<LedgerRow>,
     /// Sum of all selected calls, on all pages.
     pub total: ModelUsage,
-    /// For the next page; absent on the last.
+    /// Cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }

@@ -18,10 +18,10 @@ use crate::types::tool::{Confinement, PlannedChange};
 /// `permission.rules`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RulesParams {
-    /// Also the rules of this session and of its folder.
+    /// A session whose rules, and the rules of its folder, are listed as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// Also the rules of this folder, absolute.
+    /// A folder whose rules are listed as well, absolute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// `next_cursor` of the previous page.
@@ -35,7 +35,7 @@ pub struct RulesParams {
 /// A rule with its origin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleView {
-    /// Whether it allows, asks or denies.
+    /// Whether the rule allows, asks or denies.
     pub kind: RuleKind,
     /// The rule as written.
     pub rule: String,
@@ -70,15 +70,15 @@ pub struct RulesReply {
 pub struct RuleParams {
     /// The rule, for example `Bash(npm run:*)`.
     pub rule: String,
-    /// Whether it allows, asks or denies.
+    /// Whether the rule allows, asks or denies.
     #[serde(default)]
     pub kind: RuleKind,
     /// `session`, `project` (its folder) or `user` (everywhere).
     pub scope: RuleScope,
-    /// The session, with scope `session`; with `project` it names its folder.
+    /// With scope `session`: the session. With scope `project`: a session in the folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// The folder, absolute, with scope `project`.
+    /// With scope `project`: the folder, absolute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// The same key with the same parameters returns the first reply: for a session's rule until the session is
@@ -90,7 +90,7 @@ pub struct RuleParams {
 /// Reply of `permission.add_rule` and `permission.remove_rule`: the change applies from the next verdict on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleReply {
-    /// Whether that changed anything.
+    /// Whether the call changed anything.
     pub changed: bool,
 }
 
@@ -113,11 +113,11 @@ pub struct PermissionListParams {
 pub struct PendingRequest {
     /// Id of the session.
     pub session_id: SessionId,
-    /// Number of the session and place among its requests and questions, such as `12.1`: accepted instead of the
-    /// id.
+    /// Number of the session and position among its requests and questions, for example `12.1`. It is accepted
+    /// instead of the id.
     #[serde(default)]
     pub number: String,
-    /// Time at which it was raised.
+    /// Time at which the request was raised.
     pub at_ms: Timestamp,
     /// Truncated values of the request; `session.blob` reads the complete value.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -233,9 +233,9 @@ pub struct VerifyAuditParams {
 pub struct VerifyAuditReply {
     /// Number of rows that were checked.
     pub rows: u64,
-    /// The newest row; a copy elsewhere allows a later check that the log still contains it.
+    /// The newest row. A client that stores a copy elsewhere can later check that the log still contains the row.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub head: Option<AuditHead>,
-    /// Problems of the log as texts. Empty: the log is complete.
+    /// Problems of the log as texts; empty if the log is complete.
     pub faults: Vec<String>,
 }

@@ -48,7 +48,7 @@ pub struct QueueUpdateParams {
     pub session_id: SessionId,
     /// The queued turn.
     pub turn_id: TurnId,
-    /// Its new input: text or blocks; must not be empty. Options and place stay unchanged.
+    /// Its new input: text or blocks; must not be empty. Its options and its position in the queue stay unchanged.
     pub input: SubmitInput,
     /// A repeated call with the same key changes nothing more, and returns the current queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,7 @@ pub struct WaitParams {
     /// States that end the wait; by default `idle`, `requires_action` and `ended`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Vec<SessionState>>,
-    /// Maximum wait, at most 30 days; by default there is no limit. 0 returns at once.
+    /// Maximum wait in milliseconds, at most 30 days; by default there is no limit. 0 returns at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
@@ -103,7 +103,7 @@ pub struct WaitReply {
     /// Result of its newest completed turn, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<TurnResult>,
-    /// Whether the time was over before the session reached one of the states.
+    /// Whether `timeout_ms` passed before the session reached one of the states.
     pub timed_out: bool,
 }
 
@@ -114,7 +114,7 @@ pub struct ArchiveParams {
     pub session_id: SessionId,
     /// `true` archives the session, `false` restores it.
     pub archived: bool,
-    /// Makes a repeated call return the first one's reply.
+    /// A repeated call with the same key returns the reply of the first call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }

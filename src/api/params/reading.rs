@@ -12,7 +12,7 @@ use crate::types::session::{FileDiff, Item, ItemKind};
 pub struct SubscribeParams {
     /// Id of the session.
     pub session_id: SessionId,
-    /// Events after this one; 0, the default, for the whole journal.
+    /// Only events after this seq; 0, the default, for the whole journal.
     #[serde(default)]
     pub after_seq: Seq,
     /// Filter of the events; by default all of them.
@@ -62,7 +62,7 @@ pub struct UnsubscribeParams {
 pub struct EventsParams {
     /// Id of the session.
     pub session_id: SessionId,
-    /// Events after this one.
+    /// Only events after this seq.
     #[serde(default)]
     pub after_seq: Seq,
     /// `next_cursor` of the previous page; overrides `after_seq`.
@@ -107,7 +107,7 @@ pub struct ItemsParams {
     /// Items per page, 1 to 500, 100 by default; fewer if they are long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Begin with the newest item. A cursor continues in the order in which it was given.
+    /// Whether the newest item comes first. A cursor continues in the order of the call that returned it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub newest_first: bool,
     /// Only items of these kinds; by default all of them.
@@ -140,7 +140,7 @@ pub struct BlobParams {
     pub session_id: SessionId,
     /// Id of the blob, from an event or an item.
     pub blob_id: BlobId,
-    /// The first byte.
+    /// Position of the first byte to read, from 0.
     #[serde(default)]
     pub offset: u64,
     /// Bytes to read, 1 to 1,048,576; 262,144 by default.
@@ -165,9 +165,9 @@ pub struct BlobReply {
     pub blob_id: BlobId,
     /// Its media type, for example `text/plain` or `image/png`.
     pub media_type: String,
-    /// Length of the complete blob.
+    /// Length of the complete blob in bytes.
     pub bytes: u64,
-    /// The first byte of this part.
+    /// Position of the first byte of this part, from 0.
     pub offset: u64,
     /// The content of this part. A text ends with a complete character, so it may be up to three bytes shorter
     /// than requested.
@@ -192,10 +192,10 @@ pub struct DiffParams {
     pub limit: Option<u32>,
 }
 
-/// Reply of `session.diff`: by path.
+/// Reply of `session.diff`: the files sorted by path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiffReply {
-    /// Files that the session changed, except those with their original content.
+    /// Files that the session changed, except those that have their original content again.
     pub files: Vec<FileDiff>,
     /// Cursor of the next page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

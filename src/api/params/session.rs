@@ -1,4 +1,4 @@
-//! Creating, ending and listing sessions.
+//! Parameters and replies for creating, ending and listing sessions.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub struct CreateParams {
     /// Whether the session is unattended.
     #[serde(default)]
     pub background: bool,
-    /// Tools run one at a time, and every call needs a request.
+    /// Whether tools run one at a time and every call needs a permission request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub safe_mode: Option<bool>,
     /// Handling of a turn that a restart of the daemon interrupts; by default `[daemon] on_restart`.
@@ -68,7 +68,7 @@ pub struct CreateParams {
     /// Additional existing folders of the workspace, absolute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub additional_dirs: Option<Vec<String>>,
-    /// Makes a repeated call return the first one's reply.
+    /// A repeated call with the same key returns the reply of the first call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model; by default `[models]
@@ -78,30 +78,31 @@ pub struct CreateParams {
     /// Texts at which the model stops its answer: at most 4, of at most 256 bytes each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Vec<String>>,
-    /// Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values
-    /// of at most 512 bytes. Anthropic takes `user_id` alone.
+    /// Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values of
+    /// at most 512 bytes. Anthropic accepts only `user_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<BTreeMap<String, String>>,
-    /// Optimisations that the session does without; by default `[session.ablation]`. Fixed from then on.
+    /// Optimisations that are turned off; by default `[session.ablation]`. Fixed when the session is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ablation: Option<Ablation>,
-    /// The model answers every request twice, and a client chooses (`feedback.request`); by default `[session]
-    /// binary_feedback`. Not for unattended sessions. Fixed from then on.
+    /// Whether the model answers every request twice and a client chooses one answer (`feedback.request`); by default
+    /// `[session] binary_feedback`. Not for unattended sessions. Fixed when the session is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary_feedback: Option<bool>,
-    /// MCP servers of this session and its sub-agents alone, by name, each with the keys of `[mcp.NAME]`. They come
-    /// before servers of the same names from other places. They are in no event and in no export.
+    /// MCP servers for only this session and its sub-agents, by name, each with the keys of `[mcp.NAME]`. They
+    /// override servers of the same names from other sources. Events and exports do not contain them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_servers: Option<BTreeMap<String, serde_json::Value>>,
-    /// The session only plans and hands work to sub-agents, which share a scratch folder with it. It gets no tool
-    /// that changes anything outside that folder. Not together with `agent` or `tools`. Fixed from then on.
+    /// Whether the session only plans and gives its work to sub-agents, which share a scratch folder with it. It gets
+    /// no tool that changes anything outside that folder. Not together with `agent` or `tools`. Fixed when the
+    /// session is created.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub coordinator: bool,
-    /// Name of the agent that the session works as (`agent.list`). Its tools and its model apply unless others are
-    /// given. Fixed from then on.
+    /// Name of the agent as which the session works (`agent.list`). The agent's tools and model apply unless others
+    /// are given. Fixed when the session is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// A conversation to begin with: at most 1,000 messages, of at most 4 MiB together.
+    /// Messages with which the conversation begins: at most 1,000, of at most 4 MiB together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_items: Option<Vec<InitialItem>>,
     /// JSON Schema of the results of turns, as in `session.submit`; `{}` for none.
@@ -109,7 +110,7 @@ pub struct CreateParams {
     pub output_schema: Option<serde_json::Value>,
 }
 
-/// A message of the conversation that a session begins with.
+/// A message with which the conversation of a new session begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InitialItem {
@@ -138,7 +139,7 @@ pub struct SessionParams {
 pub struct EndParams {
     /// Id of the session.
     pub session_id: SessionId,
-    /// Makes a repeated call return the first one's reply.
+    /// A repeated call with the same key returns the reply of the first call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -158,8 +159,9 @@ pub struct ListParams {
     /// Only sessions of this folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Only sessions whose title, folder or last line contain this text, or with a message that contains all of
-    /// its words, the last one as a beginning; then `matches` names the messages.
+    /// Only sessions that match this text. Either the title, the folder or the last line contains the text, or a
+    /// message contains all its words. The last word may be the beginning of a word. `matches` names the matching
+    /// messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
     /// Whether the sessions of sub-agents are listed as well.

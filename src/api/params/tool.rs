@@ -22,7 +22,7 @@ pub struct ToolListParams {
 pub struct ToolListReply {
     /// Tools of this page, sorted by name.
     pub tools: Vec<ToolView>,
-    /// For the next page; absent on the last.
+    /// Cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -36,15 +36,15 @@ pub struct ToolView {
     pub description: String,
     /// JSON Schema of its input.
     pub input_schema: Value,
-    /// None of its calls changes anything. Each Bash command is judged separately: `tool.started` says which
-    /// are read-only.
+    /// Whether none of its calls changes anything. Each Bash command is judged separately, and `tool.started` reports
+    /// whether it is read-only.
     pub read_only: bool,
-    /// Its calls may run in parallel.
+    /// Whether its calls may run in parallel.
     pub concurrency_safe: bool,
     /// Permission need, time limit and output limit.
     #[serde(flatten)]
     pub limits: ToolLimits,
-    /// Bytes of one result for the model; a longer one is cut, and the whole is kept as a blob. In a small context
-    /// window it is less.
+    /// Maximum bytes of one result for the model. A longer result is cut, and its full text is kept as a blob. The
+    /// maximum is lower for a small context window.
     pub max_output_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! Submitting inputs, and changing, compacting and aborting what runs.
+//! Parameters and replies for submitting inputs, and for updating, compacting and aborting.
 
 use std::collections::BTreeMap;
 
@@ -35,11 +35,11 @@ pub struct SubmitParams {
     pub session_id: SessionId,
     /// Text or blocks; must not be empty.
     pub input: SubmitInput,
-    /// Action while a turn runs. By default the input is queued; an open question is then settled by
-    /// continuing.
+    /// The action if a turn runs. By default the input is queued, and pending questions whether to continue are
+    /// settled with `continue`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when_busy: Option<WhenBusy>,
-    /// Refuse unless this is the current turn.
+    /// The submit is refused unless this is the current turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_turn_id: Option<TurnId>,
     /// The same key with the same input returns the same turn, also after a restart.
@@ -58,7 +58,7 @@ pub struct SubmitParams {
     /// How much the model may think in this turn; by default the session's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
-    /// Which tools this turn offers its model, instead of the session's choice; `{}` for all.
+    /// The tools that this turn offers its model, instead of the session's choice; `{}` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolChoice>,
     /// Temperature in this turn; by default the session's. From 0, which nearly always selects the most likely
@@ -69,15 +69,15 @@ pub struct SubmitParams {
     /// one of `temperature` and `top_p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<TopP>,
-    /// JSON Schema of the turn's result: `turn.completed.result.structured` is a value that satisfies it. References
-    /// to other documents are refused. By default the session's; `{}` for none.
+    /// JSON Schema of the turn's result: `turn.completed.result.structured` is a value that satisfies it. By default
+    /// the session's schema; `{}` for none. References to other documents are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<serde_json::Value>,
-    /// Send the text to the model even if it looks like a slash command or a note. Otherwise a single text block of
-    /// one line is a command (`/name …`) or a note for the project instructions (`# …`).
+    /// Whether to send the text to the model even if it looks like a slash command or a note. Otherwise a single text
+    /// block of one line is a command (`/name …`) or a note for the project instructions (`# …`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raw: bool,
-    /// Tools run one at a time, and every call needs a request.
+    /// Whether tools run one at a time and every call needs a permission request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub safe_mode: Option<bool>,
     /// Replaces the default system prompt; empty for the default. Another system prompt begins a new prompt cache.
@@ -96,8 +96,8 @@ pub struct SubmitParams {
     /// Texts at which the model stops its answer: at most 4, of at most 256 bytes each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Vec<String>>,
-    /// Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values
-    /// of at most 512 bytes. Anthropic takes `user_id` alone.
+    /// Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values of
+    /// at most 512 bytes. Anthropic accepts only `user_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<BTreeMap<String, String>>,
 }
@@ -117,10 +117,11 @@ pub struct UpdateParams {
     /// Limits of later turns; they replace all previous limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<Budgets>,
-    /// `PROVIDER/MODEL` of later turns. The system prompt names it, so it is built again for the next turn.
+    /// `PROVIDER/MODEL` of later turns. The system prompt names the model, so the prompt is built again for the next
+    /// turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Which tools later turns offer; `{}` for all.
+    /// The tools that later turns offer; `{}` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolChoice>,
     /// The complete list of additional existing folders of the workspace, absolute. They apply at once; their
@@ -137,10 +138,10 @@ pub struct UpdateParams {
     /// one of `temperature` and `top_p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<TopP>,
-    /// Makes a repeated call return the first one's reply.
+    /// A repeated call with the same key returns the reply of the first call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
-    /// Tools run one at a time, and every call needs a request.
+    /// Whether tools run one at a time and every call needs a permission request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub safe_mode: Option<bool>,
     /// Replaces the default system prompt; empty for the default. Another system prompt begins a new prompt cache.
@@ -156,8 +157,8 @@ pub struct UpdateParams {
     /// Texts at which the model stops its answer: at most 4, of at most 256 bytes each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Vec<String>>,
-    /// Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values
-    /// of at most 512 bytes. Anthropic takes `user_id` alone.
+    /// Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values of
+    /// at most 512 bytes. Anthropic accepts only `user_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<BTreeMap<String, String>>,
     /// JSON Schema of the results of turns, as in `session.submit`; `{}` for none.
@@ -188,7 +189,7 @@ pub struct SubmitReply {
     pub state: SubmitState,
     /// Seq of the event that records the input.
     pub seq: Seq,
-    /// The answer of a command that needs no model. Events have it as well (`command.completed`).
+    /// The answer of a command that needs no model. The event `command.completed` contains it as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -198,7 +199,7 @@ pub struct SubmitReply {
 pub struct CompactParams {
     /// Id of the session.
     pub session_id: SessionId,
-    /// What the summary must keep; at most 10,000 characters.
+    /// Instructions about the content that the summary must keep; at most 10,000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// A repeated call with the same key returns the same reply.
@@ -220,10 +221,10 @@ pub struct CompactReply {
 pub struct AbortParams {
     /// Id of the session.
     pub session_id: SessionId,
-    /// Only if this is the running turn.
+    /// The turn to stop; by default the running turn. If another turn runs, the daemon refuses the abort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<TurnId>,
-    /// Only this tool call; the turn continues.
+    /// The only tool call to stop; the turn continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
     /// The same key with the same parameters returns the same `stopped`, and stops no work that started later.

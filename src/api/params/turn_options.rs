@@ -1,5 +1,5 @@
-//! The options of turns in the parameters of three methods. Each parameter stands there by its own name, so that
-//! errors name it.
+//! The options of turns in the parameters of three methods. Each option is a parameter of its own, so that errors can
+//! name it.
 
 use crate::api::params::{CreateParams, SubmitInput, SubmitParams, UpdateParams};
 use crate::types::ids::SessionId;

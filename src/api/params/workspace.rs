@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct UntrustParams {
     /// The folder, absolute.
     pub cwd: String,
-    /// The same key with the same parameters returns the first reply, within 24 hours.
+    /// A repeated call with the same key and parameters returns the first reply, within 24 hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -32,7 +32,7 @@ pub struct TrustParams {
     /// content is trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The same key with the same parameters returns the first reply, within 24 hours.
+    /// A repeated call with the same key and parameters returns the first reply, within 24 hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -44,16 +44,16 @@ pub struct WorkspaceReply {
     pub cwd: String,
     /// Whether its current content is trusted.
     pub trusted: bool,
-    /// Digest of all content that trust covers: different content has a different digest. Empty if the folder
-    /// is gone.
+    /// Digest of all content that trust covers: different content has a different digest. Empty if the folder no
+    /// longer exists.
     pub digest: String,
     /// Parts that are active with trust, as text for users; empty if no part needs trust.
     pub parts: Vec<String>,
     /// The programs that the folder's hooks and MCP servers run or reach, each with the file that names it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<String>,
-    /// With `count_changes`: the files that `git status` lists, if the folder is trusted and in a repository. Of very
-    /// many files, only a part is counted.
+    /// With `count_changes`: number of files that `git status` lists, if the folder is trusted and in a repository.
+    /// If there are very many, only a part is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_files: Option<u64>,
 }

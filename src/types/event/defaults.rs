@@ -1,4 +1,4 @@
-//! Values that an event leaves out.
+//! Default values of fields. An event omits a field that has its default value.
 
 use crate::types::session::Subtype;
 

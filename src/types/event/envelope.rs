@@ -13,8 +13,8 @@ use crate::types::time::Timestamp;
 /// `kind` of the notice at the end of a journal whose later events are lost.
 pub const HISTORY_LOST: &str = "history_lost";
 
-/// Version of the format of events. It rises when the meaning of an existing kind or field changes; new kinds and
-/// fields do not count, because clients ignore what they do not know.
+/// Version of the format of events. It rises when the meaning of an existing kind or field changes. It does not rise
+/// for new kinds and fields, because clients ignore unknown ones.
 pub const EVENT_VERSION: u32 = 1;
 
 /// One event as it is stored in the journal and sent on the wire.
@@ -33,7 +33,7 @@ pub struct Envelope {
     /// The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub step: Option<u64>,
-    /// The call of another session that this session works for. Absent in sessions that a client created.
+    /// The tool call of another session that started this session. Absent in sessions that a client created.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent_call_id: Option<CallId>,
     /// Time of the event.

@@ -41,7 +41,8 @@ pub enum Event {
     /// The session was created.
     #[serde(rename = "session.created")]
     SessionCreated(Box<SessionSpec>),
-    /// Title or options changed; others are absent. Mode, safe mode, folders and fallback model apply at once.
+    /// The title or options of the session changed. Unchanged ones are absent. Mode, safe mode, folders and fallback
+    /// model apply at once.
     #[serde(rename = "session.updated")]
     SessionUpdated {
         /// New title.
@@ -70,8 +71,8 @@ pub enum Event {
         system: String,
         /// Sources of its parts, as text for users.
         sources: Vec<String>,
-        /// The files with project instructions that it contains. A later change of them is reported to the model.
-        /// Absent in journals of older versions.
+        /// The files with project instructions that it contains. A reminder reports a later change of them to the
+        /// model. Absent in journals of older versions.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         instructions: Option<Vec<FileVersion>>,
         /// Instructions that were left out, each with the reason.
@@ -81,7 +82,8 @@ pub enum Event {
     /// The state of an MCP server changed for this session.
     #[serde(rename = "mcp.status")]
     McpStatus(McpStatus),
-    /// The tools and instructions of MCP servers that turns have from now on. A turn keeps what it began with.
+    /// The tools and instructions of MCP servers changed for later turns. A running turn keeps those with which it
+    /// started.
     #[serde(rename = "mcp.tools")]
     McpTools(McpCatalog),
     /// A client attached.
@@ -96,7 +98,7 @@ pub enum Event {
         /// Number of attached clients now.
         clients: u32,
     },
-    /// The daemon reloaded its configuration, or files changed that extend the session. Sessions with clients or a
+    /// The daemon reloaded its configuration, or files that extend the session changed. Sessions with clients or a
     /// running turn receive this event; running work keeps its settings.
     #[serde(rename = "config.reloaded")]
     ConfigReloaded {
@@ -138,14 +140,14 @@ pub enum Event {
     WorkspaceTrustRequired {
         /// Path of the workspace's folder.
         cwd: String,
-        /// Parts that are not used until then.
+        /// Parts that are not used until the user trusts the folder, as text for users.
         parts: Vec<String>,
         /// Digest of all parts, as a parameter of `workspace.trust`.
         #[serde(default)]
         digest: String,
     },
-    /// The conversation started again: the model sees none of the earlier messages, and has read no file. The
-    /// journal keeps them.
+    /// The conversation started again. The model receives none of the earlier messages, and counts as not having read
+    /// any file. The journal keeps the messages.
     #[serde(rename = "session.cleared")]
     SessionCleared {},
     /// A slash command or a note was answered without a model call. It belongs to the running turn, if there is
@@ -171,7 +173,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         files: Vec<FileVersion>,
     },
-    /// The final answer does not satisfy the turn's `output_schema`; the model is told why and asked again.
+    /// The final answer does not satisfy the turn's `output_schema`. The model receives the reasons and answers
+    /// again.
     #[serde(rename = "turn.output_rejected")]
     TurnOutputRejected {
         /// Number of rejected answers so far, from 1.
@@ -180,7 +183,7 @@ pub enum Event {
         max: u32,
         /// The problems, as text for users.
         errors: Vec<String>,
-        /// What the model is told.
+        /// The text for the model.
         text: String,
     },
     /// An input waits for the running turn to end.
@@ -191,7 +194,7 @@ pub enum Event {
         /// Whether it starts before the other queued inputs.
         #[serde(default)]
         front: bool,
-        /// Options of the turn that are not the session's.
+        /// Options of the turn that replace the session's.
         #[serde(flatten)]
         options: Box<TurnOptions>,
     },
@@ -217,11 +220,12 @@ pub enum Event {
     /// A turn started.
     #[serde(rename = "turn.started")]
     TurnStarted {
-        /// Options of the turn. Model, mode, budgets, thinking and sampling are there even if they are the session's.
+        /// Options of the turn. Model, mode, budgets, thinking and sampling are present even if they equal the
+        /// session's.
         #[serde(flatten)]
         options: Box<TurnOptions>,
     },
-    /// The system prompt of this turn was built: it has another one than its session.
+    /// The system prompt of this turn was built, because the turn has another one than its session.
     #[serde(rename = "turn.prompt_built")]
     TurnPromptBuilt {
         /// The complete system prompt.
@@ -238,7 +242,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         uncalibrated_tokens: Option<u64>,
     },
-    /// The daemon stops cleanly, and the turn is at a point where it can continue: its resume does not count.
+    /// The daemon stops cleanly, and the turn is at a point where it can continue. Its resume does not count in
+    /// `resumes`.
     #[serde(rename = "turn.parked")]
     TurnParked {},
     /// An interrupted turn continues after a restart.
@@ -250,7 +255,7 @@ pub enum Event {
         #[serde(default)]
         delay_ms: u64,
     },
-    /// An input for the running turn: the model gets it with the next tool results.
+    /// A client submitted an input for the running turn. The model receives it with the next tool results.
     #[serde(rename = "turn.steered")]
     TurnSteered {
         /// Text, pictures and documents of the input.
@@ -320,7 +325,7 @@ pub enum Event {
         /// For reasoning: the provider's signature over its text.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         signature: Option<String>,
-        /// For encrypted reasoning: all of it.
+        /// For encrypted reasoning: the complete data.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         data: Option<String>,
     },
@@ -344,7 +349,7 @@ pub enum Event {
         /// Whether `usage` is an upper estimate, because the provider reported none.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         estimated: bool,
-        /// Cost of the call; absent if the price is unknown.
+        /// Cost of the call, in millionths of a dollar; absent if the price is unknown.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cost_usd_micros: Option<u64>,
         /// Limits and price of the model at the time of the call.
@@ -359,21 +364,24 @@ pub enum Event {
         /// For an `interrupted` message: the model's next answer replaces this text. Clients must not show both.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         superseded: bool,
-        /// No model was called: this is the cached answer to the same request shortly before. It is free.
+        /// Whether this is the cached answer to the same request shortly before. If so, no model was called, and the
+        /// answer costs nothing.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         cache_hit: bool,
-        /// For an answer: tokens of its request by its characters. The ratio to the reported ones corrects estimates.
+        /// For an answer: tokens of its request, estimated from its characters. The ratio of the reported tokens to
+        /// this number corrects later estimates.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         uncalibrated_tokens: Option<u64>,
-        /// The stream broke off after complete tool calls, which may have run: the answer ends with them.
+        /// Whether the stream broke off after complete tool calls, which may have run. The answer then ends with
+        /// these calls.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         cut_short: bool,
-        /// One of two answers to choose from (`feedback.request`): it is not a part of the conversation. The chosen
-        /// one is copied into it as a new item.
+        /// Whether this is one of two answers to choose from (`feedback.request`). Such an answer is not part of the
+        /// conversation. The chosen answer is copied into the conversation as a new item.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         candidate: bool,
     },
-    /// The model answered twice, and a client chooses the answer that the turn continues with.
+    /// The model answered twice, and a client chooses the answer with which the turn continues.
     #[serde(rename = "feedback.request")]
     FeedbackRequested {
         /// Its id, as a parameter of `session.feedback`; a restart does not change it.
@@ -381,8 +389,8 @@ pub enum Event {
         /// The answers, in the order in which they were written.
         item_ids: Vec<ItemId>,
     },
-    /// The answer `item_id` was chosen; without an item the turn was aborted before. Both candidates get a `message.tombstone`; then `message.completed` of a new item with
-    /// the chosen content follows.
+    /// The answer `item_id` was chosen. Without an item, the turn was aborted before the choice. Both candidates get
+    /// a `message.tombstone`; then `message.completed` of a new item with the chosen content follows.
     #[serde(rename = "feedback.completed")]
     FeedbackCompleted {
         /// The request; absent if no client was asked.
@@ -443,15 +451,16 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         edit: Option<WindowEdit>,
     },
-    /// Tokens that belong to no complete answer of a turn. They count like those of an answer, and the attempt as
-    /// a model call, so that budgets hold over crashes. Tokens of a helper call count for the session alone.
+    /// Tokens were booked that belong to no complete answer of a turn. They count like tokens of an answer, and the
+    /// attempt counts as a model call, so that budgets also hold after crashes. Tokens of a helper call count only
+    /// for the session.
     #[serde(rename = "usage")]
     UsageBooked {
         /// `PROVIDER/MODEL` of the call.
         model: String,
         /// Tokens and searches of the call.
         usage: Usage,
-        /// Their cost; absent if the price is unknown.
+        /// Cost of the tokens and searches, in millionths of a dollar; absent if the price is unknown.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cost_usd_micros: Option<u64>,
         /// Limits and price of the model at the time of the call.
@@ -462,11 +471,12 @@ pub enum Event {
         /// Purpose of the call, if it was a helper call.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         purpose: Option<Purpose>,
-        /// Whether `usage` is an upper estimate: a token for every two bytes of the request and of the answer
-        /// (of a helper call: its maximum). Reported values replace it: the output only if it is larger.
+        /// Whether `usage` is an upper estimate: one token for every two bytes of the request and of the answer, or
+        /// the maximum usage of a helper call. Reported input tokens replace the estimate. Reported output tokens
+        /// replace it only if they are larger.
         estimated: bool,
     },
-    /// A helper call started in the background. No turn waits for it, and a fault ends it without a retry.
+    /// A helper call started in the background. No turn waits for it. If it fails, it is not retried.
     #[serde(rename = "helper.started")]
     HelperStarted {
         /// Purpose of the call.
@@ -476,7 +486,7 @@ pub enum Event {
         /// Known limits and price of the model.
         #[serde(alias = "terms")]
         model_snapshot: ModelSnapshot,
-        /// Maximum usage of the call: booked if its end is not recorded.
+        /// Maximum usage of the call. It is booked if the end of the call is not recorded.
         #[serde(alias = "most")]
         max_usage: Usage,
     },
@@ -511,7 +521,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         provider_id: Option<String>,
     },
-    /// The call may run, once those before it are done.
+    /// The call may run after the calls before it have ended.
     #[serde(rename = "tool.status")]
     ToolStatus {
         /// Id of the call.
@@ -520,7 +530,7 @@ pub enum Event {
         prepared: PreparedCall,
         /// The rule, mode or request that allows it.
         allowed_by: String,
-        /// Arguments of a hook, which replace the model's.
+        /// Arguments from a hook, which replace the model's.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         updated_input: Option<Value>,
     },
@@ -541,7 +551,8 @@ pub enum Event {
         /// For commands: their confinement.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         sandbox: Option<Confinement>,
-        /// 2: the command runs again, outside the sandbox that blocked its first run.
+        /// Number of the run; 1 if absent. 2 means that the command runs again, outside the sandbox that blocked its
+        /// first run.
         #[serde(skip_serializing_if = "is_first", default = "first")]
         attempt: u8,
     },
@@ -625,7 +636,7 @@ pub enum Event {
     ToolSummary {
         /// The calls, in the order of the answer.
         call_ids: Vec<CallId>,
-        /// What they did, as text for users: `read 2 files, ran 1 command; 1 failed`.
+        /// A summary of the calls as text for users, for example `read 2 files, ran 1 command; 1 failed`.
         text: String,
     },
     /// A command continues in the background after its call returned, or it ended. It belongs to the session:
@@ -742,10 +753,10 @@ pub enum Event {
         child_session_id: SessionId,
         /// Name of its agent.
         agent: String,
-        /// What it does, in a few words of the model.
+        /// Its task in a few words, as the model wrote them.
         #[serde(default)]
         description: String,
-        /// The part of this session's limits that is reserved for it: its own limits.
+        /// The limits of the sub-agent. They are the part of this session's limits that is reserved for it.
         #[serde(default)]
         budgets: Budgets,
         /// Whether the call returns at once and the sub-agent continues.
@@ -762,7 +773,7 @@ pub enum Event {
         /// The result of the turn that worked on the call's prompt.
         result: Box<TurnResult>,
     },
-    /// What a sub-agent takes over from the session that started it.
+    /// The sub-agent takes over the read files of the session that started it.
     #[serde(rename = "session.inherited")]
     SessionInherited {
         /// The files that the other session has read.
@@ -774,7 +785,7 @@ pub enum Event {
         /// The call that it was about, if any.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         call_id: Option<CallId>,
-        /// The run.
+        /// The result of the hook.
         #[serde(flatten)]
         run: HookRun,
     },
@@ -843,7 +854,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         max_output_tokens: Option<u32>,
     },
-    /// A long wait before another attempt continues (sent every `[retry] heartbeat`).
+    /// The daemon still waits before another attempt. Sent every `[retry] heartbeat` during a long wait.
     #[serde(rename = "heartbeat")]
     Heartbeat {
         /// Reason of the wait, as in the previous `retry`.
@@ -865,7 +876,7 @@ pub enum Event {
     BudgetWarning {
         /// The limit, by its name in `budgets`.
         budget: BudgetKind,
-        /// Its use so far, in the unit of the limit.
+        /// The amount used so far, in the unit of the limit.
         used: u64,
         /// Its value.
         limit: u64,

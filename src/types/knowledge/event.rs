@@ -1,4 +1,4 @@
-//! What a subscription to an index job or a query receives.
+//! Events of an index job or a query, for subscriptions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,33 +7,33 @@ use super::index::{IndexProgress, IndexSummary};
 use super::query::QueryStage;
 use super::result::{QueryError, QueryResult, RawData};
 
-/// What a subscription to an index job or a query receives. The last event is `done`, `failed` or `cancelled`.
+/// An event of an index job or a query, for a subscription. The last event is `done`, `failed` or `cancelled`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum KnowledgeEvent {
-    /// A job goes on.
+    /// An index job made progress.
     Progress {
-        /// How far it is.
+        /// The progress of the job.
         #[serde(flatten)]
         progress: IndexProgress,
     },
-    /// The model is asked for keywords.
+    /// The daemon asks the model for keywords.
     ExtractingKeywords {},
-    /// Entities are searched.
+    /// The query searches entities.
     RetrievingEntities {},
-    /// Relations are searched.
+    /// The query searches relations.
     RetrievingRelations {},
-    /// Chunks are searched.
+    /// The query searches chunks.
     RetrievingChunks {},
-    /// Chunks are ranked again.
+    /// The reranker ranks the chunks again.
     Reranking {},
-    /// The prompt is written.
+    /// The daemon writes the prompt.
     BuildingContext {},
     /// The model writes the answer.
     GeneratingResponse {},
-    /// What the query found. It comes before the first `delta`.
+    /// The data that the query found. This event comes before the first `delta`.
     RawData {
-        /// Everything that was found.
+        /// All data that the query found.
         raw_data: Box<RawData>,
     },
     /// A part of the answer.
@@ -46,15 +46,15 @@ pub enum KnowledgeEvent {
         /// The result of a query.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Box<QueryResult>>,
-        /// What a job did.
+        /// The result of a job.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         summary: Option<IndexSummary>,
     },
     /// The job or query failed.
     Failed {
-        /// Why.
+        /// The reason.
         error: QueryError,
-        /// What a query found until then.
+        /// The result of a query up to the failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Box<QueryResult>>,
     },

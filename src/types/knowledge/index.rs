@@ -1,4 +1,4 @@
-//! The index of a workspace and the jobs that make it.
+//! The index of a workspace and the jobs that build it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,15 +24,15 @@ pub enum IndexLevel {
 pub enum IndexState {
     /// The workspace has no index.
     None,
-    /// A job works on it. Queries are answered from what is there.
+    /// A job works on the index. Queries use the content that is indexed already.
     Indexing,
-    /// It can be queried.
+    /// The index can be queried.
     Ready,
-    /// The last job failed. Queries are answered from what is there.
+    /// The last job failed. Queries use the content that is indexed already.
     Failed,
 }
 
-/// What an index job does at the moment.
+/// The current stage of an index job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexStage {
@@ -55,55 +55,55 @@ pub enum IndexStage {
 pub struct IndexProgress {
     /// The stage.
     pub stage: IndexStage,
-    /// Finished units of the stage.
+    /// Number of finished units of the stage.
     pub done: u64,
-    /// All units of the stage; 0 while unknown.
+    /// Number of all units of the stage; 0 while unknown.
     pub total: u64,
     /// Tokens that the job has used.
     pub tokens: u64,
-    /// What they cost in micro-dollars.
+    /// Cost of these tokens in millionths of a dollar.
     pub cost_usd_micros: u64,
 }
 
-/// What an index job did.
+/// The result of an index job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexSummary {
-    /// Documents that were read.
+    /// Number of documents that were read.
     pub indexed: u64,
-    /// Documents that had not changed.
+    /// Number of documents that had not changed.
     pub unchanged: u64,
-    /// Documents that were removed, because their file is gone or not allowed any more.
+    /// Number of documents that were removed, because their file no longer exists or is no longer allowed.
     pub removed: u64,
-    /// Files that were left out: binary, too large, or secret.
+    /// Number of files that were left out: binary, too large, or secret.
     pub skipped: u64,
-    /// Documents that failed.
+    /// Number of documents that failed.
     pub failed: u64,
-    /// What did not work and was left out, such as vectors.
+    /// A warning about a part that failed and was left out, for example the vectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }
 
-/// What an index job will do.
+/// The estimated work of an index job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexEstimate {
-    /// Files to read.
+    /// Number of files to read.
     pub files: u64,
-    /// Documents that are as they were.
+    /// Number of documents that have not changed.
     pub unchanged: u64,
-    /// Documents whose file is gone.
+    /// Number of documents whose file no longer exists.
     pub removed: u64,
-    /// Size of the files to read.
+    /// Size of the files to read, in bytes.
     pub bytes: u64,
-    /// Chunks that they will make, roughly.
+    /// Approximate number of chunks of these files.
     pub chunks: u64,
-    /// Calls of the model at level `semantic`, without summaries.
+    /// Number of model calls at level `semantic`, without those for summaries.
     pub model_calls: u64,
-    /// Tokens to the model.
+    /// Input tokens of these calls.
     pub input_tokens: u64,
-    /// Tokens from the model.
+    /// Output tokens of these calls.
     pub output_tokens: u64,
-    /// All these tokens.
+    /// Sum of the input and output tokens.
     pub tokens: u64,
-    /// Their cost in micro-dollars: 0 without a model, `null` if the price is unknown.
+    /// Cost of these tokens in millionths of a dollar: 0 without a model, `null` if the price is unknown.
     pub cost_usd_micros: Option<u64>,
 }

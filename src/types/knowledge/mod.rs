@@ -1,4 +1,4 @@
-//! Values of the index of a workspace that clients see: questions, results, jobs, events.
+//! Values of the index of a workspace as clients receive them: queries, results, jobs, events.
 
 mod event;
 mod index;

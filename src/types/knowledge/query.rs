@@ -1,4 +1,4 @@
-//! Questions about the index of a workspace.
+//! Queries of the index of a workspace.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which parts of the index a query reads.
+/// The parts of the index that a query reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QueryMode {
@@ -19,7 +19,7 @@ pub enum QueryMode {
     Hybrid,
     /// Chunks found by their text alone.
     Naive,
-    /// Entities, relations, and chunks from both sides.
+    /// Entities, relations, the chunks of the entities, and chunks found by their text.
     Mix,
     /// Nothing: the query fails at once.
     Bypass,
@@ -98,7 +98,7 @@ pub enum EntityOrder {
     /// By the number of their relations, the largest first.
     #[default]
     Degree,
-    /// As the search found them.
+    /// In the order in which the search found them.
     Similarity,
 }
 
@@ -106,14 +106,14 @@ pub enum EntityOrder {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChunkPick {
-    /// The chunks most like the query; without vectors, by weight.
+    /// The chunks most similar to the query. Without vectors, `weight` applies.
     #[default]
     Vector,
     /// More chunks for the first entities than for the last ones.
     Weight,
 }
 
-/// Who said something in the conversation before the query.
+/// The author of a message in the conversation before the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HistoryRole {
@@ -137,7 +137,7 @@ impl HistoryRole {
 /// One message of the conversation before the query.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryMessage {
-    /// Who wrote it.
+    /// Its author.
     pub role: HistoryRole,
     /// Its text.
     pub content: String,
@@ -152,7 +152,7 @@ pub struct Keywords {
     pub low_level: Vec<String>,
 }
 
-/// What a query does at the moment.
+/// The current stage of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QueryStage {

@@ -1,4 +1,4 @@
-//! Results of questions.
+//! Results of queries.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use super::query::{Keywords, QueryMode};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QueryStatus {
-    /// There is an answer, or the context that was asked for.
+    /// The query has an answer, or the requested context.
     Success,
-    /// Nothing was found; no model was asked for an answer.
+    /// The query found nothing, so the daemon did not ask a model for an answer.
     NoContext,
-    /// An index read or the answer call failed; `error` says why.
+    /// Reading the index or the model call for the answer failed; `error` gives the reason.
     Failed,
 }
 
@@ -31,19 +31,19 @@ pub struct QueryError {
 pub struct QueryResult {
     /// How it ended.
     pub status: QueryStatus,
-    /// The answer; empty if only the context was asked for.
+    /// The answer; empty if the client requested only the context.
     pub response: String,
-    /// The whole prompt, if only the context was asked for; empty if nothing was found.
+    /// The whole prompt, if the client requested only the context; empty if nothing was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// What was found.
+    /// The data that the query found.
     pub raw_data: RawData,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<QueryError>,
 }
 
-/// What a query found, after the limits were applied.
+/// The data that a query found, after the limits were applied.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RawData {
     /// Entities in the order of the prompt.
@@ -54,7 +54,7 @@ pub struct RawData {
     pub chunks: Vec<FoundChunk>,
     /// The files of the chunks.
     pub references: Vec<Reference>,
-    /// How it was found.
+    /// Details of the search.
     pub metadata: Metadata,
 }
 
@@ -75,17 +75,17 @@ pub struct FoundEntity {
 /// A relation in a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FoundRelation {
-    /// One end.
+    /// Name of the entity at one end.
     pub source: String,
-    /// The other end.
+    /// Name of the entity at the other end.
     pub target: String,
     /// Its keywords.
     pub keywords: String,
     /// Its description.
     pub description: String,
-    /// Its strength.
+    /// Its strength; a higher number means a stronger relation.
     pub weight: f64,
-    /// Sum of the relations of both ends.
+    /// Sum of the numbers of relations of both entities.
     pub rank: u32,
 }
 
@@ -94,7 +94,7 @@ pub struct FoundRelation {
 pub struct FoundChunk {
     /// Its id.
     pub chunk_id: String,
-    /// The file or document, as in `references`.
+    /// `reference_id` of its file or document in `references`.
     pub reference_id: String,
     /// Path in the workspace; empty if the document has none.
     pub path: String,
@@ -102,7 +102,7 @@ pub struct FoundChunk {
     pub start_line: u32,
     /// Last line.
     pub end_line: u32,
-    /// The symbol or heading that it holds.
+    /// The symbol or heading that it contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
     /// Its text.
@@ -112,48 +112,48 @@ pub struct FoundChunk {
     pub rerank_score: Option<f64>,
 }
 
-/// A file that chunks of the context come from.
+/// A file that contains chunks of the prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reference {
-    /// `1` is the file with the most chunks; empty for chunks without a path.
+    /// Id of the file in this result. `1` is the file with the most chunks; empty for chunks without a path.
     pub reference_id: String,
     /// Its path.
     pub path: String,
-    /// First and last line of each chunk, in their order in the file, joined where they touch.
+    /// First and last line of each chunk, in their order in the file. Adjacent ranges are joined.
     pub lines: Vec<(u32, u32)>,
-    /// The chunks.
+    /// Ids of the chunks.
     pub chunk_ids: Vec<String>,
 }
 
-/// How a result was found.
+/// Details of the search of a query.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Metadata {
-    /// The mode.
+    /// The mode of the query.
     pub query_mode: QueryMode,
-    /// The keywords.
+    /// The keywords of the query.
     pub keywords: Keywords,
-    /// The model gave no keywords; the query itself was searched.
+    /// Whether the model gave no keywords, so that the text of the query was searched.
     #[serde(default, skip_serializing_if = "is_false")]
     pub keywords_failed: bool,
-    /// Entities, relations and chunks before the limits.
+    /// Numbers of entities, relations and chunks before the limits were applied.
     pub found: FoundCounts,
-    /// Chunks that entities or relations name and that do not exist any more.
+    /// Number of chunks that entities or relations name but that no longer exist.
     #[serde(default)]
     pub missing_chunks: usize,
     /// Tokens of the parts of the prompt.
     pub tokens: PromptTokens,
-    /// The answer comes from the cache.
+    /// Whether the answer comes from the cache.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cached: bool,
-    /// What did not work and was left out.
+    /// Warnings about parts that failed and were left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Number of the index state that was read.
+    /// `generation` of the index that the query read.
     #[serde(default)]
     pub generation: u64,
 }
 
-/// Numbers before the limits.
+/// Numbers of found parts before the limits were applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FoundCounts {
     /// Entities.
@@ -177,11 +177,10 @@ pub struct PromptTokens {
     pub chunks: usize,
     /// The query.
     pub query: usize,
-    /// The conversation before the query. It is not a part of the budget.
+    /// The conversation before the query. It does not count towards `max_total_tokens`.
     pub history: usize,
 }
 
-// serde passes a reference.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if takes a reference")]
 const fn is_false(value: &bool) -> bool {
     !*value

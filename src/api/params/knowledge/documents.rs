@@ -1,4 +1,4 @@
-//! Documents of an index, and what is deleted from it.
+//! Parameters and replies for the documents of an index, and for deletion.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 /// A text for the index that is not a file.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct InsertedDocument {
-    /// An id of the caller; absent for one that is derived from the text.
+    /// An id that the client chooses. If it is absent, the daemon derives one from the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// A name for references.
+    /// A name with which results refer to the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The text.
@@ -19,11 +19,11 @@ pub struct InsertedDocument {
 /// `knowledge.insert`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeInsertParams {
-    /// The folder whose index takes the documents, absolute.
+    /// The workspace folder whose index receives the documents, absolute.
     pub workspace: String,
     /// The documents, at most 100.
     pub documents: Vec<InsertedDocument>,
-    /// The same key returns the same reply.
+    /// A repeated call with the same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -35,27 +35,27 @@ pub struct KnowledgeInsertReply {
     pub documents: Vec<InsertedView>,
 }
 
-/// What became of an inserted document.
+/// The result of inserting one document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InsertedView {
     /// Its id.
     pub id: String,
-    /// The index had the same document already.
+    /// Whether the index already contained the same document.
     pub unchanged: bool,
 }
 
 /// `knowledge.documents.list`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeDocumentsParams {
-    /// The folder, absolute.
+    /// The workspace folder, absolute.
     pub workspace: String,
     /// Only documents in this state: `pending`, `processing`, `processed` or `failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// The `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Documents per page, at most 500.
+    /// Documents per page, at most 500; 100 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -70,7 +70,7 @@ pub struct DocumentView {
     pub path: Option<String>,
     /// `pending`, `processing`, `processed` or `failed`.
     pub status: String,
-    /// The level that it was processed at.
+    /// The level at which it was processed: `lexical`, `structure` or `semantic`.
     pub level: String,
     /// `file` or `inserted`.
     pub source: String,
@@ -80,11 +80,11 @@ pub struct DocumentView {
     /// Its language, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// Size of its text.
+    /// Size of its text in bytes.
     pub bytes: u64,
     /// Number of its chunks.
     pub chunks: u32,
-    /// When its state last changed.
+    /// Time of the last change of its state, in milliseconds since the Unix epoch.
     pub updated_at_ms: i64,
 }
 
@@ -93,7 +93,7 @@ pub struct DocumentView {
 pub struct KnowledgeDocumentsReply {
     /// The documents of this page.
     pub documents: Vec<DocumentView>,
-    /// For the next page; absent on the last one.
+    /// Cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -101,7 +101,7 @@ pub struct KnowledgeDocumentsReply {
 /// `knowledge.documents.get`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeDocumentParams {
-    /// The folder, absolute.
+    /// The workspace folder, absolute.
     pub workspace: String,
     /// Id or path of the document.
     pub id: String,
@@ -116,7 +116,7 @@ pub struct ChunkView {
     pub start_line: u32,
     /// Last line.
     pub end_line: u32,
-    /// Its symbol or heading.
+    /// The symbol or heading that it contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
     /// Number of its tokens.
@@ -137,14 +137,14 @@ pub struct KnowledgeDocumentReply {
 /// `knowledge.documents.delete`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeDocumentDeleteParams {
-    /// The folder, absolute.
+    /// The workspace folder, absolute.
     pub workspace: String,
     /// Id or path of the document.
     pub id: String,
-    /// Also forget the answers of the model about it.
+    /// Whether cached answers of the model about it are deleted as well.
     #[serde(default)]
     pub delete_cache: bool,
-    /// The same key returns the same reply.
+    /// A repeated call with the same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -159,7 +159,7 @@ pub struct KnowledgeDocumentDeleteReply {
     pub message: Option<String>,
 }
 
-/// The answers of models that an index keeps.
+/// Kinds of model answers that an index caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheKindParam {
@@ -176,12 +176,12 @@ pub enum CacheKindParam {
 /// `knowledge.cache.clear`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeCacheClearParams {
-    /// The folder, absolute.
+    /// The workspace folder, absolute.
     pub workspace: String,
-    /// Which answers; absent for those to queries and their keywords, which cost least to get again.
+    /// The kinds to delete. By default `query` and `keywords`, which cost least to request again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kinds: Option<Vec<CacheKindParam>>,
-    /// The same key returns the same reply.
+    /// A repeated call with the same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -189,16 +189,16 @@ pub struct KnowledgeCacheClearParams {
 /// Reply of `knowledge.cache.clear`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeCacheClearReply {
-    /// Answers that were removed.
+    /// Number of removed answers.
     pub removed: u64,
 }
 
 /// `knowledge.delete`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeDeleteParams {
-    /// The folder, absolute.
+    /// The workspace folder, absolute.
     pub workspace: String,
-    /// The same key returns the same reply.
+    /// A repeated call with the same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }

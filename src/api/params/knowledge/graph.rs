@@ -1,9 +1,9 @@
-//! The graph of an index and its changes.
+//! Parameters and replies for the graph of an index and its changes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The form of a graph.
+/// The format of a graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GraphFormatParam {
@@ -12,29 +12,29 @@ pub enum GraphFormatParam {
     Json,
     /// A Mermaid diagram in `data`.
     Mermaid,
-    /// Graphviz in `data`.
+    /// A Graphviz graph in `data`.
     Dot,
     /// GraphML in `data`.
     Graphml,
-    /// One HTML page that needs nothing else, in `data`.
+    /// One self-contained HTML page in `data`.
     Html,
 }
 
 /// `knowledge.graph`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeGraphParams {
-    /// The folder, absolute.
+    /// The workspace folder, absolute.
     pub workspace: String,
-    /// The entity in the middle; absent for the entities with the most relations.
+    /// Name of the central entity. If it is absent, the graph contains the entities with the most relations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Steps from it, 1 to 8; 2 by default.
+    /// Maximum number of relations between the central entity and another one, 1 to 8; 2 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
-    /// Entities at most, 1 to 1,000; 200 by default.
+    /// Maximum number of entities, 1 to 1,000; 200 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_nodes: Option<u32>,
-    /// The form.
+    /// The format of the graph.
     #[serde(default)]
     pub format: GraphFormatParam,
 }
@@ -56,28 +56,28 @@ pub struct GraphNode {
 /// An edge of a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GraphEdge {
-    /// One end.
+    /// Name of the entity at one end.
     pub source: String,
-    /// The other end.
+    /// Name of the entity at the other end.
     pub target: String,
     /// Its keywords.
     pub keywords: String,
     /// Its description.
     pub description: String,
-    /// Its strength.
+    /// Its strength; a higher number means a stronger relation.
     pub weight: f64,
 }
 
 /// Reply of `knowledge.graph`
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeGraphReply {
-    /// The nodes; empty in another form than `json`.
+    /// The nodes; empty if `format` is not `json`.
     pub nodes: Vec<GraphNode>,
-    /// The edges between them.
+    /// The edges between the nodes; empty if `format` is not `json`.
     pub edges: Vec<GraphEdge>,
     /// Whether `max_nodes` cut the graph.
     pub truncated: bool,
-    /// The graph as text, in another form than `json`.
+    /// The graph as text; absent if `format` is `json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
 }
@@ -85,7 +85,7 @@ pub struct KnowledgeGraphReply {
 /// `knowledge.entity.create`, `.update`, `.delete`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeEntityParams {
-    /// The folder, absolute.
+    /// The workspace folder, absolute.
     pub workspace: String,
     /// Name of the entity.
     pub name: String,
@@ -98,7 +98,7 @@ pub struct KnowledgeEntityParams {
     /// Its description; needed with `create`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The same key returns the same reply.
+    /// A repeated call with the same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -106,13 +106,13 @@ pub struct KnowledgeEntityParams {
 /// `knowledge.entity.merge`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeEntityMergeParams {
-    /// The folder, absolute.
+    /// The workspace folder, absolute.
     pub workspace: String,
-    /// Names of the entities that disappear.
+    /// Names of the entities to merge into `target`, 1 to 100. They are removed.
     pub sources: Vec<String>,
-    /// The entity that takes over their descriptions, chunks and relations.
+    /// Name of the entity that receives their descriptions, chunks and relations.
     pub target: String,
-    /// The same key returns the same reply.
+    /// A repeated call with the same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -128,11 +128,11 @@ pub struct KnowledgeEntityReply {
 /// `knowledge.relation.create`, `.update`, `.delete`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeRelationParams {
-    /// The folder, absolute.
+    /// The workspace folder, absolute.
     pub workspace: String,
-    /// One end.
+    /// Name of the entity at one end.
     pub source: String,
-    /// The other end.
+    /// Name of the entity at the other end.
     pub target: String,
     /// Its keywords, separated by commas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,7 +143,7 @@ pub struct KnowledgeRelationParams {
     /// Its strength, 1.0 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
-    /// The same key returns the same reply.
+    /// A repeated call with the same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }

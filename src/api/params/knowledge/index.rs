@@ -1,22 +1,22 @@
-//! Index jobs: start, follow, cancel, and the state of an index.
+//! Parameters and replies for index jobs and for the state of an index.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::types::knowledge::{IndexEstimate, IndexLevel, IndexProgress, IndexState, IndexSummary};
 
-/// What an index job may spend.
+/// Limits of an index job.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum IndexBudget {
-    /// Tokens of the model, input and output together.
+    /// Maximum tokens of the model, input and output together.
     Tokens(u64),
     /// Limits by name; at least one.
     Limits {
-        /// Tokens of the model, input and output together.
+        /// Maximum tokens of the model, input and output together.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tokens: Option<u64>,
-        /// US dollars.
+        /// Maximum cost in US dollars.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usd: Option<f64>,
     },
@@ -25,21 +25,22 @@ pub enum IndexBudget {
 /// `knowledge.index`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeIndexParams {
-    /// The folder, absolute.
+    /// The workspace folder, absolute.
     pub workspace: String,
-    /// Files and folders below it, relative; absent for all.
+    /// At most 1,000 files and folders to index, relative to the workspace; absent for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<String>>,
-    /// How much is extracted; absent for that of the configuration.
+    /// How much is extracted; by default the level of the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<IndexLevel>,
-    /// What the level `semantic` may spend. Without it, that level is refused with the estimate.
+    /// Limits for the level `semantic`. Without them, the daemon refuses this level, and the error gives the
+    /// estimate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<IndexBudget>,
-    /// Estimate only.
+    /// Whether the daemon only estimates the job and does not start it.
     #[serde(default)]
     pub dry_run: bool,
-    /// The same key returns the same reply.
+    /// A repeated call with the same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -47,17 +48,17 @@ pub struct KnowledgeIndexParams {
 /// Reply of `knowledge.index`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeIndexReply {
-    /// The job; absent with `dry_run`.
+    /// Id of the job; absent with `dry_run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
-    /// What it will do.
+    /// The estimated work of the job.
     pub estimate: IndexEstimate,
 }
 
 /// `knowledge.status`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeStatusParams {
-    /// The folder, absolute.
+    /// The workspace folder, absolute.
     pub workspace: String,
 }
 
@@ -68,10 +69,10 @@ pub struct IndexJobView {
     pub job_id: String,
     /// `running`, `done`, `failed` or `cancelled`.
     pub state: String,
-    /// How far it is.
+    /// Its progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<IndexProgress>,
-    /// What it did.
+    /// Its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<IndexSummary>,
     /// Why it failed.
@@ -82,14 +83,14 @@ pub struct IndexJobView {
 /// Reply of `knowledge.status`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeStatusReply {
-    /// The state.
+    /// State of the index.
     pub state: IndexState,
     /// The level of the index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<IndexLevel>,
     /// Number of documents.
     pub documents: u64,
-    /// Documents that failed.
+    /// Number of documents that failed.
     pub failed_documents: u64,
     /// Number of chunks.
     pub chunks: u64,
@@ -97,28 +98,29 @@ pub struct KnowledgeStatusReply {
     pub entities: u64,
     /// Number of relations.
     pub relations: u64,
-    /// Rises with each change of the index.
+    /// A number that rises with each change of the index.
     pub generation: u64,
     /// The newest job since the daemon started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<IndexJobView>,
-    /// Whether its files are watched, so that a change starts a job.
+    /// Whether the daemon watches its files and starts a job when one changes.
     #[serde(default)]
     pub watched: bool,
-    /// What a user must know, for example what was lost with a damaged file. The next `knowledge.index` takes it back.
+    /// A notice for the user, for example about data that was lost with a damaged file. The next `knowledge.index`
+    /// removes the notice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
 }
 
-/// `knowledge.cancel` and `knowledge.subscribe`: a job or a query.
+/// `knowledge.cancel` and `knowledge.subscribe`: select a job or a query.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeWorkParams {
-    /// The folder, absolute.
+    /// The workspace folder, absolute.
     pub workspace: String,
-    /// The job.
+    /// Id of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
-    /// The query.
+    /// Id of the query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query_id: Option<String>,
 }
@@ -126,6 +128,6 @@ pub struct KnowledgeWorkParams {
 /// Reply of `knowledge.cancel`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeCancelReply {
-    /// Whether it was running.
+    /// Whether the job or query was running.
     pub cancelled: bool,
 }
