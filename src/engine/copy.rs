@@ -1,8 +1,8 @@
 //! Copies the events of a conversation to another journal: for a fork, and to find the state that a session had
 //! at an earlier item. Pure: the caller reads the journal.
 //!
-//! A copy keeps the numbers of its events. It leaves out what belongs to the run and not to the conversation:
-//! requests, calls in progress, the queue, retries, costs, and allow rules.
+//! A copy keeps the numbers of its events. It omits events that belong to the run and not to the
+//! conversation: requests, calls in progress, the queue, retries, costs, and allow rules.
 
 use std::collections::HashSet;
 
@@ -118,7 +118,7 @@ pub struct JournalCopier {
 }
 
 impl JournalCopier {
-    /// A copier to the journal of `session_id`.
+    /// Creates a copier for the journal of `session_id`.
     #[must_use]
     pub fn new(point: HistoryPoint, session_id: SessionId, limits: CopyLimits) -> Self {
         Self { point, session_id, limits, items: HashSet::new(), context_tokens: 0 }
@@ -149,7 +149,7 @@ impl JournalCopier {
 
     /// Whether the event's item is kept. The first event of an item decides.
     fn keeps_item(&mut self, envelope: &Envelope) -> bool {
-        // A rewind names the item that remains; it does not belong to it.
+        // A rewind event names the item that becomes the last one, but is not part of that item. So it is copied.
         let rewinds = matches!(envelope.event, Event::SessionRewound(_));
         let Some(item_id) = envelope.item_id.filter(|_| !rewinds) else { return true };
         if envelope.seq <= self.point.first_seq {
@@ -158,7 +158,8 @@ impl JournalCopier {
         self.items.contains(&item_id)
     }
 
-    /// Only the user decides about the permissions of the new session.
+    /// Removes allow rules and limits the settings, because only the user decides about the new
+    /// session's permissions.
     fn without_permissions(&self, event: Event) -> Option<Event> {
         Some(match event {
             Event::PermissionRuleAdded { kind: RuleKind::Allow, .. }
@@ -181,14 +182,14 @@ impl JournalCopier {
 
     fn without_costs(&mut self, event: Event) -> Option<Event> {
         Some(match event {
-            // A copy has a title of its own.
+            // A copy gets its own title, so omit the source's title.
             Event::SessionUpdated { options, .. } => {
                 if *options == TurnOptions::default() {
                     return None;
                 }
                 Event::SessionUpdated { title: None, titled_by: None, options }
             }
-            // The conversation has a copy of the chosen answer.
+            // The conversation contains a copy of the chosen candidate, so omit the candidates.
             Event::MessageCompleted { candidate: true, .. } => return None,
             Event::MessageCompleted {
                 item,

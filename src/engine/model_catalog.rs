@@ -5,29 +5,29 @@ use std::sync::Arc;
 
 use crate::types::usage::ModelSnapshot;
 
-/// The capabilities of a model that matter to the engine. Absent values are unknown.
+/// The capabilities of a model that the engine uses. An absent value is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelCapabilities {
-    /// Tokens that fit in a request and its answer.
+    /// Maximum tokens of a request and its answer together.
     pub context_window: Option<u32>,
-    /// Tokens of the longest answer.
+    /// Maximum tokens of an answer.
     pub max_output_tokens: Option<u32>,
     /// Whether the model accepts pictures.
     pub sees: bool,
-    /// Whether its price is known: without a price, a limit on money cannot be enforced.
+    /// Whether the model's price is known. Without a price, a limit on money cannot be enforced.
     pub has_price: bool,
     /// Price of a thousand output tokens in millionths of a dollar, if it is known.
     pub output_usd_micros_per_1k: Option<u64>,
 }
 
-/// Looks models up by `PROVIDER/MODEL`. The same name always gives the same answer.
+/// Looks up models by `PROVIDER/MODEL`. Lookups of the same name must return the same result.
 #[derive(Clone, Default)]
 pub struct ModelCatalog(Option<Arc<Lookup>>);
 
 type Lookup = dyn Fn(&str) -> ModelCapabilities + Send + Sync;
 
 impl ModelCatalog {
-    /// Uses this function for lookups; it must not block.
+    /// Creates a catalog that calls this function for each lookup. The function must not block.
     #[must_use]
     pub fn from_lookup(look_up: impl Fn(&str) -> ModelCapabilities + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(look_up)))

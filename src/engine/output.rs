@@ -16,7 +16,7 @@ use crate::types::session::{ItemKind, ItemStatus};
 use crate::types::tool::PreparedCall;
 use crate::types::usage::Budgets;
 
-/// The result of one input. It has no effect before the session commits it.
+/// The result of one input. The decision has no effect before the session commits it.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// The events to write and the effects to run.
@@ -53,9 +53,9 @@ pub struct PlannedEvent {
 /// A change of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItemChange {
-    /// Seq of the event that opened it.
+    /// Seq of the event that opened the item.
     pub first_seq: Seq,
-    /// Seq of its newest permanent event.
+    /// Seq of the item's newest permanent event.
     pub last_seq: Seq,
     /// Kind of the item.
     pub kind: ItemKind,
@@ -81,27 +81,27 @@ pub enum Effect {
     GatherContext,
     /// Compare read files and project instructions with the disk; answer with `ContextChecked`.
     CheckContext {
-        /// Returned with the answer.
+        /// The turn that waits for the check. The answer returns this id.
         turn_id: TurnId,
     },
     /// Call the model; answer with `Deltas`, then `ModelDone` or `ModelFailed`.
     CallModel {
-        /// Returned with each answer, so that the engine can match it.
+        /// Identifies the call. Each answer returns the token.
         token: Seq,
-        /// The messages and settings to send.
+        /// The messages and settings to send to the model.
         request: Box<ModelRequest>,
     },
     /// Call a model outside the turn; answer with `HelperDone`. No turn waits for it, and only the end of the
     /// session or of the daemon stops it.
     AskHelper {
-        /// Returned with the answer.
+        /// Identifies the call. The answer returns the token.
         token: Seq,
-        /// The messages and settings to send.
+        /// The messages and settings to send to the model.
         request: Box<ModelRequest>,
     },
-    /// Wait, then `TimerFired`.
+    /// Wait, then answer with `TimerFired`.
     Sleep {
-        /// Returned with the answer.
+        /// Identifies the wait. The answer returns the token.
         token: Seq,
         /// Duration, in milliseconds.
         delay_ms: u64,
@@ -110,7 +110,7 @@ pub enum Effect {
     Prepare {
         /// The turn that made the calls.
         turn_id: TurnId,
-        /// In call order.
+        /// The calls, in call order.
         calls: Vec<Arc<ToolCall>>,
     },
     /// Run a call; answer with `Progress` and `ToolDone`.
@@ -120,32 +120,32 @@ pub enum Effect {
         /// The prepared call that was judged.
         prepared: Arc<PreparedCall>,
     },
-    /// Create the session of a sub-agent if it does not exist, give it the prompt of the call, and follow it; answer
-    /// with `Progress`, `SubagentEvent` and `SubagentDone`.
+    /// Create the session of a sub-agent if it does not exist, submit the prompt of the call, and
+    /// follow the session. Answer with `Progress`, `SubagentEvent` and `SubagentDone`.
     RunSubagent {
         /// The `Task` call.
         call: Arc<ToolCall>,
         /// The prepared call that was judged.
         prepared: Arc<PreparedCall>,
-        /// The session's id.
+        /// Id of the sub-agent's session.
         child_session_id: SessionId,
-        /// The agent's name.
+        /// Name of the agent.
         agent: String,
-        /// The session's limits.
+        /// Limits of the sub-agent's session.
         budgets: Budgets,
     },
-    /// Give the user's answers to a running tool that asked.
+    /// Give the user's answers to a running tool that asked for them.
     AnswerTool {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// One answer for each question; absent if no user can answer.
+        /// One answer for each question; `None` if no user can answer.
         answers: Option<Vec<UserAnswer>>,
     },
     /// Follow a sub-agent that exists, after a restart; answer with `SubagentEvent` and `SubagentDone`.
     FollowSubagent {
-        /// The `Task` call.
+        /// Id of the `Task` call.
         call_id: CallId,
-        /// The sub-agent's session.
+        /// Id of the sub-agent's session.
         child_session_id: SessionId,
     },
     /// Kill all sub-agents; each `SubagentDone` is the answer.
@@ -162,7 +162,8 @@ pub enum Effect {
     StopAll,
     /// Stop one running call; its `ToolDone` is the answer.
     StopCall(CallId),
-    /// Stop background commands, each by the call that started it; `CommandOver` is the answer.
+    /// Stop background commands, each identified by the call that started it. Answer with one
+    /// `CommandOver` for each.
     StopCommands {
         /// Calls that started the commands.
         calls: Vec<CallId>,
@@ -172,7 +173,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether the effect starts work. The others stop work.
+    /// Whether the effect starts work. All other effects stop work.
     #[must_use]
     pub fn does_work(&self) -> bool {
         !matches!(
@@ -191,7 +192,7 @@ pub struct Plan {
     pub prune_deltas_of: Vec<Seq>,
     /// Item changes.
     pub items: Vec<ItemChange>,
-    /// Changes of permission requests and questions.
+    /// Changes of permission requests and questions, for the summaries of the journal.
     pub requests: Vec<RequestChange>,
     /// Contents that the events refer to.
     pub blobs: Vec<Blob>,
@@ -200,8 +201,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether the plan only continues streamed text or output. Such a plan settles nothing: it has no effects,
-    /// and its events need no disk sync.
+    /// Whether the plan only continues streamed text or output. Such a plan settles nothing: it has no
+    /// effects, and its events need no disk sync.
     #[must_use]
     pub fn is_stream(&self) -> bool {
         let streams = |entry: &PlannedEvent| entry.delta_of.is_some();

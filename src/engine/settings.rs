@@ -7,7 +7,7 @@ use crate::types::permission::OnTimeout;
 use crate::types::session::OnRestart;
 use crate::types::tool::{OfferUnsandboxedRetry, ToolDefinition};
 
-/// Default limit for an answer, in tokens, if no setting gives another.
+/// Default limit of an answer in tokens, if no setting gives another limit.
 pub(in crate::engine) const DEFAULT_OUTPUT_TOKENS: u32 = 32_000;
 
 /// Settings of the engine, shared by all sessions.
@@ -25,9 +25,9 @@ pub struct Settings {
     pub output_tokens: u32,
     /// Maximum number of tools that run in parallel.
     pub parallel_tools: usize,
-    /// How often a turn is resumed after restarts.
+    /// How often a turn is resumed after restarts before it ends.
     pub max_resumes: u32,
-    /// The wait before the second resume, in milliseconds; it doubles with each further one.
+    /// The wait before the second resume, in milliseconds. The wait doubles with each further resume.
     pub resume_base_ms: u64,
     /// Handling of interrupted turns, for sessions without their own setting.
     pub on_restart: OnRestart,
@@ -39,9 +39,9 @@ pub struct Settings {
     pub background_commands: usize,
     /// Maximum number of sub-agents per session at once; 0 allows none.
     pub subagents: usize,
-    /// Tools on offer.
+    /// The tools that models are offered.
     pub tools: Arc<[ToolDefinition]>,
-    /// The tool that brings definitions of deferred tools in.
+    /// The tool that loads deferred tool definitions.
     pub tool_search: Option<ToolDefinition>,
     /// Permission requests of unattended sessions.
     pub unattended: UnattendedSettings,
@@ -79,21 +79,21 @@ impl Default for Settings {
 /// The stages of compaction and their limits (`[compaction]`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactionSettings {
-    /// A model summarises the conversation when the other stages do not suffice.
+    /// Whether a model summarises the conversation when the other stages do not suffice.
     pub auto: bool,
-    /// Part of the usable window, in percent, from which on the conversation is compacted.
+    /// Part of the usable window, in percent, at which compaction starts.
     pub threshold_percent: u64,
-    /// Long tool results are shortened.
+    /// Whether long tool results are shortened.
     pub tool_results: bool,
-    /// Results that later calls made useless are cleared.
+    /// Whether results that later calls made useless are cleared.
     pub snip: bool,
-    /// Old tool results are cleared.
+    /// Whether old tool results are cleared.
     pub microcompact: bool,
-    /// Old turns are shortened.
+    /// Whether old turns are shortened.
     pub collapse: bool,
-    /// Tokens of the newest messages, which stay as they are; at most a quarter of the usable window.
+    /// Tokens of the newest messages, which compaction does not change; at most a quarter of the usable window.
     pub keep_recent_tokens: u64,
-    /// Failed summaries in a row after which the session requests none by itself.
+    /// Number of failed summaries in a row after which the session requests no further summary by itself.
     pub max_failures: u32,
 }
 
@@ -112,12 +112,12 @@ impl Default for CompactionSettings {
     }
 }
 
-/// Handling of requests of unattended sessions. Only the user's configuration sets it.
+/// Handling of permission requests in unattended sessions. Only the user's configuration sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnattendedSettings {
-    /// How long a request waits, in milliseconds; with `None` a call that needs a request is denied at once.
+    /// How long a request waits, in milliseconds. With `None`, a call that needs a request is denied at once.
     pub deadline_ms: Option<u64>,
-    /// The action when the time has passed.
+    /// The action when a request was not answered in time.
     pub on_timeout: OnTimeout,
 }
 
@@ -130,16 +130,16 @@ impl Default for UnattendedSettings {
 /// Policy for retries of failed model calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetrySettings {
-    /// Attempts at one model call, including the first.
+    /// Maximum attempts at one model call, including the first.
     pub attempts: u32,
     /// First wait, in milliseconds. Each further wait is twice as long.
     pub base_ms: u64,
-    /// Longest of these waits, in milliseconds.
+    /// Maximum wait between attempts, in milliseconds.
     pub max_ms: u64,
     /// The longest wait in unattended sessions for rate limits and overloads, in milliseconds.
     pub unattended_max_ms: u64,
-    /// Longest wait that a provider may request in attended sessions, in milliseconds. A longer one fails the
-    /// turn.
+    /// Longest wait that a provider may request in attended sessions, in milliseconds. A longer wait
+    /// ends the turn with an error.
     pub max_retry_after_ms: u64,
     /// Interval at which a long wait is reported, in milliseconds.
     pub heartbeat_ms: u64,

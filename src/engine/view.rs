@@ -33,9 +33,9 @@ pub struct PendingPermission {
     pub call: Arc<ToolCall>,
     /// The prepared call that was judged.
     pub prepared: Arc<PreparedCall>,
-    /// Present if the request is about running a blocked command again outside the sandbox. It holds the only
-    /// grant that covers it, or `None` if the command is too long for one. No other rule and no mode settles
-    /// the request.
+    /// Present if the request is about a second run of a blocked command outside the sandbox. The inner
+    /// value is the only grant that covers this command; `None` if the command is too long for a grant.
+    /// No other rule and no mode settles the request.
     pub outside: Option<Option<String>>,
     /// Whether a hook leaves the decision to the user.
     pub is_left_to_user: bool,
@@ -50,7 +50,7 @@ pub struct Snapshot {
     pub model: String,
     /// Approval mode.
     pub mode: Mode,
-    /// How much the session's models may think.
+    /// Thinking level of the session's models.
     pub thinking: Option<Thinking>,
     /// Sampling settings of the session's models.
     pub sampling: Sampling,
@@ -66,11 +66,11 @@ pub struct Snapshot {
     pub cost_usd_micros: Option<u64>,
     /// The known part of the cost: a lower bound, in millionths of a dollar.
     pub cost_at_least_usd_micros: u64,
-    /// Last line of text in the conversation.
+    /// The last line of text in the conversation.
     pub last_line: String,
-    /// The end of the newest turn.
+    /// How the newest turn ended.
     pub last_turn: Option<LastTurn>,
-    /// The calls that run or wait for an answer.
+    /// The first call that waits for an answer or runs, and the number of further ones, as text for users.
     pub activity: Option<String>,
     /// Tokens of the newest answer and of its request; `None` before an answer.
     pub context_tokens: Option<u64>,
@@ -85,9 +85,9 @@ impl Engine {
         Self { settings, state: State::new(session_id) }
     }
 
-    /// Uses these settings from the next decision on. Settings are not part of the state. A running turn keeps
-    /// its tools until it ends, so that the beginning of its requests does not change; then the settings must
-    /// be given again.
+    /// Uses these settings from the next decision on. Settings are not part of the state. A running
+    /// turn keeps its tools until it ends, so that the beginning of its requests does not change. The
+    /// caller must give the settings again after that turn.
     pub fn use_settings(&mut self, settings: &Arc<Settings>) {
         if Arc::ptr_eq(&self.settings, settings) {
             return;
@@ -99,7 +99,7 @@ impl Engine {
         self.settings = taken;
     }
 
-    /// Uses these settings at once, also their tools: for a state that was just replayed.
+    /// Uses these settings at once, including the tools, for a state that was just replayed.
     pub fn replace_settings(&mut self, settings: &Arc<Settings>) {
         self.settings = Arc::clone(settings);
     }
@@ -127,7 +127,7 @@ impl Engine {
         Arc::clone(&self.state.mcp.catalog)
     }
 
-    /// Tools that a search brought in.
+    /// Names of tools that a search loaded.
     #[must_use]
     pub fn loaded_tools(&self) -> Vec<String> {
         self.state.mcp.loaded.clone()
@@ -139,7 +139,8 @@ impl Engine {
         self.state.system_prompt().is_some()
     }
 
-    /// The settings for the next system prompt: the session's, with the options of a turn that needs its own.
+    /// The settings for the next system prompt. The options of a turn that needs its own prompt replace
+    /// the session's.
     #[must_use]
     pub fn prompt_spec(&self) -> SessionSpec {
         let mut spec = (*self.state.spec).clone();
@@ -162,7 +163,7 @@ impl Engine {
         exists && self.state.spec.tools.offers(tool)
     }
 
-    /// Additional folders of the workspace, of the running turn or the session.
+    /// Additional folders of the workspace, from the running turn or the session.
     #[must_use]
     pub fn additional_dirs(&self) -> &[String] {
         self.state.additional_dirs()
@@ -224,7 +225,7 @@ impl Engine {
         Arc::clone(&self.state.rules)
     }
 
-    /// The same, with the rules of the running turn's slash command.
+    /// Rules and grants of this session, together with the rules of the running turn's slash command.
     #[must_use]
     pub fn rules_in_force(&self) -> Arc<SessionRules> {
         let command = self.state.turn.as_ref().and_then(|turn| turn.options.command.as_ref());
@@ -242,7 +243,7 @@ impl Engine {
         self.state.created_at
     }
 
-    /// The mode for verdicts: the running turn's, else the session's.
+    /// The mode for verdicts: the running turn's mode, else the session's.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.state.mode()
@@ -304,7 +305,7 @@ impl Engine {
             .collect()
     }
 
-    /// The first call that waits for an answer, else the first that runs, and the number of the others.
+    /// The first call that waits for an answer, else the first running call, and the number of the remaining ones.
     fn activity(&self) -> Option<String> {
         let mut active: Vec<(bool, &CallState, &str)> = Vec::new();
         for call in self.state.calls() {
@@ -317,7 +318,7 @@ impl Engine {
         }
         let (_, call, summary) = active.iter().find(|(waits, ..)| *waits).or(active.first())?;
         let line = summary.lines().next().unwrap_or_default();
-        // The summary of a file tool begins with its name.
+        // The summary of a file tool already begins with the tool's name.
         let tool = if line.starts_with(&call.call.tool) { "" } else { &call.call.tool };
         let text: String = format!("{tool} {line}").trim().chars().take(MAX_ACTIVITY_CHARS).collect();
         Some(match active.len() {
@@ -350,7 +351,7 @@ impl Engine {
         }
     }
 
-    /// The open choice between two answers, with their items.
+    /// The open choice between two answers, with the items of the answers.
     #[cfg(test)]
     #[must_use]
     pub fn open_feedback(&self) -> Option<(QuestionId, Vec<crate::types::ids::ItemId>)> {
@@ -382,7 +383,7 @@ impl Engine {
         held.into_iter().chain(unknown).collect()
     }
 
-    /// The model of the running turn, or of the next one.
+    /// The model of the running turn, else of the next turn.
     #[must_use]
     pub fn model(&self) -> &str {
         self.state.turn.as_ref().map_or(&self.state.spec.model, |turn| &turn.model)
@@ -435,7 +436,7 @@ impl Engine {
         running.map(|it| it.known.call_id).collect()
     }
 
-    /// Running commands that end with the turn that is being aborted; the turn ends after them.
+    /// Running commands that end with the aborted turn. The turn ends only after they have ended.
     #[must_use]
     pub fn aborted_commands(&self) -> Vec<CallId> {
         let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return Vec::new() };

@@ -56,7 +56,8 @@ impl State {
     }
 
     fn edit_window(&mut self, edit: &WindowEdit) {
-        // Neither the reported length nor the conversation that the provider stored is that of the next request.
+        // The edit changes the next request. The reported length and the conversation stored by the
+        // provider no longer match it.
         self.context_tokens = 0;
         self.continues = None;
         match edit {

@@ -56,13 +56,15 @@ impl State {
                     Arc::make_mut(&mut self.token_ratios).insert(model.clone(), ratio);
                 }
                 if let Some(turn) = self.turn.as_mut().filter(|_| *cut_short) {
-                    // The next request is that of another step.
+                    // The next request belongs to another step, so its failures are counted from zero.
                     (turn.failures, turn.overloads) = (0, 0);
                 }
-                // A candidate that is not chosen stays visible to clients until then.
+                // A candidate stays visible to clients until a client chooses an answer, so do not list
+                // it as discarded yet.
                 self.message_completed(item, model.as_ref(), *superseded && !*candidate);
                 if let (true, Some(turn), Some(stop_reason)) = (*candidate, &mut self.turn, stop_reason) {
-                    // Only one call of a step is counted by its number.
+                    // A step number counts one model call. The first candidate is an additional call,
+                    // so count it here.
                     if turn.candidates.is_empty() {
                         turn.unanswered_attempts += 1;
                     }
@@ -75,7 +77,8 @@ impl State {
                     });
                 }
                 if item.role == Some(Role::Assistant) && item.status == ItemStatus::Completed {
-                    // The provider cannot continue from an answer that left nothing in the transcript.
+                    // The provider cannot continue from an empty answer, because the transcript does
+                    // not contain it.
                     self.continues =
                         model.clone().zip(response_id.clone()).filter(|_| !item.content.is_empty());
                 }

@@ -1,5 +1,5 @@
-//! Applying events: the only code that changes the state. It cannot refuse an event. Each file holds one family of
-//! events.
+//! Applies events. No other code changes the state, and applying cannot refuse an event. Each file
+//! holds one family of events.
 
 mod background;
 mod compaction;
@@ -181,7 +181,7 @@ impl State {
             Event::PermissionRequested { .. }
             | Event::PermissionResolved { .. }
             | Event::PermissionExpired { .. } => self.apply_permission_event(envelope),
-            // They report something that the state does not need.
+            // These events report something that the state does not need.
             Event::McpStatus(_)
             | Event::SessionAttached { .. }
             | Event::SessionDetached { .. }

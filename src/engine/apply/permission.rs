@@ -57,7 +57,8 @@ impl State {
             Event::PermissionResolved { request_id, call_id, updated_input, .. } => {
                 let session_id = self.session_id;
                 if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id) {
-                    // A second run keeps the arguments of the first: they were settled before.
+                    // The answer about a run outside the sandbox cannot change the arguments, because
+                    // the first run has already used them.
                     if call.blocked_run.is_none() && updated_input.is_some() {
                         call.edited.clone_from(updated_input);
                     }

@@ -44,7 +44,7 @@ impl State {
         }
     }
 
-    /// The place of a queued turn, from 0.
+    /// Position of a queued turn, from 0. `None` if the turn is not queued.
     pub fn queue_position(&self, turn_id: TurnId) -> Option<usize> {
         self.queue.iter().position(|queued| queued.turn_id == turn_id)
     }

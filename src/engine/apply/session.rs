@@ -70,7 +70,7 @@ impl State {
             Event::WorkspaceTrustRequired { digest, .. } => self.trust_asked = Some(digest.clone()),
             Event::SessionForked { context_tokens, .. } => {
                 self.has_failed = false;
-                // Time and money were spent by the other session.
+                // The source session spent the time and the money, so the fork counts from zero.
                 (self.spent, self.worked_ms, self.title_tries) = (ModelUsage::default(), 0, 0);
                 self.context_tokens = *context_tokens;
             }
@@ -79,7 +79,7 @@ impl State {
                     rewound;
                 self.transcript.truncate(usize::try_from(*kept_messages).unwrap_or(usize::MAX));
                 messages.iter().for_each(|message| self.transcript.push(message.clone()));
-                // The provider stored the longer history.
+                // The provider stored the longer history, so the next request must send the whole conversation.
                 self.continues = None;
                 let reads = reads.iter().map(|read| (read.path.clone(), read.clone()));
                 self.reads = Arc::new(reads.collect());
@@ -101,7 +101,8 @@ impl State {
             }
             Event::HistoryRepaired { kept_messages, messages, .. } => {
                 self.transcript.truncate(usize::try_from(*kept_messages).unwrap_or(usize::MAX));
-                // The provider stored the history before its repair.
+                // The provider stored the history before its repair, so the next request must send the
+                // whole conversation.
                 self.continues = None;
                 messages.iter().for_each(|message| self.transcript.push(message.clone()));
             }
@@ -121,7 +122,7 @@ impl State {
                 purpose: Some(Purpose::Compaction), reason: UsageReason::Helper, ..
             } => {
                 if let Some(turn) = &mut self.turn {
-                    // It counts as a model call of the turn.
+                    // The summary call counts as a model call of the turn.
                     turn.unanswered_attempts += 1;
                     turn.model_calls += 1;
                 }
@@ -130,7 +131,7 @@ impl State {
             Event::UsageBooked { .. } => {
                 if let Some(turn) = &mut self.turn {
                     turn.unanswered_attempts += 1;
-                    // That attempt has ended: it must not be booked twice.
+                    // The attempt has ended. Leaving `Calling` prevents a second booking.
                     if matches!(turn.activity, Activity::Calling { .. }) {
                         turn.activity = Activity::Waiting { token: envelope.seq, wait: None };
                     }
@@ -147,7 +148,7 @@ impl State {
 }
 
 impl State {
-    /// Starts the conversation again. The next turn builds the system prompt again.
+    /// Resets the conversation. The next turn builds the system prompt again.
     fn clear_conversation_state(&mut self) {
         self.transcript = Transcript::default();
         self.continues = None;
@@ -160,7 +161,7 @@ impl State {
         self.is_stale = true;
     }
 
-    /// Records the content of a reminder, so that the model receives it only once.
+    /// Records the content of a reminder, so that the model receives each reminder only once.
     fn note_reminder(&mut self, kind: ReminderKind, files: &[FileVersion], at: Timestamp) {
         let versions = files.iter().map(|file| (file.path.clone(), file.digest.clone()));
         match kind {

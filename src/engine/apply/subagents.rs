@@ -44,8 +44,8 @@ impl State {
         }
     }
 
-    /// Adds the usage of a sub-agent. It counts for the session and, while the turn of its call runs, for the turn.
-    /// For the limits of a later turn it counts as well, as its reservation did.
+    /// Adds the usage of a sub-agent to the session, and to the turn of its call if that turn still runs.
+    /// If a later turn runs, the usage counts for the limits of that turn, as the reservation did.
     fn book_subagent(&mut self, result: &TurnResult, envelope: &Envelope) {
         if result.usage_by_model.is_empty() && result.cost_usd_micros.is_none() {
             self.spent.cost_usd_micros = None;
@@ -64,7 +64,8 @@ impl State {
         }
     }
 
-    /// Records the pending requests of sub-agents. They are only shown here; their own sessions wait.
+    /// Records the pending requests of sub-agents. This session only shows them; the sub-agents' own
+    /// sessions wait for the answers.
     pub(super) fn apply_subagent_request(&mut self, envelope: &Envelope) {
         let opened = match &envelope.event {
             Event::PermissionRequested { request, .. } => Some(RequestId::Permission(request.request_id)),

@@ -14,7 +14,7 @@ use crate::types::session::Denial;
 use crate::types::tool::ToolStatus;
 
 impl State {
-    /// A search brought definitions of tools in.
+    /// Adds the tool definitions that a completed tool search loaded.
     pub(super) fn apply_tool_search(&mut self, event: &Event) {
         if let Event::ToolCompleted { tool, status: ToolStatus::Completed, detail: Some(detail), .. } = event
             && tool == TOOL_SEARCH
@@ -31,7 +31,7 @@ impl State {
         match &envelope.event {
             Event::ToolRequested { call_id, tool, input, provider_id } => {
                 let call = match provider_id {
-                    // Its message is not in the transcript yet.
+                    // The call comes from a streaming answer, whose message is not in the transcript yet.
                     Some(provider_id) => Some(ToolCall {
                         call_id: *call_id,
                         provider_id: provider_id.clone(),
@@ -55,7 +55,8 @@ impl State {
                 if turn.activity == Activity::Tools
                     && let Some(message) = self.transcript.last()
                 {
-                    // Calls that could not start early may be between those that did.
+                    // A call that could not start early may come before calls that started early, so
+                    // restore the call order.
                     let order = calls_of(message);
                     let place = |call: &CallState| order.iter().position(|id| *id == call.call.call_id);
                     turn.calls.sort_by_key(place);
@@ -125,7 +126,7 @@ impl State {
                 background_read,
                 ..
             } => {
-                // The duration of a first run is already counted.
+                // If the sandbox blocked the first run, its duration is already counted.
                 if turn.calls.iter().any(|call| {
                     call.call.call_id == *call_id && (call.blocked_run.is_none() || call.has_begun())
                 }) {

@@ -34,7 +34,7 @@ impl PlanBuilder<'_> {
             return Ok(());
         }
         if turn_id.is_some() && turn_id != current {
-            // The named turn has ended: a repeated abort has the same effect as one abort.
+            // If no turn runs, the named turn has ended. A repeated abort then succeeds without effect.
             return if current.is_none() { Ok(()) } else { Err(Refusal::StaleTurn { current }) };
         }
         if current.is_none() && call_id.is_none() && !self.state.subagents.is_empty() {
@@ -57,7 +57,7 @@ impl PlanBuilder<'_> {
         let Some(call) = self.state.call(call_id).cloned() else { return Err(Refusal::NoSuchCall) };
         match &call.stage {
             CallStage::Done { .. } => {}
-            // A restart left the call behind, and it does not run (again) yet.
+            // The call was interrupted by a restart and does not run again yet, so there is no effect to stop.
             CallStage::Running { .. } if self.state.turn.as_ref().is_some_and(|turn| turn.hold.is_some()) => {
                 self.withdraw_call(&call, model_texts::ABORTED);
             }
@@ -114,7 +114,7 @@ impl PlanBuilder<'_> {
         self.stop_aborted_commands();
     }
 
-    /// Ends a call that never ran: settles its request, and gives a result that says so.
+    /// Ends a call that never ran: settles its request, and gives the call a result with `text`.
     pub fn withdraw_call(&mut self, call: &CallState, text: &str) {
         let outcome = ToolOutcome { status: ToolStatus::Cancelled, ..ToolOutcome::failed("aborted", text) };
         self.close_call(call, outcome);
@@ -153,17 +153,17 @@ impl PlanBuilder<'_> {
     pub fn finish_stop(&mut self, model_snapshot: ModelSnapshot) {
         let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return };
         let ends_as = turn.ends_as;
-        // The events that follow have the origin of the abort.
+        // The events that follow name the client that aborted as their origin.
         self.origin = turn.aborted_by.clone();
         if self.keep_streamed_calls(model_snapshot, None) {
-            // The answer ends with its complete calls, which get their results below.
+            // The answer ends with its complete calls. The loop below gives them their results.
         } else if let Some(Activity::Calling { partial, .. }) =
             self.state.turn.as_ref().map(|turn| turn.activity.clone())
         {
             if let Some(partial) = &partial {
                 self.interrupt_message(partial, false);
             }
-            // A request that was sent and partly answered costs money.
+            // The provider charges for a request that was sent and partly answered.
             self.book_lost_attempt(partial.as_ref(), None, model_snapshot);
         }
         self.settle_paused(Choice::Abort, SettledBy::Abort);
@@ -176,7 +176,8 @@ impl PlanBuilder<'_> {
         for call in self.state.calls().to_vec() {
             match call.stage {
                 CallStage::Done { .. } => {}
-                // The lost end of the journal may contain the start of this call.
+                // After a truncated journal, the lost end may contain the start of this call, so its
+                // outcome is unknown.
                 CallStage::Running { .. }
                 | CallStage::Requested
                 | CallStage::Awaiting { .. }
@@ -185,7 +186,7 @@ impl PlanBuilder<'_> {
                 {
                     self.close_call(&call, unknown(""));
                 }
-                // Its end was not reported, although it no longer runs.
+                // The call no longer runs, but no result was reported.
                 CallStage::Running { .. } if self.is_stopped_by_limit() => {
                     self.withdraw_call(&call, model_texts::STOPPED_BY_LIMIT);
                 }

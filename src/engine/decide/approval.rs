@@ -30,9 +30,9 @@ struct Settlement {
 
 /// A plan that the user approved.
 struct ApprovedPlan {
-    /// The mode that follows.
+    /// The approval mode after plan mode.
     mode: Mode,
-    /// The text of the user, if it is not the model's.
+    /// The plan text as the user edited it. `None` if the user approved the model's text.
     edited: Option<String>,
 }
 
@@ -105,7 +105,7 @@ impl PlanBuilder<'_> {
         Ok(())
     }
 
-    /// The approved plan and the mode that follows, if the answer approves one.
+    /// The approved plan and its following mode. `None` if the answer does not approve a plan.
     fn proposed_plan(
         &self,
         call: &CallState,
@@ -123,7 +123,7 @@ impl PlanBuilder<'_> {
         Ok(Some(ApprovedPlan { mode, edited }))
     }
 
-    /// Ends plan mode and gives the call its result.
+    /// Ends plan mode and completes the `ExitPlanMode` call.
     fn leave_plan_mode(&mut self, call_id: CallId, plan: ApprovedPlan, feedback: Option<&str>) {
         let options = Box::new(TurnOptions { mode: Some(plan.mode), ..TurnOptions::default() });
         self.push_turn(Event::SessionUpdated { title: None, titled_by: None, options });
@@ -132,7 +132,7 @@ impl PlanBuilder<'_> {
         self.complete(call_id, ToolOutcome::completed(text), 0);
     }
 
-    /// Replies with the next event, which records the answer.
+    /// Replies with the seq of the next event, which records the answer.
     fn reply_answered(&mut self, grant: Option<String>) {
         self.reply = Reply::Answered(AnswerOutcome { seq: self.state.next_seq, grant });
     }

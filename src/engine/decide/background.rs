@@ -16,7 +16,8 @@ use crate::types::tool::{Subject, ToolOutcome};
 const MAX_SHOWN_CHARS: usize = 200;
 
 impl PlanBuilder<'_> {
-    /// Refuses a call that would exceed the limit of background commands. Returns `false` if no call does.
+    /// Refuses the next background command if the limit of running commands is reached. Returns whether
+    /// it refused one.
     pub fn refuse_over_limit(&mut self) -> bool {
         let is_off = self.state.spec.ablation.background_tasks;
         let most = if is_off { 0 } else { self.engine.background_commands() };

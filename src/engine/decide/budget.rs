@@ -11,8 +11,8 @@ use crate::types::usage::{BudgetKind, Budgets};
 /// Share of a limit, in percent, at which a client is warned.
 const WARN_PERCENT: u64 = 80;
 
-/// Bytes of streamed text that surely hold one token: no tokenizer reads more ordinary text at once. Providers
-/// report the tokens of an answer at its end, so this only stops servers that ignore the limit of the request.
+/// Upper limit of bytes per token: no tokenizer encodes longer ordinary text as one token. Providers report
+/// the tokens of an answer at its end, so this estimate only stops servers that ignore the requested limit.
 const MAX_BYTES_PER_TOKEN: u64 = 16;
 
 /// The parts of the limits that are reserved for running sub-agents.
@@ -221,7 +221,7 @@ impl PlanBuilder<'_> {
     pub fn check_stream(&mut self) {
         let (Some(turn), Some(partial)) = (&self.state.turn, self.state.partial()) else { return };
         let tokens = partial.bytes as u64 / MAX_BYTES_PER_TOKEN;
-        // This runs for each delta, and few turns have a limit on money. Only those look the price up.
+        // This runs for each delta, and few turns have a limit on money. So look up the price only for those.
         let cost = || {
             let price = self.engine.settings.known.capabilities(&turn.model).output_usd_micros_per_1k;
             price.map_or(0, |price| price.saturating_mul(tokens) / 1_000)
@@ -267,8 +267,9 @@ impl PlanBuilder<'_> {
         Some(TurnError::new("budget", text))
     }
 
-    /// The limits of a sub-agent that starts now: a share of what this session and its turn have left, so that the
-    /// whole tree keeps to them. `shares` is the number of equal shares. The error names a limit that leaves nothing.
+    /// The limits of a sub-agent that starts now: a share of what this session and its turn have left,
+    /// so that the whole tree keeps to the limits. `shares` is the number of equal shares. The error
+    /// names a limit that is used up.
     ///
     /// Time is not divided, because sub-agents run at the same time.
     pub fn subagent_budgets(&self, shares: u64) -> Result<Budgets, String> {
@@ -302,7 +303,7 @@ impl PlanBuilder<'_> {
         Ok(budgets)
     }
 
-    /// Output tokens that the budgets of the turn and of the session leave, without what sub-agents reserve.
+    /// Output tokens that the budgets of the turn and of the session leave, minus the reservations of sub-agents.
     pub fn output_tokens_left(&self) -> Option<u64> {
         let uses = self.state.turn_uses(0, self.now.at);
         let of_tokens = uses.iter().filter(|it| it.kind.subtype() == Subtype::ErrorMaxTokens);

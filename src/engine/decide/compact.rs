@@ -31,13 +31,15 @@ use crate::types::usage::ModelSnapshot;
 
 /// Maximum tokens of a summary, if the model does not think before it answers.
 const SUMMARY_TOKENS: u32 = 8_000;
-/// A request certainly exceeds the window if this part of its estimate does.
+/// Divisor of the estimate: the quotient is a safe lower bound of a request's length. If it exceeds the
+/// window, the request cannot fit.
 const CERTAIN_PART: u64 = 2;
-/// Part of the usable window that the request for a summary may fill, in percent: its estimate may be wrong.
+/// Part of the usable window that the request for a summary may fill, in percent. The rest is a reserve
+/// for a wrong estimate.
 const SUMMARY_REQUEST_PERCENT: u64 = 85;
-/// Part of the usable window that a summary may fill, and part that restored files may fill.
+/// Divisor of the usable window: maximum length of a summary, and of the restored files.
 const SUMMARY_PART: u64 = 8;
-/// A summary must reduce the request at least to this part of its length, in percent.
+/// Maximum length of the request after a summary, in percent of its length before.
 const MAX_LEFT_PERCENT: u64 = 90;
 
 /// The stable code of a summary that is about as long as the conversation.
@@ -45,13 +47,13 @@ const NO_SAVING: &str = "no_saving";
 
 /// The limits of the stages for one model call.
 struct StageLimits {
-    /// Tokens that the stages aim for.
+    /// Tokens of the request at which no further stage runs.
     target: u64,
-    /// Fewest tokens that an edit must save.
+    /// Minimum tokens that an edit must save.
     min_saving: u64,
-    /// Tokens of the newest messages that stay.
+    /// Tokens of the newest messages that the stages do not change.
     recent: u64,
-    /// Tokens of the most recently read files that stay.
+    /// Tokens of the most recently read files that the stages do not change.
     files: u64,
     results: ResultLimits,
 }
@@ -150,7 +152,8 @@ impl PlanBuilder<'_> {
         let Some(turn) = &self.state.turn else { return false };
         match &turn.compaction {
             Some(compaction) => compaction.overflows < MAX_SUMMARY_OVERFLOWS,
-            // Only the rest of a cut answer does not fit: the answer so far stays valid.
+            // If an answer is being continued, the answer so far stays valid. The turn then ends
+            // without compaction.
             None if turn.continuations > 0 => false,
             None => {
                 turn.compacted_step != turn.step
@@ -165,7 +168,7 @@ impl PlanBuilder<'_> {
         let settings = self.engine.compaction();
         let used = self.sent_tokens().max(1);
         let size = self.window_size();
-        // The provider's own limit is the truth; without one, assume that the estimate reached it.
+        // Prefer the limit that the provider reported. Without one, assume that the estimate reached the limit.
         let usable = limit.or(size.map(WindowSize::usable)).unwrap_or(used).min(used);
         let limits = StageLimits {
             target: usable / 2,
@@ -242,7 +245,7 @@ impl PlanBuilder<'_> {
         let recent = match trigger {
             CompactTrigger::Manual => return messages.len(),
             CompactTrigger::Auto => self.window_size().map_or(part, |size| size.recent(&settings)),
-            // The known window is wrong, so only the length of the conversation can tell.
+            // The refusal shows that the known window is wrong, so use a quarter of the conversation's length.
             CompactTrigger::Overflow => part,
         };
         let recent = recent.min(settings.keep_recent_tokens);
@@ -253,7 +256,7 @@ impl PlanBuilder<'_> {
     /// Requests a summary. Returns `false` if there is nothing to summarise.
     pub fn start_summary(&mut self, trigger: CompactTrigger, step: u64) -> bool {
         let count = self.summary_count(trigger);
-        // A summary of a summary alone saves nothing.
+        // Summarising a summary alone saves nothing.
         if count == 0 || (count == 1 && trigger != CompactTrigger::Manual) {
             return false;
         }
@@ -293,7 +296,7 @@ impl PlanBuilder<'_> {
         let fixed = tokens::system_tokens(&self.state) + tokens::tools_tokens(&conversation.tools);
         let usable = size.map_or(compaction.tokens_before, WindowSize::usable);
         let usable = usable.saturating_mul(SUMMARY_REQUEST_PERCENT) / 100;
-        // Each refusal of the provider leaves out a further quarter.
+        // Each refusal of the provider shortens the summary request by a quarter of the usable window.
         let parts = u64::from(MAX_SUMMARY_OVERFLOWS + 1);
         let usable = usable / parts * parts.saturating_sub(u64::from(compaction.overflows)).max(1);
         let room = ratio.uncalibrated(usable).saturating_sub(fixed);
@@ -348,7 +351,7 @@ impl PlanBuilder<'_> {
             self.end_summary(&compaction, Err(error));
             return;
         }
-        // The length before may be a reported one, so the estimates only give the part that is left.
+        // `tokens_before` may be a count reported by the provider, so scale it by the ratio of the two estimates.
         let left = u128::from(compaction.tokens_before) * u128::from(after) / u128::from(before.max(1));
         self.end_summary(&compaction, Ok((edit, u64::try_from(left).unwrap_or(u64::MAX))));
     }

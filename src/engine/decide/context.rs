@@ -87,7 +87,7 @@ impl PlanBuilder<'_> {
                 ContextPart { name, tokens }
             })
             .collect();
-        // Rounding leaves a few tokens over.
+        // Add the tokens lost by rounding to the largest part.
         if let Some(part) = parts.iter_mut().max_by_key(|part| part.tokens) {
             part.tokens += left;
         }

@@ -34,7 +34,8 @@ fn are_equal(one: &Item, other: &Item) -> bool {
 }
 
 impl PlanBuilder<'_> {
-    /// Whether this answer is one of two candidates. A second answer always is, so that it is never used unseen.
+    /// Whether this answer is one of two candidates. A second answer is always a candidate, so it is
+    /// never used before the user saw it.
     pub fn is_candidate(&self, reply: &ModelReply) -> bool {
         let Some(turn) = &self.state.turn else { return false };
         if !turn.candidates.is_empty() {
@@ -71,7 +72,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Sends the request of this step once more. Without budget for it, the first answer is used.
+    /// Sends the request of this step once more. If no budget is left for it, the turn uses the first answer.
     pub fn ask_second_answer(&mut self, step: u64) {
         if self.over_budget(step).is_some() || self.send_request(step).is_err() {
             self.use_first_answer();
@@ -83,7 +84,7 @@ impl PlanBuilder<'_> {
         self.state.turn.as_ref().is_some_and(|turn| turn.candidates.len() == 1)
     }
 
-    /// There is no second answer: continues with the first.
+    /// Continues with the first answer, because there is no second one.
     pub fn use_first_answer(&mut self) {
         let first = self.state.turn.as_ref().and_then(|turn| turn.candidates.first().cloned());
         if let Some(first) = first {
@@ -113,8 +114,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// A limit ends the turn during the second answer: the first one becomes the turn's answer. Its calls could not
-    /// run any more, so an answer with calls is left out.
+    /// Makes the first candidate the turn's answer, because a limit ends the turn during the second
+    /// one. A candidate with calls is left out, because its calls cannot run any more.
     pub fn keep_first_answer(&mut self) {
         let first = self.state.turn.as_ref().and_then(|turn| turn.candidates.first().cloned());
         let has_calls = |item: &Item| item.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
@@ -123,7 +124,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Makes a candidate the answer of this step, and continues with it.
+    /// Makes a candidate the answer of this step, and continues the turn with it.
     fn use_candidate(&mut self, chosen: &Candidate, request_id: Option<QuestionId>, by: FeedbackBy) {
         self.copy_candidate(chosen, request_id, by);
         let calls = chosen.item.content.iter().filter_map(|block| match block {
@@ -144,7 +145,7 @@ impl PlanBuilder<'_> {
             let reason = if is_chosen { TombstoneReason::Chosen } else { TombstoneReason::NotChosen };
             self.push_item(other.item.item_id, Event::MessageTombstone { reason });
         }
-        // The conversation gets a copy, so that each item ends once.
+        // Copy the candidate into a new item, because its own item has already ended.
         let (item_id, seq) = (self.mint.item(), self.state.next_seq);
         let (first_seq, last_seq, status) = (seq, seq, ItemStatus::Completed);
         let item = Item { item_id, first_seq, last_seq, status, ..chosen.item.clone() };

@@ -28,7 +28,8 @@ impl PlanBuilder<'_> {
         self.push_session(Event::SessionForked { forked_from, context_tokens });
     }
 
-    /// Ends an imported journal: nothing of it runs, and it brings no permissions. Precondition: no effect runs.
+    /// Ends an imported journal: nothing of the journal runs, and it grants no permissions.
+    /// Precondition: no effect runs.
     pub fn finish_import(&mut self) {
         let queued: Vec<TurnId> = self.state.queue.iter().map(|queued| queued.turn_id).collect();
         queued.into_iter().for_each(|turn_id| self.dequeue(turn_id, DequeueReason::Cleared));
@@ -38,7 +39,8 @@ impl PlanBuilder<'_> {
             self.finish_stop(ModelSnapshot::default());
         }
         self.drop_helper(true);
-        // The file decides about the conversation. Only the user decides what may run.
+        // The imported file provides the conversation. Its allow rules are removed, because only the
+        // user grants permissions.
         let allowed = self.state.rules.allow.clone();
         for rule in allowed {
             self.push_session(Event::PermissionRuleRemoved { kind: RuleKind::Allow, rule });
@@ -57,7 +59,7 @@ impl PlanBuilder<'_> {
         self.repair_history();
     }
 
-    /// Makes an earlier item the last one of the conversation. `rewind.target` is the state at that item.
+    /// Makes an earlier item the last one of the conversation. `rewind.target` is the engine's state at that item.
     pub fn rewind(&mut self, rewind: Rewind) -> Result<(), Refusal> {
         self.engine.check_rewind()?;
         let Rewind { item_id, last_item_seq, removed_items, target, files, origin } = rewind;

@@ -1,4 +1,4 @@
-//! Runs of hooks: each is an event. A hook on `stop` can make the session continue.
+//! Records the runs of hooks as events. A hook on `stop` can make the session continue.
 
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::input::{BusyPolicy, SubmitRequest};
@@ -11,7 +11,7 @@ use crate::types::session::SessionState;
 use crate::types::turn_options::TurnOptions;
 
 impl PlanBuilder<'_> {
-    /// Records runs of hooks. `continues`: a hook requests that the session continues, for this reason.
+    /// Records runs of hooks. `continues` is the reason with which a `stop` hook makes the session continue.
     pub fn hooks_ran(&mut self, call_id: Option<CallId>, runs: Vec<HookRun>, continues: Option<String>) {
         let item_id = call_id.and_then(|id| self.state.call(id)).map(|call| call.item_id);
         for run in runs {
@@ -22,12 +22,12 @@ impl PlanBuilder<'_> {
             };
         }
         let Some(reason) = continues else { return };
-        // A user's next input comes first.
+        // A running turn, for example with a user's queued input, takes precedence over the hook.
         if self.state.turn.is_some() || self.state.status == SessionState::Ended || self.state.archived {
             return;
         }
         let text = model_texts::stop_hook(&reason);
-        // Refused if a limit of the session is reached.
+        // `submit` refuses if a limit of the session is reached. The turn then stays ended.
         let _ = self.submit(SubmitRequest {
             input: vec![InputBlock::Text { text }],
             blobs: Vec::new(),

@@ -14,7 +14,7 @@ use crate::types::tool::ToolDefinition;
 const DEFERRED_PART: u64 = 10;
 
 impl PlanBuilder<'_> {
-    /// Reports changed states, and adopts the tools if a turn waits for its context.
+    /// Reports changed states of MCP servers. A turn that waits for its context also gets the servers' tools.
     pub fn mcp_changed(&mut self, statuses: Vec<McpStatus>, catalog: Option<McpCatalog>) {
         if self.state.status == SessionState::Ended {
             return;
@@ -47,8 +47,8 @@ impl PlanBuilder<'_> {
                 .is_some_and(|window| tokens::tools_tokens(definitions) > u64::from(window) / DEFERRED_PART)
     }
 
-    /// Adds the definitions of the servers' tools to those of the daemon. Loaded definitions keep the order in which
-    /// they were loaded, so that the list only grows.
+    /// Adds the definitions of the servers' tools to the daemon's definitions. Loaded definitions keep
+    /// the order of loading, so that the list only grows and its beginning stays cached.
     pub fn with_mcp_tools(&self, own: Arc<[ToolDefinition]>) -> Arc<[ToolDefinition]> {
         let mcp = &self.state.mcp;
         if mcp.definitions.is_empty() {

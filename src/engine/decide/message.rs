@@ -28,7 +28,8 @@ impl PlanBuilder<'_> {
         self.push_input_message(kind, text, content, None);
     }
 
-    /// The same for the expansion of a slash command.
+    /// Adds a message with the role of the user. `command` is the slash command whose expansion the
+    /// message contains.
     pub fn push_input_message(
         &mut self,
         kind: ItemKind,

@@ -63,7 +63,8 @@ impl Engine {
             Input::Untrusted(untrusted) => builder.ask_for_trust(untrusted),
             Input::Deltas { token, deltas } => builder.add_deltas(token, deltas),
             Input::ModelDone { token, mut reply, cost_usd_micros, model_snapshot, duration_ms } => {
-                // The answer is complete: its calls are requested together.
+                // The answer is complete, so `model_done` requests its calls together. Skip the deltas
+                // that would request them early.
                 let mut last = std::mem::take(&mut reply.last);
                 last.retain(|delta| !matches!(delta, Delta::CallCompleted { .. }));
                 builder.add_deltas(token, last);

@@ -19,7 +19,7 @@ use crate::types::usage::{ModelSnapshot, Usage};
 /// Maximum bytes of one delta, so that a wire event stays under 64 KiB even when it is escaped.
 const DELTA_BYTES: usize = 8 * 1024;
 
-/// Deltas → events. Adjacent deltas of the same kind and block are joined up to [`DELTA_BYTES`].
+/// Converts deltas to events. Adjacent deltas of the same kind and block are joined up to [`DELTA_BYTES`].
 fn join_deltas(deltas: Vec<Delta>) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::with_capacity(deltas.len().min(16));
     let (mut signature, mut data) = (None, None);
@@ -33,7 +33,7 @@ fn join_deltas(deltas: Vec<Delta>) -> Vec<Event> {
                 let (signature, data) = (signature.take(), data.take());
                 events.push(Event::MessageBlockCompleted { index, signature, data });
             }
-            // Handled apart.
+            // `add_deltas` handles these two kinds.
             Delta::Silence { .. } | Delta::CallCompleted { .. } => {}
             Delta::Text { index, text } => match events.last_mut() {
                 Some(Event::MessageTextDelta { index: last, text: sum })
@@ -107,7 +107,7 @@ impl PlanBuilder<'_> {
                 self.push_turn(Event::StreamIdle { silent_ms });
             }
         }
-        // A summary is not a part of the conversation before it is complete.
+        // A summary is not a part of the conversation before it is complete, so clients receive no deltas of it.
         if deltas.is_empty() || self.state.compacting().is_some() {
             return;
         }
@@ -128,7 +128,7 @@ impl PlanBuilder<'_> {
         self.request_early(complete);
     }
 
-    /// The item of the answer and the seq of its first event. Starts the message if it has not begun.
+    /// Returns the item of the answer and the seq of its first event. Starts the message if it has not begun.
     fn open_message(&mut self) -> Option<(ItemId, Seq)> {
         if let Some(partial) = self.state.partial() {
             return Some((partial.item_id, partial.first_seq));
@@ -256,7 +256,7 @@ impl PlanBuilder<'_> {
         self.go_on_after_answer(calls, reply.stop_reason, has_said, cut);
     }
 
-    /// Continues after a complete answer. Complete calls run with every stop reason.
+    /// Continues after a complete answer. If the answer has complete calls, they run whatever its stop reason is.
     pub fn go_on_after_answer(
         &mut self,
         calls: Vec<ToolCall>,
@@ -269,7 +269,7 @@ impl PlanBuilder<'_> {
         } else if self.deliver_steered() || (stop_reason == StopReason::Pause && has_said) {
             self.call_model();
         } else if stop_reason == StopReason::Pause {
-            // The next request would be the same, and could get the same answer in an endless loop.
+            // Another request would be the same as this one, and could get the same answer in an endless loop.
             let text = "the provider paused its answer before any text";
             self.finish_turn(Subtype::LlmError, vec![TurnError::new("paused", text)]);
         } else if let Some(cut) = cut {
@@ -293,7 +293,7 @@ impl PlanBuilder<'_> {
         self.go_on_with_calls();
     }
 
-    /// Prepares the calls that are not prepared yet; without any, continues with the others.
+    /// Prepares the calls that are not prepared yet. If all are prepared, starts those that may start.
     fn go_on_with_calls(&mut self) {
         let is_open = |call: &CallState| call.stage == CallStage::Requested;
         if self.state.calls().iter().any(is_open) {
@@ -303,8 +303,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Ends an answer whose stream broke off with its complete calls: they may have run, so the answer is kept and
-    /// not requested again. Returns `false` if there is no complete call.
+    /// Completes an answer whose stream broke off after complete calls. Those calls may have run, so
+    /// the answer is kept and not requested again. Returns `false` if there is no complete call.
     pub fn keep_streamed_calls(&mut self, model_snapshot: ModelSnapshot, reported: Option<&Usage>) -> bool {
         let Some(partial) = self.state.partial().cloned() else { return false };
         let Some(turn) = self.state.turn.as_ref().filter(|turn| !turn.calls.is_empty()) else { return false };
@@ -359,9 +359,9 @@ impl PlanBuilder<'_> {
         if let Some(partial) = &partial {
             self.interrupt_message(partial, !matches!(reaction, RetryDecision::GiveUp(_)));
         }
-        // A silent provider may be thinking, and may charge for the call.
+        // The provider may charge for a begun answer, and also for silence, because the model may have
+        // been thinking.
         if partial.is_some() || fault.usage.is_some() || fault.kind == FaultKind::Idle {
-            // The provider began to answer, so it may charge for that.
             self.book_lost_attempt(partial.as_ref(), fault.usage.as_deref(), model_snapshot);
         }
         if self.awaits_second_answer() && !matches!(reaction, RetryDecision::Retry { .. }) {
@@ -396,7 +396,7 @@ impl PlanBuilder<'_> {
                 self.call_model_step(step);
             }
             RetryDecision::Compact { .. } if self.state.compacting().is_some() => {
-                // The next attempt leaves out more of the conversation.
+                // The next attempt shortens the summary request further.
                 let token = self.push_turn(Event::Retry {
                     attempt: failures.saturating_add(1),
                     max: failures.saturating_add(MAX_SUMMARY_OVERFLOWS),
@@ -410,7 +410,7 @@ impl PlanBuilder<'_> {
             RetryDecision::Compact { limit } => self.compact_after_overflow(step, limit),
             RetryDecision::GiveUp(error) if self.state.compacting().is_some() => self.summary_failed(error),
             RetryDecision::GiveUp(error) => {
-                // Only the continuation of an answer did not fit; the existing part stays valid.
+                // Only the continuation of an answer did not fit, so the answer so far stays valid.
                 let is_rest = self.state.turn.as_ref().is_some_and(|turn| turn.continuations > 0);
                 let is_full = is_rest && error.kind == CONTEXT_OVERFLOW;
                 self.finish_turn(
@@ -421,8 +421,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Closes a message that stays incomplete: it is kept, marked, and never sent to a model. `superseded`: the
-    /// model is asked again, and its next answer replaces this one.
+    /// Closes a message that stays incomplete: it is kept, marked, and never sent to a model.
+    /// `superseded` says that the model is asked again and its next answer replaces this message.
     pub fn interrupt_message(&mut self, partial: &PartialAnswer, superseded: bool) {
         let content = partial.content();
         let texts = content.iter().filter_map(|block| match block {
@@ -445,8 +445,8 @@ impl PlanBuilder<'_> {
         self.push_plain_message(message);
     }
 
-    /// Books a model call that was sent and brought no answer: the usage that the provider `reported`, and an
-    /// upper estimate of the rest.
+    /// Books a model call that was sent but gave no answer. The amount is the usage that the provider
+    /// `reported`, plus an upper estimate of the rest.
     pub fn book_lost_attempt(
         &mut self,
         partial: Option<&PartialAnswer>,
@@ -458,7 +458,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// The usage of a model call that was sent and brought no complete answer.
+    /// The usage of a model call that was sent but gave no complete answer.
     fn lost_usage(
         &self,
         partial: Option<&PartialAnswer>,

@@ -47,13 +47,13 @@ impl PlanBuilder<'_> {
         })
     }
 
-    /// The provider's id of the newest answer, if `model` gave it.
+    /// The provider's id of the newest answer. `None` if another model gave that answer.
     fn previous_response_id(&self, model: &str) -> Option<String> {
         let (by, response_id) = self.state.continues.as_ref()?;
         (by == model).then(|| response_id.clone())
     }
 
-    /// Tokens of the next request, as far as they are known.
+    /// Tokens of the next request: the provider's last count, if there is one, plus an estimate.
     pub fn sent_tokens(&self) -> u64 {
         tokens::sent_tokens(&self.state, &self.turn_model(), &self.offered_tools())
     }

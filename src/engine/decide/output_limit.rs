@@ -14,10 +14,10 @@ use crate::types::session::{ItemKind, Subtype, TurnError};
 /// How often in a row the model is asked to continue.
 const MAX_CONTINUATIONS: u32 = 3;
 
-/// The handling of an answer that was cut at the output limit.
+/// How an answer was cut at the output limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct TruncatedAnswer {
-    /// The last call was incomplete and is removed.
+    /// Whether the last call was incomplete and is removed.
     pub lost_call: bool,
 }
 
@@ -38,9 +38,9 @@ pub(in crate::engine) fn drop_cut_call(content: &mut Vec<ReplyBlock>) -> Truncat
 }
 
 impl PlanBuilder<'_> {
-    /// Token limit of the next answer; with `None` the adapter requests the model's known maximum. The limit
-    /// never exceeds the remaining budgets: they are checked between answers only, and an answer can be very
-    /// long.
+    /// Token limit of the next answer. With `None` the adapter requests the model's known maximum. The
+    /// limit never exceeds the remaining budgets, because budgets are checked only between answers and
+    /// one answer can be very long.
     pub fn output_limit(&self) -> Option<u32> {
         let turn = self.state.turn.as_ref()?;
         let most = self.engine.settings.known.capabilities(&turn.model).max_output_tokens;
@@ -56,7 +56,7 @@ impl PlanBuilder<'_> {
         [usual, turn.reduced_output_limit, left].into_iter().flatten().min()
     }
 
-    /// Whether a higher limit than before is possible.
+    /// Whether the answer can be requested again with a higher limit than before.
     pub fn can_raise_limit(&self) -> bool {
         let Some(turn) = &self.state.turn else { return false };
         let most = self.engine.settings.known.capabilities(&turn.model).max_output_tokens;
@@ -89,7 +89,7 @@ impl PlanBuilder<'_> {
             return;
         }
         let text = if cut.lost_call { model_texts::GO_ON_CALL } else { model_texts::GO_ON };
-        // A message of the daemon for the model, which is not from the user.
+        // This notice is a message of the daemon for the model, not a message of the user.
         self.push_request_message(ItemKind::Notice, text.into(), vec![Block::Text { text: text.into() }]);
         self.call_model();
     }

@@ -1,5 +1,5 @@
-//! The builder of a decision. It applies each event to its copy of the state as soon as the event is added, so
-//! later parts of the same decision see it. The copy becomes [`Decision::next`].
+//! The builder of a decision. It applies each event to its copy of the state as soon as the event is
+//! added, so later parts of the same decision see the event. The copy becomes [`Decision::next`].
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(in crate::engine) struct PlanBuilder<'a> {
     pub now: Now,
     /// Source of the decision's ids and random values, from the seed in `now`.
     pub mint: Mint,
-    /// The client that caused the events; they carry it.
+    /// The client that caused the events. Each event records it.
     pub origin: Option<Origin>,
     /// The step of the next event, if it begins one.
     step: Option<u64>,
@@ -94,7 +94,7 @@ impl<'a> PlanBuilder<'a> {
         seq
     }
 
-    /// For a delta: seq of the event that opened its item.
+    /// The seq of the event that opened the item of a delta. `None` for other events.
     fn opening_seq(&self, event: &Event) -> Option<Seq> {
         match event {
             Event::ToolProgress { call_id, .. } => self.state.progress_target(*call_id).map(|(.., seq)| seq),
@@ -159,7 +159,7 @@ impl<'a> PlanBuilder<'a> {
                     self.item(first, seq, kind, ItemStatus::Completed);
                 }
             }
-            // The journal of the sub-agent holds the request.
+            // The sub-agent's own journal indexes this request.
             event if event.shows_request_of().is_some() => {}
             Event::PermissionRequested { request, .. } => {
                 self.call_item(Some(request.call_id), seq);

@@ -21,7 +21,7 @@ impl PlanBuilder<'_> {
         let CallStage::Running { said, .. } = &call.stage else { return };
         let said = said.text();
         let tool = &call.call.tool;
-        // The call's own questions have no receiver any more.
+        // The call no longer runs, so it cannot receive answers to its own questions.
         self.withdraw_questions(call);
         let question = Question {
             child_session_id: None,
@@ -60,7 +60,7 @@ impl PlanBuilder<'_> {
         self.push_turn(Event::QuestionRequested { question });
     }
 
-    /// The question that the whole turn waits for.
+    /// The open question that the whole turn waits for, if any.
     pub fn paused_by(&self) -> Option<QuestionId> {
         match self.state.turn.as_ref()?.hold {
             Some(Hold::Paused { request_id }) => Some(request_id),
@@ -111,7 +111,7 @@ impl PlanBuilder<'_> {
         Ok(())
     }
 
-    /// The user sent a new input instead of an answer: every open question is settled by continuing.
+    /// Settles every open question by continuing, because the user sent a new input instead of an answer.
     pub fn continue_all(&mut self) {
         for (_, call_id) in self.unknown_calls() {
             self.settle_unknown(call_id, Choice::Continue, SettledBy::Submit);
@@ -173,7 +173,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// A running tool no longer waits for the answers.
+    /// Withdraws the questions of a running tool that no longer waits for the answers.
     pub fn tool_stopped_asking(&mut self, call_id: CallId) {
         if let Some(call) = self.state.call(call_id).cloned()
             && matches!(call.stage, CallStage::Running { .. })

@@ -26,7 +26,7 @@ impl PlanBuilder<'_> {
     /// runs.
     pub fn recovered(&mut self, recovery: Recovery) {
         self.repair_history();
-        // Read this first: the events that follow clear the flag of the clean shutdown.
+        // Read this first, because the following events clear the flag of the clean shutdown.
         let was_parked = self.state.turn.as_ref().is_some_and(|turn| turn.parked);
         self.close_lost_commands();
         self.drop_helper(true);
@@ -34,15 +34,15 @@ impl PlanBuilder<'_> {
             self.follow_background_subagents();
         }
         let Some(turn) = self.state.turn.clone() else {
-            // A turn's end and the next turn's start are one transaction, so a crash cannot separate them. Only
-            // an ended session has a queue without a turn.
+            // A crash cannot separate a turn's end and the next turn's start, because they are one
+            // transaction. So only an ended session has a queue without a turn.
             if self.state.subagents.iter().any(|it| !it.background) {
                 self.end_subagents();
             }
             return;
         };
         if turn.aborting {
-            // An aborted turn stays aborted, once the state of its files is known.
+            // An aborted turn ends as aborted once the files of its interrupted edits are inspected.
             let ends = self.end_subagents();
             if !self.inspect_edits() && !ends {
                 self.finish_stop(recovery.model_snapshot);
@@ -50,7 +50,7 @@ impl PlanBuilder<'_> {
             return;
         }
         if self.keep_streamed_calls(recovery.model_snapshot, None) {
-            // The answer ends with its complete calls, and the turn continues with them.
+            // The answer ends with its complete calls, and the turn continues with those calls.
         } else if let Activity::Calling { partial, .. } = &turn.activity {
             if let Some(partial) = partial {
                 self.interrupt_message(partial, turn.resumes < self.engine.settings.max_resumes);
@@ -81,8 +81,8 @@ impl PlanBuilder<'_> {
         self.resume(turn.resumes, was_parked);
     }
 
-    /// Parks the session for a clean shutdown. A turn that cannot have caused the stop is not charged with a
-    /// resume. `helped`: a helper call was running.
+    /// Parks the session for a clean shutdown. `turn.parked` records that the turn did not cause the
+    /// stop, so its resume is not counted. `helped` says that a helper call was running.
     pub fn park_session(&mut self, helped: bool) {
         self.drop_helper(helped);
         if self.state.turn.is_some() && !self.is_aborting() {
@@ -161,7 +161,8 @@ impl PlanBuilder<'_> {
             return false;
         }
         if !self.state.calls().is_empty() {
-            // Ends the hold for readers of the journal; a model call reports this by itself.
+            // This phase event ends the hold for readers of the journal. A model call needs none,
+            // because its own event ends the hold.
             self.push_phase(crate::types::event::Phase::ToolExecution, turn.step);
         }
         self.continue_turn();
@@ -215,7 +216,7 @@ impl PlanBuilder<'_> {
         self.advance_tools();
     }
 
-    /// Settles kill calls: the restart has ended the commands that they were to end.
+    /// Completes calls that were ending background commands, because the restart has ended those commands.
     fn settle_kills(&mut self) {
         for call in self.state.calls().to_vec() {
             if matches!(&call.stage, CallStage::Running { prepared, .. } if is_kill(prepared)) {
@@ -224,8 +225,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// An interrupted fetch is not repeated without a request. It needs no question either, because it changed
-    /// nothing on this machine.
+    /// Fails interrupted fetches. A fetch is not repeated without permission, and it needs no question,
+    /// because it changed nothing on this machine.
     fn give_up_fetches(&mut self) {
         for call in self.state.calls().to_vec() {
             if matches!(&call.stage, CallStage::Running { prepared, .. } if is_fetch(prepared)) {
@@ -235,7 +236,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Inspects the files that interrupted calls were to change. Returns whether there are any.
+    /// Inspects the files that interrupted calls were to change. Returns whether there are such calls.
     fn inspect_edits(&mut self) -> bool {
         let edits: Vec<_> = self
             .state
@@ -311,8 +312,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Ends the turn when it cannot ask and must not continue; the model learns the reason with the next
-    /// submit.
+    /// Ends a turn that cannot ask the user and must not continue. The model learns the reason with the
+    /// next submit.
     fn give_up_unknown(&mut self, lost: &[CallState]) {
         self.close_after_restart();
         let names: Vec<&str> = lost.iter().map(|call| call.call.tool.as_str()).collect();
@@ -362,7 +363,7 @@ enum UnknownOutcomePolicy {
     Fail,
 }
 
-/// A call that may have been running and whose outcome no file shows.
+/// Whether a call may have been running, and no file shows its outcome.
 fn is_lost(call: &CallState) -> bool {
     matches!(
         &call.stage,
@@ -371,7 +372,7 @@ fn is_lost(call: &CallState) -> bool {
     )
 }
 
-/// A call that changes nothing, or that sets a value of the session, which a second run sets again.
+/// Whether a call can run twice: it changes nothing, or it sets a value of the session to the same value again.
 fn can_be_repeated(prepared: &PreparedCall) -> bool {
     prepared.read_only || matches!(prepared.subject, Subject::Session { .. })
 }

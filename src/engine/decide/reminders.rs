@@ -37,8 +37,8 @@ impl PlanBuilder<'_> {
         self.call_model();
     }
 
-    /// Adds the reminder about edits that were refused because their text occurs several times. All calls of the
-    /// message are done.
+    /// Adds the reminder about edits that were refused because their text occurs several times.
+    /// Precondition: all calls of the message are done.
     pub fn remind_of_matches(&mut self) {
         let due = reminders::of_matches(&self.state);
         self.remind(due);
@@ -59,7 +59,7 @@ impl PlanBuilder<'_> {
         self.remind(due);
     }
 
-    /// Adds the reminder after a summary took the place of the conversation.
+    /// Adds the reminder after a summary replaced the conversation.
     pub fn remind_of_compaction(&mut self) {
         let due = reminders::of_compaction(&self.state);
         self.remind([due]);

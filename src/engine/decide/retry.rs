@@ -24,17 +24,17 @@ const MIN_OUTPUT_TOKENS: u64 = 512;
 pub(in crate::engine) struct RetryContext {
     /// Failed attempts before this one.
     pub failures: u32,
-    /// How many of the newest of them were overloads.
+    /// Number of overloads at the end of `failures`.
     pub overloads: u32,
-    /// The session is unattended.
+    /// Whether the session is unattended.
     pub unattended: bool,
     /// The requested output limit in tokens, if known.
     pub asked: Option<u32>,
-    /// The output limit was already reduced.
+    /// Whether the output limit was already reduced.
     pub is_fitted: bool,
-    /// The request contained pictures or documents.
+    /// Whether the request contained pictures or documents.
     pub shows: bool,
-    /// The conversation can be compacted, or the summary's own request can be made shorter.
+    /// Whether the conversation can be compacted, or the summary's own request can be shortened.
     pub can_compact: bool,
     /// Available fallback models: configured, not tried in this turn, and within the limits on money.
     pub fallback_models: FallbackModels,
@@ -133,13 +133,13 @@ impl RetrySettings {
         let ceiling = self.base_ms.saturating_mul(1 << past.failures.min(20)).min(longest);
         // Half fixed, half random: waits grow, and clients do not retry at the same moment.
         let jittered = ceiling / 2 + past.random % (ceiling / 2 + 1);
-        // The provider repeatedly requests no wait at all; then the usual waits apply.
+        // A provider may repeatedly request no wait at all, so the usual wait is the minimum.
         let wait = fault.retry_after_ms.filter(|asked| *asked >= self.base_ms).unwrap_or(jittered);
         // The turn ends at its time limit, so a longer wait is useless.
         Some((max, past.time_left_ms.map_or(wait, |left| wait.min(left))))
     }
 
-    /// Whether the provider requests a longer wait than an attended user would expect.
+    /// Gives up if the provider requests a longer wait than an attended user would expect.
     fn refuse_long_wait(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
         let wait = fault.retry_after_ms.filter(|wait| !past.unattended && *wait > self.max_retry_after_ms)?;
         let mut error = turn_error(fault, past.failures);
@@ -154,8 +154,8 @@ impl RetrySettings {
         Some(RetryDecision::GiveUp(error))
     }
 
-    /// The request and its answer do not fit: try a shorter answer, then a compacted conversation, then a
-    /// larger window, then give up.
+    /// The reaction if the request and its answer exceed the window. It first tries a shorter answer,
+    /// then a compacted conversation, then a model with a larger window. Otherwise it gives up.
     fn shrink_request(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
         let says_so = fault.word.as_deref() == Some("context_length_exceeded");
         if fault.overflow.is_none() && !says_so {

@@ -19,7 +19,7 @@ pub const CLEARED: &str =
     "The conversation starts again. The model sees none of the earlier messages; the journal keeps them.";
 const CLEAR: &str = "clear";
 
-/// A text that is not sent to the model unchanged.
+/// An input that the daemon handles before the model receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypedLine {
     /// `/name arguments`.

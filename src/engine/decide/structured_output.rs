@@ -1,5 +1,5 @@
-//! Structured output: the final answer of a turn must satisfy a JSON Schema. An answer that does not is corrected
-//! by the model, a few times; then the turn ends with an error.
+//! Structured output: the final answer of a turn must satisfy a JSON Schema. The model may correct an
+//! invalid answer a few times. Then the turn ends with an error.
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
@@ -22,7 +22,7 @@ const MAX_ERROR_BYTES: usize = 300;
 /// Checks a schema of a client.
 ///
 /// # Errors
-/// It is no JSON Schema, it is too large, or it refers to another document.
+/// The value is no JSON Schema, it is too large, or it refers to another document.
 pub fn check_schema(schema: &Value) -> Result<(), String> {
     if !schema.is_object() {
         return Err("expected an object with a JSON Schema".into());
@@ -42,7 +42,7 @@ pub fn check_schema(schema: &Value) -> Result<(), String> {
     validator(schema).map(|_| ())
 }
 
-/// The first reference that leads out of the schema.
+/// The first reference that points outside the schema.
 fn other_document(schema: &Value) -> Option<&str> {
     match schema {
         Value::Object(fields) => fields.iter().find_map(|(name, value)| match value {
@@ -56,13 +56,13 @@ fn other_document(schema: &Value) -> Option<&str> {
     }
 }
 
-/// The patterns of a schema are matched in linear time.
+/// Builds a validator that matches patterns in linear time, so that a pattern of a client cannot block the daemon.
 fn validator(schema: &Value) -> Result<Validator, String> {
     let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
     options.build(schema).map_err(|error| shorten_error(format!("{}: {error}", error.instance_path())))
 }
 
-/// The value of an answer, if it satisfies the schema; else the problems.
+/// Returns the value of an answer if it satisfies the schema, else the problems.
 fn checked_value(schema: &Value, answer: &str) -> Result<Value, Vec<String>> {
     let value = parse_answer(answer).map_err(|error| vec![error])?;
     if !depth::is_readable(&value) {

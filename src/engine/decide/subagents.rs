@@ -30,7 +30,7 @@ fn is_background_task(prepared: &PreparedCall) -> bool {
 }
 
 impl PlanBuilder<'_> {
-    /// Refuses a sub-agent that cannot start, because too many run. Returns `false` if there is none.
+    /// Refuses a sub-agent that may not start, for example because too many run. Returns whether it refused one.
     pub fn refuse_subagent(&mut self) -> bool {
         let tasks: Vec<StartableCall> =
             self.startable_calls().into_iter().filter(|it| it.prepared.is_task()).collect();
@@ -42,7 +42,7 @@ impl PlanBuilder<'_> {
                     "background tasks are turned off in this session; start it without run_in_background";
                 return Some((it.call.call_id, "background_off", why.to_owned()));
             }
-            // Its own share would end before the other one does.
+            // The new sub-agent would still run after this one and its share of the limits have ended.
             if self.state.spec.parent.is_some() && is_background_task(&it.prepared) {
                 let why = "a sub-agent cannot leave sub-agents behind; start it without run_in_background";
                 return Some((it.call.call_id, "background_off", why.to_owned()));
@@ -57,8 +57,9 @@ impl PlanBuilder<'_> {
         true
     }
 
-    /// The share of the limits for a sub-agent that starts now. `waiting` is the number of sub-agents that start with
-    /// this decision and have no share yet, with this one. If nothing is left, its call is refused.
+    /// Returns the share of the limits for a sub-agent that starts now. `waiting` is the number of
+    /// sub-agents, including this one, that start with this decision and have no share yet. If no share
+    /// is left, the call is refused.
     pub fn share_for_subagent(&mut self, call_id: CallId, waiting: u64) -> Option<Budgets> {
         match self.subagent_budgets(waiting + 1) {
             Ok(budgets) => Some(budgets),
@@ -163,7 +164,7 @@ impl PlanBuilder<'_> {
         self.push(Some(item_id), self.open_turn_of(&subagent), event);
     }
 
-    /// The turn of a sub-agent's call, if it still runs.
+    /// The turn of a sub-agent's call, if that turn still runs.
     fn open_turn_of(&self, subagent: &Subagent) -> Option<crate::types::ids::TurnId> {
         self.state.turn.as_ref().map(|turn| turn.id).filter(|id| subagent.turn_id == Some(*id))
     }
@@ -186,7 +187,7 @@ impl PlanBuilder<'_> {
             Err(outcome) => {
                 let error = TurnError::new(outcome.code.clone().unwrap_or_default(), outcome.output.clone());
                 let result = TurnResult::unknown(Subtype::ErrorDuringExecution, error);
-                // It made no model call.
+                // The sub-agent made no model call.
                 (TurnResult { cost_usd_micros: Some(0), ..result }, outcome)
             }
         };
@@ -226,7 +227,8 @@ impl PlanBuilder<'_> {
         let takes_input =
             self.state.status != SessionState::Ended && !self.state.archived && !self.is_aborting();
         let runs = self.state.turn.is_some();
-        // A user aborted it and wants no new work, so the model receives this with the next input.
+        // The user aborted the sub-agent and wants no new work, so the model receives the result with
+        // the next input.
         let is_aborted = outcome.status == ToolStatus::Cancelled && !runs;
         if !takes_input || is_aborted {
             return;
@@ -243,13 +245,13 @@ impl PlanBuilder<'_> {
         let submit = SubmitRequest {
             input: vec![InputBlock::Text { text }],
             blobs: Vec::new(),
-            // It is no answer to an open question.
+            // The result does not answer an open question, so it must not settle the question by steering.
             when_busy: if is_busy { BusyPolicy::Queue } else { BusyPolicy::Steer },
             expected_turn: None,
             options: TurnOptions { budgets, ..TurnOptions::default() },
             origin: None,
         };
-        // Refused if a limit of the session is reached; the result stays in the journal.
+        // `submit` refuses if a limit of the session is reached. The result then stays in the journal only.
         let _ = self.submit(submit);
     }
 }

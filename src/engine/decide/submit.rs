@@ -59,7 +59,7 @@ impl PlanBuilder<'_> {
             let (queued_at, origin) = (self.now.at, self.origin.clone());
             let seq =
                 self.begin_turn(&QueuedInput { turn_id, input, options, queued_at, front: false, origin });
-            // `/clear` is done at once.
+            // `/clear` ends within this decision, so its turn has already ended.
             if self.state.turn.is_some() {
                 self.reply_submitted(turn_id, AcceptedState::Running, seq);
             } else {
@@ -73,7 +73,7 @@ impl PlanBuilder<'_> {
         if steers {
             let seq = self.push_turn(Event::TurnSteered { input });
             self.reply_submitted(running, AcceptedState::Steered, seq);
-            // An input during an open question means that the turn continues with this input.
+            // An input during an open question answers it: the turn continues with this input.
             if self.has_questions() {
                 self.continue_all();
             }
@@ -113,7 +113,8 @@ impl PlanBuilder<'_> {
         let spec = &self.state.spec;
         let mut budgets = options.budgets.unwrap_or(spec.budgets);
         if origin.is_none() && options.budgets.is_some() {
-            // The result of a sub-agent starts it. While it waited, other ones may have used more.
+            // A turn without a client starts with the result of a sub-agent. While it was queued, other
+            // turns may have used more of these limits.
             budgets = budgets.stricter(self.state.left_of_turn);
         }
         let thinking = options.thinking.or(spec.thinking);
@@ -142,7 +143,7 @@ impl PlanBuilder<'_> {
         if untitled {
             let text = options.command.as_ref().map_or_else(|| input_text(input), SlashCommand::line);
             let line = text.lines().find(|line| !line.trim().is_empty());
-            // The input contains only pictures or documents.
+            // If the input has no text, use the name of a picture or document.
             let line = line.or_else(|| input.iter().find_map(InputBlock::name)).unwrap_or("(no words)");
             let title = line.trim().chars().take(MAX_TITLE_CHARS).collect();
             self.set_title(title, TitledBy::Prompt);
@@ -170,8 +171,8 @@ impl PlanBuilder<'_> {
         });
     }
 
-    /// Adds the item of a user's input; the input enters the transcript here.
-    /// `options` are those of the turn that it starts.
+    /// Adds the item of a user's input and adds the input to the transcript. `options` are the options
+    /// of the turn that the input starts.
     fn user_message(&mut self, input: Vec<InputBlock>, options: Option<&TurnOptions>) {
         let is_first = self.state.transcript.len() == 0;
         let text = input_text(&input);
@@ -198,7 +199,8 @@ impl PlanBuilder<'_> {
             return;
         }
         let is_of_turn = self.state.turn.as_ref().is_some_and(|turn| turn.options.change_system_prompt());
-        // The session's prompt may be built again, for example for another model: nothing is reported twice.
+        // The session may build its prompt again, for example for another model. Report the same
+        // skipped instructions only once.
         let is_new = self.state.skipped_instructions != skipped_instructions;
         let skipped = skipped_instructions.join("; ");
         if is_of_turn {
@@ -292,7 +294,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Writes the beginning of the model call of this step and sends its request; the error says why there is none.
+    /// Writes the beginning of the model call of this step and sends its request. The error says why no
+    /// request was sent.
     pub fn send_request(&mut self, step: u64) -> Result<(), &'static str> {
         let uncalibrated_tokens = Some(tokens::request_tokens(&self.state, &self.offered_tools()));
         self.push_phase(Phase::Normalize, step);
@@ -306,7 +309,7 @@ impl PlanBuilder<'_> {
     /// Ends the turn and starts the next queued one.
     pub fn finish_turn(&mut self, subtype: Subtype, errors: Vec<TurnError>) {
         self.close_compaction();
-        // No user input is lost: the next turn's request will contain it.
+        // Deliver steering input now, so that none is lost: the next turn's request will contain it.
         self.deliver_steered();
         for error in errors {
             let TurnError { kind, message, causes } = error;
@@ -340,7 +343,7 @@ impl PlanBuilder<'_> {
             self.end_session();
             return;
         }
-        // The queued input may come from another client than the one that ended this turn.
+        // The queued input may come from another client than the one that ended this turn, so clear the origin.
         self.origin = None;
         if subtype == Subtype::Success && is_answer {
             self.ask_for_title(&text, &budgets);

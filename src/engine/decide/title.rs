@@ -44,7 +44,7 @@ impl PlanBuilder<'_> {
             return;
         }
         if (own.limits_money() || limits.limits_money()) && quick.model_snapshot.price.is_none() {
-            // The limit cannot be enforced for this model.
+            // Without a price, a limit on money cannot be enforced for this model.
             return;
         }
         let Some(request) = self.title_request(&quick.model, answer) else { return };
@@ -100,7 +100,7 @@ impl PlanBuilder<'_> {
         })
     }
 
-    /// Ends a helper call: books its usage, and uses its text if a title is still wanted.
+    /// Ends a helper call: books its usage, and uses its text as the title if the session still needs one.
     pub fn helper_done(
         &mut self,
         token: Seq,
@@ -148,7 +148,8 @@ impl PlanBuilder<'_> {
         self.end_helper(&helper, fault, detail, Some(duration_ms));
     }
 
-    /// Drops the helper call and ignores its later output. `sent`: the request may have been sent and charged.
+    /// Drops the helper call and ignores its later output. `sent` says that the request may have been
+    /// sent and charged.
     pub fn drop_helper(&mut self, sent: bool) {
         let Some(helper) = self.state.helper.clone() else { return };
         if sent {

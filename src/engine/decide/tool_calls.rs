@@ -77,12 +77,12 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Judges every call before it raises any request, so that users see the requests together.
+    /// Judges all calls before any of them raises a request, so that users see the requests together.
     pub fn judge_prepared_calls(&mut self, turn_id: TurnId, mode: Mode, calls: Vec<JudgedCall>) {
         let current = self.state.turn.as_ref().filter(|turn| turn.id == turn_id && !turn.aborting);
         let Some(current) = current else { return };
         if current.mode != mode {
-            // The mode was changed during preparation: the new mode applies.
+            // A client changed the mode during preparation, so prepare the calls again in the new mode.
             self.prepare_open_calls();
             return;
         }
@@ -99,8 +99,8 @@ impl PlanBuilder<'_> {
             };
             let call = call.clone();
             match judged.result {
-                // An earlier call may create the missing target, so this call is prepared again when it is
-                // next.
+                // An earlier call may create the missing target, so prepare this call again when it is
+                // the next call.
                 Err(outcome) if self.may_change(&call, &outcome) => {}
                 // Requests and refusals of one message are raised together. Until all of its calls are prepared, only
                 // calls that need no request start.
@@ -152,7 +152,7 @@ impl PlanBuilder<'_> {
         !is_its_own && before.any(|other| !other.is_done())
     }
 
-    /// Prepares the next call again, if its preparation was postponed.
+    /// Prepares the next call again, if its preparation failed and an earlier call may have changed the result.
     fn prepare_next(&mut self) {
         let next = self.state.calls().iter().find(|call| !call.is_done());
         let is_left = next.is_some_and(|call| call.stage == CallStage::Requested) && !self.is_streaming();
@@ -162,7 +162,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// `updated_input`: arguments of a hook that replace the model's.
+    /// Acts on the verdict of a call. `updated_input` holds arguments of a hook that replace the model's.
     fn apply_verdict(
         &mut self,
         call: &CallState,
@@ -249,7 +249,7 @@ impl PlanBuilder<'_> {
         self.state.spec.background && self.engine.settings.unattended.deadline_ms.is_none()
     }
 
-    /// Records how a call ended; its changed files are reported first.
+    /// Records how a call ended. The events of its changed files come first.
     pub fn complete(&mut self, call_id: CallId, mut outcome: ToolOutcome, duration_ms: u64) {
         let Some(call) = self.state.call(call_id).filter(|call| !call.is_done()).cloned() else { return };
         let (item_id, tool) = (call.item_id, call.call.tool.clone());
@@ -276,7 +276,7 @@ impl PlanBuilder<'_> {
         let BoundedResult { output, whole, is_cut } = self.bound_result(outcome.output, outcome.whole);
         let shortened = is_cut.then(|| {
             let after = tokens::text_tokens(&output);
-            // The excerpt is made of the same text, so its ratio of bytes to tokens is that of the whole.
+            // The excerpt is a part of the full text, so assume the same ratio of bytes to tokens.
             (after * bytes_before as u64 / output.len().max(1) as u64, after)
         });
         // The model has not seen the part of a file that was cut from its result.
@@ -314,7 +314,8 @@ impl PlanBuilder<'_> {
     pub fn tool_done(&mut self, call_id: CallId, mut outcome: ToolOutcome, duration_ms: u64) {
         let Some(call) = self.state.call(call_id).cloned() else { return };
         let CallStage::Running { prepared, .. } = &call.stage else { return };
-        // A run that the sandbox blocked leaves the stage without a result.
+        // The call leaves the stage `Running` without a result if the sandbox blocked it, so withdraw
+        // its questions here.
         self.withdraw_questions(&call);
         let goes_on = if outcome.goes_on { self.command_began(call_id) } else { None };
         if let Some(words) = goes_on {
@@ -327,7 +328,7 @@ impl PlanBuilder<'_> {
             _ => self.complete(call_id, outcome, duration_ms),
         }
         if self.is_aborting() {
-            // The background command may have started in the same moment.
+            // A background command may have started in the moment of the abort, so stop it as well.
             self.stop_aborted_commands();
         } else {
             self.advance_tools();
@@ -373,8 +374,8 @@ impl PlanBuilder<'_> {
         start
     }
 
-    /// An allowed call runs only as it was shown to the user: a call whose folder has changed since is refused.
-    /// The next call may become startable then. Returns `false` if no call was refused.
+    /// Refuses an allowed call whose digest differs from the one that the user saw, because its folder has
+    /// changed since. The next call may become startable then. Returns `false` if no call was refused.
     fn refuse_stale(&mut self) -> bool {
         let moved = self.startable_calls().into_iter().find_map(|ready| {
             let (folder, digest) = ready.bound?;
@@ -393,8 +394,8 @@ impl PlanBuilder<'_> {
         true
     }
 
-    /// Starts the startable calls; calls the model again once every call has its result. Does nothing while
-    /// recovery holds the turn.
+    /// Starts the startable calls. Calls the model again once every call has its result. Does nothing
+    /// while recovery holds the turn.
     pub fn advance_tools(&mut self) {
         if self.state.turn.as_ref().is_none_or(|turn| turn.hold.is_some()) {
             return;
@@ -442,7 +443,7 @@ impl PlanBuilder<'_> {
             self.add_effect(Effect::RunTool { call, prepared });
         }
         if has_refused {
-            // Another call may have waited for a refused one.
+            // Another call may have waited for a call that was refused.
             self.advance_tools();
             return;
         }

@@ -1,4 +1,4 @@
-//! The summary of the calls of one answer, as one line for users. It is made of the calls alone, without a model.
+//! The summary of one answer's calls, as one line for users. It is computed from the calls alone, without a model.
 
 use std::collections::BTreeSet;
 
@@ -45,14 +45,14 @@ const COUNT_RULES: [CountRule; 7] = [
     CountRule { verb: "fetched", tools: &["WebFetch"], one: "page", many: "pages", target: Some("url") },
 ];
 
-/// One line about these calls, for example `read 2 files, ran 1 command; 1 failed`.
+/// Summarizes calls in one line, for example `read 2 files, ran 1 command; 1 failed`.
 fn summarize(calls: &[CallState]) -> String {
     let mut parts = Vec::new();
     for CountRule { verb, tools, one, many, target } in COUNT_RULES {
         let of: Vec<&CallState> =
             calls.iter().filter(|call| tools.contains(&call.call.tool.as_str())).collect();
         let count = match target {
-            // A call without the argument (a patch names its files inside) counts by itself.
+            // A call without this argument counts once. For example, a patch names its files inside its text.
             Some(key) => of
                 .iter()
                 .map(|call| match call.call.input.get(key).and_then(|value| value.as_str()) {
@@ -82,7 +82,7 @@ fn summarize(calls: &[CallState]) -> String {
 }
 
 impl PlanBuilder<'_> {
-    /// Summarizes the calls of the answer, if it has several.
+    /// Summarizes the calls of the answer, if it has several calls.
     pub fn summarize_calls(&mut self) {
         let calls = self.state.calls();
         if calls.len() < 2 {

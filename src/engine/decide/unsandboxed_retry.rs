@@ -2,8 +2,8 @@
 //!
 //! The first run has ended and its result is kept (`tool.blocked`). Then a request of kind `sandbox` asks about
 //! a second run, which has its own start event: `tool.started` with `attempt: 2`. There is never a third run.
-//! Only the grant for exactly this command (`Unsandboxed(COMMAND)`) allows it; no other rule, grant or mode does.
-//! Without a second run the call ends with the result of the first.
+//! Only the grant for exactly this command (`Unsandboxed(COMMAND)`) allows the second run; no other rule, grant
+//! or mode does. Without a second run, the call ends with the result of the first.
 
 use crate::engine::decide::plan::PlanBuilder;
 use crate::engine::state::CallState;
@@ -18,8 +18,8 @@ use crate::types::tool::{Barrier, Blocked, Confinement, PreparedCall, Subject, T
 const FEEDBACK_BYTES: usize = 4 * 1024;
 
 impl PlanBuilder<'_> {
-    /// Whether to ask the user. In a mode that never asks, or without a user to ask, the first run's result
-    /// stays.
+    /// Whether to ask the user about a second run. In `dont_ask` mode, or if no user can answer, the
+    /// call ends with the result of the first run.
     pub fn may_retry_unsandboxed(&self, call: &CallState, prepared: &PreparedCall) -> bool {
         let background = self.state.spec.background;
         call.blocked_run.is_none()
@@ -100,7 +100,8 @@ impl PlanBuilder<'_> {
         );
     }
 
-    /// Ends a call with the result of its first run, if the sandbox blocked it. Returns whether it did.
+    /// Ends a call with the result of its first run, if the sandbox blocked that run. Returns whether
+    /// the call ended.
     pub fn finish_with_first_run(&mut self, call_id: CallId, why: &str, note: &str) -> bool {
         let Some(call) = self.state.call(call_id).filter(|call| !call.has_begun()) else { return false };
         let Some(first) = call.blocked_run.clone() else { return false };

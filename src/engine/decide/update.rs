@@ -14,9 +14,9 @@ use crate::types::turn_options::TurnOptions;
 const MEMORY: &str = "Memory";
 
 impl PlanBuilder<'_> {
-    /// Applies the changes; a value that is already set is no change. The mode counts for every verdict from
-    /// now on, and requests that it allows are settled in the same decision. A stricter mode revokes nothing
-    /// that was allowed.
+    /// Applies the changes. A value that is already set is no change. The mode applies to every verdict
+    /// from now on, and requests that it allows are settled in the same decision. A stricter mode
+    /// revokes nothing that was allowed.
     pub fn update(&mut self, update: SessionUpdate) -> Result<(), Refusal> {
         let SessionUpdate { title, options, covered, origin } = update;
         if self.state.status == SessionState::Ended {

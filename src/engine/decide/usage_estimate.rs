@@ -5,8 +5,8 @@ use crate::types::message::Block;
 use crate::types::model::ModelRequest;
 use crate::types::usage::{ModelSnapshot, Usage};
 
-/// An upper estimate of the tokens that the attempt cost: one per two bytes, where providers count one per
-/// three to four bytes of most text. No answer is longer than the requested limit, or the model's limit.
+/// An upper estimate of the tokens that the attempt cost. It assumes one token for two bytes, while providers count
+/// one for three to four bytes of most text. The answer has at most the requested limit, or the model's limit.
 #[must_use]
 pub fn estimate(request: &ModelRequest, received: usize, model_snapshot: &ModelSnapshot) -> Usage {
     let mut sent = ByteCounter(request.system.len());
@@ -23,7 +23,7 @@ pub fn estimate(request: &ModelRequest, received: usize, model_snapshot: &ModelS
 }
 
 /// An upper estimate of the tokens of a picture or a document. Vendors count at most about 1,600 tokens for a
-/// picture of the size that is sent, and about 3,000 per page for at most a hundred pages.
+/// picture of the size that is sent. They count about 3,000 per page of a document, for at most a hundred pages.
 fn media_tokens(kind: AttachmentKind, bytes: u64) -> u64 {
     match kind {
         AttachmentKind::Image => 3_000,
@@ -31,8 +31,8 @@ fn media_tokens(kind: AttachmentKind, bytes: u64) -> u64 {
     }
 }
 
-/// The usage to book for an attempt. A provider reports the input at the beginning and the output at the end.
-/// So its input count is exact, and its output count so far is a lower bound.
+/// The usage to book for an attempt. A provider reports the input at the beginning and the output at
+/// the end. So the reported input count is exact, and the output count so far is a lower bound.
 #[must_use]
 pub fn settle(estimate: Usage, reported: Option<&Usage>) -> Usage {
     let Some(reported) = reported else { return estimate };

@@ -1,4 +1,4 @@
-//! Everything that can happen to a session.
+//! The inputs: everything that can happen to a session.
 
 mod values;
 
@@ -31,7 +31,7 @@ pub enum Input {
     Submit(Box<SubmitRequest>),
     /// A client requests that the conversation is compacted.
     Compact {
-        /// The user's wishes.
+        /// The user's instructions for the summary.
         request: CompactRequest,
         /// The client that requests it.
         origin: Option<Origin>,
@@ -60,20 +60,21 @@ pub enum Input {
         /// The current files with project instructions; `None` if they could not be read.
         instructions: Option<Vec<FileVersion>>,
     },
-    /// The MCP servers of the session were looked up, or the state of one changed.
+    /// The session looked up its MCP servers, or the state of one server changed.
     Mcp {
         /// The states that differ from those that were reported before.
         statuses: Vec<McpStatus>,
-        /// Their parts of a turn that waits for its context; `None` if they were not looked up.
+        /// The servers' tools and instructions, for a turn that waits for its context. `None` if they
+        /// were not looked up.
         catalog: Option<Box<McpCatalog>>,
     },
     /// A check of the workspace found parts that need trust.
     Untrusted(UntrustedParts),
-    /// The model streamed more of its answer. `token` is that of the effect that called the model.
+    /// The model streamed more of its answer.
     Deltas {
         /// Token of [`super::Effect::CallModel`].
         token: Seq,
-        /// In order.
+        /// The new parts of the answer, in order.
         deltas: Vec<Delta>,
     },
     /// The model's answer is complete.
@@ -82,7 +83,7 @@ pub enum Input {
         token: Seq,
         /// The complete answer.
         reply: Box<ModelReply>,
-        /// Its cost in millionths of a dollar, if the price is known.
+        /// Cost of the call in millionths of a dollar, if the price is known.
         cost_usd_micros: Option<u64>,
         /// Limits and price of the model at the time of the call.
         model_snapshot: ModelSnapshot,
@@ -106,7 +107,7 @@ pub enum Input {
         token: Seq,
         /// The answer or the fault.
         outcome: Box<Result<ModelReply, ModelFault>>,
-        /// Whether an answer began, because the provider may charge for it.
+        /// Whether the model began to answer. If so, the provider may charge for the call.
         began: bool,
         /// Duration of the call, in milliseconds.
         duration_ms: u64,
@@ -122,7 +123,7 @@ pub enum Input {
         turn_id: TurnId,
         /// The mode in which they were judged.
         mode: Mode,
-        /// In call order.
+        /// The judged calls, in call order.
         calls: Vec<JudgedCall>,
     },
     /// A running tool wrote output.
@@ -138,7 +139,7 @@ pub enum Input {
         call_id: CallId,
         /// The files before the call.
         files: Vec<FileCheckpoint>,
-        /// Their contents.
+        /// The contents of these files.
         blobs: Vec<Blob>,
     },
     /// A tool ended.
@@ -152,44 +153,44 @@ pub enum Input {
     },
     /// A background command ended.
     CommandOver {
-        /// The call that started it.
+        /// Id of the call that started the command.
         call_id: CallId,
-        /// Its end.
+        /// How the command ended.
         over: Box<UnrecordedEnd>,
     },
     /// Hooks ran.
     HooksRan {
-        /// The call that they were about, if any.
+        /// The call that the hooks were about, if any.
         call_id: Option<CallId>,
         /// The runs, in the order of the configuration.
         runs: Vec<HookRun>,
         /// For `stop`: the reason with which a hook makes the session continue.
         continues: Option<String>,
     },
-    /// A running tool asks the user; its answer is the effect `AnswerTool`.
+    /// A running tool asks the user. The effect `AnswerTool` returns the answers.
     ToolAsks {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// Its questions.
+        /// The questions of the tool.
         questions: Vec<UserQuestion>,
     },
     /// A running tool no longer waits for the user's answers.
     ToolStoppedAsking {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
     },
     /// A sub-agent raised a permission request, or one of its requests ended.
     SubagentEvent {
-        /// The call that started it.
+        /// Id of the call that started the sub-agent.
         call_id: CallId,
-        /// `permission.requested`, `permission.resolved` or `permission.expired` of its journal.
+        /// `permission.requested`, `permission.resolved` or `permission.expired` of the sub-agent's journal.
         event: Box<Event>,
     },
     /// A sub-agent ended.
     SubagentDone {
-        /// The call that started it.
+        /// Id of the call that started the sub-agent.
         call_id: CallId,
-        /// The result of its turn, or why there is none.
+        /// The result of the sub-agent's turn, or the reason why there is none.
         done: Box<Result<TurnResult, ToolOutcome>>,
         /// Duration of the run, in milliseconds.
         duration_ms: u64,
@@ -200,9 +201,9 @@ pub enum Input {
     AllowedByRule {
         /// Id of the request.
         request_id: PermissionId,
-        /// The change: [`SettledBy::Rule`] or [`SettledBy::Mode`].
+        /// How the request is settled: [`SettledBy::Rule`] or [`SettledBy::Mode`].
         by: SettledBy,
-        /// The rule or the reason.
+        /// The rule that allows the request, or the reason.
         rule: String,
     },
     /// A client changes settings of the session.
@@ -227,37 +228,37 @@ pub enum Input {
     },
     /// A client archives the session or restores it.
     Archive {
-        /// Whether it is archived from now on.
+        /// `true` to archive, `false` to restore.
         archived: bool,
         /// The client that requests the change.
         origin: Option<Origin>,
     },
-    /// The events so far were copied from another session; nothing runs.
+    /// The events so far were copied from another session, and no effect runs.
     Forked(Box<CopyEnd>),
-    /// The events so far were imported; nothing runs.
+    /// The events so far were imported, and no effect runs.
     Imported,
     /// A client rewinds the conversation.
     Rewind(Box<Rewind>),
-    /// The deadline of a request may have passed.
+    /// The deadline of a request may have passed, so check the deadlines.
     DeadlineReached,
     /// A notice for the user.
     Notice {
-        /// A stable code.
+        /// A stable code for the kind of notice.
         kind: String,
-        /// The text.
+        /// The text for users.
         text: String,
     },
-    /// A model was called about the index of the workspace.
+    /// The daemon called a model for the index of the workspace.
     UsageOfIndex {
         /// `PROVIDER/MODEL`.
         model: String,
-        /// Its tokens.
+        /// Tokens of the call.
         usage: Usage,
-        /// Its cost; `None` if the price is unknown.
+        /// Cost of the call in millionths of a dollar; `None` if the price is unknown.
         cost_usd_micros: Option<u64>,
         /// Limits and price of the model.
         model_snapshot: ModelSnapshot,
-        /// It gave no answer, but the provider may charge for it.
+        /// Whether the call failed although the provider may charge for it.
         is_lost: bool,
     },
     /// A user answered a question.
@@ -296,9 +297,9 @@ pub enum Input {
     },
     /// A client aborts the turn, or one call of it.
     Abort {
-        /// Only if this is the current turn.
+        /// Abort only if this is the current turn.
         turn_id: Option<TurnId>,
-        /// Only this call.
+        /// Abort only this call.
         call_id: Option<CallId>,
         /// The client that requests the abort.
         origin: Option<Origin>,
@@ -336,7 +337,7 @@ pub enum Input {
     },
     /// The daemon stops cleanly; no effect of the session runs any more.
     Parked {
-        /// A helper call was running and was dropped.
+        /// Whether a helper call was running and was dropped.
         helped: bool,
     },
     /// The session was loaded after a restart; no effect of it runs.

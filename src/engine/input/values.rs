@@ -13,8 +13,8 @@ use crate::types::time::Timestamp;
 use crate::types::tool::{PreparedCall, ToolOutcome};
 use crate::types::turn_options::TurnOptions;
 
-/// Time and randomness of one decision. `decide` takes both as an argument, so it is a pure function: its ids are
-/// computed from this value.
+/// Time and randomness of one decision. `decide` takes both as an argument and computes ids from them,
+/// so it is a pure function.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
     /// Time of the decision; its events carry it.
@@ -46,16 +46,16 @@ pub struct SubmitRequest {
     pub origin: Option<Origin>,
 }
 
-/// A slash command or a note that needs no model. Its answer is known.
+/// A slash command or a note that the daemon answers without a model.
 #[derive(Clone, Debug)]
 pub struct AnsweredCommand {
     /// The command; its name is `#` for a note.
     pub command: SlashCommand,
     /// The answer for users.
     pub text: String,
-    /// The change of the session that it requests.
+    /// The change of the session that the command requests.
     pub change: Option<Box<SessionUpdate>>,
-    /// With [`BusyPolicy::Reject`] it is refused while a turn runs. All others are answered at once.
+    /// With [`BusyPolicy::Reject`], refuse the command while a turn runs. With any other policy, answer it at once.
     pub when_busy: BusyPolicy,
     /// Refuse unless this is the current turn.
     pub expected_turn: Option<TurnId>,
@@ -84,7 +84,7 @@ pub enum BusyPolicy {
 pub struct JudgedCall {
     /// Id of the call.
     pub call_id: CallId,
-    /// Arguments of a hook that replace the model's; the call was prepared with them.
+    /// Arguments of a hook that replace the model's. The call was prepared with these arguments.
     pub updated_input: Option<serde_json::Value>,
     /// The prepared call and its verdict, or the result of a call that cannot run.
     pub result: Result<(PreparedCall, Verdict), ToolOutcome>,
@@ -97,9 +97,9 @@ pub struct RequestAnswer {
     pub request_id: PermissionId,
     /// Allow or deny.
     pub decision: Decision,
-    /// Validity of an allow answer.
+    /// How long an allow answer is valid.
     pub scope: Scope,
-    /// The grant to store, with scopes `session` and `project`.
+    /// The grant to store, for the scopes `session` and `project`.
     pub grant: Option<String>,
     /// Feedback of the user for the model.
     pub feedback: Option<String>,
@@ -127,10 +127,10 @@ pub struct EditedCall {
     pub prepared: PreparedCall,
 }
 
-/// Changes of a session. Absent values stay as they are.
+/// Changes of a session. An absent value stays unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct SessionUpdate {
-    /// Short name.
+    /// Short name of the session.
     pub title: Option<String>,
     /// Options of later turns. Mode, safe mode and folders also apply to the running turn.
     pub options: TurnOptions,
@@ -145,11 +145,11 @@ pub struct SessionUpdate {
 pub struct Rewind {
     /// The item that becomes the last one.
     pub item_id: ItemId,
-    /// Seq of the event that opened it.
+    /// Seq of the event that opened the item.
     pub last_item_seq: Seq,
     /// The items that are removed.
     pub removed_items: Vec<ItemId>,
-    /// The state at that item: a copy of the journal up to it, after [`Input::Forked`].
+    /// The engine's state at that item: a replayed copy of the journal up to it, after [`Input::Forked`].
     pub target: Box<Engine>,
     /// The files that were rewound.
     pub files: Vec<RewoundFile>,
@@ -185,7 +185,7 @@ pub enum QueueEdit {
     },
 }
 
-/// The reason why an input is refused. A refused input writes no event.
+/// The reason why an input is refused. A refused input adds no event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The input is empty.
@@ -195,22 +195,22 @@ pub enum Refusal {
         /// The running turn.
         turn_id: TurnId,
     },
-    /// Another turn is current, or none.
+    /// The named turn is not the current one.
     StaleTurn {
-        /// The current turn.
+        /// The current turn, if one runs.
         current: Option<TurnId>,
     },
     /// The request is not pending.
     NotPending,
-    /// The answer does not fit the question.
+    /// The answer does not match the question.
     WrongAnswer(WrongAnswer),
-    /// Only an approval of a plan names the mode that follows.
+    /// The answer sets a mode but does not approve a plan.
     ModeOfOtherAnswer,
-    /// A plan is approved once; an approval neither grants anything nor continues plan mode.
+    /// The approval of a plan has a scope other than `once`, or continues plan mode.
     PlanNeedsOtherMode,
-    /// The request offers no such answer.
+    /// The request does not offer this answer.
     NoSuchAnswer,
-    /// No user can answer, and `on_timeout = "pause"`: the request stays pending.
+    /// The client has no user to ask, and `on_timeout = "pause"`: the request stays pending.
     Paused,
     /// There is no unfinished call with this id.
     NoSuchCall,
@@ -220,11 +220,11 @@ pub enum Refusal {
     Budget(String),
     /// The session is archived.
     Archived,
-    /// Background commands of the session run.
+    /// The session still has running background commands.
     CommandsRun,
     /// This turn is not queued.
     NotQueued {
-        /// The turn.
+        /// Id of the turn.
         turn_id: TurnId,
     },
     /// The answer asks for a grant, but none can be derived from the request.
@@ -247,7 +247,7 @@ pub enum Refusal {
     OptionOfSteer(&'static str),
     /// This session has no such rule.
     NoSuchRule,
-    /// A command that the sandbox blocked may run outside only unchanged, once or with its own grant of the
-    /// session.
+    /// The edited call runs a command again outside the sandbox. Such a command must stay unchanged,
+    /// and may be allowed only once or with its own grant for the session.
     RetryMustBeUnchanged,
 }

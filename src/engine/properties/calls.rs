@@ -183,7 +183,7 @@ impl ReferenceModel {
                     call.started.is_some() && call.blocked.is_none(),
                     "a run is stopped once, while it runs"
                 );
-                // The events that follow belong to the second run.
+                // The following events belong to the second run, so watch the call from its start again.
                 *call = CallWatch {
                     read_only: call.read_only,
                     is_edit: call.is_edit,

@@ -29,7 +29,7 @@ impl ReferenceModel {
                 self.items.insert(first, (ItemKind::Compaction, status));
                 if let Some(edit) = edit {
                     self.seen.insert(format!("compacted {}", stage.name()));
-                    // The beginning of the next request differs.
+                    // The beginning of the next request differs, so do not compare it with the last request.
                     self.sent = None;
                     if matches!(edit, WindowEdit::Messages { .. }) {
                         self.compacted = self.heard.len();

@@ -278,7 +278,8 @@ impl ReferenceModel {
         Ok(())
     }
 
-    /// Calls with side effects, and calls that are not prepared yet.
+    /// Whether a call must run alone: it may have side effects, it is not prepared yet, or the session
+    /// is in safe mode.
     fn is_exclusive(&self, call_id: CallId) -> bool {
         self.setup.safe_mode || self.calls[&call_id].read_only != Some(true)
     }

@@ -31,7 +31,7 @@ impl Simulator {
         self.late.push(late);
     }
 
-    /// The session found MCP servers, or none, before a turn got its context.
+    /// Reports found MCP servers, or none, before a turn gets its context.
     fn deliver_mcp_tools(&mut self, chance: &EffectOutcome) -> Result<(), String> {
         if !chance.wait_ms.is_multiple_of(3) {
             return Ok(());
@@ -39,7 +39,7 @@ impl Simulator {
         self.feed(generators::mcp_change(usize::from(chance.wait_ms / 3 % 4))).map(|_| ())
     }
 
-    /// An outstanding effect delivers its result or its progress.
+    /// Delivers the result or the progress of an outstanding effect.
     pub(super) fn deliver_result(&mut self, pick: usize, chance: &EffectOutcome) -> Result<(), String> {
         let all = self.outstanding.len() + self.helpers.len();
         if all == 0 {
@@ -91,7 +91,7 @@ impl Simulator {
                         call_id,
                         progress: ToolProgress { stream: "stdout", text },
                     })?;
-                    // Rarely, so that the rarest results stay within reach of the scripts.
+                    // Tools ask rarely in these scripts. Otherwise the scripts would not reach the rarest results.
                     match (size, chance.wait_ms % 8) {
                         (3, 0..2) => {
                             _ = self.feed(Input::ToolAsks {
@@ -125,13 +125,13 @@ impl Simulator {
                 let input = inspection(call_id, chance.inspection);
                 self.late.push(input.clone());
                 self.feed(input)?;
-                // The session reports that no effect of the turn runs any more.
+                // Report that no effect of the turn runs any more.
                 if self.engine.is_aborting() && self.outstanding.is_empty() {
                     self.outstanding.push(OutstandingEffect::Stop);
                 }
             }
             OutstandingEffect::Stop => {
-                // The effects that did not end by themselves were dropped.
+                // Drop the effects that did not end by themselves.
                 for out in std::mem::take(&mut self.outstanding) {
                     self.discard_effect(out);
                 }
@@ -177,7 +177,7 @@ impl Simulator {
                 self.feed(Input::Deltas { token, deltas })?;
             }
             ModelStep::Finish => {
-                // Some deltas arrive together with the end.
+                // Some deltas arrive together with the end of the answer.
                 let with_end = usize::try_from(self.next()).unwrap_or(0) % (deltas.len() + 1);
                 let (before, last) = deltas.split_at(deltas.len() - with_end);
                 answer.reply.last = last.to_vec();
@@ -199,9 +199,9 @@ impl Simulator {
             }
             ModelStep::Fail(ModelFailure { kind, retry_after_ms, overflow }) => {
                 let overflow = overflow.map(|(limit, input)| Overflow { limit, input });
-                // Some providers report usage before they break off, with or without a first delta.
+                // Some providers report usage before the stream breaks off, with or without a first delta.
                 let usage = retry_after_ms.map(|_| Box::new(answer.reply.usage));
-                // Every other refusal is about a picture, if the request has one.
+                // Every second refusal is about a picture, if the request has one.
                 let words = if self.next().is_multiple_of(2) { "it failed" } else { "no image is taken" };
                 let fault = ModelFault { retry_after_ms, overflow, usage, ..ModelFault::new(kind, words) };
                 let failed =
@@ -213,19 +213,19 @@ impl Simulator {
         Ok(())
     }
 
-    /// Delivers an earlier result again; it must change nothing.
+    /// Delivers an earlier result again. A late result must change nothing.
     pub(super) fn deliver_late_input(&mut self, pick: u8) -> Result<(), String> {
         // Prefer results of recently dropped effects, because they are the most likely to cause errors.
         let recent = &self.late[self.late.len().saturating_sub(if pick < 200 { 4 } else { usize::MAX })..];
         let Some(input) = choose(recent, pick).cloned() else { return Ok(()) };
-        // A system prompt and the end of an abort carry no token: they are late if the engine does not wait for
-        // them.
+        // A system prompt and the end of an abort carry no token. They are late if the engine does not
+        // wait for them.
         let awaited = match &input {
             Input::ContextReady { .. } => !self.watch.has_prompt() && !self.watch.is_aborting(),
             Input::Stopped { .. } => self.watch.is_aborting(),
             // The result of an inspection is valid even if the turn was aborted.
             Input::Inspected { call_id, .. } => self.engine.open_calls().contains(call_id),
-            // The calls are prepared again, because the mode was changed meanwhile.
+            // The engine prepares these calls again, because a client changed the mode meanwhile.
             Input::Prepared { .. } => self.watch.is_unjudged(),
             // During a second run, only the result of the second run counts; the first run has already reported
             // its end.
@@ -242,7 +242,7 @@ impl Simulator {
         Ok(())
     }
 
-    /// Users answer, models end and tools succeed until the session is idle.
+    /// Answers all requests, ends all model calls, and completes all tools until the session is idle.
     pub(super) fn finish_session(&mut self) -> Result<(), String> {
         let outcome = EffectOutcome::successful();
         for _ in 0..600 {

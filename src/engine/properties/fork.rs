@@ -1,4 +1,4 @@
-//! A client forks the session at an item, or rewinds the conversation to it.
+//! Forks of the session at an item, and rewinds of its conversation to the item.
 
 use std::sync::Arc;
 
@@ -49,7 +49,8 @@ impl Simulator {
         Ok(())
     }
 
-    /// The state of a fork at an item. It is valid, and its own journal replays to it.
+    /// Returns the state of a fork at an item. The state must be valid, and the fork's own journal must
+    /// replay to it.
     fn copy(&self, point: HistoryPoint, item_id: ItemId) -> Result<Engine, String> {
         let id = Mint::new(1, Seed(1)).session();
         let mut copier = JournalCopier::new(point, id, CopyLimits::default());
@@ -77,7 +78,7 @@ impl Simulator {
         Ok(ending.next)
     }
 
-    /// An imported copy of the whole journal is idle, and its own journal replays to it.
+    /// Imports a copy of the whole journal. The import must be idle, and its own journal must replay to its state.
     fn import(&self) -> Result<(), String> {
         let mut journal: Vec<Envelope> = self.journal.iter().map(|entry| entry.envelope.clone()).collect();
         journal.retain(|envelope| !envelope.event.is_delta());

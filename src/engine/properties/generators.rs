@@ -31,11 +31,11 @@ pub struct GeneratedAnswer {
     pub deltas: VecDeque<Delta>,
 }
 
-/// An answer as an adapter promises it: one block at a time, in order, and no empty block.
+/// Generates an answer as an adapter promises it: one block at a time, in order, and no empty block.
 pub fn answer(chance: &EffectOutcome, mut next: impl FnMut() -> u64) -> GeneratedAnswer {
     let mut content = Vec::new();
     let mut deltas = VecDeque::new();
-    // As adapters do: after a call that cannot start early, no later one does.
+    // As in the adapters: after a call that cannot start early, no later call starts early.
     let mut starts_early = true;
     for (index, part) in (0u32..).zip(&chance.reply) {
         let number = next();
@@ -126,7 +126,7 @@ pub fn context(engine: &Engine) -> Input {
     }
 }
 
-/// The comparison with the disk, with or without changes.
+/// Generates the comparison with the disk, with or without changes.
 pub fn context_comparison(turn_id: TurnId, chance: u16) -> Input {
     let version = |path: &str| FileVersion { path: path.into(), digest: format!("v{}", chance % 3) };
     let changed_files = if chance.is_multiple_of(2) { vec![version("/w/read.txt")] } else { Vec::new() };
@@ -209,7 +209,7 @@ fn judged_call(fate: PreparationOutcome) -> Result<(PreparedCall, Verdict), Tool
             reason: "a rule".into(),
             suggestions,
             parts: Vec::new(),
-            // For a command, it also means that no rule requires a request.
+            // For a command, `read_only_command` also means that no rule requires a request.
             read_only_command: read_only && suggests,
             read_only,
         },
@@ -223,7 +223,7 @@ pub fn user_question() -> UserQuestion {
     UserQuestion { question: "Which colour?".into(), header: None, options, multi_select: false }
 }
 
-/// An answer that fits the question of these scripts.
+/// An answer that matches the question of these scripts.
 pub fn user_answer() -> UserAnswer {
     UserAnswer { choices: vec!["blue".into()], text: None }
 }
@@ -285,19 +285,19 @@ pub fn mcp_change(tools: usize) -> Input {
     Input::Mcp { statuses: vec![status], catalog: Some(Box::new(catalog)) }
 }
 
-/// A command continues in the background after its call returned.
+/// The result of a command that continues in the background after its call returned.
 pub fn background_start(call_id: CallId) -> Input {
     let outcome = ToolOutcome { goes_on: true, ..ToolOutcome::completed("") };
     Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 5 }
 }
 
-/// A background command ended.
+/// The end of a background command.
 pub fn command_over(call_id: CallId, state: BackgroundState) -> Input {
     let end = BackgroundEnd { exit_code: Some(0), output_bytes: 3, ..BackgroundEnd::default() };
     Input::CommandOver { call_id, over: Box::new(UnrecordedEnd { state, end, blob: None }) }
 }
 
-/// A run that the sandbox blocked.
+/// The result of a run that the sandbox blocked.
 pub fn tool_blocked(call_id: CallId) -> Input {
     let outcome = ToolOutcome {
         blocked: Some(Blocked { by: Barrier::Files, what: Some("/etc/x".into()) }),
@@ -320,7 +320,7 @@ fn todo(content: &str) -> Todo {
     Todo { content: content.into(), status: TodoStatus::Pending, active_form: None }
 }
 
-/// A call that ended. Some outputs are long enough to be worth compaction.
+/// The result of a call. Some outputs are long enough to be worth compaction.
 pub fn tool_done(call_id: CallId, status: ToolStatus, is_long: bool) -> Input {
     let path: std::path::PathBuf = format!("/w/{call_id}").into();
     let change = FileChange {

@@ -1,7 +1,7 @@
-//! Property tests of the engine with random scripts: users submit, answer, abort and detach; models and tools answer
-//! in any order, or fail; the daemon crashes at any point. `reference_model`, `message_properties` and `calls` hold
-//! the properties of events, `effect_properties` those of effects, `request` those of model requests, `restart` those
-//! of a crash.
+//! Property tests of the engine with random scripts. Users submit, answer, abort and detach. Models and
+//! tools answer in any order, or fail. The daemon crashes at any point. The properties of events are in
+//! `reference_model`, `message_properties` and `calls`. The properties of effects are in
+//! `effect_properties`, those of model requests in `request`, and those of a crash in `restart`.
 
 mod calls;
 mod compaction;
@@ -31,12 +31,12 @@ use proptest::test_runner::{Config, TestRunner};
 
 pub(crate) use simulator::ScriptRecord;
 
-/// Played random scripts, for tests in higher layers that store their events.
+/// Plays random scripts, for tests in higher layers that store the events of the scripts.
 pub(crate) fn histories() -> impl Strategy<Value = ScriptRecord> {
     (setup::setup(), script::script()).prop_map(|(setup, script)| simulator::play(&setup, &script))
 }
 
-/// Ends the function with the name of the violated property.
+/// Returns the name of the violated property as an error.
 macro_rules! property {
     ($holds:expr, $($name:tt)*) => {
         if !$holds {
@@ -55,11 +55,10 @@ proptest! {
     }
 }
 
-/// Upper limit of scripts until every event kind and result occurred.
+/// Maximum number of scripts until every event kind and result must have occurred.
 const MAX_SCRIPTS: usize = 10_000;
 
-/// Properties over scripts that reach few states would hold trivially, so the scripts must reach every event
-/// and result.
+/// The scripts must reach every event and result. Otherwise, properties over few states would hold trivially.
 #[test]
 fn random_scripts_reach_every_event_and_result() {
     let mut runner = TestRunner::deterministic();

@@ -1,4 +1,4 @@
-//! A client changes the queue, or aborts a queued turn.
+//! Changes of the queue, and aborts of queued turns.
 
 use crate::engine::properties::generators::origin;
 use crate::engine::properties::script::QueueChange;

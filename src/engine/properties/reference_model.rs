@@ -1,5 +1,5 @@
-//! A reference model of the events. It sees only the committed events in order and keeps its own state, so that
-//! an error in the engine's state cannot hide itself.
+//! A reference model of the events. It sees only the committed events in order and keeps its own state,
+//! so that an error in the engine's state cannot hide itself.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -27,18 +27,18 @@ pub struct ReferenceModel {
     pub archived: bool,
     pub turns: HashSet<TurnId>,
     pub calls: HashMap<CallId, CallWatch>,
-    /// Calls of the newest message, while they are open.
+    /// Calls of the newest message, while they have no result.
     pub message: Vec<ToolCall>,
     /// Whether an earlier plan raised permission requests for this message.
     pub asked_before: bool,
     pub asks_now: bool,
-    /// Request → its call, whether it offers a grant, and whether it is settled.
+    /// Per request: its call, whether it offers a grant, and whether it is settled.
     pub requests: BTreeMap<PermissionId, (CallId, bool, bool)>,
     /// Requests to run a command again outside the sandbox.
     pub outside: BTreeSet<PermissionId>,
-    /// Question → its call, and whether it is settled.
+    /// Per question: its call, and whether it is settled.
     pub questions: BTreeMap<QuestionId, (Option<CallId>, bool)>,
-    /// Those of the model to the user.
+    /// Questions that the model asked the user.
     pub user_questions: BTreeSet<QuestionId>,
     /// Requests to approve a plan.
     pub plans: BTreeSet<PermissionId>,
@@ -46,16 +46,16 @@ pub struct ReferenceModel {
     pub commands: Vec<CommandWatch>,
     /// The current helper call: its seq, the snapshot of its model, its maximum usage.
     pub helper: Option<(Seq, ModelSnapshot, Usage)>,
-    /// The usage of the helper call is booked.
+    /// Whether the usage of the helper call is booked.
     pub helper_booked: bool,
     /// Number of requests for a title.
     pub title_tries: u32,
     /// The source of the title, if no client set it.
     pub titled_by: Option<TitledBy>,
-    /// How the newest turn ended, if no event followed.
+    /// Whether the newest turn ended with success and no event followed.
     pub ended_well: bool,
     pub items: BTreeMap<Seq, (ItemKind, ItemStatus)>,
-    /// The stage of compaction that is not complete: its first seq, the stage, and why it runs.
+    /// The running stage of compaction: its first seq, the stage, and its trigger.
     pub compacting: Option<(Seq, CompactStage, CompactTrigger)>,
     /// The message that is streaming.
     pub streaming: Option<(ItemId, Seq, String)>,
@@ -68,22 +68,22 @@ pub struct ReferenceModel {
     pub cut: Vec<String>,
     /// User texts that entered the transcript.
     pub heard: Vec<(Seq, String)>,
-    /// Number of the oldest of them that a compaction may have replaced.
+    /// Number of the oldest entries of `heard` that a compaction may have replaced.
     pub compacted: usize,
-    /// The same of conversations that were cleared.
+    /// Entries of `heard` from conversations that were cleared.
     pub forgotten: Vec<(Seq, String)>,
     pub has_context: bool,
-    /// The last turn was resumed too often.
+    /// Whether the last turn was resumed too often.
     pub has_failed: bool,
-    /// The turn has its own system prompt, and whether that was built.
+    /// `Some` if the turn has its own system prompt; the value says whether the prompt was built.
     pub own_prompt: Option<bool>,
-    /// The settings of the session's system prompt have changed since it was built.
+    /// Whether the settings of the session's system prompt have changed since it was built.
     pub is_prompt_stale: bool,
-    /// The next request may begin with another system prompt than the last one.
+    /// Whether the next request may begin with another system prompt than the last one.
     pub prompt_may_differ: bool,
-    /// The tools of MCP servers have changed since the last request.
+    /// Whether the tools of MCP servers have changed since the last request.
     pub tools_may_differ: bool,
-    /// Rules of the session.
+    /// Rules of the session, each with its kind.
     pub rules: BTreeSet<(&'static str, String)>,
     /// Per request: its deadline, the action at the deadline, and whether the deadline has passed.
     pub deadlines: BTreeMap<PermissionId, (Timestamp, OnTimeout, bool)>,
@@ -155,7 +155,7 @@ impl ReferenceModel {
         }
     }
 
-    /// Whether the system prompt of the next request was built.
+    /// Whether the system prompt for the next request was built.
     pub fn has_prompt(&self) -> bool {
         self.own_prompt.unwrap_or(self.has_context)
     }
@@ -174,7 +174,7 @@ impl ReferenceModel {
         (open(Option::is_none), open(Option::is_some))
     }
 
-    /// Whether the model waits for an answer of the user.
+    /// Whether the model waits for the user's answer to a question.
     pub fn is_user_asked(&self) -> bool {
         self.user_questions.iter().any(|id| !self.questions[id].1)
     }
@@ -218,7 +218,7 @@ impl ReferenceModel {
                 | Input::Attached { .. }
                 | Input::Detached { .. }
         );
-        // An event that ends because of an abort names the client that aborted.
+        // The events with which an abort ends a turn name the client that aborted.
         let by_abort = matches!(input, Input::Stopped { .. } | Input::Recovered(_));
         property!(
             by_client || envelope.origin.is_none() || by_abort && envelope.origin == self.aborted_by,
@@ -280,10 +280,10 @@ impl ReferenceModel {
                 let stays = |(first, _): &&(Seq, String)| first <= last_item_seq;
                 self.compacted = self.heard[..self.compacted].iter().filter(stays).count();
                 self.heard.retain(|(first, _)| first <= last_item_seq);
-                // The rewound conversation does not contain this refusal, and the next model may accept the media
-                // that this one refused.
+                // The rewound conversation does not contain this refusal, and the next model may accept
+                // the media that this model refused.
                 self.withheld.retain(|_, refused| *refused <= *last_item_seq);
-                // The beginning of the next request differs.
+                // The beginning of the next request differs, so do not compare it with the last request.
                 self.sent = None;
             }
             Event::SessionArchived { archived } => {
@@ -341,7 +341,7 @@ impl ReferenceModel {
         self.commands.iter().filter(|it| !it.is_over)
     }
 
-    /// Whether calls wait to be prepared.
+    /// Whether some calls are not prepared yet.
     pub fn is_unjudged(&self) -> bool {
         self.message
             .iter()
@@ -367,7 +367,7 @@ fn is_of_session(event: &Event) -> bool {
 
 fn may_follow_abort(event: &Event) -> bool {
     match event {
-        // The copy of the first answer, if a limit ends the turn during the second.
+        // If a limit ends the turn during the second answer, the first answer is copied.
         Event::MessageCompleted { usage: None, stop_reason: Some(_), candidate: false, .. } => true,
         Event::MessageTombstone { reason } => *reason == TombstoneReason::Chosen,
         Event::MessageCompleted { item, cut_short, .. } => {
@@ -397,7 +397,7 @@ fn may_follow_abort(event: &Event) -> bool {
         | Event::ModelSwitched { .. }
         | Event::MediaWithheld { .. } => false,
         Event::FeedbackCompleted { by, .. } => matches!(by, FeedbackBy::Abort | FeedbackBy::Single),
-        // The limit that ends the turn.
+        // The error names the limit that ends the turn.
         Event::Error { kind, .. } => kind == "budget",
         _ => true,
     }

@@ -1,4 +1,4 @@
-//! Properties of refusals: which input the engine must not accept.
+//! Properties of refusals: the inputs that the engine must refuse.
 
 use crate::engine::properties::calls::OUTSIDE;
 use crate::engine::properties::reference_model::ReferenceModel;

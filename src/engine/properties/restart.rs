@@ -14,19 +14,19 @@ use crate::types::permission::OnTimeout;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
 
-/// The input of a recovery without any effect of an earlier process, and with a known price.
+/// The input of a recovery, with a known price. No effect of an earlier process runs.
 fn recovered() -> Input {
     Input::Recovered(Recovery { model_snapshot: model_snapshot() })
 }
 
 impl Simulator {
-    /// Parks the session for a clean shutdown and recovers it as the next daemon does.
+    /// Parks the session for a clean shutdown and recovers it as the next daemon would.
     pub fn restart_cleanly(&mut self) -> Result<(), String> {
         let running = self.engine.turn_id().is_some() && !self.engine.is_aborting();
         if self.next().is_multiple_of(2) {
             self.end_commands(|_| true)?;
         }
-        // The helper call is dropped; the daemon knows at this point whether it was sent.
+        // The helper call is dropped. The daemon knows at this point whether the request was sent.
         let helped = self.next().is_multiple_of(2);
         let of_helper = if self.watch.helper.is_some() { 1 + usize::from(helped) } else { 0 };
         let plan = self.feed(Input::Parked { helped })?.unwrap_or_default();
@@ -76,14 +76,14 @@ impl Simulator {
             let is_asked =
                 self.watch.questions.values().any(|(about, open)| *about == Some(call_id) && !open);
             let (held, ended) = (self.watch.is_held(), self.engine.turn_id() != turn);
-            // The session is unattended, and its policy is to tell the model and continue.
+            // The policy of an unattended session may tell the model about the unknown outcome and continue.
             let told = self.watch.setup.background
                 && matches!(self.settings.unattended.on_timeout, OnTimeout::Deny | OnTimeout::AllowReadOnly);
             let holds = match (call.read_only, was_aborting, call.status) {
                 (_, true, Some(ToolStatus::Cancelled)) => runs == 0 && !call.is_edit,
                 (Some(false), true, None) => runs == 0 && call.is_edit && is_inspected,
                 (Some(true), false, None) => runs == usize::from(!held),
-                // The turn could not continue.
+                // The turn could not continue, so its read-only call was cancelled.
                 (Some(true), false, Some(ToolStatus::Cancelled)) => runs == 0 && ended,
                 (Some(false), false, Some(ToolStatus::Unknown)) => runs == 0 && (ended || told),
                 (Some(false), false, None) if call.is_edit => runs == 0 && is_inspected != held,
@@ -104,8 +104,9 @@ impl Simulator {
         Ok(())
     }
 
-    /// A second recovery of the same journal requests the same effects again. Exceptions: the first recovery
-    /// started something that must not start twice, or this restart exceeded the limit of resumes.
+    /// Checks that a second recovery of the same journal requests the same effects again. There are two
+    /// exceptions: the first recovery started something that must not start twice, or this restart
+    /// exceeded the limit of resumes.
     fn same_recovery(&self, first: &Plan, second: &Plan) -> Result<(), String> {
         let started = first
             .effects
@@ -117,7 +118,7 @@ impl Simulator {
         let asked = |plan: &Plan| {
             plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::QuestionRequested { .. }))
         };
-        // The second recovery finds the turn interrupted that the first recovery started.
+        // The first recovery started this turn, so the second recovery finds it interrupted.
         if started || ended(second) || (ended(first) && asked(second)) {
             return Ok(());
         }
@@ -144,7 +145,7 @@ impl Simulator {
                 .effects
                 .iter()
                 .map(|effect| match effect {
-                    // Another lost attempt was booked, so the budgets leave less for the next answer.
+                    // The first recovery booked a lost attempt, so the budgets leave less for the next answer.
                     Effect::CallModel { request, .. } => {
                         format!("{:?}", ModelRequest { max_output_tokens: None, ..(**request).clone() })
                     }
@@ -170,7 +171,7 @@ impl Simulator {
         Ok(())
     }
 
-    /// Replays the journal as a restart reads it: as text, without the pruned rows.
+    /// Replays the journal as a restart reads it: from text, without the pruned rows.
     fn reload(&self) -> Result<Engine, String> {
         let mut engine = Engine::new(self.id, Arc::clone(&self.settings));
         for entry in &self.journal {

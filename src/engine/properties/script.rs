@@ -20,7 +20,7 @@ pub enum NamedTurn {
     Stale,
 }
 
-/// One step. `pick` selects one of the candidates that exist at that moment.
+/// One step of a script. `pick` selects one of the candidates that exist at that moment.
 #[derive(Clone, Debug)]
 pub enum ScriptStep {
     Submit {
@@ -29,15 +29,15 @@ pub enum ScriptStep {
         blank: bool,
         budgets: Option<Budgets>,
         mode: Option<Mode>,
-        /// The request names another model.
+        /// Whether the request names another model.
         model: bool,
         thinking: Option<Thinking>,
-        /// The input is the expansion of a slash command.
+        /// Whether the input is the expansion of a slash command.
         command: bool,
-        /// The result has a schema.
+        /// Whether the result must satisfy a schema.
         schema: bool,
     },
-    /// A command that needs no model, or one that starts the conversation again.
+    /// A command that needs no model. With `clear`, it resets the conversation.
     Slash {
         clear: bool,
         busy: BusyPolicy,
@@ -61,16 +61,16 @@ pub enum ScriptStep {
         grant: bool,
         feedback: bool,
         stop: bool,
-        /// The answer replaces the model's arguments.
+        /// Whether the answer replaces the model's arguments.
         edit: bool,
-        /// The answer refers to a different request than the pending one.
+        /// Whether the answer refers to a different request than the pending one.
         other: bool,
     },
     /// A client sets a title, possibly the current one.
     Title {
         same: bool,
     },
-    /// A client changes how much models may think.
+    /// A client changes the thinking level.
     Think(Option<Thinking>),
     /// A client changes the mode; with `covers` the new mode allows the pending requests.
     Mode {
@@ -118,8 +118,8 @@ pub enum ScriptStep {
     Reload,
     /// The daemon stops cleanly and restarts.
     Stop,
-    /// The daemon crashes here: with `unwritten` before its decision is written, with `twice` also during
-    /// recovery.
+    /// The daemon crashes. With `unwritten`, it crashes before its decision is written. With `twice`,
+    /// it crashes again during recovery.
     Crash {
         unwritten: bool,
         twice: bool,
@@ -144,7 +144,7 @@ pub enum QueueChange {
     Abort,
 }
 
-/// How the next result of an effect ends.
+/// The way in which the next result of an effect ends.
 #[derive(Clone, Debug)]
 pub struct EffectOutcome {
     pub model: ModelStep,
@@ -159,7 +159,7 @@ pub struct EffectOutcome {
 }
 
 impl EffectOutcome {
-    /// The model answers and ends, calls are allowed, and tools succeed.
+    /// An outcome in which the model completes its answer, calls are allowed, and tools succeed.
     pub fn successful() -> Self {
         Self {
             model: ModelStep::Finish,
@@ -199,7 +199,7 @@ pub enum ModelStep {
 pub struct ModelFailure {
     pub kind: FaultKind,
     pub retry_after_ms: Option<u64>,
-    /// The size of the context window and of the request, in tokens.
+    /// Tokens of the context window and of the request, if the request exceeds the window.
     pub overflow: Option<(u64, u64)>,
 }
 
@@ -227,12 +227,12 @@ pub enum PreparationOutcome {
         read_only: bool,
         suggests: bool,
     },
-    /// A change of a file; with `plans` its hashes are known before it runs.
+    /// A change of a file. With `plans`, the hashes of the file are known before the change runs.
     Edit {
         asks: bool,
         plans: bool,
     },
-    /// A command that continues in the background after its call returned, if it ends well.
+    /// A command that continues in the background after its call returned, if the call succeeds.
     Background,
     /// A question of the model to the user.
     Question,
@@ -368,7 +368,7 @@ fn effect_outcome() -> impl Strategy<Value = EffectOutcome> {
         8 => Just(StopReason::EndTurn),
         3 => Just(StopReason::ToolUse),
         2 => Just(StopReason::Pause),
-        // Often: a result needs three truncated answers in a row.
+        // This stop reason is frequent, because one result needs three truncated answers in a row.
         5 => Just(StopReason::MaxTokens),
         1 => Just(StopReason::StopSequence),
         1 => Just(StopReason::Refusal),

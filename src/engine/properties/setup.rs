@@ -91,7 +91,7 @@ pub(super) fn budgets() -> impl Strategy<Value = Budgets> {
     )
 }
 
-/// Compaction with all stages, without summaries, or none.
+/// Compaction settings: all stages, all stages without summaries, or no stage.
 fn compaction() -> impl Strategy<Value = CompactionSettings> {
     let on = CompactionSettings { keep_recent_tokens: 12, max_failures: 2, ..CompactionSettings::default() };
     let stages = CompactionSettings { auto: false, ..on };

@@ -184,10 +184,10 @@ impl Simulator {
                         mode: *mode,
                         model: model.then(|| "p/other".into()),
                         thinking: *thinking,
-                        // Some turns have their own system prompt.
+                        // Some turns have their own system prompt, which must be built first.
                         system_prompt: number.is_multiple_of(11).then(|| "be brief".into()),
-                        // Set together with `thinking`, so that an input that steers a turn is refused for that
-                        // reason.
+                        // Set together with `thinking`, because an input with these options cannot
+                        // steer a turn and is then refused for `thinking`.
                         sampling: Sampling {
                             temperature: Temperature::new(300).filter(|_| thinking.is_some()),
                             top_p: None,
@@ -261,7 +261,7 @@ impl Simulator {
                     Some(pending) => pending.request_id,
                     None => self.other_request(*pick),
                 };
-                // Sometimes the wrong grant.
+                // One of four answers names a wrong grant.
                 let granted =
                     chosen.as_ref().and_then(|it| it.outside.clone().flatten()).filter(|_| pick % 4 != 0);
                 let edited =
@@ -342,7 +342,7 @@ impl Simulator {
                 let open = self.engine.user_questions();
                 let Some((request_id, _)) = choose(&open, *pick).cloned() else { return Ok(()) };
                 let input = match (choice, pick % 4) {
-                    // This question takes answers.
+                    // A question of the model takes answers and no choice, so the engine must refuse this.
                     (Choice::Abort, _) => {
                         Input::AnswerQuestion { request_id, choice: *choice, origin: origin() }
                     }

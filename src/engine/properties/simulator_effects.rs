@@ -1,4 +1,4 @@
-//! The simulator's handling of a plan: it writes the events and begins the effects.
+//! The simulator's handling of a plan: it records the events and begins the effects.
 
 use crate::engine::properties::generators::command_over;
 use crate::engine::properties::property;
@@ -29,7 +29,7 @@ impl Simulator {
         Ok(())
     }
 
-    /// Records submitted texts: a queued input counts once its turn starts.
+    /// Records submitted texts. A queued input counts once its turn starts.
     pub(super) fn started(&mut self, plan: &Plan) {
         for entry in &plan.events {
             let envelope = &entry.envelope;
@@ -43,7 +43,8 @@ impl Simulator {
                 (Event::TurnDequeued { .. }, Some(turn_id)) => self.queued.retain(|(id, _)| *id != turn_id),
                 (Event::SessionEnded { .. }, _) => {
                     self.queued.clear();
-                    // The call is dropped, and may have answered just before.
+                    // The helper call is dropped. It may have answered just before, so its answer is
+                    // delivered late.
                     let outcome = EffectOutcome::successful();
                     while let Some(token) = self.helpers.pop() {
                         let input = self.helper_done(token, &outcome);
@@ -82,7 +83,7 @@ impl Simulator {
             Effect::RunTool { call, .. } => OutstandingEffect::Tool { call_id: call.call_id },
             Effect::Inspect { call, .. } => OutstandingEffect::Inspect { call_id: call.call_id },
             Effect::StopAll => {
-                // A dropped effect may have reported just before; then its report is late.
+                // A dropped effect may have reported its result just before, so its result is delivered late.
                 for out in std::mem::take(&mut self.outstanding) {
                     match out {
                         OutstandingEffect::Tool { .. } => self.outstanding.push(out),
@@ -91,11 +92,11 @@ impl Simulator {
                 }
                 OutstandingEffect::Stop
             }
-            // The tool ends soon, with any result.
+            // The stopped tool ends later, with any result.
             Effect::StopCall(_) | Effect::StopCommands { .. } => return Ok(()),
             // The tool continues with the answers.
             Effect::AnswerTool { .. } => return Ok(()),
-            // Its calls start no sub-agents: `properties/subagents.rs` checks trees of sessions.
+            // These scripts start no sub-agents: `properties/subagents.rs` checks trees of sessions.
             Effect::RunSubagent { .. } | Effect::FollowSubagent { .. } | Effect::StopSubagents => {
                 return Err("no sub-agent is started here".into());
             }

@@ -1,7 +1,7 @@
-//! Trees of sessions: a tree keeps to the limits of its first session, for any behaviour of models and sub-agents.
+//! Trees of sessions: a tree stays within the limits of its first session, whatever models and sub-agents do.
 //!
-//! Each session of the tree is an engine of its own. The simulator replaces the sessions' tasks: it creates the
-//! engine of a sub-agent when its parent's effect says so, and reports its end.
+//! Each session of the tree has its own engine. The simulator replaces the tasks of the sessions: it
+//! creates the engine of a sub-agent when its parent's effect requests it, and reports the sub-agent's end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::types::tool::{PreparedCall, Subject};
 use crate::types::turn_options::TurnOptions;
 use crate::types::usage::{Budgets, Usage};
 
-/// Depth from which models start no sub-agents. Sessions enforce it by not offering the tool.
+/// Depth from which models start no sub-agents. Real sessions enforce this by not offering the tool.
 const MAX_DEPTH: u32 = 3;
-/// Steps after which a tree must have ended.
+/// Maximum number of steps in which a tree must end.
 const MAX_STEPS: usize = 20_000;
 
-/// Numbers from which each step draws the behaviour of the models.
+/// Numbers that determine the behaviour of the models at each step.
 #[derive(Clone, Debug)]
 struct Script {
     budgets: Budgets,
@@ -56,7 +56,7 @@ fn scripts() -> impl Strategy<Value = Script> {
 struct Node {
     engine: Engine,
     depth: u32,
-    /// The parent's session and the call that waits.
+    /// Id of the parent's session, and the call that waits for this sub-agent.
     parent: Option<(SessionId, CallId)>,
     /// Effects that are not done yet.
     effects: Vec<Effect>,
@@ -91,7 +91,7 @@ impl Tree {
         (tree, root)
     }
 
-    /// The next draw; after the script all are zero, so that each tree ends.
+    /// Returns the next number. After the script it is always 0, so that each tree ends.
     fn next_draw(&mut self) -> u8 {
         self.drawn += 1;
         self.draws.get(self.drawn - 1).copied().unwrap_or(0)
@@ -147,7 +147,7 @@ impl Tree {
     fn feed(&mut self, id: SessionId, input: Input) {
         let now = self.now();
         let Some(node) = self.nodes.get_mut(&id) else { return };
-        // A limit that leaves nothing refuses even the submit.
+        // If no budget is left, the engine refuses even the submit.
         let Ok(decision) = node.engine.decide(input, now) else {
             node.result.get_or_insert_with(unused_result);
             return;
@@ -162,7 +162,7 @@ impl Tree {
         node.effects.extend(decision.plan.effects);
     }
 
-    /// Does one outstanding effect, or reports one sub-agent that ended. Returns whether there was any.
+    /// Completes one outstanding effect, or reports the end of one sub-agent. Returns whether there was one.
     fn step(&mut self) -> bool {
         let ended = self.nodes.iter().find_map(|(id, node)| {
             let (parent, call_id) = node.parent?;
@@ -225,7 +225,7 @@ impl Tree {
             }
             Effect::Prepare { turn_id, calls } => {
                 let judge = |call_id| {
-                    // Only the first session may still have sub-agents.
+                    // Only the first session may start background sub-agents.
                     let background = self.background && depth == 0 && self.next_draw().is_multiple_of(3);
                     judged_call(call_id, background)
                 };
@@ -296,7 +296,7 @@ fn unused_result() -> TurnResult {
     TurnResult { cost_usd_micros: Some(0), ..result }
 }
 
-/// Plays a script; an error names the violated property.
+/// Plays a script. An error names the violated property.
 fn keeps_to_limits(script: &Script) -> Result<(), TestCaseError> {
     let (mut tree, root) = Tree::new(script);
     let mut steps = 0;
@@ -313,7 +313,7 @@ fn keeps_to_limits(script: &Script) -> Result<(), TestCaseError> {
             ..
         } = script.budgets;
         let of_session = [session_model_calls, session_usd_micros, session_output_tokens];
-        // Only the script's first input begins work, so all turns together keep to the limits of one.
+        // Only the script's first input begins work, so all turns together stay within the limits of one turn.
         let of_turn = [model_calls, usd_micros, output_tokens];
         for limit in of_session.into_iter().chain(of_turn).flatten() {
             // Each call uses one unit of every limit.
@@ -334,7 +334,8 @@ fn keeps_to_limits(script: &Script) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A second turn runs with the limits that the first one did not use. A sub-agent of the first turn ends meanwhile.
+/// A second turn runs with the limits that the first turn did not use. A sub-agent of the first turn
+/// ends meanwhile.
 #[test]
 fn subagent_that_ends_in_a_later_turn_counts_for_its_limit() {
     let draws = vec![

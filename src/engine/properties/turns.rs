@@ -141,8 +141,7 @@ impl ReferenceModel {
         let limits_money = self.setup.budgets.limits_money();
         let max_resumes = self.setup.settings.max_resumes;
         let Some(turn) = &mut self.turn else { return Ok(()) };
-        // All events of one decision have the same time. A clean shutdown counts only for the first event after
-        // it.
+        // A clean shutdown counts only for the first event after it. All events of one decision have the same time.
         let was_parked = turn.parked && turn.woken.is_none_or(|at| at == envelope.at_ms);
         match &envelope.event {
             Event::TurnParked {} => (turn.parked, turn.woken) = (true, None),
@@ -274,13 +273,13 @@ impl ReferenceModel {
             }
             Event::MediaWithheld { count, .. } => {
                 turn.may_repeat = true;
-                // A summary was refused: its request is no part of the conversation.
+                // The provider refused a summary request, which is not part of the conversation.
                 if self.compacting.is_some() {
                     property!(*count > 0, "what is withheld was shown");
                     self.sent = None;
                     return Ok(());
                 }
-                // The request is sent again, and its beginning differs.
+                // The request is sent again with another beginning, so do not compare it with the last request.
                 let asked = self.sent.take().ok_or("what is refused was sent")?;
                 let shown = asked.messages.iter().flat_map(|message| &message.content);
                 let shown: Vec<_> = shown.flat_map(Block::media_refs).map(|(_, blob)| blob.blob_id).collect();

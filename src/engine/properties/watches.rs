@@ -15,7 +15,7 @@ use crate::types::usage::{BudgetKind, Budgets, Usage};
 #[derive(Clone, Debug, Default)]
 pub struct CallWatch {
     pub read_only: Option<bool>,
-    /// Whether the call runs without a request where read-only calls are allowed.
+    /// Whether the call runs without a request in modes that allow read-only calls.
     pub passes_as_reading: bool,
     pub allowed: bool,
     pub asked: Option<PermissionId>,
@@ -24,19 +24,19 @@ pub struct CallWatch {
     pub status: Option<ToolStatus>,
     pub is_edit: bool,
     pub is_background: bool,
-    /// It waits for answers of the user, or had them.
+    /// Whether the call waits for answers of the user, or received them.
     pub asks_user: bool,
-    /// A summary of its answer named it.
+    /// Whether a summary of its answer named the call.
     pub is_summarized: bool,
     /// The folder that the permission request showed.
     pub folder: Option<String>,
     /// Arguments of a user that replace the model's arguments.
     pub edited: Option<serde_json::Value>,
-    /// Output of the call while it runs.
+    /// Output of the call so far, while it runs.
     pub said: String,
-    /// How often this attempt of the call was handed to the tools.
+    /// How often the engine requested to run this attempt of the call.
     pub runs: u32,
-    /// The result of its first run, if the sandbox blocked it.
+    /// The result of the call's first run, if the sandbox blocked it.
     pub blocked: Option<(ToolStatus, String)>,
 }
 
@@ -48,7 +48,7 @@ pub struct TurnWatch {
     pub budgets: Budgets,
     pub thinking: Option<Thinking>,
     pub sampling: Sampling,
-    /// Limits of which a client was warned.
+    /// Limits about which a client was warned.
     pub warned: BTreeSet<BudgetKind>,
     pub aborting: bool,
     pub ending: bool,
@@ -64,24 +64,24 @@ pub struct TurnWatch {
     pub tried: BTreeSet<String>,
     /// Superseded answers of this model call.
     pub orphans: BTreeSet<ItemId>,
-    /// The last answer paused: the turn continues it with another call.
+    /// Whether the last answer paused. The turn then continues the answer with another call.
     pub paused: bool,
     /// Whether the last answer was cut at the output limit, and how many continuations came in a row.
     pub cut: bool,
     pub go_ons: u32,
     pub raised: bool,
-    /// The next answer continues the last one.
+    /// Whether the next answer continues the last one.
     pub joins: bool,
     pub resumes: u32,
     pub parked: bool,
     /// Time of the first event after the turn was parked or started.
     pub woken: Option<Timestamp>,
-    /// Number of attempts that were booked without an answer.
+    /// Number of attempts that were booked although they gave no answer.
     pub lost: u64,
-    /// Number of summaries that were booked, and of first answers of binary feedback: calls without a step.
+    /// Number of booked calls without their own step: summaries, and first answers of binary feedback.
     pub summaries: u64,
     pub model_calls: u64,
-    /// The turn waits before it continues.
+    /// Whether the turn waits before it continues.
     pub waits: bool,
     pub usage: Usage,
     pub cost: Option<u64>,
@@ -96,16 +96,16 @@ pub struct TurnWatch {
     pub has_schema: bool,
     /// Number of answers that did not satisfy the schema.
     pub rejected: u32,
-    /// The answers of this step of which none was chosen yet.
+    /// The candidates of this step, while none is chosen.
     pub candidates: Vec<Item>,
-    /// The open request to choose one of them.
+    /// The open request to choose one of the candidates.
     pub asked: Option<QuestionId>,
-    /// The chosen one: its copy follows.
+    /// The chosen candidate, until its copy follows.
     pub chosen: Option<Item>,
 }
 
 impl TurnWatch {
-    /// Adds a model call that was paid.
+    /// Adds the usage of a booked model call.
     pub fn add_usage(&mut self, usage: &Usage, cost_usd_micros: Option<u64>) {
         self.usage.add(usage);
         self.cost = self.cost.zip(cost_usd_micros).map(|(sum, more)| sum + more);

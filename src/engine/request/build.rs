@@ -1,5 +1,5 @@
-//! State → request. Roles alternate, every call has its result directly after it, no message is empty, and
-//! messages that were sent before stay byte-identical.
+//! Builds the messages of a request from the state. Roles alternate, every call has its result directly
+//! after it, and no message is empty. Messages that were sent before stay byte-identical.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ const NO_OUTPUT: &str = "(no output)";
 /// Replaces a first user message without text, because providers require a user message first.
 const NO_TEXT: &str = "(no text)";
 
-/// Merges adjacent messages of the same role and repairs parts that providers refuse. Unchanged messages are
-/// shared, not copied. Reasoning stays only if `thinker`, the called model, produced it: its signature is
-/// invalid for any other model. `None` is for a model that must not think.
+/// Merges adjacent messages of the same role and repairs parts that providers refuse. Unchanged messages
+/// are shared, not copied. Reasoning stays only if the called model `thinker` produced it, because its
+/// signature is invalid for any other model. `thinker` is `None` for a model that must not think.
 #[must_use]
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn normalize<'a>(
@@ -55,7 +55,7 @@ pub(in crate::engine) fn append_normalized<'a>(
             Some(last) if last.role == message.role => {
                 let last = Arc::make_mut(last);
                 last.content.extend(message.content.iter().cloned());
-                // The reasoning in it is only valid for the model that produced it.
+                // The reasoning in this message is valid only for the model that produced it.
                 if thinker.is_some() && message.model.as_deref() == thinker {
                     last.model.clone_from(&message.model);
                 }
@@ -117,7 +117,7 @@ mod tests {
         Block::Thinking { text: text.into(), signature: Some("s".into()) }
     }
 
-    /// The reasoning that is sent to this model, and the number of messages.
+    /// Returns the reasoning blocks that are sent to this model, and the number of messages.
     fn sent_thinking(transcript: &[Arc<Message>], thinker: Option<&str>) -> (Vec<String>, usize) {
         let messages = normalize(transcript, thinker);
         let thoughts = messages.iter().flat_map(|message| &message.content).filter_map(|block| match block {
@@ -138,7 +138,7 @@ mod tests {
             ask(),
             assistant_message(Some("p/two"), vec![thinking_block("b"), hidden, text_block("y")]),
             ask(),
-            // From a journal that does not record the model.
+            // An older journal does not record the model of an answer.
             assistant_message(None, vec![thinking_block("d"), text_block("z")]),
             ask(),
         ];

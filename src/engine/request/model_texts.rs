@@ -54,7 +54,7 @@ pub fn ran_again(by: Barrier) -> String {
     )
 }
 
-/// Follows the result of the only run, when the user denied a run outside the sandbox.
+/// Follows the result of the only run, if the user denied a run outside the sandbox.
 pub fn outside_denied(feedback: Option<&str>) -> String {
     let why = feedback.map_or(String::new(), |text| format!(" and says: {text}"));
     format!(
@@ -63,18 +63,18 @@ pub fn outside_denied(feedback: Option<&str>) -> String {
     )
 }
 
-/// The request for a run outside the sandbox was not answered in time.
+/// Follows the result of the only run, if the request for a run outside the sandbox was not answered in time.
 pub const OUTSIDE_NO_ANSWER: &str = "The user was asked whether to run this again outside the sandbox, and no user answered in \
 time. It ran once, as above. Find a way that works inside the sandbox, or say what is left to do.";
 
-/// A run outside the sandbox was possible, but no user can answer.
+/// Follows the result of the only run, if no user can answer a request for a run outside the sandbox.
 pub const OUTSIDE_NO_APPROVER: &str = "It could run again outside the sandbox if a user permitted it, and there is no user at a \
 terminal to ask. It ran once, as above. Find a way that works inside the sandbox, or say what is left to do.";
 
-/// The turn ended before the second run of a command outside the sandbox.
+/// Follows the result of the only run, if the turn ended before the run outside the sandbox.
 pub const OUTSIDE_ABORTED: &str = "It could have run again outside the sandbox, but the turn was stopped before that. It ran once, as above.";
 
-/// An allowed run outside the sandbox would use another folder than the user saw.
+/// Follows the result of the only run, if the folder has changed since the user allowed a run outside the sandbox.
 pub fn outside_folder_changed(then: &str, now: &str) -> String {
     format!(
         "It was allowed to run again outside the sandbox in {then}, but commands now run in {now}, so it was not. It ran \
@@ -82,7 +82,8 @@ pub fn outside_folder_changed(then: &str, now: &str) -> String {
     )
 }
 
-/// Follows an input whose result has a schema. It is part of that input, so the beginning of the request stays.
+/// Follows an input whose result has a schema. The schema is part of that input, so the beginning of
+/// the request does not change.
 pub fn output_schema(schema: &serde_json::Value) -> String {
     format!(
         "<reminder>The final answer of this task must be one JSON value that satisfies this JSON Schema, and nothing \
@@ -90,7 +91,7 @@ pub fn output_schema(schema: &serde_json::Value) -> String {
     )
 }
 
-/// Asks for a correction of an answer that does not satisfy its schema.
+/// Asks the model to correct an answer that does not satisfy the schema.
 pub fn output_rejected(errors: &[String]) -> String {
     format!(
         "<reminder>Your answer does not satisfy the JSON Schema of this task:\n- {}\nAnswer again with the corrected \
@@ -99,11 +100,11 @@ pub fn output_rejected(errors: &[String]) -> String {
     )
 }
 
-/// Begins a conversation.
+/// Reminder at the beginning of a conversation.
 pub const SESSION_START: &str = "<reminder>A new conversation begins. You have read no file of this workspace yet. What was \
 said or read before does not count; look at files before you rely on them.</reminder>";
 
-/// Files that the model has read are different now.
+/// Reminder that files have changed since the model read them.
 pub fn files_changed(changed: &[String], removed: &[String]) -> String {
     let mut text = String::from("<reminder>");
     if !changed.is_empty() {
@@ -120,7 +121,7 @@ pub fn files_changed(changed: &[String], removed: &[String]) -> String {
     text + "</reminder>"
 }
 
-/// Project instructions are different from those in the system prompt.
+/// Reminder that project instructions have changed since the system prompt was built.
 pub fn instructions_changed(changed: &[String], removed: &[String]) -> String {
     let mut text = String::from("<reminder>The project instructions changed since this session began.");
     if !changed.is_empty() {
@@ -132,12 +133,12 @@ pub fn instructions_changed(changed: &[String], removed: &[String]) -> String {
     text + "</reminder>"
 }
 
-/// The text that an edit should replace occurs several times.
+/// Reminder that the text to replace occurs several times in the file.
 pub const SEVERAL_MATCHES: &str = "<reminder>An edit was refused because its old_string occurs several times in the file. Read \
 the places that the result names and give more lines around the one you mean, or set replace_all if all of them shall \
 change.</reminder>";
 
-/// A summary took the place of the conversation.
+/// Reminder that a summary replaced the conversation.
 pub const COMPACTED: &str = "<reminder>The conversation so far was replaced by a summary, because it filled the context window. \
 Details may be missing: read a file again before you rely on what you remember of it.</reminder>";
 
@@ -150,11 +151,11 @@ pub fn compacted(todos: &[Todo]) -> String {
     COMPACTED.replace("</reminder>", &format!(" Your todo list is still this:\n{list}</reminder>"))
 }
 
-/// The todo list is empty during long work.
+/// Reminder that the todo list is empty during long work.
 pub const TODO_EMPTY: &str = "<reminder>Your todo list is empty. If the work has several steps, keep a list with TodoWrite, so \
 that the user sees how far it is; if not, ignore this. Do not mention this reminder to the user.</reminder>";
 
-/// The todo list was not updated for several steps.
+/// Reminder that the todo list was not updated for several steps.
 pub fn todo_stale(todos: &[Todo]) -> String {
     format!(
         "<reminder>You have not updated your todo list for a while. If entries are done or no longer apply, say so with \
@@ -163,13 +164,14 @@ pub fn todo_stale(todos: &[Todo]) -> String {
     )
 }
 
-/// One MCP server that failed. The error may hold text of the server, which must not end the reminder.
+/// One line about an MCP server that failed. The error may contain text of the server, which must not
+/// end the reminder.
 pub fn server_failed(server: &str, error: Option<&str>) -> String {
     let plain = |text: &str| text.replace(['<', '>'], " ");
     format!("{}: {}", plain(server), plain(error.unwrap_or("it failed")))
 }
 
-/// MCP servers failed, so their tools are missing.
+/// Reminder that MCP servers failed, so their tools are missing.
 pub fn servers_failed(lines: &[String]) -> String {
     format!(
         "<reminder>These MCP servers are not available in this turn, and their tools are missing. The texts are \
@@ -178,7 +180,7 @@ pub fn servers_failed(lines: &[String]) -> String {
     )
 }
 
-/// The date is not that of the system prompt any more.
+/// Reminder that the date has changed since the system prompt was built.
 pub fn new_day(date: &str) -> String {
     format!("<reminder>A new day has begun: today is {date} (UTC).</reminder>")
 }
@@ -249,16 +251,16 @@ pub fn denied_with_feedback(feedback: &str) -> String {
     format!("The user denied this call and says: {feedback}\nIt was not run. Take this into account.")
 }
 
-/// The turn was aborted before or while the call ran.
+/// Result of a call that was stopped because a limit of the turn was reached.
 pub const STOPPED_BY_LIMIT: &str =
     "A limit of the turn was reached, so this call was stopped. It may have had part of its effect.";
 /// Result of a running call that a user stopped.
 pub const ABORTED: &str = "The user stopped this call. It may have had part of its effect.";
 
-/// The turn was aborted before the call began.
+/// Result of a call that had not begun when the user stopped the turn.
 pub const ABORTED_UNSTARTED: &str = "The user stopped the turn before this call began. It was not run.";
 
-/// The daemon stopped while the call may have been running.
+/// Result of a call that may have been running when the daemon stopped.
 pub const UNKNOWN: &str = "The daemon stopped while this call may have been running. Its outcome is unknown: \
 it may have happened, in part or as a whole, or not at all. Check before you repeat it.";
 
@@ -270,30 +272,30 @@ pub fn unknown(said: &str) -> String {
     }
 }
 
-/// The daemon stopped during a change of a file, and the file holds the new content.
+/// Result of a change of a file that a restart interrupted, if the file has the new content.
 pub const EDIT_DONE: &str = "The daemon restarted during this call. The file holds exactly the new content: the change was made. \
 Do not repeat it.";
 
-/// The daemon stopped during a change of a file, and the file holds the old content.
+/// Result of a change of a file that a restart interrupted, if the file has the old content.
 pub const EDIT_NOT_DONE: &str = "The daemon restarted before this change was made: the file is as it was before the call. \
 Repeat the call if you still want the change.";
 
-/// The daemon stopped while a page was being fetched.
+/// Result of a fetch that a restart interrupted.
 pub const FETCH_LOST: &str =
     "The daemon restarted before the page was there. Fetch it again if you still need it.";
 
-/// The daemon stopped between the changes of several files; a list of the changed files follows.
+/// Result of a change of several files that a restart interrupted. A list of the changed files follows.
 pub const EDIT_PARTLY_DONE: &str =
     "The daemon restarted in the middle of this call, so only a part of it was done. ";
 
-/// The daemon stopped before the call began.
+/// Result of a call that had not begun when the daemon restarted and the turn ended.
 pub const NOT_RUN_RESTART: &str =
     "This call was not run: the daemon restarted and the turn ended before it began.";
 
-/// The daemon stopped during a call that changes nothing; its turn ended as well.
+/// Result of a call that changes nothing, if a restart interrupted the call and ended the turn.
 pub const LOST_RESTART: &str = "The daemon restarted while this call ran, and its result is lost. It changes nothing: repeat it if you need it.";
 
-/// A command continues in the background.
+/// Result of a call whose command continues in the background.
 pub fn command_began(bash_id: BashId) -> String {
     format!(
         "The command runs in the background as {bash_id}, also after this turn. BashOutput with bash_id \"{bash_id}\" \
@@ -301,7 +303,7 @@ pub fn command_began(bash_id: BashId) -> String {
     )
 }
 
-/// Replaces media that the provider does not accept.
+/// Replaces a picture or document that the provider does not accept.
 pub fn withheld(kind: AttachmentKind, blob: &BlobRef, name: Option<&str>) -> String {
     let what = match kind {
         AttachmentKind::Image => "image",
@@ -311,14 +313,14 @@ pub fn withheld(kind: AttachmentKind, blob: &BlobRef, name: Option<&str>) -> Str
     format!("[{what} {name} ({media_type}, {bytes} bytes): not shown, since the provider refused it]")
 }
 
-/// The session does not offer the tool.
+/// Result of a call of a tool that the session does not offer.
 pub fn tool_withheld(tool: &str) -> String {
     format!(
         "The tool {tool} is not on offer in this session. It was not run. Use one of the tools that you were given."
     )
 }
 
-/// The call exceeds the limit of background commands.
+/// Result of a call that exceeds the limit of background commands.
 pub fn too_many_commands(most: usize, running: &[BashId]) -> String {
     if most == 0 {
         return "Commands do not run in the background here. It was not run. Run it in the foreground, with a timeout_ms."
@@ -333,14 +335,14 @@ pub fn too_many_commands(most: usize, running: &[BashId]) -> String {
     )
 }
 
-/// A hook on the end of the turn requests that the work continues.
+/// The input with which a hook on `stop` makes the session continue.
 pub fn stop_hook(reason: &str) -> String {
     format!(
         "<reminder>A hook of the user ran at the end of your turn and says that the work is not done:</reminder>\n{reason}"
     )
 }
 
-/// The call exceeds the limit of sub-agents.
+/// Result of a call that exceeds the limit of sub-agents.
 pub fn too_many_subagents(most: usize) -> String {
     if most == 0 {
         return "Sub-agents are turned off here. It was not started. Do the work yourself.".into();
@@ -351,12 +353,12 @@ pub fn too_many_subagents(most: usize) -> String {
     )
 }
 
-/// A sub-agent gets a part of the session's limits, and nothing is left.
+/// Result of a call whose sub-agent would get no part of the session's limits.
 pub fn no_budget_for_subagent(why: &str) -> String {
     format!("The sub-agent was not started, because no part of the limits can be given to it: {why}.")
 }
 
-/// A sub-agent started whose call returns at once.
+/// Result of a call that started a sub-agent and returned at once.
 pub fn subagent_began(agent: &str) -> String {
     format!(
         "The sub-agent {agent} runs in the background. You get its result as a message when it ends; do not wait for it \
@@ -364,9 +366,10 @@ pub fn subagent_began(agent: &str) -> String {
     )
 }
 
-/// The message with the result of a sub-agent in the background.
+/// The message with the result of a background sub-agent.
 pub fn subagent_ended(agent: &str, description: &str, result: &str) -> String {
-    // The result may repeat texts from anywhere, and this is a message of the user's role.
+    // The message has the role of the user, and the result may repeat text from any source. So a fence
+    // surrounds the result.
     let mut fence = "```".to_owned();
     while result.contains(&fence) {
         fence.push('`');
@@ -377,7 +380,7 @@ pub fn subagent_ended(agent: &str, description: &str, result: &str) -> String {
     )
 }
 
-/// Sub-agents in the background were aborted while no turn ran.
+/// Reminder that background sub-agents were aborted while no turn ran.
 pub fn subagents_aborted(names: &[String]) -> String {
     format!(
         "<reminder>These sub-agents were aborted before they were done; their work may be incomplete:\n{}\nDo not start \
@@ -393,10 +396,10 @@ pub fn subagent_failed(why: &str, text: &str) -> String {
     )
 }
 
-/// The daemon stopped while a command ran in the background.
+/// Result of a background command that a restart ended.
 pub const COMMAND_LOST: &str = "The daemon stopped while this command ran, and ended it. How far it came is unknown; check before you repeat it.";
 
-/// The daemon stopped while it was ending a background command.
+/// Result of a call that was ending a background command when the daemon stopped.
 pub const KILLED_BY_RESTART: &str =
     "The daemon restarted during this call. No background command runs any more.";
 
@@ -425,10 +428,10 @@ pub fn summary_request(instructions: Option<&str>) -> String {
 /// Begins each reminder of the daemon.
 pub const REMINDER: &str = "<reminder>";
 
-/// Begins the message in the place of a summarised conversation.
+/// Beginning of the message that replaces a summarised conversation.
 pub const SUMMARY_BEGINS: &str = "<reminder>The conversation before this point was replaced by a summary";
 
-/// The message in the place of the summarised conversation.
+/// The message that replaces the summarised conversation.
 pub fn summary(text: &str) -> String {
     format!(
         "{SUMMARY_BEGINS}, because it became too long for the context window. Continue from it, without a \

@@ -1,5 +1,6 @@
-//! Reminders: short texts for the model about changes around the conversation. Each is an event, and its text joins
-//! the newest message of the user's role. Later requests repeat it unchanged, so their beginning stays.
+//! Reminders: short texts for the model about changes around the conversation. Each reminder is an
+//! event, and its text joins the newest message of the user's role. Later requests repeat the text
+//! unchanged, so their beginning stays the same.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +13,8 @@ use crate::types::reminder::{FileVersion, ReminderKind};
 use crate::types::time::Timestamp;
 use crate::types::todo::TodoStatus;
 
-/// Steps with tool calls without a change of the todo list after which the model is reminded of it.
+/// Number of steps with tool calls but without a change of the todo list after which the model is
+/// reminded of the list.
 const TODO_REMINDER_STEPS: u32 = 10;
 /// Maximum number of files, servers or sub-agents that one reminder names.
 const MAX_NAMED_FILES: usize = 20;
@@ -31,7 +33,8 @@ fn plain(kind: ReminderKind, text: impl Into<String>) -> Reminder {
     Reminder { kind, text: text.into(), files: Vec::new() }
 }
 
-/// The reminders for a user's message that need nothing but the state. `is_first`: it begins the conversation.
+/// The reminders for a user's message that depend only on the state. `is_first` says that the message
+/// begins the conversation.
 pub(in crate::engine) fn of_message(state: &State, now: Timestamp, is_first: bool) -> Vec<Reminder> {
     let start = is_first.then(|| plain(ReminderKind::SessionStart, model_texts::SESSION_START));
     let plan = (state.mode() == Mode::Plan).then(|| plain(ReminderKind::PlanMode, model_texts::PLAN_MODE));
@@ -67,7 +70,7 @@ pub(in crate::engine) fn of_files(
     let both = state.instructions.as_deref().zip(instructions);
     let differing = both.map(|(known, now)| difference(known, now));
     let differing = differing.unwrap_or_default();
-    // A file with instructions is reported as such.
+    // A file with instructions is reported only in the reminder about instructions.
     files.retain(|file| differing.iter().all(|other| other.path != file.path));
     let of = |kind, text: fn(&[String], &[String]) -> String, files: Vec<FileVersion>| {
         let (changed, removed) = (names(&files, false), names(&files, true));
@@ -85,13 +88,13 @@ pub(in crate::engine) fn of_matches(state: &State) -> Option<Reminder> {
     refused.then(|| plain(ReminderKind::SeveralMatches, model_texts::SEVERAL_MATCHES))
 }
 
-/// The reminder after a summary took the place of the conversation.
+/// The reminder after a summary replaced the conversation.
 pub(in crate::engine) fn of_compaction(state: &State) -> Reminder {
     plain(ReminderKind::Compacted, model_texts::compacted(&state.todos))
 }
 
-/// The reminder about a todo list that is empty, once in a turn, or that has open entries and was not updated, again
-/// after as many steps.
+/// The reminder about the todo list. An empty list is reported once in a turn. A list with open entries
+/// is reported again after each [`TODO_REMINDER_STEPS`] steps without an update.
 pub(in crate::engine) fn of_todos(state: &State) -> Option<Reminder> {
     let steps = state.turn.as_ref().map_or(0, |turn| turn.steps_since_todo);
     if state.todos.is_empty() {
@@ -103,7 +106,7 @@ pub(in crate::engine) fn of_todos(state: &State) -> Option<Reminder> {
     is_due.then(|| plain(ReminderKind::TodoStale, model_texts::todo_stale(&state.todos)))
 }
 
-/// The files that differ from the known ones; a removed file has no digest.
+/// Returns the files that differ from the known ones. A removed file has an empty digest.
 fn difference(known: &BTreeMap<PathBuf, String>, now: &[FileVersion]) -> Vec<FileVersion> {
     let changed = now.iter().filter(|file| known.get(&file.path) != Some(&file.digest)).cloned();
     let is_gone = |path: &&PathBuf| now.iter().all(|file| file.path != **path);
@@ -111,7 +114,7 @@ fn difference(known: &BTreeMap<PathBuf, String>, now: &[FileVersion]) -> Vec<Fil
     changed.chain(gone.map(|path| FileVersion { path: path.clone(), digest: String::new() })).collect()
 }
 
-/// Names of the changed, or of the removed files, for a text.
+/// Names of the changed files, or of the removed files, for a text.
 fn names(files: &[FileVersion], removed: bool) -> Vec<String> {
     let of_kind = || files.iter().filter(|file| file.digest.is_empty() == removed);
     let shown = of_kind().take(MAX_NAMED_FILES).map(|file| file.path.display().to_string());

@@ -1,5 +1,5 @@
-//! The rules of a valid history, and the repair of one that breaks them. A healthy journal never breaks them. A
-//! journal of an older version, or one with unknown rows, may.
+//! The rules of a valid history, and the repair of an invalid one. A journal of this version is always
+//! valid. A journal of an older version, or one with unknown rows, may be invalid.
 //!
 //! The form of a single request (blank texts, adjacent messages of the same role) is handled in `build`.
 
@@ -105,9 +105,9 @@ fn is_allowed_block(role: Role, block: &Block) -> bool {
 struct HistoryRepairer {
     messages: Vec<Message>,
     changes: Vec<String>,
-    /// Calls of the model's newest message, each with its recorded name, and its result once it was found.
+    /// Calls of the model's newest message, each with its result once it was found.
     open: Vec<(ToolCall, Option<Block>)>,
-    /// User blocks after those calls, until all results are found.
+    /// User blocks that follow these calls. They are held back until all results are found.
     behind: Vec<Block>,
 }
 
@@ -186,7 +186,7 @@ impl HistoryRepairer {
         }
     }
 
-    /// Gives every open call a result, followed by the user blocks.
+    /// Adds a result for every open call, followed by the user blocks that were held back.
     fn close(&mut self) {
         let mut content: Vec<Block> = Vec::new();
         for (call, result) in std::mem::take(&mut self.open) {
@@ -376,7 +376,7 @@ mod tests {
             let messages = normalize(&shared, Some("p/m"));
             prop_assert!(messages.windows(2).all(|pair| pair[0].role != pair[1].role));
             let owned: Vec<Message> = messages.iter().map(|message| (**message).clone()).collect();
-            // If the first message is blank, only the user can correct it.
+            // The repair cannot correct a blank first message; only the user can.
             if owned.first().is_none_or(|first| first.role == Role::User) {
                 prop_assert_eq!(find_breach(&owned), None, "{:?}", owned);
             }

@@ -11,12 +11,12 @@ use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role};
 use crate::types::tool::ToolDefinition;
 
-/// Characters per token of code and of unaccented Latin text: vendors say four (platform.openai.com, "What are
-/// tokens"). In other writing systems, nearly each character is one token.
+/// Characters per token of code and of unaccented Latin text. Vendors say four (platform.openai.com,
+/// "What are tokens"). In other writing systems, nearly each character is one token.
 const ASCII_CHARS_PER_TOKEN: u64 = 4;
 /// Maximum tokens of a picture of the size that is sent.
 const PICTURE_TOKENS: u64 = 1_600;
-/// Tokens of the next request of `model`, as far as they are known.
+/// Tokens of the next request to `model`: the reported count plus an estimate, or an estimate alone.
 pub(in crate::engine) fn sent_tokens(state: &State, model: &str, tools: &[ToolDefinition]) -> u64 {
     let (transcript, reported) = (&state.transcript, state.context_tokens);
     let ratio = state.token_ratio(model);
@@ -48,7 +48,7 @@ pub(in crate::engine) fn messages_tokens<'a>(messages: impl Iterator<Item = &'a 
     messages.map(|message| message_tokens(message)).sum()
 }
 
-/// Uncalibrated tokens without pictures, whose length is known least.
+/// Uncalibrated tokens without pictures, because the estimates of pictures are the least reliable.
 pub(in crate::engine) fn texts_tokens<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
     messages
         .flat_map(|message| &message.content)
@@ -89,7 +89,7 @@ fn json_tokens(value: &Value) -> u64 {
     characters.tokens()
 }
 
-/// Counted characters. Whole conversations are counted at each step, so nothing is copied.
+/// Counts characters. Whole conversations are counted at each step, so nothing is copied.
 #[derive(Default)]
 struct CharacterCounts {
     ascii: usize,
@@ -102,7 +102,7 @@ impl CharacterCounts {
     }
 
     fn add_text(&mut self, text: &str) {
-        // This check is much faster than looking at each character, and most texts pass it.
+        // This check is much faster than reading each character, and most texts are ASCII.
         if text.is_ascii() {
             self.ascii += text.len();
             return;
@@ -126,7 +126,7 @@ impl CharacterCounts {
                 items.iter().for_each(|item| self.add_json(item));
             }
             Value::Object(members) => {
-                // Quotes and colon of each name.
+                // Braces and commas, and the quotes and the colon of each name.
                 self.ascii += 2 + members.len().saturating_sub(1) + 3 * members.len();
                 for (name, member) in members {
                     self.add_text(name);

@@ -1,5 +1,5 @@
-//! The parts of a conversation that need a model with vision, and the conversation without them for a provider
-//! that refuses them.
+//! Finds the parts of a conversation that need a model with vision, and replaces these parts for a
+//! provider that refuses them.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(in crate::engine) fn count_media<'a>(messages: impl IntoIterator<Item = &'a 
 /// name the refused type. Some answer with 404 (no server for this model accepts pictures) or with 500 (a
 /// server that was started without vision).
 pub(in crate::engine) fn is_about_media(fault: &ModelFault) -> bool {
-    // The last is the text of `model::stream::fault` for the status 413.
+    // The last word occurs in the text of `model::stream::fault` for the status 413.
     const WORDS: [&str; 9] = [
         "image",
         "picture",
@@ -47,7 +47,7 @@ pub(in crate::engine) fn is_about_media(fault: &ModelFault) -> bool {
     may_be && told.into_iter().flatten().any(names)
 }
 
-/// Replaces every picture and PDF by a text; a PDF by its own text where that is known.
+/// Replaces every picture and PDF by a text. The text of a PDF contains the PDF's own text, if it is known.
 pub(in crate::engine) fn replace_media(transcript: &mut [Arc<Message>]) {
     for message in transcript {
         if message.content.iter().any(|block| block.media_refs().next().is_some()) {

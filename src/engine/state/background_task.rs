@@ -12,9 +12,9 @@ pub(in crate::engine) struct BackgroundTask {
     /// The turn and the item of the call that started it.
     pub turn_id: Option<TurnId>,
     pub item_id: Option<ItemId>,
-    /// Seq of the event that started it; its progress rows belong to that event.
+    /// Seq of the event that started the task. The progress rows of the task belong to that event.
     pub opened: Seq,
-    /// Its output while it runs.
+    /// Output of the task while it runs.
     pub said: OutputExcerpt,
 }
 

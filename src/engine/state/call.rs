@@ -19,12 +19,12 @@ pub(in crate::engine) struct CallState {
     pub first_seq: Seq,
     /// Arguments of a user that replace the model's.
     pub edited: Option<serde_json::Value>,
-    /// The result of its first run, if the sandbox blocked it and a second run was requested.
+    /// The result of the call's first run, if the sandbox blocked that run and a second run was requested.
     pub blocked_run: Option<Arc<FirstRun>>,
     pub stage: CallStage,
 }
 
-/// The result of a run that the sandbox blocked: the result of the call unless it runs again.
+/// The result of a run that the sandbox blocked. It is the call's result unless a second run replaces it.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::engine) struct FirstRun {
     pub blocked: Blocked,
@@ -54,49 +54,48 @@ pub(in crate::engine) struct OpenQuestion {
 /// The stage of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::engine) enum CallStage {
-    /// Requested by the model; not prepared yet.
+    /// The model requested the call, and the call is not prepared yet.
     Requested,
-    /// Waits for a user's answer.
+    /// The call waits for a user's answer to its permission request.
     Awaiting {
         request_id: PermissionId,
         prepared: Arc<PreparedCall>,
         suggestions: Vec<String>,
         deadline: Option<Deadline>,
-        /// Its deadline has passed and the request stays pending.
+        /// The deadline of the request has passed, and the request stays pending.
         expired: bool,
-        /// The folder and the digest of the request; empty in old journals.
+        /// The folder and the digest of the request; both are empty in old journals.
         folder: String,
         digest: String,
-        /// A command whose parts are all read-only.
+        /// Whether the call is a command whose parts are all read-only.
         read_only_command: bool,
     },
-    /// May run once the calls before it are done. `bound` holds the folder and the digest that the user
-    /// allowed.
+    /// The call may run once the calls before it are done. `bound` holds the folder and the digest that
+    /// the user allowed.
     Ready { prepared: Arc<PreparedCall>, allowed_by: String, bound: Option<(String, String)> },
-    /// Runs. `started_seq` identifies its progress rows; `said` holds their excerpt.
-    /// `question`: the tool asks the user meanwhile.
+    /// The call runs. `started_seq` identifies its progress rows, and `said` holds an excerpt of its
+    /// output. `question` is set while the tool asks the user.
     Running {
         prepared: Arc<PreparedCall>,
         started_seq: Seq,
         said: OutputExcerpt,
         question: Option<OpenQuestion>,
     },
-    /// The daemon died while it ran, and a user decides what to do.
+    /// The daemon died while the call ran, and a user decides what to do.
     Unknown { request_id: QuestionId, started_seq: Seq, said: String },
-    /// Its questions wait for the user's answers.
+    /// The call's questions wait for the user's answers.
     Asking(OpenQuestion),
-    /// Has its result.
+    /// The call has its result.
     Done { output: Arc<str>, is_error: bool, attachments: Vec<Attachment>, code: Option<String> },
 }
 
 impl CallState {
-    /// Whether the run has started whose result the call will have. A run that the sandbox blocked does not
-    /// count.
+    /// Whether the run that gives the call its result has started. A run that the sandbox blocked does not count.
     pub fn has_begun(&self) -> bool {
         matches!(self.stage, CallStage::Running { .. } | CallStage::Unknown { .. })
     }
 
-    /// Its questions that wait for the user's answers.
+    /// The call's questions that wait for the user's answers.
     pub fn open_question(&self) -> Option<&OpenQuestion> {
         match &self.stage {
             CallStage::Asking(question) | CallStage::Running { question: Some(question), .. } => {
@@ -110,7 +109,7 @@ impl CallState {
         matches!(self.stage, CallStage::Done { .. })
     }
 
-    /// The call as it runs: with a user's arguments, if the user changed them.
+    /// The call with the arguments that run: the user's arguments, if the user changed them.
     pub fn effective_call(&self) -> Arc<ToolCall> {
         match &self.edited {
             Some(input) => {

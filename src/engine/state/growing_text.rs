@@ -1,9 +1,9 @@
-//! A text that grows at its end. A copy costs little, however long the text is: copies share its full parts, and
-//! only the last part is copied.
+//! A text that grows at its end and is cheap to copy, whatever its length. Copies share its full parts,
+//! and only the last part is copied.
 
 use std::sync::Arc;
 
-/// Size from which the last part is full, in bytes.
+/// Size in bytes at which a part is full.
 const PART_BYTES: usize = 4 * 1024;
 
 /// A growing text.

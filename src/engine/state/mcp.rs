@@ -1,4 +1,4 @@
-//! The tools of MCP servers that a session's turns have.
+//! The MCP tools that are available in a session's turns.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ pub(in crate::engine) struct McpTools {
     pub catalog: Arc<McpCatalog>,
     /// The definitions of the catalog's tools, in its order.
     pub definitions: Arc<[ToolDefinition]>,
-    /// Tools that a search brought in, in the order in which they came.
+    /// Names of tools that a search loaded, in the order of loading.
     pub loaded: Vec<String>,
-    /// The servers' instructions as the end of the system prompt.
+    /// The servers' instructions, as the end of the system prompt.
     pub prompt: Arc<str>,
 }
 
 impl McpTools {
-    /// The same with another catalog.
+    /// Returns a copy with another catalog.
     pub fn with_catalog(&self, catalog: &McpCatalog) -> Self {
         let is_there = |name: &&String| catalog.find(name).is_some();
         Self {
@@ -31,7 +31,7 @@ impl McpTools {
         }
     }
 
-    /// The same with the tools that a search found.
+    /// Returns a copy in which the tools that a search found are loaded as well.
     pub fn with_loaded(&self, detail: &Value) -> Self {
         let mut all = self.clone();
         let found = detail.get("loaded").and_then(Value::as_array).into_iter().flatten();
@@ -44,7 +44,7 @@ impl McpTools {
     }
 }
 
-/// The fenced instructions. A server must not be able to end its fence.
+/// Returns the instructions in fences. A server must not be able to end its fence.
 fn prompt(catalog: &McpCatalog) -> String {
     let mut prompt = String::new();
     for instructions in &catalog.instructions {

@@ -1,7 +1,7 @@
 //! The state of a session between inputs. All of it is computed from the journal.
 //!
-//! Every decision works on a copy of the state, also for each part of a streamed answer. So long values are behind an
-//! `Arc`, and the text so far is a [`growing_text::GrowingText`].
+//! Every decision works on a copy of the state, also for each part of a streamed answer. So long values
+//! are behind an `Arc`, and the text of the answer is a [`growing_text::GrowingText`].
 
 pub(super) mod background_task;
 pub(super) mod backoff;

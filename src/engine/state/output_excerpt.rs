@@ -3,7 +3,7 @@
 
 /// Bytes kept from the beginning.
 const HEAD_BYTES: usize = 4 * 1024;
-/// Minimum bytes kept from the end; the buffer holds up to twice as many.
+/// Minimum bytes kept from the end. The buffer holds up to twice as many.
 const MIN_TAIL_BYTES: usize = 12 * 1024;
 
 /// The beginning and the end of a growing text.
@@ -11,7 +11,7 @@ const MIN_TAIL_BYTES: usize = 12 * 1024;
 pub(in crate::engine) struct OutputExcerpt {
     head: String,
     tail: String,
-    /// Omitted bytes between the two.
+    /// Number of bytes omitted between the beginning and the end.
     lost: usize,
 }
 
@@ -33,7 +33,7 @@ impl OutputExcerpt {
         self.lost += cut;
     }
 
-    /// The excerpt, with a note at the gap; empty without output.
+    /// The excerpt, with a note at the gap. Empty if there is no output.
     pub fn text(&self) -> String {
         let mut said = self.clone();
         if said.tail.len() > MIN_TAIL_BYTES {

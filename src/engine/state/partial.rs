@@ -10,7 +10,7 @@ use crate::types::model::BlockKind;
 pub(in crate::engine) struct PartialAnswer {
     pub item_id: ItemId,
     pub first_seq: Seq,
-    /// Blocks of text and of reasoning, in order. Calls are left out, because a partial call is useless.
+    /// Blocks of text and of reasoning, in order. Partial calls are omitted, because a partial call is useless.
     blocks: Vec<PartialBlock>,
     /// Bytes received, including calls.
     pub bytes: usize,
@@ -22,7 +22,7 @@ enum PartialBlock {
     Thinking {
         text: GrowingText,
         signature: Option<String>,
-        /// All of it, if it is encrypted.
+        /// The whole reasoning in encrypted form, if the provider encrypts it.
         data: Option<String>,
     },
 }
@@ -44,7 +44,7 @@ impl PartialAnswer {
         }
     }
 
-    /// Appends to the last block, if it is one of text.
+    /// Appends to the last block, if it is a text block.
     pub fn push_text(&mut self, text: &str) {
         self.bytes += text.len();
         if let Some(PartialBlock::Text(sum)) = self.blocks.last_mut() {
@@ -52,7 +52,7 @@ impl PartialAnswer {
         }
     }
 
-    /// Appends to the last block, if it is one of reasoning.
+    /// Appends to the last block, if it is a reasoning block.
     pub fn push_thinking(&mut self, text: &str) {
         self.bytes += text.len();
         if let Some(PartialBlock::Thinking { text: sum, .. }) = self.blocks.last_mut() {
@@ -60,7 +60,7 @@ impl PartialAnswer {
         }
     }
 
-    /// Records the data that the provider needs to accept the last block of reasoning back.
+    /// Records the data that a provider needs to accept the last reasoning block in a later request.
     pub fn seal_thinking(&mut self, new_signature: Option<&str>, new_data: Option<&str>) {
         if let Some(PartialBlock::Thinking { signature, data, .. }) = self.blocks.last_mut() {
             *signature = new_signature.map(str::to_owned);
@@ -80,7 +80,7 @@ impl PartialAnswer {
         self.blocks.iter().map(block).collect()
     }
 
-    /// The blocks that a provider accepts back: reasoning only if it is sealed.
+    /// The blocks that a provider accepts in a later request: reasoning only if it is sealed.
     pub fn valid_content(&self) -> Vec<Block> {
         let mut content = self.content();
         content.retain(|block| match block {

@@ -1,10 +1,10 @@
-//! Settings in force: those of the daemon, with the changes of the session's project.
+//! Effective settings: the daemon's settings, with the changes of the session's project.
 
 use super::Engine;
 use crate::engine::settings::CompactionSettings;
 
 impl Engine {
-    /// How the conversation is made to fit the window.
+    /// Settings for making the conversation fit the window.
     pub(in crate::engine) fn compaction(&self) -> CompactionSettings {
         let (known, project) = (self.settings.compaction, &self.state.spec.project_settings.compaction);
         CompactionSettings {

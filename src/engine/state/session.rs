@@ -36,10 +36,11 @@ pub(in crate::engine) struct State {
     pub next_seq: Seq,
     pub status: SessionState,
     pub requires: Option<Requires>,
-    /// A client archived the session.
+    /// Whether a client archived the session.
     pub archived: bool,
     pub system: Option<Arc<str>>,
-    /// The system prompt names folders or a model that have changed since: the next turn builds it again.
+    /// Whether the system prompt is outdated, because folders or the model have changed. The next turn
+    /// then builds it again.
     pub is_stale: bool,
     /// Digest of the workspace parts for which trust was requested last.
     pub trust_asked: Option<String>,
@@ -47,9 +48,10 @@ pub(in crate::engine) struct State {
     pub skipped_instructions: Vec<String>,
     pub transcript: Transcript,
     /// The model that gave the newest answer of the transcript, and the provider's id of that answer.
+    /// Cleared when the provider cannot continue from that answer.
     pub continues: Option<(String, String)>,
     pub turn: Option<Turn>,
-    /// The last turn could not be continued.
+    /// Whether the last turn could not be continued.
     pub has_failed: bool,
     pub queue: VecDeque<Arc<QueuedInput>>,
     /// Background commands, oldest first: all running ones and the newest ended ones.
@@ -67,7 +69,7 @@ pub(in crate::engine) struct State {
     pub context_tokens: u64,
     /// Corrections of token estimates, by model.
     pub token_ratios: Arc<BTreeMap<String, TokenRatio>>,
-    /// Number of summaries that took the place of messages.
+    /// Number of summaries that replaced messages.
     pub compactions: u32,
     /// Failed summaries in a row.
     pub compaction_failures: u32,
@@ -76,10 +78,10 @@ pub(in crate::engine) struct State {
     /// Duration of all ended turns, in milliseconds.
     pub worked_ms: u64,
     pub last_line: String,
-    /// The end of the newest turn.
+    /// How the newest turn ended.
     pub last_turn: Option<LastTurn>,
-    /// The part of its limits that the newest turn did not use. A turn that the result of a sub-agent starts gets no
-    /// more.
+    /// The part of the newest turn's limits that it did not use. A turn that starts with the result of
+    /// a sub-agent gets at most this part.
     pub left_of_turn: Budgets,
     /// Aborted sub-agents, which the next input reports to the model.
     pub aborted_subagents: Arc<Vec<String>>,
@@ -91,14 +93,14 @@ pub(in crate::engine) struct State {
     pub instructions: Option<Arc<BTreeMap<PathBuf, String>>>,
     /// Versions of changed files that were reported to the model.
     pub reported_files: Arc<BTreeMap<PathBuf, String>>,
-    /// Tools of MCP servers.
+    /// Tools and instructions of MCP servers.
     pub mcp: Arc<McpTools>,
 }
 
 /// A model call outside the turns.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::engine) struct Helper {
-    /// Identifies the call: the seq of its `helper.started`.
+    /// Seq of the event `helper.started`, which identifies the call.
     pub token: Seq,
     pub purpose: Purpose,
     pub model: String,
@@ -114,9 +116,9 @@ pub(in crate::engine) struct QueuedInput {
     pub input: Vec<InputBlock>,
     pub options: TurnOptions,
     pub queued_at: Timestamp,
-    /// It was queued before the other turns, and was not moved since.
+    /// Whether the input was queued before the other turns and was not moved since.
     pub front: bool,
-    /// The client that submitted it.
+    /// The client that submitted the input.
     pub origin: Option<Origin>,
 }
 
@@ -172,7 +174,7 @@ impl State {
         self.token_ratios.get(model).copied().unwrap_or_default()
     }
 
-    /// The summary call that is running, or that is repeated next.
+    /// The summary call that is running, or that will be repeated next.
     pub fn compacting(&self) -> Option<&OpenCompaction> {
         self.turn.as_ref()?.compaction.as_ref()
     }
@@ -182,7 +184,7 @@ impl State {
         self.turn.as_ref().map_or(self.spec.mode, |turn| turn.mode)
     }
 
-    /// The options that the running turn has instead of its session.
+    /// The options of the running turn, which replace the session's options.
     fn turn_options(&self) -> Option<&TurnOptions> {
         self.turn.as_ref().map(|turn| &*turn.options)
     }
@@ -198,7 +200,7 @@ impl State {
         own.unwrap_or(&self.spec.additional_dirs)
     }
 
-    /// The fallback model of the turn or the session; `None` for that of the configuration.
+    /// The fallback model of the turn or the session. `None` if the configuration's fallback model applies.
     pub fn fallback_model(&self) -> Option<&String> {
         let own = self.turn_options().and_then(|options| options.fallback_model.as_ref());
         own.or(self.spec.fallback_model.as_ref()).filter(|model| !model.is_empty())
@@ -224,7 +226,7 @@ impl State {
         }
     }
 
-    /// The digest to which an answer would be bound if the call were allowed now.
+    /// The digest that an answer would be bound to if the call were allowed now.
     pub fn digest(&self, call: &ToolCall) -> String {
         digest(self.session_id, &self.cwd.to_string_lossy(), &call.tool, &call.input)
     }

@@ -6,19 +6,19 @@ use crate::types::usage::Budgets;
 /// A running sub-agent.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::engine) struct Subagent {
-    /// The call that started it.
+    /// The call that started the sub-agent.
     pub call_id: CallId,
     pub item_id: Option<ItemId>,
     /// The turn of that call.
     pub turn_id: Option<TurnId>,
     pub child_session_id: SessionId,
     pub agent: String,
-    /// The model's description of its work.
+    /// The model's description of the sub-agent's work.
     pub description: String,
-    /// The part of this session's limits that is reserved for it.
+    /// The part of this session's limits that is reserved for the sub-agent.
     pub reserved: Budgets,
-    /// Its call has returned, and no turn waits for it.
+    /// Whether the call has returned, so that no turn waits for the sub-agent.
     pub background: bool,
-    /// Its pending permission requests and questions, and those of its own sub-agents.
+    /// Pending permission requests and questions of the sub-agent and of its own sub-agents.
     pub requests: Vec<RequestId>,
 }

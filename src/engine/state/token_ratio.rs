@@ -1,11 +1,12 @@
-//! The correction of token estimates for one model: `message.completed` stores the estimate of its request, counted
-//! from characters, next to the tokens that the provider reported.
+//! The correction of token estimates for one model. `message.completed` stores the tokens that the
+//! provider reported, and the estimate of the same request, which was counted from characters.
 
 use crate::types::usage::Usage;
 
-/// Requests below this uncalibrated estimate are too short to calibrate from: fixed costs of the provider dominate.
+/// Requests below this uncalibrated estimate are too short for calibration, because fixed costs of the
+/// provider dominate.
 const MIN_CALIBRATION_TOKENS: u64 = 200;
-/// Limits of the ratio: beyond them the reported count is implausible.
+/// Limits of the ratio. Outside of them, the reported count is implausible.
 const RATIO_RANGE: (u64, u64) = (250, 4_000);
 
 /// Reported tokens of a request per thousand uncalibrated tokens.
@@ -50,7 +51,7 @@ mod tests {
             let ratio = TokenRatio::from_call(&reported(tokens), uncalibrated).expect("a long request");
             assert_eq!(ratio.tokens(uncalibrated), tokens, "{tokens} of {uncalibrated}");
         }
-        // A short request says little, and an absurd count is limited.
+        // A short request gives no reliable ratio, and an implausible count is limited.
         assert_eq!(TokenRatio::from_call(&reported(50), 100), None);
         assert_eq!(TokenRatio::from_call(&reported(0), 1_000), None);
         let absurd = TokenRatio::from_call(&reported(1_000_000), 1_000).expect("a ratio");

@@ -27,7 +27,7 @@ struct SharedMessages {
 }
 
 impl SharedMessages {
-    /// Counts the messages after the plain ones that are plain as well.
+    /// Extends `plain` by the following messages that are plain as well.
     fn count_plain(&mut self) {
         let rest = self.messages[self.plain..].iter();
         let place = |at: usize| if at.is_multiple_of(2) { Role::User } else { Role::Assistant };
@@ -43,8 +43,8 @@ impl Transcript {
         self.settled.messages.iter().chain(&self.newest)
     }
 
-    /// The oldest messages, which enter every request unchanged, and all messages after them. The first part
-    /// begins with the user, alternates roles, and has no empty or model-specific message.
+    /// Returns the oldest messages, which enter every request unchanged, and all later messages. The
+    /// first part begins with the user, alternates roles, and has no empty or model-specific message.
     pub fn plain(&self) -> (&[Arc<Message>], impl Iterator<Item = &Arc<Message>>) {
         let (plain, rest) = self.settled.messages.split_at(self.settled.plain);
         (plain, rest.iter().chain(&self.newest))
@@ -67,7 +67,8 @@ impl Transcript {
         self.newest.push(Arc::new(message));
     }
 
-    /// Adds a block to the newest message if its role is the user's, else adds a message with it.
+    /// Adds a block to the newest message if that message is the user's. Otherwise adds a new message
+    /// with the block.
     pub fn push_user_block(&mut self, block: Block) {
         let is_user = |message: &Arc<Message>| message.role == Role::User;
         if let Some(last) = self.newest.last_mut().filter(|last| is_user(last)) {
@@ -128,13 +129,13 @@ impl Transcript {
 }
 
 impl PartialEq for Transcript {
-    /// The split into shared and copied parts does not count.
+    /// How messages are split into shared and copied parts makes no difference.
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.iter().eq(other.iter())
     }
 }
 
-/// Whether a message needs no change for any model.
+/// Whether every model can receive a message unchanged.
 fn is_plain(message: &Message) -> bool {
     let is_plain = |block: &Block| match block {
         Block::Text { text } => !is_blank(text),
@@ -145,13 +146,13 @@ fn is_plain(message: &Message) -> bool {
     !message.content.is_empty() && message.content.iter().all(is_plain)
 }
 
-/// The last line of a text that is not blank, shortened for lists.
+/// The last non-blank line of a text, shortened for lists.
 pub(in crate::engine) fn last_line_of(text: &str) -> Option<String> {
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
     Some(line.trim().chars().take(160).collect())
 }
 
-/// Stops at the first visible character.
+/// Whether a text has no visible character. Stops at the first visible one.
 pub(in crate::engine) fn is_blank(text: &str) -> bool {
     text.chars().all(char::is_whitespace)
 }

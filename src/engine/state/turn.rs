@@ -21,7 +21,7 @@ use crate::types::tool::ToolChoice;
 use crate::types::turn_options::TurnOptions;
 use crate::types::usage::{BudgetKind, Budgets, Usage};
 
-/// The stable code of the error, and of the retry, after a request that was too long.
+/// The stable code of the error, and of the retry, after a request that exceeded the context window.
 pub(in crate::engine) const CONTEXT_OVERFLOW: &str = "context_overflow";
 
 /// The running turn.
@@ -30,27 +30,28 @@ pub(in crate::engine) struct Turn {
     pub id: TurnId,
     /// The options of `turn.started`.
     pub options: Arc<TurnOptions>,
-    /// Its own system prompt, if its options need one and it was built.
+    /// The turn's own system prompt, if its options need one and it was built.
     pub system: Option<Arc<str>>,
     pub model: String,
     pub mode: Mode,
-    /// The tools on offer until the turn ends.
+    /// The tools that models are offered until the turn ends.
     pub tools: ToolChoice,
     pub budgets: Budgets,
-    /// Constant during a turn, because a change would change the beginning of its requests.
+    /// The thinking level. It is constant during a turn, because a change would change the beginning of
+    /// its requests.
     pub thinking: Option<Thinking>,
     /// Sampling settings of the turn.
     pub sampling: Sampling,
-    /// Final answers that did not satisfy the schema of the result.
+    /// Number of final answers that did not satisfy the schema of the result.
     pub rejected_outputs: u32,
     pub started_at: Timestamp,
     /// Number of the model call, from 1; 0 before the first.
     pub step: u64,
-    /// Failed attempts of this model at this call.
+    /// Number of failed attempts of this model at this call.
     pub failures: u32,
-    /// How many of the newest of them were overloads.
+    /// Number of overloads at the end of `failures`.
     pub overloads: u32,
-    /// The connection broke: the next attempt uses a new connection.
+    /// Whether the next attempt uses a new connection, because the last connection broke.
     pub is_fresh: bool,
     /// Models that this turn switched away from.
     pub tried_models: Vec<String>,
@@ -58,37 +59,37 @@ pub(in crate::engine) struct Turn {
     pub discarded_items: Vec<ItemId>,
     /// The reduced output limit in tokens, if this call did not fit the window.
     pub reduced_output_limit: Option<u32>,
-    /// The model's highest output limit is requested.
+    /// Whether the model's highest output limit is requested.
     pub output_limit_raised: bool,
-    /// Continuations of an answer, in a row.
+    /// Number of continuations of an answer in a row.
     pub continuations: u32,
-    /// The next answer continues the last one.
+    /// Whether the next answer continues the last one.
     pub continues_previous: bool,
-    /// Attempts at this model call, including those that a restart interrupted.
+    /// Number of attempts at this model call, including attempts that a restart interrupted.
     pub attempts: u32,
-    /// Attempts that were booked although they brought no answer.
+    /// Number of attempts that were booked although they gave no answer.
     pub unanswered_attempts: u64,
     pub resumes: u32,
-    /// The daemon stopped cleanly, and no event of the turn followed.
+    /// Whether the daemon stopped cleanly and no event of the turn followed.
     pub parked: bool,
-    /// The end of the journal after its last event is lost: a call without a start event may have run.
+    /// Whether the end of the journal is lost. If so, a call without a start event may have run.
     pub journal_truncated: bool,
     /// After a restart: the condition for continuing the turn.
     pub hold: Option<Hold>,
     pub activity: Activity,
-    /// With binary feedback: the answers of this step of which none was chosen yet.
+    /// With binary feedback: the candidates of this step, while none is chosen.
     pub candidates: Arc<Vec<Candidate>>,
-    /// Limits of which a client was warned.
+    /// Limits about which a client was warned.
     pub warned: Vec<BudgetKind>,
     /// The tool calls of the newest answer. They are requested while the answer is still streaming.
     pub calls: Vec<CallState>,
-    /// Steps with tool calls since the todo list was changed, or since the turn began.
+    /// Number of steps with tool calls since the todo list was changed or the turn began.
     pub steps_since_todo: u32,
-    /// Their results are in the transcript: the next answer's calls replace them.
+    /// Whether the results of `calls` are in the transcript. If so, the next answer's calls replace `calls`.
     pub has_results: bool,
     /// The stage of compaction that started and has not completed.
     pub compaction: Option<OpenCompaction>,
-    /// The step before which the last summary was requested; 0 for none. A step requests one at most.
+    /// The step before which the last summary was requested; 0 for none. A step requests at most one summary.
     pub compacted_step: u64,
     /// Uncalibrated tokens of the running model call's request.
     pub uncalibrated_tokens: Option<u64>,
@@ -110,7 +111,7 @@ pub(in crate::engine) struct Turn {
     /// Usage of sub-agents of earlier turns that ended during this turn.
     pub spent_by_earlier_subagents: ModelUsage,
     pub waiting_since: Option<Timestamp>,
-    /// Calls whose decision a hook leaves to the user: no rule and no mode settles their requests.
+    /// Calls whose decision a hook leaves to the user. No rule and no mode settles their requests.
     pub left_to_user: BTreeSet<CallId>,
     pub denials: Arc<Vec<Denial>>,
     pub errors: Vec<TurnError>,
@@ -128,7 +129,7 @@ pub(in crate::engine) struct OpenCompaction {
     pub tokens_before: u64,
     /// Number of messages, from the oldest, that the summary replaces.
     pub messages: usize,
-    /// The step that follows.
+    /// The step that the turn continues with after the compaction.
     pub step: u64,
     /// How often the provider refused the summary's own request as too long.
     pub overflows: u32,
@@ -144,10 +145,10 @@ pub(in crate::engine) struct Candidate {
     pub response_id: Option<String>,
 }
 
-/// The reason why an interrupted turn is held. While it is held, it starts no effects.
+/// The reason why an interrupted turn is held. A held turn starts no effects.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::engine) enum Hold {
-    /// The turn was resumed before, so it waits a while.
+    /// The turn was resumed before, so it waits before it continues.
     Wait { token: Seq },
     /// A user decides what to do.
     Paused { request_id: QuestionId },
@@ -160,20 +161,20 @@ pub(in crate::engine) enum Activity {
     Context,
     /// Waiting for the model; `token` identifies the call.
     Calling { token: Seq, partial: Option<PartialAnswer> },
-    /// Waiting for another attempt; without a `wait` it is due.
+    /// Waiting for another attempt. Without a `wait`, the attempt is due.
     Waiting { token: Seq, wait: Option<Backoff> },
     /// A client chooses one of the candidates.
     Choosing { request_id: QuestionId },
-    /// The answer is complete: its tools are prepared, wait for permission, or run.
+    /// The answer is complete. Its calls are prepared, wait for permission, or run.
     Tools,
 }
 
 impl Turn {
-    /// The part of its limits that the turn, which ends at `at`, did not use. Sub-agents that still run are not
-    /// counted yet.
+    /// The part of the turn's limits that is not used when the turn ends at `at`. Running sub-agents
+    /// are not counted.
     pub fn left_of_budgets(&self, at: Timestamp) -> Budgets {
         let mut left = self.budgets;
-        // Not `model_calls`: loading a session skips the events that count them.
+        // Do not use `model_calls`, because loading a session skips the events that count them.
         left.subtract(&self.spent);
         left.subtract(&self.spent_by_earlier_subagents);
         let elapsed = at.since(self.started_at);
@@ -181,8 +182,8 @@ impl Turn {
         left
     }
 
-    /// Removes the calls of the last answer. The event that begins a model call may be skipped when a session is
-    /// loaded, so the first event of the next answer does it as well.
+    /// Removes the calls of the last answer. The first event of the next answer calls this as well,
+    /// because loading a session may skip the event that begins a model call.
     pub fn forget_settled_calls(&mut self) {
         if std::mem::take(&mut self.has_results) {
             self.calls.clear();

@@ -1,5 +1,5 @@
-//! Replaces old turns by a short text about each: the beginning of the user's input, the tools that were used, and
-//! the beginning of the answer. The full text of a turn becomes a blob that the model can read.
+//! Replaces each old turn by a short text: the beginning of the user's input, the tools that were used,
+//! and the beginning of the answer. The full text of the turn becomes a blob that the model can read.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ const ANSWER_BYTES: usize = 1_500;
 /// Maximum number of tool calls that the text names.
 const MAX_NAMED_CALLS: usize = 12;
 
-/// The edit that saves about `excess` uncalibrated tokens, or less if there are not enough old turns. `None` if
-/// there are none.
+/// Returns the edit that saves about `excess` uncalibrated tokens, or less if there are not enough old
+/// turns. `None` if there are no old turns.
 pub(in crate::engine) fn collapse(history: &History<'_>, excess: u64) -> Option<StageEdit> {
     let starts = history.turn_starts();
     let mut messages: Vec<Message> = Vec::new();
@@ -39,7 +39,8 @@ pub(in crate::engine) fn collapse(history: &History<'_>, excess: u64) -> Option<
                 messages.extend(short);
                 blobs.push(blob);
             }
-            // An answer of reasoning alone has nothing left, and no message may be empty.
+            // Drop an answer that contains only reasoning: without the reasoning it would be empty, and
+            // no message may be empty.
             _ => messages.extend(
                 turn.iter()
                     .map(|message| without_thinking(message))
@@ -56,7 +57,7 @@ pub(in crate::engine) fn collapse(history: &History<'_>, excess: u64) -> Option<
     Some(StageEdit { edit: WindowEdit::Messages { from, count, messages }, blobs })
 }
 
-/// The short form of a turn; `None` if it is short already.
+/// The short form of a turn. `None` if the turn is already short.
 fn short_turn(turn: &[Arc<Message>]) -> Option<([Message; 2], Blob)> {
     let (first, rest) = turn.split_first()?;
     if rest.is_empty() || text_of(rest).starts_with(COLLAPSED) {
@@ -86,7 +87,8 @@ fn short_turn(turn: &[Arc<Message>]) -> Option<([Message; 2], Blob)> {
     Some(([message(Role::User, input), message(Role::Assistant, text)], blob))
 }
 
-/// A message without reasoning: providers need that of the newest turn only, and clients may not want to see it.
+/// A message without reasoning. Providers need only the newest turn's reasoning, and clients may not
+/// want to show it.
 fn without_thinking(message: &Message) -> Message {
     let mut message = message.clone();
     message.content.retain(|block| !matches!(block, Block::Thinking { .. } | Block::RedactedThinking { .. }));

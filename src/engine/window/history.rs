@@ -1,5 +1,5 @@
-//! The conversation as the stages see it: every tool result with its call, the beginnings of turns, and the newest
-//! messages, which stay as they are.
+//! The conversation as the stages see it: every tool result with its call, the beginnings of turns, and
+//! the newest messages, which the stages do not change.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::engine::request::tokens::message_tokens;
 use crate::types::ids::CallId;
 use crate::types::message::{Block, Message, Role, ToolCall};
 
-/// Begins every text with which a stage replaces a result.
+/// Beginning of every text with which a stage replaces a result.
 pub(in crate::engine) const CLEARED: &str = "[Cleared";
 
 /// The tool that reads files.
@@ -21,7 +21,7 @@ pub(in crate::engine) struct History<'a> {
     pub messages: &'a [Arc<Message>],
     /// The results, in the order of the conversation.
     pub results: Vec<ResultEntry<'a>>,
-    /// Messages from this one on stay as they are.
+    /// Index of the first message that the stages do not change.
     pub recent_from: usize,
 }
 
@@ -31,12 +31,13 @@ pub(in crate::engine) struct ResultEntry<'a> {
     pub call: &'a ToolCall,
     pub content: &'a str,
     pub is_error: bool,
-    /// Position of its message.
+    /// Index of the message that contains the result.
     pub message: usize,
 }
 
 impl<'a> History<'a> {
-    /// `recent`: uncalibrated tokens of the newest messages that stay.
+    /// Pairs each result with its call. `recent` is the number of uncalibrated tokens of the newest
+    /// messages that stay.
     pub fn new(messages: &'a [Arc<Message>], recent: u64) -> Self {
         let mut calls: HashMap<CallId, &ToolCall> = HashMap::new();
         let mut results = Vec::new();
@@ -56,7 +57,7 @@ impl<'a> History<'a> {
         Self { messages, results, recent_from: recent_from(messages, recent) }
     }
 
-    /// Positions of the messages with which turns begin: an input of the user that follows no tool result.
+    /// Indexes of the messages with which turns begin. Such a message is an input of the user after a final answer.
     pub fn turn_starts(&self) -> Vec<usize> {
         let starts = |at: &usize| {
             let message = &self.messages[*at];
@@ -106,7 +107,7 @@ fn is_final_answer(message: &Message) -> bool {
     message.role == Role::Assistant && !calls
 }
 
-/// Position of the first message that stays as it is. The newest calls and their results always stay.
+/// Index of the first message that the stages do not change. The newest calls and their results never change.
 fn recent_from(messages: &[Arc<Message>], recent: u64) -> usize {
     let mut from = messages.len();
     let mut sum = 0u64;

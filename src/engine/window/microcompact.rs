@@ -9,13 +9,13 @@ use crate::types::blob::Blob;
 use crate::types::compaction::{ReplacedResult, WindowEdit};
 use crate::types::ids::CallId;
 
-/// Shorter results are not worth an edit.
+/// Minimum bytes of a result to clear. For a shorter one, an edit is not worthwhile.
 const MIN_BYTES: usize = 400;
 /// Number of most recently read files whose content stays.
 const MAX_KEPT_FILES: usize = 5;
 
-/// The edit that saves about `excess` uncalibrated tokens, or less if there are not enough old results. `None` if
-/// there are none. The most recently read files stay, as far as `file_room` uncalibrated tokens allow.
+/// Returns the edit that saves about `excess` uncalibrated tokens, or less if there are not enough old results.
+/// `None` if there are no old results. The most recently read files stay, up to `file_room` uncalibrated tokens.
 pub(in crate::engine) fn microcompact(
     history: &History<'_>,
     excess: u64,

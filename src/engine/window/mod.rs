@@ -1,9 +1,9 @@
-//! The context window: stages that make the conversation fit it. Each is a pure function from the messages to an
-//! edit, which the session writes into its journal.
+//! The context window: stages that make the conversation fit the window. Each stage is a pure function
+//! from the messages to an edit, which the session writes into its journal.
 //!
-//! The stages run before a model call, in the order of [`crate::types::compaction::CompactStage`], once the request
-//! would exceed the threshold. They then shrink it well below the threshold, because each edit changes the
-//! beginning of later requests, and providers cache unchanged beginnings.
+//! The stages run before a model call if the request would exceed the threshold, in the order of
+//! [`crate::types::compaction::CompactStage`]. They shrink the request well below the threshold, so that edits
+//! are rare. Each edit changes the beginning of later requests, and providers cache only unchanged beginnings.
 
 pub(super) mod collapse;
 pub(super) mod history;

@@ -8,8 +8,8 @@ use crate::engine::state::{CallStage, CallState, State};
 use crate::engine::window::size::ResultLimits;
 use crate::types::blob::{Blob, BlobRef};
 
-/// Minimum bytes of an excerpt, even if the message is already full. It is less only if the message has too
-/// many calls for this minimum.
+/// Minimum bytes of an excerpt, even if the message is already full. An excerpt is shorter only if the
+/// message has too many calls for this minimum.
 const MIN_EXCERPT_BYTES: usize = 2 * 1024;
 /// Bytes reserved for the note in an excerpt.
 const NOTE_BYTES: usize = 300;
@@ -18,13 +18,13 @@ const NOTE_BYTES: usize = 300;
 pub(in crate::engine) struct BoundedResult {
     pub output: String,
     pub whole: Option<BlobRef>,
-    /// The output is shorter than the tool's output.
+    /// Whether the output is shorter than the tool's output.
     pub is_cut: bool,
 }
 
-/// Limits a result by its own cap and by the bytes that the other results of the message left. `whole` is the
-/// blob with the tool's full output, if the tool kept more than `output`. `spare` bytes are reserved for text that
-/// may be added later. Returns the blob to store, if the full output has none yet.
+/// Limits a result by its own maximum and by the bytes that the other results of the message leave. `whole`
+/// is the blob with the tool's full output, if the tool kept more than `output`. `spare` bytes are reserved
+/// for text that may be added later. Returns the blob to store, if no blob contains the full output yet.
 pub(in crate::engine) fn bound_result(
     state: &State,
     limits: ResultLimits,
@@ -56,8 +56,8 @@ pub(in crate::engine) fn bound_result(
     (BoundedResult { output, whole, is_cut: true }, blob)
 }
 
-/// The beginning and the end of a text with a note between them, in at most `limit` bytes if that leaves room for
-/// more than the note.
+/// The beginning and the end of a text with a note between them. The result has at most `limit` bytes,
+/// unless the note alone needs more.
 pub(in crate::engine) fn excerpt(text: &str, limit: usize, whole: &BlobRef) -> String {
     preview(text, limit.saturating_sub(NOTE_BYTES), whole)
 }
@@ -68,7 +68,7 @@ fn preview(text: &str, room: usize, whole: &BlobRef) -> String {
     let (head, tail) = (room / 3 * 2, room / 3);
     let head = text.floor_char_boundary(head);
     let tail = text.ceil_char_boundary(text.len() - tail.min(text.len() - head));
-    // Cut at line ends, where there are any.
+    // Prefer to cut at line ends.
     let head = text[..head].rfind('\n').filter(|end| *end > head / 2).map_or(head, |end| end + 1);
     let tail = text[tail..]
         .find('\n')

@@ -1,22 +1,22 @@
-//! How much fits: the part of a model's window for requests, and the limits that follow from it.
+//! Token limits: the part of a model's window for requests, and the limits that follow from this part.
 
 use crate::engine::settings::CompactionSettings;
 use crate::engine::state::Engine;
 
-/// Part of the usable window that all results of one message may fill.
+/// Divisor of the usable window: maximum length of all results of one message.
 const RESULTS_PART: u64 = 3;
-/// Part of the usable window that one result may fill.
+/// Divisor of the usable window: maximum length of one result.
 const RESULT_PART: u64 = 4;
-/// Part of the usable window that the newest messages may fill.
+/// Divisor of the usable window: maximum length of the newest messages that stay.
 const RECENT_PART: u64 = 4;
-/// Bytes per token for limits on bytes: fewer than usual, so that a limit is not exceeded.
+/// Bytes per token for limits in bytes. The value is lower than usual, so that a limit is not exceeded.
 const BYTES_PER_TOKEN: u64 = 3;
-/// Smallest limit of a result: less would show nothing useful.
+/// Minimum limit of a result in bytes. A shorter result would show nothing useful.
 const MIN_RESULT_BYTES: usize = 4 * 1024;
 /// A compaction shrinks the request to this part of the threshold, in percent.
 const TARGET_PERCENT: u64 = 60;
-/// Smallest part of the usable window that an edit must save, as a divisor: a smaller one is not worth a changed
-/// beginning of the request.
+/// Divisor of the usable window: minimum tokens that an edit must save. A smaller edit is not worth a
+/// changed beginning of the request.
 const MIN_SAVING_PART: u64 = 20;
 
 /// The window of a model for one request.
@@ -29,24 +29,24 @@ pub(in crate::engine) struct WindowSize {
 }
 
 impl WindowSize {
-    /// The window, if it is known. At most half of it is reserved for the answer.
+    /// Computes the window, if its size is known. At most half of the window is reserved for the answer.
     pub fn new(window: Option<u32>, output_limit: Option<u32>, max_output: Option<u32>) -> Option<Self> {
         let window = u64::from(window?);
         let wanted = output_limit.or(max_output).map_or(window / 4, u64::from);
         Some(Self { window, reserved_output: wanted.min(window / 2) })
     }
 
-    /// Tokens for a request.
+    /// Tokens that a request may have.
     pub fn usable(self) -> u64 {
         self.window - self.reserved_output
     }
 
-    /// Tokens from which on the conversation is compacted.
+    /// Tokens of a request at which compaction starts.
     pub fn threshold(self, settings: &CompactionSettings) -> u64 {
         self.usable().saturating_mul(settings.threshold_percent) / 100
     }
 
-    /// Tokens that a compaction aims for.
+    /// Tokens that a request should have after a compaction.
     pub fn target(self, settings: &CompactionSettings) -> u64 {
         self.threshold(settings).saturating_mul(TARGET_PERCENT) / 100
     }
@@ -56,13 +56,13 @@ impl WindowSize {
         settings.keep_recent_tokens.min(self.usable() / RECENT_PART)
     }
 
-    /// Fewest tokens that an edit must save.
+    /// Minimum tokens that an edit must save.
     pub fn min_saving(self) -> u64 {
         self.usable() / MIN_SAVING_PART
     }
 }
 
-/// Byte limits of tool results: of one, and of all results of a message.
+/// Byte limits of tool results: for one result, and for all results of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct ResultLimits {
     pub one: usize,

@@ -5,7 +5,7 @@ use crate::engine::window::StageEdit;
 use crate::engine::window::history::{CLEARED, History, ResultEntry};
 use crate::types::compaction::{ReplacedResult, WindowEdit};
 
-/// Shorter results are not worth an edit.
+/// Minimum bytes of a result to clear. For a shorter one, an edit is not worthwhile.
 const MIN_BYTES: usize = 200;
 
 /// The edit, or `None` if no result is useless.

@@ -1,5 +1,5 @@
-//! The summary of the conversation: the messages that it replaces, the messages for the model that writes it, and the
-//! message that takes their place.
+//! The summary of the conversation: the messages that it replaces, the request messages for the model
+//! that writes it, and the message with the summary.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ const EDIT_TOOLS: [&str; 5] = ["Edit", "MultiEdit", "Write", "ApplyPatch", "Note
 /// Maximum bytes of the user's newest input that stay next to the summary.
 const INPUT_BYTES: usize = 8_000;
 
-/// Messages for the call that writes the summary of the first `count` messages. The oldest are left out until the
-/// rest has at most `room` uncalibrated tokens.
+/// Messages for the call that summarises the first `count` messages. The oldest messages are omitted
+/// until the rest has at most `room` uncalibrated tokens.
 pub(in crate::engine) fn summary_messages(
     messages: &[Arc<Message>],
     count: usize,
@@ -42,9 +42,9 @@ pub(in crate::engine) fn summary_messages(
     shown
 }
 
-/// The message in the place of the first `count` messages. It contains the summary, the user's newest input if it is
-/// among them, and the content of the most recently read files. `file_room` limits that content in uncalibrated
-/// tokens.
+/// The message that replaces the first `count` messages. It contains the summary, the user's newest
+/// input among these messages, and the content of the most recently read files. `file_room` limits that
+/// content in uncalibrated tokens.
 pub(in crate::engine) fn summary_message(
     history: &History<'_>,
     count: usize,
@@ -71,7 +71,7 @@ pub(in crate::engine) fn summary_message(
     Message::new(Role::User, blocks)
 }
 
-/// The user's input in a message. A summary repeats the newest input before it.
+/// The user's input in a message. For a summary message, it is the newest input that the summary repeats.
 fn user_input(message: &Message) -> Option<String> {
     if message.role != Role::User || has_results(message) {
         return None;
@@ -96,8 +96,8 @@ fn user_input(message: &Message) -> Option<String> {
     (!said.is_empty()).then(|| said.join("\n"))
 }
 
-/// The newest content of the most recently read files among the first `count` messages. A file that was changed
-/// after it was read is left out, and so is one that a later message shows.
+/// The newest content of the most recently read files among the first `count` messages. A file is
+/// omitted if it was changed after it was read, or if a later message shows it.
 fn recent_files<'a>(history: &'a History<'_>, count: usize) -> Vec<(&'a str, &'a str)> {
     let mut seen: HashSet<&str> = HashSet::new();
     let mut files = Vec::new();

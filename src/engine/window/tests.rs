@@ -1,5 +1,5 @@
-//! Properties of the stages over random conversations: calls keep their results, the newest messages stay, a second
-//! run of a stage changes nothing more.
+//! Properties of the stages over random conversations: calls keep their results, the newest messages
+//! stay, and a second run of a stage changes nothing more.
 
 use std::collections::HashMap;
 use std::sync::Arc;
