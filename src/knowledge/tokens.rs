@@ -20,7 +20,7 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// All tokens in the order of their ranks: length, bytes. Compressed.
 static COMPRESSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.tokens"));
-/// The same, not compressed: 1.5 MB that stay after the first use.
+/// The decompressed tokens: 1.5 MB that stay in memory after the first use.
 static TOKENS: LazyLock<Vec<u8>> = LazyLock::new(|| embedded::decompressed(COMPRESSED));
 
 /// The pieces into which o200k splits a text before it looks for tokens, and whether the last character of a match
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn idle_token_table_is_freed_and_loads_again() {
         assert_eq!(count("hello world"), 2);
-        // Other tests may use the table at the same time, so only the clock far ahead is certain to free it.
+        // Other tests may use the table at the same time, so only a time far in the future is certain to free it.
         release_idle(Instant::now() + IDLE_TIMEOUT * 2);
         assert_eq!(count("hello world"), 2);
     }

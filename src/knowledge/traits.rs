@@ -43,7 +43,7 @@ impl ChatMessage {
     }
 }
 
-/// The purpose of a model call. It decides the priority of the call and its text in the ledger.
+/// The purpose of a model call. It decides the priority of the call and its name in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallPurpose {
     /// Keywords of a query.
@@ -77,7 +77,7 @@ pub struct ModelCall {
     pub system: String,
     /// The messages; the last one is the user's.
     pub messages: Vec<ChatMessage>,
-    /// The answer must be one JSON object, if the provider can force that.
+    /// Whether the answer must be one JSON object, if the provider can force that.
     pub json: bool,
 }
 
@@ -88,7 +88,7 @@ pub struct Completion {
     pub text: String,
     /// Its usage.
     pub usage: ModelUsage,
-    /// The model stopped at its length limit. Such an answer is used, but not cached.
+    /// Whether the model stopped at its length limit. Such an answer is used, but not cached.
     pub truncated: bool,
 }
 
@@ -123,7 +123,7 @@ pub trait LanguageModel: Send + Sync {
 
 /// Turns texts into vectors.
 pub trait Embedder: Send + Sync {
-    /// Stored with each vector. Vectors of another model are stale.
+    /// Id of the model, stored with each vector. Vectors of another model are stale.
     fn model_id(&self) -> String;
 
     /// Length of its vectors; `None` until the first reply shows it.
@@ -196,7 +196,7 @@ pub trait IndexReader {
         min_cosine: f32,
     ) -> Result<Vec<SearchHit<String>>, KnowledgeError>;
 
-    /// The same for relations.
+    /// Like [`IndexReader::nearest_entities`], for relations.
     fn nearest_relations(
         &self,
         query: &QueryVector,
@@ -204,7 +204,7 @@ pub trait IndexReader {
         min_cosine: f32,
     ) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError>;
 
-    /// The same for chunks.
+    /// Like [`IndexReader::nearest_entities`], for chunks.
     fn nearest_chunks(
         &self,
         query: &QueryVector,
@@ -227,16 +227,16 @@ pub trait IndexReader {
         dimension: Option<usize>,
     ) -> Result<bool, KnowledgeError>;
 
-    /// These entities, with their degrees.
+    /// The entities with these names and their degrees.
     fn entities(&self, names: &[String]) -> Result<Vec<Entity>, KnowledgeError>;
 
     /// All relations of these entities, each once, ordered by rank, weight (both descending) and pair.
     fn edges_of(&self, names: &[String]) -> Result<Vec<Edge>, KnowledgeError>;
 
-    /// These relations with the degrees of their ends.
+    /// The relations of these pairs and the degrees of their ends.
     fn relations(&self, pairs: &[PairKey]) -> Result<Vec<Edge>, KnowledgeError>;
 
-    /// These chunks.
+    /// The chunks with these ids.
     fn chunks(&self, ids: &[ChunkId]) -> Result<Vec<Chunk>, KnowledgeError>;
 
     /// The source chunks of each entity in the order of its list. As long as `names`; empty for unknown names.
@@ -254,6 +254,6 @@ pub trait IndexReader {
 pub struct QueryVector {
     /// [`Embedder::model_id`].
     pub model: String,
-    /// The vector, of any length of its norm.
+    /// The vector. It need not be normalised.
     pub values: Vec<f32>,
 }

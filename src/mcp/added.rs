@@ -31,12 +31,12 @@ pub enum AddedError {
 #[derive(Default)]
 pub struct AddedServers {
     path: Option<PathBuf>,
-    /// One change at a time, also of project files.
+    /// Held while a file changes, also a project file, so that two changes do not overwrite each other.
     change: Mutex<()>,
 }
 
 impl AddedServers {
-    /// Keeps them in this file.
+    /// Stores the servers in this file.
     #[must_use]
     pub fn at(path: PathBuf) -> Self {
         Self { path: Some(path), change: Mutex::default() }
@@ -68,7 +68,7 @@ impl AddedServers {
             }
             let mut value = serde_json::to_value(config).unwrap_or_default();
             if let Some(entry) = value.as_object_mut() {
-                // The key of other programs.
+                // Other programs name the transport `type`.
                 if let Ok(kind) = config.transport() {
                     entry.remove("transport");
                     entry.insert("type".into(), kind.name().into());

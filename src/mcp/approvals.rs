@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use crate::mcp::added::write_private;
 use crate::sync::lock;
 
-/// Maximum number of digests. Beyond it, new tools are not recorded, and a change of them is not noticed.
+/// Maximum number of digests. Beyond this number, the daemon records no new tool and does not notice its changes.
 const MAX_ENTRIES: usize = 20_000;
 
 /// Digests by workspace and tool, in one file. Without a file they exist as long as the daemon runs.

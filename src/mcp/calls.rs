@@ -29,17 +29,17 @@ const MAX_ROUNDS: usize = 10;
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(30);
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// A server that reads nothing must not delay the caller.
+/// Time limit for sending a cancellation. A server that reads nothing must not delay the caller.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The reason why a call has no result.
 pub(super) enum CallFailure {
-    /// The caller stopped it.
+    /// The caller stopped the call.
     Stopped,
     TimedOut,
     /// The connection ended during the call.
     Lost,
-    /// The server refused it; the text is for the model.
+    /// The server refused the call; the text is for the model.
     Refused(String),
 }
 
@@ -51,7 +51,7 @@ pub struct CallChannels {
     pub questions: mpsc::Sender<ServerQuestion>,
 }
 
-/// The reason why a call ends before its result.
+/// The conditions that end a call before its result.
 struct CallLimits<'a> {
     connection: &'a Connection,
     time: Pin<&'a mut (dyn Future<Output = ()> + Send)>,
@@ -59,7 +59,7 @@ struct CallLimits<'a> {
 }
 
 impl CallLimits<'_> {
-    /// Waits for a part of the call.
+    /// Waits for a part of the call within these limits.
     async fn wait<T>(&mut self, work: impl Future<Output = T>) -> Result<T, CallFailure> {
         tokio::select! {
             done = work => Ok(done),
@@ -257,11 +257,11 @@ fn failure(error: &ServiceError) -> CallFailure {
     }
 }
 
-/// Whether the server may have received a call that could not be sent. Over HTTP an error of sending also means a
-/// reply that did not arrive, or a failure of the server after its work.
+/// Whether the server may have received a call that could not be sent. Over HTTP, a failed send may also mean
+/// that the reply did not arrive, or that the server failed after its work.
 fn is_sent(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-        // A pipe that accepts no complete line.
+        // The pipe accepted no complete line, so the server did not receive the call.
         None => false,
         Some(StreamableHttpError::Client(error)) => !error.is_connect() && !error.is_builder(),
         Some(StreamableHttpError::HttpStatus(status)) => !(400..500).contains(&status.status),
@@ -293,7 +293,7 @@ impl Drop for ProgressRoute<'_> {
     }
 }
 
-/// Lets the server ask during a call.
+/// Lets the server ask the user while the call runs.
 struct QuestionSinkGuard<'a> {
     askers: &'a QuestionSinks,
     key: u64,

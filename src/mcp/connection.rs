@@ -45,7 +45,7 @@ pub(super) struct Connection {
     pub(super) root: String,
     /// The reason why the connection was ended, if the server sent too much.
     breach: Arc<OnceLock<String>>,
-    /// A list of the server has changed.
+    /// Notified when a list of the server has changed.
     pub changed: Arc<Notify>,
     pub protocol: String,
     tasks: Vec<JoinHandle<()>>,
@@ -60,7 +60,7 @@ pub(super) struct ConnectRequest {
     pub unattended: bool,
     pub launcher: Arc<dyn Launcher>,
     pub log: Arc<ServerLog>,
-    /// Whether the server was seen to know only older revisions of the protocol.
+    /// Whether an earlier attempt showed that the server knows only older revisions of the protocol.
     pub is_legacy: bool,
 }
 
@@ -283,7 +283,7 @@ impl Connection {
 
     /// Waits until the connection has ended.
     pub async fn wait_closed(&self) {
-        // The library reports the end only to the owner of the service; its queue is the sign for others.
+        // The library reports the end only to the owner of the service. Other callers must check its transport.
         while !self.service.is_closed() && !self.service.peer().is_transport_closed() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -318,7 +318,7 @@ impl OwnedProcess {
         }
     }
 
-    /// Ends the process: it may exit by itself after its input was closed.
+    /// Ends the process. It has some time to exit by itself after its input was closed.
     pub async fn end(self) {
         let Some(mut process) = self.0 else { return };
         let _ = tokio::time::timeout(EXIT_TIMEOUT, process.wait()).await;

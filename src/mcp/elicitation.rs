@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::mcp::form::{Form, FormAnswer};
 use crate::mcp::server_log::ServerLog;
 
-/// Most questions of one call: users must not be asked without end.
+/// Maximum number of questions of one call, so that users are not asked without end.
 const MAX_QUESTIONS: u32 = 16;
 
 /// A server's question and the place for its answer. Without an answer it counts as cancelled.

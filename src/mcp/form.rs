@@ -17,8 +17,8 @@ const DECLINE: &str = "decline to answer";
 /// The option that leaves one value out.
 const LEAVE_OUT: &str = "leave it out";
 const CONFIRM: &str = "accept";
-/// The same text for a value without options. A text or a number has no options, because clients use numbers to
-/// select options.
+/// The text that declines a value without options. A text or a number has no options, because clients use
+/// numbers to select options.
 const DECLINE_WORD: &str = "decline";
 const LEAVE_OUT_WORD: &str = "-";
 
@@ -66,7 +66,7 @@ impl Form {
     /// Reads a server's message and schema: an object of plain values. `order`: the names in the order of the server.
     ///
     /// # Errors
-    /// The schema is none that a user can fill in.
+    /// A user cannot fill in the schema.
     pub fn parse(message: &str, schema: Value, order: &[String]) -> Result<Self, String> {
         let required: Vec<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -166,7 +166,7 @@ impl Form {
             let value = field.kind.value(answer).map_err(|why| format!("{}: {why}.", field.name))?;
             values.insert(field.name.clone(), value);
         }
-        // Lengths, ranges and patterns. A schema that cannot be used is no obstacle: the server checks, too.
+        // Check lengths, ranges and patterns. An invalid schema is no obstacle, because the server checks as well.
         if let Ok(validator) = jsonschema::validator_for(&self.schema)
             && let Some(mistake) = validator.iter_errors(&Value::Object(values.clone())).next()
         {

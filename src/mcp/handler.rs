@@ -41,7 +41,7 @@ pub(super) struct Handler {
 }
 
 impl Handler {
-    /// The address of a folder.
+    /// The `file:` URL of a folder.
     pub fn root_of(workspace: &Path) -> String {
         reqwest::Url::from_directory_path(workspace).map(String::from).unwrap_or_default()
     }

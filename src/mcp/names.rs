@@ -16,13 +16,13 @@ pub fn is_tool_name(name: &str) -> bool {
     name.strip_prefix(MCP_PREFIX).is_some_and(|rest| rest.contains("__"))
 }
 
-/// A server's part of the names of its tools; `None` if nothing of its name may be in it.
+/// A server's part of the names of its tools; `None` if no character of its name can be used.
 #[must_use]
 pub fn server_part(server: &str) -> Option<String> {
     let mut part = String::with_capacity(server.len());
     for c in server.chars() {
         let c = if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
-        // Two of them separate server and tool.
+        // `__` separates server and tool, so the part must not contain it.
         if c != '_' || !part.ends_with('_') {
             part.push(c);
         }

@@ -1,5 +1,5 @@
-//! Servers that were given for one session: a file for each session in the data folder, readable by the user alone.
-//! They are in no event, because their values may be secrets.
+//! Servers that were given for one session: a file for each session in the data folder, readable by the user
+//! alone. No event contains these servers, because their values may be secrets.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ pub struct SessionServerFiles {
 }
 
 impl SessionServerFiles {
-    /// Keeps them in this folder.
+    /// Stores the files in this folder.
     #[must_use]
     pub fn at(folder: PathBuf) -> Self {
         Self { folder: Some(folder) }
@@ -42,7 +42,7 @@ impl SessionServerFiles {
         }
     }
 
-    /// Keeps the servers of a new session. Blocks on the disk.
+    /// Stores the servers of a new session. Blocks on the disk.
     ///
     /// # Errors
     /// There are too many, or the file could not be written; the text is for users.

@@ -165,7 +165,7 @@ impl Pool {
         lock(&self.servers).len()
     }
 
-    /// Ends all servers and waits for it.
+    /// Ends all servers and waits for their end.
     pub async fn close(&self) {
         self.stop.cancel();
         self.tasks.close();
@@ -212,7 +212,7 @@ impl Lease {
         &self.server.name
     }
 
-    /// Whether the server is one that the pool still runs.
+    /// Whether the pool still runs the server.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.server.is_running()
@@ -229,7 +229,7 @@ impl Lease {
         self.server.wait_settled(within).await
     }
 
-    /// The longest start.
+    /// Maximum time of a start.
     #[must_use]
     pub fn start_limit(&self) -> Duration {
         self.server.handshake_limit() + Duration::from_millis(500)

@@ -37,15 +37,15 @@ const LIST_DEBOUNCE: Duration = Duration::from_millis(100);
 /// The reason why a call has no result.
 #[derive(Debug)]
 pub enum CallError {
-    /// The caller stopped it.
+    /// The caller stopped the call.
     Stopped,
     /// The server is not ready; the text says why. The call was not sent.
     Unavailable(String),
-    /// No answer within this time.
+    /// The server did not answer within this time.
     TimedOut(Duration),
     /// The connection ended during the call: its outcome is unknown. The text says why.
     Lost(String),
-    /// The server refused it.
+    /// The server refused the call.
     Refused(String),
 }
 
@@ -106,7 +106,7 @@ pub(super) struct Server {
     /// Ends the pause after a failure.
     retry: Notify,
     is_legacy: AtomicBool,
-    /// Its task has ended.
+    /// Whether the server's task has ended.
     has_ended: AtomicBool,
 }
 
@@ -221,7 +221,7 @@ impl Server {
         })
     }
 
-    /// The reason why the connection ended, which the owner of the server finds out within a moment.
+    /// The reason why the connection ended. The server's task sets it shortly after the end.
     pub async fn reason_of_loss(&self) -> Option<String> {
         let mut current = self.current.subscribe();
         let ended = current.wait_for(|current| current.view.state != McpState::Ready);

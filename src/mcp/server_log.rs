@@ -7,9 +7,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::sync::lock;
 
-/// Maximum size in bytes.
+/// Maximum size of a log in bytes.
 const MAX_BYTES: usize = 64 << 10;
-/// Maximum length of one line in bytes. The rest of it is left out.
+/// Maximum length of one line in bytes. The rest of the line is left out.
 const MAX_LINE_BYTES: usize = 2 << 10;
 
 /// Maximum length in bytes of the part that an error repeats.
@@ -29,7 +29,7 @@ struct LogLines {
 
 struct LogLine {
     text: String,
-    /// Whether the daemon wrote it.
+    /// Whether the daemon wrote the line.
     is_note: bool,
 }
 
@@ -75,7 +75,7 @@ impl ServerLog {
         (!text.is_empty()).then(|| text[from..].to_owned())
     }
 
-    /// Reads a stream to its end. The memory is bounded, whatever the stream contains.
+    /// Reads a stream to its end. The memory is bounded for any stream.
     pub async fn read(&self, mut stream: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; 4 << 10];
         let mut line: Vec<u8> = Vec::new();

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct PoolSettings {
     /// How long a server runs without users.
     pub linger: Duration,
-    /// Longest handshake with the first lists.
+    /// Maximum time of a handshake with the first lists.
     pub handshake_limit: Duration,
     /// Pause after the first failure; it doubles with each failure in a row.
     pub backoff: Duration,

@@ -24,7 +24,7 @@ const STATE_TIMEOUT: Duration = Duration::from_secs(20);
 struct ProcessCounts {
     starts: AtomicUsize,
     ends: AtomicUsize,
-    /// The first starts that fail.
+    /// Number of first starts that fail.
     failures: AtomicUsize,
 }
 

@@ -22,7 +22,7 @@ pub struct ResultMedia {
 pub struct ToolAnswer {
     /// The text for the model.
     pub text: String,
-    /// The tool failed.
+    /// Whether the tool failed.
     pub is_error: bool,
     /// The structured content, for clients.
     pub structured: Option<Value>,
@@ -36,7 +36,7 @@ pub(super) fn answer(result: CallToolResult) -> ToolAnswer {
     for block in &result.content {
         answer.add(block);
     }
-    // Older models of the protocol repeat structured content as text; the model needs it once.
+    // Servers with older revisions of the protocol repeat structured content as text. The model needs it once.
     let has_text = result.content.iter().any(|block| matches!(block, ContentBlock::Text(_)));
     if let (Some(structured), false) = (&result.structured_content, has_text) {
         answer.add_text(&structured.to_string());

@@ -15,9 +15,9 @@ use crate::types::usage::Usage;
 /// The target of a request, as far as the body depends on it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RequestTarget<'a> {
-    /// The provider is the API's vendor, not another server with the same API.
+    /// Whether the provider is the API's vendor, not another server with the same API.
     pub is_vendor: bool,
-    /// The provider stores its answer, so that a later request can continue it.
+    /// Whether the provider stores its answer, so that a later request can continue it.
     pub store: bool,
     /// Id of the answer that the request continues: all messages up to it are omitted.
     pub previous: Option<&'a str>,
@@ -54,9 +54,9 @@ impl Api {
 pub(super) struct AnswerReader {
     parser: Parser,
     decoder: Box<dyn Decode>,
-    /// At least one event arrived.
+    /// Whether at least one event arrived.
     has_events: bool,
-    /// At least one event was valid.
+    /// Whether at least one event was valid.
     has_begun: bool,
     /// The first bytes, to describe a body that is no event stream.
     head: Vec<u8>,
@@ -98,12 +98,12 @@ impl AnswerReader {
         self.decoder.usage()
     }
 
-    /// The answer is complete and no more bytes are to be read.
+    /// Whether the answer is complete and no more bytes are to be read.
     pub(super) fn is_done(&self) -> bool {
         self.decoder.is_done()
     }
 
-    /// The answer is complete; token counts may follow but are not required.
+    /// Whether the answer is complete. Token counts may follow but are not required.
     pub(super) fn may_end(&self) -> bool {
         self.decoder.may_end()
     }
@@ -144,8 +144,8 @@ impl AnswerReader {
     }
 }
 
-/// The bytes as text. Checking all of them first is several times as fast as searching for wrong ones, which are
-/// rare.
+/// Decodes UTF-8 and replaces invalid bytes. Invalid bytes are rare, and one check of all bytes is several
+/// times as fast as searching for them.
 fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
@@ -153,7 +153,7 @@ fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Whether these first bytes may be the beginning of an event stream; no bytes may be, too.
+/// Whether a body with these first bytes may be an event stream. An empty body may be one, too.
 fn looks_like_events(head: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
     [&b"data"[..], b"event", b"id", b"retry", b":"]

@@ -18,7 +18,7 @@ use crate::types::model::{FaultKind, ModelFault};
 
 /// The header with the version of the Anthropic API.
 const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
-/// Its value if the configuration sets none.
+/// Value of this header if the configuration sets none.
 const DEFAULT_VERSION: &str = "2023-06-01";
 /// From this version on, a request with `temperature`, `top_p` or `top_k` is refused with status 400
 /// (platform.claude.com, "Versions", 2026-11).
@@ -35,9 +35,9 @@ pub(super) struct Address {
     pub(super) api: Api,
     pub(super) url: Url,
     pub(super) is_direct: bool,
-    /// The provider is the API's vendor, not another server with the same API.
+    /// Whether the provider is the API's vendor, not another server with the same API.
     pub(super) is_vendor: bool,
-    /// It stores the conversation.
+    /// Whether the provider stores the conversation.
     pub(super) store: bool,
     pub(super) key: KeySource,
     /// The last output of the key command, so that the command does not run for every call.
@@ -144,7 +144,7 @@ impl Address {
     pub(super) fn doubts_key(&self, fault: &ModelFault) -> bool {
         match fault.kind {
             FaultKind::Unauthorized => true,
-            // The key is right, and its account is empty. Part of an answer may have been streamed.
+            // The key is valid, but its account has no credit. A part of the answer may have been streamed already.
             FaultKind::Forbidden if fault.word.as_deref() == Some(OUT_OF_QUOTA) => false,
             FaultKind::Forbidden => matches!(self.key, KeySource::Command(_)),
             _ => false,

@@ -58,7 +58,7 @@ impl Models {
         let mut secrets = address.secrets.clone();
         let tried = tokio::time::timeout(CHECK_TIMEOUT, async {
             let first = self.try_key(name, address, &mut secrets).await;
-            // A kept output of the key command may be out of date.
+            // The stored output of the key command may be out of date.
             if first.as_ref().is_err_and(|fault| address.doubts_key(fault))
                 && address.command_secret().is_some()
             {
@@ -190,7 +190,7 @@ async fn list_body(response: &mut reqwest::Response) -> Vec<u8> {
     body
 }
 
-/// A task that ends with its owner.
+/// A check that is aborted when this value is dropped.
 struct AbortOnDrop(tokio::task::JoinHandle<ProviderCheck>);
 
 impl Drop for AbortOnDrop {

@@ -10,7 +10,8 @@ type ParsedEvents = (Vec<(Vec<u8>, Vec<u8>)>, bool);
 /// Server-sent events: any bytes, cut anywhere, give the events that the standard defines, and the parser's
 /// memory is bounded. The first byte is the limit on an event, the second selects how the rest is cut.
 ///
-/// # Panics If a property is violated.
+/// # Panics
+/// If a property is violated.
 pub fn sse(data: &[u8]) {
     let [limit, size, bytes @ ..] = data else { return };
     let limit = usize::from(*limit) + 1;
@@ -87,7 +88,8 @@ fn reference_parse(bytes: &[u8], limit: usize) -> ParsedEvents {
 /// A provider's answer: any bytes, cut anywhere, give the same deltas and the same reply or fault, and the
 /// deltas match the reply. The first byte selects the API, the second how the rest is cut.
 ///
-/// # Panics If a property is violated.
+/// # Panics
+/// If a property is violated.
 pub fn answer(data: &[u8]) {
     let [api, size, bytes @ ..] = data else { return };
     let api = match api & 3 {
@@ -107,7 +109,8 @@ pub fn answer(data: &[u8]) {
 
 /// Events of a stream and the bytes of their data, for benchmarks.
 ///
-/// # Panics If the stream is refused.
+/// # Panics
+/// If the stream is refused.
 #[must_use]
 pub fn count_events(chunks: &[&[u8]]) -> (usize, usize) {
     let mut parser = Parser::default();
@@ -124,7 +127,8 @@ pub fn count_events(chunks: &[&[u8]]) -> (usize, usize) {
 
 /// Deltas of a complete answer of the API with this name, for benchmarks.
 ///
-/// # Panics If there is no such API, or the answer is incomplete.
+/// # Panics
+/// If there is no such API, or the answer is incomplete.
 #[must_use]
 pub fn read_answer(api: &str, chunks: &[&[u8]]) -> usize {
     let api = Api::from_name(api).expect("an API");

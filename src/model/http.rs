@@ -45,11 +45,11 @@ const MAX_RETRY_AFTER_MS: f64 = 86_400_000.0;
 pub(in crate::model) struct Clients {
     user_agent: String,
     connect_timeout: Duration,
-    /// For this machine: no proxy, no certificates.
+    /// For addresses of this machine: without proxy and certificates.
     direct: OnceCell<Client>,
     /// For all other addresses.
     outside: OnceCell<Client>,
-    /// The same two without connection reuse: every request uses a new connection.
+    /// The same two clients, but every request opens a new connection.
     fresh: [OnceCell<Client>; 2],
 }
 
@@ -59,8 +59,8 @@ impl Clients {
         Self { user_agent, connect_timeout, direct, outside, fresh }
     }
 
-    /// The client for an address, built at its first use. A fresh client reuses no connection, for use after a
-    /// kept one broke.
+    /// The client for an address, built at its first use. A fresh client opens a new connection, for use
+    /// after a reused connection broke.
     pub(in crate::model) async fn get(&self, is_direct: bool, is_fresh: bool) -> Result<Client, ModelFault> {
         let cell = match (is_fresh, is_direct) {
             (false, true) => &self.direct,
@@ -73,7 +73,7 @@ impl Clients {
     async fn build(&self, is_direct: bool, is_fresh: bool) -> Result<Client, ModelFault> {
         let (user_agent, connect_timeout) = (self.user_agent.clone(), self.connect_timeout);
         let build = move || {
-            // Another part of the program may have installed a provider already, which works as well.
+            // This fails if another part of the program has installed a TLS provider already, which works as well.
             let _ = rustls::crypto::ring::default_provider().install_default();
             let builder = Client::builder()
                 .user_agent(user_agent)
@@ -276,7 +276,7 @@ impl Exchange<'_> {
         } else {
             format!("is the server running? See {setting}")
         };
-        // The variable's value may contain a password.
+        // Do not show the value of the variable, because it may contain a password.
         match PROXIES.iter().find(|name| !self.is_direct && std::env::var_os(name).is_some()) {
             Some(name) => {
                 format!("{advice}. A proxy is set in the daemon's environment ({name}): is it right?")

@@ -113,8 +113,8 @@ impl KeySource {
         }
     }
 
-    /// The key if it can be had without running a command, also from a file that is open to others. For the removal
-    /// of keys from texts.
+    /// The key, if it can be read without running a command. A file that other users may read counts as well,
+    /// because the key is only removed from texts.
     pub(super) async fn read_present(&self) -> Option<String> {
         let text = match self {
             KeySource::None | KeySource::Command(_) => return None,
@@ -160,7 +160,7 @@ struct ProcessGroup(Option<Pid>);
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(pid) = self.0 {
-            // The group may have ended already; then the error is irrelevant.
+            // Ignore the error, because the group may have ended already.
             let _ = killpg(pid, Signal::SIGKILL);
         }
     }
@@ -219,7 +219,7 @@ mod tests {
 
     #[tokio::test]
     async fn api_key_is_read_from_environment_file_or_command() {
-        // Cargo sets this variable for every test: the environment must not be changed here.
+        // Cargo sets this variable for every test. A test must not change the environment, because tests share it.
         check(KeySource::Env("CARGO_PKG_NAME".into()), Ok("agentd")).await;
         check(KeySource::Env("AGENTD_NO_SUCH_KEY".into()), Err("set AGENTD_NO_SUCH_KEY, or api_key_env"))
             .await;

@@ -59,7 +59,8 @@ impl fmt::Debug for Models {
 impl Models {
     /// Checks the settings. It opens, reads and connects to nothing yet.
     ///
-    /// # Errors Settings that cannot work for any call.
+    /// # Errors
+    /// Settings that cannot work for any call.
     pub fn new(settings: Settings) -> Result<Models, ModelError> {
         let mut backends = BTreeMap::new();
         for (name, provider) in settings.providers {
@@ -93,8 +94,8 @@ impl Models {
         self.inner.backends.keys().cloned().collect()
     }
 
-    /// Keys and header values of all providers, to be removed from texts. Key commands do not run for it; their
-    /// last outputs are included.
+    /// Keys and header values of all providers, to be removed from texts. Key commands do not run; their last
+    /// outputs are included.
     pub async fn secrets(&self) -> Vec<String> {
         let mut found = Vec::new();
         for backend in self.inner.backends.values() {
@@ -221,7 +222,7 @@ impl Models {
         })
     }
 
-    /// The notice about a model that should think and is not known to; once per model.
+    /// The notice about a model that is asked to think but is not known to do so; once per model.
     fn reported_unthinking(&self, request: &ModelRequest, settings: &ModelSettings) -> Option<String> {
         let thinking = request.thinking.filter(|thinking| *thinking != Thinking::Off)?;
         let name = request.model.to_string();
@@ -270,8 +271,9 @@ impl Models {
     ///
     /// Cancel-safe: dropping the future ends the request.
     ///
-    /// # Errors One fault without secrets. Deltas may have come before it. `Interrupted` if `out` is closed.
-    /// Nothing is retried after a wait. A request is sent again at once if its key was refused and has changed, or if
+    /// # Errors
+    /// One fault without secrets. Deltas may have come before it. `Interrupted` if `out` is closed. Nothing
+    /// is retried after a wait. A request is sent again at once if its key was refused and has changed, or if
     /// the provider lost the conversation that it kept.
     pub async fn call(
         &self,
@@ -343,7 +345,7 @@ impl Models {
         let previous = request.previous_response_id.as_deref().filter(|_| address.store);
         let mut played = tape();
         let mut outcome = exchange(&headers, previous)?.run(reader(), out, &mut played).await;
-        // The key may have been changed meanwhile: a different key is tried once.
+        // The key may have changed meanwhile, so try once with a different key.
         if outcome.as_ref().is_err_and(|fault| address.doubts_key(fault)) {
             address.forget_key();
             let fresh = address.secret(name).await;
@@ -405,7 +407,7 @@ fn mark_cut(reply: &mut ModelReply, limit: Option<u32>) {
     }
 }
 
-/// The answer that the request continues no longer exists.
+/// Whether the answer that the request continues no longer exists.
 fn is_lost_conversation(fault: &ModelFault) -> bool {
     // Servers with this API use different texts (vLLM: "Response with id … not found"). Only requests that
     // named an answer are checked.

@@ -63,8 +63,8 @@ struct Entry {
 }
 
 impl ResponseCache {
-    /// The answer to the same request, if it is at most five minutes old. It is marked as cached: it costs
-    /// nothing.
+    /// The answer to the same request, if it is at most five minutes old. The reply is marked as cached,
+    /// because it costs nothing.
     pub(super) fn get(&self, key: ResponseKey, now: Instant) -> Option<ModelReply> {
         let mut entries = lock(&self.entries);
         entries.retain(|entry| now.saturating_duration_since(entry.given_at) < ANSWER_TTL);

@@ -139,7 +139,7 @@ pub(super) enum Api {
 }
 
 impl Api {
-    /// Its name in a cassette.
+    /// The name of the API in a cassette.
     pub(in crate::model) const fn name(self) -> &'static str {
         match self {
             Api::Anthropic => "anthropic",
@@ -148,7 +148,7 @@ impl Api {
         }
     }
 
-    /// The kind of provider that uses it.
+    /// The kind of provider that uses this API.
     pub(in crate::model) const fn kind(self) -> ProviderKind {
         match self {
             Api::Anthropic => ProviderKind::Anthropic,

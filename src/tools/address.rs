@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// Address and prefix length.
+/// Address ranges that WebFetch must not reach: address and prefix length.
 const CLOSED_V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -65,7 +65,7 @@ fn covers_v6(net: Ipv6Addr, bits: u32, address: Ipv6Addr) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressRanges(Vec<(IpAddr, u32)>);
 
-/// The text is not an address or range.
+/// The error for a text that is not an address or range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidRange(String);
 

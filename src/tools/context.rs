@@ -109,7 +109,7 @@ pub trait ProjectData: Send + Sync + std::fmt::Debug {
     /// The notes about the project, without their texts.
     ///
     /// # Errors
-    /// They could not be read.
+    /// The notes could not be read.
     fn notes(&self) -> Result<Vec<MemoryNote>, DataError>;
 
     /// One note with its text.
@@ -121,7 +121,7 @@ pub trait ProjectData: Send + Sync + std::fmt::Debug {
     /// Writes a note, or replaces it.
     ///
     /// # Errors
-    /// It was not written.
+    /// The note was not written.
     fn write_note(&self, name: &str, text: &str) -> Result<(), DataError>;
 
     /// Removes a note.

@@ -96,7 +96,8 @@ pub(in crate::tools) fn open_below(
     }
 }
 
-/// The same without `openat2`: opens one component after the other, none of which may be a link.
+/// Like [`open_below`], for kernels without `openat2`: opens one component after the other, none of which may
+/// be a link.
 fn open_by_steps(folder: BorrowedFd<'_>, path: &Path, flags: OFlag, mode: Mode) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
     let mut parts = Vec::new();
@@ -156,7 +157,7 @@ pub(in crate::tools) fn refused(path: &Path, errno: Errno) -> ToolError {
     }
 }
 
-/// The path no longer leads to the object that was judged.
+/// The error if the path no longer leads to the object that was judged.
 pub(in crate::tools) fn changed_path_error(path: &Path) -> ToolError {
     ToolError::new(
         "target_changed",
@@ -165,7 +166,7 @@ pub(in crate::tools) fn changed_path_error(path: &Path) -> ToolError {
     .with(json!({ "path": path.to_string_lossy() }))
 }
 
-/// The content differs from the content that the model knows.
+/// The error if the content differs from the content that the model knows.
 pub(in crate::tools) fn changed_content_error(path: &Path) -> ToolError {
     ToolError::new(
         "file_changed",
@@ -209,7 +210,7 @@ pub(in crate::tools) fn require_regular(path: &Path, meta: &Metadata) -> Result<
 /// Lists the names in an open folder, independent of the current target of its path.
 pub(in crate::tools) fn list(folder: &File, path: &Path) -> Result<fs::ReadDir, ToolError> {
     use std::os::fd::AsRawFd as _;
-    // There is no safe way to read a folder by its handle, but this link leads to exactly that handle.
+    // There is no safe way to read a folder by its handle, but this link in `/proc` refers to exactly that handle.
     let by_handle = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()));
     by_handle.map_err(|e| ToolError::io(path, &e))
 }

@@ -217,8 +217,8 @@ async fn ask_user(servers: &dyn McpServers, call_id: CallId, server: &str, mut q
     }
 }
 
-/// Records the definition that runs. A changed one that no user was asked about stays unrecorded, so that the next
-/// call in a mode with requests asks.
+/// Records the definition that runs. A changed definition is not recorded if no user was asked about it, so
+/// that the next call in a mode with requests asks.
 async fn record_definition(context: &ToolContext, tool: &McpTool, prepared: &PreparedCall) {
     let is_unasked = matches!(prepared.subject, Subject::Mcp { is_changed: true, .. })
         && context.session_context.mode == Mode::Bypass;

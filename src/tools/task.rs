@@ -62,7 +62,7 @@ pub(super) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCa
         },
         summary: format!("{}: {description}", agent.name),
         diff: None,
-        // The sub-agent continues after a restart; its call never runs a second time.
+        // The sub-agent continues after a restart, so its call never runs a second time.
         read_only: false,
         change: None,
         sandbox: None,

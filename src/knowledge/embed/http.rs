@@ -44,7 +44,7 @@ impl HttpTarget {
     /// `base_url` without the last part, for example `http://127.0.0.1:11434/v1`.
     ///
     /// # Errors
-    /// The address is no HTTP address. The text does not contain it.
+    /// `base_url` is not an HTTP address. The error does not contain the address.
     pub fn new(base_url: &str, model: &str, key: Option<&str>, timeout: Duration) -> Result<Self, String> {
         let wrong = "expected an address like http://127.0.0.1:11434/v1";
         let url = Url::parse(base_url.trim()).map_err(|error| format!("{error}: {wrong}"))?;
@@ -67,7 +67,7 @@ impl HttpTarget {
     async fn client(&self) -> Result<&Client, String> {
         let is_local = matches!(self.url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
         let build = move || {
-            // If another provider is installed already, that one is used.
+            // This fails if another part of the program has installed a TLS provider already, which works as well.
             let _ = rustls::crypto::ring::default_provider().install_default();
             let builder = Client::builder()
                 .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))

@@ -38,7 +38,7 @@ impl WordPiece {
     /// Reads a `tokenizer.json`.
     ///
     /// # Errors
-    /// It is damaged or of another kind; the text is for users.
+    /// The file is damaged or of another kind; the text is for users.
     pub(super) fn from_json(text: &[u8]) -> Result<Self, String> {
         let all: Value = serde_json::from_slice(text).map_err(|_| "tokenizer.json is not JSON".to_owned())?;
         let kind = all["model"]["type"].as_str().unwrap_or("WordPiece");

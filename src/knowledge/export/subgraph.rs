@@ -15,7 +15,7 @@ pub struct SubGraph {
     pub nodes: Vec<Entity>,
     /// Relations between these entities.
     pub edges: Vec<Relation>,
-    /// There are more entities within the depth.
+    /// Whether there are more entities within the depth.
     pub truncated: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Names in declarations that import. Each name comes with the one before it, as far as the text has it.
+//! Reads the names in import declarations, each with the name before it if the text contains one.
 
 /// The syntax of a language's imports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) enum ImportStyle {
     Quoted,
 }
 
-/// Maximum number of names of one declaration: a longer one is generated.
+/// Maximum number of names of one declaration. A longer declaration is generated code.
 const MAX_NAMES: usize = 64;
 
 /// The imported names with their qualifiers.

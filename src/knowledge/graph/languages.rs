@@ -65,7 +65,7 @@ pub(super) struct Language {
     pub imports: ImportStyle,
     /// Names of files that represent their folder, without extension.
     pub folder_files: &'static [&'static str],
-    /// The first string of a body describes it (Python).
+    /// Whether the first string of a body describes the definition (Python).
     pub has_docstrings: bool,
     /// Names for the enclosing type in a method.
     pub own_type: &'static [&'static str],
@@ -290,7 +290,8 @@ static LANGUAGES: [Language; LANGUAGE_COUNT] = [
     },
 ];
 
-/// Languages without a grammar here, by extension: their chunks carry the name, so that a query can show it.
+/// Languages without a grammar here, by extension. Their chunks carry the name of the language, so that a
+/// query can show it.
 const OTHER_LANGUAGES: &[(&str, &[&str])] = &[
     ("markdown", &["md", "markdown", "mdx"]),
     ("shell", &["sh", "bash", "zsh"]),

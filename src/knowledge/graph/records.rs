@@ -192,7 +192,7 @@ fn is_unresolvable(mention: &Mention) -> bool {
         && word_parts(&mention.name).len() < 2
 }
 
-/// A name within the limits. The end of a longer name stays, because it is more specific than the beginning.
+/// A name within the limits. A longer name keeps its end, because the end is more specific than the beginning.
 fn bounded_name(name: &str) -> String {
     if name.len() <= MAX_NAME_BYTES && name.chars().count() <= MAX_NAME_CHARS {
         return name.to_owned();

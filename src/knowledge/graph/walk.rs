@@ -11,7 +11,7 @@ use super::markdown;
 use super::outline::{CutPoint, MAX_NAME_BYTES, Mention, Outline, Symbol, shorten};
 use crate::knowledge::store::ReferenceKind;
 
-/// Longest parse of one file. Some texts that are no code take very long.
+/// Time limit for parsing one file. Some texts that are not code take very long.
 const PARSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of symbols of one file: files with more are generated code or data.
 const MAX_SYMBOLS: usize = 2000;
@@ -52,11 +52,11 @@ struct PrefixRun {
     end_row: usize,
     /// The first paragraph of its comments.
     comment: String,
-    /// The first paragraph is complete.
+    /// Whether the first paragraph is complete.
     is_closed: bool,
 }
 
-/// Something that encloses the current node.
+/// A node that encloses the current node.
 struct EnclosingNode {
     depth: u32,
     name: String,
@@ -86,7 +86,7 @@ impl<'a> TreeWalk<'a> {
             if depth > 0 && node.is_named() {
                 self.visit_node(node, depth, rule, &mut is_first_comment);
             }
-            // Their children are of no interest.
+            // These nodes are read as text, so their children are not visited.
             let descends = !matches!(
                 rule.map(|rule| rule.role),
                 Some(NodeRole::Comment | NodeRole::Prefix | NodeRole::Import)
@@ -294,7 +294,7 @@ impl<'a> TreeWalk<'a> {
     /// Records a call by the text of the callee: `a::b`, `x.b`, `b`, `mod.a.b`.
     fn call(&mut self, callee: Node<'_>, at: usize) {
         let text = self.text_of(callee);
-        // Only the end matters, and a chain of calls can be long.
+        // Read only the last line, because only the end matters and a chain of calls can be long.
         let line = text.rsplit('\n').next().unwrap_or(text).trim().replace("->", ".");
         // `iter.collect::<Vec<_>>`: the name is before the generic part.
         let generic = line.rfind("::<").or_else(|| {
@@ -311,7 +311,7 @@ impl<'a> TreeWalk<'a> {
             (_, Some(dot)) => (&end[..dot], &end[dot + 1..], ReferenceKind::MethodCall),
             _ => ("", end, ReferenceKind::Call),
         };
-        // The text before the name was cut off: its type is unknown.
+        // The text before the name was cut off, so the type of the receiver is unknown.
         let kind =
             if before.is_empty() && name.len() != text.len() { ReferenceKind::MethodCall } else { kind };
         self.mention(kind, name, before, at);
@@ -324,7 +324,7 @@ impl<'a> TreeWalk<'a> {
         let last = last_part(before);
         let own_type = before == last && self.grammar.language.own_type.contains(&last);
         let (kind, qualifier) = if own_type {
-            // The type whose method this is.
+            // The qualifier is the type that encloses the method.
             let enclosing = self.enclosing.iter().rev().find(|enclosing| !enclosing.is_function);
             (ReferenceKind::Call, enclosing.map_or(String::new(), |enclosing| enclosing.name.clone()))
         } else if kind == ReferenceKind::MethodCall && before != last {

@@ -24,9 +24,9 @@ pub struct ChunkSettings {
     pub tokens: usize,
     /// Tokens that two chunks share, fewer than `tokens`.
     pub overlap: usize,
-    /// Split here first; longer pieces are split by tokens.
+    /// Separator at which the text is split first; longer pieces are split by tokens.
     pub split_by: Option<String>,
-    /// With `split_by`: a piece over the limit is an error.
+    /// With `split_by`: whether a piece over the limit is an error.
     pub split_only: bool,
 }
 
@@ -124,7 +124,7 @@ struct TokenizedText<'a> {
 }
 
 impl TokenizedText<'_> {
-    /// Tokens in a range. May differ by one at each border.
+    /// Number of tokens in a range. The result may differ by one at each border.
     fn count(&self, range: &Range<usize>) -> usize {
         let at = |offset: usize| self.ends.partition_point(|end| *end <= offset);
         at(range.end) - at(range.start)

@@ -17,7 +17,7 @@ const FOLDER: &str = "AGENTD_TEST_INDEX_FOLDER";
 /// The name of the child's test.
 const CHILD: &str = "knowledge::index::crash_tests::child_runs_one_job_until_its_crash_point";
 
-/// Crash points, and the numbers of the pass at which the child exits there.
+/// Crash points, each with the passes at which the child exits.
 const POINTS: &[(&str, &[u32])] = &[
     ("KN.kept", &[1]),
     ("KN.accepted", &[1]),
@@ -64,7 +64,7 @@ fn indexer(file: &Path) -> Indexer {
         model: Some(model),
         embedder: None,
         warning: None,
-        // All times are equal, so that they do not tell the runs apart.
+        // All times are equal, so that the results of two runs do not differ in their times.
         clock: Arc::new(CountingClock::with_fixed_time()),
         chunks: ChunkSettings::default(),
         settings: semantic::SemanticSettings::default(),

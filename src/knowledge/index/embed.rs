@@ -46,7 +46,7 @@ pub(super) async fn embed(
     let mut dimension = embedder.dimension();
     let known = model.clone();
     if dimension.is_none() && store.read_rows(move |reader| reader.has_vectors(&known, None)).await? {
-        // The model may return vectors of another length than those in the index: then all are stale.
+        // The model may return vectors of another length than those in the index. If so, all of them are stale.
         dimension = embedder.embed(vec![PROBE_TEXT.into()]).await?.first().map(Vec::len);
     }
     let mut has_answered = false;
@@ -81,7 +81,7 @@ pub(super) async fn embed(
             let vectors: Vec<Vec<f32>> = vectors.into_iter().flatten().collect();
             let length = vectors.first().map(Vec::len);
             if has_answered && length != dimension {
-                // Otherwise, the loop would never end with a server that alternates.
+                // Otherwise, a server that alternates between lengths would keep the loop running forever.
                 return Err(KnowledgeError::new(
                     ErrorKind::Embedder,
                     "could not embed: the length of the vectors changed during the job; check the embedding model",

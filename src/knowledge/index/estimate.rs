@@ -47,7 +47,7 @@ pub async fn estimate(
         removed: scan.gone.len() as u64,
         bytes,
         chunks: (bytes as f64 / BYTES_PER_TOKEN / 450.0).ceil() as u64,
-        // Without a model it costs nothing.
+        // A job without a model costs nothing.
         cost_usd_micros: Some(0),
         ..IndexEstimate::default()
     };

@@ -21,9 +21,9 @@ const MAX_ID_BYTES: usize = 512;
 /// A document that a client inserts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InsertDocument {
-    /// Its id; a hash of its text if it has none.
+    /// Id of the document; absent for a hash of its text.
     pub id: Option<String>,
-    /// A path for references. It need not exist, but replaces the document that has it.
+    /// Path for references. The file need not exist. A document with the same path is replaced.
     pub path: Option<String>,
     /// The text.
     pub text: String,
@@ -34,12 +34,12 @@ pub struct InsertDocument {
 pub struct InsertOutcome {
     /// Its id.
     pub id: DocId,
-    /// The same document was in the index already.
+    /// Whether the same document was in the index already.
     pub unchanged: bool,
 }
 
-/// Stores documents that are no files, then processes them without a model. When it returns an error after storing,
-/// the next job or insert continues. A later job at level semantic has a model read them.
+/// Stores documents that are no files, then processes them without a model. If processing fails, the next job
+/// or insert continues. A later job at level semantic has a model read them.
 ///
 /// # Errors
 /// A document is empty, too large or has a bad id; the store failed; or the call was cancelled.
@@ -176,7 +176,7 @@ pub(super) async fn resolve_references(
         }
         let left = indexer.store.write(|writer| writer.resolve_references()).await?;
         if let Some(progress) = progress.as_mut() {
-            // The first answer contains their number.
+            // The first call returns the number of all remaining names.
             total = total.max(left);
             progress.set_total(total);
             progress.advance(left_before.max(left) - left);

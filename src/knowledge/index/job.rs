@@ -33,9 +33,10 @@ struct JobCounts {
     warning: Option<String>,
 }
 
-/// Runs a job to its end and reports it. A dropped future, for example at the end of the daemon, leaves the job
-/// unfinished: [`crate::knowledge::store::Writer::unfinished_jobs`] lists it, and running its request again continues
-/// it. The last event is [`JobEvent::Ended`].
+/// Runs a job to its end and reports its events; the last one is [`JobEvent::Ended`]. A dropped future, for
+/// example at the end of the daemon, leaves the job unfinished.
+/// [`crate::knowledge::store::Writer::unfinished_jobs`] lists such a job, and running its request again
+/// continues it.
 pub async fn run_job(
     request: &IndexRequest,
     indexer: &Indexer,
@@ -215,7 +216,7 @@ impl<'a> JobRun<'a> {
                     match read_file(files.as_ref(), &entry, known.get(&entry.path), level) {
                         ReadFile::Text { text, hash } => {
                             let new = file_document(&entry.path, text.len() as u64, entry.modified_ns, hash);
-                            // The size of the file, which the next scan compares.
+                            // Store the size of the file, because the next scan compares it.
                             let new = NewDocument { bytes: entry.bytes, ..new };
                             batch.suitable.push(entry.path);
                             batch.changes.push(Change::Store(prepare(new, &text, level, &settings)?));

@@ -24,7 +24,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Whether it limits anything.
+    /// Whether the budget limits anything.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.tokens.is_some() || self.usd_micros.is_some()
@@ -91,7 +91,7 @@ pub(super) struct StageProgress {
 }
 
 impl StageProgress {
-    /// Begins a stage and reports that.
+    /// Begins a stage and reports its beginning.
     pub fn begin(sink: &Arc<dyn JobSink>, spent: &Arc<UsedBudget>, stage: JobStage, total: u64) -> Self {
         let mut progress =
             Self { sink: sink.clone(), spent: spent.clone(), stage, total, done: 0, reported: None };
@@ -107,7 +107,7 @@ impl StageProgress {
         }
     }
 
-    /// More units were found.
+    /// Sets the total after more units were found.
     pub fn set_total(&mut self, total: u64) {
         self.total = total;
     }

@@ -7,8 +7,9 @@ use super::inserts::inserted_document;
 use crate::knowledge::store::{KeptDocuments, SalvageReport, Writer, kept_name};
 use crate::knowledge::types::KnowledgeError;
 
-/// Copies edits and answers from the damaged file. Inserted documents that the index lacks are restored from their
-/// second copy. Losses are recorded for [`crate::knowledge::registry::IndexStatus`]. A crash in between repeats it.
+/// Copies edits and answers from the damaged file. Inserted documents that the index lacks are restored from
+/// their second copy. Losses are recorded for [`crate::knowledge::registry::IndexStatus`]. After a crash in
+/// between, the next job repeats this.
 ///
 /// # Errors
 /// The index could not be written.
@@ -65,7 +66,7 @@ fn restore_documents(
         };
         let holder = document.path.as_deref().map(|path| writer.find_document(path)).transpose()?.flatten();
         if holder.is_some_and(|holder| holder.path == document.path) {
-            // Another document has its path now, and so has replaced it.
+            // Another document with the same path has replaced this one.
             kept.remove_document(&document.id)?;
             continue;
         }

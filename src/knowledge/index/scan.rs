@@ -14,10 +14,10 @@ use crate::knowledge::types::{DocId, DocumentStatus, FileRefusal, KnowledgeError
 /// Maximum number of files of one workspace.
 const MAX_FILES: usize = 200_000;
 
-/// The data of the index about files.
+/// The files that the index knows.
 #[derive(Debug, Default)]
 pub(super) struct KnownFiles {
-    /// Those with a document.
+    /// Files with a document.
     pub documents: Vec<KnownFile>,
     /// Files that are omitted because of their content.
     pub skipped: Vec<SkippedFile>,
@@ -34,22 +34,22 @@ impl KnownFiles {
 pub(super) struct Scan {
     /// Files to read: new, changed, failed before, or indexed at a lower level.
     pub to_read: Vec<FileEntry>,
-    /// Documents whose file is as it was.
+    /// Number of documents whose file is unchanged.
     pub unchanged: u64,
-    /// Documents whose file is gone or not allowed any more.
+    /// Documents whose file is gone or no longer allowed.
     pub gone: Vec<DocId>,
-    /// Files that are not read: too large, secret, or left out before and unchanged.
+    /// Number of files that are not read: too large, secret, or left out before and unchanged.
     pub skipped: u64,
     /// Files that were left out and are gone.
     pub gone_skipped: Vec<String>,
-    /// Size of the files to read.
+    /// Total size of the files to read, in bytes.
     pub bytes: u64,
 }
 
 /// Lists the files and compares time and size. A file with the same time and size is not read.
 ///
 /// # Errors
-/// The files could not be listed, or the job was cancelled. Then no document is gone.
+/// The files could not be listed, or the job was cancelled. The caller must not remove any document then.
 pub(super) fn scan(
     files: &dyn FileSource,
     paths: &[String],
@@ -137,11 +137,11 @@ pub(super) enum ReadFile {
     Text { text: String, hash: String },
     /// Its content equals the content in the index.
     Unchanged(DocId),
-    /// Not to be opened.
+    /// The file must not be opened.
     Skipped,
-    /// Its content is not to be indexed.
+    /// The content must not be indexed.
     Unsuitable,
-    /// It cannot be read: the reason.
+    /// The file cannot be read: the reason.
     Failed(String),
 }
 

@@ -26,7 +26,7 @@ use crate::knowledge::types::{
 use crate::sync::lock;
 use crate::types::time::{Clock, Timestamp};
 
-/// Waits for a fact, at most ten seconds.
+/// Waits until the condition is true, at most ten seconds.
 pub(in crate::knowledge) async fn wait_until(is_true: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
     while !is_true() {
@@ -100,7 +100,7 @@ pub(in crate::knowledge) struct ScriptedModel {
     /// All calls so far.
     pub calls: Mutex<Vec<ModelCall>>,
     running: AtomicUsize,
-    /// The most calls at the same time.
+    /// Maximum number of calls at the same time.
     pub most_running: AtomicUsize,
 }
 
@@ -116,7 +116,7 @@ impl ScriptedModel {
         })
     }
 
-    /// A model that always answers this.
+    /// A model that always gives this answer.
     pub fn with_answer(text: &str) -> Arc<Self> {
         let text = text.to_owned();
         Self::new(move |_| Ok(answer(&text)))
@@ -252,7 +252,7 @@ impl Clock for CountingClock {
     }
 }
 
-/// Keeps all events.
+/// Records all events.
 #[derive(Debug, Default)]
 pub(in crate::knowledge) struct EventRecorder(pub Mutex<Vec<JobEvent>>);
 

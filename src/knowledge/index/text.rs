@@ -12,9 +12,9 @@ const BYTES_PER_INVALID_BYTE: usize = 50;
 /// The reason why a readable file is not indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnsuitableReason {
-    /// It is no text.
+    /// The file is not text.
     Binary,
-    /// It holds a private key or a token.
+    /// The file holds a private key or a token.
     Secret,
 }
 

@@ -25,8 +25,8 @@ pub fn fitting_prefix<T>(
     (items.len(), used)
 }
 
-/// Tokens of a line and its newline. A closing newline may join the last token, and then the line alone may need one
-/// more: count the larger.
+/// Tokens of a line and its newline. A closing newline may join the last token, so that the line alone needs
+/// one token more. The larger number counts.
 pub fn line_tokens(line: &str, tokens: &CountTokens) -> usize {
     if line.is_empty() {
         return 1;
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn prefix_of_whole_lines_fits_budget() {
         let lines: Vec<String> = ["a b", "c", "d e f", "g"].map(str::to_owned).to_vec();
-        // Each line costs one more than its words.
+        // Each line costs one token more than its words.
         for (budget, kept, used) in [
             (0, 0, 0),
             (2, 0, 0),

@@ -138,7 +138,7 @@ struct ReferenceLine<'a> {
 }
 
 fn json_line(value: &impl Serialize) -> String {
-    // Strings and numbers alone: this cannot fail.
+    // Serialising strings and numbers cannot fail.
     serde_json::to_string(value).unwrap_or_default()
 }
 
@@ -177,7 +177,7 @@ fn reference_line(reference: &Reference) -> String {
 pub struct QueryContext {
     /// The system prompt of the answer call.
     pub system: String,
-    /// The data that it contains.
+    /// The data in the prompt.
     pub raw_data: RawData,
 }
 

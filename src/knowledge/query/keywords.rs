@@ -24,13 +24,13 @@ impl Keywords {
         if self.high_level.is_empty() { query.to_owned() } else { self.high_level.join(" ") }
     }
 
-    /// Whether there are none.
+    /// Whether there are no keywords.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.high_level.is_empty() && self.low_level.is_empty()
     }
 
-    /// If there are none: the query itself, also if it is long.
+    /// Uses the query itself if there are no keywords, also if the query is long.
     fn or_query(self, query: &str) -> Self {
         if !self.is_empty() {
             return self;
@@ -44,11 +44,11 @@ impl Keywords {
 pub struct ExtractedKeywords {
     /// The keywords.
     pub keywords: Keywords,
-    /// The model returned an error or no list; the keywords are the query itself.
+    /// Whether the model returned an error or no list. The keywords are the query itself then.
     pub failed: bool,
     /// The usage of the call, if there was one.
     pub usage: Option<ModelUsage>,
-    /// The answer was cut at its length limit; it is not cached.
+    /// Whether the answer was cut at its length limit. Such an answer is not cached.
     pub truncated: bool,
 }
 
@@ -62,7 +62,7 @@ pub fn given_keywords(params: &QueryParams) -> Option<Keywords> {
     (!given.is_empty()).then_some(given)
 }
 
-/// Asks the model for the keywords of a query. An error of the model is no error here.
+/// Asks the model for the keywords of a query. If the model fails, the keywords are the query itself.
 ///
 /// # Errors
 /// The call was cancelled.

@@ -22,7 +22,7 @@ fn without_thoughts(text: &str) -> String {
                 kept.push_str(&rest[..start]);
                 rest = &rest[end + "</think>".len()..];
             }
-            // The opening tag was in the prompt.
+            // The opening tag was in the prompt, so everything before the closing tag is thinking.
             (_, Some(end)) => {
                 kept.clear();
                 rest = &rest[end + "</think>".len()..];

@@ -26,7 +26,7 @@ impl Progress {
         Self(Some(events))
     }
 
-    /// Reports to nothing.
+    /// Discards all reports.
     #[must_use]
     pub const fn disabled() -> Self {
         Self(None)
@@ -38,7 +38,7 @@ impl Progress {
         self.0.is_some()
     }
 
-    /// A stage begins. Dropped if the channel is full.
+    /// Reports that a stage begins. The report is dropped if the channel is full.
     pub fn report_stage(&self, stage: QueryStage) {
         if let Some(events) = &self.0 {
             let _ = events.try_send(QueryEvent::Stage(stage));

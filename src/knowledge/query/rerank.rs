@@ -1,4 +1,4 @@
-//! Ranking chunks again with a model for that.
+//! Ranks chunks again with a reranking model.
 
 use futures_util::future::BoxFuture;
 
@@ -7,7 +7,7 @@ use crate::knowledge::types::{Chunk, KnowledgeError};
 
 /// A model that judges how well texts answer a query.
 pub trait Reranker: Send + Sync {
-    /// Position in `documents` and score, in any order. Positions that do not exist are ignored.
+    /// Positions in `documents` with their scores, in any order. Positions that do not exist are ignored.
     fn rerank(
         &self,
         query: String,

@@ -1,4 +1,4 @@
-//! The two results without an answer.
+//! The two query results that contain no answer.
 
 use crate::types::knowledge::{Metadata, QueryError, QueryResult, QueryStatus, RawData};
 
@@ -6,7 +6,7 @@ use crate::types::knowledge::{Metadata, QueryError, QueryResult, QueryStatus, Ra
 pub const NO_CONTEXT_RESPONSE: &str = "I cannot answer this: the index has nothing about it. Ask in other words, or index more files. [no-context]";
 
 impl QueryResult {
-    /// Nothing was found, or nothing was searched.
+    /// The result if nothing was found or nothing was searched.
     #[must_use]
     pub fn no_context(metadata: Metadata) -> Self {
         Self {
@@ -18,7 +18,7 @@ impl QueryResult {
         }
     }
 
-    /// The query could not be finished. `raw_data` contains the results until then.
+    /// The result of a query that could not be finished. `raw_data` contains the results until then.
     #[must_use]
     pub fn failed(kind: &str, message: &str, raw_data: RawData) -> Self {
         Self {

@@ -20,7 +20,7 @@ use crate::types::knowledge::{Keywords, Metadata, QueryMode, QueryResult, QueryS
 
 /// Stores answers of models. Reads use the index reader.
 pub trait AnswerCache: Send + Sync {
-    /// Stores a value. The only effect of an error is a later call.
+    /// Stores a value. After an error, a later query calls the model again.
     fn put(&self, kind: CacheKind, key: String, value: String) -> BoxFuture<'_, Result<(), KnowledgeError>>;
 }
 
@@ -160,7 +160,7 @@ impl QueryRun<'_> {
             self.progress.send(QueryEvent::RawData(Box::new(context.raw_data.clone()))).await;
             return Err((KnowledgeError::new(ErrorKind::Model, text), Box::new(context.raw_data)));
         };
-        // An answer that depends on a conversation is useless for another one.
+        // Do not cache an answer that depends on a conversation, because no other conversation can use it.
         let key = self.params.history.is_empty().then(|| {
             let embedder = self.env.embedder.as_ref().map(|it| it.model_id()).unwrap_or_default();
             let (keywords, generation) = (&self.metadata.keywords, self.metadata.generation);
@@ -179,8 +179,8 @@ impl QueryRun<'_> {
         let answered = generate_answer(&context, &self.params, &**model, self.progress, self.cancel.clone());
         match answered.await {
             Ok(answer) => {
-                // Do not cache an answer that was cut, or whose query was cancelled: it is useless for another
-                // caller.
+                // Do not cache an answer that was cut, or whose query was cancelled, because no other caller
+                // can use it.
                 if let Some(key) = key.filter(|_| !answer.truncated && !self.cancel.is_cancelled()) {
                     self.store_answer(CacheKind::Query, key, answer.text.clone()).await;
                 }

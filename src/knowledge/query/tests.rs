@@ -388,7 +388,7 @@ proptest! {
             prefix.iter().map(|it| &it.chunk_id).collect::<Vec<_>>(),
             of_wider.iter().map(|it| &it.chunk_id).collect::<Vec<_>>()
         );
-        // Only survivors contribute chunks.
+        // The limits never add entities.
         prop_assert!(raw.entities.len() <= raw.metadata.found.entities);
     }
 }

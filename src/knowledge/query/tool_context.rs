@@ -67,7 +67,7 @@ struct Excerpt<'a> {
 impl Excerpt<'_> {
     /// Adds a part if it fits.
     fn push_if_fits(&mut self, part: &str) -> bool {
-        // Two joined parts never have more tokens than both have alone, except for one at the seam.
+        // Two joined parts have at most one token more, at the seam, than both have alone.
         let tokens = (self.count)(part) + 1;
         if self.used + tokens > self.max_tokens {
             return false;

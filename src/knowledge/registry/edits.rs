@@ -34,7 +34,7 @@ impl Indexes {
     /// Creates an entity.
     ///
     /// # Errors
-    /// It exists, or the index could not be written.
+    /// The entity exists, or the index could not be written.
     pub async fn create_entity(
         &self,
         workspace: &Path,
@@ -96,7 +96,7 @@ impl Indexes {
     /// Creates a relation.
     ///
     /// # Errors
-    /// It exists, an end is missing, or the index could not be written.
+    /// The relation exists, an end is missing, or the index could not be written.
     pub async fn create_relation(
         &self,
         workspace: &Path,

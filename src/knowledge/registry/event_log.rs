@@ -35,7 +35,7 @@ impl EventLog {
 
     /// Adds an event. After a terminal event nothing is added.
     pub fn push(&self, event: &KnowledgeEvent) {
-        // Plain values: this cannot fail.
+        // Serialising plain values cannot fail.
         let text: Arc<str> = serde_json::to_string(event).unwrap_or_default().into();
         let mut state = lock(&self.state);
         if state.is_ended {
@@ -52,7 +52,7 @@ impl EventLog {
         self.grown.send_replace(count);
     }
 
-    /// Whether the last event is there.
+    /// Whether the last event was added.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         lock(&self.state).is_ended

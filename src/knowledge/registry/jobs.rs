@@ -202,7 +202,7 @@ impl IndexJobs {
         Ok(())
     }
 
-    /// Ends all jobs. They are not cancelled: the next start continues them.
+    /// Stops all jobs without cancelling them. The next start of the daemon continues them.
     pub(super) async fn stop_all(&self) {
         let mut tasks = std::mem::take(&mut *lock(&self.tasks));
         tasks.abort_all();
@@ -263,10 +263,10 @@ impl Indexes {
             self.refuse_if_busy(workspace)?;
             let store = self.store(workspace).await?;
             if let Some(job) = self.0.jobs.running_in(workspace) {
-                // Opening the damaged index began to build it again just now.
+                // The index was damaged, and opening it has just started a job that builds it again.
                 return Ok(StartedJob { id: Some(job.id), estimate: IndexEstimate::default() });
             }
-            // The user has had time to read it.
+            // Remove the notice, because the user has had time to read it.
             store.write(|writer| writer.set_notice("")).await?;
         }
         self.estimate_and_start(workspace, paths, level, budget, dry_run).await
@@ -293,7 +293,7 @@ impl Indexes {
         let estimated = estimate(&request, &indexer, &cancel).await;
         let needs_budget = level == Level::Semantic && !budget.is_set();
         let estimated = estimated.and_then(|estimate| {
-            // Money alone would limit nothing.
+            // A budget in money limits nothing if the price of the model is unknown.
             let is_unlimited = !dry_run && budget.tokens.is_none() && budget.usd_micros.is_some();
             if level == Level::Semantic && is_unlimited && estimate.cost_usd_micros.is_none() {
                 let text = "could not start: the price of the model is not known, so a budget in dollars limits nothing; give \
@@ -303,7 +303,7 @@ impl Indexes {
             Ok(estimate)
         });
         if is_new && (dry_run || needs_budget || estimated.is_err()) {
-            // An estimate creates no index.
+            // An estimate must not leave a new index.
             drop(indexer);
             self.delete(workspace).await?;
         } else if !dry_run && !needs_budget && estimated.is_ok() {
@@ -355,7 +355,7 @@ impl Indexes {
 
     /// Builds an index again that was set aside because it was damaged.
     pub(super) async fn rebuild(&self, workspace: &Path) -> Result<(), KnowledgeError> {
-        // Without an estimate: the caller, perhaps a tool of a session, must not wait for a scan.
+        // Make no estimate: the caller, perhaps a tool of a session, must not wait for a scan.
         self.start_update(workspace, usize::MAX).await.map(drop)
     }
 

@@ -85,7 +85,7 @@ impl Indexes {
 
     /// Sets the services of the daemon, once.
     pub fn set_services(&self, services: Arc<dyn Services>) {
-        // A second call would be an error in the start of the daemon; the first services stay.
+        // A second call would be an error in the start of the daemon. The first services stay.
         let _ = self.0.services.set(services);
     }
 

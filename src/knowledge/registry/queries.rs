@@ -136,7 +136,7 @@ impl Indexes {
         let settings = self.settings()?;
         let _running = self.0.queries.begin_query(&settings)?;
         if params.mode == QueryMode::Bypass {
-            // The index is not opened for it.
+            // This mode reads no index, so none is opened.
             let env = QueryEnv::lexical(Arc::new(tokens::count));
             return Ok(run_query(&env, &EmptyIndex, params, progress, cancel).await);
         }

@@ -30,7 +30,7 @@ pub struct IndexStatus {
     pub generation: u64,
     /// The newest job since the daemon started.
     pub job: Option<JobView>,
-    /// Its files are watched: a change starts a job.
+    /// Whether the files are watched, so that a change starts a job.
     pub is_watched: bool,
     /// The notice for the user, for example about data that a damaged file lost.
     pub notice: Option<String>,

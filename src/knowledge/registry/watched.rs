@@ -20,7 +20,7 @@ const MAX_FOLDERS: usize = 8_192;
 /// The indexes that were used since the start, and those whose files are watched.
 #[derive(Default)]
 pub(super) struct WatchedIndexes {
-    /// The last used one at the end.
+    /// Workspaces in the order of their use; the most recently used one is last.
     used: Mutex<Vec<PathBuf>>,
     watched: Mutex<HashSet<PathBuf>>,
     /// Rises when the list may have changed.
@@ -41,7 +41,7 @@ impl WatchedIndexes {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Called when an index is deleted.
+    /// Removes an index that is deleted.
     pub fn forget_index(&self, workspace: &Path) {
         lock(&self.used).retain(|other| other != workspace);
         self.changed.send_modify(|count| *count += 1);
@@ -53,7 +53,7 @@ impl WatchedIndexes {
 pub struct WatchedFolders {
     /// The folders.
     pub folders: HashSet<PathBuf>,
-    /// There are more folders than can be watched.
+    /// Whether there are more folders than can be watched.
     pub is_cut: bool,
 }
 

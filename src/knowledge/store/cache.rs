@@ -33,9 +33,9 @@ pub struct StoredJob {
     pub state: String,
     /// The reason of the failure.
     pub error: Option<String>,
-    /// When it began.
+    /// Time at which the job began, in milliseconds since the Unix epoch.
     pub created_at_ms: i64,
-    /// When its state last changed.
+    /// Time at which the state last changed, in milliseconds since the Unix epoch.
     pub updated_at_ms: i64,
 }
 
@@ -178,7 +178,7 @@ impl Writer {
         })
     }
 
-    /// Jobs that began and did not end: the daemon stopped meanwhile.
+    /// Jobs that began and did not end, because the daemon stopped meanwhile.
     ///
     /// # Errors
     /// The read failed.

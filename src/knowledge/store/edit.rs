@@ -103,8 +103,9 @@ impl Writer {
         })
     }
 
-    /// Merges entities into one: it gets their sources and relations, and their names become aliases. The target is
-    /// created if it does not exist. Relations between merged entities are dropped. Returns the target's name.
+    /// Merges entities into one target. The target gets their sources and relations, and their names become
+    /// aliases. The target is created if it does not exist. Relations between merged entities are dropped.
+    /// Returns the target's name.
     ///
     /// # Errors
     /// A source does not exist, or the write failed.

@@ -1,4 +1,4 @@
-//! Entities: contributions in, rows out.
+//! Entities: stores contributions and computes the rows from them.
 
 use std::collections::BTreeMap;
 

@@ -26,8 +26,8 @@ pub fn index_path(folder: &Path, workspace: &Path) -> PathBuf {
     folder.join(format!("{}.db", hash128(&[workspace.as_os_str().as_encoded_bytes()])))
 }
 
-/// Opens the file to write, and creates it with mode 0600 if it is missing. The second value is the damaged file that
-/// was set aside: then the index is empty and must be built again.
+/// Opens the file to write, and creates it with mode 0600 if it is missing. The second value is a damaged
+/// file that was set aside. If there is one, the index is empty and must be built again.
 ///
 /// # Errors
 /// The file could not be opened or created, or another program holds its lock.
@@ -58,7 +58,8 @@ fn open(path: &Path) -> Result<Connection, KnowledgeError> {
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // An index can be built again. So a power cut may remove the newest commits; a crash of the process removes none.
+    // An index can be built again, so a power cut may remove the newest commits. A crash of the process
+    // removes none.
     connection.execute_batch(
         "pragma journal_mode = wal; pragma synchronous = normal; pragma foreign_keys = on; \
          pragma cache_size = -8000; pragma temp_store = memory; pragma journal_size_limit = 16777216;",
@@ -98,7 +99,7 @@ pub(super) fn set_aside(path: &Path) -> Result<Option<PathBuf>, KnowledgeError> 
     };
     for number in 1..=MAX_DAMAGED_FILES {
         if number == MAX_DAMAGED_FILES || !numbered(number).exists() {
-            // After the last number, that number is used again and again.
+            // The highest number is reused for every further damaged file.
             match fs::rename(path, numbered(number)) {
                 Ok(()) => aside = Some(numbered(number)),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}

@@ -21,7 +21,7 @@ const PARTS: &[&str] = &[
     "select name from kn_entity where substr(name, -length(?1) - 1) = '/' || ?1 order by name limit ?2",
 ];
 
-/// The same name with other upper and lower case.
+/// Query for names that differ from the given one only in case.
 const OTHER_LETTERS: &str = "select name from kn_entity where name = ?1 collate nocase or \
      substr(name, 1, length(?1) + 2) = ?1 || ' (' collate nocase order by name limit ?2";
 
@@ -36,7 +36,8 @@ pub(super) fn find_entity(connection: &Connection, given: &str) -> Result<Option
     }
 }
 
-/// The entity that a user means, or the name itself for a new one. Other letters make another name.
+/// The entity that a user means, or the given name for a new entity. A name that differs only in case is a
+/// new name.
 ///
 /// # Errors
 /// Several entities fit equally well, or the read failed.

@@ -102,8 +102,7 @@ impl KnowledgeStore {
         })
     }
 
-    /// Sets a file aside in which damage was found, and opens an empty one. No other handle of it may be open.
-    /// Blocking.
+    /// Sets a damaged file aside and opens an empty one. No other handle of the file may be open. Blocking.
     ///
     /// # Errors
     /// The file could not be renamed or opened.
@@ -127,13 +126,15 @@ impl KnowledgeStore {
         &self.path
     }
 
-    /// A damaged file was set aside when this one was opened: the index is empty and must be built again.
+    /// Whether a damaged file was set aside when this one was opened. The index is empty then and must be
+    /// built again.
     #[must_use]
     pub fn was_rebuilt(&self) -> bool {
         self.was_rebuilt
     }
 
-    /// A read or write found damage. The owner drops this handle and calls [`KnowledgeStore::reopen_empty`].
+    /// Whether a read or write found damage. If so, the owner drops this handle and calls
+    /// [`KnowledgeStore::reopen_empty`].
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.damaged.load(Ordering::Relaxed)
@@ -150,7 +151,7 @@ impl KnowledgeStore {
         self.read_rows(move |reader| read(reader)).await
     }
 
-    /// Runs a read of more than [`IndexReader`] has, on one snapshot.
+    /// Runs a read that needs more than the calls of [`IndexReader`], on one snapshot.
     ///
     /// # Errors
     /// The closure's error, or one of the store.

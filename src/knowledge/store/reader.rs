@@ -50,7 +50,7 @@ impl Reader {
     ) -> Result<T, KnowledgeError> {
         self.connection.execute_batch("begin deferred")?;
         let result = read(self);
-        // Nothing was written; a rollback that fails leaves a transaction, which the next begin reports.
+        // Nothing was written. A failed rollback leaves a transaction, which the next begin reports.
         let end = self.connection.execute_batch("rollback");
         let value = result?;
         end?;

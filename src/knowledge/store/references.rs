@@ -77,7 +77,7 @@ pub(super) fn resolve_all(connection: &Connection) -> Result<(), KnowledgeError>
 }
 
 impl Writer {
-    /// Resolves some of the marked names in one transaction. Returns how many are left.
+    /// Resolves some of the marked names in one transaction. Returns the number of names that are still marked.
     ///
     /// # Errors
     /// The write failed.

@@ -1,4 +1,4 @@
-//! Relations: contributions in, rows out. And the list of summaries that are due.
+//! Relations: stores contributions and computes the rows from them. Also lists the summaries that are due.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -246,7 +246,7 @@ pub(super) fn rebuild_relation(
 pub struct PendingSummary {
     /// Row of the entity or the relation.
     row: i64,
-    /// It is a relation.
+    /// Whether these are descriptions of a relation, not of an entity.
     pub is_relation: bool,
     /// The entity's name, or both ends.
     pub name: String,

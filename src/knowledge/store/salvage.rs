@@ -18,7 +18,7 @@ pub struct SalvageReport {
     pub answers: u64,
     /// Ids of inserted documents.
     pub inserted: Vec<String>,
-    /// All rows of these kinds could be read.
+    /// Whether all rows of these kinds could be read.
     pub is_complete: bool,
 }
 

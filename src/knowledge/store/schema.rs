@@ -17,7 +17,7 @@ struct Migration {
 
 type MigrationStep = fn(&Connection) -> Result<(), KnowledgeError>;
 
-/// Migrations in order: added, never edited.
+/// Migrations in order. New ones are appended; existing ones never change.
 const MIGRATIONS: &[Migration] = &[
     Migration { sql: FIRST_SCHEMA, then: None },
     Migration { sql: SECOND_SCHEMA, then: Some(split_words_again) },
@@ -292,7 +292,7 @@ fn split_words_again(connection: &Connection) -> Result<(), KnowledgeError> {
     for (id, words) in
         changed_words(connection, "kn_chunk", ["text", "coalesce(path, '')", "coalesce(symbol, '')"])?
     {
-        // Chunks never change otherwise, so they have no trigger for it.
+        // Chunks never change otherwise, so no trigger updates their full-text rows.
         connection.execute(
             "insert into kn_fts_chunk (kn_fts_chunk, rowid, text, path, symbol, words) \
              select 'delete', id, text, path, symbol, words from kn_chunk where id = ?1",

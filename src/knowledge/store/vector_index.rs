@@ -63,8 +63,8 @@ pub(super) trait VectorIndex {
     fn search(&self, values: &[f32], k: usize, min_cosine: f32) -> Vec<(i64, f64)>;
 }
 
-/// All vectors one after the other. Adding and removing needs no other work, and the search is fast enough for a
-/// million.
+/// Stores all vectors one after the other. Adding and removing need no other work, and the search is fast
+/// enough for a million vectors.
 #[derive(Debug, Default)]
 pub(super) struct ScanIndex {
     dimension: usize,

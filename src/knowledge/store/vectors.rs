@@ -52,7 +52,7 @@ impl LoadedVectors {
         let mut rows = statement.query(params![kind.number(), self.model, self.dimension])?;
         while let Some(row) = rows.next()? {
             let id: i64 = row.get(0)?;
-            // 64 bits of the hash: only changes of one row are compared.
+            // 64 bits of the hash are enough, because only versions of one row are compared.
             let content: String = row.get(1)?;
             let content =
                 content.get(..16).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or_default();
@@ -100,7 +100,7 @@ impl VectorTables {
             _ => LoadedVectors::new(&query.model, dimension),
         };
         if vectors.generation != generation {
-            // After an error the slot stays empty, and the next search loads everything.
+            // The slot stays empty after an error, so that the next search loads everything.
             vectors.refresh(connection, kind, generation)?;
         }
         Ok(slot.insert(vectors).index.search(&query.values, k, min_cosine))

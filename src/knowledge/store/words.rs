@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::cjk::{self, WordPart};
 
-/// Maximum number of terms of one full-text query. More terms cost time and find the same.
+/// Maximum number of terms of one full-text query. More terms cost time and find the same results.
 pub const MAX_SEARCH_TERMS: usize = 12;
 /// Maximum number of bytes of a search text that are read.
 const MAX_SEARCH_BYTES: usize = 16 * 1024;

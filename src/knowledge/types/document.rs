@@ -43,8 +43,8 @@ impl ChunkId {
     }
 }
 
-/// 128 bits of a blake3 hash as 32 hexadecimal digits. Each field is hashed with its length, so that fields cannot
-/// run into each other.
+/// 128 bits of a blake3 hash as 32 hexadecimal digits. Each field is hashed with its length, so that shifted
+/// field boundaries give another hash.
 #[must_use]
 pub fn hash128(fields: &[&[u8]]) -> String {
     let mut hasher = blake3::Hasher::new();
@@ -112,7 +112,7 @@ pub struct Document {
     pub hash: String,
     /// The origin of its text.
     pub source: DocumentSource,
-    /// State.
+    /// State during indexing.
     pub status: DocumentStatus,
     /// The level at which it was processed.
     pub level: Level,
@@ -126,7 +126,7 @@ pub struct Document {
     pub chunks: u32,
     /// Time at which it was first seen, in milliseconds since the Unix epoch.
     pub created_at_ms: i64,
-    /// When its state last changed.
+    /// Time at which the state last changed, in milliseconds since the Unix epoch.
     pub updated_at_ms: i64,
 }
 
@@ -164,14 +164,14 @@ pub struct Chunk {
 /// The reason why a file is not indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileRefusal {
-    /// It does not exist any more.
+    /// The file does not exist any more.
     Gone,
-    /// It is larger than the cap.
+    /// The file is larger than the limit.
     TooLarge,
-    /// Its path looks like a secret.
+    /// The path looks like a secret.
     Secret,
-    /// It is outside the workspace, for example through a symbolic link.
+    /// The file is outside the workspace, for example through a symbolic link.
     Outside,
-    /// It could not be read.
+    /// The file could not be read.
     Unreadable(String),
 }

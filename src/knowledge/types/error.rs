@@ -33,7 +33,7 @@ pub enum ErrorKind {
     Ambiguous,
     /// An object with this name exists already.
     Exists,
-    /// Not while an index job runs.
+    /// The call is not possible while an index job runs.
     Busy,
     /// The level needs a budget: the message holds the estimate.
     BudgetRequired,
@@ -49,7 +49,7 @@ pub enum ErrorKind {
     Embedder,
     /// A file or the workspace could not be read.
     Files,
-    /// The caller cancelled it.
+    /// The caller cancelled the call.
     Cancelled,
 }
 

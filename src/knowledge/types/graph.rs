@@ -14,7 +14,7 @@ pub struct Entity {
     pub description: String,
     /// Number of its relations.
     pub degree: u32,
-    /// Only named as an end of a relation so far.
+    /// Whether the entity is so far only named as an end of a relation.
     pub stub: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Serialises a request for Anthropic Messages.
 //!
-//! It is written directly from the shared transcript without copies. The same transcript gives the same bytes:
-//! only the cache breakpoints move, and the provider does not hash them.
+//! The request is serialised directly from the shared transcript, without copies. The same transcript gives
+//! the same bytes, apart from the cache breakpoints, which the provider does not hash.
 //!
 //! Breakpoints (docs.anthropic.com, "Prompt caching", 2026-03: four at most, in the order tools, system,
 //! messages. A prefix shorter than 1,024 to 4,096 tokens, by model, is not cached, without an error. A
@@ -269,7 +269,7 @@ fn part<'a>(block: &'a Block, media: &AcceptedMedia<'_>) -> Option<ContentPart<'
         Block::Thinking { text, signature: Some(signature) } if is_own_thinking(block) => {
             Content::Thinking { thinking: text, signature }
         }
-        // Reasoning of another provider.
+        // Reasoning of another provider has no signature that this one accepts.
         Block::Thinking { .. } => return None,
         Block::Image(_) | Block::Document(_) => return None,
         Block::RedactedThinking { data } => Content::RedactedThinking { data },
@@ -314,7 +314,8 @@ fn medium_part(shown: MediumContent<'_>) -> Content<'_> {
     }
 }
 
-/// The provider's id, or the daemon's if another provider's id would be refused here.
+/// The provider's id of a call. If this provider would refuse it, for example an id of another provider, the
+/// daemon's id is used.
 fn wire_id<'a>(provider_id: &'a str, call_id: &crate::types::CallId) -> Cow<'a, str> {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     wire_call_id(provider_id, call_id, |id| id.len() <= MAX_CALL_ID_CHARS && id.bytes().all(is_plain))

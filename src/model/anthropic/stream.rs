@@ -128,9 +128,10 @@ pub(in super::super) struct Decoder {
     ready_input: Option<String>,
     /// The index of the open block, until its end event.
     open: Option<u64>,
-    /// The open block is of an unknown kind.
+    /// Whether the open block is of an unknown kind, so that its deltas are ignored.
     skipping: bool,
-    /// Set while events add text without escapes.
+    /// Form of the last event, which a next event with other text matches. Set while events add text without
+    /// escapes.
     template: Option<EventTemplate>,
     is_done: bool,
 }
@@ -271,7 +272,7 @@ impl Decode for Decoder {
                 }
             }
             "content_block_start" => {
-                // The same start event twice means one block.
+                // A repeated start event does not open a second block.
                 let is_repeated = event.index.is_some() && self.open == event.index;
                 if let Some(block) = event.content_block.as_ref().filter(|_| !is_repeated) {
                     self.open_block(block, out);

@@ -14,7 +14,7 @@ use crate::types::message::{Block, Message, Role};
 use crate::types::model::ModelRequest;
 use crate::types::thinking::Thinking;
 
-/// The provider requires a limit; every model of it supports this one.
+/// Output limit in tokens if none is known. The provider requires one, and all its models support this value.
 const DEFAULT_MAX_TOKENS: u32 = 8192;
 /// The smallest accepted budget, in tokens.
 const MIN_BUDGET_TOKENS: u32 = 1_024;

@@ -10,7 +10,7 @@ use crate::model::settings::{ModelFacts, ModelSettings, ProviderKind};
 use crate::types::sampling::Sampling;
 
 impl ModelFacts {
-    /// These values; absent ones are taken from `other`.
+    /// Fills absent values from `other`.
     fn with_fallback(&self, other: &ModelFacts) -> ModelFacts {
         ModelFacts {
             context_window: self.context_window.or(other.context_window),
@@ -33,7 +33,7 @@ impl ModelFacts {
         }
     }
 
-    /// These values with the defaults for the rest.
+    /// Fills absent values with the defaults.
     fn with_defaults(&self) -> ModelSettings {
         let default = ModelSettings::default();
         ModelSettings {
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(input("claude-sonnet-4-5-20250929"), Some(3.0));
         assert_eq!(input("claude-sonnet-4-5"), Some(3.0));
         assert_eq!(input("claude-haiku-4-5-latest"), Some(1.0));
-        // This is not a version of claude-opus-5, which is more expensive.
+        // `claude-opus-5-5` is not a version of `claude-opus-5`, which is more expensive.
         assert_eq!(input("claude-opus-5-5"), Some(4.0));
         assert_eq!(input("claude-opus-5-9"), None);
         assert_eq!(input("claude-opus-5-20260724"), Some(5.0));

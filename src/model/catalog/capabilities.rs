@@ -68,7 +68,7 @@ pub(in crate::model) const fn effort_word(thinking: Thinking) -> &'static str {
 }
 
 /// Encrypted reasoning of OpenAI Responses is stored in the place of other providers' signatures. This prefix
-/// distinguishes the two, so that neither is ever sent to the other.
+/// distinguishes the two, so that no provider receives the data of another one.
 const SEAL_PREFIX: &str = "openai_responses:";
 
 /// A reasoning item in the form that the API expects back.

@@ -99,7 +99,7 @@ fn second_reply_in_stream_interrupts_call() {
         assert_eq!(fault.kind, FaultKind::Interrupted, "{api:?}: {fault:?}");
         assert!(fault.message.contains("began again"), "{api:?}: {fault:?}");
     }
-    // Some servers do one of the two alone.
+    // Some servers repeat the role or change the id within one answer, but not both.
     assert!(read(Api::OpenAiChat, &chat).1.is_ok());
     let one = wire(Api::OpenAiChat, &[Start(""), Text("so"), Text("it is"), End(None)]);
     let (first, rest) = one.split_once("it is").expect("its text");
@@ -110,7 +110,7 @@ fn second_reply_in_stream_interrupts_call() {
     );
 }
 
-/// One call's arguments must not run as another's.
+/// The arguments of one call must not run as those of another call.
 #[test]
 fn delta_for_other_than_open_block_ends_reply() {
     let block = |index: u64, name: &str| json!({"type":"content_block_start","index":index,"content_block":{"type":"tool_use","id":name,"name":name,"input":{}}});
@@ -135,7 +135,7 @@ fn untyped_error_event_becomes_server_fault() {
     }
 }
 
-/// Such a value could be written and never be read again (`types::depth`).
+/// The daemon could store such a value but never read it again (`types::depth`).
 #[test]
 fn too_deeply_nested_arguments_are_kept_as_text() {
     for api in ALL {
@@ -218,7 +218,7 @@ fn call_sent_twice_with_one_id_is_one_call() {
     }
 }
 
-/// Events that were read before show that the address is right: the stream was damaged in transit.
+/// Earlier valid events show that the address is right, so the stream was damaged in transit.
 #[test]
 fn unreadable_event_inside_reply_is_interruption() {
     for api in ALL {
@@ -286,7 +286,7 @@ fn stop_reason_is_mapped_or_reported() {
         let unknown = end("bored");
         assert_eq!(unknown.stop_reason, StopReason::EndTurn, "{api:?}");
         assert!(unknown.notices.iter().any(|notice| notice.contains("\"bored\"")), "{api:?}: {unknown:?}");
-        // Complete calls exist with every stop reason.
+        // Complete calls are kept with any stop reason.
         let reply = answer(api, &[Start("a"), Call("t", vec!["{}"]), End(Some("bored"))]);
         assert_eq!(ids(&reply), ["t"], "{api:?}");
     }
@@ -333,7 +333,7 @@ fn stream_ending_after_any_byte_is_detected() {
     }
 }
 
-/// The rest of a truncated call may look like a call without arguments: it must not run.
+/// The rest of a truncated call may look like a call without arguments, which must not run.
 #[test]
 fn missing_stop_reason_is_accepted_without_calls_only() {
     let without_reason = |api: Api, parts: &[AnswerPart]| {

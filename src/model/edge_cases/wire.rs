@@ -1,4 +1,4 @@
-//! The same answer in the streams of all APIs.
+//! Writes the same answer in the streams of all APIs.
 
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ fn anthropic(part: &AnswerPart, index: u64, calls: bool, events: &mut Vec<Value>
         }
         Unknown => events.push(json!({"type":"invented_later","index":7,"delta":{"type":"new","text":"?"}})),
         Error => events.push(json!({"type":"error","error":{"type":"overloaded_error","message":"busy"}})),
-        // Here a refusal is only a stop reason.
+        // Anthropic reports a refusal only as a stop reason.
         Refusal(_) => {}
         End(reason) => {
             let reason = reason.unwrap_or(if calls { "tool_use" } else { "end_turn" });

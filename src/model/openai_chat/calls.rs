@@ -29,7 +29,7 @@ struct CallState {
     index: Option<u64>,
     id: String,
     tool: String,
-    /// Its block was opened.
+    /// Whether the block of the call was opened.
     has_begun: bool,
     /// Arguments that were not delivered yet.
     waiting: String,
@@ -56,7 +56,7 @@ impl AnswerCalls {
         self.deliver_ready(false, answer, out);
     }
 
-    /// No call is open or waiting.
+    /// Whether no call is open or waiting.
     pub(super) fn is_idle(&self) -> bool {
         self.current == self.calls.len()
     }

@@ -1,11 +1,11 @@
 //! Serialises a request for Chat Completions.
 //!
-//! It uses only parameters that every server of the family accepts. Reasoning is omitted, unless the model is
-//! known to require it back: the family has no common field for it, and most servers refuse or drop it. Servers
-//! that accept it use `reasoning_content`, the field in which it arrived. DeepSeek's first reasoning model
-//! refused that (api-docs.deepseek.com, "Reasoning Model", 2026-03). Its later ones, and others that think
-//! between calls, require it inside the tool loop and ignore older reasoning (api-docs.deepseek.com, "Thinking
-//! Mode", 2026-03).
+//! The request uses only parameters that every server of the family accepts. Reasoning is omitted, unless the
+//! model is known to require it back: the family has no common field for it, and most servers refuse or drop
+//! it. Servers that accept it use `reasoning_content`, the field in which it arrived. DeepSeek's first
+//! reasoning model refused this field (api-docs.deepseek.com, "Reasoning Model", 2026-03). Its later models,
+//! and others that think between calls, require it inside the tool loop and ignore older reasoning
+//! (api-docs.deepseek.com, "Thinking Mode", 2026-03).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
-    /// The name that all servers accept, except the API's vendor, which replaced it.
+    /// The output limit for all servers except the API's vendor, which renamed this parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -273,7 +273,7 @@ fn tool_loop_start<M: AsRef<Message>>(messages: &[M]) -> usize {
 /// in an id of several hundred characters.
 fn wire_id<'a>(provider_id: &'a str, call_id: &CallId, vendor: bool) -> Cow<'a, str> {
     match wire_call_id(provider_id, call_id, |id| !vendor || id.chars().count() <= MAX_CHAT_CALL_ID_CHARS) {
-        // Without its hyphens, the daemon's id has 37 characters.
+        // Remove the hyphens, because the daemon's id has 37 characters without them.
         Cow::Owned(ours) => Cow::Owned(ours.replace('-', "")),
         given => given,
     }
@@ -291,7 +291,7 @@ fn assistant(message: &Message, keeps: bool, vendor: bool) -> Result<ChatMessage
                 kind: "function",
                 function: CalledFunction { name: wire_tool_name(&call.tool), arguments: arguments(call)? },
             }),
-            // Signed reasoning is of another API.
+            // Reasoning with a signature comes from another API.
             Block::Thinking { text, signature: None } if keeps => reasoning_content.push_str(text),
             Block::Thinking { .. }
             | Block::RedactedThinking { .. }

@@ -43,10 +43,10 @@ struct ChoiceDelta<'a> {
     role: TolerantText<'a>,
     #[serde(borrow, default)]
     content: TolerantText<'a>,
-    /// DeepSeek, vLLM, llama.cpp …
+    /// Field of DeepSeek, vLLM, llama.cpp and others.
     #[serde(borrow, default)]
     reasoning_content: TolerantText<'a>,
-    /// OpenRouter, Ollama …
+    /// Field of OpenRouter, Ollama and others.
     #[serde(borrow, default)]
     reasoning: TolerantText<'a>,
     #[serde(borrow, default)]

@@ -158,10 +158,10 @@ fn calls_with_bad_index_or_id_are_separated() {
     let ids =
         [whole(None, Some("a"), "Read", "{\"x\":1}"), whole(None, Some("b"), "Grep", "{}"), end.clone()];
     assert_eq!(calls(&ids), expected("a", "b"));
-    // Neither.
+    // No numbers and no ids.
     let bare = [whole(None, None, "Read", "{\"x\":1}"), whole(None, None, "Grep", "{}"), end.clone()];
     assert_eq!(calls(&bare), expected(&generated_call_id(0), &generated_call_id(1)));
-    // Neither, in fragments.
+    // No numbers and no ids, in fragments.
     let bare = [
         delta(part(None, None, Some("Read"), None)),
         delta(part(None, None, None, Some("{\"x\""))),
@@ -185,7 +185,7 @@ fn calls_with_bad_index_or_id_are_separated() {
         end.clone(),
     ];
     assert_eq!(calls(&late), expected("a", "b"));
-    // Never named.
+    // A call without a name.
     let nameless = [delta(part(Some(0), Some("a"), None, Some("{}"))), end];
     assert_eq!(calls(&nameless), [("a".into(), "unnamed".into(), json!({}))]);
 }

@@ -66,10 +66,10 @@ struct Item {
     tool: String,
     /// All pieces so far, or the content of the complete item.
     content: String,
-    /// For a call: its block was begun.
+    /// Whether the block of the call was begun.
     is_open: bool,
     is_complete: bool,
-    /// An item of the end was matched with it.
+    /// Whether an item of the end was matched with this item.
     is_matched: bool,
     /// Content that waits for the items before it.
     waiting: String,
@@ -108,7 +108,7 @@ impl Items {
         self.apply_update(at, name, tool, step, answer, out);
     }
 
-    /// Handles the items of the end. Those that were not streamed are new.
+    /// Handles the items that the end of the answer repeats. Items that were not streamed are added.
     pub(super) fn take_end(
         &mut self,
         items: &[(ItemKind, ItemName<'_>, CompleteItem)],
@@ -138,7 +138,7 @@ impl Items {
         }
     }
 
-    /// The stream has ended: delivers the waiting content in order.
+    /// Handles the end of the stream: delivers the waiting content in order.
     pub(super) fn finish(&mut self, answer: &mut Assembly, out: &mut Vec<Delta>) {
         for item in &mut self.items[self.current..] {
             item.is_complete = true;
@@ -193,8 +193,8 @@ impl Items {
         named.or_else(|| newest().filter(|_| name.index.is_none() && name.id.is_empty() && !begins))
     }
 
-    /// Adds an item after all others. An incomplete one with the same number is complete now, because a number has
-    /// one item.
+    /// Adds an item after all others. An incomplete item with the same number is complete now, because each
+    /// number has one item.
     fn add_item(&mut self, kind: ItemKind, index: Option<u64>) -> usize {
         for item in
             self.items[self.current..].iter_mut().filter(|item| index.is_some() && item.index == index)
@@ -265,7 +265,7 @@ impl Items {
 }
 
 impl Item {
-    /// Whether the server gave it this id or call id.
+    /// Whether the server gave this item the id or the call id of `name`.
     fn is_named(&self, name: ItemName<'_>) -> bool {
         let is_same = |known: &str, given: &str| !given.is_empty() && known == given;
         match (self.call_id.as_str(), name.call_id) {
@@ -278,7 +278,7 @@ impl Item {
         !call_id.is_empty() && !self.call_id.is_empty() && self.call_id != call_id
     }
 
-    /// Whether it has the same content as an item of the end, as far as it was streamed.
+    /// Whether this item has the same content as an item of the end, as far as it was streamed.
     fn matches_content(&self, whole: &CompleteItem) -> bool {
         let is_same = match self.is_complete {
             true if self.kind == ItemKind::Call => is_same_json(&self.content, &whole.content),

@@ -42,7 +42,7 @@ struct Body<'a> {
     reasoning: Option<Reasoning<'a>>,
     #[serde(flatten)]
     sampling: Sampling,
-    /// The vendor's own API refuses it; other servers accept it.
+    /// Stop sequences. The vendor's own API refuses this parameter; other servers accept it.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     stop: &'a [String],
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -202,8 +202,8 @@ fn wire_id<'a>(provider_id: &'a str, call_id: &CallId, is_kept: bool) -> Cow<'a,
     wire_call_id(provider_id, call_id, |id| is_kept || id.chars().count() <= MAX_CALL_ID_CHARS)
 }
 
-/// Pictures and documents of results follow them like media of a user. `is_kept`: the server stores the calls that
-/// the results belong to.
+/// Serialises a user message. Pictures and documents of results follow the results, like media of the user.
+/// `is_kept`: the server stores the calls that the results belong to.
 fn user<'a>(message: &'a Message, is_kept: bool, media: &AcceptedMedia<'_>, input: &mut Vec<Item<'a>>) {
     let mut shown = Vec::new();
     let mut said = Vec::new();

@@ -326,7 +326,7 @@ impl Decode for Decoder {
     }
 
     fn may_be_cut(&self) -> bool {
-        // Its end is part of the complete answer.
+        // The end of the stream carries the complete answer, so no call can be truncated.
         false
     }
 

@@ -114,7 +114,7 @@ fn response_with_all_item_kinds_is_parsed() {
 #[test]
 fn items_without_deltas_are_read_from_completed_response() {
     let output = json!([reasoning(), message("Grüße 🦀"), call("call_a", "Read", "{\"a\":1}")]);
-    // Only the end; and the same in one body.
+    // A stream with only the end event, and the same answer in one body.
     let (deltas, reply) = read(API, &sse(&[created(), completed(output.clone())]));
     let reply = reply.unwrap();
     assert_deltas_tell_the_reply(&deltas, &reply);

@@ -59,7 +59,7 @@ pub(in crate::model) struct Recording {
     pub api: String,
     /// HTTP status.
     pub status: u16,
-    /// Its index in order; without it, its position in the file counts.
+    /// Index in the order of answers; if absent, the position in the file counts.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub at: Option<usize>,
     /// Hash of the request.
@@ -89,7 +89,7 @@ pub(in crate::model) struct Script {
     pub stop: Option<StopReason>,
     /// Fail in this way after the content.
     pub fail: Option<FaultKind>,
-    /// See [`Recording::position`].
+    /// See [`Recording::at`].
     pub at: Option<usize>,
     /// See [`Recording::hash`].
     pub hash: Option<String>,
@@ -123,7 +123,7 @@ impl Record {
         }
     }
 
-    /// A recorded helper call is found by its hash alone.
+    /// Whether this is a recorded helper call, which is found by its hash alone.
     fn is_helper_record(&self) -> bool {
         matches!(self, Record::Recording(Recording { at: None, hash: Some(_), .. }))
     }

@@ -19,7 +19,7 @@ const MAX_BYTES: usize = 32 << 20;
 /// One answer while it arrives.
 pub(in crate::model) struct OpenRecording {
     hash: String,
-    /// Its index in the conversation; `None` for a helper call, which is found by its hash alone.
+    /// Index of the answer in the conversation; `None` for a helper call, which is found by its hash alone.
     at: Option<usize>,
     answer: Option<(Api, u16)>,
     body: Vec<u8>,
@@ -35,22 +35,22 @@ impl OpenRecording {
         }
     }
 
-    /// The provider answers with this status.
+    /// Records the status with which the provider answers.
     pub(in crate::model) fn begin(&mut self, api: Api, status: u16) {
         self.answer = Some((api, status));
     }
 
-    /// More bytes of the body.
+    /// Adds bytes of the body.
     pub(in crate::model) fn write(&mut self, bytes: &[u8]) {
         let room = MAX_BYTES.saturating_sub(self.body.len());
         self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 }
 
-/// Appends to one file.
+/// Appends recordings to one file.
 pub(in crate::model) struct Recorder {
     file: PathBuf,
-    /// Only one call writes at a time.
+    /// Held while a call appends, so that two answers do not mix.
     turn: Mutex<()>,
 }
 

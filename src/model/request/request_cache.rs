@@ -48,7 +48,8 @@ impl RequestCache {
     /// index, either plainly, or with content of this request alone. The latter applies to messages that
     /// `is_special` selects.
     ///
-    /// # Errors Those of `write`.
+    /// # Errors
+    /// Those of `write`.
     pub fn write<E>(
         &self,
         manner: CacheKey,
@@ -83,8 +84,8 @@ impl RequestCache {
         Ok(())
     }
 
-    /// Removes and returns the entry of this conversation: one with the same first messages. The very first one
-    /// may change with each request.
+    /// Removes and returns the entry of this conversation: one with the same first messages. The first
+    /// message itself may change with each request.
     fn remove_entry(&self, manner: CacheKey, messages: &[Arc<Message>]) -> CachedPart {
         let mut all = lock(&self.kept);
         let begins =

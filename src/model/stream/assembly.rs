@@ -47,7 +47,7 @@ pub(in crate::model) struct Assembly {
     /// Ids that the provider gave to more than one call, with the index of the later call.
     repeated: Vec<(String, usize)>,
     notices: Vec<String>,
-    /// A call came whose end is uncertain: later calls do not start before the answer is complete.
+    /// Whether the end of some call is uncertain. Later calls then do not start before the answer is complete.
     has_uncertain_call: bool,
 }
 

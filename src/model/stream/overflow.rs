@@ -5,19 +5,19 @@
 
 use crate::types::model::Overflow;
 
-/// The providers' error code for it.
+/// The providers' error code for a request that does not fit the context window.
 pub(in crate::model) const OVERFLOW_WORD: &str = "context_length_exceeded";
 
 /// More tokens than any window or request has: a larger number has another meaning.
 const MAX_TOKENS: u64 = 1_000_000_000;
 
-/// Whether the text names the error without numbers: proxies put the code into the text, and send another code
-/// (LiteLLM: `ContextWindowExceededError`).
+/// Whether the text reports this error without numbers. Proxies put the code into the text and send another
+/// code (LiteLLM: `ContextWindowExceededError`).
 pub(in crate::model) fn names_overflow(text: &str) -> bool {
     text.contains(OVERFLOW_WORD) || text.contains("ContextWindowExceeded")
 }
 
-/// The limits in the text, if it is such an error with numbers.
+/// The limits in the text of such an error; `None` for another text, or without numbers.
 pub(in crate::model) fn read_limits(text: &str) -> Option<Overflow> {
     let lower = text.to_ascii_lowercase();
     let numbers = numbers(&lower);

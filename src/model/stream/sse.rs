@@ -30,9 +30,9 @@ pub(in crate::model) struct Parser {
     /// Data of the event so far, each line followed by a line feed.
     data: Vec<u8>,
     name: Vec<u8>,
-    /// The last byte was a CR: a LF that follows belongs to it.
+    /// Whether the last byte was a CR, so that a LF that follows belongs to it.
     after_cr: bool,
-    /// No line has ended yet, so the next may begin with a byte order mark.
+    /// Whether no line has ended yet, so that the next one may begin with a byte order mark.
     at_start: bool,
     max: usize,
 }

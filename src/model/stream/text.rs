@@ -217,7 +217,7 @@ mod tests {
                     let parsed: Note<'_> = serde_json::from_str(&second).unwrap();
                     prop_assert_eq!((&*parsed.kind, &*parsed.text), (&*read.kind, text));
                 } else if let Ok(parsed) = serde_json::from_str::<Note<'_>>(&second) {
-                    // It differs in more than the text, or the text has escapes.
+                    // The second event differs in more than the text, or the text has escapes.
                     prop_assert!(parsed.kind != read.kind || second.contains('\\'));
                 }
             }

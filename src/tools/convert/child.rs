@@ -44,7 +44,7 @@ pub fn convert_document(what: &str) -> Result<(), String> {
     worker.join().unwrap_or_else(|_| Err("the document is too strange to be read".into()))
 }
 
-/// Converts the document; also usable without a process of its own.
+/// Converts the document in this process. Tests call it without a converter program.
 pub(super) fn make(what: &str, bytes: Vec<u8>, out: &mut dyn io::Write) -> Result<(), String> {
     if what == "html" {
         return write_markdown(&bytes, out);

@@ -13,12 +13,12 @@ use super::child::{self, DOCUMENT_ARGUMENT, MAX_DOCUMENT_BYTES};
 use crate::proc;
 use crate::tools::settings::Settings;
 
-/// Conversions at once: each may use much memory.
+/// Limits the number of parallel conversions, because each may use much memory.
 static CONVERSION_SLOTS: Semaphore = Semaphore::const_new(4);
 
-/// Wall time of a conversion.
+/// Time limit of a conversion.
 const CONVERT_TIMEOUT: Duration = Duration::from_secs(20);
-/// Bytes of output that are read.
+/// Maximum bytes of output that are read.
 const MAX_OUTPUT_BYTES: u64 = 8 << 20;
 
 /// Kind of a document.

@@ -1,5 +1,5 @@
-//! File checkpoints: the content of files before a call changes them, and the return to such a content. All paths
-//! are opened like those of the tools, so no link leads out of the judged place.
+//! File checkpoints: the content of files before a call changes them, and the return to such a content. All
+//! paths are opened like those of the tools, so that no link can redirect them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub enum FileState {
         /// The content, unless it is larger than the caller wants.
         bytes: Option<Arc<Vec<u8>>>,
     },
-    /// It could not be read: it is not a regular file, too large, or cannot be opened.
+    /// The file could not be read: it is not a regular file, too large, or cannot be opened.
     Unreadable(String),
 }
 
@@ -133,7 +133,7 @@ pub(in crate::tools) fn restore(
     Ok(())
 }
 
-/// Makes one step; returns the content before.
+/// Applies one step and returns the content from before.
 fn apply_step(
     context: &ToolContext,
     call_id: CallId,
@@ -150,7 +150,7 @@ fn apply_step(
     Ok(before)
 }
 
-/// Gives a file this content, whatever it has now.
+/// Replaces the content of a file, independent of its current content.
 fn write_content(
     context: &ToolContext,
     call_id: CallId,
@@ -180,7 +180,7 @@ fn write(
 /// Pins a path, as before a change by a tool.
 fn open(context: &ToolContext, path: &Path) -> Result<PinnedPath, String> {
     let held = context.hold(path, Access::Edit).map_err(|refusal| refusal.text)?;
-    // The path was judged without links. A link that appeared since would lead elsewhere.
+    // The path was judged without links. A link that appeared since would redirect the write.
     if held.path != path {
         return Err(format!("{} leads to another place now", path.display()));
     }

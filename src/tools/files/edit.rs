@@ -72,7 +72,7 @@ fn replacement(input: &Input) -> Replacement<'_> {
     Replacement { old: &input.old_string, new: &input.new_string, all: input.replace_all, number: 0 }
 }
 
-/// Checks 2 to 9, and the change with the number of replacements.
+/// Makes checks 2 to 9. Returns the change with the number of replacements.
 fn plan_edit(
     context: &ToolContext,
     input: &Input,
@@ -86,7 +86,7 @@ fn plan_edit(
             // 2: a new file. An empty file counts as missing.
             None => Ok((create(context, input, path, None), 1)),
             Some(empty) if empty.bytes.is_empty() => Ok((create(context, input, path, Some(empty)), 1)),
-            // 3
+            // 3: a file with content needs a text to replace.
             Some(content) => Err(ToolError::new(
                 "file_exists",
                 format!("{shown} exists and is not empty; give the text to replace as old_string"),
@@ -94,7 +94,7 @@ fn plan_edit(
             .with(json!({ "path": path.path, "size": content.bytes.len() }))),
         };
     }
-    // 4
+    // 4: the file must exist.
     let Some(before) = found else {
         let missing = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
         return Err(with_similar_path(context, &path.path, missing));
@@ -103,16 +103,16 @@ fn plan_edit(
     if !edit_guard::may_show_content(context, path) {
         edit_guard::require_known(context, &path.path, &before, RequiredRead::AnyPart)?;
     }
-    // 5 and 6
+    // 5 and 6: the file must be text, and encoding must return the same bytes.
     let held = before.clone();
     let (charset, original) = edit_guard::decode(context, path, &held)?;
-    // 7 and 8
+    // 7 and 8: the text must occur, and only once unless all occurrences are replaced.
     let (new, replaced) = replacement(input).apply(&shown, &path.path, &original)?;
     let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
     let texts = (&*original, new);
     let change =
         PreparedEdit::change_file(context, path.clone(), before, texts, charset, "new_string", planned)?;
-    // 9
+    // 9: the model must have read the current version.
     edit_guard::require_known(context, &path.path, &held, RequiredRead::AnyPart)?;
     Ok((PreparedEdit { known_whole, ..change }, replaced))
 }

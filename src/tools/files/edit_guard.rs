@@ -79,7 +79,7 @@ pub(in crate::tools) fn decode<'b>(
     decode_any(context, path, before)
 }
 
-/// Like [`decode`], notebooks included.
+/// Like [`decode`], but accepts notebooks.
 pub(in crate::tools) fn decode_any<'b>(
     context: &ToolContext,
     path: &ResolvedPath,
@@ -170,7 +170,7 @@ impl PreparedEdit {
         planned: Option<&PreparedCall>,
     ) -> Result<Self, ToolError> {
         let endings = LineEndings::detect(&new);
-        // The same content before and after has the same diff.
+        // If the content before and after is that of the judged call, the diff is the same as well.
         let judged_diff = |after: &[u8]| {
             let planned = planned?;
             let Some(PlannedChange::One(edit)) = &planned.change else { return None };

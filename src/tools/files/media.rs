@@ -64,7 +64,7 @@ impl PdfPages {
     }
 }
 
-/// The reason why there are no pages.
+/// The reason why there are no pages to show.
 pub(in crate::tools) enum PagesError {
     Stopped,
     /// The document has only this number of pages.

@@ -99,7 +99,7 @@ fn require_edits(input: &Input) -> Result<(), ToolError> {
     })
 }
 
-/// The other checks, in the order of Edit, and the change with the number of replacements.
+/// Makes the other checks, in the order of Edit. Returns the change with the number of replacements.
 fn plan_edits(
     context: &ToolContext,
     input: &Input,

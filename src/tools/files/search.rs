@@ -224,7 +224,7 @@ impl SharedResults {
         kept.lines += hits.line_count();
         kept.bytes += hits.bytes;
         kept.files.insert(path, hits);
-        // Remove the last file if the others fill the answer.
+        // Remove the last file if the earlier files fill the answer.
         while let Some((path, last)) = kept.files.last_key_value() {
             let (lines, bytes) = (kept.lines - last.line_count(), kept.bytes - last.bytes);
             if lines < wanted.lines && bytes < wanted.bytes {

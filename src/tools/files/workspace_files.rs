@@ -56,9 +56,10 @@ impl FileSource for WorkspaceFiles {
                 if secrets.contain_path(path) {
                     continue;
                 }
-                // A path whose folder is a link would lead elsewhere: the file is opened below the pinned folder.
+                // If a folder in the path is a link, the path refers to another file. So open the file below
+                // the pinned folder.
                 let Ok(Some((_, meta))) = open_regular(handle.as_fd(), below, path) else { continue };
-                // A file with another name outside could be any file of the user.
+                // A file with another name outside the workspace could be any file of the user.
                 if meta.nlink() > 1 {
                     continue;
                 }

@@ -80,7 +80,7 @@ fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<Prepa
         LineEndings::CrLf if !input.content.contains("\r\n") => input.content.replace('\n', "\r\n"),
         _ => input.content.clone(),
     };
-    // If the old encoding lacks a character, the file is written in UTF-8.
+    // If the old encoding lacks a character, write the file in UTF-8.
     let (charset, after) = match detected.encode(&content) {
         Some(bytes) if old.is_some() => (detected, bytes),
         _ => (Charset::UTF8, content.clone().into_bytes()),

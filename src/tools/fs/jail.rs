@@ -53,7 +53,7 @@ impl WorkspaceRoot {
         Self { path: path.to_path_buf(), anchor }
     }
 
-    /// Whether another file is at its path by now.
+    /// Whether another file is now at the path of this folder.
     fn is_moved(&self) -> bool {
         match &self.anchor {
             Some(anchor) => !anchor.is_in_place() && !is_gone(&self.path),
@@ -95,7 +95,7 @@ impl Jail {
         counting.find(|(_, root)| root.is_moved()).map_or(Ok(()), |(_, root)| Err(replaced_error(&root.path)))
     }
 
-    /// Whether another file is at the path of one of its folders.
+    /// Whether another file is now at the path of this workspace folder.
     pub(in crate::tools) fn is_moved(&self, folder: &Path) -> bool {
         self.roots.iter().any(|root| root.path == folder && root.is_moved())
     }
@@ -110,8 +110,8 @@ impl Jail {
         self.decide_with(text, cwd, access, &|_| false)
     }
 
-    /// The same. `hidden` returns whether a rule denies reading a path; this also applies to other names of the
-    /// file.
+    /// Like [`Self::decide`]. `hidden` returns whether a rule denies reading a path; this also applies to
+    /// other names of the file.
     pub(in crate::tools) fn decide_with(
         &self,
         text: &str,
@@ -133,7 +133,7 @@ impl Jail {
         Ok(held)
     }
 
-    /// The same for a path that was resolved before.
+    /// Like [`Self::decide_with`], for a path that was resolved before.
     pub(in crate::tools) fn decide_resolved(
         &self,
         path: PathBuf,
@@ -240,7 +240,7 @@ impl Jail {
         }
     }
 
-    /// Whether these are its workspace folders.
+    /// Whether these are the workspace folders of this jail.
     pub(in crate::tools) fn has_same_workspaces<'p>(
         &self,
         workspaces: impl Iterator<Item = &'p PathBuf>,
@@ -319,7 +319,7 @@ impl PinnedFolder {
         Ok(Self { path, folder, identity })
     }
 
-    /// Whether its path still leads to it without a link.
+    /// Whether the path still leads to the open folder without a link.
     pub(in crate::tools) fn is_in_place(&self) -> bool {
         if self.path == Path::new("/") {
             return true;

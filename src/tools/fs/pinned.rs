@@ -46,13 +46,13 @@ pub struct PinnedPath {
     pub(in crate::tools) folder: Arc<File>,
     /// The missing folders between that ancestor and the object.
     pub(in crate::tools) missing: Vec<OsString>,
-    /// `None` for the anchor itself.
+    /// Name of the object in its folder; `None` for the anchor itself.
     pub(in crate::tools) name: Option<OsString>,
     /// The object that existed when the path was judged.
     pub(in crate::tools) found: Option<Arc<PinnedObject>>,
 }
 
-/// A folder that stays the same however paths change.
+/// An open folder. The handle refers to the same folder even if paths change.
 #[derive(Debug)]
 pub(in crate::tools) struct PinnedFolder {
     pub(in crate::tools) path: PathBuf,
@@ -341,13 +341,13 @@ impl PinnedPath {
         match nix::unistd::faccessat(self.folder.as_ref(), name.as_os_str(), AccessFlags::W_OK, flags) {
             // Kernels before 5.8 cannot check this for links, and the object is not a link.
             Err(Errno::EINVAL | Errno::ENOSYS | Errno::EPERM) | Ok(()) => Ok(()),
-            // The final check finds this again and reports it.
+            // The file was removed after it was judged.
             Err(Errno::ENOENT) => Err(disk::changed_content_error(&self.path)),
             Err(errno) => Err(disk::refused(&self.path, errno)),
         }
     }
 
-    /// The folder must still be at its path; otherwise the file would be created elsewhere.
+    /// The folder must still be at its path. Otherwise, the file would be created in another place.
     fn require_place(&self) -> Result<(), ToolError> {
         let above = 1 + self.missing.len();
         let parent =

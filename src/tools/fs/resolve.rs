@@ -1,7 +1,7 @@
 //! Resolves the text of a path to the object that it names. Links and `..` are followed like in the kernel;
 //! missing components stay as written.
 //!
-//! This determines *which* path is meant at this moment. `jail` then opens it and refuses if a link has
+//! The result is the path that is meant at this moment. `jail` then opens it and refuses if a link has
 //! appeared meanwhile.
 
 use std::collections::VecDeque;

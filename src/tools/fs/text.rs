@@ -78,7 +78,7 @@ impl Charset {
         self.view(bytes).map(Cow::into_owned)
     }
 
-    /// The same without a copy, if the bytes are already UTF-8.
+    /// Like [`Self::decode`], but without a copy if the bytes are already UTF-8.
     pub(in crate::tools) fn view(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         if self.encoding == UTF_8 {
             // Valid UTF-8 always encodes to the same bytes.
@@ -181,8 +181,8 @@ pub(in crate::tools) fn detect(bytes: &[u8], whole: bool) -> Charset {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes, whole);
     let guessed = Charset { encoding: detector.guess(None, Utf8Detection::Deny), bom: 0 };
-    // Both decode equally; only the larger one can encode characters of four bytes (encoding.spec.whatwg.org,
-    // "gb18030 encoder").
+    // GBK and GB18030 decode equally, but only GB18030 can encode characters of four bytes
+    // (encoding.spec.whatwg.org, "gb18030 encoder").
     let larger = Charset { encoding: GB18030, bom: 0 };
     if guessed.encoding == GBK && guessed.view(bytes).is_none() && larger.view(bytes).is_some() {
         return larger;

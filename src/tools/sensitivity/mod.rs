@@ -30,17 +30,19 @@ pub enum Access {
 
 /// Links in one folder that are followed.
 const MAX_LINKS: usize = 256;
-/// Names of a folder that are listed. To resolve the paths in a larger one is cheaper than to list it.
+/// Maximum number of names that are listed of a folder. In a larger folder, resolving the paths is cheaper
+/// than listing.
 const MAX_LISTED_NAMES: usize = 4096;
 
-/// The folded names in folders, each read once: most names of the tables are in no home folder, and resolving a path
-/// costs a system call for each of its folders. `None` for a folder that cannot be listed or has too many names.
+/// The folded names in folders, each read once. Most names of the tables are in no home folder, and resolving
+/// a path costs a system call for each of its folders. `None` for a folder that cannot be listed or has too
+/// many names.
 #[derive(Default)]
 struct FolderListings(HashMap<PathBuf, Option<HashSet<String>>>);
 
 impl FolderListings {
-    /// False if no folder on the path lists the next part of the name. Automounted folders may resolve names that
-    /// they do not list.
+    /// Whether the name may exist: false if a folder on the path does not list the next part. The result may
+    /// be wrong for automounted folders, which may resolve names that they do not list.
     fn may_have(&mut self, folder: &Path, name: &Path) -> bool {
         let mut folder = folder.to_path_buf();
         for part in name {
@@ -251,7 +253,7 @@ fn folded_parts(path: &Path) -> Vec<String> {
 /// Short names that Windows generates for the most important names. The second form applies when the first four
 /// are in use.
 fn short_name(name: &str) -> Option<&'static str> {
-    // This runs for each part of each path, and few parts contain the mark.
+    // This runs for each part of each path, and few parts contain `~`.
     if !name.as_bytes().contains(&b'~') {
         return None;
     }

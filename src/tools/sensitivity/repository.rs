@@ -14,7 +14,7 @@ use nix::sys::stat::Mode;
 use crate::tools::disk;
 use crate::tools::disk::is_missing;
 
-/// Larger than any configuration that a user writes.
+/// Maximum bytes that are read of a file: more than any configuration that a user writes.
 const MAX_CONFIG_BYTES: u64 = 64 * 1024;
 
 /// The text of a regular file.

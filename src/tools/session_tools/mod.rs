@@ -1,5 +1,5 @@
-//! Tools that reach only what belongs to the session itself: its todo list, its questions, its plan, and
-//! the skills and notes of its project.
+//! Tools that reach only data of the session itself: its todo list, its questions, its plan, and the skills
+//! and notes of its project.
 //!
 //! Their calls change nothing in the workspace. Questions and proposed plans never run as a tool: the engine raises
 //! them and gives the call its result.

@@ -57,7 +57,7 @@ pub(super) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCa
     })
 }
 
-/// Reached only if the user changed the mode while the plan waited for its answer.
+/// This runs only if the user changed the mode while the plan waited for its answer.
 pub(super) fn run() -> ToolOutcome {
     ToolOutcome::completed("The user has left plan mode. You can carry out the plan now.")
 }

@@ -74,7 +74,7 @@ fn find<'t>(query: &str, tools: &'t [McpTool]) -> Vec<&'t McpTool> {
     };
     let mut scored: Vec<(u32, &McpTool)> = tools.iter().map(|tool| (score(tool), tool)).collect();
     scored.retain(|(score, _)| *score > 0);
-    // Stable: equal ones keep the order of their names.
+    // The sort is stable: tools with equal scores keep the order of their names.
     scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     scored.into_iter().take(MAX_MATCHES).map(|(_, tool)| tool).collect()
 }

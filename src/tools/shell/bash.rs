@@ -33,11 +33,11 @@ use crate::tools::shell::process_tree::ProcessTree;
 use crate::types::ids::{CallId, SessionId};
 use crate::types::tool::{Confinement, PreparedCall, ProcessRecord, Subject, ToolOutcome, ToolProgress};
 
-/// Limit of one argument of a process: 128 KiB.
+/// Maximum bytes of a command. Linux limits one argument of a process to 128 KiB.
 const MAX_COMMAND_BYTES: usize = 100_000;
 /// How long output is read after the shell's exit, while other processes hold its pipes.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
-/// A deadline beyond the range of the clock.
+/// Time limit if the requested one exceeds the range of the clock.
 const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 86_400);
 /// Time between TERM and KILL, when a call is stopped and when it left children.
 const STOP_GRACE: Duration = Duration::from_secs(2);

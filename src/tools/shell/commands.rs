@@ -23,7 +23,7 @@ use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 const EXCERPT_END_BYTES: u64 = 128 << 10;
 /// Bytes that a compiled filter may use.
 const MAX_FILTER_BYTES: usize = 1 << 20;
-/// TERM, two seconds, KILL, at most five seconds, and the journal.
+/// Time limit for ending a task: TERM, two seconds, KILL, at most five seconds, and the write to the journal.
 const KILL_TIMEOUT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -56,7 +56,7 @@ struct ReportedConfinement {
 /// Data of a command that has ended.
 pub(super) struct CommandReport<'a> {
     pub(super) context: &'a ToolContext,
-    /// In milliseconds.
+    /// Time limit of the command, in milliseconds.
     pub(super) limit: u64,
     pub(super) ran: FinishedCommand,
     pub(super) folder: NextFolder,

@@ -16,9 +16,9 @@ use crate::tools::capture::{Capture, Utf8Decoder};
 use crate::tools::settings::Settings;
 use crate::types::tool::ToolProgress;
 
-/// Bytes that are read without delay. Beyond it, while any session waits for a model, output is read in bursts
-/// with a pause after each, about 3 MB a second. The writer waits meanwhile, and other sessions get the
-/// processor and the disk.
+/// Bytes that are read without delay. After these bytes, while any session waits for a model, output is read
+/// in bursts with a pause after each, about 3 MB a second. The writer waits meanwhile, and other sessions get
+/// the processor and the disk.
 const UNTHROTTLED_BYTES: u64 = 4 << 20;
 const BURST_BYTES: u64 = 64 << 10;
 const BURST_INTERVAL: Duration = Duration::from_millis(20);

@@ -44,7 +44,7 @@ pub(super) struct RunningShell {
 /// Blocks this thread until the child has executed the program. The child must die with the thread that forked
 /// it (see `CommandSandbox::enforce_in`), and a thread of the blocking pool may end by itself.
 pub(super) fn start(launch: ShellLaunch<'_>) -> io::Result<RunningShell> {
-    // Neither end blocks: the shell's exit must not wait, nor the daemon's read.
+    // Neither end blocks, because neither the shell's exit nor the daemon's read may wait.
     let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let channel = raise(&write)?;
     let number = channel.as_raw_fd();

@@ -2,11 +2,13 @@
 //!
 //! A process belongs to a call if it is in the call's cgroup, in the session of the shell, carries the call's
 //! mark in its environment, or descends from such a process. Processes that were seen once are remembered, so
-//! that one that loses its parent during the kill is still found. A process may make its environment unreadable
-//! (`gpg-agent` does, prctl(2), PR_SET_DUMPABLE) and lose its parents. It becomes a child of the daemon without
-//! a recorded start. It is assigned to the last call to end of those that ran when it began. Without a cgroup,
-//! a process escapes if it left the session, cleared its environment *and* lost its parents before the first
-//! scan. Only a PID namespace would catch it.
+//! that one that loses its parent during the kill is still found.
+//!
+//! A process may make its environment unreadable (`gpg-agent` does, prctl(2), PR_SET_DUMPABLE) and lose its
+//! parents. It becomes a child of the daemon without a recorded start. It is assigned to a call that ran when
+//! the process began: the one of them that ends last. Without a cgroup, a process escapes if it left the
+//! session, cleared its environment *and* lost its parents before the first scan. Only a PID namespace would
+//! prevent this.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -21,13 +23,13 @@ use crate::proc::{self, Process};
 use crate::sync::lock;
 use crate::tools::shell::cgroup::CallCgroup;
 
-/// From the first signal until survivors are reported.
+/// Time from the first signal until survivors are reported.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two scans.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Scans in which a process has no environment before it is accepted as having none.
 const MAX_EMPTY_SCANS: u8 = 5;
-/// Scans and kills of a dropped tree; no code waits for them.
+/// Number of scans and kills of a dropped tree, because no code waits for them.
 const DROP_SCANS: usize = 3;
 
 /// Leader and start time of all running trees of all sessions: an orphan may belong to any of them.
@@ -53,7 +55,8 @@ pub(super) struct ProcessTree {
     strangers: HashSet<(i32, u64)>,
     /// Processes seen without any environment, and how often.
     bare: HashMap<(i32, u64), u8>,
-    /// Whether one of these may have been a member in the last scan.
+    /// Whether a process without an environment, or with an unreadable one, may have been a member in the
+    /// last scan.
     in_doubt: bool,
     /// Whether the leader's group had a member in the last scan, so that its number is not reused.
     has_group: bool,

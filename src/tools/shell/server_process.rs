@@ -1,5 +1,6 @@
-//! Starts a program that runs longer than a call, for example an MCP server: with the environment of commands, and
-//! in their sandbox if its configuration says so. It ends with everything that it started.
+//! Starts a program that runs longer than a call, for example an MCP server. It gets the environment of
+//! commands, and their sandbox if its configuration says so. When it ends, all processes that it started are
+//! ended too.
 
 use std::ffi::OsString;
 use std::os::fd::AsRawFd as _;
@@ -115,7 +116,7 @@ impl RunningServer {
 /// Starts a program.
 ///
 /// # Errors
-/// It could not be started; the text is for users.
+/// The program could not be started; the text is for users.
 pub(in crate::tools) async fn launch(
     context: &CommandContext,
     launch: ServerLaunch,

@@ -13,7 +13,7 @@ use crate::tools::shell::cgroup::Cgroups;
 use crate::tools::shell::process_tree::add_descendants;
 use crate::types::tool::ProcessRecord;
 
-/// From the first kill until survivors are reported.
+/// Time from the first kill until survivors are reported.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two scans.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);

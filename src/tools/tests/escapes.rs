@@ -44,7 +44,7 @@ async fn nested_submodules_and_work_trees_are_protected() {
         for name in [".git/worktrees/w1/modules/sub", ".git/worktrees/in/modules/sub", ".git/modules/sub"] {
             repository(name);
         }
-        // A submodule that looks as if it were within another one.
+        // A submodule that looks as if it were inside another submodule.
         repository(".git/modules/libs/foo");
         // A submodule that is named like a part of a repository.
         repository(".git/modules/hooks/common");
@@ -130,7 +130,8 @@ async fn command_cannot_remove_repository_marker_files() {
             &fixture.run("Bash", bash("mv H HEAD; mv o objects; mv r refs; touch objects/x refs/y")).await,
         );
 
-        // Created by hand without the files that git writes first; and one that cannot be read.
+        // A repository that was created by hand without the files that git writes first, and one that cannot
+        // be read.
         fs::write(fixture.path("config"), "[core]\n\tbare = true\n").unwrap();
         completed(&fixture.run("Bash", bash("mv HEAD H; mv refs r")).await);
         failed(&fixture.run("Bash", bash("echo x >> config")).await, "exit_code");

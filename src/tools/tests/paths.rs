@@ -446,7 +446,7 @@ fn hard_linked_file_has_strictest_sensitivity() {
     fs::create_dir_all(fixture.ws().join("target")).unwrap();
     fs::hard_link(fixture.write_file("ws/.env", "x"), fixture.ws().join("target/made")).unwrap();
     assert_eq!(fixture.sensitivity_at("target/made", Access::Read), PathSensitivity::Secret);
-    // Package managers link from their store: this alone requires no permission request, but credentials do.
+    // A hard link from a package manager's store alone requires no permission request, but one to credentials does.
     let (stored, key) = (fixture.write_file("out/store/x.js", "x"), fixture.write_file("home/.netrc", "x"));
     fs::create_dir_all(fixture.ws().join("node_modules/a")).unwrap();
     fs::hard_link(stored, fixture.ws().join("node_modules/a/x.js")).unwrap();

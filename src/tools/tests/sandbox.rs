@@ -195,7 +195,7 @@ async fn git_works_but_hooks_and_config_are_read_only() {
             assert!(!fixture.path(name).exists(), "{name}: nothing is left of what stood in its place");
         }
 
-        // Also from within the folder.
+        // The hook is also protected for a command that starts inside the folder.
         completed(&fixture.run("Bash", bash("cd .git/hooks")).await);
         failed(&fixture.run("Bash", bash("echo x > pre-commit")).await, "exit_code");
         completed(&fixture.run("Bash", bash("cd ../..")).await);

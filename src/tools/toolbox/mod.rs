@@ -178,7 +178,7 @@ impl Toolbox {
     /// folder of a session that begins meanwhile is not removed.
     ///
     /// # Errors
-    /// They could not be listed.
+    /// The folders could not be listed.
     pub async fn temp_folders(&self) -> std::io::Result<Vec<String>> {
         let root = self.settings.sandbox.temp.clone();
         let found = tokio::task::spawn_blocking(move || shell::temp_folders(&root)).await;
@@ -196,7 +196,7 @@ impl Toolbox {
     /// Makes a new folder that several sessions share. The system's rules for temporary files remove it.
     ///
     /// # Errors
-    /// It could not be made.
+    /// The folder could not be made.
     pub async fn make_scratch_folder(&self) -> std::io::Result<PathBuf> {
         let made = tokio::task::spawn_blocking(|| {
             // Sub-agents write their results there: other users may not read them.
@@ -265,7 +265,7 @@ impl Toolbox {
         self.lingering.end(session);
     }
 
-    /// For callers that prepare calls on a thread that may block on the disk.
+    /// Returns a preparer for callers on a thread that may block on the disk.
     pub async fn call_preparer(&self) -> CallPreparer {
         CallPreparer { tools: self.clone(), here: AvailableLevels::probe_once().await }
     }
@@ -325,7 +325,7 @@ impl Toolbox {
     /// Starts a program that outlives calls, for example an MCP server.
     ///
     /// # Errors
-    /// It could not be started; the text is for users.
+    /// The program could not be started; the text is for users.
     pub async fn launch_server(
         &self,
         launch: ServerLaunch,
@@ -373,8 +373,8 @@ impl Toolbox {
         })
     }
 
-    /// Changes all these files, or none. `call_id` names the temporary files. Not cancel-safe: some files may be
-    /// changed then.
+    /// Changes all these files, or none. `call_id` names the temporary files. Not cancel-safe: if the future
+    /// is dropped, some of the files may be changed.
     ///
     /// # Errors
     /// The file that could not be changed, and the reason. All files have their content from before.

@@ -231,7 +231,7 @@ fn is_text(media: Option<&str>, body: &[u8]) -> bool {
                 )
         }
     };
-    // The body must look like text, whatever the header says.
+    // The header alone is not enough: the body must also look like text.
     said && (is_utf16(body) || !body[..body.len().min(text::DETECTION_BYTES)].contains(&0))
 }
 

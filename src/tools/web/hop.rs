@@ -65,7 +65,7 @@ pub(super) fn host(url: &Url) -> String {
     url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase()
 }
 
-/// Names that by convention mean this machine or its network, whatever DNS returns.
+/// Names that by convention mean this machine or its network, independent of DNS.
 fn is_inner(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let last = name.rsplit('.').next().unwrap_or(name);
@@ -157,7 +157,8 @@ impl WebClient {
         let build = || async {
             let (guard, proxy) = (GuardedResolver(ranges.clone()), proxy.map(str::to_owned));
             let build = move || {
-                // Other code may have installed a provider already, which is sufficient.
+                // This fails if another part of the program has installed a TLS provider already, which works
+                // as well.
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 let builder = reqwest::Client::builder()
                     .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))

@@ -48,7 +48,8 @@ impl SemanticRun<'_> {
             self.spent.end_call(estimate, ModelUsage::default());
             return Err(error);
         }
-        // A dropped call cannot report its usage. So it ends by itself when the job is cancelled.
+        // Do not drop a running call, because it could not report its usage. It ends by itself when the job
+        // is cancelled.
         let answer = self.model.complete(call, self.cancel.clone()).await;
         let used = match &answer {
             Ok(completion) => completion.usage,
@@ -59,7 +60,7 @@ impl SemanticRun<'_> {
         answer
     }
 
-    /// The probable usage of a call. An extraction answers with about as much as it reads.
+    /// The probable usage of a call. The answer of an extraction is about as long as its input.
     fn estimate(&self, call: &ModelCall) -> ModelUsage {
         let texts =
             call.messages.iter().map(|message| message.content.as_str()).chain([call.system.as_str()]);
@@ -68,7 +69,7 @@ impl SemanticRun<'_> {
         ModelUsage { input_tokens, output_tokens: input_tokens, cost_usd_micros }
     }
 
-    /// Stores the rest of the budget, so that a job that continues after a crash gets no more.
+    /// Stores the remaining budget, so that a job that continues after a crash gets no more.
     async fn store_budget(&self) -> Result<(), KnowledgeError> {
         let request =
             IndexRequest { budget: self.spent.remaining_budget(self.request.budget), ..self.request.clone() };

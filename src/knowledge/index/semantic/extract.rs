@@ -67,8 +67,8 @@ pub(super) async fn extract(
         let answers = unit_answers(run, chunks, unit).await?;
         Ok::<_, KnowledgeError>(unit_records(chunks, unit, &answers))
     });
-    // `SemanticRun::call` limits the number of parallel calls. All of them run to their end, also after an error of
-    // one: their answers are paid for.
+    // `SemanticRun::call` limits the number of parallel calls. All of them run to their end, also after an
+    // error of one, because their answers are paid for.
     let found = futures_util::future::join_all(calls).await;
     let (mut entities, mut relations) = (Vec::new(), Vec::new());
     for unit in found {
@@ -144,7 +144,7 @@ fn unit_records(chunks: &[Chunk], unit: &ExtractionUnit, answers: &UnitAnswers) 
     let (entities, relations) = merge_passes(first, gleaned);
     let texts: Vec<String> = unit.chunks.iter().map(|at| chunks[*at].text.to_lowercase()).collect();
     let mentions = |at: usize, name: &str| texts[at].contains(&name.to_lowercase());
-    // The chunk of the unit that has the name; the first one if none has.
+    // The first chunk with all names, else the first one with any of them, else the first chunk.
     let chunk_of = |names: &[&str]| {
         let all = (0..texts.len()).find(|at| names.iter().all(|name| mentions(*at, name)));
         let any = || (0..texts.len()).find(|at| names.iter().any(|name| mentions(*at, name)));

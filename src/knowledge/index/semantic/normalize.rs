@@ -57,7 +57,7 @@ pub(super) fn name(text: &str) -> Option<String> {
     (!name.is_empty() && !is_number(&name)).then_some(name)
 }
 
-/// A type in lower case, or `None` if it is none.
+/// A type in lower case, or `None` if the text is no type.
 pub(super) fn entity_type(text: &str) -> Option<String> {
     let text = clean_text(text);
     let first = text.split([',', '，', '、']).next().unwrap_or_default();
@@ -89,7 +89,7 @@ fn is_cjk(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
 }
 
-/// Short numbers and version-like strings are no useful names.
+/// Whether a name is a short number or like a version, and so not useful.
 fn is_number(name: &str) -> bool {
     let chars = name.chars().count();
     let digits = name.chars().all(|c| c.is_ascii_digit());

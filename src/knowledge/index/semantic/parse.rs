@@ -28,9 +28,9 @@ pub(super) struct ParsedRelation {
 pub(super) struct ParsedAnswer {
     pub entities: Vec<ParsedEntity>,
     pub relations: Vec<ParsedRelation>,
-    /// The answer has its end mark.
+    /// Whether the answer has its end mark.
     pub is_complete: bool,
-    /// Records that were dropped.
+    /// Number of records that were dropped.
     pub dropped: usize,
 }
 
@@ -104,9 +104,9 @@ fn cut_end_mark(answer: &str) -> (&str, bool) {
     (answer, false)
 }
 
-/// Repairs damaged delimiters. A run of the signs `<`, `|`, `#`, `>` and a backslash is a delimiter if it contains a
-/// `#` and at least one of the others on each side, or two on one side. One letter may be inside it. Angle brackets
-/// and pipes in ordinary text have no `#` between them.
+/// Repairs damaged delimiters. A run of the signs `<`, `|`, `#`, `>` and a backslash is a delimiter if it
+/// contains a `#`, and one other sign on each side or two on one side. One letter may be inside the run.
+/// Angle brackets and pipes in ordinary text have no `#` between them.
 fn repair_delimiters(answer: &str) -> String {
     let chars: Vec<char> = answer.chars().collect();
     let mut out = String::with_capacity(answer.len());
@@ -137,7 +137,7 @@ fn delimiter_length(chars: &[char]) -> Option<usize> {
     let (mut pipes, mut hashes, mut closed) = (0, 0, false);
     while let Some(c) = chars.get(length).copied() {
         if is_sign(c) {
-            // A new delimiter begins: two empty fields.
+            // The `<` begins a new delimiter, with an empty field between the two.
             if c == '<' && length > 0 {
                 break;
             }
@@ -169,7 +169,7 @@ fn delimiter_length(chars: &[char]) -> Option<usize> {
     is_delimiter.then_some(length)
 }
 
-/// Whether one of the next two characters ends a delimiter: then the character before is a stray one.
+/// Whether one of the next two characters ends a delimiter. If so, the character before is a stray one.
 fn has_sign_after(chars: &[char], from: usize) -> bool {
     matches!(
         (chars.get(from), chars.get(from + 1)),
@@ -177,8 +177,8 @@ fn has_sign_after(chars: &[char], from: usize) -> bool {
     )
 }
 
-/// Splits a line in which records are glued by the delimiter: `…<|#|>entity<|#|>…`. A glued record may have lost its
-/// tag: then the number of fields decides its kind.
+/// Splits a line in which records are joined by the delimiter: `…<|#|>entity<|#|>…`. A joined record may have
+/// lost its tag. The number of fields decides its kind then.
 fn split_glued(line: &str) -> Vec<String> {
     let fields: Vec<&str> = line.trim().split(DELIMITER).collect();
     let mut records: Vec<Vec<&str>> = Vec::new();
@@ -230,7 +230,7 @@ fn read_record(record: &str) -> Option<Record> {
         fields.remove(0);
     }
     match (known, fields.as_slice()) {
-        // An entity with the fields of a relation is one. Without a tag the number of fields decides.
+        // An entity with the fields of a relation is a relation. Without a tag, the number of fields decides.
         (Some(Tag::Entity) | None, [a, b, c]) => entity(a, b, c).map(Record::Entity),
         (_, [a, b, c, d]) => relation(a, b, c, d, None).map(Record::Relation),
         (Some(Tag::Relation), [a, b, c, d, weight]) => {

@@ -14,7 +14,7 @@ use crate::knowledge::index::scan::is_below;
 use crate::knowledge::store::UnreadDocument;
 use crate::knowledge::types::{DocId, DocumentStatus, ErrorKind, JobStage, KnowledgeError};
 
-/// Number of consecutive failed documents after which the job ends: the model is not available.
+/// Number of consecutive failed documents after which the job ends, because the model is not available.
 const MAX_FAILURES_IN_A_ROW: u32 = 5;
 /// Summaries that are loaded at once.
 const SUMMARY_BATCH: u32 = 64;
@@ -124,7 +124,7 @@ async fn write_summaries(run: &SemanticRun<'_>) -> Result<(), KnowledgeError> {
     let mut progress = StageProgress::begin(run.sink, run.spent, JobStage::Summarizing, 0);
     let mut tried: HashSet<(bool, String)> = HashSet::new();
     loop {
-        // Failed ones stay due and are returned first again.
+        // Failed summaries stay due and are returned first again, so read that many more.
         let limit = SUMMARY_BATCH + u32::try_from(tried.len()).unwrap_or(u32::MAX / 2);
         let pending = run.store.write(move |writer| writer.pending_summaries(limit)).await?;
         let pending: Vec<_> = pending

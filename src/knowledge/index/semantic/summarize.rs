@@ -10,7 +10,7 @@ use crate::knowledge::types::{CacheKind, KnowledgeError, hash128};
 /// Tokens of the descriptions in one call.
 const MAX_CALL_TOKENS: usize = 12_000;
 
-/// One description for all of these.
+/// Joins the descriptions into one.
 ///
 /// # Errors
 /// A call failed, the budget is used up, or the job was cancelled.

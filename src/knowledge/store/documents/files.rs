@@ -18,13 +18,13 @@ pub struct KnownFile {
     pub path: String,
     /// Hash of its content.
     pub hash: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Time of its last change.
+    /// Time of the last change in nanoseconds since the Unix epoch.
     pub modified_ns: i64,
     /// The level at which it was processed.
     pub level: Level,
-    /// State.
+    /// State of the document.
     pub status: DocumentStatus,
 }
 
@@ -33,9 +33,9 @@ pub struct KnownFile {
 pub struct SkippedFile {
     /// Its path.
     pub path: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Time of its last change.
+    /// Time of the last change in nanoseconds since the Unix epoch.
     pub modified_ns: i64,
 }
 

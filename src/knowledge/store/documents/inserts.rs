@@ -8,8 +8,8 @@ use crate::knowledge::store::writer::{Writer, raise_generation};
 use crate::knowledge::types::{DocId, DocumentSource, DocumentStatus, KnowledgeError, Level};
 
 impl Writer {
-    /// Stores an inserted document durably before it is processed. A processed document with this id and hash stays
-    /// as it is: then the result is false.
+    /// Stores an inserted document durably before it is processed. Returns false if this id and hash were
+    /// already processed; that document stays as it is.
     ///
     /// # Errors
     /// The write failed.
@@ -26,7 +26,7 @@ impl Writer {
                 if known.hash == new.hash && known.status == DocumentStatus::Processed {
                     return Ok(false);
                 }
-                // Not processed, or another text under the caller's id: the new text replaces it.
+                // The new text replaces a document that is not processed or has another text.
                 delete(connection, &new.id)?;
             }
             let same_path = new.path.as_deref().map(|path| document(connection, path)).transpose()?.flatten();

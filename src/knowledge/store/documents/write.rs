@@ -28,7 +28,7 @@ pub struct NewDocument {
     pub source: DocumentSource,
     /// Language, if known.
     pub language: Option<String>,
-    /// Size of its text.
+    /// Size of the text in bytes.
     pub bytes: u64,
     /// Time of the file's last change in nanoseconds since the Unix epoch; 0 for inserted documents.
     pub modified_ns: i64,
@@ -37,7 +37,7 @@ pub struct NewDocument {
 /// Result of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeleteOutcome {
-    /// It is gone.
+    /// The document was deleted.
     Deleted,
     /// There is no such document.
     NotFound,

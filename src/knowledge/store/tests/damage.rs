@@ -9,8 +9,9 @@ fn is_open(path: &Path) -> bool {
     files.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|open| open == path)
 }
 
-/// Waits until the threads of the last handle have closed the file, and writes its log into it. The threads do that
-/// too, unless they close at the same time: then each sees the other one as a user of the log, and the log stays.
+/// Waits until the threads of the last handle have closed the file, then writes the log into the file. The
+/// threads usually do so themselves. If both close at the same time, each sees the other one as a user of the
+/// log, and the log stays.
 async fn wait_until_closed(path: &Path) {
     crate::knowledge::index::testing::wait_until(|| !is_open(path)).await;
     let last = Connection::open(path).unwrap();

@@ -185,7 +185,7 @@ fn request_cache_does_not_change_request_bytes() {
             assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
         }
         asked.messages.extend(grown(step).into_iter().map(Arc::new));
-        // A part of it was repaired, or cut off.
+        // Replace a message, as a repair does, and later cut off the end of the conversation.
         if step == 5 {
             asked.messages[3] =
                 Arc::new(Message::new(Role::Assistant, vec![Block::Text { text: "new".into() }]));

@@ -26,7 +26,7 @@ pub(super) enum NotebookChange<'a> {
     },
 }
 
-/// Indexes must be valid: at most the count for an insert, below it otherwise.
+/// Applies a change. The index must be valid: at most the number of cells for an insert, below it otherwise.
 pub(super) fn apply(notebook: &Notebook<'_>, change: &NotebookChange<'_>) -> String {
     match *change {
         NotebookChange::Replace { at, source, kind } => replace(notebook, at, source, kind),

@@ -159,7 +159,7 @@ fn cell_index(input: &Input, notebook: &Notebook<'_>, shown: &str) -> Result<usi
     let inserts = input.edit_mode == Some(Mode::Insert);
     if let Some(id) = input.cell_id.as_deref().filter(|id| !id.is_empty()) {
         let by_id = notebook.cells.iter().position(|cell| cell.id.as_deref() == Some(id));
-        // The name that Read gives to cells without an id.
+        // Read shows a cell without an id as `cell-NUMBER`.
         let by_number = || {
             let at: usize = id.strip_prefix("cell-")?.parse().ok()?;
             notebook.cells.get(at).is_some_and(|cell| cell.id.is_none()).then_some(at)

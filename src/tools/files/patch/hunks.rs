@@ -1,5 +1,5 @@
-//! Finds the places of the hunks in a file and computes their changes: first exactly, then with less and less
-//! regard for blanks and for the kinds of dashes and quotation marks.
+//! Finds the places of the hunks in a file and computes their changes. Lines are compared exactly first.
+//! Further attempts ignore blanks and the kinds of dashes and quotation marks.
 
 use serde_json::json;
 use std::ops::Range;

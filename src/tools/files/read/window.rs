@@ -39,7 +39,7 @@ pub(super) struct WindowText {
     /// The last line that is shown; 0 if none is.
     pub(super) last: u64,
     pub(super) cut_a_line: bool,
-    /// The column, if all lines are shorter.
+    /// The requested column, if all lines are shorter.
     beyond: Option<u64>,
 }
 

@@ -99,10 +99,10 @@ fn lock_rulesets() -> MutexGuard<'static, Vec<Arc<CachedRuleset>>> {
     lock(&RULESETS)
 }
 
-/// Lifetime without an explicit removal.
+/// Time for which placeholders are kept, unless they are removed explicitly.
 const PLACEHOLDER_TTL: Duration = Duration::from_secs(1);
 
-/// Kept placeholders of sessions. Dropping it removes all of them.
+/// Kept placeholders of sessions. Dropping the cache removes all of them.
 #[derive(Debug)]
 pub(in crate::tools) struct PlaceholderCache {
     left: Arc<Mutex<HashMap<SessionId, CachedPlaceholders>>>,
@@ -122,7 +122,7 @@ struct CachedPlaceholders {
 }
 
 impl PlaceholderCache {
-    /// Keeps them for the session's next command and replaces those kept before. Call it in a runtime.
+    /// Keeps placeholders for the session's next command and replaces those kept before. Call it in a runtime.
     pub(super) fn store_placeholders(&self, session: SessionId, placed: Placeholders) {
         if placed.is_empty() {
             return;

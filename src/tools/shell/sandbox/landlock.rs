@@ -88,7 +88,7 @@ pub(super) fn build_ruleset(
     rules.finish()
 }
 
-/// Opens paths without following links.
+/// How paths are opened: without following links.
 fn how() -> OpenHow {
     OpenHow::new()
         .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
@@ -128,10 +128,11 @@ fn write_rights() -> BitFlags<AccessFs> {
     AccessFs::from_write(NEWEST_ABI) & !devices
 }
 
-/// Longer than the clock step of every common file system (FAT: two seconds).
+/// Minimal age of a folder's last change for a reuse of rules. It is longer than the clock step of every
+/// common file system (FAT: two seconds).
 const MIN_FOLDER_AGE: Duration = Duration::from_secs(3);
-/// The same for a file system that stores fractions of a millisecond. Its timestamps come from the kernel's
-/// clock, which advances every few milliseconds.
+/// The minimal age on a file system that stores fractions of a millisecond. Its timestamps come from the
+/// kernel's clock, which advances every few milliseconds.
 const MIN_FOLDER_AGE_FINE: Duration = Duration::from_millis(100);
 
 /// State of a path on which a ruleset depends.
@@ -165,7 +166,8 @@ impl PathState {
     /// Whether a later change will be visible in the timestamps.
     pub(super) fn is_settled(&self, now: SystemTime) -> bool {
         let Some([written, changed]) = self.changed else { return true };
-        // Every user may set the first time; the second shows the precision of the clock.
+        // A program can set the modification time to any value, so the change time shows the precision of
+        // the clock.
         let is_fine = changed.1 % 1_000_000 != 0;
         let (seconds, nanos) = written.max(changed);
         let at = u64::try_from(seconds).ok().zip(u32::try_from(nanos).ok());

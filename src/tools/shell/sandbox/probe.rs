@@ -16,7 +16,7 @@ use super::level::{AvailableLevels, CallSandbox, Level};
 use crate::proc;
 use crate::tools::shell::sandbox::spawn::CommandSandbox;
 
-/// A slower start counts as a failure, because every command would be as slow.
+/// Time limit of one test. A slower start counts as a failure, because every command would be as slow.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The daemon's instance, once known; it marks the test processes.
 static INSTANCE: OnceLock<String> = OnceLock::new();

@@ -33,14 +33,14 @@ use crate::tools::shell::sandbox::temp::EmptySources;
 pub(super) struct ReadonlyMounts {
     mounts: Vec<Mount>,
     user: Option<Arc<OwnedFd>>,
-    /// `None` at level 3, where bubblewrap does this.
+    /// `None` at level 3, where bubblewrap provides these devices.
     own: Option<PrivateDevices>,
 }
 
 /// The command's own terminals and shared memory.
 #[derive(Debug)]
 struct PrivateDevices {
-    /// The ruleset that must grant rights on them, and these rights.
+    /// The ruleset that must grant rights on the devices, and these rights.
     rules: Arc<OwnedFd>,
     rights: u64,
     /// `false` if the workspace lies in shared memory.
@@ -266,9 +266,9 @@ struct PathBeneath {
 const PATH_BENEATH: libc::c_int = 1;
 
 impl PrivateFilesystem {
-    /// Mounts it and grants the command rights on it: a ruleset refers to objects, and this object is new. If
-    /// the mount point does not exist, nothing needs to be separated. Runs after the fork: nothing here may
-    /// allocate or take a lock.
+    /// Mounts the file system and grants the command rights on it: a ruleset refers to objects, and this
+    /// object is new. If the mount point does not exist, nothing needs to be separated. Runs after the fork:
+    /// nothing here may allocate or take a lock.
     fn mount(&self, rules: libc::c_int, rights: u64) -> io::Result<()> {
         let flags = libc::MS_NOSUID | self.flags;
         #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]

@@ -94,10 +94,10 @@ const TERMINAL_REQUESTS: &[u64] = &[0x5412, 0x541C];
 pub(super) struct FilterOptions {
     /// If false, only local sockets are allowed.
     pub(super) network: bool,
-    /// truncate(2).
+    /// Whether truncate(2) is allowed.
     pub(super) truncate: bool,
-    /// Whether calls for limits and scheduling may name other processes. Allowed where the command sees only
-    /// its own.
+    /// Whether calls for limits and scheduling may name other processes. They may if the command sees only
+    /// its own processes.
     pub(super) others: bool,
 }
 

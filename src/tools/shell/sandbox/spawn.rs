@@ -33,9 +33,9 @@ use crate::tools::shell::sandbox::sockets::socket_covers;
 use crate::tools::shell::sandbox::temp::{self, EmptySources};
 use crate::types::ids::SessionId;
 
-/// Descriptors that a command inherits get numbers above those that scripts and shells use.
+/// Lowest number of a descriptor that a command inherits, above those that scripts and shells use.
 const MIN_INHERITED_FD: RawFd = 300;
-/// The same with a lower limit of descriptors.
+/// Lowest number if the limit of descriptors is too low for the first one.
 const MIN_INHERITED_FD_FALLBACK: RawFd = 20;
 /// Increases the chance that the kernel kills commands first when memory runs out, of 1000, proc(5).
 const OOM_SCORE: &[u8] = b"500";
@@ -447,7 +447,7 @@ fn drop_capabilities() -> io::Result<()> {
 /// A descriptor from which these few bytes can be read once.
 fn readable_descriptor(bytes: &[u8]) -> io::Result<OwnedFd> {
     let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-    // Far less than the capacity of a pipe.
+    // The bytes fit into the pipe, so the write does not block.
     File::from(write).write_all(bytes)?;
     raise(&read)
 }

@@ -224,8 +224,8 @@ pub(super) fn create_own_folder(folder: &Path) -> io::Result<()> {
     restrict_if(folder, &|_| true)
 }
 
-/// Does the same for the root folder. Folders of sessions are checked when they are used, and other names are
-/// not used.
+/// Like [`create_own_folder`], for the root folder. Folders of sessions are checked when they are used, and
+/// other names are not used.
 fn create_own_root(root: &Path) -> io::Result<()> {
     restrict_if(root, &|name| RESERVED_NAMES.iter().any(|used| name == *used))
 }
@@ -241,7 +241,7 @@ fn restrict_if(folder: &Path, counts: &dyn Fn(&OsStr) -> bool) -> io::Result<()>
     if is_fine? { Ok(()) } else { Err(foreign_folder_error(folder)) }
 }
 
-/// Does the same for a folder that commands fill. Its content is not trusted.
+/// Like [`create_own_folder`], for a folder that commands fill. Its content is not trusted.
 fn create_untrusted_folder(folder: &Path) -> io::Result<()> {
     create_closed(folder).map(|_| ())
 }

@@ -2,9 +2,9 @@
 //! spool of the call. Only its owner can read the file, and it becomes the call's blob when the call ends.
 //!
 //! Memory holds at most one piece that is being filled, one that is being written, and the tail of the output
-//! beyond the quota. Each spool has a quota, and all spools together have one. Beyond it, and on a full disk,
-//! the middle is left out, and the file and the answer say so. A dropped call removes its spool file. The next
-//! daemon removes those of a killed daemon, because no blob refers to them.
+//! beyond the quota. Each spool has a quota, and all spools together have one. Beyond a quota, and on a full
+//! disk, the middle is left out, and the file and the answer say so. A dropped call removes its spool file.
+//! The next daemon removes spool files of a killed daemon, because no blob refers to them.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -73,7 +73,7 @@ struct SpoolFile {
 pub(super) struct Spool {
     place: Option<Spools>,
     blob_id: BlobId,
-    /// Not yet written. Small output never leaves this buffer.
+    /// Bytes that are not yet written. Small output never leaves this buffer.
     piece: Vec<u8>,
     state: SpoolState,
     /// Bytes that were or will be written to the file.

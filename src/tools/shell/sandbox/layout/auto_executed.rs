@@ -14,7 +14,7 @@ use crate::tools::shell::sandbox::placeholders::is_placeholder;
 const MAX_REPOSITORY_FOLDERS: usize = 300;
 /// Limit over the whole workspace, including submodules of work trees of submodules.
 const MAX_WORKSPACE_FOLDERS: usize = 1_000;
-/// Folder entries that are inspected to find them.
+/// Maximum number of folder entries that are inspected to find these folders.
 const MAX_ENTRIES: usize = 4_000;
 /// Bytes of the path of a submodule's folder. The kernel's limit is 4,095, and the path is also mounted at a
 /// longer one.
@@ -59,7 +59,7 @@ impl FsPolicy {
 
     fn guard_git(&mut self, git: &Path) {
         self.guard_repository(git);
-        // Guard it also while git does not read it: the user may enable it (git-worktree(1)).
+        // Guard this file also while git does not read it, because the user may enable it (git-worktree(1)).
         self.guard_one(git.join("config.worktree"));
         self.guard_modules(&git.join("modules"));
         self.guard_trees(git);
@@ -80,7 +80,7 @@ impl FsPolicy {
     /// could write files that git applies there.
     fn guard_trees(&mut self, git: &Path) {
         let trees = git.join("worktrees");
-        // Git uses the target of a link in the same way.
+        // Git follows a link in the same way.
         if fs::symlink_metadata(&trees).is_ok_and(|meta| meta.is_symlink()) {
             return self.guard_one(trees);
         }
@@ -120,7 +120,7 @@ impl FsPolicy {
         let found: Vec<PathBuf> =
             all.iter().filter(lies_elsewhere).take(MAX_REPOSITORY_FOLDERS + 1).cloned().collect();
         if is_excessive || found.len() > MAX_REPOSITORY_FOLDERS || self.looked > MAX_WORKSPACE_FOLDERS {
-            // No real repository has this many; all of them become read-only.
+            // No real repository has this many work trees; all of them become read-only.
             return self.guard_one(trees);
         }
         for own in &found {
@@ -164,8 +164,8 @@ impl FsPolicy {
             let named = ["HEAD", "config"].map(|name| kind(&folder.join(name)));
             let is_unknown = is_unknown || is_shut(&folder) || named.iter().any(Result::is_err);
             if is_excessive || is_long || is_unknown {
-                // No real repository has this many, or a command may open the folder again: all of them become
-                // read-only.
+                // No real repository has this many submodules, or a command may open the folder again. All
+                // submodules become read-only.
                 self.pinned.truncate(pinned);
                 self.guarded.truncate(guarded);
                 self.absent.truncate(absent);

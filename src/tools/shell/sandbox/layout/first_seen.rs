@@ -10,7 +10,8 @@ use crate::sync::lock;
 use crate::tools::disk::is_plain;
 use crate::tools::shell::sandbox::layout::secrets::Located;
 
-/// Exists as long as the daemon runs, also across reloads of the configuration.
+/// First locations of hidden paths. They are kept as long as the daemon runs, also across reloads of the
+/// configuration.
 #[derive(Debug, Default)]
 pub(in crate::tools) struct FirstSeen {
     known: Mutex<SeenPath>,
@@ -67,8 +68,7 @@ impl FirstSeen {
     }
 
     /// The first locations of credentials that still exist and are not among the current ones. `look` returns
-    /// the locations for a session without a workspace. It is called once, and again for folders that could not
-    /// be searched until they can.
+    /// the locations for a session without a workspace. It is called until every folder could be searched.
     pub(in crate::tools::shell::sandbox) fn credentials(
         &self,
         now: &[PathBuf],

@@ -168,8 +168,8 @@ impl FsPolicy {
         caches.any(|cache| path.starts_with(&cache) && !cache.exists())
     }
 
-    /// A mount covers a name. A command could move a folder between the writable folder and the mount, and the
-    /// name with it. Pin these folders.
+    /// Pins the folders between a writable folder and a mount. A mount covers a name, and a command could
+    /// move such a folder together with the name.
     pub(super) fn pin_ancestors(&mut self) {
         let within =
             |folder: &Path| self.writable.iter().any(|root| folder.starts_with(root) && folder != root);
