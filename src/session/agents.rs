@@ -26,7 +26,7 @@ impl AgentList {
         for agent in more {
             match self.find(&agent.name) {
                 None => self.agents.push(agent),
-                // A file that replaces a built-in agent, or the user's, does so on purpose.
+                // A file may replace a built-in agent on purpose, or a project's file may replace the user's.
                 Some(other) if other.source != agent.source => {}
                 Some(other) => {
                     let by = other.path.as_deref().map(|path| path.display().to_string());

@@ -1,4 +1,4 @@
-//! The attached clients of a session, and the guard of one. Dropping the guard detaches its client.
+//! The attached clients of a session, and the guard for one client. Dropping the guard detaches its client.
 
 use std::sync::RwLock;
 
@@ -46,33 +46,34 @@ fn count(clients: &[AttachedClient]) -> u32 {
     u32::try_from(clients.len()).unwrap_or(u32::MAX)
 }
 
-/// Counts an attached client and holds a lease. Dropping it detaches the client.
+/// Counts an attached client and holds a lease. Dropping the guard detaches the client.
 pub struct AttachGuard {
     leaving: mpsc::UnboundedSender<Box<Origin>>,
     pub(in crate::session) origin: Origin,
     /// The client's role in `daemon.hello`.
     pub(in crate::session) role: &'static str,
-    /// Whether the session has counted this client. Without that, dropping the guard sends no detach.
+    /// Whether the session has counted this client. If not, dropping the guard sends no detach.
     pub(super) is_counted: bool,
     _lease: Lease,
 }
 
-/// An attached client, now or when the session is loaded. Dropping it detaches the client.
+/// A client that is attached, or will be attached when the session is loaded. Dropping this value
+/// detaches the client.
 #[expect(dead_code, reason = "kept for what dropping it does")]
 pub struct AttachReply(pub(super) AttachState);
 
 #[expect(dead_code, reason = "kept for what dropping it does")]
 pub(super) enum AttachState {
     Counted(AttachGuard),
-    /// The session returns the guard once it has counted the client. If the receiver is gone, the guard is
-    /// dropped then.
+    /// The session sends the guard once it has counted the client. If the receiver is already dropped,
+    /// the guard is dropped as well, which detaches the client.
     Coming(oneshot::Receiver<Result<AttachGuard, SessionError>>),
 }
 
 impl Drop for AttachGuard {
     fn drop(&mut self) {
         if self.is_counted {
-            // This fails only if the session has been unloaded, and then no count exists.
+            // Sending fails only if the session has been unloaded, and then no count exists.
             let _ = self.leaving.send(Box::new(self.origin.clone()));
         }
     }

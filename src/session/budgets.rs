@@ -5,7 +5,7 @@ use crate::session::shared::Components;
 use crate::types::model::ModelRef;
 use crate::types::usage::Budgets;
 
-/// Checks that the model has a price if there is a money limit. Without a price the limit would have no effect.
+/// Checks that the model has a price if a limit on money is set. Without a price, the limit would have no effect.
 pub(super) fn check_money(
     components: &Components,
     model: &str,

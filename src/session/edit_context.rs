@@ -1,5 +1,5 @@
-//! Preparing the arguments of a user that replace the model's. It reads files, so the caller does it: the session's
-//! task must not wait for a file system.
+//! Prepares a user's arguments that replace the model's. Preparing reads files, so the caller does it,
+//! because the session's task must not wait for a file system.
 
 use std::sync::Arc;
 

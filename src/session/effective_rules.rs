@@ -1,6 +1,6 @@
-//! The effective rules of a session: those of the configuration, of the user, of the workspace and of the session
-//! itself. The rules of the workspace are its grants, and the project's own rules if they apply (see `trust`). The
-//! source of a rule does not change the verdict.
+//! The effective rules of a session: those of the configuration, of the user, of the workspace, and of
+//! the session itself. The rules of the workspace are its grants, and the project's own rules if these
+//! apply (see `trust`). The source of a rule does not change the verdict.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +21,8 @@ use crate::workspace;
 #[derive(Clone, Debug)]
 pub(super) struct EffectiveRules {
     rules: Arc<Rules>,
-    /// The error of a policy file. Its deny rules are unknown, so no call runs without a request.
+    /// The error of a policy file, if any. The file's deny rules are then unknown, so no call runs
+    /// without a request.
     problem: Option<String>,
     repository: Repository,
     /// Folders with keys, and the targets of links to them.
@@ -77,15 +78,15 @@ impl EffectiveRules {
         }
     }
 
-    /// The session's own grant that lets exactly this command run outside the sandbox. No rule of a file is such a
-    /// grant. The verdict decides whether the command may run at all.
+    /// The session's own grant that lets exactly this command run outside the sandbox. A rule in a file
+    /// is never such a grant. The verdict decides separately whether the command may run at all.
     pub fn unsandboxed_grant(&self, call_context: &CallContext, prepared: &PreparedCall) -> Option<String> {
         let Subject::Bash { command, .. } = &prepared.subject else { return None };
         let grant = unsandboxed_grant(command).filter(|_| self.problem.is_none())?;
         call_context.rules.allow.contains(&grant).then_some(grant)
     }
 
-    /// The same rules with one more grant.
+    /// Returns a copy of the rules with one more grant.
     pub fn with_added_grant(&self, grant: &Rule) -> Self {
         let mut rules = (*self.rules).clone();
         rules.allow.push(grant.clone());
@@ -134,7 +135,7 @@ impl EffectiveRules {
         tool: &str,
         prepared: &PreparedCall,
     ) -> Verdict {
-        // If the configuration no longer allows `bypass`, running sessions lose it, too.
+        // If the configuration no longer allows `bypass`, running sessions lose this mode, too.
         let mode = match call_context.mode {
             Mode::Bypass if settings.bypass.is_err() => Mode::Default,
             mode => mode,
@@ -203,8 +204,8 @@ fn read_rule_files(shared: &Shared, workspace: &Path) -> (Rules, Option<String>)
     (rules, problem)
 }
 
-/// A call with its verdict. If a grant lets the command run outside the sandbox, the call is judged and reported as
-/// unsandboxed.
+/// Prepares the verdict of a call. If a grant lets the command run outside the sandbox, the call is
+/// judged and reported as unsandboxed.
 pub(super) fn judge_call(
     effective: &EffectiveRules,
     settings: &Settings,
@@ -230,7 +231,8 @@ pub(super) fn judge_call(
     (prepared, verdict)
 }
 
-/// The verdict of a command that would run outside the sandbox. It says so, and names the grant.
+/// The verdict of a command that a grant lets run outside the sandbox. The verdict names the grant or
+/// the missing sandbox.
 fn verdict_unsandboxed(verdict: Verdict, grant: &str) -> Verdict {
     match verdict.verdict {
         VerdictKind::Allow => {

@@ -18,7 +18,7 @@ pub enum SessionError {
     NoSuchRequest,
     /// The session has no such item.
     NoSuchItem(ItemId),
-    /// The project has no such note: the reason, with the names of its notes.
+    /// The project has no such note. The text names the notes that exist.
     NoSuchNote(String),
     /// The question does not exist.
     NoSuchQuestion,
@@ -36,7 +36,7 @@ pub enum SessionError {
         /// The current digest of the folder.
         digest: String,
     },
-    /// A parameter is invalid: its name and how to correct it.
+    /// A parameter is invalid. The values are its name and how to correct it.
     BadParam(&'static str, String),
     /// No command has this name.
     UnknownCommand {
@@ -45,9 +45,9 @@ pub enum SessionError {
         /// The most similar name of a command.
         nearest: Option<String>,
     },
-    /// A value is known but not supported yet: the parameter's name and the reason.
+    /// A value is known but not supported yet. The values are the parameter's name and the reason.
     Unsupported(&'static str, String),
-    /// A hook of the user refused the input: its reason.
+    /// A hook of the user refused the input for this reason.
     HookDenied(String),
     /// The journal exceeds its size limit, in bytes.
     JournalFull {

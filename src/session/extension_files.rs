@@ -1,5 +1,5 @@
-//! Markdown files of the user and of the trusted project, for commands and agents. They are read again for each use:
-//! they are few and small, and the user may have just changed them.
+//! Markdown files of the user and of the trusted project, for commands and agents. The files are read
+//! again for each use, because they are few and small, and the user may have just changed them.
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,8 @@ pub(super) struct ExtensionFiles {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads the files of the project's folders, if the workspace is trusted as it is, and of the user's folders.
-/// `kind` names their content for users, such as `commands`.
+/// Reads the files of the user's folders. Also reads those of the project's folders, if the workspace is
+/// trusted in its current state. `kind` names the content of the files for users, such as `commands`.
 ///
 /// # Errors
 /// The database could not be read.

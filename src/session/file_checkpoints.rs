@@ -1,4 +1,4 @@
-//! The files of a rewind: their content at an item, from the file checkpoints of the journal.
+//! The files of a rewind: their content at an item, taken from the file checkpoints of the journal.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -25,9 +25,9 @@ pub(in crate::session) struct FilePlan {
 
 /// A file that the session changed after the item.
 struct ChangedFile {
-    /// Its version at the item.
+    /// The version of the file at the item.
     then: FileCheckpoint,
-    /// SHA-256 of its content after the session's last change; `None` if the session removed it.
+    /// SHA-256 of the file's content after the session's last change; `None` if the session removed the file.
     last_written: Option<String>,
 }
 
@@ -152,7 +152,8 @@ async fn files_changed_after(
     }
 }
 
-/// Whether an event belongs to an item that stays: a call of the same message may end after the item began.
+/// Whether an event belongs to an item that the rewind keeps. A call of the same message may end after
+/// the item began.
 async fn is_item_kept(
     shared: &Shared,
     key: SessionKey,

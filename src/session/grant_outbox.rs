@@ -1,5 +1,5 @@
-//! The outbox of workspace grants. A grant is first committed with its answer and then written to the policy file.
-//! After a crash in between, the next start writes it.
+//! The outbox of workspace grants. A grant is first committed with its answer and then written to the
+//! policy file. After a crash in between, the next daemon writes the file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,12 +17,13 @@ pub(super) fn pending_grant(workspace: &str, request_id: PermissionId, entry: &P
     PendingGrant {
         request_id: request_id.to_string(),
         workspace: workspace.into(),
-        // Plain data with string keys: serialising it cannot fail.
+        // Serialising cannot fail, because the entry is plain data with string keys.
         entry: serde_json::to_string(entry).unwrap_or_default(),
     }
 }
 
-/// Writes a pending grant to its policy file and removes it from the outbox. The next start retries a failure.
+/// Writes a pending grant to its policy file and removes it from the outbox. After a failure, the next
+/// daemon tries again.
 pub(super) async fn write_grant(shared: &Arc<Shared>, grant: PendingGrant) -> Result<(), SessionError> {
     let policies = Arc::clone(&shared.policies);
     let PendingGrant { request_id, workspace, entry } = grant;

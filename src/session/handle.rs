@@ -34,30 +34,30 @@ use crate::types::queue::QueuedTurn;
 /// loaded within this time.
 const LOAD_TIMEOUT: Duration = Duration::from_millis(10);
 
-/// A handle on a loaded session. It holds a lease, so the session stays loaded while a handle exists. Cheap to
-/// clone.
+/// A handle on a loaded session. The handle holds a lease, so the session stays loaded while a handle
+/// exists. Cloning is cheap.
 #[derive(Clone)]
 pub struct SessionHandle {
     at: LoadedSession,
     lease: Lease,
 }
 
-/// A loaded session in the registry. It holds no lease, so the session may be unloaded.
+/// A loaded session in the registry. This value holds no lease, so the session may be unloaded.
 #[derive(Clone)]
 pub(super) struct LoadedSession {
     pub(super) id: SessionId,
     pub(super) key: SessionKey,
     pub(super) store: StoreReader,
     pub(super) mailbox: mpsc::Sender<Box<SessionCommand>>,
-    /// Detach messages. They come from `Drop`, which cannot wait, so the queue is unbounded. Each attach adds
-    /// at most one entry.
+    /// Detach messages. `Drop` sends them and cannot wait, so the queue is unbounded. Each attach adds
+    /// at most one message.
     pub(super) leaving: mpsc::UnboundedSender<Box<Origin>>,
     pub(super) feed: Arc<Feed>,
     pub(super) clients: Arc<AttachedClients>,
     pub(super) leases: Arc<LeaseCount>,
     /// Background tasks of the session.
     pub(super) commands: Arc<RwLock<Vec<BackgroundCommand>>>,
-    /// The session's working directory, set when the session was loaded, or why it could not be.
+    /// The session's working directory, set when loading has ended, or the error of loading.
     pub(super) loaded: Arc<SetOnce<Result<Arc<str>, SessionError>>>,
 }
 
@@ -121,7 +121,8 @@ impl SessionHandle {
         self.at.feed.last_seq()
     }
 
-    /// Submits an input. It is on disk when this returns. A dropped call may still be accepted.
+    /// Submits an input. The input is on disk when this returns. If the call is dropped, the input may
+    /// still be accepted.
     ///
     /// # Errors
     /// The input was refused or the store failed. Nothing was recorded.
@@ -133,7 +134,7 @@ impl SessionHandle {
         self.send_command(|reply| SessionCommand::Submit(Box::new(submission), input, reply)).await
     }
 
-    /// Adds a turn that compacts the conversation. It is on disk when this returns.
+    /// Adds a turn that compacts the conversation. The turn is on disk when this returns.
     ///
     /// # Errors
     /// The session was killed, or the store failed. Nothing was recorded.
@@ -185,7 +186,7 @@ impl SessionHandle {
         if let Some(input) = answer.updated_input.clone() {
             match self.send_command(|reply| SessionCommand::EditContext(answer.request_id, reply)).await {
                 Ok(context) => answer.edited = Some(context.prepare(input).await?),
-                // The call may have been answered before with this idempotency key.
+                // An earlier call with this idempotency key may have answered the request.
                 Err(SessionError::Refused(Refusal::NotPending)) => {}
                 Err(error) => return Err(error),
             }
@@ -307,7 +308,7 @@ impl SessionHandle {
         Ok((follower, AttachReply(AttachState::Counted(attachment))))
     }
 
-    /// Follows the journal from `after_seq` for the daemon itself: it does not count as a client.
+    /// Follows the journal from `after_seq` for the daemon itself, which does not count as a client.
     ///
     /// # Errors
     /// The cursor is beyond the end of the journal, or the journal could not be read.

@@ -22,7 +22,7 @@ const USER_FILE: &str = ".claude/settings.json";
 /// Maximum bytes of the user's file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The hooks for one event, ready to run.
+/// The hooks for one event of a session.
 pub(super) struct EventHooks {
     hooks: Vec<Hook>,
     /// Files that cannot be used, with the reason.
@@ -36,7 +36,7 @@ impl EventHooks {
         self.hooks.is_empty() && self.problems.is_empty()
     }
 
-    /// Runs the hooks that are for this event and its tool.
+    /// Runs the hooks that match this event and its tool.
     pub async fn run(&self, input: &HookInput) -> HookAnswers {
         let hooks: Vec<Hook> = self
             .hooks
@@ -45,7 +45,7 @@ impl EventHooks {
             .cloned()
             .collect();
         let mut answers = run_hooks(&hooks, input, &self.environment).await;
-        // Reported once in a session.
+        // Report the problems only once in a session.
         if input.event == HookEvent::SessionStart {
             answers.runs.extend(self.problems.iter().map(|(path, problem)| HookRun {
                 event: input.event,
@@ -60,15 +60,15 @@ impl EventHooks {
     }
 }
 
-/// Loads the hooks for an event in a folder. Reads the files again for each use. If there are none, this costs only
-/// the check for them.
+/// Loads the hooks for an event in a folder. The files are read again for each use. If there are no
+/// hook files, only the check for them is needed.
 pub(super) async fn load(shared: &Arc<Shared>, cwd: &Path, event: HookEvent) -> EventHooks {
     let (shared, cwd, runtime) = (Arc::clone(shared), cwd.to_owned(), Handle::current());
     let read = tokio::task::spawn_blocking(move || load_blocking(&shared, &cwd, event, &runtime));
     read.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-/// [`load`] on a thread that may block.
+/// Like [`load`], for callers on a blocking thread.
 pub(super) fn load_blocking(shared: &Shared, cwd: &Path, event: HookEvent, runtime: &Handle) -> EventHooks {
     let components = shared.components();
     let mut found = EventHooks {
@@ -80,7 +80,7 @@ pub(super) fn load_blocking(shared: &Shared, cwd: &Path, event: HookEvent, runti
         found.add(path, text.and_then(|text| claude_hooks(&text).map_err(|error| error.0)));
     }
     if PROJECT_FILES.iter().any(|file| cwd.join(file).symlink_metadata().is_ok()) {
-        // Do not wait for another blocking thread here: if no more can be started, the wait would never end.
+        // Do not wait for another blocking thread here. If no further thread can start, the wait would never end.
         let (inventory, files) = workspace::scan_with_files(cwd, &PROJECT_FILES);
         match runtime.block_on(trust::is_trusted(shared, cwd, &inventory.digest)) {
             Ok(true) => {

@@ -43,7 +43,7 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// The row that stores the reply of a call of the session `id`.
+    /// The row that stores the reply to a call about the session `id`.
     pub(super) fn row<T: serde::Serialize>(
         self,
         method: &'static str,

@@ -19,15 +19,15 @@ const PAGE_BYTES: usize = 4 << 20;
 
 /// The copy of a journal up to an item.
 pub(in crate::session) struct JournalCopy {
-    /// The copied events as they are stored: too large values are truncated.
+    /// The copied events as they are stored, with truncated values.
     pub events: Vec<Envelope>,
-    /// The blobs that they refer to.
+    /// The blobs that the events refer to.
     pub blobs: BTreeSet<BlobId>,
-    /// The decision that ends the copy: it closes interrupted calls and an open turn, and sets the mark.
+    /// The decision that ends the copy: it closes interrupted calls and an open turn, and adds the final event.
     pub ending: Box<Decision>,
 }
 
-/// The place of an item, or of the newest one. An item that still runs has no place yet.
+/// The seqs of an item's first and last event. An item that is not complete is an error.
 pub(in crate::session) async fn history_point(
     shared: &Shared,
     key: SessionKey,
@@ -48,8 +48,8 @@ pub(in crate::session) async fn history_point(
     Ok(HistoryPoint { first_seq: found.first_seq, last_seq: found.last_seq })
 }
 
-/// Copies a journal up to an item to the session `to`, which is restricted by `limits`. `change` sets the properties
-/// of the new session.
+/// Copies a journal up to an item to the session `to`. `limits` restricts the permissions of the copy,
+/// and `change` sets the properties of the new session.
 pub(in crate::session) async fn copy_journal(
     shared: &Shared,
     (id, key): (SessionId, SessionKey),
@@ -69,7 +69,7 @@ pub(in crate::session) async fn copy_journal(
             if crate::engine::UNCOPIED_KINDS.contains(&row.kind.as_str()) {
                 continue;
             }
-            // The stored form keeps its truncated values; the engine needs the complete ones.
+            // The copy stores the events with truncated values, but the engine needs the complete values.
             let Ok(stored) = serde_json::from_str::<Envelope>(&row.body) else { continue };
             let is_whole = stored.truncated_fields.is_empty();
             let Some(mut stored) = copier.copy(stored) else { continue };
@@ -102,7 +102,7 @@ pub(in crate::session) async fn copy_journal(
     Ok(JournalCopy { events, blobs, ending })
 }
 
-/// Adds the blobs that the text of an event names: each id is a whole JSON string.
+/// Adds the blobs that an event refers to. In the event's text, each blob id is a whole JSON string.
 pub(in crate::session) fn blobs_in(body: &str, found: &mut BTreeSet<BlobId>) {
     const BLOB_PREFIX: &str = "\"blob_";
     for (at, _) in body.match_indices(BLOB_PREFIX) {

@@ -1,5 +1,5 @@
-//! Leases of a loaded session. It may be unloaded only while it has no leases, and after that no lease can be
-//! acquired. A later caller waits until the session is unloaded and loads it again.
+//! Leases of a loaded session. A session may be unloaded only while it has no leases. Once unloading has
+//! begun, no lease can be acquired. A later caller waits until the session is unloaded and loads it again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ pub(super) struct LeaseCount {
 pub(super) struct Lease(Arc<LeaseCount>);
 
 impl LeaseCount {
-    /// Creates an open count. `tick` is the time of its first use.
+    /// Creates an open count. `tick` is the tick of its first use.
     pub fn new(tick: u64) -> Self {
         Self { used: AtomicU64::new(tick), ..Self::default() }
     }
@@ -33,7 +33,7 @@ impl LeaseCount {
         Some(Lease(Arc::clone(self)))
     }
 
-    /// Closes the count permanently if there are no leases. Only the session's task calls it.
+    /// Closes the count permanently if there are no leases. Only the session's task may call this.
     pub fn try_close(&self) -> bool {
         self.leases.compare_exchange(0, CLOSED_COUNT, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
@@ -43,7 +43,7 @@ impl LeaseCount {
         self.leases.load(Ordering::Acquire) == CLOSED_COUNT
     }
 
-    /// Records whether the session has no work. Only the session's task calls it.
+    /// Records whether the session has no work. Only the session's task may call this.
     pub fn set_idle(&self, rests: bool) {
         self.is_idle.store(rests, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The workspaces of loaded sessions. The daemon watches the files of exactly these.
+//! The workspaces of loaded sessions. The daemon watches the files of exactly these workspaces.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct LoadedWorkspaces {
 }
 
 impl LoadedWorkspaces {
-    /// Counts a session until the guard is dropped.
+    /// Counts a session for its workspace until the guard is dropped.
     pub(super) fn register_session(self: &Arc<Self>, cwd: &Path, session_id: SessionId) -> WorkspaceGuard {
         lock(&self.sessions).entry(cwd.to_owned()).or_default().insert(session_id);
         self.changed.notify_one();
@@ -40,7 +40,7 @@ impl LoadedWorkspaces {
     }
 }
 
-/// Counts one session.
+/// Counts one session for its workspace until it is dropped.
 #[derive(Debug)]
 pub(super) struct WorkspaceGuard {
     all: Arc<LoadedWorkspaces>,

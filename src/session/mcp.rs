@@ -1,4 +1,4 @@
-//! The MCP servers of a session: those that are configured for its workspace, and those that it uses.
+//! The MCP servers of a session: the servers configured for its workspace, and the servers in use.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::types::ids::{CallId, SessionId};
 use crate::types::mcp::{McpCatalog, McpState, McpStatus};
 use crate::types::question::{UserAnswer, UserQuestion};
 
-/// Files of a project with servers, the weaker first.
+/// Files of a project with servers. A later file has priority.
 const PROJECT_FILES: &[&str] = &[".mcprc", ".mcp.json"];
 /// Maximum number of tools of all servers together.
 const MAX_TOOLS: usize = 2_000;
@@ -30,24 +30,24 @@ const MAX_TOOLS: usize = 2_000;
 /// The servers that are configured for a workspace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ConfiguredServers {
-    /// By name.
+    /// The servers, by name.
     pub servers: BTreeMap<String, ScopedServer>,
-    /// Whether the project is trusted as it is.
+    /// Whether the project is trusted in its current state.
     pub is_trusted: bool,
     /// Files that cannot be read, each with the problem.
     pub problems: Vec<(String, String)>,
 }
 
 impl ConfiguredServers {
-    /// Reads the servers of all sources. Without a workspace, those of the user and the system. `owner`: the session
-    /// whose own servers belong to them.
+    /// Reads the servers of all sources. Without a workspace, reads only the servers of the user and
+    /// the system. `owner` is the session whose own servers are included.
     pub async fn load(shared: &Shared, workspace: Option<&Path>, owner: Option<SessionId>) -> Self {
         let (pool, folder) = (Arc::clone(&shared.mcp), workspace.map(Path::to_owned));
         let files = tokio::task::spawn_blocking(move || ServerFiles::read(&pool, folder.as_deref(), owner));
         Self::from_files(shared, workspace, files.await.unwrap_or_default()).await
     }
 
-    /// The servers of all sources, with files that were read before.
+    /// Combines the servers of all sources, with files that were read before.
     async fn from_files(shared: &Shared, workspace: Option<&Path>, files: ServerFiles) -> Self {
         let ServerFiles { added, of_session, has_project } = files;
         let mut all: Vec<ScopedServer> = shared.components().settings.mcp.to_vec();
@@ -79,7 +79,7 @@ impl ConfiguredServers {
         found
     }
 
-    /// The reason why a server is not started: its state and the error.
+    /// The reason why a server is not started, as its state and the error.
     fn start_problem<'s>(
         &self,
         server: &'s ScopedServer,
@@ -99,20 +99,20 @@ impl ConfiguredServers {
     }
 }
 
-/// Servers of a file, and its problem.
+/// The servers of a file, and the problem of the file.
 type FileServers = (Vec<ScopedServer>, Option<String>);
 
-/// The files with servers, except those of a project, which need trust.
+/// The servers from files that need no trust. A project's files need trust and are read later.
 #[derive(Default)]
 pub(super) struct ServerFiles {
     added: FileServers,
     of_session: FileServers,
-    /// The project has such a file.
+    /// Whether the project has a file with servers.
     has_project: bool,
 }
 
 impl ServerFiles {
-    /// Blocks on the disk.
+    /// Reads the files. Blocks on the disk.
     fn read(pool: &Pool, workspace: Option<&Path>, owner: Option<SessionId>) -> Self {
         let is_there = |workspace: &Path, name: &&str| workspace.join(name).symlink_metadata().is_ok();
         Self {
@@ -128,7 +128,7 @@ impl ServerFiles {
 pub(super) struct ListedServer {
     pub server: ScopedServer,
     pub status: McpStatus,
-    /// Present if it was started.
+    /// The running server, if it was started.
     pub view: Option<ServerView>,
     pub lease: Option<Arc<Lease>>,
 }
@@ -196,24 +196,24 @@ fn catalog(listed: &[ListedServer]) -> McpCatalog {
     catalog
 }
 
-/// The servers that one session uses, while it is loaded.
+/// The MCP servers that one session uses while it is loaded.
 pub(super) struct SessionServers {
     shared: Arc<Shared>,
     workspace: PathBuf,
     unattended: bool,
-    /// The session that was given servers of its own: for a sub-agent the one at the root of its tree.
+    /// The session whose own servers are used. For a sub-agent it is the session at the root of its tree.
     owner: SessionId,
     report: mpsc::Sender<Box<Input>>,
     asking: WaitingAnswers,
     used: Mutex<UsedServers>,
-    /// Reports changes between turns.
+    /// Reports changes of servers between turns.
     watcher: OnceLock<WatcherTask>,
 }
 
 /// Running calls that wait for the user's answers.
 type WaitingAnswers = Mutex<HashMap<CallId, oneshot::Sender<Option<Vec<UserAnswer>>>>>;
 
-/// Removes a call that no longer waits.
+/// Removes a call from the waiting calls when it no longer waits.
 struct WaitingCall<'a> {
     asking: &'a WaitingAnswers,
     call_id: CallId,
@@ -228,7 +228,7 @@ impl Drop for WaitingCall<'_> {
 #[derive(Default)]
 struct UsedServers {
     leases: HashMap<String, Arc<Lease>>,
-    /// The states that were reported to the session.
+    /// The states that were last reported to the session.
     told: HashMap<String, McpStatus>,
 }
 
@@ -254,7 +254,7 @@ impl SessionServers {
     /// Gives a running call the user's answers.
     pub fn answer(&self, call_id: CallId, answers: Option<Vec<UserAnswer>>) {
         if let Some(waits) = lock(&self.asking).remove(&call_id) {
-            // Fails if the call has ended.
+            // Sending fails if the call has ended.
             let _ = waits.send(answers);
         }
     }
@@ -263,8 +263,9 @@ impl SessionServers {
         ConfiguredServers::load(&self.shared, Some(&self.workspace), Some(self.owner)).await
     }
 
-    /// Starts a blocking task that reads the files with servers, then does `more`: to wake a second thread takes
-    /// longer than to read a few files. Such a task cannot be stopped, so it does not hold the servers.
+    /// Starts a blocking task that reads the files with servers and then does `more`. One task does
+    /// both, because waking a second thread takes longer than reading a few files. Such a task cannot
+    /// be stopped, so it does not hold the servers.
     pub fn read_files_then<T: Send + 'static>(
         &self,
         more: impl FnOnce() -> T + Send + 'static,
@@ -272,15 +273,15 @@ impl SessionServers {
         let (pool, workspace, owner) = (Arc::clone(&self.shared.mcp), self.workspace.clone(), self.owner);
         let (send, files) = oneshot::channel();
         let task = tokio::task::spawn_blocking(move || {
-            // Fails if the turn is over.
+            // Sending fails if the turn is over.
             let _ = send.send(ServerFiles::read(&pool, Some(&workspace), Some(owner)));
             more()
         });
         (files, task)
     }
 
-    /// Looks the servers up for a turn that begins. `had_any`: the session's turns had tools of servers before.
-    /// `None` if no server is configured and none was.
+    /// Looks up the servers for a turn that begins. `had_any` says that earlier turns of the session
+    /// had tools of servers. `None` if no server is configured and there were none before.
     pub async fn for_turn(
         self: &Arc<Self>,
         had_any: bool,
@@ -336,7 +337,7 @@ impl SessionServers {
                     let view = lease.view();
                     McpStatus { server: lease.name().to_owned(), state: view.state, error: view.error }
                 };
-                // A restart is reported by its result.
+                // A restart of a server is reported by its result only.
                 let settled = leases.iter().map(now).filter(|status| status.state != McpState::Starting);
                 let statuses = strong.changed_statuses(settled.collect());
                 drop((strong, leases));
@@ -348,7 +349,7 @@ impl SessionServers {
                 if changes.is_empty() {
                     tokio::time::sleep(Duration::from_secs(5)).await;
                 } else {
-                    // A new set of servers is noticed at the next turn or change.
+                    // The servers in use may have changed, so look at them again after one minute.
                     let pause = tokio::time::sleep(Duration::from_secs(60));
                     tokio::select! {
                         _ = select_all(changes) => {}
@@ -357,7 +358,7 @@ impl SessionServers {
                 }
             }
         });
-        // A second watcher is aborted when it is dropped here.
+        // If a watcher exists already, this one is dropped here, which aborts it.
         let _ = self.watcher.set(WatcherTask(watcher));
     }
 }

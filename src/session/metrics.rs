@@ -1,4 +1,4 @@
-//! Counters for the metrics: each committed event is inspected once and added to the counters.
+//! Counters for the metrics. Each committed event is inspected once and added to the counters.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +10,10 @@ use crate::types::session::{Subtype, TurnResult};
 use crate::types::tool::ToolStatus;
 use crate::types::usage::Usage;
 
-/// A turn above this time is slow, in milliseconds. The time of waiting for users is subtracted.
+/// Duration above which a turn is slow, in milliseconds. The time of waiting for users is subtracted.
 const SLOW_MS: u64 = 30_000;
 
-/// All end states of a turn. A test checks that none is missing, because it would not be counted.
+/// All end states of a turn. A test checks that none is missing, because a missing one would not be counted.
 const TURN_ENDS: [Subtype; 11] = [
     Subtype::Success,
     Subtype::ErrorDuringExecution,

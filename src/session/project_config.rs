@@ -1,5 +1,5 @@
-//! The project's configuration file as a layer between the user's configuration and the parameters of a new
-//! session. Its values are used only while the folder is trusted in this state.
+//! The project's configuration file as a layer between the user's configuration and the parameters of a
+//! new session. Its values are used only while the folder is trusted in its current state.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(super) const PROJECT_FILE: &str = ".agentd/config.toml";
 pub(super) struct ProjectLayer {
     pub exists: bool,
     pub is_trusted: bool,
-    /// A mistake in the file; then it has no values.
+    /// A mistake in the file. If present, the file has no values.
     pub problem: Option<String>,
     pub values: ProjectValues,
 }
@@ -43,7 +43,7 @@ impl ProjectLayer {
         self.is_trusted && self.problem.is_none()
     }
 
-    /// The optimisations that are turned off, where the user's setting is `base`.
+    /// The optimisations that are turned off. `base` is the user's setting.
     pub fn ablation(&self, base: Ablation) -> Ablation {
         let base = match self.values.simple {
             Some(true) => Ablation::ALL,
@@ -55,7 +55,7 @@ impl ProjectLayer {
         serde_json::from_value(switches.into()).unwrap_or(base)
     }
 
-    /// Whether the project's value of this key is used, and not a stricter one of the user.
+    /// Whether the project's value of this key is used. A stricter value of the user has priority.
     pub fn is_in_force(&self, key: &str, settings: &Settings) -> bool {
         let (values, engine) = (&self.values, &settings.engine);
         let within = |project: Option<u64>, limit: usize| {

@@ -1,4 +1,4 @@
-//! Data of a project outside of its files that the session's tools reach: skills and notes.
+//! Data of a project that the session's tools use in addition to its files: skills and notes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +23,8 @@ pub(in crate::session) struct SkillFiles {
 }
 
 impl SkillFiles {
-    /// Reads the files. They are few and small, and the user may have just changed them. Blocking.
+    /// Reads the files of the skills. They are few and small, and the user may have just changed them.
+    /// Blocks on the disk.
     pub fn load(shared: &Shared, cwd: &Path, runtime: &Handle) -> Self {
         let mut found = Self::default();
         let (inventory, project) = workspace::scan_with_files(cwd, &PROJECT_FOLDERS);
@@ -88,7 +89,7 @@ pub(in crate::session) struct PromptParts {
 }
 
 impl PromptParts {
-    /// The list of skills and the index of notes. Blocking.
+    /// Returns the list of skills and the index of notes. Blocks on the disk.
     pub fn load(self, shared: &Shared, cwd: &Path, runtime: &Handle) -> (Option<String>, Option<String>) {
         let listed = || skills::list(&SkillFiles::load(shared, cwd, runtime).skills);
         let skills = self.skills.then(listed).flatten().map(|list| {
@@ -121,7 +122,7 @@ pub(in crate::session) enum NotePlace {
     Memory,
 }
 
-/// The place that a note names at its beginning, and its text. Without a name it goes to the instructions.
+/// Splits a note into its target and its text. A note without a target goes to the project instructions.
 pub(in crate::session) fn note_text(note: &str) -> (NotePlace, &str) {
     let (place, rest) = match note.split_once(':') {
         Some(("memory", rest)) => (NotePlace::Memory, rest),
@@ -139,7 +140,7 @@ pub(in crate::session) struct SessionProjectData {
 }
 
 impl SessionProjectData {
-    /// Must be called on the runtime.
+    /// Must be called on the tokio runtime.
     pub fn new(shared: &Arc<Shared>, cwd: &Path) -> Self {
         Self { shared: Arc::clone(shared), cwd: cwd.to_owned(), runtime: Handle::current() }
     }

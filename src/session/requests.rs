@@ -21,17 +21,17 @@ use crate::workspace::{Memory, NoteFile};
 pub struct Submission {
     /// Policy for a session whose turn is running.
     pub when_busy: BusyPolicy,
-    /// Refuse the input unless this is the current turn.
+    /// Refuse the input unless this turn is the current one.
     pub expected_turn: Option<TurnId>,
     /// Options of the turn.
     pub options: TurnOptions,
     /// Whether the text goes to the model even if it looks like a command or a note.
     pub raw: bool,
-    /// Whether the user's hooks see the input. They do not see inputs of the daemon itself.
+    /// Whether the user's hooks run on the input. They do not run on inputs of the daemon itself.
     pub runs_hooks: bool,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
-    /// The client that sent it.
+    /// The client that sent the request.
     pub origin: Origin,
 }
 
@@ -44,9 +44,9 @@ pub(in crate::session) struct CommandSubmission {
     pub text: String,
     /// Options of later turns that the command changes.
     pub change: TurnOptions,
-    /// A folder that joins the workspace.
+    /// A folder to add to the workspace.
     pub add_dir: Option<String>,
-    /// Target of the note with the arguments.
+    /// Target of a note. The arguments of the command are the note's text.
     pub note: Option<NoteTarget>,
 }
 
@@ -60,7 +60,7 @@ pub(in crate::session) enum NoteTarget {
 }
 
 impl NoteTarget {
-    /// Adds the note. Blocking.
+    /// Adds the note. Blocks on the disk.
     pub fn add(&self, text: &str) -> Result<(), String> {
         match self {
             NoteTarget::Instructions(file) => file.append(text).map_err(|error| error.to_string()),
@@ -78,7 +78,7 @@ impl CommandSubmission {
     }
 }
 
-/// Data of a session's task that its summary does not contain.
+/// Data of a session's task that the session's summary does not contain.
 #[derive(Clone, Debug)]
 pub(in crate::session) struct SessionFacts {
     /// The current settings.
@@ -103,11 +103,11 @@ pub struct SubmittedInput {
 pub struct PermissionAnswer {
     /// Id of the permission request.
     pub request_id: PermissionId,
-    /// Allow or deny.
+    /// The user's decision: allow or deny.
     pub decision: Decision,
-    /// Scope of the answer.
+    /// How long an allow answer is valid.
     pub scope: Scope,
-    /// The grant to store.
+    /// The grant to store, if the answer gives one.
     pub grant: Option<Rule>,
     /// Feedback text for the model.
     pub feedback: Option<String>,
@@ -117,8 +117,8 @@ pub struct PermissionAnswer {
     pub no_approver: bool,
     /// Arguments that replace the model's.
     pub updated_input: Option<serde_json::Value>,
-    /// The call as prepared with these arguments. The handle adds it: preparing reads files, and the session's task
-    /// must not wait for a file system.
+    /// The call as prepared with these arguments. The handle prepares it before sending, because
+    /// preparing reads files and the session's task must not wait for a file system.
     pub edited: Option<EditedCall>,
     /// The mode that follows plan mode, for the approval of a plan.
     pub mode: Option<Mode>,
@@ -126,11 +126,11 @@ pub struct PermissionAnswer {
     pub digest: Option<String>,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
-    /// The client that sent it.
+    /// The client that sent the request.
     pub origin: Origin,
 }
 
-/// Changes of a session. Absent values stay unchanged.
+/// Changes of a session. An absent value stays unchanged.
 #[derive(Clone, Debug)]
 pub struct SettingsUpdate {
     /// Short title.
@@ -139,7 +139,7 @@ pub struct SettingsUpdate {
     pub options: TurnOptions,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
-    /// The client that sent it.
+    /// The client that sent the request.
     pub origin: Origin,
 }
 
@@ -150,7 +150,7 @@ pub struct QueueChange {
     pub edit: QueueEdit,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
-    /// The client that sent it.
+    /// The client that sent the request.
     pub origin: Origin,
 }
 
@@ -161,11 +161,11 @@ pub struct RewindRequest {
     pub item_id: ItemId,
     /// Whether the files that the session changed afterwards are rewound, too.
     pub files: bool,
-    /// Whether nothing is changed.
+    /// Whether the request is a dry run, which changes nothing.
     pub dry_run: bool,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
-    /// The client that sent it.
+    /// The client that sent the request.
     pub origin: Origin,
 }
 
@@ -200,14 +200,14 @@ pub struct QuestionAnswer {
     pub reply: QuestionReply,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
-    /// The client that sent it.
+    /// The client that sent the request.
     pub origin: Origin,
 }
 
 /// The work that an abort stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct AbortOutcome {
-    /// The turn, if it was stopped.
+    /// The turn that was stopped, if any.
     pub turn: Option<TurnId>,
     /// The calls that were stopped.
     pub calls: Vec<CallId>,
@@ -220,12 +220,12 @@ pub struct AbortOutcome {
 pub struct IndexUsage {
     /// `PROVIDER/MODEL`.
     pub model: String,
-    /// Its tokens.
+    /// Tokens of the call.
     pub usage: Usage,
-    /// Its cost; `None` if the price is unknown.
+    /// Cost of the call in millionths of a dollar; `None` if the price is unknown.
     pub cost_usd_micros: Option<u64>,
     /// Limits and price of the model.
     pub model_snapshot: ModelSnapshot,
-    /// The call gave no answer, but the provider may charge for it.
+    /// Whether the call failed although the provider may charge for it.
     pub is_lost: bool,
 }

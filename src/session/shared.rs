@@ -36,15 +36,16 @@ use crate::workspace::GitFacts;
 pub struct Settings {
     /// Settings of the engine.
     pub engine: Arc<engine::Settings>,
-    /// The same for sessions whose workspace has an index: with the tool that searches it.
+    /// Settings of the engine for sessions whose workspace has an index. They include the tool that
+    /// searches the index.
     pub engine_with_index: Arc<engine::Settings>,
     /// The MCP servers of all configuration files.
     pub mcp: Arc<[ScopedServer]>,
-    /// Variables of the environment that hold keys of providers.
+    /// Environment variables that hold keys of providers.
     pub key_variables: Arc<[String]>,
     /// The rules of all configuration files together.
     pub rules: Arc<Rules>,
-    /// The same rules one by one, with their files.
+    /// The same rules as single entries, with their files.
     pub configured: Arc<[ConfiguredRule]>,
     /// The hooks of the configuration.
     pub hooks: Arc<[Hook]>,
@@ -58,29 +59,29 @@ pub struct Settings {
     pub reports_dir: PathBuf,
     /// The folder for notes about projects.
     pub memory_dir: PathBuf,
-    /// Model of sessions that name none.
+    /// Model of sessions that name no model.
     pub main_model: Option<String>,
     /// The pointers of `[models]` by name, including unset ones.
     pub pointers: BTreeMap<&'static str, Option<String>>,
-    /// Approval mode of sessions that name none.
+    /// Approval mode of sessions that name no mode.
     pub mode: Mode,
-    /// Thinking setting of sessions that name none.
+    /// Thinking level of sessions that name none.
     pub thinking: Option<Thinking>,
-    /// Safe mode of sessions that do not set it.
+    /// Whether sessions that do not set safe mode use it.
     pub safe_mode: bool,
-    /// Optimisations that sessions do without, if they do not set it.
+    /// Optimisations that are turned off in sessions that do not set them.
     pub ablation: Ablation,
     /// Whether models of attended sessions answer twice, if a session does not set it.
     pub binary_feedback: bool,
-    /// Read-only commands inside the workspace run without a rule.
+    /// Whether read-only commands inside the workspace run without a rule.
     pub safe_commands: bool,
     /// Whether some calls need a permission request even in `bypass`: see [`crate::judge::BypassGuard`].
     pub bypass_guard: bool,
-    /// Whether a caller may request `bypass`; if not, the reason.
+    /// Whether a caller may request `bypass`. The error is the reason why not.
     pub bypass: Result<(), String>,
-    /// Limits of sessions that name none.
+    /// Limits of sessions that name no limits.
     pub budgets: Budgets,
-    /// Limits of unattended sessions that name none. An unattended session always has limits.
+    /// Limits of unattended sessions that name no limits. An unattended session always has limits.
     pub unattended_budgets: Budgets,
     /// Whether the unattended money limit is the built-in default. It applies only to models with a known
     /// price.
@@ -105,27 +106,27 @@ pub struct ConfiguredRule {
     pub kind: RuleKind,
     /// The rule as text, `Tool(pattern)`.
     pub rule: String,
-    /// The system's or the user's configuration.
+    /// Whether the rule comes from the system's or the user's configuration.
     pub scope: RuleScope,
     /// The file that contains it.
     pub file: PathBuf,
 }
 
-/// Receives the committed events of all sessions. It is called in the session's task, so it must not block and
+/// Receives the committed events of all sessions. The session's task calls it, so it must not block and
 /// must handle its own errors.
 pub trait Observer: Send + Sync {
     /// Called after an event was committed.
     fn on_commit(&self, envelope: &Envelope);
 }
 
-/// A permission request or question became pending or was settled.
+/// A change of a permission request or question: it became pending or was settled.
 #[derive(Clone, Debug)]
 pub struct PendingChange {
     /// The session of the request.
     pub session_id: SessionId,
     /// The permission request or question.
     pub request_id: RequestId,
-    /// Whether it is pending now.
+    /// Whether the request is pending now.
     pub is_pending: bool,
     /// Whether the session is unattended.
     pub background: bool,
@@ -133,50 +134,51 @@ pub struct PendingChange {
     pub body: Arc<str>,
 }
 
-/// A session changed its state, or was deleted.
+/// A change of a session's state, or its deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusChange {
     /// The session.
     pub session_id: SessionId,
-    /// Its new state; `None` if it was deleted.
+    /// The new state of the session; `None` if the session was deleted.
     pub state: Option<SessionState>,
-    /// The kind of decision that it waits for.
+    /// The kind of decision that the session waits for.
     pub requires: Option<Requires>,
 }
 
 /// The kind of a session's change, for lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionChangeKind {
-    /// It was created.
+    /// The session was created.
     Created,
     /// A value that lists show has changed.
     Updated,
-    /// It was killed or deleted.
+    /// The session was killed or deleted.
     Ended,
 }
 
-/// A session was created, changed, ended or deleted.
+/// A change of a session: it was created, changed, ended or deleted.
 #[derive(Clone, Debug)]
 pub struct SessionChange {
     /// The session.
     pub session_id: SessionId,
     /// Kind of the change.
     pub kind: SessionChangeKind,
-    /// For a deleted session: its last view.
+    /// The last view of a deleted session; `None` for all other changes.
     pub deleted: Option<Arc<SessionView>>,
 }
 
-/// Number of changes of sessions that a follower may miss. After that it reads which sessions changed.
+/// Number of session changes that a follower may miss. If it misses more, it reads from the store which
+/// sessions changed.
 const SESSION_CAPACITY: usize = 4_096;
 
-/// Number of changes that a waiting caller may miss. After that it reads the state from the store.
+/// Number of state changes that a waiting caller may miss. If it misses more, it reads the state from the store.
 const STATUS_CAPACITY: usize = 1_024;
 
-/// Number of changes that a follower of pending requests may miss. After that it reads all pending requests
-/// again.
+/// Number of changes that a follower of pending requests may miss. If it misses more, it reads all
+/// pending requests again.
 const PENDING_CAPACITY: usize = 1_024;
 
-/// All values that the configuration defines. A reload replaces them as a whole.
+/// The values that the configuration defines. A reload replaces all of them together.
 pub struct Components {
     /// The models and their providers.
     pub models: Models,
@@ -186,7 +188,7 @@ pub struct Components {
     pub settings: Settings,
 }
 
-/// Everything that all sessions share: the store and the clock, which never change, and the current components.
+/// The services and values that all sessions share: the store, the clock, and the current components.
 pub struct Shared {
     /// Reads the store.
     pub store: StoreReader,
@@ -194,7 +196,7 @@ pub struct Shared {
     pub(super) database: Store,
     /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Rules that outlive a session.
+    /// The policy files, whose rules outlive a session.
     pub policies: Arc<Policies>,
     /// The running MCP servers.
     pub mcp: Arc<Pool>,
@@ -206,7 +208,7 @@ pub struct Shared {
     pub(super) feed_pool: Arc<FeedPool>,
     /// Counters since the start.
     pub(super) counts: MetricCounters,
-    /// Receives every committed event, in addition to the followers of a session.
+    /// Receives every committed event of all sessions.
     observer: Option<Box<dyn Observer>>,
     /// Sends each change of a pending request.
     pending_tx: broadcast::Sender<PendingChange>,
@@ -343,8 +345,8 @@ impl Shared {
         let _ = self.pending_tx.send(pending_change);
     }
 
-    /// The current components. A model call, a tool call and a verdict each get them once at their start and
-    /// use them to the end.
+    /// The current components. A model call, a tool call and a verdict each get the components once at
+    /// their start and use them to the end.
     #[must_use]
     pub fn components(&self) -> Arc<Components> {
         Arc::clone(&read(&self.components))

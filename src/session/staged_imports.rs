@@ -1,4 +1,5 @@
-//! Imports that arrive in several parts. They are kept in memory until the last part, and for a limited time.
+//! Imports that arrive in several parts. The parts are kept in memory until the last part arrives, but
+//! only for a limited time.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -7,11 +8,11 @@ use std::time::{Duration, Instant};
 use crate::session::error::SessionError;
 use crate::sync::lock;
 
-/// Maximum bytes of an import, and of all imports in progress.
+/// Maximum bytes of one import, and of all imports in progress together.
 pub const MAX_IMPORT_BYTES: usize = 64 << 20;
-/// Maximum number of imports that have not ended.
+/// Maximum number of imports in progress.
 const MAX_IMPORTS: usize = 8;
-/// How long an import may take between two parts.
+/// Maximum time between two parts of an import.
 const PART_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Imports without their last part.
@@ -46,7 +47,7 @@ impl StagedImports {
             let why = format!("at most {} MiB can be imported; this one was dropped", MAX_IMPORT_BYTES >> 20);
             return Err(SessionError::BadParam("data", why));
         }
-        // An abandoned import must not block others.
+        // Drop the oldest import, because an abandoned import must not block new ones.
         let held =
             |all: &HashMap<String, StagedImport>| all.values().map(|staged| staged.data.len()).sum::<usize>();
         while held(&all) + size > MAX_IMPORT_BYTES || (!is_last && all.len() >= MAX_IMPORTS) {

@@ -1,7 +1,7 @@
-//! Trust in a folder: the content that the user trusts, and the rules that depend on it.
+//! Trust in a folder: the content that the user trusts, and the rules that depend on this trust.
 //!
-//! Trust applies to a digest. Code that depends on trust scans the folder at that moment and uses exactly the
-//! content that this scan read. So no file can be exchanged in between.
+//! Trust applies to a digest. Code that depends on trust scans the folder at that moment and uses
+//! exactly the content that this scan read. So no file can be exchanged between the check and its use.
 //!
 //! The files are read and hashed for each verdict, not cached by size and times. A change within the clock
 //! granularity of the file system, or through an older memory mapping, leaves size and times unchanged. Trust
@@ -28,8 +28,8 @@ async fn scan(cwd: &Path) -> TrustInventory {
     tokio::task::spawn_blocking(move || workspace::scan(&folder)).await.unwrap_or_default()
 }
 
-/// These files of a workspace, the Markdown files below these folders, and whether the workspace is trusted in the
-/// state that they were read in.
+/// Reads these files of a workspace and the Markdown files below these folders. Also returns whether
+/// the workspace is trusted in the state in which they were read.
 pub(super) async fn files(
     shared: &Shared,
     cwd: &Path,
@@ -47,7 +47,7 @@ pub(super) async fn is_trusted(shared: &Shared, cwd: &Path, digest: &str) -> Res
     Ok(!digest.is_empty() && known.as_deref() == Some(digest))
 }
 
-/// The effective rules of the project itself, and why every call needs a request, if that is so.
+/// Returns the effective rules of the project itself. If every call needs a request, also returns the reason.
 pub(super) async fn rules(shared: &Shared, cwd: &Path, ground: TrustInventory) -> (Rules, Option<String>) {
     let project = ground.project;
     // Only allow rules depend on trust.
@@ -63,10 +63,10 @@ pub(super) async fn rules(shared: &Shared, cwd: &Path, ground: TrustInventory) -
     (Rules { allow, ask: project.ask, deny: project.deny }, problem)
 }
 
-/// The parts of a folder that wait for trust; `None` if there are none.
+/// The parts of a folder that need trust and do not have it; `None` if there are none.
 pub(super) async fn find_untrusted(shared: &Shared, cwd: &Path) -> Option<UntrustedParts> {
     let ground = scan(cwd).await;
-    // A folder outside git may have no such parts; then trust makes no difference.
+    // A folder outside git may have no parts that need trust. Then trust makes no difference.
     if ground.parts.is_empty() || is_trusted(shared, cwd, &ground.digest).await.ok()? {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The programs that the files of a folder name, so that users see what trust would run.
+//! The programs that the files of a folder name. Users see them before they decide about trust.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ const MAX_PROGRAMS: usize = 50;
 /// Maximum characters of one program with its arguments.
 const MAX_PROGRAM_CHARS: usize = 300;
 
-/// The programs and addresses of the hooks and MCP servers in these files, one text each. Unreadable files contribute
-/// none: sessions report them.
+/// The programs and addresses of the hooks and MCP servers in these files, one text for each.
+/// Unreadable files add nothing, because sessions report them.
 pub(super) fn programs(files: &[ScannedFile]) -> Vec<String> {
     let mut found = Vec::new();
     for (path, content) in files {

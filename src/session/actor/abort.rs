@@ -37,7 +37,7 @@ impl Actor {
         let stopped = self.stop_and_write(input, call_id, keyed).await;
         if let Err(error) = stopped {
             if matches!(error, SessionError::Store(_)) {
-                // The abort cannot be written, but the work is stopped: it may be what fills the disk.
+                // The abort cannot be written, but stop the work anyway, because the work may be filling the disk.
                 let told = call_id.map_or(was_open, |call_id| vec![call_id]);
                 self.effects.stop_commands(&told, KilledBy::Abort);
                 told.into_iter().for_each(|call_id| self.effects.stop_tool(call_id));
@@ -78,8 +78,7 @@ impl Actor {
         }
     }
 
-    /// Decides an abort, stops the work while the decision is written, and stores the reply in the same
-    /// transaction.
+    /// Decides an abort and stops the work while the decision is written. The transaction also stores the reply.
     async fn stop_and_write(
         &mut self,
         input: Input,
@@ -112,7 +111,7 @@ impl Actor {
     }
 }
 
-/// The turn that an abort names, if it names no call.
+/// The turn that an abort names. `None` if the abort names a call.
 fn queued_turn(input: &Input) -> Option<TurnId> {
     match input {
         Input::Abort { turn_id, call_id: None, .. } => *turn_id,

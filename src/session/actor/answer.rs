@@ -56,8 +56,7 @@ impl Actor {
         let effective = EffectiveRules::load(&self.shared, &self.call_context()).await;
         let edited = answer.edited.clone();
         if edited.is_none() && answer.updated_input.is_some() {
-            // `SessionHandle::answer` prepares `updated_input`. It could not, because the request was not pending
-            // then.
+            // `SessionHandle::answer` could not prepare `updated_input`, because the request was not pending then.
             return Err(SessionError::Refused(Refusal::NotPending));
         }
         self.check_grant(&effective, &asked, &answer)?;
@@ -128,7 +127,7 @@ impl Actor {
         pending.ok_or(SessionError::Refused(Refusal::NotPending))
     }
 
-    /// A grant must allow this call; any other grant is an error.
+    /// Checks that the grant of an answer allows this call. Any other grant is an error.
     fn check_grant(
         &self,
         effective: &EffectiveRules,
@@ -198,7 +197,8 @@ impl Actor {
         Ok(())
     }
 
-    /// Whether a hook leaves the decision about a pending call to the user. The journal knows it after a restart.
+    /// Whether a hook leaves the decision about a pending call to the user. After a restart, only the
+    /// journal records this.
     pub(super) fn is_left_to_user(&self, pending: &PendingPermission) -> bool {
         pending.is_left_to_user || self.effects.hook_asks(pending.call.call_id)
     }

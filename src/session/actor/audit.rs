@@ -1,4 +1,4 @@
-//! Creates the audit rows of a decision. They are written in the transaction of its events.
+//! Creates the audit rows of a decision, which are written in the transaction of its events.
 
 use serde_json::Value;
 

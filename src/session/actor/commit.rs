@@ -1,5 +1,5 @@
-//! The commit of a decision, in this order: encode, write, apply, publish, run effects. Do not change it: clients
-//! must never see an event that a crash could lose, and every effect needs a stored reason.
+//! The commit of a decision, in this order: encode, write, apply, publish, run effects. Do not change this
+//! order. Clients must never see an event that a crash could lose, and every effect needs a stored reason.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -23,7 +23,8 @@ use crate::types::session::SessionState;
 
 /// A failed write of a process record is retried if the failure was reported within this time.
 const PROCESS_RECORD_RETRY_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long work may begin before its decision is written. Older results are not used: the disk may have changed.
+/// How long before the write of its decision work may begin. Older results are not used, because the
+/// disk may have changed.
 const WORK_AHEAD_TTL: Duration = Duration::from_millis(250);
 /// Wait before a failed write is retried.
 const WRITE_RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -126,8 +127,8 @@ impl Actor {
         Some((self.start_work_ahead(decision)?, Instant::now()))
     }
 
-    /// Keeps a decision whose write failed if it must be written, or if it may have been written: the state must
-    /// not lag behind the journal. Returns the error for the caller.
+    /// Keeps a decision whose write failed, if the decision must be written or may have been written.
+    /// In both cases, the state must not lag behind the journal. Returns the error for the caller.
     fn keep_unwritten(&mut self, unwritten: UnwrittenPlan, error: StoreError) -> SessionError {
         let is_unknown = matches!(error, StoreError::CommitUnknown(_));
         let is_lost = error == StoreError::Closed && !self.state.is_rewriting;
@@ -187,8 +188,8 @@ impl Actor {
         }
     }
 
-    /// Starts the effects that change nothing while the decision is being written: they need not wait for the
-    /// journal. Their results are reported after the write. The effects stay in the plan until then.
+    /// Starts effects that change nothing while the decision is being written, because they need not wait for
+    /// the journal. Their results are reported after the write. The effects stay in the plan until then.
     fn start_work_ahead(&self, decision: &Decision) -> Option<WorkAhead> {
         if self.state.parking.is_some() || self.state.is_rewriting {
             return None;
@@ -209,8 +210,8 @@ impl Actor {
         })
     }
 
-    /// Replaces the effect by the work that was started ahead, unless it is old. No plan also has an effect that
-    /// stops it.
+    /// Replaces an effect of the plan by its work that was started ahead. Work that is too old is
+    /// dropped. A plan with such an effect never stops that effect.
     fn use_work_ahead(&mut self, plan: &mut Plan, ahead: Option<(WorkAhead, Instant)>) {
         let Some((ahead, begun)) = ahead else { return };
         if begun.elapsed() >= WORK_AHEAD_TTL {
@@ -280,7 +281,7 @@ impl Actor {
             tokio::select! {
                 () = &mut wait => return true,
                 command = self.inbox.recv() => match command {
-                    // `decide` refuses it and gives the reason; attaching still works.
+                    // `decide` refuses the command and gives the reason. Attaching still works.
                     Some(command) => self.handle_command(*command).await,
                     None => return false,
                 },

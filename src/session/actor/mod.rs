@@ -54,7 +54,7 @@ const JOIN_BYTES: usize = 64 * 1024;
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long running tools may continue when the daemon stops.
 const PARK_TIMEOUT: Duration = Duration::from_secs(4);
-/// Reports when the session's task ends by a panic, so that no caller waits for it.
+/// Marks the feed as crashed if the session's task ends by a panic, so that no caller waits for the task.
 struct PanicGuard(Arc<Feed>);
 
 impl Drop for PanicGuard {
@@ -100,7 +100,7 @@ pub(super) struct ActorLinks {
 /// State of the loop that is not part of the engine. It is lost when the process ends.
 #[derive(Default)]
 struct LoopState {
-    /// A decision that could not be written. Until it is, no further decision is made.
+    /// A decision that could not be written. No further decision is made until the write succeeds.
     unwritten: Option<UnwrittenPlan>,
     /// Whether the write is being retried.
     is_rewriting: bool,
@@ -119,7 +119,7 @@ struct LoopState {
     idle_since: Option<Instant>,
     /// Whether the registry asked to unload the session.
     evict: bool,
-    /// The running turn used a tool that may change the repository.
+    /// Whether the running turn used a tool that may change the repository.
     may_have_changed_repository: bool,
     /// How often in a row a hook made the session continue.
     stop_hook_rounds: u32,
@@ -162,11 +162,11 @@ impl Actor {
 
     /// Runs until the session is parked or unloaded. `first` is handled before any other input.
     ///
-    /// The futures that handle something are large and boxed: otherwise a thousand waiting sessions would reserve
-    /// space for all of them.
+    /// The futures that handle something are large, so they are boxed. Otherwise a thousand waiting
+    /// sessions would reserve space for all of them.
     pub async fn run(mut self, first: Option<Input>) {
         let _panic_guard = PanicGuard(Arc::clone(&self.feed));
-        // The files of its workspace are watched as long as the session is loaded.
+        // Watch the files of the workspace while the session is loaded.
         let cwd = std::path::PathBuf::from(&self.engine.spec().cwd);
         let _workspace = self.shared.workspaces.register_session(&cwd, self.id);
         if let Some(input) = first {
@@ -254,8 +254,8 @@ impl Actor {
         self.handle_input(Input::Detached { clients, origin: Some(origin) }).await;
     }
 
-    /// When to unload the session; `None` while it has work. A session with an open turn stays loaded, even
-    /// while the turn waits for a user. So loading a session never looks like a restart to its turn.
+    /// When to unload the session; `None` while it has work. A session with an open turn stays loaded, even while
+    /// the turn waits for a user. Otherwise, loading the session again would look like a restart to the turn.
     fn unload_at(&mut self) -> Option<Instant> {
         let rests = self.engine.turn_id().is_none()
             && self.effects.are_idle()
@@ -266,7 +266,7 @@ impl Actor {
         self.leases.set_idle(rests);
         if !rests {
             self.state.idle_since = None;
-            // Git facts may still be gathered for a new session: it is unloaded after that.
+            // A new session may still gather git facts. It is unloaded after that.
             self.state.evict &= self.engine.turn_id().is_none();
             return None;
         }
@@ -285,8 +285,8 @@ impl Actor {
             self.state.idle_since = Some(Instant::now());
             return false;
         }
-        // The remaining messages come from callers that did not wait for a reply. Handle the detaches. The
-        // session cannot be loaded again before this task has ended.
+        // The remaining messages come from callers that did not wait for a reply, so handle only the
+        // detaches. The session cannot be loaded again before this task has ended.
         while let Ok(origin) = self.leaving.try_recv() {
             self.on_client_detached(*origin).await;
         }
@@ -294,8 +294,8 @@ impl Actor {
         true
     }
 
-    /// When to check the deadlines of requests again. They are wall-clock times; the clock may be set, or stand
-    /// still while the machine sleeps. So the loop checks them at intervals.
+    /// When to check the deadlines of requests again. Deadlines are wall-clock times. The clock may be
+    /// set, or stand still while the machine sleeps, so the loop checks them at intervals.
     fn next_request_deadline(&self) -> Option<Instant> {
         let at = self.engine.next_deadline().filter(|_| self.state.parking.is_none())?;
         let wait = Duration::from_millis(at.since(self.shared.clock.now()));
@@ -329,7 +329,7 @@ impl Actor {
                 }
                 self.state.stop_by = None;
                 if self.state.unwritten.is_some() {
-                    // This input cannot be written either. The next start derives it again.
+                    // The store would also refuse this input. The next daemon derives it from the journal.
                     self.state.lookahead_input = None;
                 }
             }
@@ -374,16 +374,16 @@ impl Actor {
         }
     }
 
-    /// Decides the result of an input and commits the decision. `must_write`: no caller could repeat the input, so a
-    /// failed write is repeated.
+    /// Decides the result of an input and commits the decision. With `must_write`, a failed write is
+    /// repeated, because no caller could repeat the input.
     async fn decide_and_commit(&mut self, mut input: Input, must_write: bool) -> Result<Reply, SessionError> {
         self.note_end_of_work(&mut input);
         let decision = self.decide(input)?;
         Box::pin(self.commit(UnwrittenPlan { must_write, ..UnwrittenPlan::new(decision) })).await
     }
 
-    /// Records the processes that ended work left. A call that the user stopped is not offered again without the
-    /// sandbox.
+    /// Records the processes that remain after work has ended. Also prevents the offer to run a command
+    /// outside the sandbox if the user stopped its call.
     fn note_end_of_work(&mut self, input: &mut Input) {
         match input {
             Input::HooksRan { continues: Some(_), .. } => self.state.stop_hook_rounds += 1,
@@ -400,7 +400,7 @@ impl Actor {
         }
     }
 
-    /// Decides the result of an input. Nothing is decided while an earlier decision is unwritten.
+    /// Decides the result of an input. Refuses every input while an earlier decision is unwritten.
     fn decide(&mut self, input: Input) -> Result<Box<Decision>, SessionError> {
         if self.state.unwritten.is_some() {
             return Err(SessionError::Store(StoreError::Unwritable("an earlier write waits".into())));
@@ -413,7 +413,7 @@ impl Actor {
         Ok(Box::new(self.engine.decide(input, now)?))
     }
 
-    /// Uses the current settings for the next decisions. They are not part of the state.
+    /// Uses the current settings for the next decisions. Settings are not part of the state.
     fn refresh_settings(&mut self) {
         let components = self.shared.components();
         let settings = components.engine_settings(Path::new(&self.engine.spec().cwd));

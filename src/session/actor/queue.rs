@@ -10,7 +10,7 @@ use crate::types::event::Origin;
 use crate::types::queue::QueuedTurn;
 
 impl Actor {
-    /// Changes the queue and returns it. A repeated call with the same key changes nothing more.
+    /// Changes the queue and returns it. A repeated call with the same key has no further effect.
     pub(super) async fn edit_queue(&mut self, change: QueueChange) -> Result<Vec<QueuedTurn>, SessionError> {
         let QueueChange { edit, keyed, origin } = change;
         let method = method::of_queue_edit(&edit);
@@ -27,7 +27,7 @@ impl Actor {
         self.change_once(method::ARCHIVE, Input::Archive { archived, origin: Some(origin) }, keyed).await
     }
 
-    /// Decides and commits an input unless a call of `method` with this key did so before.
+    /// Decides and commits an input, unless an earlier call of `method` with this key did so.
     pub(super) async fn change_once(
         &mut self,
         method: &'static str,

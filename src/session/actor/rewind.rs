@@ -1,7 +1,7 @@
 //! Rewinds the conversation, and the files that the session changed. The session does nothing else meanwhile.
 //!
-//! Files come first and the event last. After a crash in between, the conversation is unchanged, and a repeated
-//! rewind finds the restored files unchanged and completes.
+//! The files are restored first, and the event is written last. After a crash in between, the
+//! conversation is unchanged. A repeated rewind then finds the restored files unchanged and completes.
 
 use crate::crash;
 use crate::engine::{CopyLimits, HistoryPoint, Input, Rewind};
@@ -41,7 +41,7 @@ impl Actor {
         }
         let rewind = self.rewind_target(point, item_id, &outcome).await?;
         if !plan.steps.is_empty() {
-            // A repeated rewind finds the temporary files of one that was killed.
+            // The call id depends only on the item, so a repeated rewind finds the temporary files of a killed one.
             let call_id = CallId::of_item(item_id);
             let tools = self.shared.components().tools.clone();
             if let Err((path, reason)) = tools.restore_files(call_id, plan.steps, &context).await {
@@ -57,7 +57,7 @@ impl Actor {
         Ok(outcome)
     }
 
-    /// The rewind with the state of the conversation at the item.
+    /// Returns the rewind with the engine's state at the item.
     async fn rewind_target(
         &self,
         point: HistoryPoint,

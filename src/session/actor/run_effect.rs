@@ -17,7 +17,7 @@ use crate::workspace;
 impl Actor {
     pub(super) fn run_effect(&mut self, effect: Effect) {
         if self.state.parking.is_some() {
-            // The next start derives this from the journal again.
+            // The next daemon derives this effect from the journal.
             return;
         }
         match effect {
@@ -32,13 +32,14 @@ impl Actor {
                     cwd: spec.cwd.clone().into(),
                     additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
                     model: spec.model.clone(),
-                    // The prompt must not change when it is built again on another day.
+                    // Use the creation date, so that the prompt stays the same when it is built again
+                    // on another day.
                     date: self.engine.created_at().date(),
                     custom: spec.system_prompt.clone(),
                     appended: spec.append_system_prompt.clone(),
                     user_dir: self.shared.components().settings.user_dir.clone(),
                     trusted: None,
-                    // Files are read on a blocking thread.
+                    // A blocking thread reads the files for these parts.
                     sections: Vec::new(),
                     memory: None,
                     agent: spec.agent.map(|agent| agent.prompt).filter(|prompt| !prompt.is_empty()),

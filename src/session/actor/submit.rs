@@ -60,7 +60,8 @@ impl Actor {
         Ok(submitted)
     }
 
-    /// Records a command whose answer is known. A note is written to its file once the engine has accepted it.
+    /// Records a command whose answer is known. A note is written to its file after the engine has
+    /// accepted the command.
     pub(super) async fn answer_command(
         &mut self,
         answered: CommandSubmission,
@@ -92,7 +93,8 @@ impl Actor {
         let Reply::Submitted(submitted) = decision.reply.clone() else {
             return Err(SessionError::Refused(Refusal::EmptyInput));
         };
-        // A write that fails later is repeated, so the note is in the journal as well.
+        // The note file is already written when the commit fails, so the commit must be repeated until
+        // the journal contains the note.
         let must_write = written.is_some();
         if let Some((target, note)) = written {
             let appended = tokio::task::spawn_blocking(move || target.add(&note)).await;

@@ -1,11 +1,11 @@
-//! The `tracing` spans of a turn: `turn`, in it `phase`, and in that `model_call` or `tool_call`. Log lines of the
-//! work carry them, and at the log level `debug` the end of each span is logged with its time.
+//! The `tracing` spans of a turn: `turn` contains `phase`, and `phase` contains `model_call` or `tool_call`. Log
+//! lines of the work carry these spans. At the log level `debug`, the end of each span is logged with its duration.
 
 use tracing::{Span, info_span};
 
 use crate::types::event::{Envelope, Event};
 
-/// The open spans of a session. They are empty while no turn runs.
+/// The open spans of a session. All are empty while no turn runs.
 pub(super) struct TurnSpans {
     turn: Span,
     phase: Span,

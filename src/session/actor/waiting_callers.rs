@@ -1,4 +1,4 @@
-//! After an event: replies to the callers that waited for it, and the records of running processes.
+//! Handles a committed event: replies to callers that waited for it, and updates the records of running processes.
 
 use crate::session::actor::{Actor, journal};
 use crate::session::requests::AbortOutcome;
@@ -17,7 +17,7 @@ impl Actor {
                 for reply in self.state.aborts.drain(..) {
                     let _ = reply.send(Ok(aborted.clone()));
                 }
-                // Callers that wait for background tasks get their reply when these end.
+                // Callers that wait for the end of background tasks get their reply when these tasks have ended.
                 let behind = self.engine.running_commands();
                 let over = self.state.call_aborts.extract_if(|call_id, _| !behind.contains(call_id));
                 for reply in over.flat_map(|(_, replies)| replies) {
@@ -28,7 +28,7 @@ impl Actor {
                 self.effects.drop_helpers();
                 self.effects.forget(self.id);
             }
-            // The call does not run any more. A user must decide about its remains.
+            // The call no longer runs. A user must decide about its unknown outcome.
             Event::QuestionRequested { question } => {
                 let about = question.call_id.and_then(|call_id| self.state.call_aborts.remove(&call_id));
                 for reply in about.unwrap_or_default() {

@@ -67,7 +67,7 @@ struct ChangedText {
     before: Option<String>,
     after: Option<String>,
     changes: u64,
-    /// Printed diffs that could not be merged with the later ones.
+    /// Printed diffs that could not be merged with later ones.
     past: String,
     added: u64,
     removed: u64,

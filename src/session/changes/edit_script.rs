@@ -23,7 +23,7 @@ enum DiffStep {
     Add(Arc<str>),
 }
 
-/// The changes of a text. After the last step everything is unchanged.
+/// The changes of a text. All lines after the last step are unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct EditScript(Vec<DiffStep>);
 
@@ -117,8 +117,8 @@ impl EditScript {
         Some(Self(out))
     }
 
-    /// Turns lines that were removed and added again into unchanged lines, also with unchanged lines between
-    /// them. Call it once at the end: a change that a later one reverts then costs nothing.
+    /// Turns lines that were removed and added again into unchanged lines, also if unchanged lines are
+    /// between them. Call it once at the end, so that reverted changes are removed from the whole script.
     pub(super) fn normalize(self) -> Self {
         let mut out: Vec<DiffStep> = Vec::new();
         let mut known: Vec<DiffStep> = Vec::new();

@@ -24,26 +24,26 @@ const PAGE_ROWS: u32 = 500;
 const PAGE_BYTES: usize = 2 << 20;
 /// Largest blob of an export, in bytes.
 const MAX_BLOB_BYTES: u64 = 8 << 20;
-/// Largest picture that a page shows.
+/// Maximum bytes of a picture that an HTML page shows.
 const MAX_PICTURE_BYTES: u64 = 2 << 20;
-/// Picture types that a page shows.
+/// Picture types that an HTML page shows.
 const PICTURE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// The form of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
-    /// JSON Lines: complete, and can be imported.
+    /// JSON Lines: complete, so it can be imported.
     JsonLines,
-    /// For users and other programs.
+    /// Markdown for users and for other programs.
     Markdown,
-    /// One self-contained page.
+    /// One self-contained HTML page.
     Html,
 }
 
-/// Filters the body of an event; `None` leaves it out.
+/// Filters the body of an event; `None` omits the event.
 pub type EventFilter<'f> = &'f (dyn Fn(String) -> Option<String> + Send + Sync);
 
-/// Makes an item of its first and last event.
+/// Creates an item from its first and its last event.
 pub type ItemReader<'f> = &'f (dyn Fn(&crate::store::StoredItem) -> Option<Item> + Send + Sync);
 
 impl Registry {
@@ -98,7 +98,7 @@ impl Registry {
         let Page { rows, is_last } = store.events_after(key, after, PAGE_ROWS, PAGE_BYTES).await?;
         let next = rows.last().map(|row| row.seq);
         for row in rows {
-            // Rows of deltas belong to an answer in progress, whose end is not there yet.
+            // Delta rows belong to an answer in progress, whose end is not in the journal yet.
             let is_delta = row.kind.ends_with("_delta") || row.kind == "tool.progress";
             if is_delta || lines::UNEXPORTED_KINDS.contains(&row.kind.as_str()) {
                 continue;
@@ -113,7 +113,7 @@ impl Registry {
         Ok((data, Some(next)))
     }
 
-    /// The blobs after this one that the events refer to, in the order of their ids.
+    /// Exports the blobs that the events refer to, in the order of their ids, starting after the given one.
     async fn export_blobs(
         &self,
         key: SessionKey,
@@ -235,7 +235,7 @@ impl Registry {
     }
 }
 
-/// Whether an item is one of two answers to choose from. The conversation has a copy of the chosen one.
+/// Whether an item is one of two candidates. The conversation contains a copy of the chosen one.
 fn is_candidate(row: &StoredItem) -> bool {
     let event = || serde_json::from_str::<Envelope>(&row.last).ok().map(|envelope| envelope.event);
     row.status == "interrupted" && matches!(event(), Some(Event::MessageCompleted { candidate: true, .. }))

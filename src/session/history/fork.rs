@@ -21,19 +21,19 @@ const TITLE_SUFFIX: &str = " (fork)";
 /// The parameters of a fork.
 #[derive(Clone, Debug)]
 pub struct ForkRequest {
-    /// The last item of the copied history; by default all of it.
+    /// The last item of the copied history. `None` copies the whole history.
     pub item_id: Option<ItemId>,
     /// Title of the new session.
     pub title: Option<String>,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
-    /// The client that sent it.
+    /// The client that sent the request.
     pub origin: Origin,
 }
 
 impl Registry {
-    /// Creates a session with the conversation of `id` up to an item. The new session shares nothing with the old
-    /// one: it has its own journal. A repeated call with the same key returns the same session.
+    /// Creates a session with the conversation of `id` up to an item. The new session has its own journal
+    /// and shares nothing with the source. A repeated call with the same key returns the same session.
     ///
     /// # Errors
     /// The session or the item does not exist, the item is not complete, or the store failed. Nothing was
@@ -71,7 +71,7 @@ impl Registry {
         let copy = copy_journal(shared, (id, key), item_id, point, (fork_id, limits), |spec| {
             spec.title = title;
             spec.forked_from = Some(forked_from);
-            // It works for no call.
+            // The fork is no sub-agent, so it has no parent call.
             spec.parent = None;
         })
         .await?;

@@ -1,5 +1,5 @@
-//! One self-contained HTML page of a conversation. It needs no script and makes no request. All text of models,
-//! users and files is hostile: raw HTML is shown as text, and links lead only to web pages.
+//! One self-contained HTML page of a conversation. The page needs no script and makes no request. All text
+//! of models, users and files is hostile: raw HTML is shown as text, and links lead only to web pages.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// Markdown as HTML. Raw HTML becomes text, pictures become links, and only web and mail links stay.
+/// Converts Markdown to HTML. Raw HTML becomes text, pictures become links, and only web and mail links stay.
 pub(super) fn markdown(text: &str) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let events = Parser::new_ext(text, options).map(|event| match event {
@@ -115,7 +115,7 @@ pub(super) fn render_entry(entry: &PageItem) -> String {
             if item.content.is_empty() {
                 body.push_str(&markdown(item.text.as_deref().unwrap_or_default()));
             }
-            // An answer of calls alone has no text; its calls are entries of their own.
+            // An answer that contains only calls has no text. Its calls are separate entries.
             if body.is_empty() && item.kind == ItemKind::AssistantMessage {
                 return out;
             }
@@ -149,7 +149,7 @@ fn message_block(block: &Block, entry: &PageItem, out: &mut String) {
             let name = escape(document.name.as_deref().unwrap_or("document"));
             let _ = writeln!(out, "<p class=\"media\">Document {name}, {} bytes</p>", document.blob.bytes);
         }
-        // Calls are entries of their own.
+        // Calls are separate entries.
         Block::Thinking { .. }
         | Block::RedactedThinking { .. }
         | Block::ToolCall(_)

@@ -30,23 +30,23 @@ use crate::types::wire;
 const MAX_LINES: usize = 200_000;
 /// Maximum bytes of the line of an event.
 const MAX_EVENT_BYTES: usize = 256 << 10;
-/// Maximum number of turns that wait at once, and of rules that ask or deny.
+/// Maximum number of queued turns, and maximum number of rules that ask or deny.
 const MAX_TURNS_OR_RULES: usize = 1_000;
-/// The highest accepted seq, far from the end of the numbers.
+/// The highest accepted seq, far below the largest number, so that later seqs cannot overflow.
 const MAX_SEQ: Seq = 1 << 48;
 
-/// A journal that was read from lines.
+/// A journal that was parsed from lines.
 struct ParsedJournal {
-    /// Each event as it is stored, with the number of its line.
+    /// Each event as it is stored, with its line number.
     bodies: Vec<(usize, Envelope, String)>,
     blobs: HashMap<BlobId, Blob>,
 }
 
 impl Registry {
-    /// Adds a part of an import. The last part creates the session; all others return the id of the import.
+    /// Adds a part of an import. The last part creates the session. All other parts return the id of the import.
     ///
     /// # Errors
-    /// There is no such import, it is too large, or the file is damaged. Nothing was created.
+    /// The import does not exist, it is too large, or the file is damaged. Nothing was created.
     pub async fn import_part(
         &self,
         import_id: Option<String>,
@@ -90,7 +90,7 @@ impl Registry {
         let settings = Arc::clone(&components.settings.engine);
         let moment = Now { at: now, seed: Seed::random() };
         let built = tokio::task::spawn_blocking(move || {
-            // A journal that no engine wrote must not end the daemon's task.
+            // The events may be from no engine and make it panic, so catch panics.
             let build = AssertUnwindSafe(|| build(&data, id, settings, defaults, moment));
             std::panic::catch_unwind(build).unwrap_or_else(|_| {
                 Err(bad_data_error("the events do not form a conversation; the file is damaged"))
@@ -98,7 +98,7 @@ impl Registry {
         });
         let (copy, bodies, blobs) =
             built.await.unwrap_or_else(|_| Err(bad_data_error("it could not be read")))?;
-        // The lines stay as they came, so that another export gives the same lines.
+        // Store the lines unchanged, so that another export gives the same lines.
         let mut new = new_session(copy, bodies, now, &origin)
             .ok_or_else(|| bad_data_error("its first event is missing, or an event is not what it says"))?;
         new.blobs.extend(blobs);
@@ -229,7 +229,8 @@ fn parse(data: &str, id: SessionId, defaults: SessionDefaults) -> Result<ParsedJ
         last_seq = envelope.seq;
         match &envelope.event {
             Event::SessionCreated(spec) => cwd.clone_from(&spec.cwd),
-            // The file decides about the conversation. Only the user decides what may run.
+            // The file provides the conversation. Its allow rules are omitted, because only the user
+            // decides what may run.
             Event::PermissionRuleAdded { kind: RuleKind::Allow, .. }
             | Event::PermissionRuleRemoved { kind: RuleKind::Allow, .. }
             | Event::SessionPromptBuilt { .. } => continue,
@@ -267,7 +268,7 @@ fn blob(line: &str) -> Result<(BlobId, Blob), String> {
     }
     let bytes = STANDARD.decode(content).map_err(|error| format!("content: {error}"))?;
     let blob = Blob::new(media_type, bytes);
-    // The output of a command is named by its call, all others by their content.
+    // The id of a command's output comes from its call. All other ids are digests of the content.
     if blob.blob_id != blob_id && blob_id.is_of_content() {
         return Err("the content does not have this id".into());
     }

@@ -1,5 +1,5 @@
-//! The lines of an export as JSON Lines. The first line holds what differs between copies of a session: ids and
-//! times. All other lines are the same after an import and another export.
+//! The lines of an export as JSON Lines. The first line contains the values that differ between copies
+//! of a session: ids and times. All other lines stay the same after an import and another export.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ pub(super) const FORMAT: &str = "agentd-session";
 /// Version of the format.
 pub(super) const VERSION: u32 = 1;
 
-/// Kinds that an export leaves out: they are about clients and the daemon.
+/// Kinds that an export omits, because they are about clients and the daemon.
 pub(super) const UNEXPORTED_KINDS: &[&str] =
     &["session.attached", "session.detached", "config.reloaded", "mcp.status", "mcp.tools"];
 
@@ -35,7 +35,7 @@ pub(super) struct FirstLine {
 pub(super) struct BlobLine {
     pub blob_id: BlobId,
     pub media_type: String,
-    /// In base64.
+    /// The content in base64.
     pub content: String,
 }
 

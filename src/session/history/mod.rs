@@ -1,4 +1,4 @@
-//! Operations that create a session with a history, or write one out: fork, export, import.
+//! Fork and import, which create a session with a history, and export, which writes a history out.
 
 mod export;
 mod fork;

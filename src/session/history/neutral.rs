@@ -1,6 +1,6 @@
-//! Removes from events the parts that only the user decides: permissions, folders, limits, the system prompt, and the
-//! earlier content of files. An export leaves them out and an import ignores them, so a second export has the same
-//! lines.
+//! Removes the parts of events that only the user decides: permissions, folders, limits, the system
+//! prompt, and the earlier content of files. An export omits these parts and an import ignores them, so
+//! a second export has the same lines.
 
 use std::path::{Component, Path};
 
@@ -11,7 +11,7 @@ use crate::types::depth;
 use crate::types::ids::SessionId;
 use crate::types::usage::Budgets;
 
-/// Fields that no blob may replace: they decide the kind of the event, and the permissions of the session.
+/// Fields that no blob may replace, because they determine the kind of the event or the session's permissions.
 const UNTRUNCATED_FIELDS: [&str; 12] = [
     "type",
     "seq",
@@ -34,11 +34,11 @@ pub(super) struct SessionDefaults {
     pub safe_mode: bool,
 }
 
-/// The line of an event, without ids of the session and without the client that caused it; `None` if an export leaves
-/// it out.
+/// The line of an event, without ids of the session and without the client that caused it. `None` if an
+/// export omits the event.
 pub(super) fn exported_line(body: &str) -> Option<String> {
     let mut fields: Map<String, Value> = serde_json::from_str(body).ok()?;
-    // A request of a sub-agent is only shown here.
+    // A request of a sub-agent is only shown in this journal, so omit it.
     if fields.contains_key("child_session_id") {
         return None;
     }
@@ -60,7 +60,7 @@ pub(super) fn exported_line(body: &str) -> Option<String> {
         "file.checkpointed" => forget_file_contents(&mut fields),
         _ => {}
     }
-    // A value that was left out needs no blob.
+    // Omit the blobs of removed values.
     let _ = check_cuts(&mut fields);
     serde_json::to_string(&fields).ok()
 }
@@ -122,9 +122,9 @@ fn remove_user_settings(fields: &mut Map<String, Value>) {
     fields.remove("project_settings");
     fields.remove("parent");
     fields.remove("coordinator");
-    // Its instructions are part of the system prompt.
+    // The agent's instructions are part of the system prompt.
     fields.remove("agent");
-    // It doubles the cost of each turn.
+    // Binary feedback doubles the cost of each turn.
     fields.remove("binary_feedback");
     if fields.get("background").is_some_and(|it| *it != json!(false)) {
         fields.insert("background".into(), false.into());
@@ -144,7 +144,7 @@ fn normalize_updated(fields: &mut Map<String, Value>) {
     }
 }
 
-/// The imported file only claims these earlier contents of files. A rewind must not write them.
+/// Removes the earlier contents of files. The imported file only claims them, so a rewind must not write them.
 fn forget_file_contents(fields: &mut Map<String, Value>) {
     fields.remove("truncated_fields");
     fields.remove("cut");
@@ -154,7 +154,7 @@ fn forget_file_contents(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Blobs replace only texts that this module does not judge.
+/// Allows blobs only for fields that this module does not check.
 fn check_cuts(fields: &mut Map<String, Value>) -> Result<(), String> {
     if let Some(cuts) = fields.remove("cut") {
         fields.insert("truncated_fields".into(), cuts);

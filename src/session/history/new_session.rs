@@ -18,8 +18,8 @@ struct EventHeader {
     seq: Seq,
 }
 
-/// The rows of a session with this history. `bodies` are the texts of events that are stored as they came, by
-/// seq. `None` if it has no first event, or a text is of another event.
+/// The rows of a session with this history. `bodies` are, by seq, the texts of events that are stored
+/// unchanged. `None` if the history has no first event, or if a text does not match its event.
 pub(super) fn new_session(
     copy: JournalCopy,
     mut bodies: BTreeMap<Seq, String>,
@@ -27,7 +27,7 @@ pub(super) fn new_session(
     origin: &Origin,
 ) -> Option<NewSession> {
     let JournalCopy { mut events, blobs: _, ending } = copy;
-    // An answer that was not complete leaves no open message behind.
+    // Drop the start of an answer that was never completed, so that no message stays open.
     let ends = |event: &Envelope| match &event.event {
         Event::MessageCompleted { item, .. } => Some(item.item_id),
         _ => None,

@@ -21,7 +21,7 @@ impl PageHeader {
         Self { title, view }
     }
 
-    /// Names and values, in order.
+    /// Names and values of the header, in display order.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let view = &self.view;
         let mut facts = vec![
@@ -84,7 +84,8 @@ fn money(cost: Option<u64>, at_least: u64) -> String {
     }
 }
 
-/// The arguments of a call, for reading: the command of a shell call unchanged, others as JSON.
+/// The arguments of a call for readers. The command of a shell call stays unchanged; all other
+/// arguments are shown as JSON.
 pub(super) fn input_text(input: &Value) -> String {
     match input.as_object() {
         Some(fields) if fields.len() == 1 => match fields.values().next() {

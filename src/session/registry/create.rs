@@ -1,4 +1,4 @@
-//! Creates and changes sessions: checks each request against the configuration and the machine.
+//! Creates and changes sessions. Each request is checked against the configuration and the machine.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -74,7 +74,7 @@ pub struct NewSessionRequest {
     pub background: bool,
     /// Policy for turns that a restart interrupts.
     pub on_restart: Option<OnRestart>,
-    /// Options of its turns.
+    /// Options of the session's turns.
     pub options: TurnOptions,
     /// Optimisations that are turned off.
     pub ablation: Option<Ablation>,
@@ -86,11 +86,11 @@ pub struct NewSessionRequest {
     pub coordinator: bool,
     /// For a sub-agent: the values that it inherits from the session that starts it.
     pub inherited: Option<Box<SubagentInheritance>>,
-    /// The conversation to begin with.
+    /// The conversation that the session begins with.
     pub initial_items: Vec<InitialMessage>,
-    /// MCP servers of this session alone, with the keys of `[mcp.NAME]`. They may hold secrets.
+    /// MCP servers of this session alone, with the keys of `[mcp.NAME]`. The values may contain secrets.
     pub mcp_servers: BTreeMap<String, serde_json::Value>,
-    /// The session is not listed. It holds usage that belongs to no other session.
+    /// Whether lists omit the session. A hidden session holds usage that belongs to no other session.
     pub is_hidden: bool,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
@@ -101,13 +101,13 @@ pub struct NewSessionRequest {
 /// The values that a sub-agent inherits from the session that starts it.
 #[derive(Clone, Debug)]
 pub struct SubagentInheritance {
-    /// The call that starts it.
+    /// The call that starts the sub-agent.
     pub(in crate::session) parent: ParentCall,
-    /// Its agent.
+    /// The agent that the sub-agent works as.
     pub(in crate::session) agent: AgentProfile,
-    /// The rules of the other session.
+    /// The rules of the starting session.
     pub(in crate::session) rules: SessionRules,
-    /// The files that the other session has read.
+    /// The files that the starting session has read.
     pub(in crate::session) reads: Vec<ReadRecord>,
 }
 
@@ -115,7 +115,7 @@ impl SubagentInheritance {
     fn events(&self) -> Vec<Event> {
         let mut events = Vec::new();
         for kind in [RuleKind::Allow, RuleKind::Ask, RuleKind::Deny] {
-            // A grant to leave the sandbox is for the session to which the user gave it.
+            // A grant to leave the sandbox applies only to the session to which the user gave it.
             let rules = self.rules.with_kind(kind).iter().filter(|rule| !is_unsandboxed_grant(rule));
             events.extend(rules.map(|rule| Event::PermissionRuleAdded { kind, rule: rule.clone() }));
         }
@@ -128,7 +128,7 @@ impl SubagentInheritance {
 
 impl NewSessionRequest {
     /// Whether this request, resolved to `spec`, describes the session `known`. The defaults of the
-    /// configuration may have changed since.
+    /// configuration may have changed since `known` was created.
     fn is_for(&self, spec: &SessionSpec, known: &SessionSpec) -> bool {
         let asked = &self.options;
         let asked_for = SessionSpec {
@@ -145,7 +145,7 @@ impl NewSessionRequest {
                 None => known.fallback_model.clone(),
             },
             project_settings: known.project_settings.clone(),
-            // Their scratch folder has another name each time.
+            // The scratch folder of a coordinator has a new name each time, so do not compare it.
             agent: if self.coordinator { known.agent.clone() } else { spec.agent.clone() },
             additional_dirs: if self.coordinator {
                 known.additional_dirs.clone()
@@ -221,9 +221,10 @@ impl Registry {
             history: Default::default(),
         };
         history.iter().for_each(|event| initial_items::add(&mut new, event));
-        // Before the session exists, so that no turn of it begins without them.
+        // Save the servers before the session exists, so that no turn of the session begins without them.
         let is_new = shared.store.find(id).await?.is_none();
-        // The ledger keeps the calls of a deleted session by its id: those of a new one would be lost.
+        // The ledger keeps the calls of a deleted session under its id. A new session with this id
+        // would lose its own calls.
         if is_new && request.session_id.is_some() && shared.store.has_usage(id).await? {
             let why = "a deleted session had this id; choose another, or leave it out";
             return Err(SessionError::BadParam("session_id", why.into()));
@@ -236,7 +237,7 @@ impl Registry {
                 let mut engine = Engine::new(id, Arc::clone(&shared.components().settings.engine));
                 engine.apply(&envelope);
                 history.iter().for_each(|event| engine.apply(event));
-                // A client that knows the id may have opened the session already. Only one task may own it.
+                // A client that knows the id may have opened the session already. Only one task may own a session.
                 let slot = self.slot(id);
                 slot.get_or_init(|| async { self.insert_created(id, key, engine) }).await;
                 shared.notify_session(id, SessionChangeKind::Created);
@@ -302,7 +303,7 @@ impl Registry {
     /// The canonical path of a workspace that a client names.
     ///
     /// # Errors
-    /// It is not an absolute path of a folder.
+    /// The path is not an absolute path of a folder.
     pub async fn workspace_folder(&self, asked: &str) -> Result<String, SessionError> {
         self.resolve_folder("workspace", asked).await
     }
@@ -388,7 +389,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The agent with this name. Its tools and its model apply unless the request names others.
+    /// Applies the agent with this name. Its tools and its model are used unless the request names others.
     async fn use_agent(
         &self,
         name: &str,
@@ -412,8 +413,8 @@ impl Registry {
         Ok(AgentProfile { name: agent.name, prompt: agent.prompt })
     }
 
-    /// The settings of a new session: the user's, then the project's, then those of the request. Also returns the
-    /// notices for the user about the project's settings.
+    /// The settings of a new session: the user's, then the project's, then those of the request. Also
+    /// returns notices for the user about the project's settings.
     async fn build_spec(
         &self,
         request: &NewSessionRequest,
@@ -467,7 +468,7 @@ impl Registry {
         let is_of_project =
             layer.is_used() && options.budgets.is_none() && layer.values.budgets.limits_money();
         if is_of_project && check_money(&components, &spec.model, budgets).is_err() {
-            // A project's file must not make its folder unusable. The user's own limits still hold.
+            // A project's file must not make its folder unusable, so use the user's own limits on money.
             (budgets.usd_micros, budgets.session_usd_micros) = (own.usd_micros, own.session_usd_micros);
             let model = &spec.model;
             notices.push(format!(

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use crate::types::event::Event;
 use crate::types::ids::RequestId;
 
-/// The requests of a sub-agent from before its journal was followed. Those that are still pending are reported once
-/// the journal has been read up to there.
+/// The requests that a sub-agent raised before its journal was followed. Once the journal has been read
+/// up to that point, the requests that are still pending are reported.
 #[derive(Default)]
 pub(super) struct EarlierRequests(BTreeMap<RequestId, Event>);
 
 impl EarlierRequests {
-    /// Keeps an earlier request; returns any other event of a request, to be reported now.
+    /// Keeps an earlier request. Returns any other event of a request, which must be reported now.
     pub(super) fn filter(&mut self, event: Event, is_earlier: bool) -> Option<Event> {
         match &event {
             Event::PermissionRequested { request, .. } if is_earlier => {
@@ -22,8 +22,8 @@ impl EarlierRequests {
                 self.0.insert(RequestId::Question(question.request_id), event);
                 None
             }
-            // An answer can arrive while earlier requests are still kept. Then its request is not reported any more.
-            // The answer is still reported, because the request may have been shown before a restart.
+            // An answer can arrive while earlier requests are still kept. Then the request is not reported any
+            // more. The answer is still reported, because the request may have been shown before a restart.
             Event::PermissionResolved { request_id, .. } => {
                 self.0.remove(&RequestId::Permission(*request_id));
                 Some(event)

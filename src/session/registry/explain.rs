@@ -36,8 +36,8 @@ pub struct ExplainRequest {
     pub input: Value,
 }
 
-/// Judges the call. Runs and changes nothing. It resolves paths, so it may block and must run on a blocking
-/// thread.
+/// Judges the call. Nothing runs and nothing changes. Resolving paths reads the disk, so this must run
+/// on a blocking thread.
 ///
 /// # Errors
 /// A parameter is invalid.
@@ -120,7 +120,7 @@ fn resolve_folder(name: &'static str, path: &Path) -> Result<PathBuf, SessionErr
     Ok(path.canonicalize().unwrap_or_else(|_| path.to_path_buf()))
 }
 
-/// Resolves a path, or returns why no call may open it.
+/// Resolves a path. The error is the reason why no call may open it.
 fn file_subject(
     text: &str,
     access: Access,

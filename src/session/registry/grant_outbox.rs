@@ -8,8 +8,8 @@ use crate::store::PendingGrant;
 use crate::types::permission::RuleKind;
 
 impl Registry {
-    /// Writes the pending grants that a crash or an unwritable file has left. Call it at the start, before any
-    /// call is judged.
+    /// Writes the pending grants that a crash or an unwritable file has left. Call this at the start,
+    /// before any call is judged.
     pub async fn flush_grants(&self) {
         let shared = &self.inner.shared;
         let owed = match shared.store.pending_grants().await {

@@ -1,4 +1,4 @@
-//! The conversation that a session begins with: messages that a client hands in when it creates the session.
+//! The conversation that a session begins with: messages that a client gives when it creates the session.
 
 use sha2::{Digest as _, Sha256};
 
@@ -13,19 +13,19 @@ use crate::types::session::{Item, ItemKind, ItemStatus};
 
 /// Maximum number of messages.
 const MAX_ITEMS: usize = 1_000;
-/// Maximum bytes of all their texts.
+/// Maximum bytes of the texts of all messages.
 const MAX_TEXT_BYTES: usize = 4 << 20;
 
-/// A message to begin with.
+/// A message that the conversation begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitialMessage {
-    /// Its author.
+    /// The author of the message.
     pub role: Role,
-    /// Its text blocks.
+    /// The text blocks of the message.
     pub texts: Vec<String>,
 }
 
-/// Checks the messages. Returns a digest of them, by which a repeated request is recognised; `None` for none.
+/// Checks the messages. Returns their digest, which identifies a repeated request; `None` if there are no messages.
 pub(super) fn digest(messages: &[InitialMessage]) -> Result<Option<String>, SessionError> {
     let wrong = |why: String| Err(SessionError::BadParam("initial_items", why));
     if messages.len() > MAX_ITEMS {
@@ -53,8 +53,8 @@ pub(super) fn digest(messages: &[InitialMessage]) -> Result<Option<String>, Sess
     Ok(Some(hex::encode(&hash.finalize())))
 }
 
-/// The events of these messages, after the event that created the session. They belong to one turn that never
-/// ran.
+/// The events of these messages, which follow the event that created the session. They belong to one
+/// turn that never ran.
 pub(super) fn events(created: &Envelope, messages: &[InitialMessage], mint: &mut Mint) -> Vec<Envelope> {
     let turn_id = mint.turn();
     let event = |(seq, message): (u64, &InitialMessage)| {

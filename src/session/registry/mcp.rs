@@ -15,15 +15,15 @@ use crate::types::typed_json;
 
 /// How long a list of commands waits for servers that start.
 const PROMPTS_TIMEOUT: Duration = Duration::from_secs(2);
-/// Longest name of a server in bytes.
+/// Maximum bytes of a server's name.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The owner of the servers that are looked up: a session, a folder, or the user.
+/// Selects the servers to look up: those of a session, of a folder, or of the user.
 #[derive(Clone, Debug, Default)]
 pub struct McpPlace {
-    /// A folder, absolute. Not together with a session.
+    /// The absolute path of a folder. Must be absent if `session_id` is set.
     pub cwd: Option<String>,
-    /// A session, with the servers that were given for it.
+    /// A session, including the servers that were given for it.
     pub session_id: Option<SessionId>,
 }
 
@@ -48,7 +48,7 @@ pub(in crate::session) struct PlacedServers {
     pub unattended: bool,
 }
 
-/// A configured server as `mcp.list` shows it.
+/// A configured server as `mcp.list` reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpServerFacts {
     /// Its name.
@@ -67,7 +67,7 @@ pub struct McpServerFacts {
     pub instructions: Option<String>,
 }
 
-/// The result of a test.
+/// The result of `mcp.test`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpTest {
     /// The state after the start.
@@ -76,16 +76,16 @@ pub struct McpTest {
     pub error: Option<String>,
     /// The revision of the protocol.
     pub protocol: String,
-    /// Names of its tools.
+    /// Names of the server's tools.
     pub tools: Vec<String>,
-    /// Tools that are left out.
+    /// Tools that are omitted, each with the reason.
     pub problems: Vec<String>,
     /// Duration of the start in milliseconds.
     pub duration_ms: u64,
 }
 
 impl Registry {
-    /// The configured servers. Usable ones are started to find their state, and end after a while.
+    /// Lists the configured servers. Usable servers are started to determine their state, and end after a while.
     ///
     /// # Errors
     /// The folder does not exist.
@@ -105,7 +105,7 @@ impl Registry {
         Ok(facts)
     }
 
-    /// The servers of a place. Those of the user and the system alone start in the home folder.
+    /// The servers of a place. Without a folder and a session, the servers start in the home folder.
     pub(in crate::session) async fn configured(
         &self,
         place: &McpPlace,
@@ -151,7 +151,7 @@ impl Registry {
         }
     }
 
-    /// The tools of a server.
+    /// The tools of a server. The server is started if necessary.
     ///
     /// # Errors
     /// There is no such server, or it is not ready.
@@ -167,7 +167,7 @@ impl Registry {
         }
     }
 
-    /// Starts a server and reports how that went. A server that pauses after a failure is started again at once.
+    /// Starts a server and reports the result. A server that pauses after a failure is started again at once.
     ///
     /// # Errors
     /// There is no such server, or the configuration is wrong.
@@ -228,7 +228,7 @@ impl Registry {
         let began = self.shared().clock.now();
         let mut listed = start_all(self.shared(), &configured, workspace, false, None).await;
         let spent = self.shared().clock.now().since(began);
-        // One server was given, so one is returned.
+        // One server was given to `start_all`, so it returns one.
         (listed.remove(0), spent)
     }
 
@@ -307,7 +307,7 @@ impl Registry {
         }
     }
 
-    /// The prompts of the ready servers of a folder, as slash commands: name of the command, server, prompt.
+    /// The prompts of the ready servers of a folder, as slash commands.
     pub(in crate::session) async fn mcp_prompts(&self, place: &McpPlace) -> Vec<McpPrompt> {
         let Ok(PlacedServers { configured, workspace, unattended }) = self.configured(place).await else {
             return Vec::new();
@@ -355,7 +355,8 @@ impl McpPrompt {
         (!hint.is_empty()).then(|| hint.join(" "))
     }
 
-    /// The prompt's text. The words of the line are its arguments in order; the last one takes the rest.
+    /// Expands the prompt. The words of the line are its arguments in order, and the last argument gets
+    /// the rest of the line.
     pub async fn expand(&self, line: &str) -> Result<String, String> {
         let mut values = HashMap::new();
         let mut rest = line.trim();

@@ -9,7 +9,8 @@ use crate::session::registry::Registry;
 use crate::types::ids::SessionId;
 
 impl Registry {
-    /// Runs work on the files of sessions' servers. They are on disk.
+    /// Runs work on the files of sessions' servers. Uses a blocking thread, because the work reads and
+    /// writes the disk.
     async fn with_pool<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Pool) -> T + Send + 'static,
@@ -19,7 +20,7 @@ impl Registry {
         done.map_err(|error| SessionError::BadParam("mcp_servers", error.to_string()))
     }
 
-    /// Keeps the servers of a session that is about to be created.
+    /// Stores the servers of a session that will be created next.
     pub(super) async fn save_servers(
         &self,
         id: SessionId,
@@ -32,14 +33,14 @@ impl Registry {
         saved.map_err(|why| SessionError::BadParam("mcp_servers", why))
     }
 
-    /// Whether a session was given exactly these servers.
+    /// Whether a session was created with exactly these servers.
     pub(super) async fn has_servers(&self, id: SessionId, servers: &BTreeMap<String, ServerConfig>) -> bool {
         let Ok((known, _)) = self.with_pool(move |pool| pool.of_sessions.list(id)).await else {
             return false;
         };
         known.len() == servers.len()
             && known.iter().all(|known| {
-                // The file names the transport, which may be left out in a request.
+                // The file always names the transport, but a request may omit it.
                 let given = servers.get(&known.name).map(|config| (config, config.transport()));
                 let kept = known.config.as_ref().ok().map(|config| (config, config.transport()));
                 matches!((given, kept), (Some((given, a)), Some((kept, b)))
@@ -47,7 +48,7 @@ impl Registry {
             })
     }
 
-    /// Forgets the servers of a session that does not exist any more.
+    /// Deletes the servers of a session that no longer exists.
     pub(super) async fn remove_servers(&self, id: SessionId) {
         let _ = self.with_pool(move |pool| pool.of_sessions.remove(id)).await;
     }

@@ -1,5 +1,5 @@
-//! The map of loaded sessions. `create` creates sessions, `load` loads and unloads them; the other files hold one
-//! request each.
+//! The map of loaded sessions. `create` creates sessions, and `load` loads and unloads them. Each other
+//! file handles one kind of request.
 
 mod answer;
 pub(super) mod create;
@@ -48,15 +48,15 @@ use crate::types::ids::{CallId, SessionId};
 use crate::types::metrics::Metrics;
 use crate::types::subagent::HIDDEN_AGENT;
 
-/// Maximum number of sub-agents that are ended or deleted with their session. The others stay.
+/// Maximum number of sub-agents that are ended or deleted with their session. Further sub-agents stay.
 const MAX_CHILDREN: u32 = 10_000;
-/// How long one session may take to apply a new configuration.
+/// How long one session may take to apply a new configuration before the reload continues.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The map entry of one session. It is filled once, and unloading removes it.
 pub(super) type SessionSlot = Arc<OnceCell<LoadedSession>>;
 
-/// All sessions. Cheap to clone.
+/// All sessions. Cloning is cheap.
 #[derive(Clone)]
 pub struct Registry {
     pub(super) inner: Arc<Inner>,
@@ -67,9 +67,9 @@ pub(super) struct Inner {
     pub live: DashMap<SessionId, SessionSlot>,
     pub actors: TaskTracker,
     closing: AtomicBool,
-    /// Imports that have not ended.
+    /// Imports that wait for their last part.
     pub imports: StagedImports,
-    /// Per method: serialises calls with an idempotency key that write to no journal.
+    /// Per method: a lock that serialises calls with an idempotency key, if these calls write to no journal.
     keyed_calls: DashMap<&'static str, Arc<Mutex<()>>>,
     /// Number of running sub-agents by the first session of their tree.
     pub subagents: DashMap<SessionId, usize>,
@@ -77,7 +77,7 @@ pub(super) struct Inner {
     pub loaded: Arc<AtomicUsize>,
     /// Number of sessions that were unloaded since the start.
     pub unloaded: AtomicU64,
-    /// Rises with each lease.
+    /// Counter that rises with each lease.
     pub tick: AtomicU64,
 }
 
@@ -106,13 +106,13 @@ impl Registry {
         &self.inner.shared
     }
 
-    /// The same, for work on another thread.
+    /// Like [`Self::shared`], but for work on another thread.
     pub(in crate::session) fn shared_arc(&self) -> Arc<Shared> {
         Arc::clone(&self.inner.shared)
     }
 
-    /// Replaces the components and notifies all loaded sessions. A session with attached clients or an open
-    /// turn records an event. A session that does not respond in time uses them from its next turn.
+    /// Replaces the components and notifies all loaded sessions. A session with attached clients or an open turn
+    /// records an event. A session that does not respond in time uses the new components from its next turn.
     pub async fn reload(&self, components: Components, changed: &[String], needs_restart: &[String]) {
         self.inner.shared.replace(components);
         if changed.is_empty() && needs_restart.is_empty() {
@@ -132,8 +132,9 @@ impl Registry {
         Arc::clone(&self.inner.shared.workspaces)
     }
 
-    /// Tells the loaded sessions of a workspace that files which extend them changed: `commands`, `skills`, `agents`,
-    /// `instructions`. A session with attached clients or an open turn records an event.
+    /// Notifies the loaded sessions of a workspace that files which extend them have changed. `kinds`
+    /// are `commands`, `skills`, `agents` or `instructions`. A session with attached clients or an open
+    /// turn records an event.
     pub async fn files_changed(&self, cwd: &Path, kinds: &[String]) {
         let ids = self.inner.shared.workspaces.sessions(cwd);
         let slots: Vec<SessionSlot> =
@@ -145,8 +146,8 @@ impl Registry {
         futures_util::future::join_all(told).await;
     }
 
-    /// Resumes every session with an open turn and those that left processes. A session that fails to load does
-    /// not affect the others.
+    /// Loads and resumes every session with an open turn, and every session that left processes. A
+    /// session that fails to load does not affect the others.
     ///
     /// # Errors
     /// The list of these sessions could not be read.
@@ -260,10 +261,10 @@ impl Registry {
         Ok(rows.into_iter().map(|(_, view)| view.session_id).collect())
     }
 
-    /// Reports trouble with the storage. If the last write failed, it tries one now.
+    /// Returns the current error of the storage. If the last write failed, tries a write first.
     ///
     /// # Errors
-    /// The current trouble.
+    /// The current error of the storage.
     pub async fn check_storage(&self) -> Result<(), StoreError> {
         self.inner.shared.database.check().await
     }
@@ -271,7 +272,7 @@ impl Registry {
     /// Removes the process records of these calls.
     ///
     /// # Errors
-    /// None was removed.
+    /// The store failed, and no record was removed.
     pub async fn forget_processes(&self, calls: Vec<CallId>) -> Result<(), StoreError> {
         self.inner.shared.database.forget_processes(calls).await
     }
@@ -282,8 +283,8 @@ impl Registry {
         self.inner.actors.len()
     }
 
-    /// Stops all work and waits for it. Turns are parked, so that a restart can resume them. No session can be
-    /// opened afterwards. The call may be dropped and repeated, also with a different `patient`.
+    /// Stops all work and waits for its end. Turns are parked, so that a restart can resume them. No session
+    /// can be opened afterwards. A caller may drop this call and repeat it, also with a different `patient`.
     pub async fn park_all(&self, patient: bool) {
         self.inner.closing.store(true, Ordering::Release);
         let slots: Vec<SessionSlot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
@@ -291,7 +292,7 @@ impl Registry {
         self.inner.actors.close();
         futures_util::future::join_all(parked).await;
         self.inner.live.clear();
-        // This includes sessions that were being loaded: no task writes after this.
+        // This also waits for sessions that were being loaded, so no task writes after this.
         self.inner.actors.wait().await;
     }
 }

@@ -10,9 +10,9 @@ use crate::types::audit::AuditNote;
 use crate::types::ids::SessionId;
 
 impl Registry {
-    /// Runs `work` unless a call of `method` with this key was answered before; then returns that reply again.
-    /// Keys of calls without a session expire after 24 hours. The reply is stored after the work, so after a
-    /// crash in between, a repeated call runs the work again. Errors are not stored.
+    /// Runs `work`, unless a call of `method` with this key was answered before: then returns the stored
+    /// reply. Keys of calls without a session expire after 24 hours. The reply is stored after the work, so
+    /// after a crash in between, a repeated call runs the work again. Errors are not stored.
     ///
     /// # Errors
     /// The key was used with other parameters, the store failed, or the work failed.
@@ -50,7 +50,7 @@ impl Registry {
         let kept =
             Idempotency { method, key, digest, reply: serde_json::to_string(&reply).unwrap_or_default() };
         if let Err(error) = self.inner.shared.database.keep_reply(row, kept, clock.now()).await {
-            // The work cannot be undone, so the caller receives its result.
+            // The work cannot be undone, so the caller still receives its result.
             tracing::warn!(method, %error, "could not store a reply for its idempotency key");
         }
         Ok(reply)

@@ -18,11 +18,11 @@ use crate::types::usage::Budgets;
 
 /// Maximum bytes of a system prompt that a client gives.
 const MAX_PROMPT_BYTES: usize = 512 << 10;
-/// Maximum number of stop sequences; OpenAI's APIs refuse more.
+/// Maximum number of stop sequences. OpenAI's APIs refuse more.
 const MAX_STOP_SEQUENCES: usize = 4;
 /// Maximum bytes of a stop sequence.
 const MAX_STOP_BYTES: usize = 256;
-/// Maximum number of labels, and maximum bytes of a key and of a value: the limits of OpenAI's APIs.
+/// Maximum number of labels, maximum bytes of a key, and maximum bytes of a value, as in OpenAI's APIs.
 const MAX_METADATA: (usize, usize, usize) = (16, 64, 512);
 
 fn check_stop(stop: &[String]) -> Result<(), SessionError> {
@@ -139,7 +139,7 @@ impl Registry {
     pub(super) fn known_tools(&self, choice: ToolChoice) -> Result<ToolChoice, SessionError> {
         let definitions = self.inner.shared.components().tools.definitions();
         let mut named = choice.allow.iter().flatten().chain(&choice.deny);
-        // Which servers there are is known when a turn begins.
+        // The servers and their tools are known only when a turn begins, so do not check their names.
         let is_of_server = |name: &str| name.starts_with(MCP_PREFIX) || name == TOOL_SEARCH;
         match named.find(|name| !is_of_server(name) && !definitions.iter().any(|tool| tool.name == **name)) {
             None => Ok(choice),

@@ -1,6 +1,6 @@
-//! Follows the pending permission requests of all sessions: first the current ones, then each new request and
-//! its end. A lagging follower reads all pending requests again. So it never misses an open request, and none
-//! that it reported stays open forever.
+//! Follows the pending permission requests of all sessions: first the current ones, then each new
+//! request and its end. A follower that lags reads all pending requests again. So it never misses a
+//! pending request, and it reports the end of every request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const PAGE_ROWS: u32 = 500;
 pub struct PendingFollower {
     shared: Arc<Shared>,
     pending_rx: broadcast::Receiver<PendingChange>,
-    /// Requests that were reported without their end.
+    /// Requests that were reported, but whose end was not reported yet.
     open: BTreeSet<PermissionId>,
     /// Whether all pending requests must be read again.
     must_resync: bool,
@@ -37,8 +37,8 @@ impl Registry {
 }
 
 impl PendingFollower {
-    /// The next events as JSON, as in the journals; `None` when the registry is closed. Cancel-safe between two
-    /// calls only.
+    /// The next events as JSON, as in the journals; `None` when the registry is closed. Cancelling this
+    /// during a call may lose events.
     ///
     /// # Errors
     /// The database could not be read.
@@ -65,7 +65,7 @@ impl PendingFollower {
         }
     }
 
-    /// The difference between the reported and the current pending requests.
+    /// Returns the difference between the reported requests and the current pending requests.
     async fn resync(&mut self) -> Result<Vec<Arc<str>>, SessionError> {
         let store = &self.shared.store;
         let mut waiting: BTreeMap<PermissionId, Arc<str>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The project's configuration file: its values for new sessions, and how `daemon.config` shows them.
+//! The project's configuration file: its values for new sessions, and its display in `daemon.config`.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub struct ProjectConfig {
     pub trusted: bool,
     /// A mistake in the file, with its line.
     pub problem: Option<String>,
-    /// The keys that it sets and that are in force.
+    /// The keys that the file sets and whose values are used.
     pub values: Vec<ProjectValue>,
 }
 
@@ -45,7 +45,7 @@ impl Registry {
         }
         let components = self.shared().components();
         let counts = |key: &str| match key {
-            // These two only restrict, so they need no trust.
+            // Ask and deny rules only restrict, so they need no trust.
             "permissions.ask" | "permissions.deny" => true,
             key => layer.is_used() && layer.is_in_force(key, &components.settings),
         };
@@ -60,7 +60,7 @@ impl Registry {
         }))
     }
 
-    /// Sets the project's values in `spec`, which holds those of the user. Returns the notices for the user.
+    /// Sets the project's values in `spec`, which holds the user's values. Returns notices for the user.
     pub(super) fn apply_project(&self, layer: &ProjectLayer, spec: &mut SessionSpec) -> Vec<String> {
         if let Some(problem) = &layer.problem {
             let text = format!(
@@ -94,7 +94,7 @@ impl Registry {
         spec.safe_mode |= values.safe_mode == Some(true);
         spec.ablation = layer.ablation(spec.ablation);
         if spec.background {
-            // A project never loosens the limits that every unattended session has.
+            // A project cannot raise or remove the limits that every unattended session has.
             spec.budgets = self.unattended(&spec.model, spec.budgets);
         }
         spec.budgets = spec.budgets.stricter(values.budgets);

@@ -1,4 +1,4 @@
-//! Rules with their origin: listed, added and removed.
+//! Lists, adds and removes rules with their origin.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,9 +24,9 @@ pub struct KnownRule {
     pub scope: RuleScope,
     /// The file that contains it; absent for rules of a session.
     pub file: Option<PathBuf>,
-    /// When it was added, if known.
+    /// When the rule was added, if known.
     pub added_at: Option<Timestamp>,
-    /// The client that added it, if known.
+    /// The client that added the rule, if known.
     pub by: Option<Origin>,
 }
 
@@ -48,8 +48,8 @@ pub struct RuleChange {
 }
 
 impl Registry {
-    /// The effective rules of a workspace, or of a session and its workspace, and the errors of policy files.
-    /// Without both, the rules for all workspaces.
+    /// The effective rules of a workspace, or of a session and its workspace, and the errors of policy
+    /// files. Without a session and a workspace, returns the rules for all workspaces.
     ///
     /// # Errors
     /// The session or folder does not exist.
@@ -121,7 +121,7 @@ impl Registry {
         self.change_rule(true, change).await
     }
 
-    /// Removes a rule. This applies from the next verdict on.
+    /// Removes a rule. The removal applies from the next verdict on.
     ///
     /// # Errors
     /// The rule does not exist there, or the change could not be written.
@@ -211,7 +211,7 @@ impl Registry {
                 let why = format!("expected an absolute path, got {folder:?}");
                 Err(SessionError::BadParam("workspace", why))
             }
-            // A removed folder may still have rules to remove.
+            // A folder that no longer exists may still have rules, so use its path unresolved.
             (Some(folder), _) => {
                 Ok(Some(tokio::fs::canonicalize(folder).await.unwrap_or_else(|_| PathBuf::from(folder))))
             }

@@ -1,5 +1,6 @@
-//! Follows the changes of all sessions, for lists that stay up to date. Changes of one session that come together are
-//! reported once, with the session as it is then. A lagging follower reports every session that changed meanwhile.
+//! Follows the changes of all sessions, for lists that stay up to date. Changes of one session that
+//! arrive together are reported once, with the session's current values. A follower that lags reports
+//! every session that changed meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,17 +16,17 @@ use crate::types::time::Timestamp;
 
 /// Sessions per read.
 const BATCH_SESSIONS: usize = 100;
-/// A write may have an earlier time than its report, by less than this.
+/// Tolerance in milliseconds, because the time of a write may be slightly earlier than the time of its report.
 const CLOCK_MARGIN_MS: i64 = 10_000;
 
 /// One change of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangedSession {
-    /// Whether it was created, changed, or ended.
+    /// Whether the session was created, changed, or ended.
     pub kind: SessionChangeKind,
     /// The session as `session.list` shows it.
     pub view: SessionView,
-    /// Whether it was deleted.
+    /// Whether the session was deleted.
     pub deleted: bool,
 }
 
@@ -35,7 +36,7 @@ pub struct SessionFollower {
     changes_rx: broadcast::Receiver<SessionChange>,
     /// Changes that were not reported yet; at most one for each session.
     changed: BTreeMap<SessionId, SessionChange>,
-    /// Time of the last read: after lost changes, sessions that changed later are reported.
+    /// Time of the last read. If changes were lost, all sessions that changed after this time are reported.
     read_at: Timestamp,
     has_lagged: bool,
 }
@@ -55,7 +56,7 @@ impl Registry {
 }
 
 impl SessionFollower {
-    /// Waits until there is something to report. False when the registry is closed. Cancel-safe.
+    /// Waits until a change can be reported. Returns `false` when the registry is closed. Cancel-safe.
     pub async fn wait_ready(&mut self) -> bool {
         while self.changed.is_empty() && !self.has_lagged {
             let received = self.changes_rx.recv().await;
@@ -66,12 +67,12 @@ impl SessionFollower {
         true
     }
 
-    /// Collects further changes until the registry is closed. Cancel-safe: drop it to stop.
+    /// Collects further changes and never returns. Cancel-safe: drop the future to stop.
     pub async fn collect(&mut self) {
         loop {
             let received = self.changes_rx.recv().await;
             if !self.record_change(received) {
-                // The end is reported by `ready`, after the collected changes.
+                // `wait_ready` reports the end of the registry, after the collected changes were returned.
                 return std::future::pending().await;
             }
         }
@@ -128,7 +129,7 @@ impl SessionFollower {
                     let kind = if is_over { SessionChangeKind::Ended } else { change.kind };
                     news.push(ChangedSession { kind, view, deleted: false });
                 }
-                // Its deletion is reported next.
+                // The session was deleted meanwhile. Its deletion is reported next.
                 Err(SessionError::NotFound) => {}
                 Err(error) => return Err(error),
             }
@@ -138,7 +139,7 @@ impl SessionFollower {
 }
 
 impl SessionChange {
-    /// Both changes as one: a new session stays new, and a deleted one stays deleted.
+    /// Merges two changes into one: a new session stays new, and a deleted one stays deleted.
     fn merge_with(self, later: SessionChange) -> SessionChange {
         let kind = if self.kind == SessionChangeKind::Created && later.deleted.is_none() {
             self.kind

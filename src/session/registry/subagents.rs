@@ -1,6 +1,7 @@
-//! Runs sub-agents: creates the session, gives it its task once, and follows its journal until its turn ends.
+//! Runs sub-agents: creates the session, submits its task once, and follows its journal until its turn ends.
 //!
-//! Everything here may run again after a crash: the session has a fixed id, and the task an idempotency key.
+//! Every step may run again after a crash. The session has a fixed id and the task has an idempotency
+//! key, so a repeated step has no further effect.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -30,7 +31,7 @@ use crate::types::subagent::{AgentProfile, TASK};
 use crate::types::tool::{ToolChoice, ToolOutcome, ToolProgress};
 use crate::types::turn_options::TurnOptions;
 
-/// How long a killed sub-agent may take to report its end. The session that aborts waits for less.
+/// How long a killed sub-agent may take to report its end. The aborting session waits for less time.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a sub-agent whose session crashes is loaded again.
 const MAX_RELOADS: usize = 3;
@@ -89,7 +90,7 @@ impl Drop for TreeSlot {
 }
 
 impl Registry {
-    /// Counts a sub-agent of the tree of `root`. `None` if `most` run already.
+    /// Counts a sub-agent of the tree of `root`. `None` if `most` sub-agents of the tree are running.
     fn tree_slot(&self, root: SessionId, most: usize) -> Option<TreeSlot> {
         let mut count = self.inner.subagents.entry(root).or_default();
         if *count >= most {
@@ -109,7 +110,7 @@ impl Registry {
         let SubagentRun { parent, child_session_id: id, new } = run;
         let exists = self.inner.shared.store.find(id).await?.is_some();
         let most = self.inner.shared.components().settings.engine.subagents;
-        // After a restart all continue, also if the limit is lower now.
+        // After a restart all sub-agents continue, even if the limit is lower now.
         let most = if exists { usize::MAX } else { most };
         let Some(_slot) = self.tree_slot(parent.root_session_id, most) else {
             let text = format!(
@@ -155,7 +156,7 @@ impl Registry {
         let agent = list.find(&name).cloned().ok_or_else(|| {
             SessionError::BadParam("subagent_type", format!("the file of the agent {name} is gone"))
         })?;
-        // The rules judged the file as it was then.
+        // The call was judged with an earlier version of the agent's file.
         if read_only && !agent.is_read_only() {
             let why = format!("the agent {name} has more tools since the call was judged; call it again");
             return Err(SessionError::BadParam("subagent_type", why));
@@ -166,13 +167,13 @@ impl Registry {
         let model = named.or(task_model).unwrap_or_else(|| spec.model.clone());
         let mut tools = match agent.tools {
             Some(mut allow) => {
-                // It gets no tool that the session that starts it must not use.
+                // The sub-agent must not get a tool that its starting session may not use.
                 if let Some(own) = spec.tools.allow.as_ref().filter(|_| !spec.coordinator) {
                     allow.retain(|tool| own.contains(tool));
                 }
                 ToolChoice { allow: Some(self.existing_tools(allow)), deny: spec.tools.deny.clone() }
             }
-            // Its sub-agents do the work that a coordinator must not do.
+            // The sub-agents of a coordinator do the work that the coordinator must not do, so they get all tools.
             None if spec.coordinator => ToolChoice::default(),
             None => spec.tools.clone(),
         };
@@ -214,7 +215,7 @@ impl Registry {
         self.create(request).await.map(|_| ())
     }
 
-    /// The tools of an agent that exist here. An agent's file may name tools of other programs.
+    /// The tools of an agent that exist in this daemon. An agent's file may name tools of other programs.
     pub(super) fn existing_tools(&self, tools: Vec<String>) -> Vec<String> {
         let known = self.inner.shared.components().tools.definitions();
         let is_known =
@@ -244,7 +245,7 @@ impl Registry {
     }
 }
 
-/// The parts of an event that decide whether it must be read whole.
+/// The fields of an event that decide whether the whole event must be parsed.
 #[derive(Deserialize)]
 struct EventHead<'e> {
     #[serde(rename = "type", borrow)]
@@ -266,7 +267,7 @@ impl SubagentFollower<'_> {
     /// Follows the journal from its beginning until the turn ends. A session that crashed is loaded again.
     async fn follow(self) -> Result<SubagentEnd, SessionError> {
         let mut after = 0;
-        // Events up to here happened before: their requests are reported together.
+        // Events up to this seq happened before this call. Their requests are reported together.
         let mut known_to = None;
         let mut earlier = EarlierRequests::default();
         for _ in 0..=MAX_RELOADS {
@@ -315,7 +316,7 @@ impl SubagentFollower<'_> {
         }
     }
 
-    /// Handles an event. Returns the result if it ends the turn.
+    /// Handles an event. Returns the result if the event ends the turn.
     async fn handle_event(
         &self,
         handle: &SessionHandle,

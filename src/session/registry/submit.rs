@@ -15,8 +15,8 @@ use crate::types::message::{InputBlock, input_text};
 use crate::types::outcome::SubmitOutcome;
 
 impl Registry {
-    /// Submits an input. It is on disk when this returns. A repeated call with the same idempotency key returns
-    /// the same outcome; then `input` is not awaited, because its files may have changed since.
+    /// Submits an input. The input is on disk when this returns. A repeated call with the same idempotency key
+    /// returns the same outcome, and then does not await `input`, because its files may have changed since.
     ///
     /// # Errors
     /// An option is invalid, the input was refused, or the store failed. Nothing was recorded.
@@ -46,7 +46,8 @@ impl Registry {
             None => self.open(id).await?.submit(submission, input).await,
         };
         let Err(error) = submitted else { return Ok(submitted?) };
-        // Another call with the same key may have been faster; the unique key kept this one out of the journal.
+        // Another call with the same key may have committed first. The unique key then kept this input
+        // out of the journal.
         match known().await {
             Ok(Some(known)) => Ok(known),
             Err(conflict @ SessionError::Conflict(_)) => Err(conflict.into()),
@@ -54,7 +55,7 @@ impl Registry {
         }
     }
 
-    /// Runs the hooks that see a user's input. They may refuse it or add text for the model.
+    /// Runs the hooks on a user's input. A hook may refuse the input or add text for the model.
     async fn run_input_hooks(&self, id: SessionId, input: &mut SubmittedInput) -> Result<(), SessionError> {
         let handle = self.open(id).await?;
         let cwd = handle.loaded().await?;

@@ -15,7 +15,7 @@ use crate::workspace;
 pub struct TrustStatus {
     /// The folder as an absolute path without symbolic links.
     pub cwd: String,
-    /// Whether it is trusted in its current state.
+    /// Whether the folder is trusted in its current state.
     pub trusted: bool,
     /// Digest of the files that trust would cover.
     pub digest: String,
@@ -42,7 +42,7 @@ impl Registry {
         Ok(TrustStatus { cwd, trusted, digest: inventory.digest, parts: inventory.parts, programs })
     }
 
-    /// Trusts a folder in the state with this digest; without a digest, in its current state.
+    /// Trusts a folder in the state with this digest. Without a digest, trusts the folder in its current state.
     ///
     /// # Errors
     /// The folder has changed, or the store failed.

@@ -1,5 +1,5 @@
-//! Model calls about the index of a workspace: each workspace has one hidden session whose journal holds their usage,
-//! so that the ledger counts them like all others.
+//! Books model calls about the index of a workspace. Each workspace has one hidden session whose
+//! journal holds their usage, so that the ledger contains them.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ impl Registry {
         SessionId::from_digest(&bytes)
     }
 
-    /// Records the usage of a model call about the index of a workspace. It is on disk when this returns.
+    /// Records the usage of a model call about the index of a workspace. The usage is on disk when this returns.
     ///
     /// # Errors
     /// The session could not be created or written.

@@ -27,19 +27,19 @@ const PAGE_BYTES: usize = 4 << 20;
 pub struct PendingRequestView {
     /// The session of the request.
     pub session_id: SessionId,
-    /// Its number, such as `12.1`.
+    /// Number of the request, such as `12.1`: the session's number and the position of the request.
     pub number: String,
     /// When the request was raised.
     pub at_ms: Timestamp,
-    /// Its truncated fields.
+    /// Truncated fields of the request.
     pub truncated_fields: Vec<TruncatedField>,
     /// The permission request.
     pub request: PermissionRequest,
     /// Whether the call changes nothing.
     pub read_only: bool,
-    /// For calls that change a file: its content before and after.
+    /// For a call that changes a file: the planned change.
     pub change: Option<PlannedChange>,
-    /// For commands: their sandbox.
+    /// For a command: the sandbox in which it would run.
     pub sandbox: Option<Confinement>,
 }
 
@@ -90,7 +90,7 @@ impl Registry {
     /// The session with this number.
     ///
     /// # Errors
-    /// There is none, or the database could not be read.
+    /// No session has this number, or the database could not be read.
     pub async fn numbered(&self, number: u64) -> Result<SessionId, SessionError> {
         self.inner.shared.store.numbered(number).await?.ok_or(SessionError::NotFound)
     }
@@ -98,7 +98,7 @@ impl Registry {
     /// The id of the `nth` permission request or question of the session with this number.
     ///
     /// # Errors
-    /// There is none, or the database could not be read.
+    /// There is no such request, or the database could not be read.
     pub async fn numbered_request(&self, session: u64, nth: u64) -> Result<String, SessionError> {
         let store = &self.inner.shared.store;
         store.numbered_request(session, nth).await?.ok_or(SessionError::NoSuchRequest)
@@ -114,14 +114,14 @@ impl Registry {
         let rows = self.inner.shared.store.ledger(query, None, MAX_MODELS).await?;
         let mut models = BTreeMap::<String, ModelUsage>::new();
         for row in rows {
-            // The sub-agents of the session have rows of their own.
+            // The rows of sub-agents are counted for their own sessions.
             models.entry(row.model).or_default().add(&row.spent);
         }
         Ok(SessionView { models, ..view })
     }
 
-    /// A page of the ledger, newest sessions first, and the sum over the whole query. Deleted sessions are
-    /// included.
+    /// A page of the ledger, newest sessions first, and the sum over the whole query. The ledger
+    /// includes deleted sessions.
     ///
     /// # Errors
     /// The database could not be read.
@@ -144,7 +144,7 @@ impl Registry {
         self.inner.shared.components().tools.definitions()
     }
 
-    /// Permission need, time limit and output limit of a tool.
+    /// Whether a tool needs permission, its time limit, and its output limit.
     #[must_use]
     pub fn tool_limits(&self, tool: &str) -> ToolLimits {
         self.inner.shared.components().tools.limits(tool)
@@ -161,7 +161,7 @@ impl Registry {
     pub fn models(&self) -> Vec<ModelView> {
         let components = self.inner.shared.components();
         let settings = &components.settings;
-        // `main` comes first; without a configuration its model comes from the environment.
+        // `main` comes first. If it is not configured, its model comes from the environment.
         let others = settings.pointers.iter().filter(|(name, _)| **name != MAIN_POINTER);
         let others = others.filter_map(|(name, model)| Some((*name, model.as_ref()?)));
         let pointers: Vec<(&str, &String)> =
@@ -175,7 +175,7 @@ impl Registry {
         models
     }
 
-    /// A page of sessions, newest first. The returned position is the start of the next page.
+    /// A page of sessions, newest first. Also returns the start of the next page.
     ///
     /// # Errors
     /// The database could not be read.

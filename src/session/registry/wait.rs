@@ -9,8 +9,8 @@ use crate::types::ids::SessionId;
 use crate::types::session::{SessionState, SessionView, TurnResult};
 
 impl Registry {
-    /// Waits until the session is in one of these states. It needs not be loaded. The view shows the state that
-    /// ended the wait, even if another turn has started since. The call may be dropped at any time.
+    /// Waits until the session is in one of these states. The session need not be loaded. The view shows the
+    /// state that ended the wait, even if another turn has started since. The call may be dropped at any time.
     ///
     /// # Errors
     /// The session does not exist or is deleted meanwhile, or the database could not be read.

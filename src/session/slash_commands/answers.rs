@@ -1,4 +1,4 @@
-//! The answers of commands that only show data.
+//! The answers to commands that only show data.
 
 use std::fmt::Write as _;
 

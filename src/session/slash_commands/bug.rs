@@ -18,11 +18,11 @@ const MAX_EVENTS: u32 = 200;
 const MAX_EVENT_BYTES: usize = 2 << 20;
 /// Maximum bytes of one text in the bundle.
 const MAX_TEXT_BYTES: usize = 4_000;
-/// Minimum bytes of a secret: replacing shorter texts would only garble the bundle.
+/// Minimum bytes of a secret. Replacing shorter texts would damage the bundle without protecting anything.
 const MIN_SECRET_BYTES: usize = 4;
 const REDACTED: &str = "[redacted]";
 
-/// Parts of a name whose value is a secret.
+/// Parts of names whose values are secret.
 const SECRET_NAMES: [&str; 11] = [
     "key",
     "token",
@@ -36,7 +36,7 @@ const SECRET_NAMES: [&str; 11] = [
     "headers",
     "private",
 ];
-/// Names that contain such a part and hold no secret.
+/// Names that contain such a part but whose values are not secret.
 const HARMLESS_NAMES: [&str; 12] = [
     "api_key_env",
     "api_key_file",
@@ -51,7 +51,7 @@ const HARMLESS_NAMES: [&str; 12] = [
     "session_output_tokens",
     "keep_recent_tokens",
 ];
-/// Beginnings of tokens of well-known services.
+/// Prefixes of tokens of well-known services.
 const TOKEN_PREFIXES: [&str; 17] = [
     "sk-",
     "sk_",
@@ -139,15 +139,15 @@ fn write(folder: &Path, name: &str, bundle: &Value) -> std::io::Result<PathBuf> 
     Ok(path)
 }
 
-/// Values of the daemon's environment whose names say that they are secret, and those of the providers. Longer ones
-/// come first, because they may contain others.
+/// Values of environment variables with a secret name, and the keys of the providers. Longer values
+/// come first, because they may contain shorter ones.
 fn known_secrets(of_providers: Vec<String>) -> Vec<String> {
     let is_secret = |(name, value): &(String, String)| is_secret_name(name) && value.len() >= 8;
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let mut secrets: Vec<String> = environment.filter(is_secret).map(|(_, value)| value).collect();
     for secret in of_providers {
-        // The credentials of a header such as `Bearer KEY`.
+        // Split a header such as `Bearer KEY`, so that its credentials are found alone.
         secrets.extend(secret.split_whitespace().filter(|word| word.len() >= 8).map(str::to_owned));
         secrets.push(secret);
     }
@@ -157,8 +157,8 @@ fn known_secrets(of_providers: Vec<String>) -> Vec<String> {
     secrets
 }
 
-/// The event with lengths in place of the outputs of tools. The same applies to pieces of an answer, because a key
-/// may be spread over several, and to texts that quote outputs.
+/// Replaces the outputs of tools in an event by their lengths. It also replaces the deltas of an
+/// answer, because a key may be spread over several deltas, and texts that quote outputs.
 fn without_outputs(mut event: Value) -> Value {
     let kind = event["type"].as_str().unwrap_or_default();
     let fields: &[&str] = match kind {
@@ -219,7 +219,7 @@ fn redact(value: &mut Value, secrets: &[String]) {
         Value::Object(fields) => {
             let redacted = std::mem::take(fields).into_iter().map(|(name, mut value)| {
                 match &mut value {
-                    // Counts have such names too.
+                    // Counts may also have such names, so numbers stay.
                     Value::String(_) | Value::Object(_) | Value::Array(_) if is_secret_name(&name) => {
                         value = REDACTED.into();
                     }
@@ -256,7 +256,7 @@ fn redact_text(text: &str, secrets: &[String]) -> String {
         redacted.push_str(if is_token { REDACTED } else { &word });
         if !word.is_empty() {
             let name = word.to_ascii_lowercase();
-            // `name=value`, `name: value`, `Bearer value`.
+            // Matches `name=value`, `name: value` and `Bearer value`.
             follows_secret_word = SECRET_WORDS.contains(&name.as_str()) && matches!(c, ' ' | ':' | '=')
                 || is_secret_name(&name) && matches!(c, ':' | '=');
             word.clear();

@@ -1,4 +1,4 @@
-//! The commands of Markdown files that a session knows: the user's, and those of a trusted project.
+//! The commands of a session from Markdown files: the user's files and those of a trusted project.
 
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ pub struct ListedCommand {
 /// The commands of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandList {
-    /// The built-in commands first, then the others by name.
+    /// The commands: first the built-in ones, then all others by name.
     pub commands: Vec<ListedCommand>,
     /// Files that cannot be used, or only in part.
     pub diagnostics: Vec<Diagnostic>,
@@ -145,7 +145,7 @@ impl CommandFiles {
     }
 }
 
-/// Checks a rule of a file. A file cannot let commands leave the sandbox.
+/// Checks a rule of a command file. A file cannot let commands leave the sandbox.
 fn allow_rule(text: &str) -> Result<(), String> {
     let leaves = ["Unsandboxed", "Outside"].iter().any(|tool| text.trim().starts_with(tool));
     if leaves {
@@ -201,7 +201,7 @@ impl Registry {
             let (own, problems) = commands::parse(of_folder, source, is_command_name);
             files.add(own, problems);
         }
-        // A skill is also a command, unless a command has its name.
+        // A skill is also a command, unless a command has the same name.
         let (shared, cwd, runtime) = (self.shared_arc(), PathBuf::from(cwd), Handle::current());
         let read = tokio::task::spawn_blocking(move || SkillFiles::load(&shared, &cwd, &runtime));
         let SkillFiles { skills, diagnostics } = read.await.unwrap_or_default();

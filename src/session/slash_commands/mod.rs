@@ -1,5 +1,5 @@
-//! Slash commands and notes that clients submit. Built-in commands are answered here or by the engine; commands of
-//! Markdown files become turns. Nothing is written before the command and its arguments are checked.
+//! Slash commands and notes that clients submit. This module or the engine answers built-in commands. Commands
+//! of Markdown files become turns. Nothing is written before the command and its arguments are checked.
 
 mod answers;
 mod bug;
@@ -28,7 +28,7 @@ use crate::types::turn_options::TurnOptions;
 use crate::workspace::NoteFile;
 use custom::CommandFiles;
 
-/// Similarity in thousandths above which a name is suggested.
+/// Similarity in thousandths above which a name is suggested as a correction.
 const MIN_SIMILARITY: u32 = 600;
 
 impl Registry {
@@ -273,7 +273,7 @@ impl Registry {
     }
 }
 
-/// The error of a value that a command's line gives.
+/// Converts the error of a value in a command line to an error of `input`.
 fn input_error(error: SessionError) -> SessionError {
     match error {
         SessionError::BadParam(_, why) => SessionError::BadParam("input", why),

@@ -1,5 +1,5 @@
-//! The newest events of a session in memory, serialised once for all subscriptions. Only the session writes to
-//! the feed, after each commit. Each reader has its own pace.
+//! The newest events of a session in memory, serialised once for all subscriptions. Only the session
+//! writes to the feed, after each commit. Each reader reads at its own pace.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,13 +12,13 @@ use crate::types::event::{Envelope, Event};
 use crate::types::ids::Seq;
 use crate::types::model::BlockKind;
 
-/// Bytes that every feed may keep. A reader with an older cursor reads the store. The value is small in tests, so
-/// that followers lag behind.
+/// Bytes that every feed may keep. A reader with an older cursor reads the store. The value is small in
+/// tests, so that followers lag.
 const MIN_FEED_BYTES: usize = if cfg!(test) { 1536 } else { 64 * 1024 };
-/// Maximum bytes of one feed. A hundred clients of one fast session lag by less than this; reading their events
-/// from the store would cost more than sending them.
+/// Maximum bytes of one feed. A hundred clients of one fast session lag by less than this. Reading
+/// their events from the store would cost more than sending them.
 const MAX_FEED_BYTES: usize = if cfg!(test) { 3 * 1024 } else { 8 * 1024 * 1024 };
-/// Bytes of all feeds together. When they are used up, each feed keeps [`MIN_FEED_BYTES`].
+/// Maximum bytes of all feeds together. If they are used up, each feed keeps [`MIN_FEED_BYTES`].
 const POOL_BYTES: usize = 32 * 1024 * 1024;
 /// Maximum number of events per read.
 const BATCH_EVENTS: usize = 500;
@@ -65,8 +65,8 @@ pub(in crate::session) struct FeedPool {
 }
 
 impl FeedPool {
-    /// Bytes that one feed may keep now: half of the free bytes, so that a few sessions with many events leave
-    /// room for others.
+    /// Bytes that one feed may keep now. It is half of the free bytes, so that a few sessions with many
+    /// events leave room for others.
     fn feed_share_bytes(&self) -> usize {
         let free = POOL_BYTES.saturating_sub(self.used.load(Ordering::Relaxed));
         (free / 2).clamp(MIN_FEED_BYTES, MAX_FEED_BYTES)
@@ -78,8 +78,8 @@ pub(in crate::session) struct Feed {
     pool: Arc<FeedPool>,
     ring: Mutex<EntryRing>,
     newest: watch::Sender<Seq>,
-    /// The full message that lagging followers read parts of, with its first seq. It is read once and shared by
-    /// them.
+    /// The full message of which lagging followers read parts, with its first seq. It is read once and
+    /// shared by these followers.
     whole: Mutex<Option<(Seq, Arc<FullMessage>)>>,
     closed: AtomicBool,
     crashed: AtomicBool,
@@ -88,7 +88,7 @@ pub(in crate::session) struct Feed {
 struct EntryRing {
     entries: VecDeque<FeedEntry>,
     bytes: usize,
-    /// All events after this seq are in `entries`.
+    /// The cursor before the oldest entry: all events after this seq are in `entries`.
     after: Seq,
 }
 
@@ -136,7 +136,7 @@ impl Feed {
         self.newest.send_replace(last);
     }
 
-    /// The cell for a full message. It replaces the cell of any other message.
+    /// Returns the cell for a full message. A new cell replaces the cell of any other message.
     pub fn full_message_cell(&self, first_seq: Seq) -> Arc<FullMessage> {
         let mut place = lock(&self.whole);
         match &*place {
@@ -176,12 +176,12 @@ impl Feed {
         *self.newest.borrow()
     }
 
-    /// Notifies about newer events.
+    /// Returns a receiver that is notified about newer events.
     pub fn watch(&self) -> watch::Receiver<Seq> {
         self.newest.subscribe()
     }
 
-    /// The entries after a cursor, at most `max_bytes`. At least one is returned, whatever its length.
+    /// The entries after a cursor, with at most `max_bytes`. At least one entry is returned, whatever its length.
     pub fn entries_after(&self, cursor: Seq, max_bytes: usize) -> ReadResult {
         let ring = lock(&self.ring);
         if cursor < ring.after {

@@ -14,8 +14,8 @@ use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Unrecor
 use crate::types::ids::CallId;
 
 impl EffectRunner {
-    /// The input for the end of a background task. A dropped task has ended too, but its exit status is
-    /// unknown.
+    /// Returns the input for the end of a background task. A task that was aborted has ended too, but
+    /// its exit status is unknown.
     pub(super) fn command_ended(
         &mut self,
         ended: Result<(tokio::task::Id, Option<Input>), tokio::task::JoinError>,

@@ -1,5 +1,4 @@
-//! Compares the data that the model knows with the disk when a turn begins: the files that it has read, and the
-//! project instructions.
+//! Compares the files that the model has read, and the project instructions, with the disk when a turn begins.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -34,12 +33,12 @@ pub(in crate::session) struct ContextFiles {
     pub user_dir: Option<PathBuf>,
 }
 
-/// A running comparison with the disk. It changes nothing, so it may begin before its turn is in the journal.
-/// Dropping it does not stop it.
+/// A running comparison with the disk. The comparison changes nothing, so it may begin before its turn
+/// is in the journal. Dropping this value does not stop the comparison.
 pub(in crate::session) struct PendingContextCheck {
     turn_id: TurnId,
     servers: Arc<SessionServers>,
-    /// The session's turns had tools of MCP servers before.
+    /// Whether earlier turns of the session had tools of MCP servers.
     had_mcp: bool,
     server_files: oneshot::Receiver<ServerFiles>,
     /// The changed files, and the versions of the project instructions.
@@ -69,7 +68,7 @@ impl EffectRunner {
         self.start(async move {
             let (compared, found) = tokio::join!(compared, servers.for_turn(had_mcp, server_files));
             if let Some(found) = found {
-                // It is handled before the end of this effect.
+                // The session handles this report before the end of this effect.
                 report.send(Box::new(found)).await.ok()?;
             }
             let (changed_files, instructions) = compared.ok().unzip();
@@ -90,7 +89,8 @@ fn changed_files(reads: &HashMap<PathBuf, ReadRecord>) -> Vec<FileVersion> {
     changed.collect()
 }
 
-/// The current version of a file, empty if it does not exist; `None` if it is certainly the one that was read.
+/// The current version of a file; empty if the file does not exist. `None` if the file is certainly
+/// unchanged since the read.
 fn version(path: &Path, record: &ReadRecord) -> Option<String> {
     let Ok(meta) = fs::symlink_metadata(path) else { return Some(String::new()) };
     let mtime_ns = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());

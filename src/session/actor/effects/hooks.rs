@@ -72,7 +72,7 @@ pub(super) async fn before_call(
     if is_first { answers } else { HookAnswers { runs: Vec::new(), ..answers } }
 }
 
-/// The verdict on a call after its hooks. A rule that denies always wins; a rule that asks is not overruled.
+/// The verdict on a call after its hooks. A deny rule always wins, and a hook cannot overrule an ask rule.
 pub(super) fn combine(
     verdict: Verdict,
     prepared: &PreparedCall,
@@ -108,14 +108,14 @@ pub(super) fn combine(
     }
 }
 
-/// Whether a hook may take the place of a user's answer. In plan mode and in safe mode users decide. In `bypass` only
-/// calls ask that a user must see.
+/// Whether a hook may replace a user's answer. In plan mode and in safe mode, only users decide. In
+/// `bypass` mode, only calls that a user must see need a request.
 fn hook_may_allow(context: &CallContext) -> bool {
     !context.safe_mode && !matches!(context.mode, Mode::Plan | Mode::Bypass)
 }
 
-/// Calls that even a mode does not allow: files that programs run or that hold secrets, and tools of a server whose
-/// definition changed since a user allowed it.
+/// Whether only a user may allow a call, and no mode. Such calls use files that programs run, files
+/// that hold secrets, or tools of a server whose definition changed since a user allowed it.
 fn only_user_may_allow(subject: &Subject) -> bool {
     match subject {
         Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path } => {
@@ -127,8 +127,8 @@ fn only_user_may_allow(subject: &Subject) -> bool {
     }
 }
 
-/// Runs the hooks after a call. Returns their additions to its result. They are looked up after the call, because the
-/// call may have changed the files that trust covers.
+/// Runs the hooks after a call, and returns their additions to its result. The hooks are loaded after
+/// the call, because the call may have changed the files that trust covers.
 pub(super) async fn after_call(
     shared: &Arc<Shared>,
     call: &ToolCall,
@@ -163,7 +163,7 @@ pub(in crate::session) struct SessionHookEvent {
     pub mode: &'static str,
     pub message: Option<String>,
     pub source: Option<String>,
-    /// A hook has made the session continue before this turn.
+    /// Whether a hook made the session continue before this turn.
     pub is_continued: bool,
     /// Whether a hook may make the session continue.
     pub may_continue: bool,

@@ -72,7 +72,7 @@ pub(in crate::session) struct EffectRunner {
     /// The deltas of the current model answer. They come directly from the adapter: a task in between would cost
     /// two scheduler switches per delta.
     deltas: Option<DeltaQueue>,
-    /// The end of an answer, held back until its last deltas are handled.
+    /// The end of an answer, held back until the session has handled the last deltas.
     held: Option<Input>,
     /// Effects that are stopped by aborting their task.
     others: Vec<AbortHandle>,
@@ -86,7 +86,7 @@ pub(in crate::session) struct EffectRunner {
     mcp: OnceLock<Arc<SessionServers>>,
 }
 
-/// The final input of an effect, and the background task that it leaves.
+/// The final input of an effect, and the background task that continues after the effect.
 struct EffectResult {
     input: Input,
     command: Option<Box<RunningTask>>,
@@ -101,7 +101,7 @@ impl From<Input> for EffectResult {
 /// A background task.
 struct BackgroundTask {
     live: Arc<BackgroundTaskHandle>,
-    /// Id of the tokio task that follows it.
+    /// Id of the tokio task that follows the background task.
     task: tokio::task::Id,
     abort: AbortHandle,
 }
@@ -280,7 +280,7 @@ impl EffectRunner {
         self.others.push(self.running.spawn(async move { job.await.map(EffectResult::from) }));
     }
 
-    /// Builds the system prompt with these parts, and looks the MCP servers up.
+    /// Builds the system prompt with these parts, and looks up the MCP servers.
     pub fn gather(
         &mut self,
         (servers, had_mcp): (Arc<SessionServers>, bool),
@@ -315,7 +315,7 @@ impl EffectRunner {
             let gathered = workspace::gather(request, &shared.git_facts);
             let (gathered, found) = tokio::join!(gathered, servers.for_turn(had_mcp, server_files));
             if let Some(found) = found {
-                // It is handled before the end of this effect.
+                // The session handles this report before the end of this effect.
                 report.send(Box::new(found)).await.ok()?;
             }
             let gathered = gathered?;

@@ -116,7 +116,7 @@ impl EffectRunner {
                     began |= deltas.iter().any(|delta| !matches!(delta, Delta::Silence { .. }));
                     bytes += deltas.iter().map(delta_text_bytes).sum::<usize>();
                     if bytes > MAX_HELPER_BYTES {
-                        // The receiver is gone, so end the stream.
+                        // The session has ended, so stop reading the stream.
                         break;
                     }
                 }

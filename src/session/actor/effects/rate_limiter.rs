@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Cost of a delta in addition to its text, in bytes: most of a delta is not text.
+/// Cost of a delta in addition to its text, in bytes, because most of a delta is not text.
 const BYTES_PER_DELTA: usize = 100;
 /// Bytes of one answer that are read without limit.
 const UNLIMITED_BYTES: usize = 100_000;
@@ -21,7 +21,7 @@ const MIN_PAUSE: Duration = Duration::from_millis(5);
 pub(in crate::session) struct RateLimiter {
     /// Bytes that were read without limit.
     unhurried: usize,
-    /// When all later bytes would have arrived at the limited rate.
+    /// Time at which all later bytes would have arrived at the limited rate.
     due: Option<Instant>,
 }
 
@@ -30,8 +30,8 @@ impl RateLimiter {
         Self { unhurried: 0, due: None }
     }
 
-    /// Records deltas and their total bytes. Returns until when the stream must pause if other sessions stream
-    /// as well.
+    /// Records deltas and their total bytes. Returns the end of the pause that the stream must make if
+    /// other sessions also stream.
     pub fn record(
         &mut self,
         deltas: usize,

@@ -19,43 +19,44 @@ use crate::types::usage::Budgets;
 /// The data that a sub-agent needs from the session that starts it.
 #[derive(Clone, Debug)]
 pub(in crate::session) struct NewSubagent {
-    /// The agent's name.
+    /// Name of the agent.
     pub agent: String,
     /// Whether its call was judged as one that changes nothing.
     pub read_only: bool,
-    /// Its task in a few words.
+    /// The model's description of the task in a few words.
     pub description: String,
-    /// Its whole task.
+    /// The prompt with the whole task.
     pub prompt: String,
-    /// Its limits.
+    /// Limits of the sub-agent's session.
     pub budgets: Budgets,
-    /// The settings of the starting session, with those of its running turn.
+    /// The settings of the starting session, with the options of its running turn.
     pub spec: SessionSpec,
     /// The rules of the starting session.
     pub rules: Arc<SessionRules>,
-    /// The files that it has read.
+    /// The files that the starting session has read.
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
 }
 
 /// A sub-agent to follow.
 #[derive(Clone, Debug)]
 pub(in crate::session) struct SubagentRun {
-    /// The call that started it.
+    /// The call that started the sub-agent.
     pub parent: ParentCall,
-    /// Its session.
+    /// The session of the sub-agent.
     pub child_session_id: SessionId,
-    /// Data for its creation; `None` to follow one that exists.
+    /// Data for the creation of the session; `None` to follow an existing session.
     pub new: Option<Box<NewSubagent>>,
 }
 
-/// The result of a sub-agent's turn, or why there is none. `None`: the daemon stops, and the next start follows it
-/// again.
+/// The result of a sub-agent's turn, or the reason why there is none. `None` if the daemon stops; the
+/// next daemon then follows the sub-agent again.
 pub(in crate::session) type SubagentEnd = Option<Result<TurnResult, ToolOutcome>>;
 
-/// Creates and follows the sessions of sub-agents. The registry implements it: a session knows no other sessions.
+/// Creates and follows the sessions of sub-agents. The registry implements this trait, because a
+/// session has no access to other sessions.
 pub(in crate::session) trait SubagentHost: Send + Sync {
-    /// Runs a sub-agent to its end. Reports its progress and its permission requests. When `stop` is cancelled, it is
-    /// killed. Dropping the future leaves its session as it is.
+    /// Runs a sub-agent to its end and reports its progress and its permission requests. Cancelling
+    /// `stop` kills the sub-agent. Dropping the future leaves the sub-agent's session as it is.
     fn run(
         &self,
         run: SubagentRun,
@@ -95,7 +96,7 @@ impl EffectRunner {
         self.subagent_stops.values().for_each(CancellationToken::cancel);
     }
 
-    /// Follows no sub-agent any more. Their sessions continue.
+    /// Stops following all sub-agents. Their sessions continue.
     pub fn drop_subagents(&mut self) {
         self.subagents.abort_all();
         self.subagent_stops.clear();

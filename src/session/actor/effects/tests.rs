@@ -1,4 +1,4 @@
-//! Tests that the text of a model is handled before its end, for any timing of both.
+//! Tests that the session receives the text of a model before the end of the answer, for any timing of both.
 
 use crate::session::actor::effects::model_calls::DELTA_CAPACITY;
 use crate::session::actor::effects::*;
@@ -63,7 +63,7 @@ fn delta_batch(n: usize) -> Vec<Delta> {
     vec![Delta::Text { index: 0, text: format!("{n} ") }]
 }
 
-/// The texts before the end, in order. Reads ahead like a session that merges deltas.
+/// Returns the texts before the end, in order. Reads ahead like a session that merges deltas.
 async fn texts_before_end(effects: &mut EffectRunner, first: Option<Input>) -> String {
     let mut said = String::new();
     let mut next = first;
@@ -101,7 +101,7 @@ async fn early_call_result_waits_for_last_deltas() {
         for n in 0..count {
             out.try_send(delta_batch(n)).unwrap();
         }
-        // Between two polls: no report was available, and the effect has ended since.
+        // No report was available at the first poll, and the effect ended before the second poll.
         let first = effects.take_result(Ok(Some(call_end(fails).into())));
         assert_eq!(effects.are_idle(), count == 0, "what is held is work");
         assert_eq!(texts_before_end(&mut effects, first).await, expected_texts(count));

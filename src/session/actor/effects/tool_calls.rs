@@ -31,19 +31,19 @@ use crate::types::subagent::TASK;
 use crate::types::tool::{Inspection, PreparedCall, Subject, ToolOutcome, ToolProgress};
 
 impl EffectRunner {
-    /// Prepares and judges the calls, all before any is reported. This takes one trip to a blocking thread. No
-    /// other work waits for that thread while it judges a long command.
+    /// Prepares and judges all calls before any of them is reported. One blocking thread does this, so
+    /// that no other work waits while a long command is judged.
     pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, call_context: CallContext) {
         let preparation = self.start_preparation(turn_id, calls, call_context);
         self.report_preparation(preparation);
     }
 
-    /// Reports the result of a preparation from now on.
+    /// Reports the result of a preparation when it is complete.
     pub fn report_preparation(&mut self, preparation: PendingPreparation) {
         self.start(async move { Some(preparation.finish().await) });
     }
 
-    /// Starts a preparation whose result is not reported yet. Dropping it cancels the preparation.
+    /// Starts a preparation whose result is not reported yet. Dropping the returned value cancels the preparation.
     pub fn start_preparation(
         &self,
         turn_id: TurnId,
@@ -154,7 +154,7 @@ impl EffectRunner {
                     stop,
                 ));
                 let (outcome, command) = match start.catch_unwind().await {
-                    // The engine formulates the message to the model, because it knows the task's name.
+                    // The engine writes the message for the model, because only the engine knows the task's name.
                     Ok(Ok(command)) => {
                         (ToolOutcome { goes_on: true, ..ToolOutcome::completed("") }, Some(Box::new(command)))
                     }
@@ -203,7 +203,7 @@ impl EffectRunner {
     }
 }
 
-/// Prepares calls and judges them by the rules of one moment.
+/// Prepares calls and judges them by the rules that were loaded together at one moment.
 struct CallJudge {
     desk: CallPreparer,
     effective: EffectiveRules,
@@ -213,7 +213,7 @@ struct CallJudge {
 }
 
 impl CallJudge {
-    /// Blocking.
+    /// Prepares and judges one call. Blocks on the disk.
     fn judge(&self, call: &ToolCall) -> JudgedCall {
         let look = || {
             let prepared = self.desk.prepare(call, &self.session_context)?;
@@ -229,8 +229,8 @@ impl CallJudge {
     }
 }
 
-/// Runs the hooks of judged calls at the same time, and judges those again whose arguments they replaced. A call that
-/// cannot run needs no hooks.
+/// Runs the hooks of judged calls at the same time. A call whose arguments a hook replaced is judged
+/// again. A call that cannot run needs no hooks.
 async fn judge_with_hooks(
     judge: CallJudge,
     found: session_hooks::EventHooks,
@@ -275,7 +275,7 @@ async fn judge_with_hooks(
         if !answers.runs.is_empty() {
             let call_id = Some(judged.call_id);
             let ran = Input::HooksRan { call_id, runs: answers.runs, continues: None };
-            // Fails if the session has ended.
+            // Sending fails if the session has ended.
             let _ = report.send(Box::new(ran)).await;
         }
     }
@@ -352,7 +352,7 @@ pub(super) async fn relay_progress<T>(
     Some(over)
 }
 
-/// From this length in bytes, judging a command may take milliseconds.
+/// Length in bytes from which judging a command may take milliseconds.
 const LONG_COMMAND_BYTES: usize = 4 << 10;
 
 /// Judges a call by the rules. A long command is judged on a blocking thread, so that other tasks do not wait.

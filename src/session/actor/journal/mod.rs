@@ -1,4 +1,4 @@
-//! Turns a decision into one transaction: each event becomes a row and a feed entry and is serialised once.
+//! Encodes a decision as one transaction. Each event becomes a row and a feed entry, and is serialised once.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ pub(in crate::session) fn encode_plan(key: SessionKey, plan: &Plan) -> JournalBa
     JournalBatch { append, entries }
 }
 
-/// The transaction that records a started process. It must only survive a kill of the daemon.
+/// The transaction that records a started process. The row must survive a kill of the daemon, but not a power loss.
 pub(in crate::session) fn process_start(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Append {
     Append {
         key,
@@ -127,7 +127,7 @@ pub(in crate::session) fn process_start(key: SessionKey, record: ProcessRecord, 
     }
 }
 
-/// The process records that end with the results of a plan: those of calls without remaining processes.
+/// The process records that the results of a plan end: those of calls without remaining processes.
 pub(in crate::session) fn ended_process_rows(
     plan: &Plan,
     recorded_calls: &HashSet<CallId>,

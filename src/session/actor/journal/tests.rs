@@ -33,7 +33,7 @@ async fn check(played: ScriptRecord) {
     };
     let key = store.create(new).await.unwrap();
 
-    // As the session does it: decide, then write with the summary after the decision.
+    // As a session does: decide, then write with the summary after the decision.
     let mut living = Engine::new(id, Arc::clone(&played.settings));
     living.apply(&played.created);
     let some_plans = played.plans.iter().filter(|plan| !plan.events.is_empty());
@@ -44,7 +44,7 @@ async fn check(played: ScriptRecord) {
         store.append(append).await.unwrap();
     }
 
-    // As a restart does it.
+    // Read and replay the journal as a restart does.
     let rows = store.events_after(key, 0, 100_000, usize::MAX).await.unwrap().rows;
     let envelopes: Vec<Envelope> =
         rows.iter().map(|row| serde_json::from_str(&row.body).expect("an event")).collect();

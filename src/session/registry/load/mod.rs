@@ -1,6 +1,6 @@
-//! Loads and unloads sessions. A session is loaded on use. It is unloaded when it was unused for some time or
-//! when too many are loaded. Clients do not notice: each handle keeps its session loaded, and a caller during
-//! an unload waits for it and loads the session again.
+//! Loads and unloads sessions. A session is loaded when it is used. It is unloaded when it was unused
+//! for some time, or when too many sessions are loaded. Clients do not notice this: each handle keeps
+//! its session loaded, and a caller during an unload waits and then loads the session again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ const MAILBOX_CAPACITY: usize = 64;
 const PROCESS_START_CAPACITY: usize = 16;
 /// Rows per read while a session is loaded.
 const PAGE_ROWS: u32 = 1_000;
-/// Bytes per read. At least one event is always read, whatever its length.
+/// Bytes per read. At least one event is read, whatever its length.
 const PAGE_BYTES: usize = 1024 * 1024;
 /// How often a session that panics directly after loading is loaded again for one caller.
 const MAX_CRASHES: usize = 3;
@@ -45,7 +45,7 @@ impl Drop for LoadedGuard {
     }
 }
 
-/// Source of a session's state.
+/// The source of a session's state.
 enum StateSource {
     /// The session was just created.
     Made(Box<Engine>),
@@ -61,7 +61,7 @@ struct LoadOutcome {
 impl LoadOutcome {
     fn is(self, result: Result<Arc<str>, SessionError>) {
         let has_failed = result.is_err();
-        // No other code sets this.
+        // Setting cannot fail, because no other code sets this value.
         let _ = self.loaded.set(result);
         if has_failed {
             self.feed.crash();
@@ -100,8 +100,8 @@ impl Registry {
         }
     }
 
-    /// Like [`Registry::open`], but does not wait until the session is loaded. Requests to the handle wait for
-    /// that and fail if loading fails.
+    /// Like [`Registry::open`], but does not wait until the session is loaded. Requests to the handle
+    /// wait for the loading, and fail if loading fails.
     ///
     /// # Errors
     /// The session does not exist, or its existence could not be checked.
@@ -136,7 +136,7 @@ impl Registry {
                     return Ok(handle);
                 }
             }
-            // Its last messages come first, because only one task may own a session.
+            // The old task handles its last messages first, because only one task may own a session.
             resident.gone().await;
             self.inner.live.remove_if(&id, |_, known| Arc::ptr_eq(known, &slot));
         }
@@ -199,8 +199,8 @@ impl Registry {
         self.spawn(id, key, last_seq, StateSource::Made(Box::new(engine)))
     }
 
-    /// Replays a journal and returns the state and the session's first input. For settled turns, it reads only the
-    /// rows that a replay needs.
+    /// Replays a journal. Returns the state and the session's first input. Of settled turns, only the
+    /// rows that a replay needs are read.
     async fn read(
         &self,
         id: SessionId,
@@ -219,7 +219,7 @@ impl Registry {
                 shared.store.lasting_events_after(key, cursor, &settled, PAGE_ROWS, PAGE_BYTES).await?;
             cursor = rows.last().map_or(cursor, |last| last.seq);
             for row in &rows {
-                // A kind of a later version: its seq counts, but its meaning is unknown.
+                // This event has a kind of a later version. Its seq counts, but its meaning is unknown.
                 let Some(envelope) = shared.store.restored_event(key, row.seq, &row.body).await? else {
                     continue;
                 };
@@ -230,7 +230,7 @@ impl Registry {
                 break;
             }
         }
-        // An open turn continues with the tools that it had.
+        // An open turn continues with the tools that it had before.
         let components = shared.components();
         engine.replace_settings(components.engine_settings(Path::new(&engine.spec().cwd)));
         engine.skip_to(last_seq + 1);
@@ -288,7 +288,7 @@ impl Registry {
             match known {
                 Ok((engine, first)) => {
                     outcome.is(Ok(engine.spec().cwd.as_str().into()));
-                    // Boxed: otherwise this task would reserve the space twice for its whole life.
+                    // Boxed, because otherwise this task would reserve the space twice for its whole life.
                     let running = {
                         let (process_start, process_starts) = mpsc::channel(PROCESS_START_CAPACITY);
                         let links =
@@ -301,14 +301,15 @@ impl Registry {
                     };
                     running.await;
                 }
-                // Callers that wait for a reply receive the reason.
+                // The feed and the waiting callers receive the reason.
                 Err(error) => {
                     outcome.is(Err(error));
                     drop(inbox);
                 }
             }
             if let Some(inner) = inner.upgrade() {
-                // Remove only its own slot: another one may be there already.
+                // Remove the slot only if it is this session's own: a later load may have filled
+                // another one already.
                 let is_own = |slot: &SessionSlot| {
                     slot.get().is_some_and(|resident| Arc::ptr_eq(&resident.leases, &leases))
                 };

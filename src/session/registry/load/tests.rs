@@ -1,5 +1,5 @@
-//! Tests of sessions that are unloaded, loaded again, too many, or broken, over a real store. There is no
-//! model: each turn fails immediately, which is all the work that is needed here.
+//! Tests of sessions that are unloaded, loaded again, too many, or broken, over a real store. There is
+//! no model. Each turn fails immediately, and that is enough work for these tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -165,7 +165,7 @@ async fn submit_during_unload_is_accepted_once() {
         callers.spawn(async move {
             let mut seqs = Vec::new();
             for round in 0..ROUNDS {
-                // A different moment each time.
+                // Use a different moment in each round.
                 let pause = (round * 613 + caller * 331) % 2_500;
                 tokio::time::sleep(Duration::from_micros(pause as u64)).await;
                 seqs.push(place.submit(id).await.expect("no submit is refused"));
@@ -210,7 +210,7 @@ async fn least_recently_used_session_is_unloaded_first() {
     }
     assert_eq!(loaded, [false, true, false, true, true], "{ids:?}");
     drop(inside);
-    // It is loaded again, and another one is unloaded.
+    // The submit loads the session again, and another session is unloaded.
     within_deadline(place.submit(ids[2])).await.unwrap();
     place.wait_loaded(3).await;
     assert!(place.is_loaded(ids[2]).await);
@@ -223,7 +223,7 @@ async fn cancelled_attach_is_not_counted_as_lease() {
     let handle = within_deadline(place.registry.open(id)).await.unwrap();
     let (mut follower, attachment) =
         within_deadline(handle.attach(0, Origin::default(), "controller")).await.unwrap();
-    // Dropped before there was an answer: polled once, then dropped.
+    // Drop the attach before its reply arrives: poll it once, then drop it.
     for _ in 0..5 {
         let attach = handle.attach(0, Origin::default(), "controller");
         let _ = tokio::time::timeout(Duration::ZERO, attach).await;
@@ -255,7 +255,7 @@ async fn panicked_session_is_reloaded_without_affecting_others() {
     let (mut follower, _attachment) =
         within_deadline(waiting.attach(0, Origin::default(), "controller")).await.unwrap();
     place.panic_session(broken).await;
-    // Handle owners receive an error, followers end, and a view needs no task.
+    // Owners of handles receive an error, followers end, and a view needs no task.
     let again = waiting.abort(None, None, None, Origin::default());
     assert_eq!(within_deadline(again).await, Err(SessionError::Crashed));
     while let Some(events) = within_deadline(follower.next()).await.unwrap() {
@@ -270,7 +270,7 @@ async fn panicked_session_is_reloaded_without_affecting_others() {
     assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq));
 }
 
-/// Writes rows past the session, to make its journal long.
+/// Writes rows directly into the store, to make the journal long.
 async fn append_rows(place: &RegistryFixture, id: SessionId, rows: u64) {
     let (key, last_seq) = place.registry.journal(id).await.unwrap();
     let notice = |seq| {
@@ -347,8 +347,8 @@ async fn unloadable_session_reports_same_error_each_time() {
     assert!(within_deadline(place.submit(healthy)).await.is_ok());
 }
 
-/// All callers may miss the key in the store before the first of them has committed its input. The commit or the
-/// running turn keeps the others out, and they get the reply of the first.
+/// All callers may read the store before the first of them has committed its input, so no caller finds the
+/// key. The commit or the running turn refuses the other callers, and they get the reply to the first one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_submits_with_one_key_share_one_turn() {
     let place = RegistryFixture::new(NEVER, 1_000).await;

@@ -20,7 +20,7 @@ mod rebuilt_deltas;
 #[cfg(test)]
 mod tests;
 
-/// Rows of one page. Few in tests, so that pages end anywhere.
+/// Rows of one page. The value is small in tests, so that pages end at any row.
 const PAGE_ROWS: u32 = if cfg!(test) { 7 } else { 500 };
 /// Default bytes of one page. At least one event is always read, whatever its length.
 const PAGE_BYTES: usize = if cfg!(test) { 900 } else { 256 * 1024 };
@@ -32,9 +32,9 @@ pub struct Follower {
     feed: Arc<Feed>,
     newest: watch::Receiver<Seq>,
     cursor: Seq,
-    /// Whether the store was read to its end once. From then on the feed suffices.
+    /// Whether the store was read to its end once. From then on, the feed is sufficient.
     is_live: bool,
-    /// The newest seq when there was nothing to read, although the cursor was older.
+    /// The newest seq at the time when a read returned nothing although the cursor was older.
     nothing_at: Option<Seq>,
     open: Option<OpenMessage>,
     /// Maximum bytes of a rebuilt delta.
@@ -52,12 +52,12 @@ struct OpenMessage {
     block: Option<BlockPosition>,
 }
 
-/// How much of a block was passed on.
+/// Position in a block up to which its text was passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BlockPosition {
     index: u32,
     content: BlockContent,
-    /// Index of the block among those of its type in the message. Interrupted calls leave no block.
+    /// Index of the block among blocks of its type in the message. Interrupted calls leave no block in the message.
     nth: usize,
     /// Bytes that were passed on.
     sent: usize,
@@ -68,9 +68,9 @@ struct BlockPosition {
 /// The source of the remaining text of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RestSource {
-    /// From its delta rows.
+    /// The delta rows of the block.
     Rows,
-    /// From the completed message. Further rows are older and only provide their seqs.
+    /// The completed message. Further rows are older and only provide their seqs.
     Item,
     /// There is no remaining text.
     None,
@@ -102,14 +102,14 @@ impl Follower {
         })
     }
 
-    /// Waits until there may be events to read. Returns false when the session is gone and everything was read.
-    /// Cancel-safe; holds no resources while it waits.
+    /// Waits until there may be events to read. Returns `false` when the session is unloaded and
+    /// everything was read. Cancel-safe; holds no resources while it waits.
     pub async fn wait_ready(&mut self) -> bool {
         loop {
             // Mark the newest seq as seen first: an event that is published during the read wakes the follower
             // again.
             self.newest.borrow_and_update();
-            // Query this before the read: a closed feed contains all published events.
+            // Query this before the read, because a closed feed contains all published events.
             let is_over = self.feed.is_closed();
             let newest = self.feed.last_seq();
             if newest > self.cursor && self.nothing_at != Some(newest) {
@@ -121,9 +121,9 @@ impl Follower {
         }
     }
 
-    /// The next events without waiting, each as a complete JSON object. Returns about `max_bytes`; the last
-    /// event may exceed that. The list may be empty. Cancel-safe: the next call returns events that were not
-    /// returned.
+    /// The next events without waiting, each as a complete JSON object. Returns about `max_bytes`,
+    /// which the last event may exceed. The list may be empty. Cancel-safe: the next call returns
+    /// events that a dropped call did not return.
     ///
     /// # Errors
     /// The store could not be read. The call may be repeated.
@@ -134,10 +134,10 @@ impl Follower {
         self.select_events(entries, max_bytes).await
     }
 
-    /// Waits for the next events. `None` when the session is gone. Cancel-safe like [`Follower::next_events`].
+    /// Waits for the next events. `None` when the session is unloaded. Cancel-safe like [`Follower::next_events`].
     ///
     /// # Errors
-    /// Those of [`Follower::next_events`].
+    /// The same errors as [`Follower::next_events`].
     #[cfg(test)]
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<str>>>, SessionError> {
         while self.wait_ready().await {
@@ -164,11 +164,12 @@ impl Follower {
         let Page { rows, is_last } =
             self.store.events_after(self.key, self.cursor, PAGE_ROWS, max_bytes).await?;
         if is_last {
-            // Events are published shortly after the commit. The feed must contain the following ones by then.
+            // Events are published shortly after the commit. Use only the feed if it contains the
+            // events after these rows.
             let upto = rows.last().map_or(self.cursor, |row| row.seq);
             self.is_live = matches!(self.feed.entries_after(upto, 1), ReadResult::Entries(_));
         }
-        // Never read beyond the published events: clients may only see those.
+        // Never read beyond the published events, because clients may only see those.
         let last = self.feed.last_seq();
         Ok(rows.into_iter().filter(|row| row.seq <= last).map(entry_of_row).collect())
     }
@@ -228,7 +229,7 @@ impl Follower {
     }
 }
 
-/// Events that are passed on.
+/// Collects the events to pass on.
 struct PassedEvents {
     events: Vec<Arc<str>>,
     bytes: usize,
@@ -249,7 +250,7 @@ impl BlockPosition {
     }
 }
 
-/// The open message after one more entry.
+/// Returns the open message after one more entry.
 fn advance_open_message(open: Option<OpenMessage>, entry: &FeedEntry) -> Option<OpenMessage> {
     if entry.kind == EntryKind::MessageStarted {
         return Some(OpenMessage { first_seq: entry.seq, texts: 0, thoughts: 0, block: None });
@@ -281,8 +282,8 @@ fn advance_open_message(open: Option<OpenMessage>, entry: &FeedEntry) -> Option<
     Some(open)
 }
 
-/// Whether a new cursor is inside a running message, and how much of that message precedes it. For a cursor
-/// inside a completed message the follower receives the item only: `None`.
+/// Determines whether a new cursor is inside a running message, and how much of that message precedes
+/// it. `None` if the message is already complete: the follower then receives only the item.
 async fn find_open_message(
     store: &StoreReader,
     key: SessionKey,
@@ -296,7 +297,7 @@ async fn find_open_message(
     }
 }
 
-/// The same for a message that was running a moment ago. It may be complete by now.
+/// Like [`find_open_message`], for a message that was running a moment ago and may be complete by now.
 async fn find_running_message(
     store: &StoreReader,
     key: SessionKey,

@@ -1,8 +1,8 @@
-//! Rebuilds the missing deltas of a block whose rows were pruned. The text is read from the completed message
-//! in parts. So the daemon never holds a long text while a client does not read.
+//! Rebuilds the missing deltas of a block whose rows were pruned. The text is read from the completed
+//! message in parts, so that the daemon never holds a long text while a client does not read.
 //!
-//! A part is as long as a delta may be, and no row was longer. So there are never more parts than pruned rows,
-//! and each part gets the seq of one of them.
+//! A part may be as long as the longest delta, and no row was longer. So there are never more parts
+//! than pruned rows, and each part gets the seq of one of them.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::types::ids::Seq;
 use crate::types::message::Block;
 use crate::types::wire;
 
-/// Maximum bytes of a part as JSON. It is not shorter than any row: rows have 8 KiB of text, of which each byte
-/// may need six in JSON.
+/// Maximum bytes of a part as JSON. It must not be shorter than any row. A row has 8 KiB of text, and
+/// each byte may need six bytes in JSON.
 pub(super) const PART_BYTES: usize = if cfg!(test) { 16 } else { 56 * 1024 };
 
 /// Maximum truncated bytes of a message that is shared by all lagging followers.
@@ -31,7 +31,7 @@ pub(super) struct DeltaPart {
 }
 
 impl DeltaPart {
-    /// The delta with this seq.
+    /// The delta event with this seq.
     pub fn delta_at(&self, seq: Seq) -> Arc<str> {
         let delta = Envelope { seq, ..self.delta.clone() };
         Arc::from(serde_json::to_string(&delta).unwrap_or_default())
@@ -45,19 +45,20 @@ pub(super) struct PartSource<'a> {
     key: SessionKey,
     /// Maximum bytes of a part as JSON.
     room: usize,
-    /// The completed message that was read last. A message with many blocks has as many gaps.
+    /// The completed message that was read last, because a message with many blocks has as many gaps.
     finished: Option<(Seq, Arc<Envelope>)>,
-    /// The truncated block of that message: its message and number, its length and position.
+    /// The blob of that message's truncated block. The key is the first seq of the message and the
+    /// index of the block.
     blob: Option<((Seq, u32), StoredBlob)>,
 }
 
 /// Location of a block's text.
 enum TextLocation<'a> {
-    /// In the event.
+    /// The text is in the event.
     Here(&'a str),
-    /// In the blob of this truncated value.
+    /// The text is in the blob of this truncated value.
     Cut(&'a TruncatedField),
-    /// In a truncated list of blocks.
+    /// The text is in a truncated list of blocks.
     Elsewhere,
 }
 
@@ -108,8 +109,8 @@ impl<'a> PartSource<'a> {
                     None => return Ok(None),
                 }
             }
-            // Expand the message for the rest of this read. Otherwise each of many small blocks would load the
-            // whole message.
+            // Load the whole message for the rest of this read. Otherwise each of many small blocks
+            // would load it again.
             Some(TextLocation::Elsewhere) => return self.load_full_part(first_seq, inside).await,
         };
         Ok(Some(message_part(event, inside, text, is_last)))
@@ -134,7 +135,7 @@ impl<'a> PartSource<'a> {
         };
         let bytes: u64 = wire::truncated_fields(&stored.last).iter().map(|field| field.bytes).sum();
         let whole = match bytes {
-            // A waiting follower holds nothing itself. The feed keeps one shared copy for all of them.
+            // A waiting follower holds no text itself. The feed keeps one shared copy for all followers.
             ..=MAX_SHARED_BYTES => {
                 self.feed.full_message_cell(first_seq).get_or_try_init(read).await?.clone()
             }
@@ -173,7 +174,8 @@ fn message_part(message: &Envelope, inside: &BlockPosition, text: String, is_las
     DeltaPart { text, is_last, delta }
 }
 
-/// As much text from `sent` on as fits into a part, and whether it is the last part; `None` if no text remains.
+/// Returns as much text from `sent` on as fits into a part, and whether this is the last part. `None`
+/// if no text remains.
 fn cut_part(text: &str, sent: usize, room: usize) -> Option<(String, bool)> {
     let rest = text.get(sent..).filter(|rest| !rest.is_empty())?;
     let head = wire::head(rest, room + 2);

@@ -1,5 +1,5 @@
-//! Checks the guarantees for all followers. Seqs rise, and no durable event is missing or doubled. The text up
-//! to a cursor plus the deltas after it is the text of the item.
+//! Checks the guarantees for all followers. Seqs rise, and no durable event is missing or doubled. The
+//! text up to a cursor together with the later deltas is the text of the item.
 
 use crate::types::event::Event;
 use std::collections::HashMap;
@@ -94,8 +94,8 @@ impl FeedFixture {
             let before = &block.text[..told.bytes_before(at, reader.after)];
             let sum = format!("{before}{}", sums.get(&at).map_or("", String::as_str));
             let whole = if until < end { &block.text[..told.bytes_before(at, until)] } else { &block.text };
-            // The follower may have received more of a completed message by then. A new subscription receives
-            // the item.
+            // The follower may have received more of a completed message by then. A new subscription
+            // receives only the item.
             let is_ahead = told.last_seq.is_some()
                 && until < end
                 && sum.starts_with(whole)

@@ -1,4 +1,4 @@
-//! A journal with random actions, committed and published as a session does it, and its followers.
+//! A journal with random actions, and its followers. The events are committed and published as a session does it.
 
 use std::time::Duration;
 
@@ -34,16 +34,16 @@ pub(super) enum JournalAction {
     Interrupt,
     /// Add another event, for example of a client that attaches.
     Other,
-    /// Add a follower; the number chooses its cursor.
+    /// Add a follower. The number selects its cursor.
     Join(u16),
-    /// One follower reads once.
+    /// Let one follower read once.
     Read(u8),
-    /// Commit the next transaction, but publish it only when the following one starts.
+    /// Commit the next transaction, but publish it only when the following transaction starts.
     Hold,
     /// Run a tool with this number of output parts in one transaction. If it ends, its parts are pruned.
     Tool(u8, bool),
-    /// Kill and restart the daemon. All followers return with their last seq, before or after the interrupted
-    /// message is closed.
+    /// Kill and restart the daemon. All followers return with their last seq, before or after the
+    /// interrupted message is closed.
     Restart(bool),
 }
 
@@ -95,7 +95,7 @@ pub(super) struct TestReader {
     pub after: Seq,
     /// First seqs of messages that were complete when the cursor was set inside them.
     pub was_finished: Option<Seq>,
-    /// Cursor at the kill of the daemon. Another follower continues from there.
+    /// Cursor when the daemon was killed. Another follower continues from this cursor.
     pub until: Option<Seq>,
     pub given: Vec<Value>,
 }
@@ -444,7 +444,7 @@ impl FeedFixture {
         self.write(events).await;
     }
 
-    /// Only the store and the clients' cursors survive.
+    /// Simulates a restart: only the store and the clients' cursors survive.
     async fn restart(&mut self, is_early: bool) {
         self.held.clear();
         self.hold = false;
@@ -491,7 +491,7 @@ impl TestReader {
         self.given.extend(lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()));
     }
 
-    /// Ends the follower with the daemon; returns its last seq.
+    /// Ends the follower together with the daemon. Returns the follower's last seq.
     fn end_with_daemon(&mut self) -> Option<Seq> {
         let first_time = self.until.is_none();
         first_time.then(|| *self.until.insert(self.follower.cursor()))

@@ -1,5 +1,5 @@
-//! Tests of followers of random journals, each with its own pace. For each follower, the text up to a cursor plus the
-//! deltas after it is the text of the item.
+//! Tests of followers of random journals, each with its own pace. For each follower, the text up to a
+//! cursor together with the later deltas is the text of the item.
 
 mod check;
 mod fixture;
@@ -60,7 +60,8 @@ proptest! {
     }
 }
 
-/// A block while it runs, directly after its message ended, and one turn later; also across a kill.
+/// Followers start at each seq of a block: while the block runs, directly after its message ended, one
+/// turn later, and also across a kill.
 #[test]
 fn follower_can_start_at_every_seq_at_any_time() {
     use JournalAction::{Begin, Block, Complete, Deltas, Interrupt, Other, Restart, Tool};
@@ -101,13 +102,13 @@ fn follower_can_start_at_every_seq_at_any_time() {
     }
 }
 
-/// All followers that read from memory share one text.
+/// All followers that read from memory share one serialised text.
 #[tokio::test]
 async fn event_is_serialised_once_for_all_followers() {
     let mut fixture = FeedFixture::new().await;
     fixture.act(JournalAction::Other).await;
     fixture.follow_everywhere().await;
-    // Read from the store once. From then on they read from memory.
+    // Every follower reads from the store once. From then on, it reads from memory.
     for at in 0..fixture.readers.len() {
         let reader = &mut fixture.readers[at];
         if reader.follower.cursor() < fixture.feed.last_seq() {
@@ -133,7 +134,7 @@ async fn event_is_serialised_once_for_all_followers() {
     }
 }
 
-/// The seqs and types that the only follower received.
+/// Returns the seqs and types of the events that the only follower received.
 async fn received_events(acts: &[JournalAction]) -> Vec<(Seq, String, String)> {
     let mut fixture = FeedFixture::new().await;
     for act in acts {
@@ -183,13 +184,13 @@ async fn message_pruned_during_attach_is_sent_as_item() {
     let before = find_running_message(&fixture.store, fixture.key, first_seq, after_seq).await.unwrap();
     assert!(before.and_then(|open| open.block).is_some_and(|block| block.sent > 0));
     fixture.act(JournalAction::Complete).await;
-    // The message was seen running. Its rows are pruned by now.
+    // The message was running when it was found, but its rows are pruned now.
     assert_eq!(find_running_message(&fixture.store, fixture.key, first_seq, after_seq).await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn follower_behind_pruning_receives_rest_as_one_delta() {
-    // Joined after 4, while the block runs: 5 is pruned before the first read.
+    // The follower starts after seq 4, while the block runs. Row 5 is pruned before the first read.
     let acts = [
         JournalAction::Begin,
         JournalAction::Block(BlockContent::Text),
@@ -317,7 +318,7 @@ async fn truncated_text_is_rebuilt_for_late_follower() {
             if n % 7 == 6 {
                 fixture.act(JournalAction::Other).await;
             }
-            // Add followers everywhere, without reading.
+            // Add a follower after each row, but do not let it read.
             fixture.follow_after(fixture.next - 1).await;
         }
         for reader in &mut fixture.readers {
@@ -347,7 +348,7 @@ async fn truncated_text_is_rebuilt_for_late_follower() {
     }
 }
 
-/// A message with very many blocks: its list of blocks is truncated, but not their texts.
+/// A message with very many blocks. Its list of blocks is truncated, but the texts of the blocks are not.
 #[tokio::test]
 async fn many_small_blocks_are_rebuilt_with_one_fetch() {
     let mut fixture = FeedFixture::new().await;
@@ -359,7 +360,7 @@ async fn many_small_blocks_are_rebuilt_with_one_fetch() {
             fixture.follow_after(fixture.next - 1).await;
         }
     }
-    // The maximum length of a row.
+    // Use the maximum length of a row.
     for reader in &mut fixture.readers {
         reader.follower.piece = 56 * 1024;
     }
