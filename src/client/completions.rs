@@ -1,5 +1,5 @@
-//! Shell completions: sessions, requests, agents and models come from the daemon. Completing never starts a daemon,
-//! and a slow daemon gives no completions.
+//! Shell completions: sessions, requests, agents and models come from the daemon. Completing never starts a
+//! daemon. A daemon that does not answer in time gives no completions.
 
 use std::time::Duration;
 
@@ -26,13 +26,13 @@ pub const VARIABLE: &str = "COMPLETE";
 
 /// How long a user may wait for completions.
 const TIMEOUT: Duration = Duration::from_millis(500);
-/// Entries per list.
+/// Maximum number of entries that are requested per list.
 const LIST_ENTRIES: u32 = 200;
-/// Columns of a description.
+/// Maximum columns of a description.
 const HELP_COLUMNS: usize = 60;
 
-/// Prints the completions that a shell's completion script requests. Returns false if this process is no such
-/// request.
+/// Prints the completions that a shell's completion script requests. Returns false if the shell has not
+/// started this process for such a request.
 ///
 /// # Errors
 /// The shell is not known, or the output is closed.
@@ -108,7 +108,7 @@ async fn sessions(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
     for session in &reply.sessions {
         let help = format!("{} · {}", session.title, state(session).1);
         found.push(candidate(session.number.to_string(), &help));
-        // A shell would split other titles into words.
+        // A shell would split any other title into several words.
         let is_word = session.title.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
         if is_word && !session.title.is_empty() {
             found.push(candidate(session.title.clone(), &format!("#{}", session.number)));

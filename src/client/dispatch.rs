@@ -85,7 +85,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     let is_plain = cli.plain || env("AGENTCTL_PLAIN").is_some_and(|value| !value.is_empty());
     out.set_plain(is_plain);
     let options = Options { is_plain, ..Options::default() };
-    // Without a command and without a terminal there is nothing to do.
+    // Without a command this program needs a terminal, so print the help.
     if cli.command.is_none() && !attach::is_full_terminal(is_plain) {
         let _ = write!(std::io::stderr(), "{}", command_line().render_help());
         return Err(Failure::silent(code::USAGE));
@@ -95,7 +95,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     let _ = nix::sys::prctl::set_dumpable(false);
     let is_config_named = cli.config.is_some();
     let places = ClientPaths::find(&env, cli.socket, cli.config)?;
-    // The doctor reports it as a finding.
+    // `doctor` reports a missing configuration file as a finding.
     if !matches!(cli.command, Some(Command::Doctor)) {
         places.check_named_config()?;
     }
@@ -190,7 +190,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     }
 }
 
-/// A conversation in this folder: a new one, the newest one, or a chosen one.
+/// Opens a conversation in this folder: a new one, the newest one, or one that the user chooses.
 async fn conversation(
     reach: &Connector,
     is_continued: bool,
@@ -198,7 +198,7 @@ async fn conversation(
     options: Options,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    // Thinking is one line that unfolds.
+    // Show thinking, because the view folds it to one line that a key opens.
     let options = Options { thinking: Thinking::Show, ..options };
     if is_continued {
         return attach::attach(reach, ".", options, out).await;

@@ -104,7 +104,7 @@ impl std::error::Error for Failure {}
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        // The reader has closed the pipe, as `head` does; that is no error.
+        // A reader such as `head` has closed the pipe. This is no error.
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::silent(code::SUCCESS);
         }

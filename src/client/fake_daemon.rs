@@ -1,5 +1,5 @@
-//! A scripted daemon for tests: real sockets and lines, replies from a closure, one journal that
-//! subscriptions replay and follow.
+//! A scripted daemon for tests. It uses real sockets and lines, and a closure gives its replies.
+//! Subscriptions replay one journal and follow it.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -45,7 +45,7 @@ impl Journal {
     }
 }
 
-/// The daemon. Dropping it closes every connection; the journal may be passed to the next one.
+/// The daemon. Dropping it closes every connection. Its journal may be passed to the next daemon.
 pub(super) struct FakeDaemon {
     pub(super) socket: PathBuf,
     pub(super) journal: Journal,
@@ -158,7 +158,7 @@ async fn send_events(mut write: OwnedWriteHalf, journal: Journal, after: u64) {
     }
 }
 
-/// `{"type": "turn.completed"}` with the given subtype.
+/// Creates `turn.completed` with the given subtype.
 pub(super) fn turn_completed(subtype: &str) -> Value {
     json!({"type": "turn.completed", "result": {
         "subtype": subtype, "text": "the answer", "stop_reason": "end_turn", "usage": {}, "usage_by_model": {},

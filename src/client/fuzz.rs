@@ -24,10 +24,10 @@ pub fn escape(data: &[u8]) {
     check(&line, &[]);
     assert_eq!(original(&text), raw);
     assert_eq!(original(&line), raw);
-    // Only the brackets of the names can be escaped a second time.
+    // Escaping twice changes only the brackets of the names.
     let again = |shown: &str| escape::line(shown).replace("⟦U+27E6⟧", "⟦").replace("⟦U+27E7⟧", "⟧");
     assert_eq!(again(&line), line);
-    // A name takes as many columns as it has letters: none is hidden.
+    // A name takes as many columns as it has letters, so no letter is hidden.
     for name in line.split('⟦').skip(1).filter_map(|rest| rest.split('⟧').next()) {
         assert_eq!(name.width(), name.len(), "{name:?}");
     }

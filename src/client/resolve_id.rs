@@ -42,7 +42,7 @@ pub async fn session(client: &Client, name: &str) -> Result<SessionView, Failure
         Some(Err(CallError::Fault(fault))) if fault.kind() == "not_found" && number(name).is_none() => {
             return Err(no_session(name));
         }
-        // A title or the start of an id may look like a number.
+        // The number matches no session, but a title or the start of an id may look like a number.
         Some(Err(CallError::Fault(fault))) if fault.kind() == "not_found" => {}
         Some(reply) => return Ok(reply?.session),
         None => {}
@@ -95,7 +95,8 @@ fn pick_session(sessions: Vec<SessionView>, name: &str) -> Result<SessionView, F
         .iter()
         .filter(|s| !start.is_empty() && s.session_id.to_string()[4..].starts_with(&start))
         .collect();
-    // An id as printed by `agentctl ps` is always an id, even if a session's title looks the same.
+    // A start that is as long as an id in `agentctl ps` counts as an id, even if a session has the same
+    // title.
     let is_id = start.len() >= SHORT_ID && start.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
     let fitting = if titled.is_empty() || is_id && !begun.is_empty() { begun } else { titled };
     match fitting.as_slice() {
@@ -134,8 +135,8 @@ pub async fn all_requests(client: &Client) -> Result<Vec<PendingRequest>, Failur
 /// # Errors
 /// None or several match.
 pub async fn request(client: &Client, name: &str) -> Result<PermissionId, Failure> {
-    // Send a full id to the daemon unchanged: the daemon knows who answered a request that is no longer
-    // pending.
+    // Send a full id to the daemon unchanged. If the request is no longer pending, the daemon knows which
+    // client answered it.
     if let Ok(id) = name.parse::<PermissionId>() {
         return Ok(id);
     }

@@ -1,4 +1,4 @@
-//! A child process, independent of the way in which it was started.
+//! A child process, independent of how it was started.
 
 use std::io;
 use std::process::ExitStatus;
@@ -18,7 +18,7 @@ pub enum Child {
 }
 
 impl Child {
-    /// Its process id; `None` once its end was awaited.
+    /// Process id of the child; `None` once its end was awaited.
     #[must_use]
     pub fn id(&self) -> Option<i32> {
         match self {
@@ -27,7 +27,7 @@ impl Child {
         }
     }
 
-    /// Start time in clock ticks since boot. Call it before its end is awaited.
+    /// Start time of the child in clock ticks since boot. Call this before its end is awaited.
     ///
     /// # Errors
     /// The start time cannot be read.
@@ -40,7 +40,7 @@ impl Child {
         known.map_or_else(|| Ok(stat::read_process(self.id().ok_or_else(gone)?)?.started), Ok)
     }
 
-    /// Waits for its end. Cancel-safe; later calls return the same status.
+    /// Waits until the child has ended. Cancel-safe; later calls return the same status.
     ///
     /// # Errors
     /// The kernel does not know the child.
@@ -51,7 +51,7 @@ impl Child {
         }
     }
 
-    /// The reading ends of its standard output and error; `None` after the first call.
+    /// The reading ends of the child's standard output and error; `None` after the first call.
     pub fn streams(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         match self {
             Child::Usual(child) => (child.stdout.take(), child.stderr.take()),

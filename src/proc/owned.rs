@@ -1,9 +1,9 @@
 //! Keeps children that the daemon started apart from adopted orphans.
 //!
-//! A subreaper gets the orphans of its descendants as children, prctl(2). It must collect their exit status, or
-//! they stay as zombies. Waiting for *any* child would also collect children that other code waits for. All
-//! code therefore starts children through [`spawn`], which records them. [`reap`] collects each ended child
-//! that is not recorded, by its id.
+//! A subreaper gets the orphans of its descendants as children, prctl(2). It must collect their exit status,
+//! because otherwise they stay as zombies. Waiting for *any* child would also collect children that other
+//! code waits for. All code therefore starts children through [`spawn`], which records them. [`reap`]
+//! collects each ended child that is not recorded, by its id.
 
 use std::fs;
 use std::io;
@@ -23,8 +23,9 @@ use crate::sync::{lock, read};
 
 /// Process id and start time of children that were started here and are not known to be gone.
 static OWNED_CHILDREN: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
-/// Shared while a child is started, so that one hanging start (its folder may be on a dead server) blocks no
-/// other. [`reap`] takes it exclusively, and only if it is free.
+/// Shared while a child is started, so that a hanging start blocks no other start. A start hangs, for
+/// example, if its folder is on a dead server. [`reap`] acquires the lock exclusively, and only if it is
+/// free.
 static STARTING: RwLock<()> = RwLock::new(());
 /// Killed children for which no code waits any more.
 static UNREAPED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
@@ -41,8 +42,8 @@ fn lock_owned() -> MutexGuard<'static, Vec<(i32, u64)>> {
 /// # Errors
 /// The child could not be started.
 pub fn spawn(command: &mut Command) -> io::Result<Child> {
-    // Held until the child is recorded, so that `reap` never sees it ended before. No code waits for exclusive
-    // access, so this waits only for a `reap` in progress.
+    // Hold the lock until the child is recorded, so that `reap` never sees an ended child that is not
+    // recorded. No code waits for exclusive access, so this waits only for a `reap` in progress.
     let _starting = lock_for_start();
     let child = command.spawn()?;
     if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
@@ -51,7 +52,7 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// The same for a child that the caller awaits at once, outside a runtime.
+/// Same as [`spawn`], for a child that the caller awaits at once, outside a runtime.
 ///
 /// # Errors
 /// The child could not be started.
@@ -64,7 +65,7 @@ pub fn spawn_plain(command: &mut std::process::Command) -> io::Result<std::proce
     Ok(child)
 }
 
-/// Hold this from before the start of a child until the child is recorded.
+/// Shared access to `STARTING`. Hold it from before the start of a child until the child is recorded.
 pub(super) fn lock_for_start() -> RwLockReadGuard<'static, ()> {
     read(&STARTING)
 }
@@ -89,13 +90,13 @@ pub(super) fn reap_pending() {
     left.retain(|pid| matches!(take_exit_status(*pid, libc::WNOHANG), Ok(None)));
 }
 
-/// Collects the exit status of a child if it has ended. The status may contain signal numbers that have no name
-/// here.
+/// Collects the exit status of a child if it has ended. Calls waitpid(2) directly, because the library's
+/// wrapper fails for signals without a name.
 pub(super) fn take_exit_status(pid: i32, options: libc::c_int) -> io::Result<Option<ExitStatus>> {
     let mut status = 0;
     loop {
         #[expect(unsafe_code, reason = "the library's wrapper fails for signals without a name")]
-        // SAFETY: the kernel writes one number, which lives until the call returns.
+        // SAFETY: the kernel writes one number, and `status` lives until the call returns.
         let result = unsafe { libc::waitpid(pid, &raw mut status, options) };
         match result {
             0 => return Ok(None),
@@ -108,7 +109,7 @@ pub(super) fn take_exit_status(pid: i32, options: libc::c_int) -> io::Result<Opt
     }
 }
 
-/// The start time could not be read; only the id identifies the process.
+/// Marks a start time that could not be read. Then only the id identifies the process.
 const UNKNOWN_START: u64 = u64::MAX;
 
 /// Makes this process the parent of its descendants' orphans.
@@ -122,8 +123,8 @@ pub fn adopt_orphans() -> io::Result<()> {
 }
 
 /// Collects the exit status of adopted orphans that have ended, and returns their number. Does nothing in a
-/// process that adopts none. `None`: a child is being started, and orphans cannot be told from it; try again
-/// later. Reads a few files of `/proc`.
+/// process that adopts none. Returns `None` while a child is being started, because a new child cannot be
+/// distinguished from an orphan; try again later. Reads a few files of `/proc`.
 pub fn reap() -> Option<usize> {
     if IS_ADOPTING.load(Ordering::Acquire) { reap_all() } else { Some(0) }
 }
@@ -156,19 +157,20 @@ fn reap_all() -> Option<usize> {
     Some(reaped)
 }
 
-/// Whether certainly no process lives that this process or a descendant ever started: this process has no
-/// child. One system call.
+/// Whether this process has no child, so that certainly no process runs that it or a descendant ever started.
+/// One system call.
 ///
-/// A process that loses its parent gets the nearest subreaper among its ancestors as its new parent, prctl(2).
-/// The ancestors of a process that descends from a child of this one therefore always include a living child of
-/// this process. `false` in a process that does not adopt orphans, where this does not hold.
+/// A process that loses its parent gets the nearest subreaper among its ancestors as its new parent,
+/// prctl(2). The ancestors of a process that descends from a child of this one therefore always include a
+/// living child of this process. A process that does not adopt orphans always gets `false`, because this does
+/// not hold for it.
 #[must_use]
 pub fn is_alone() -> bool {
     IS_ADOPTING.load(Ordering::Acquire) && has_no_child()
 }
 
 /// Whether all processes below this one belong to children that the daemon waits for, and none is an orphan.
-/// Reads a few files of `/proc` at different moments, so the caller needs another sign in addition.
+/// Reads a few files of `/proc` at different moments, so the caller must not rely on this result alone.
 #[must_use]
 pub fn has_no_orphan() -> bool {
     if is_alone() {
@@ -221,15 +223,15 @@ fn child_pids() -> Vec<i32> {
     for thread in threads.flatten() {
         match fs::read_to_string(thread.path().join("children")) {
             Ok(list) => children.extend(list.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok())),
-            // A thread that has just ended.
             Err(error) if error.kind() == io::ErrorKind::NotFound && thread.path().exists() => {
-                // A kernel without these lists.
+                // This kernel does not provide the lists.
                 return stat::list_processes()
                     .into_iter()
                     .filter(is_ours)
                     .map(|process| process.pid)
                     .collect();
             }
+            // This thread has just ended.
             Err(_) => {}
         }
     }

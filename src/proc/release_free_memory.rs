@@ -1,8 +1,8 @@
 //! Returns freed memory to the kernel.
 
-/// Returns free pages of the allocator to the kernel. The allocator only does that by itself for the end of a heap,
-/// so without this call the memory of unloaded sessions stays resident. Takes some milliseconds for each 100 MB, and
-/// threads that allocate may wait as long.
+/// Returns free pages of the allocator to the kernel. By itself, the allocator returns only pages at the end
+/// of a heap. Without this call the memory of unloaded sessions stays resident. The call takes some
+/// milliseconds for each 100 MB, and threads that allocate may wait as long.
 pub fn release_free_memory() {
     #[cfg(target_env = "gnu")]
     {
@@ -21,7 +21,7 @@ mod tests {
     #[test]
     fn allocated_memory_survives_release_of_free_memory() {
         let mut blocks: Vec<Vec<u8>> = (0..200).map(|number| vec![number; 10_000]).collect();
-        // Free pages between allocated ones.
+        // Free every other block, so that free pages lie between allocated ones.
         let mut number = 0;
         blocks.retain(|_| {
             number += 1;

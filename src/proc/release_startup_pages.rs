@@ -2,9 +2,9 @@
 
 use std::fs;
 
-/// Releases pages of the program's file that were used so far: most are needed only at the start but count as
-/// resident. Pages that are needed later are mapped again from the page cache, with a minor fault for every few
-/// pages. Returns the number of released bytes, mapped or not; 0 if `/proc` is not readable.
+/// Releases pages of the program's file that were used so far. Most of them are needed only at the start, but
+/// count as resident. Pages that are needed later are mapped again from the page cache, with a minor fault
+/// for every few pages. Returns the number of released bytes, mapped or not; 0 if `/proc` is not readable.
 pub fn release_startup_pages() -> usize {
     let Ok(program) = fs::read_link("/proc/self/exe") else { return 0 };
     let Ok(mappings) = fs::read_to_string("/proc/self/smaps") else { return 0 };
@@ -12,9 +12,9 @@ pub fn release_startup_pages() -> usize {
     ranges.into_iter().filter(|(from, to)| drop_pages(*from, *to)).map(|(from, to)| to - from).sum()
 }
 
-/// The ranges in `/proc/PID/smaps`, proc(5), of this program's file that are not writable and have no page that
-/// differs from the file. Constants with addresses differ: the loader relocated them before it made them
-/// read-only. Such a page would be lost.
+/// The ranges in `/proc/PID/smaps`, proc(5), of this program's file that are not writable and have no page
+/// that differs from the file. Constants with addresses differ from the file, because the loader relocated
+/// them before it made them read-only. The content of such a page would be lost.
 fn unchanged_ranges(mappings: &str, program: &str) -> Vec<(usize, usize)> {
     let mut ranges = Vec::new();
     let mut current = None;
@@ -80,7 +80,7 @@ mod tests {
         for other in ["/opt/a b/agentd (deleted)", "/usr/lib/libc.so.6", "[vdso]", ""] {
             assert_eq!(unchanged_ranges(&mapping("r-xp", other, "0"), program), [], "{other}");
         }
-        // A mapping without the field does not take that of the next one.
+        // A mapping without the field must not use the field of the next mapping.
         let line = mapping("r-xp", program, "0");
         let cut = line.lines().next().unwrap_or_default();
         assert_eq!(unchanged_ranges(&format!("{cut}\n{}", mapping("rw-p", "", "0")), program), []);

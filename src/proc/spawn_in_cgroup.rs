@@ -1,9 +1,9 @@
 //! Starts a child directly in a cgroup: clone(2) with `CLONE_INTO_CGROUP`, Linux 5.7.
 //!
-//! A process that is *moved* into a cgroup by a write to `cgroup.procs` waits until every processor has passed
-//! a quiescent state, about 10 ms. No process of the machine can start another one meanwhile. A child that
-//! starts in the cgroup does not wait. `std::process` cannot do this, so this file repeats the steps that it
-//! makes between fork and exec, and no others.
+//! A process that is *moved* into a cgroup by a write to `cgroup.procs` waits until every processor has
+//! passed a quiescent state, about 10 ms. No process of the machine can start another one meanwhile. A child
+//! that starts in the cgroup does not wait. `std::process` cannot start a child in a cgroup. So this file
+//! repeats the steps that `std::process` makes between fork and exec, and no others.
 //!
 //! Until the exec, the child uses the daemon's memory and the starting thread is suspended, as with vfork(2).
 //! Copying the memory map of a daemon, and page faults in all its threads afterwards, would cost more than all
@@ -25,28 +25,28 @@ use tokio::process::{ChildStderr, ChildStdout, Command};
 
 use crate::proc::owned;
 
-/// A child that was started by this file. It is killed if it is dropped before its end was awaited.
+/// A child that this file started. It is killed if it is dropped before its end was awaited.
 #[derive(Debug)]
 pub struct CgroupChild {
     life: ChildLife,
-    /// Start time in clock ticks since boot, if it could be read.
+    /// Start time of the child in clock ticks since boot, if it could be read.
     pub(super) started: Option<u64>,
     /// Readable once the child has ended, pidfd_open(2).
     end: AsyncFd<OwnedFd>,
-    /// Reading end of its standard output.
+    /// Reading end of the child's standard output.
     pub stdout: Option<ChildStdout>,
-    /// Reading end of its standard error.
+    /// Reading end of the child's standard error.
     pub stderr: Option<ChildStderr>,
 }
 
 impl CgroupChild {
-    /// Its process id.
+    /// Process id of the child.
     #[must_use]
     pub fn id(&self) -> i32 {
         self.life.pid
     }
 
-    /// Waits for its end. Cancel-safe; later calls return the same status.
+    /// Waits until the child has ended. Cancel-safe; later calls return the same status.
     ///
     /// # Errors
     /// The kernel does not know the child.
@@ -88,8 +88,9 @@ impl Drop for ChildLife {
 
 /// Starts a command in the cgroup of the given folder, or in the daemon's own cgroup without one. Uses the
 /// command's program (an absolute path), arguments, current folder and explicit variables; other settings are
-/// ignored. The child gets no input, and pipes for its output. `prepare` runs in the child. `None`: this kernel
-/// does not support the call, and nothing was done. Call it in a runtime; blocks until the exec.
+/// ignored. The child gets no input, and pipes for its output. `prepare` runs in the child. Returns `None`,
+/// without any effect, if this kernel does not support the call. Must be called inside a runtime; blocks
+/// until the exec.
 ///
 /// # Errors
 /// Errors of `prepare` or of the kernel at the start.
@@ -169,7 +170,7 @@ pub unsafe fn spawn_inside(
         life.status = owned::take_exit_status(pid, 0)?;
         return Err(error);
     }
-    // SAFETY: it owns its descriptor, and no other code closes or replaces that.
+    // SAFETY: the wrapper owns its descriptor, and no other code closes or replaces the descriptor.
     let end = unsafe { AsyncFd::register_with_interest(end, Interest::READABLE)? };
     Ok(Some(CgroupChild {
         life,
@@ -201,12 +202,13 @@ struct ChildSetup<'a> {
     prepare: &'a mut dyn FnMut() -> io::Result<()>,
 }
 
-/// Size of the child's stack in bytes: its calls are few and shallow.
+/// Size of the child's stack in bytes. A small stack is enough, because the child's calls are few and
+/// shallow.
 #[cfg(target_arch = "x86_64")]
 const STACK_BYTES: usize = 128 << 10;
 
-/// Starts the child and returns its process id, or a negative error. Returns when the child has executed the
-/// program or has ended.
+/// Starts the child on this process's memory and returns its process id, or a negative error. Returns when
+/// the child has executed the program or has ended.
 #[cfg(target_arch = "x86_64")]
 #[expect(
     unsafe_code,
@@ -245,7 +247,7 @@ unsafe fn start(how: &mut CloneArgs, setup: &mut ChildSetup<'_>) -> i64 {
     result
 }
 
-/// As above, with a copy of this process.
+/// Starts the child with a copy of this process's memory, on processors without the assembly code above.
 #[cfg(not(target_arch = "x86_64"))]
 #[expect(unsafe_code, reason = "no library has this call")]
 unsafe fn start(how: &mut CloneArgs, setup: &mut ChildSetup<'_>) -> i64 {
@@ -289,7 +291,7 @@ unsafe fn exec_program(setup: &mut ChildSetup<'_>) -> i32 {
         {
             return last();
         }
-        // The child must not inherit blocked and ignored signals. Handlers are already removed.
+        // The child must not inherit blocked and ignored signals. Exec resets handlers by itself.
         let mut none = std::mem::zeroed::<libc::sigset_t>();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
@@ -365,7 +367,7 @@ mod tests {
 
     #[tokio::test]
     async fn spawned_child_has_only_configured_environment() {
-        // Test signals by the shell's own means: other programs have their own handlers.
+        // Let the shell itself read its signal masks, because other programs install their own handlers.
         let script = "echo \"$A $HOME $PWD $0\"; cat; while read -r name value; do case $name in \
                       SigBlk:|SigIgn:) echo $value >&2;; esac; done </proc/self/status; exit 7";
         let mut blocked = SigSet::empty();

@@ -7,17 +7,17 @@ use std::sync::OnceLock;
 /// A process at the moment of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its process id.
+    /// Process id.
     pub pid: i32,
-    /// The parent, which is notified of its end.
+    /// Process id of the parent, which is notified when this process ends.
     pub parent: i32,
-    /// Its process group.
+    /// Process group id.
     pub group: i32,
-    /// Its session id.
+    /// Id of the process session.
     pub session: i32,
-    /// Start time in clock ticks since boot: distinguishes it from a later process with the same id.
+    /// Start time in clock ticks since boot. It distinguishes the process from a later one with the same id.
     pub started: u64,
-    /// Whether it has ended and only its exit status remains to be collected.
+    /// Whether the process has ended and only its exit status remains to be collected.
     pub is_dead: bool,
 }
 
@@ -34,9 +34,10 @@ pub fn list_processes() -> Vec<Process> {
 /// Reads one process.
 ///
 /// # Errors
-/// `NotFound` if there is none with this id; others if it could not be read.
+/// `NotFound` if no process has this id. Other errors if the process could not be read.
 pub fn read_process(pid: i32) -> io::Result<Process> {
-    // One read returns the whole text or nothing: the kernel creates it at once, and it is far shorter.
+    // One read returns the whole text or nothing: the kernel creates the text at once, and it is far shorter
+    // than the buffer.
     let mut stat = [0; 4096];
     let read = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut stat));
     let read = read.map_err(map_gone_error)?;
@@ -52,14 +53,14 @@ pub fn is_there(pid: i32, started: u64) -> bool {
     }
 }
 
-/// A process that ends during the read gives ESRCH.
+/// Maps ESRCH, which the kernel returns if a process ends during the read, to `NotFound`.
 fn map_gone_error(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(nix::libc::ESRCH) { io::ErrorKind::NotFound.into() } else { error }
 }
 
-/// `pid (name) state ppid pgrp session … num_threads … starttime …`; the name may contain any bytes.
+/// Parses `pid (name) state ppid pgrp session … num_threads … starttime …`. The name may contain any bytes.
 fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
-    // Bytes, not text: a process may choose any name.
+    // Search in bytes, not in text, because a process may choose any name.
     let name = stat.iter().rposition(|byte| *byte == b')')?;
     let mut fields = str::from_utf8(stat.get(name + 1..)?).ok()?.split_ascii_whitespace();
     let state = fields.next()?;
@@ -68,16 +69,16 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
     let session = fields.next()?.parse().ok()?;
     let threads: i32 = fields.nth(13)?.parse().ok()?;
     let started = fields.nth(1)?.parse().ok()?;
-    // A process whose first thread has ended while others run is shown as a zombie, too.
+    // The kernel also shows a process as a zombie if its first thread has ended while other threads run.
     let is_dead = matches!(state, "Z" | "X" | "x") && threads <= 1;
     Some(Process { pid, parent, group, session, started, is_dead })
 }
 
-/// The initial environment of a process; entries end with NUL. Empty for a process that has none, and for a
-/// moment while one executes another program.
+/// The initial environment of a process; entries end with NUL. Empty for a process without an environment,
+/// and for a moment while a process executes another program.
 ///
 /// # Errors
-/// If it may not be read, or the process has ended.
+/// This process may not read it, or the process has ended.
 pub fn environ(pid: i32) -> io::Result<Vec<u8>> {
     fs::read(format!("/proc/{pid}/environ"))
 }
@@ -104,8 +105,8 @@ pub fn resident_bytes() -> u64 {
     pages.saturating_mul(u64::try_from(page).unwrap_or(4_096))
 }
 
-/// Id of this boot of the machine: process ids and start times are valid only within one boot. Empty if the
-/// kernel does not provide it.
+/// Id of this boot of the machine, because process ids and start times are valid only within one boot. Empty
+/// if the kernel does not provide it.
 #[must_use]
 pub fn boot_id() -> String {
     static BOOT_ID: OnceLock<String> = OnceLock::new();

@@ -61,7 +61,7 @@ async fn audit_rows_are_written_atomically_with_events() {
     let key = place.store.create(new_session(1, None)).await.expect("a session");
     let good = Append { audit: vec![audit_note(1), audit_note(2)], ..append(key, vec![row(2, None)]) };
     place.store.append(good).await.expect("written");
-    // The seq is used already, so nothing of this append may be written.
+    // The seq is in use, so the store must write nothing of this append.
     let bad = Append { audit: vec![audit_note(3)], ..append(key, vec![row(5, None), row(2, None)]) };
     assert_eq!(place.store.append(bad).await, Err(StoreError::Taken));
     assert_eq!(place.newest_ids().await, [1, 2]);
@@ -169,7 +169,7 @@ async fn newer_audit_head_file_is_not_overwritten() {
         sqlx::query(sql).execute(&mut other).await.expect("done");
     }
     other.close().await.expect("closed");
-    // Later decisions use these row ids again. The head file still proves the loss.
+    // Later decisions use the row ids of the lost rows again. The head file still proves the loss.
     let (store, owner) = Store::open(&folder.path().join("j.db")).await.expect("opened");
     store
         .record(vec![audit_note(8), audit_note(9), audit_note(10)], Durability::Normal)

@@ -31,7 +31,7 @@ pub(in crate::store) enum WriterCommand {
     Create(Box<NewSession>, ReplyTo<SessionKey>),
     Delete(Box<Deletion>, ReplyTo<()>),
     KeepReply(Box<KeptReply>, ReplyTo<()>),
-    /// Commits a write that changes nothing, to test the disk.
+    /// Commits a write that changes nothing, to test whether the disk accepts writes.
     Try(ReplyTo<()>),
     Forget(Vec<CallId>, ReplyTo<()>),
     Trust(Box<TrustChange>, ReplyTo<()>),

@@ -106,7 +106,8 @@ async fn journals(store: &Store) -> Result<Vec<(Vec<Seq>, bool)>, StoreError> {
     Ok(all)
 }
 
-/// Opens the store. If a session cannot be read or the check finds a problem, the next start must repair it.
+/// Opens the store and reads the journals. If a session cannot be read or the check finds a problem, opens
+/// the store again, because the next start must repair it.
 async fn open_until_it_reads(place: &DatabaseFolder, why: &str) -> Vec<(Vec<Seq>, bool)> {
     let (store, owner) = place.open().await;
     let read = journals(&store).await;
@@ -256,7 +257,7 @@ async fn missing_sessions_are_restored_from_newest_valid_backup() {
         append_events(&store, key, number, 21, EVENT_COUNT).await;
     }
     with_timeout(owner.close()).await;
-    // A newer backup that is damaged itself is skipped.
+    // The backup with the newest date is damaged itself, so recovery skips it.
     std::fs::write(place.backups().join("agentd-20991231.db"), "nothing").unwrap();
     let damaged = "not a database at all ".repeat(4_000);
     std::fs::write(place.db(), &damaged).unwrap();
@@ -356,7 +357,7 @@ async fn backup_is_private_complete_and_never_overwrites() {
     assert_eq!(problems(&to).await, Ok(Vec::new()));
     let again = store.backup(&to).await;
     assert!(matches!(&again, Err(StoreError::Target(why)) if why.contains("there already")), "{again:?}");
-    // Files of other programs stay, even if their names resemble a temporary copy.
+    // Backups keep files of other programs, even if their names resemble a temporary copy.
     let others = [place.0.path().join("second.db.part"), place.0.path().join("second.part")];
     for other in &others {
         std::fs::write(other, "another's").unwrap();

@@ -56,11 +56,11 @@ impl DatabaseFile {
         connection.busy_timeout(BUSY_TIMEOUT)?;
         // The page cache fits the pages that a thousand sessions write to at once; its memory grows with use.
         // Statement journals stay in memory, because SQLite would create and remove a file for each one.
-        // Readers read single pages, so the log restarts about every 1000 pages (`checkpoint`). Only a copy of
-        // the whole database delays that; afterwards the log is truncated again. Pages of deleted sessions are
-        // reused, and the database file does not shrink. Setting the cache size reads the schema, which
-        // acquires the connection's lock. While it is held, no other connection is the last to close, so none
-        // checkpoints the log.
+        // Readers read single pages, so the log restarts about every 1000 pages (`checkpoint`). Only a copy
+        // of the whole database delays the restart; afterwards the log is truncated again. Pages of deleted
+        // sessions are reused, and the database file does not shrink. Setting the cache size reads the
+        // schema, which acquires the connection's lock. While this connection holds the lock, no other
+        // connection is the last to close, so none checkpoints the log.
         connection.execute_batch(
             "pragma foreign_keys = on; pragma cache_size = -16000; pragma temp_store = memory; \
              pragma journal_size_limit = 16777216;",

@@ -9,7 +9,7 @@ pub enum StoreError {
     Unwritable(String),
     /// The disk did not confirm the write. Later results of the same connection are not reliable.
     Unsynced(String),
-    /// The write failed, and a check whether the commit succeeded failed too. The rows may exist.
+    /// The write failed, and so did the check whether its commit succeeded. The rows may exist.
     CommitUnknown(String),
     /// The unique id or key is in use.
     Taken,

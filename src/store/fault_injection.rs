@@ -1,5 +1,5 @@
-//! Simulated disk faults for tests: a commit succeeds but is reported as failed. The check for its rows can
-//! fail too.
+//! Simulated disk faults for tests: a commit succeeds, but the store reports that it failed. The check for
+//! the commit's rows can fail too.
 
 /// The faults to inject. Empty in a release.
 #[derive(Clone, Copy, Debug, Default)]

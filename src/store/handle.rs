@@ -19,7 +19,7 @@ pub struct StoreReader {
     pub(super) readers: Readers,
     pub(super) health: Health,
     pub(super) database_file: DatabaseFile,
-    /// Whether the last daemon left its log file, so it did not stop cleanly.
+    /// Whether the last daemon left its log file, which means that it did not stop cleanly.
     pub(super) after_crash: bool,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct WriterHandle(mpsc::Sender<WriterCommand>);
 
 /// Owner of the writer thread. [`StoreOwner::close`] ends it after all queued commands are written.
 pub struct StoreOwner {
-    /// The thread drops the sender when it ends.
+    /// Ends when the thread ends, because the thread then drops the sender.
     over: oneshot::Receiver<()>,
     store: Store,
 }
@@ -109,7 +109,7 @@ impl Store {
         Self { reader, writer }
     }
 
-    /// The part that only reads.
+    /// The reader, which cannot write.
     #[must_use]
     pub fn reader(&self) -> StoreReader {
         self.reader.clone()
@@ -163,8 +163,8 @@ impl Store {
         self.ask(|answer| WriterCommand::KeepReply(Box::new(kept), answer)).await
     }
 
-    /// Reports trouble with the storage. If the last write failed, it tries one now, so that past trouble is
-    /// not reported forever.
+    /// Reports trouble with the storage. If the last write failed, tries another write now, so that past
+    /// trouble is not reported forever.
     ///
     /// # Errors
     /// The current trouble.
@@ -188,8 +188,8 @@ impl Store {
 mod tests {
     use super::*;
 
-    /// A type without `Clone` has one implementation of `CloneCheck`. A second one makes the call ambiguous, so this
-    /// does not compile.
+    /// A type without `Clone` has one implementation of `CloneCheck`. If `JournalWriter` had `Clone`, a
+    /// second implementation would make the call ambiguous, and this test would not compile.
     #[test]
     fn journal_writer_cannot_be_cloned() {
         trait CloneCheck<Case> {

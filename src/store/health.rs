@@ -1,5 +1,5 @@
-//! The current trouble of the storage, if there is any. The code that meets an error sets it, `daemon.status`
-//! reports it, and the next successful write clears it.
+//! The current trouble of the storage, if there is any. The code that meets an error records it,
+//! `daemon.status` reports it, and the next successful write clears it.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,8 @@ struct Troubles {
     suspicion: Option<PathBuf>,
     /// Error of the last write.
     write: Option<StoreError>,
-    /// The first damage that was found. It is kept, because a later success does not repair it.
+    /// The first damage that was found. A later success does not clear it, because it does not repair the
+    /// damage.
     damage: Option<StoreError>,
 }
 

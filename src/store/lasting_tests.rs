@@ -63,7 +63,7 @@ async fn concurrent_session_writes_lose_no_row() {
         keys.push(store.create(new_session(number, None)).await.unwrap());
     }
     for round in 0..5 {
-        // All these appends wait together; some have several rows.
+        // All these appends wait for the writer together. Some have several rows.
         let writes = keys.iter().enumerate().map(|(nth, key)| {
             let from = 2 + round * 3;
             let rows = (from..from + 1 + (nth as u64 % 3)).map(|seq| row(seq, "notice", 50)).collect();

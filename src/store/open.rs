@@ -93,13 +93,14 @@ async fn bring_up_to_date(
     #[cfg(feature = "failpoints")]
     connection.lock_handle().await?.remove_progress_handler();
     let writer = database_file.open_to_write()?;
-    // Close this after the writer's connection is open: the last close would checkpoint and remove the log.
+    // Close this connection after the writer's connection is open. Otherwise the last close would checkpoint
+    // and remove the log.
     connection.close().await?;
     Ok(writer)
 }
 
 /// While the schema is migrated, every step of SQLite's virtual machine is a crash point. Each statement has
-/// several of them, including the copy before and the bookkeeping after it.
+/// several of these steps, including the copy before the migration and the bookkeeping after it.
 #[cfg(feature = "failpoints")]
 async fn crash_in_migration(connection: &mut sqlx::SqliteConnection) -> Result<(), StoreError> {
     connection.lock_handle().await?.set_progress_handler(1, || {
@@ -133,7 +134,8 @@ async fn copy_before_migration(
     }
     let copy = sibling_path(path, &format!(".before-{wanted}"));
     if copy.exists() {
-        // An earlier attempt did not finish. Its first copy is the one to keep.
+        // An earlier attempt did not finish. Keep its copy, because it shows the database before any
+        // migration.
         return Ok(());
     }
     // The copy gets its name when it is complete, so that a crash never leaves a partial copy under that name.

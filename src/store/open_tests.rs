@@ -16,7 +16,7 @@ async fn acknowledged_append_survives_kill() {
     let key = place.session(1).await;
     place.store.append(append(key, vec![row(2, None), row(3, Some(2))])).await.unwrap();
 
-    // The files as a killed process leaves them, with nothing closed.
+    // Copy the files as a killed process leaves them, with nothing closed.
     let left = tempfile::tempdir().unwrap();
     for name in ["journal.db", "journal.db-wal"] {
         std::fs::copy(place.folder.path().join(name), left.path().join(name)).unwrap();
@@ -90,7 +90,7 @@ async fn older_database_is_backed_up_before_migration() {
     let path = folder.path().join("journal.db");
     let ours = sqlx::migrate!();
     let newest = ours.iter().map(|migration| migration.version).max().unwrap();
-    // A database of the first version: one migration, one session.
+    // A database of the first version has one migration and one session.
     let first = sqlx::migrate::Migrator {
         migrations: ours.iter().filter(|migration| migration.version == 1).cloned().collect(),
         ..sqlx::migrate::Migrator::DEFAULT

@@ -63,7 +63,7 @@ async fn synced_commits_survive_power_loss() {
     let path = folder.path().join("a.db");
     let log = folder.path().join("a.db-wal");
     let (store, _owner) = Store::open(&path).await.unwrap();
-    // The commits that were acknowledged as synced, with the length of the log at that moment.
+    // The commits that were acknowledged as synced, each with the length of the log at that moment.
     let mut synced: Vec<(usize, Vec<String>)> = Vec::new();
     let mut facts: Vec<String> = Vec::new();
     let (mut one, mut keys) = (2, Vec::new());
@@ -143,7 +143,7 @@ async fn kill_during_checkpoint_loses_no_event() {
     with_timeout(owner.close()).await;
     assert!(after.len() > before.len() + 4 * PAGE_BYTES, "there are pages to checkpoint");
 
-    // Pages are written one by one: any number of them may be complete, and the last one partial.
+    // The pages are written one by one: any number of them may be complete, and the last one may be partial.
     for done in (0..=after.len()).step_by(PAGE_BYTES / 2 + 1) {
         let mut database = after[..done].to_vec();
         database.extend_from_slice(before.get(done..).unwrap_or_default());
@@ -189,7 +189,8 @@ async fn migration_interrupted_at_any_statement_is_completed() {
             let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
             let mut old = options.journal_mode(SqliteJournalMode::Wal).connect().await.unwrap();
             earlier.run(&mut old).await.unwrap();
-            // As sqlx runs a migration: its statements and its own row in one transaction, not yet committed.
+            // Run the migration as sqlx does: its statements and its own row in one transaction, which is not
+            // committed yet.
             sqlx::query("begin").execute(&mut old).await.unwrap();
             for statement in &statements[..count] {
                 sqlx::raw_sql(sqlx::AssertSqlSafe(statement.clone())).execute(&mut old).await.unwrap();

@@ -21,7 +21,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(in crate::store) struct Readers {
     database_file: DatabaseFile,
     pool: Arc<RwLock<SqlitePool>>,
-    /// Permits one reader of the whole database at a time. It uses a separate connection.
+    /// Permits one reader of the whole database at a time. That reader uses a separate connection.
     chores: Arc<Semaphore>,
     handle: Handle,
 }
@@ -42,8 +42,8 @@ impl Readers {
         self.pool.read().await.clone()
     }
 
-    /// Waits for permission to read the whole database over a separate connection. Cancel-safe; a read that is
-    /// cancelled may keep its connection open for a moment after its permit.
+    /// Waits for permission to read the whole database over a separate connection. Cancel-safe. A cancelled
+    /// read may keep its connection open for a moment after it has released its permit.
     ///
     /// # Errors
     /// The store is closed.

@@ -35,7 +35,7 @@ pub struct Row {
     pub at: Timestamp,
     /// The event's `type`.
     pub kind: &'static str,
-    /// For deltas: seq of the event that opened their item. A prune of that seq removes the row.
+    /// Only for deltas: seq of the event that opened their item. A prune of that seq removes the row.
     pub delta_of: Option<Seq>,
     /// The event as JSON on the wire. Truncated values are blobs of the same transaction.
     pub body: Arc<str>,
@@ -253,7 +253,7 @@ pub struct NewSession {
     pub audit: Vec<AuditNote>,
     /// A reply to store.
     pub idempotency: Option<Idempotency>,
-    /// The history with which it begins, if any.
+    /// The history with which the session begins, if any.
     pub history: InitialHistory,
 }
 

@@ -169,7 +169,7 @@ async fn failed_append_is_rolled_back_without_affecting_group() {
         ..append(keys[1], Vec::new())
     };
     let good = |key| Append { summary: Some(summary("good")), ..append(key, vec![row(2, None)]) };
-    // All appends wait for the writer together, and it first tries them as one group.
+    // All appends wait for the writer together. The writer first tries them as one group.
     let results = with_timeout(join_all([
         place.store.append(good(keys[0])),
         place.store.append(bad),
@@ -225,8 +225,8 @@ async fn grouped_commits_keep_order_of_each_session() {
     let writers = keys.iter().map(|key| {
         let (store, key) = (place.store.clone(), *key);
         tokio::spawn(async move {
-            // All appends of a session are sent at once. The last append of each message prunes the rows of the
-            // one before. In the wrong order, rows would remain.
+            // All appends of a session are sent at once. The last append of each message prunes the rows of
+            // the message's earlier appends. In the wrong order, rows would remain.
             let appends = (0..MESSAGE_COUNT).flat_map(|message| {
                 let at = 2 + message * 4;
                 let opens = append(key, vec![row(at, None), row(at + 1, Some(at))]);
@@ -283,7 +283,7 @@ async fn last_seq_counts_pruned_rows() {
     let place = TestStore::new().await;
     let key = place.session(1).await;
     assert_eq!(place.store.last_seq(key).await, Ok(1));
-    // Only deltas: the summary is not written, so the rows themselves count.
+    // This append does not write the summary, so `last_seq` must count the rows themselves.
     place.store.append(append(key, vec![row(2, None), row(3, Some(2)), row(4, Some(2))])).await.unwrap();
     assert_eq!(place.store.last_seq(key).await, Ok(4));
     // The newest row is pruned in its own transaction. Its seq is not used again.

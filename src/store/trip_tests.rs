@@ -137,7 +137,7 @@ async fn created_session_is_found_with_its_summary() {
     fixture.owner.close().await;
 }
 
-/// A decision with every kind of change, with `count` rows from seq 2 on.
+/// Checks a decision with every kind of change, and with `count` rows from seq 2 on.
 async fn check_everything(count: Seq) {
     let fixture = StoreFixture::open().await;
     let (session_id, key) = fixture.create().await;
@@ -188,7 +188,7 @@ async fn check_everything(count: Seq) {
     let reply = fixture.store.stored_reply("m", "k").await.expect("read").expect("there");
     assert_eq!((reply.digest.as_str(), reply.reply.as_str()), ("d", "r"));
 
-    // Then the request is settled and the rows of opener 2 are pruned.
+    // Then settle the request, and prune the rows of opener 2.
     let mut next = append(key, [last + 1]);
     next.prune_deltas_of = vec![2];
     next.requests =
@@ -206,7 +206,7 @@ async fn append_of_any_size_writes_all_rows() {
     }
 }
 
-/// A decision whose last statement fails leaves no rows, and the next one is written.
+/// Checks that a decision whose last statement fails leaves no rows, and that the next decision is written.
 async fn check_failure(count: Seq) {
     let fixture = StoreFixture::open().await;
     let (_, key) = fixture.create().await;
@@ -239,7 +239,7 @@ async fn invalid_append_in_group_fails_alone() {
     let (_, one) = fixture.create().await;
     let (_, other) = fixture.create().await;
     let calls = (2..40).map(|seq| {
-        // The first seq of the session is in use.
+        // A bad append uses the session's first seq, which is in use.
         let bad = seq % 10 == 0;
         let (key, seq) = if seq % 2 == 0 { (one, seq) } else { (other, seq) };
         let mut append = append(key, [if bad { 1 } else { seq }]);

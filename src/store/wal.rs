@@ -1,5 +1,5 @@
-//! The write-ahead log of a connection: its pages are counted, and SQLite neither checkpoints nor deletes it by
-//! itself.
+//! The write-ahead log of a connection: this module counts its pages, and prevents SQLite from checkpointing
+//! or deleting it by itself.
 
 use std::cell::Cell;
 

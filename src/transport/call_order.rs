@@ -1,6 +1,6 @@
-//! The order of a connection's calls. They run concurrently, but a client that writes three requests
-//! without waiting for replies expects them to take effect in that order. A method may wait for its
-//! turn. It lets the next call pass when it is answered, or earlier.
+//! The order of a connection's calls. Calls run concurrently, but a client that writes three requests without
+//! waiting for replies expects them to take effect in that order. A method can therefore wait until the
+//! earlier calls have passed. A call passes when it is answered, or earlier if its method allows that.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

@@ -116,7 +116,7 @@ async fn detect_framing(
     let mut ended = false;
     loop {
         let opening = match framing::detect_opening(buffer) {
-            // Nothing, or an incomplete first message.
+            // The peer has sent nothing, or an incomplete first message.
             Opening::Unclear if ended && buffer.is_empty() => return None,
             Opening::Unclear if ended => Opening::Ndjson,
             opening => opening,
@@ -304,8 +304,8 @@ impl ConnectionReader {
             }
             if self.buffer.is_empty() {
                 began = None;
-                // After a long message, or while its calls still run: a quiet connection holds little
-                // memory.
+                // Release the large buffer of a long message, even while its calls still run, so that a quiet
+                // connection holds little memory.
                 if self.buffer.capacity() > MAX_READ_BYTES {
                     self.buffer = BytesMut::new();
                 }
@@ -347,7 +347,7 @@ impl ConnectionReader {
         }
     }
 
-    /// Handles one frame. Returns a reason to stop, if there is one.
+    /// Handles one frame. Returns a reason to stop reading, if there is one.
     async fn handle_frame(&mut self, frame: Frame) -> Option<EndReason> {
         match frame {
             Frame::Message(message) => return self.accept_message(message).await,
@@ -373,8 +373,8 @@ impl ConnectionReader {
         None
     }
 
-    /// Accepts a message once its calls and their replies are within the limits. Returns a reason to
-    /// stop if one comes up meanwhile; then none of the message's calls has started.
+    /// Accepts a message once its calls and their replies are within the limits. If a reason to stop comes up
+    /// meanwhile, returns that reason, and none of the message's calls has started.
     async fn accept_message(&mut self, message: Bytes) -> Option<EndReason> {
         tokio::select! {
             biased;
@@ -422,8 +422,8 @@ impl ConnectionReader {
     }
 }
 
-/// Waits until the peer has disconnected: the writer finds it, or the kernel reports both directions as
-/// closed. Needed wherever the task does not read, because then nothing else reports it.
+/// Waits until the peer has disconnected: the writer notices this, or the kernel reports both directions as
+/// closed. Needed wherever the task does not read, because then nothing else reports a disconnect.
 async fn wait_disconnected(read: &OwnedReadHalf, shared: &ConnectionState) {
     tokio::select! {
         () = shared.closed.cancelled() => {}

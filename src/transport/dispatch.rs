@@ -1,7 +1,7 @@
 //! From messages to methods: runs the calls of one connection concurrently and queues their replies.
 //!
-//! A running call is never cut off, even if its peer disconnects or cancels it (`$/cancelRequest`): its work must
-//! not be left half done. Its reply is then discarded.
+//! A running call is never cut off, even if its peer disconnects or cancels it (`$/cancelRequest`), because a
+//! call must not leave its work half done. The reply of such a call is discarded.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -121,7 +121,8 @@ impl CallDispatcher {
                         let shared = Arc::clone(&self.shared);
                         let cancels = Arc::clone(&self.cancels);
                         let token = CancellationToken::new();
-                        // A cancellation may follow before the call's task runs.
+                        // Register the token now, because a cancellation may arrive before the call's task
+                        // runs.
                         if let Some(id) = &id {
                             lock(&cancels).insert(id.clone(), token.clone());
                         }
@@ -155,8 +156,8 @@ impl CallDispatcher {
         }
     }
 
-    /// Answers a running call as cancelled. It may still take effect. A call that has been answered, or is part of
-    /// a batch, is not cancelled.
+    /// Answers a running call as cancelled. The call may still take effect. A call that has been answered, or
+    /// is part of a batch, is not cancelled.
     fn cancel(&self, call: &Call<'_>) {
         let params = call.params.and_then(|params| serde_json::from_str::<CancelParams<'_>>(params).ok());
         let fault = match params {
@@ -168,7 +169,8 @@ impl CallDispatcher {
             }
             None => Some(Fault::new(Kind::InvalidParams, "id: the id of the call to cancel is missing")),
         };
-        // It is a notification; a client that expects a reply gets one.
+        // `$/cancelRequest` is a notification. A client that sends it with an id expects a reply, and gets
+        // one.
         if let Some(id) = call.id {
             self.shared.outbox.queue_reply(match fault {
                 Some(fault) => fault.reply(id),

@@ -1,7 +1,7 @@
 //! JSON-RPC 2.0 envelopes, strictly by the specification: calls, notifications, batches, and invalid
 //! messages.
 //!
-//! Ids are kept as the bytes that came, so that `1.0`, `-7`, `1e400` and `"\u0061"` are echoed exactly.
+//! Ids are kept as the received bytes, so that `1.0`, `-7`, `1e400` and `"\u0061"` are echoed exactly.
 //! Everything borrows from the message, and nothing recurses, however deep the JSON is.
 
 use std::borrow::Cow;
@@ -256,7 +256,7 @@ impl<'de> Visitor<'de> for BatchSeed {
 mod tests {
     use super::*;
 
-    /// `id method params` of a call, `id !kind` of a refusal; a batch in brackets.
+    /// Describes a call as `id method params`, a refusal as `id !kind`, and a batch in brackets.
     fn describe_message(text: &[u8]) -> String {
         fn element(element: &Element<'_>) -> String {
             match element {

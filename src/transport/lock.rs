@@ -1,6 +1,6 @@
-//! One daemon per state folder. The kernel releases the lock when its holder ends, so no left-over file can block a
-//! start. If the holder is killed while it starts a child, the child keeps the lock until it executes its program
-//! (flock(2), fork(2)). A new daemon waits for that.
+//! One daemon per state folder. The kernel releases the lock when its holder ends, so no left-over file can
+//! block a start. If the holder is killed while it starts a child, the child keeps the lock until it executes
+//! its program (flock(2), fork(2)). A new daemon waits until then.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -12,17 +12,17 @@ use nix::fcntl::OFlag;
 
 use super::error::TransportError;
 
-/// The line after the number of a holder that is stopping.
+/// The line of a lock file, after the process id, that says that the holder is stopping.
 const STOPPING_LINE: &str = "stopping";
 
-/// Prefix of the line after the number with the path of the holder's socket.
+/// Prefix of the line with the path of the holder's socket, after the line with the process id.
 const SOCKET_PREFIX: &str = "socket ";
 
-/// Maximum bytes that are read. No daemon writes a longer lock file: it has a number, the path of a socket and a
-/// word.
+/// Maximum bytes that are read. A lock file contains a process id, the path of a socket and a word, so no
+/// daemon writes a longer one.
 const MAX_NOTE_BYTES: u64 = 8 << 10;
 
-/// How long the children of a dead holder may keep the lock, and the interval of the checks for that.
+/// Time for which the children of a dead holder may keep the lock, and the interval of the checks for this.
 const CHILDREN_TIMEOUT: Duration = Duration::from_secs(2);
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -35,8 +35,8 @@ pub struct StateLock {
 
 impl StateLock {
     /// Acquires the lock in `path`, creates the file (0600) and its folder (0700) if needed, and writes this
-    /// process's number into it. Does not wait for a running holder. Waits up to two seconds for the children of a
-    /// dead one.
+    /// process's id into it. Does not wait for a running holder. Waits up to two seconds for the children of
+    /// a dead holder.
     ///
     /// # Errors
     /// [`TransportError::Locked`] names the holder; everything else is `Io`.
@@ -64,7 +64,8 @@ impl StateLock {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) => {
                     let pid = LockNote::read(&file).ok().and_then(|note| note.pid);
-                    // Without a number, its holder has just started or is releasing the lock.
+                    // If the file contains no process id, its holder has just started or is releasing the
+                    // lock.
                     if !pid.is_none_or(is_dead) || Instant::now() > until {
                         return Err(TransportError::Locked { path: path.to_owned(), pid });
                     }
@@ -83,16 +84,16 @@ impl StateLock {
 }
 
 impl StateLock {
-    /// Records after the number that its holder stops on request. Clients that lose this daemon then start no other
-    /// one. Call it before a client can notice the stop. A failed write is ignored, because only this information is
-    /// lost.
+    /// Records in the lock file that the holder stops on request, so that clients that lose this daemon start
+    /// no other one. Call this before a client can notice the stop. A failed write is ignored, because only
+    /// this information is lost.
     pub fn note_stopping(&self) {
         let _ = (&self.file).write_all(format!("{STOPPING_LINE}\n").as_bytes());
     }
 
-    /// Writes the path of the holder's socket into the file, so that clients with other settings find the daemon.
-    /// Call it once the daemon answers on the socket: until then a missing socket says nothing about the daemon. A
-    /// path that does not fit on one line of text is left out.
+    /// Writes the path of the holder's socket into the lock file, so that clients with other settings find
+    /// the daemon. Call this once the daemon answers on the socket: until then a missing socket says nothing
+    /// about the daemon. A path that does not fit on one line of text is left out.
     pub fn note_socket(&self, path: &Path) {
         if let Some(path) = path.to_str().filter(|path| !path.contains('\n')) {
             let _ = (&self.file).write_all(format!("{SOCKET_PREFIX}{path}\n").as_bytes());
@@ -100,14 +101,15 @@ impl StateLock {
     }
 }
 
-/// The content of a lock file, written by its holder.
+/// The content of a lock file, as its holder wrote it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LockNote {
-    /// The holder's process.
+    /// Process id of the holder.
     pub pid: Option<u32>,
-    /// The absolute path of its socket. `None` while it starts, and if its version did not write the path.
+    /// The absolute path of the holder's socket. `None` while the holder starts, and if its version did not
+    /// write the path.
     pub socket: Option<PathBuf>,
-    /// Whether it stops, or has stopped, on request.
+    /// Whether the holder stops, or has stopped, on request.
     pub is_stopping: bool,
 }
 
@@ -140,13 +142,13 @@ impl LockNote {
 
 impl Drop for StateLock {
     fn drop(&mut self) {
-        // Keep the file: removing it would let two daemons hold two different files of one name.
+        // Keep the file: after a removal, two daemons could hold two different files with the same name.
         let _ = self.file.set_len(0);
         let _ = self.file.unlock();
     }
 }
 
-/// Whether no process with this number runs any more; a zombie counts as dead, proc_pid_stat(5).
+/// Whether no process with this id runs any more. A zombie counts as dead; see proc_pid_stat(5).
 fn is_dead(pid: u32) -> bool {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])),
@@ -214,7 +216,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agentd.lock");
         let held = StateLock::try_lock(&path).unwrap();
-        // A number that no process has.
+        // No process has this id, because it exceeds the kernel's maximum.
         fs::write(&path, "4194999\n").unwrap();
         let child = std::thread::spawn(move || {
             std::thread::park_timeout(RETRY_INTERVAL * 4);

@@ -1,5 +1,4 @@
-//! Data that waits to be written to one peer. Bounded in bytes, in two ways that do not block each
-//! other:
+//! Data that waits to be written to one peer. Two limits in bytes, which do not block each other, bound it:
 //!
 //! - Notifications acquire credit before they are queued. If the peer does not read, a subscription
 //!   waits for credit in a fair queue with the connection's other subscriptions.
@@ -158,7 +157,8 @@ impl Outbox {
     /// `None` if the queue accepts nothing any more. Cancel-safe: credit that was not returned was not
     /// acquired.
     pub(super) async fn credit(&self, bytes: usize) -> Option<Credit<'_>> {
-        // More than the capacity is never available; so one long message passes alone.
+        // The capacity is the maximum, because more credit never becomes available. So one long message
+        // passes alone.
         let credit = bytes.clamp(1, self.capacity);
         let permit = self.credit.acquire_many(credit as u32).await.ok()?;
         Some(Credit { outbox: self, permit })
@@ -167,7 +167,8 @@ impl Outbox {
     /// Waits until replies may be queued again.
     pub(super) async fn wait_reply_space(&self) {
         while lock(&self.queue).reply_bytes > self.capacity {
-            // Only the reader waits here; a notification that comes in between is kept for it.
+            // Only the reader waits here. If the notification comes before it waits, `Notify` keeps the
+            // notification.
             self.written.notified().await;
         }
     }
@@ -177,8 +178,8 @@ impl Outbox {
         lock(&self.queue).used
     }
 
-    /// For the writer: waits for work and moves all of it into `batch`, which must be empty. Returns
-    /// false when everything was taken and nothing more will come.
+    /// For the writer: waits for work and moves all of it into `batch`, which must be empty. Returns false
+    /// once the queue is empty and has ended.
     pub(super) async fn next_batch(&self, batch: &mut Vec<OutboxItem>) -> bool {
         loop {
             {
@@ -195,7 +196,7 @@ impl Outbox {
         }
     }
 
-    /// For the writer: this many bytes were written.
+    /// For the writer: records that this many bytes were written.
     pub(super) fn record_written(&self, reply_bytes: usize, credit: usize) {
         if reply_bytes > 0 {
             let mut queue = lock(&self.queue);

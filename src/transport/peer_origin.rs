@@ -25,7 +25,7 @@ use crate::proc;
 
 /// Time limit of one inspection: a process can make its own environment unreadable for any time.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum number of concurrent inspections; each takes two descriptors, which may be scarce.
+/// Maximum number of concurrent inspections. Each inspection uses two descriptors, which may be scarce.
 const MAX_LOOKUPS: usize = 4;
 /// Wait between two attempts when no descriptor was free.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
@@ -39,9 +39,9 @@ static LOOKUPS: Semaphore = Semaphore::const_new(MAX_LOOKUPS);
 /// Result of the inspection of a peer when it connected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PeerOrigin {
-    /// The program that it runs, for display; a process may have run another one before.
+    /// The program that the peer runs, for display. The process may have run another program before.
     pub exe: Option<PathBuf>,
-    /// The reason why it counts as a process of a tool; `None` if it does not.
+    /// The reason why the peer counts as a process of a tool; `None` if it does not.
     pub tool: Option<String>,
 }
 
@@ -134,7 +134,8 @@ fn peer_handle(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
 /// checked. `None`: no descriptor was free.
 fn is_alive(pid: i32, handle: Option<&OwnedFd>) -> Option<bool> {
     if let Some(handle) = handle {
-        // -1 once its parent has collected the exit status; only then can another process get the pid.
+        // The pid in `fdinfo` is -1 once the parent has collected the exit status. Only then can another
+        // process get the pid.
         let is_it = |line: &str| line.strip_prefix("Pid:").is_some_and(|id| id.trim() == pid.to_string());
         match std::fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd())) {
             Ok(info) if info.lines().any(is_it) => {}
@@ -230,7 +231,7 @@ impl OtherDaemons {
     }
 }
 
-/// A process in a chain of parents.
+/// A process in a chain of parents, with its start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Link {
     pid: i32,
@@ -241,7 +242,7 @@ struct Link {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ParentChain {
     links: Vec<Link>,
-    /// The chain ends at this daemon, not at the first process.
+    /// Whether the chain ends at this daemon, not at the first process.
     ends_here: bool,
 }
 
@@ -256,13 +257,13 @@ enum ChainError {
     Unreadable(&'static str),
 }
 
-/// Two consecutive walks with the same result: no process changed its parent meanwhile.
+/// Reads a chain until two consecutive walks agree, so that no process changed its parent meanwhile.
 fn read_steady_chain(read: impl Fn() -> Result<ParentChain, ChainError>) -> Result<ParentChain, ChainError> {
     let mut last: Option<ParentChain> = None;
     for _ in 0..MAX_WALKS {
         match read() {
-            // If a process's chain of parents once leads here, the process descends from this daemon for all of its
-            // life.
+            // If a process's chain of parents leads to this daemon once, the process descends from this
+            // daemon for all of its life.
             Ok(chain) if chain.ends_here => return Ok(chain),
             Ok(chain) if last.as_ref() == Some(&chain) => return Ok(chain),
             Ok(chain) => last = Some(chain),
@@ -300,7 +301,8 @@ fn climb_parents(
             return Err(ChainError::Changed);
         }
         links.push(Link { pid: at, started });
-        // The first process, or one whose parent is outside of this namespace: not below this daemon.
+        // This is the first process, or its parent is outside of this namespace. So the peer does not descend
+        // from this daemon.
         if at == 1 || parent == 0 {
             return Ok(ParentChain { links, ends_here: false });
         }

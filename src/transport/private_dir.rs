@@ -1,4 +1,4 @@
-//! A folder that only its owner can access: created so, or checked before anything is created in it.
+//! Creates a folder that only its owner can access, or checks one before anything is created in it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -80,8 +80,8 @@ pub fn check_folder(folder: &Path) -> Result<File, TransportError> {
     Ok(handle)
 }
 
-/// If all users may write to the parent and it has no sticky bit, another user can replace even a private folder by
-/// another one.
+/// If all users may write to the parent folder and it has no sticky bit, another user can replace even a
+/// private folder with another one.
 fn check_above(folder: &Path, above: &Path) -> Result<(), TransportError> {
     let meta = fs::metadata(above).map_err(|e| TransportError::io("look at", above, e))?;
     let mode = meta.mode() & 0o7777;

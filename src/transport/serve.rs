@@ -22,7 +22,7 @@ use crate::sync::{read, write};
 use crate::transport::connection_task::serve_connection;
 use crate::transport::server_state::ServerState;
 
-/// Waits after the system had no descriptor or memory for a further connection.
+/// Pauses after the system had no free descriptor or memory for a further connection.
 const MIN_ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const MAX_ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 

@@ -1,10 +1,9 @@
 //! A listening socket that is private from its first moment.
 //!
-//! The folder is the protection: 0700, owned by this user, not a link, checked before anything is
-//! created in it. Inside it, the socket gets its mode between `bind` and `listen`, when no client can
-//! connect yet. A path is removed only if it is proven to be a dead socket: connecting to it is
-//! refused. Two daemons that start at once are serialised by a lock on the folder, which is held only
-//! while binding or removing.
+//! The folder is the protection: 0700, owned by this user, not a link, checked before anything is created in
+//! it. Inside it, the socket gets its mode between `bind` and `listen`, when no client can connect yet. A
+//! path is removed only if it is proven to be a dead socket, because connecting to it is refused. Two daemons
+//! that start at once are serialised by a lock on the folder, which is held only while binding or removing.
 
 use std::fmt;
 use std::fs::{self, Permissions};
@@ -27,7 +26,7 @@ use crate::transport::private_dir::{open_folder, private_folder};
 /// Maximum bytes of a Unix socket path: 108 bytes with the closing zero.
 const MAX_PATH_BYTES: usize = 107;
 
-/// A text that is generated at each request.
+/// Produces a text at each request.
 #[derive(Clone)]
 pub(super) struct PageSource(Arc<dyn Fn() -> String + Send + Sync>);
 
@@ -44,8 +43,8 @@ impl fmt::Debug for PageSource {
     }
 }
 
-/// A listening socket. Dropping it stops listening and removes the path, if it still belongs to this
-/// socket.
+/// A listening socket. Dropping it stops listening. The drop also removes the path, if it still belongs to
+/// this socket.
 #[derive(Debug)]
 pub struct BoundSocket {
     listener: UnixListener,
@@ -203,8 +202,8 @@ enum ListenerState {
 fn probe(path: &Path) -> Result<ListenerState, Errno> {
     let fd = new_socket()?;
     socket::connect(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
-    // On this side SO_PEERCRED is the process that called listen(2) (unix(7)); 0 is an invisible
-    // process.
+    // On the connecting side, SO_PEERCRED is the process that called listen(2) (unix(7)). A pid of 0 means a
+    // process that this namespace cannot see.
     let pid = socket::getsockopt(&fd, socket::sockopt::PeerCredentials)?.pid();
     let is_gone = pid > 0 && kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
     Ok(if is_gone { ListenerState::Dead } else { ListenerState::Alive })
@@ -274,7 +273,7 @@ mod tests {
         let scratch = temp_folder();
         let path = scratch.path().join("run/agentd.sock");
         let bound = bind(&path).unwrap();
-        // The listener keeps the old inode alive, so the new file cannot get the same number.
+        // The listener keeps the old inode in use, so the new file cannot get the same number.
         fs::remove_file(&path).unwrap();
         let _other = StdListener::bind(&path).unwrap();
         let (_listener, file, ..) = bound.into_parts();

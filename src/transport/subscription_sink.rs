@@ -19,8 +19,8 @@ impl fmt::Display for SinkClosed {
 
 impl std::error::Error for SinkClosed {}
 
-/// The sink of one subscription. Waiting in it is the back-pressure: it continues when the peer has
-/// read.
+/// The sink of one subscription. Its methods apply the back-pressure: they wait until the peer has read
+/// enough.
 #[derive(Debug)]
 pub struct SubscriptionSink {
     pub(super) outbox: Arc<Outbox>,
@@ -49,8 +49,8 @@ impl SubscriptionSink {
         self.queue(bytes, |credit| OutboxItem::Notifications { messages, credit }).await
     }
 
-    /// Waits until `bytes` may be queued, before the caller reads them: a subscription whose peer does
-    /// not read holds no data while it waits. Cancel-safe.
+    /// Waits until `bytes` may be queued, before the caller reads them. So a subscription whose peer does not
+    /// read holds no data while it waits. Cancel-safe.
     ///
     /// # Errors
     /// [`SinkClosed`] when the connection is closed or the subscription was ended.

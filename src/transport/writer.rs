@@ -1,4 +1,4 @@
-//! The one task that writes to a peer: takes all queued data and writes it in large blocks.
+//! The only task that writes to a peer. It takes all queued data and writes it in large blocks.
 
 use std::borrow::Cow;
 use std::io;
@@ -31,7 +31,7 @@ struct Writer<'a> {
     socket: &'a mut OwnedWriteHalf,
     framing: Framing,
     gathered: Vec<u8>,
-    /// Reply bytes and credit in `gathered`, which count as written once it is written.
+    /// Reply bytes and credit of the data in `gathered`. They count as written once that data is written.
     done: (usize, usize),
 }
 

@@ -13,9 +13,9 @@ use crate::proc;
 
 /// Limit of the whole text, in characters.
 const MAX_TEXT_CHARS: usize = 2_000;
-/// Bytes read of one answer.
+/// Maximum bytes that are read of one answer of git.
 const MAX_ANSWER_BYTES: u64 = 16 << 10;
-/// Time limit of git. In a large repository, a slow part is omitted.
+/// Time limit of a git command. In a large repository, a slow part is omitted.
 const GIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Options before every command. <https://git-scm.com/docs/git-config>
@@ -48,7 +48,7 @@ const SAFE_OPTIONS: [&str; 26] = [
     "status.submoduleSummary=false",
 ];
 
-/// The description as text, or `None` if git reports nothing. Cancel-safe: dropping the future kills the
+/// The description as text; `None` if git reports no status. Cancel-safe: dropping the future kills the
 /// commands.
 pub(super) async fn facts(cwd: &Path) -> Option<String> {
     let (branch, default, status, log, user) = tokio::join!(
@@ -61,7 +61,7 @@ pub(super) async fn facts(cwd: &Path) -> Option<String> {
         ),
         run_git(cwd, &["config", "--get", "user.name"]),
     );
-    // Without a status, git is missing or fails here.
+    // Without a status, git is missing or fails in this folder, so give no description.
     status.as_ref()?;
     let mut text = String::from("\n\n# Git at the start of the session");
     let mut line = |name: &str, value: Option<String>| {
@@ -98,7 +98,7 @@ fn truncate_text(text: String) -> String {
     }
 }
 
-/// Git's output without its last newline; `None` if it fails or takes too long.
+/// Runs git. Returns its output without the last newline; `None` if git fails or takes too long.
 async fn run_git(cwd: &Path, what: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
     command.args(SAFE_OPTIONS).arg("-C").arg(cwd).args(what);
@@ -127,7 +127,7 @@ async fn run_git(cwd: &Path, what: &[&str]) -> Option<String> {
         let mut bytes = Vec::new();
         out.take(MAX_ANSWER_BYTES).read_to_end(&mut bytes).await.ok()?;
         if bytes.len() as u64 == MAX_ANSWER_BYTES {
-            // The rest would be truncated anyway.
+            // Stop git, because the rest of its output would be truncated anyway.
             child.start_kill().ok()?;
             child.wait().await.ok()?;
         } else if !child.wait().await.ok()?.success() {

@@ -14,15 +14,16 @@ use crate::sync::lock;
 
 /// Maximum number of workspaces whose facts are kept.
 const MAX_WORKSPACES: usize = 64;
-/// Facts of this age are gathered again when a session begins: the user may have worked in the folder.
+/// Facts of this age are gathered again when a session begins, because the user may have worked in the
+/// folder.
 const PREFETCH_AGE: Duration = Duration::from_secs(2);
-/// Facts of this age are not used for a prompt.
+/// Facts of this age are too old for a prompt.
 const MAX_FACT_AGE: Duration = Duration::from_secs(600);
 
 /// The facts of one workspace, or the work to gather them.
 #[derive(Clone)]
 struct FactsEntry {
-    /// Digest of the workspace when they were gathered: trust is bound to it.
+    /// Digest of the workspace at the time when the facts were gathered. The trust is bound to it.
     digest: String,
     begun: Instant,
     text: Arc<OnceCell<Option<String>>>,
@@ -49,7 +50,8 @@ impl GitFacts {
         self.entry(cwd, digest, MAX_FACT_AGE).text.get_or_init(|| git::facts(cwd)).await.clone()
     }
 
-    /// Drops the facts of a folder, of those above and of those below: they may show the same repository.
+    /// Drops the facts of a folder, and of the folders above and below it, because they may show the same
+    /// repository.
     pub fn invalidate(&self, cwd: &Path) {
         lock(&self.entries).retain(|path, _| !path.starts_with(cwd) && !cwd.starts_with(path));
     }

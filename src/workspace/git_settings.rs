@@ -8,14 +8,14 @@ use crate::workspace::plain_file::{open_plain, read_up_to};
 /// Bytes of git's own configuration.
 const MAX_CONFIG_BYTES: u64 = 256 << 10;
 /// Sections of git's configuration that change in daily work and name no program that git would run for
-/// `workspace::git`. All other sections are bound by trust.
+/// `workspace::git`. Trust binds all other sections.
 const UNBOUND_SECTIONS: [&str; 4] = ["branch", "remote", "user", "submodule"];
 
 /// The part of a repository's own configuration that decides which programs git runs.
 pub(super) fn git_settings(root: &Path) -> Result<String, String> {
     let (own, shared) = git_folders(root)?;
     let mut kept = bound_settings(&shared.join("config"))?;
-    // The configuration of this work tree, if the main one enables it (git-worktree(1)).
+    // Include the configuration of this work tree, if the main configuration enables it (git-worktree(1)).
     let of_tree = own.join("config.worktree");
     if fs::symlink_metadata(&of_tree).is_ok() {
         kept.push_str(&bound_settings(&of_tree)?);

@@ -18,12 +18,12 @@ const MAX_TOTAL_BYTES: usize = 192 * 1024;
 const MAX_DEPTH: usize = 4;
 /// Number of skipped includes that are described; further ones are counted.
 const MAX_SKIPPED: usize = 10;
-/// Characters of a name in a description. The name comes from the folder and may be of any length.
+/// Maximum characters of a name in a description. The name comes from the folder and may be of any length.
 const MAX_NAME_CHARS: usize = 120;
 
 const FILE_NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// Endings of texts. Any other `@path` that is no file is more likely a package, a folder or a decorator than an
-/// include.
+/// Endings of texts. Any other `@path` that does not exist is more likely a package, a folder or a decorator
+/// than an include.
 const TEXT_ENDINGS: [&str; 4] = ["md", "mdc", "markdown", "txt"];
 
 /// One file of instructions.
@@ -41,8 +41,8 @@ pub(super) struct InstructionFiles {
     pub skipped: Vec<String>,
 }
 
-/// The user's own file first, then the root's and those of each folder down to this one; then the same for each
-/// additional folder.
+/// Collects the user's own file, then the files of each folder from the repository's root down to `cwd`, then
+/// the files of each additional folder in the same way.
 pub(super) fn collect(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path>) -> InstructionFiles {
     let mut reader = InstructionReader {
         seen: HashSet::new(),
@@ -58,7 +58,7 @@ pub(super) fn collect(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path
         reader.read_from_root(folder);
     }
     let InstructionReader { files, seen, skipped, .. } = reader;
-    // Another file may include it less deep.
+    // Do not report an include that was nested too deep if another file has included the same file.
     let is_missing =
         |skip: &SkippedInclude| !(skip.is_too_deep && skip.path.as_ref().is_some_and(|it| seen.contains(it)));
     let missing: Vec<String> = skipped.into_iter().filter(is_missing).map(|skip| skip.text).collect();
@@ -135,7 +135,7 @@ impl InstructionReader {
         if is_cut {
             text.push_str("\n[cut: the file is longer]");
         }
-        // The path is a heading in the prompt.
+        // Count the path as well, because it is a heading in the prompt.
         let bytes = text.len() + resolved.as_os_str().len();
         if self.bytes + bytes > MAX_TOTAL_BYTES {
             return Err(format!(
@@ -301,7 +301,7 @@ mod tests {
                 at("long.txt", "AGENTS.md", "is cut after 64 KiB"),
             ]
         );
-        // The include that is nested too deep is read from another place.
+        // `AGENTS.md` now also includes the file that was nested too deep, so it is not reported.
         write("AGENTS.md", "@a.md @e.md");
         assert_eq!(collect(&ws, &[], None).skipped, [at("e.md", "e.md", "includes itself in a loop")]);
         write("AGENTS.md", &"@gone.md ".repeat(30));

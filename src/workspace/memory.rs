@@ -32,9 +32,9 @@ pub enum MemoryError {
     Name(String),
     /// The text is empty or too long.
     Text(String),
-    /// The project has as many notes as it may.
+    /// The project has the maximum number of notes.
     Full,
-    /// There is no such note; the names of those that exist.
+    /// The project has no note with this name. The second field contains the names of the existing notes.
     Missing(String, Vec<String>),
     /// The folder or the file could not be used.
     Io(String),
@@ -245,7 +245,7 @@ impl Memory {
 /// A new file that only the user can read.
 fn tempfile_in(folder: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     let path = folder.join(format!(".{name}-{}.tmp", std::process::id()));
-    // A crash may have left it.
+    // A crash may have left a file with this name.
     let _ = fs::remove_file(&path);
     let file = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
     Ok((path, file))

@@ -1,5 +1,5 @@
-//! Adds a user's note to the project instructions: `AGENTS.md` of the workspace, or its `CLAUDE.md` if that is the
-//! only one. The file is replaced as a whole, and only inside the workspace.
+//! Adds a user's note to the project instructions: to `AGENTS.md` of the workspace, or to its `CLAUDE.md` if
+//! that is the only one. The file is replaced as a whole, and only inside the workspace.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -37,9 +37,9 @@ impl fmt::Display for NoteError {
 /// The file that notes of a workspace go to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteFile {
-    /// Its path without links.
+    /// Path of the file, without links.
     pub path: PathBuf,
-    /// Whether it does not exist yet.
+    /// Whether the file does not exist yet.
     pub is_new: bool,
 }
 
@@ -76,7 +76,8 @@ impl NoteFile {
 
     fn replace(&self, note: &str) -> io::Result<()> {
         let (folder, name) = self.path.parent().zip(self.path.file_name()).ok_or(io::ErrorKind::NotFound)?;
-        // The folder stays the same one, even if its name is exchanged for a link meanwhile.
+        // Open the folder first. The handle stays on the same folder, even if its name is replaced by a link
+        // meanwhile.
         let how = OpenHow::new()
             .flags(OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
             .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);

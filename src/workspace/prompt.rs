@@ -24,7 +24,7 @@ pub struct PromptRequest {
     pub model: String,
     /// The day on which the session began, `YYYY-MM-DD` in UTC.
     pub date: String,
-    /// Replaces the default text.
+    /// Text that replaces the default text.
     pub custom: Option<String>,
     /// Sections with lists of the parts that the model may use, for example its agents.
     pub sections: Vec<String>,

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::judge::Repository;
 
 /// Searches for a repository like git, from the folder upwards (git-rev-parse(1), "--git-dir";
-/// `setup_git_directory` of its setup.c). It checks first for `.git`, then whether the folder itself looks like
-/// a repository. The latter may be cloned content.
+/// `setup_git_directory` of its setup.c). The search checks each folder first for `.git`, then whether the
+/// folder itself looks like a repository. In the second case, the repository may be cloned content.
 #[must_use]
 pub fn repository(workspace: &Path) -> Repository {
     for (at, folder) in workspace.ancestors().enumerate() {
@@ -24,8 +24,8 @@ pub fn repository(workspace: &Path) -> Repository {
         }
         let is_bare = || folder.join("HEAD").symlink_metadata().is_ok();
         if own.join("HEAD").symlink_metadata().is_ok() {
-            // Git skips a folder that it does not accept as a repository; this code would have to repeat its
-            // checks.
+            // Git skips a `.git` folder that it does not accept as a repository. This code does not repeat
+            // git's checks, so git may use the repository that the content looks like.
             if at == 0 && is_bare() {
                 return Repository::Content;
             }
@@ -51,7 +51,7 @@ fn gitfile_target(folder: &Path, own: &Path) -> Option<PathBuf> {
     folder.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()
 }
 
-/// Longest path with its prefix, in bytes.
+/// Maximum bytes that are read of a `.git` file: its prefix and the longest path.
 const MAX_FILE_BYTES: u64 = 4_200;
 
 #[cfg(test)]
@@ -65,7 +65,7 @@ mod tests {
         let top = dir.path().join("top");
         let sub = top.join("a/b");
         fs::create_dir_all(&sub).unwrap();
-        // The temporary folder may lie in a repository.
+        // The temporary folder itself may lie in a repository.
         let around = match repository(dir.path()) {
             Repository::Top => Repository::Above,
             around => around,

@@ -21,7 +21,8 @@ use crate::workspace::plain_file::{open_plain, read_up_to};
 use crate::workspace::project;
 use crate::workspace::project::Project;
 
-/// Bytes of one file whose content is used. Larger ones, such as programs of hooks, are part of the digest.
+/// Maximum bytes of one file whose content is used. Larger files, such as programs of hooks, are still part
+/// of the digest.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Bytes of all files.
 const MAX_TOTAL_BYTES: u64 = 16 << 20;
@@ -32,7 +33,8 @@ const MAX_DEPTH: usize = 8;
 /// Number of parts that are listed by name.
 const MAX_PARTS: usize = 100;
 
-/// Part of every digest: a changed scan gives another digest, so that the user is asked again.
+/// Part of every digest. A new version gives other digests, so that the user is asked again after the scan
+/// was changed.
 const VERSION: &str = "agentd workspace 1";
 
 /// Path of the project's own settings.
@@ -67,15 +69,15 @@ pub struct TrustInventory {
     pub(super) has_git: bool,
 }
 
-/// Scans a folder; the path is absolute and without links. Blocking and bounded. Never fails: an unreadable
-/// file is listed as a part that is not used.
+/// Scans a folder, whose path must be absolute and without links. Blocking and bounded. Never fails: an
+/// unreadable file is listed as a part that is not used.
 #[must_use]
 pub fn scan(cwd: &Path) -> TrustInventory {
     scan_with_files(cwd, &[]).0
 }
 
-/// The same, with these files of the workspace, and the Markdown files below these folders. Their contents are
-/// exactly those that the digest covers.
+/// Same as [`scan`], and returns contents of files of the workspace: the files that `folders` names, and the
+/// Markdown files below the folders that it names. These contents are exactly those that the digest covers.
 #[must_use]
 pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<ScannedFile>) {
     let mut ground = TrustInventory::default();
@@ -114,7 +116,8 @@ pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<Sca
         let before = walk.files.len();
         walk.inspect_entry(&path, name.as_bytes(), 0);
         if walk.too_large {
-            // The digest does not cover all of it, so a file of it could run parts that were changed later.
+            // The digest does not cover the whole entry, so a file in it could run parts that were changed
+            // later.
             for (_, content) in &mut walk.files[before..] {
                 *content = Err(format!("{name} is too large for trust to cover it; make it smaller"));
             }
@@ -341,7 +344,7 @@ mod tests {
         folder.write_file(".git/commondir", "./\n");
         folder.write_file(".git/config.worktree", "");
         assert_eq!(folder.digest(), before);
-        // Text after such a section's head on the same line does count.
+        // Text on the same line after the head of such a section does count.
         folder
             .write_file(".git/config", "[core]\n\tbare = false\n[branch \"x\"] y = 1\n\tfsmonitor = pwned\n");
         assert_ne!(folder.digest(), before);
@@ -378,7 +381,7 @@ mod tests {
         pipe(".mcp.json");
         pipe(".claude/pipe");
         folder.write_file(".git", "gitdir: elsewhere");
-        // A sparse file of ten gigabytes.
+        // This is a sparse file of ten gigabytes.
         let huge = File::create(folder.path().join(".mcprc")).expect("made");
         huge.set_len(10 << 30).expect("a hole");
         for n in 0..3_000 {

@@ -4,7 +4,7 @@ use clap::{Command as ClapCommand, CommandFactory as _};
 
 use super::Cli;
 
-/// The commands by what they are for, in the order of the help. Each visible command is in one group.
+/// The groups of commands in the order of the help. Each visible command is in one group.
 pub const GROUPS: [(&str, &[&str]); 7] = [
     ("Work", &["run", "attach", "submit", "queue", "wait", "result", "abort", "kill"]),
     ("Answer", &["approvals", "approve", "deny", "answer", "feedback"]),
@@ -55,7 +55,7 @@ const EXAMPLES: [(&str, &[&str]); 15] = [
     ("config", &["agentctl config show --origin"]),
 ];
 
-/// The whole command line. It touches nothing but memory.
+/// Builds the whole command line. It has no effect outside memory.
 #[must_use]
 pub fn command() -> ClapCommand {
     let mut command = Cli::command();
@@ -85,7 +85,7 @@ fn groups(command: &ClapCommand) -> String {
         for name in names {
             let about = command.find_subcommand(name).and_then(ClapCommand::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            // Not wider than a terminal of 80 columns.
+            // Keep the line within a terminal of 80 columns.
             let about = crate::client::terminal::style::cut(about.lines().next().unwrap_or_default(), 64);
             text.push_str(&format!("  {name:<12}  {about}\n"));
         }
@@ -104,7 +104,7 @@ fn groups(command: &ClapCommand) -> String {
     }
     text.push_str("  -h, --help            This help; after a command, that of the command\n");
     text.push_str("  -V, --version         The version\n");
-    // Braces would be tags of the template.
+    // Remove braces, because the template would treat them as tags.
     text.replace(['{', '}'], "")
 }
 

@@ -54,7 +54,7 @@ pub enum Since {
 }
 
 pub(super) fn mode(text: &str) -> Result<Mode, String> {
-    // As other programs write them: acceptEdits, accept-edits.
+    // Also accept the forms of other programs: acceptEdits, accept-edits.
     let mut name = String::with_capacity(text.len() + 2);
     for c in text.chars() {
         match c {
@@ -106,7 +106,7 @@ pub(super) fn since(text: &str) -> Result<Since, String> {
         .ok_or_else(|| "a duration with its unit (90s, 15m, 2h, 1d) or an event number".into())
 }
 
-/// `NUMBER:HASH`, as `audit verify` prints it.
+/// Parses `NUMBER:HASH`, as `audit verify` prints it.
 pub(super) fn audit_head(text: &str) -> Result<AuditHead, String> {
     let wrong = || "NUMBER:HASH, as `agentctl audit verify` prints it".to_owned();
     let (id, hash) = text.split_once(':').ok_or_else(wrong)?;
@@ -117,7 +117,7 @@ pub(super) fn audit_head(text: &str) -> Result<AuditHead, String> {
     }
 }
 
-/// `KEY=VALUE`.
+/// Parses `KEY=VALUE`.
 pub(super) fn label(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or_else(|| "KEY=VALUE, for example user_id=me".to_owned())?;
     Ok((key.to_owned(), value.to_owned()))
@@ -131,7 +131,7 @@ pub(super) fn share(text: &str) -> Result<TopP, String> {
     serde_json::from_str(text).map_err(|_| "a number from 0 to 1".to_owned())
 }
 
-/// `90s`, `2h`, `7d`: for `--since`.
+/// Parses a duration for `--since`, such as `90s`, `2h` or `7d`.
 pub(super) fn duration(text: &str) -> Result<u64, String> {
     crate::client::terminal::format::parse_duration(text)
         .ok_or_else(|| "a duration with its unit, for example 2h or 7d".into())

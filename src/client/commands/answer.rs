@@ -27,7 +27,8 @@ pub(in crate::client) async fn answer(
     let choice = typed.join(", ");
     let params = match open.filter(question::is_typed) {
         Some(question) => answers_of(&question, typed)?,
-        // The daemon knows who answered a question that is no longer open.
+        // Ask the daemon also about a question that is no longer open, because it knows which client
+        // answered.
         None => question::params(request_id, &choice),
     };
     let reply = match client.call::<AnswerReply>("session.answer", &params).await {
@@ -59,8 +60,8 @@ fn answers_of(question: &Question, typed: &[String]) -> Result<AnswerParams, Fai
 /// The question that `name` identifies: its id, a start of it, or a session with exactly one open
 /// question.
 async fn find(client: &Client, name: &str) -> Result<QuestionId, Failure> {
-    // Send a full id to the daemon unchanged: the daemon knows who answered a question that is no
-    // longer open.
+    // Send a full id to the daemon unchanged. If the question is no longer open, the daemon knows which
+    // client answered it.
     if let Ok(id) = name.parse::<QuestionId>() {
         return Ok(id);
     }

@@ -69,7 +69,7 @@ pub(in crate::client) async fn audit(
     }
 }
 
-/// Lets the daemon read the whole log. `known` is a row stored elsewhere, `NUMBER:HASH`.
+/// Asks the daemon to check the whole log. `known` is a row that the user stored elsewhere, as `NUMBER:HASH`.
 pub(in crate::client) async fn verify(
     reach: &Connector,
     known: Option<AuditHead>,
@@ -97,7 +97,7 @@ pub(in crate::client) async fn verify(
     Ok(())
 }
 
-/// A session that may be deleted: then only its full id identifies it.
+/// Finds a session that may be deleted. Only the full id identifies a deleted session.
 async fn session_of(client: &Client, name: &str) -> Result<SessionId, Failure> {
     match name.parse() {
         Ok(id) => Ok(id),

@@ -9,7 +9,7 @@ use crate::client::terminal::out::OutputStreams;
 use crate::client::terminal::style::{StyledLine, Tone, pad};
 use crate::types::context_view::{ContextPart, ContextView, PartName};
 
-/// Columns of the bar.
+/// Width of the bar in columns.
 const BAR_COLUMNS: u64 = 60;
 
 pub(in crate::client) async fn context(

@@ -32,7 +32,7 @@ pub(in crate::client) async fn cost_of(
             .await?;
     let session_id = match args.session.as_deref() {
         None => None,
-        // A deleted session is identified by its full id.
+        // A full id also identifies a deleted session.
         Some(name) => Some(match name.parse::<SessionId>() {
             Ok(id) => id,
             Err(_) => resolve_id::session(&client, name).await?.session_id,
@@ -67,7 +67,7 @@ pub(in crate::client) async fn cost_of(
     explain(&found.total, out)
 }
 
-/// Explains the marks in the table, if they appear.
+/// Explains those marks of the table that appear in it.
 fn explain(total: &ModelUsage, out: &mut OutputStreams) -> Result<(), Failure> {
     if total.unpriced_calls > 0 {
         out.note(&format!(
@@ -97,7 +97,7 @@ async fn every_page(client: &Client, mut params: ModelUsageParams) -> Result<Mod
     Ok(found)
 }
 
-/// The rows and their sum. Without a terminal the full ids are there.
+/// The rows and their sum. Without a terminal the table contains the full ids.
 fn table(rows: &[&LedgerRow], total: &ModelUsage, known: &[SessionView]) -> Table {
     let mut table = Table::new([
         column("#").right(),

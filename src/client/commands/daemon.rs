@@ -132,8 +132,8 @@ pub(in crate::client) async fn stop(
         Ok(client) => client,
         Err(CallError::Io(e)) if is_absent(&e) => {
             return match LockHolder::find(&reach.places.data_dir) {
-                // This is not the requested daemon. Do not stop it, because its sessions may be in the middle of
-                // work.
+                // This is not the requested daemon, and its sessions may be in the middle of work. So do not
+                // stop it.
                 Some(_) if reach.listens_elsewhere() => Err(Failure::unreachable(reach.absence_message(&e))),
                 Some(holder) => stop_unreachable(reach, holder, now, out).await,
                 None => Ok(out.note("no daemon was running")?),
@@ -154,7 +154,7 @@ pub(in crate::client) async fn stop(
             Ok(_) => false,
             Err(error) => is_absent(&error),
         };
-        // The daemon closes this connection last. Until then it still writes.
+        // The daemon closes this connection last. While it is open, the daemon may still write to its files.
         if gone && client.is_closed() {
             return Ok(out.say("stopped; sessions are kept")?);
         }
@@ -189,7 +189,8 @@ async fn stop_unreachable(
         return Err(Failure::internal(format!("{what}: {mend}")));
     }
     if now {
-        // The second signal makes the daemon stop faster. Two signals at once would be merged into one.
+        // The second signal makes the daemon stop faster. The kernel would merge two signals that arrive at
+        // once.
         sleep(Duration::from_millis(200)).await;
         if runs() {
             holder.terminate();

@@ -1,6 +1,6 @@
-//! `agentctl demo`: the main scenario with a recorded model, without a key and without a network.
-//! Everything else is real: a separate daemon, a session, tool calls, permission requests, an edit and
-//! a test run in a temporary folder.
+//! `agentctl demo`: the main scenario with a recorded model, without a key and without a network. All other
+//! parts are real: a separate daemon, a session, tool calls, permission requests, an edit and a test run in a
+//! temporary folder.
 
 mod interruption;
 
@@ -36,7 +36,8 @@ const MAX_SOCKET_PATH_BYTES: usize = 100;
 pub(in crate::client) async fn demo(yes: bool, keep: bool) -> Result<(), Failure> {
     let mut out = OutputStreams::all_on_stdout();
     let out = &mut out;
-    // From here on an interrupt must also stop the daemon; the turn's watch receives it too.
+    // From here on an interrupt must also stop the daemon. The code that follows the turn receives the signal
+    // too.
     let _interrupts = signal(SignalKind::interrupt())?;
     let scratch = DemoFolder::create()?;
     let people = io::stdin().is_terminal() && io::stdout().is_terminal();

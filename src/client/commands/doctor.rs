@@ -108,7 +108,7 @@ fn config(file: &Path, required: bool) -> Finding {
     }
 }
 
-/// The check of the configuration by the daemon program, because only it knows every key.
+/// Lets the daemon program check the configuration, because only that program knows every key.
 async fn check_config(reach: &Connector) -> Finding {
     let mut command = tokio::process::Command::from(daemon_command(&reach.places));
     let output = command.arg("--check-config").kill_on_drop(true).output();
@@ -133,7 +133,7 @@ async fn check_config(reach: &Connector) -> Finding {
     }
 }
 
-/// Whether only the owner can access a folder of the daemon, by the daemon's own rules.
+/// Checks that only the owner can access a folder of the daemon, by the same rules as the daemon.
 fn private(what: &str, folder: &Path, choose: &str) -> Finding {
     let name = folder.display();
     let meta = match fs::symlink_metadata(folder) {
@@ -214,7 +214,7 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
     }
 }
 
-/// Whether each provider can be reached with its key. Only the main model's provider has to work.
+/// Checks whether each provider can be reached with its key. Only the main model's provider has to work.
 async fn providers(client: &Client, status: &StatusReply) -> Vec<Finding> {
     if status.providers.is_empty() {
         return Vec::new();
@@ -243,8 +243,7 @@ async fn providers(client: &Client, status: &StatusReply) -> Vec<Finding> {
     each.collect()
 }
 
-/// If no daemon runs, the daemon program checks the files, because this program cannot read the
-/// database.
+/// If no daemon runs, lets the daemon program check the files, because this program cannot read the database.
 async fn check_files(reach: &Connector) -> Result<Vec<String>, String> {
     let mut program = tokio::process::Command::from(daemon_command(&reach.places));
     program.arg("--check-database").kill_on_drop(true);
@@ -325,7 +324,7 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
     findings
 }
 
-/// The sandbox level of commands, and what would improve it.
+/// The sandbox level of commands, and the changes that would improve it.
 fn sandbox(told: &SandboxReply) -> Vec<Finding> {
     let better = || {
         let mut why =

@@ -27,7 +27,7 @@ pub(in crate::client) async fn export(
     let session_id = resolve_id::session(&client, name).await?.session_id;
     let mut target =
         match file {
-            // Conversations may contain private text.
+            // Conversations may contain private text, so only the owner can read the file.
             Some(path) => {
                 let open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
                 Some(open.map_err(|error| {

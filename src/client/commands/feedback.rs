@@ -40,7 +40,7 @@ pub(in crate::client) async fn feedback(
     Ok(out.say(&format!("chosen: {item_id} (session {})", reply.session_id))?)
 }
 
-/// The open request that `name` identifies: its id, or the session that waits for it.
+/// The open request that `name` identifies: the request's id, or the session that waits for it.
 async fn find(client: &Client, name: &str) -> Result<OpenFeedback, Failure> {
     if name.starts_with("ask_") {
         let states = Some(vec![SessionState::RequiresAction]);

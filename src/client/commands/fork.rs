@@ -1,4 +1,4 @@
-//! `agentctl fork`: a new session with the conversation of another one.
+//! `agentctl fork`: creates a session with the conversation of another one.
 
 use crate::api::params::{ForkParams, SessionReply};
 use crate::client::connection::connector::Connector;

@@ -27,7 +27,7 @@ pub(in crate::client) async fn inspect(
     }
 }
 
-/// A request is named as `12.1` or `perm_…`; everything else is a session.
+/// Finds a request or a session. `12.1` and `perm_…` name requests, and every other name is a session.
 async fn one(client: &Client, name: &str) -> Result<Value, Failure> {
     let is_numbered = name.split_once('.').is_some_and(|(session, nth)| {
         !session.is_empty()

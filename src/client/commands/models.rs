@@ -63,7 +63,8 @@ pub(in crate::client) async fn models(
     Ok(())
 }
 
-/// Models that the providers offer and the list does not have. A provider that cannot be reached is named.
+/// Models that the providers offer and that the list does not contain. Prints the name of each provider that
+/// cannot be reached.
 async fn offered_models(
     client: &Client,
     known: &[ModelView],
@@ -81,7 +82,7 @@ async fn offered_models(
     Ok(names.iter().map(|name| escape::line(name).into_owned()).collect())
 }
 
-/// `agentctl models --check`
+/// Runs `agentctl models --check`.
 pub(in crate::client) async fn check(
     reach: &Connector,
     json: bool,

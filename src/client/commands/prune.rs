@@ -68,7 +68,8 @@ pub(in crate::client) async fn prune(
     Ok(out.note(&format!("{} deleted", sessions.len()))?)
 }
 
-/// Ended sessions, and idle ones that never had a turn. Archived ones were kept on purpose.
+/// Whether to delete a session: it has ended, or it is idle and never had a turn. Archived sessions are
+/// deleted only on request, because a user kept them on purpose.
 fn is_pruned(session: &SessionView, args: &PruneArgs, now: crate::types::time::Timestamp) -> bool {
     let is_empty = session.state == SessionState::Idle
         && session.last_turn.is_none()

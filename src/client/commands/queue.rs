@@ -18,7 +18,7 @@ use crate::types::ids::{SessionId, TurnId};
 use crate::types::message::input_line;
 use crate::types::queue::QueuedTurn;
 
-/// Columns of an input in the list.
+/// Maximum columns of an input in the list.
 const INPUT_COLUMNS: usize = 100;
 
 pub(in crate::client) async fn queue(
@@ -100,9 +100,9 @@ async fn change_queue(
     Ok(reply.queue)
 }
 
-/// The queued turn that `name` identifies: a full id, a unique start of one, or its place from 1.
+/// The queued turn that `name` identifies: a full id, a unique start of one, or a place in the queue from 1.
 fn find(queue: &[QueuedTurn], name: &str) -> Result<TurnId, Failure> {
-    // The daemon knows best whether a full id is queued.
+    // Send a full id to the daemon unchanged, because the daemon knows best whether it is queued.
     if let Ok(turn_id) = name.parse::<TurnId>() {
         return Ok(turn_id);
     }

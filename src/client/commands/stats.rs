@@ -102,7 +102,7 @@ fn cells(name: String, spent: &ModelUsage) -> [(Tone, String); 6] {
     ]
 }
 
-/// Number of sessions by what they do.
+/// Number of sessions in each kind of activity.
 fn counts(sessions: &[SessionView]) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::from([("all", sessions.len())]);
     for session in sessions {

@@ -13,7 +13,7 @@ pub(in crate::client) async fn top(
 ) -> Result<(), Failure> {
     let mut sessions = SessionsScreen::load(reach).await?;
     loop {
-        // The screen is closed here, because the conversation uses the whole terminal.
+        // `choose` closes the screen when it returns, because the conversation uses the whole terminal.
         let left = match choose(&mut sessions).await? {
             TopOutcome::Quit => return Ok(()),
             TopOutcome::Attach(session) => attach(reach, &session.to_string(), options, out).await,

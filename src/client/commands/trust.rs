@@ -72,10 +72,10 @@ pub(in crate::client) async fn trust_now(
 /// File with the folders whose trust was asked about, one in each line.
 const ASKED_FILE: &str = "asked-trust";
 
-/// The answers. "Not now" is preselected.
+/// The answers to the question. "Not now" is preselected.
 const OPTIONS: [&str; 2] = ["Trust it as it is now", "Not now; sessions work without it"];
 
-/// Number of programs in the question; the rest is counted.
+/// Maximum number of programs that the question lists; further ones are counted.
 const SHOWN_PROGRAMS: usize = 6;
 
 /// The parts that trust would activate. Only the client's own text begins at the start of a row.
@@ -98,8 +98,8 @@ fn question(cwd: &str, parts: &[&String], programs: &[String], columns: usize) -
     head.chain(parts).chain(programs).chain(more.iter().flat_map(listed)).collect()
 }
 
-/// Asks once per folder, on a terminal, whether to trust it. Sessions work without trust. A folder whose only parts
-/// are git facts causes no question.
+/// On a terminal, asks once per folder whether to trust it. Sessions work without trust. If the only parts
+/// that need trust are git facts, the user is not asked.
 pub(in crate::client) async fn ask_once(
     reach: &Connector,
     client: &Client,

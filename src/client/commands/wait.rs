@@ -68,7 +68,7 @@ pub(in crate::client) async fn result(
     } else if !result.text.trim().is_empty() {
         match stdout().is_terminal() {
             true => out.say(&escape::text(result.text.trim_end()))?,
-            // A script gets the text as the model wrote it.
+            // A script gets the text unescaped, as the model wrote it.
             false => out.say(result.text.trim_end_matches('\n'))?,
         }
     }

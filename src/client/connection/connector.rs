@@ -26,11 +26,11 @@ pub(in crate::client) const NAME: &str = "agentctl";
 /// How long a daemon may take to answer after its start.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long to retry a connection that breaks before its first answer: the socket of an ending daemon may still
-/// accept connections.
+/// How long to retry a connection that breaks before its first answer. The socket of an ending daemon may
+/// still accept connections.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Wait before another attempt, after a started daemon found the lock taken.
+/// Time before another attempt if the started daemon found the lock taken.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Connects to the daemon, and starts it if needed.
@@ -51,8 +51,8 @@ impl Connector {
         Self { role: ClientRole::Observer, ..self.clone() }
     }
 
-    /// Connects to the daemon that runs for this data folder, wherever it listens, unless a socket was
-    /// named.
+    /// Connects to the daemon of this data folder, on any socket where it listens. If the user named a
+    /// socket, only that socket is used.
     pub(in crate::client) async fn dial(&self) -> Result<Client, CallError> {
         match Client::connect_as(&self.places.socket, NAME, self.role).await {
             Err(CallError::Io(error)) if is_absent(&error) => match self.other_socket() {
@@ -65,7 +65,8 @@ impl Connector {
         }
     }
 
-    /// As [`Connector::dial`], until the daemon answers or no socket takes connections any more.
+    /// Repeats [`Connector::dial`] for a short time, as long as connections break before the daemon's first
+    /// answer.
     async fn dial_until_settled(&self) -> Result<Client, CallError> {
         let deadline = Instant::now() + ENDING_TIMEOUT;
         loop {
@@ -78,12 +79,12 @@ impl Connector {
         }
     }
 
-    /// A remark for the user if a daemon runs that did not read the named configuration file.
+    /// A notice for the user, if the running daemon did not read the configuration file that the user named.
     pub(in crate::client) async fn unread_config(&self) -> Option<String> {
         let named = self.places.config_flag.as_ref()?.canonicalize().ok()?;
         let client = self.dial().await.ok()?;
         let status: StatusReply = client.call("daemon.status", &NoParams {}).await.ok()?;
-        // A relative path is relative to the daemon's folder, which this process does not know.
+        // A relative path is relative to the daemon's current folder, which this process does not know.
         let is_named = |file: &String| {
             let file = Path::new(file);
             file.is_relative() || file.canonicalize().is_ok_and(|file| file == named)
@@ -106,14 +107,14 @@ impl Connector {
         self.places.is_socket_named && self.other_socket().is_some()
     }
 
-    /// The socket of this data folder's daemon, if it differs from the expected one: the daemon was
-    /// started with another environment or another `--socket`.
+    /// The socket of this data folder's daemon, if it differs from the expected one. It differs if the daemon
+    /// was started with another environment or another `--socket`.
     fn other_socket(&self) -> Option<PathBuf> {
         let path = LockHolder::find(&self.places.data_dir)?.socket?;
         (path != self.places.socket && path.exists()).then_some(path)
     }
 
-    /// Connects to the running daemon; starts none.
+    /// Connects to the running daemon. Never starts a daemon.
     ///
     /// # Errors
     /// [`code::UNREACHABLE`](crate::client::failure::code::UNREACHABLE) if none answers.
@@ -124,7 +125,7 @@ impl Connector {
         }
     }
 
-    /// Connects; starts a daemon first if none runs and starting is allowed.
+    /// Connects to the daemon. Starts a daemon first if none runs and starting is allowed.
     ///
     /// # Errors
     /// No daemon answers and none could be started; the message contains the end of its log.
@@ -141,15 +142,16 @@ impl Connector {
                  for a daemon of its own name another --socket",
             ));
         }
-        // A data folder has one daemon: if it listens on another socket, a second one could not start.
+        // A data folder has only one daemon. If that daemon listens on another socket, a second one could not
+        // start.
         if !self.may_start || !is_daemon_absent || self.listens_elsewhere() {
             return Err(Failure::unreachable(self.absence_message(&error)));
         }
         self.start().await
     }
 
-    /// Connects again after the daemon has exited. A crashed daemon is started again; one that a user
-    /// stopped stays stopped.
+    /// Connects again after the daemon has exited. A crashed daemon is started again. A daemon that a user
+    /// stopped is not started again.
     ///
     /// # Errors
     /// As of [`Connector::connect_or_start`].
@@ -161,7 +163,7 @@ impl Connector {
         }
     }
 
-    /// Whether a daemon has started this process as a tool; then it must not start another daemon.
+    /// Whether a daemon has started this process as a tool. If so, it must not start another daemon.
     fn is_within_a_tool(&self) -> bool {
         let told = std::env::var_os("AGENTD_SOCKET").is_some_and(|socket| self.places.socket == socket);
         told && std::env::var_os("AGENTD_CALL").is_some()
@@ -193,7 +195,7 @@ impl Connector {
         loop {
             sleep(wait).await;
             wait = (wait * 2).min(Duration::from_millis(100));
-            // Check before connecting: a daemon that has exited will not answer later.
+            // Query the exit status before connecting: a daemon that has exited by now will not answer later.
             let ended = child.try_wait();
             match self.dial().await {
                 Ok(client) => return Ok(client),
@@ -202,8 +204,8 @@ impl Connector {
             }
             let now = Instant::now();
             let what = match ended {
-                // Another client was faster and its daemon is starting, or a stopping daemon still holds the lock
-                // after it removed its socket. Then this client tries again.
+                // Try again: another client was faster and its daemon is starting, or a stopping daemon still
+                // holds the lock after it has removed its socket.
                 Ok(Some(status))
                     if status.code() == Some(i32::from(exit::ALREADY_RUNNING)) && now < deadline =>
                 {
@@ -220,7 +222,7 @@ impl Connector {
                 }
                 Ok(None) if now < deadline => continue,
                 Ok(None) => "did not answer within 10 s",
-                // A mistake in the configuration: the daemon has logged the place of it.
+                // The configuration has a mistake, and the daemon has logged its place.
                 Ok(Some(status)) if status.code() == Some(i32::from(exit::CONFIG)) => {
                     return Err(Failure::unreachable(log.startup_error()));
                 }
@@ -236,7 +238,7 @@ pub(in crate::client) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
-/// Whether the other side took the connection and then closed it without an answer.
+/// Whether the other side accepted the connection and then closed it without an answer.
 fn is_broken(error: &CallError) -> bool {
     match error {
         CallError::Closed => true,
@@ -265,13 +267,13 @@ pub(in crate::client) fn daemon_command(places: &ClientPaths) -> Command {
     if let Some(config) = &places.config_flag {
         command.arg("--config").arg(config);
     }
-    // It must listen on the expected socket, whatever its configuration says.
+    // The started daemon must listen on the expected socket, whatever its configuration says.
     command.env("AGENTD_SOCKET", &places.socket).env("AGENTD_DATA_DIR", &places.data_dir);
     command
 }
 
-/// Starts the daemon, which continues after this program. If it exits first, the runtime collects its
-/// exit status, so that no zombie remains.
+/// Starts the daemon, which continues after this program has ended. If the daemon exits first, the runtime
+/// collects its exit status, so that no zombie remains.
 fn spawn(places: &ClientPaths) -> Result<(Child, LogTail), Failure> {
     let failed = |what: &str, e: io::Error| Failure::internal(format!("could not {what}: {e}"));
     private_dir(&places.data_dir).map_err(|e| failed("make the data folder", e))?;
@@ -282,7 +284,7 @@ fn spawn(places: &ClientPaths) -> Result<(Child, LogTail), Failure> {
     let again = log.try_clone().map_err(|e| failed("open the daemon's log", e))?;
     let mut command = daemon_command(places);
     command.stdout(log).stderr(again);
-    // In another process group: a Ctrl-C here must not stop the daemon.
+    // Use another process group: a Ctrl-C in this terminal must not stop the daemon.
     command.process_group(0);
     let mut command = tokio::process::Command::from(command);
     let child = command.spawn().map_err(|e| {

@@ -1,4 +1,4 @@
-//! One subscription on its own connection.
+//! The events of one session, on a separate connection.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::types::ids::{Seq, SessionId};
 /// The events of one session, in order. Dropping it ends the subscription.
 pub struct Events {
     lines: Lines<OwnedReadHalf>,
-    /// Held open: closing the client's side would end the subscription.
+    /// Kept open, because closing the client's side would end the subscription.
     _write: OwnedWriteHalf,
     early: VecDeque<ReceivedEvent>,
     last_seq: Seq,
@@ -40,7 +40,8 @@ impl Events {
         Ok(events)
     }
 
-    /// Replies and events may arrive in any order: keep events that come before the reply.
+    /// Waits for the reply to the subscribe call. Replies and events may arrive in any order, so events that
+    /// come first are kept.
     async fn wait_subscribed(&mut self) -> Result<(), CallError> {
         loop {
             let line = self.lines.next().await?.ok_or(CallError::Closed)?;
@@ -72,7 +73,7 @@ impl Events {
         }
     }
 
-    /// The cursor from which to continue.
+    /// Seq after which to subscribe again.
     #[must_use]
     pub fn last_seq(&self) -> Seq {
         self.last_seq

@@ -1,4 +1,4 @@
-//! Complete events: reads truncated values of an event from the daemon and inserts them.
+//! Completes events: reads the truncated values of an event from the daemon and inserts them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -51,7 +51,7 @@ pub(in crate::client) async fn request(
     Ok(serde_json::from_value(value).unwrap_or(pending))
 }
 
-/// Inserts the full values, and leaves in the list only fields that stay truncated.
+/// Inserts the full values. Only fields that stay truncated remain in the list.
 async fn insert_values(
     client: &Client,
     session_id: SessionId,
@@ -87,7 +87,7 @@ async fn insert_values(
     Ok(())
 }
 
-/// A whole blob.
+/// Reads a whole blob in parts.
 async fn blob(client: &Client, session_id: SessionId, blob_id: BlobId) -> Result<Vec<u8>, CallError> {
     let mut bytes = Vec::new();
     let mut params = BlobParams { session_id, blob_id, offset: 0, limit: Some(READ_BYTES) };

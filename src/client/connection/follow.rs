@@ -1,5 +1,5 @@
 //! Follows a session through restarts of the daemon: subscribes again after the last event. Events are
-//! complete; values that the daemon truncated for the wire are inserted.
+//! complete, because values that the daemon truncated for the wire are inserted.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::client::connection::wire::ReceivedEvent;
 use crate::client::failure::{Failure, code};
 use crate::types::ids::{Seq, SessionId};
 
-/// How long to try to reconnect to a lost daemon.
+/// How long to try to reconnect to the daemon after the connection was lost.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The next step of a followed session.
@@ -39,7 +39,7 @@ pub struct SessionFollower {
     /// Whether events are returned as sent on the wire.
     as_sent: bool,
     events: Option<Events>,
-    /// An event whose truncated values are being read.
+    /// The task that reads the truncated values of an event.
     pending: Option<AbortOnDrop<Result<ReceivedEvent, CallError>>>,
     attempt: Option<AbortOnDrop<Result<(Client, Events), Failure>>>,
 }
@@ -80,7 +80,7 @@ impl SessionFollower {
     ) -> Result<Self, CallError> {
         let events = match client.subscribe_to(session, after_seq, include).await {
             Ok(events) => Some(events),
-            // Reconnect to a daemon that exits now, like to one that exits later.
+            // Treat a daemon that exits now like one that exits later: reconnect.
             Err(CallError::Closed) => None,
             Err(CallError::Io(error)) if error.kind() != ErrorKind::InvalidData => None,
             Err(error) => return Err(error),
@@ -105,7 +105,7 @@ impl SessionFollower {
         self
     }
 
-    /// `ClientPaths::flags` of the connector.
+    /// The options of the command line that lead to the same daemon: `ClientPaths::flags`.
     #[must_use]
     pub fn flags(&self) -> &[String] {
         &self.reach.places.flags
@@ -142,7 +142,7 @@ impl SessionFollower {
                         self.last_seq = self.last_seq.max(event.seq);
                         FollowStep::Event(Box::new(event))
                     }
-                    // The subscription delivers it again after reconnecting.
+                    // After reconnecting, the subscription delivers this event again.
                     _ => {
                         self.events = None;
                         FollowStep::Lost

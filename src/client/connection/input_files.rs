@@ -63,8 +63,8 @@ pub(in crate::client) fn with_mentions(input: SubmitInput) -> SubmitInput {
     SubmitInput::Blocks(resources.chain([SubmitBlock::Text { text }]).collect())
 }
 
-/// The resources that a text mentions as `@SERVER:URI`. The URI needs `://`, so that other words with `@` stay text.
-/// Commands and notes are a single text, so they have none.
+/// The resources that a text mentions as `@SERVER:URI`. The URI needs `://`, so that other words with `@`
+/// stay text. Commands and notes have none, because they must stay a single text.
 fn find_mentions(text: &str) -> Vec<ResourceLink> {
     let mut found: Vec<ResourceLink> = Vec::new();
     if text.starts_with(['/', '#']) {
@@ -78,7 +78,7 @@ fn find_mentions(text: &str) -> Vec<ResourceLink> {
     found
 }
 
-/// `SERVER:URI` as a reference.
+/// Parses `SERVER:URI` as a reference to a resource.
 fn parse_link(text: &str) -> Option<ResourceLink> {
     let (server, uri) = text.split_once(':')?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
@@ -86,7 +86,7 @@ fn parse_link(text: &str) -> Option<ResourceLink> {
     is_right.then(|| ResourceLink { uri: uri.to_owned(), name: None, server: Some(server.to_owned()) })
 }
 
-/// The daemon reads the file and has another current folder, so the path is absolute.
+/// A file by its absolute path, because the daemon reads the file and has another current folder.
 fn file_content(path: &Path) -> Result<FileContent, Failure> {
     let shown = path.display().to_string();
     let shown = escape::line(&shown);

@@ -1,4 +1,4 @@
-//! The events of an index job or a query, on their own connection.
+//! The events of an index job or a query, on a separate connection.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::types::knowledge::KnowledgeEvent;
 /// The events of one job or query, in order. Dropping it ends the subscription.
 pub struct KnowledgeEvents {
     lines: Lines<OwnedReadHalf>,
-    /// Held open: closing the client's side would end the subscription.
+    /// Kept open, because closing the client's side would end the subscription.
     _write: OwnedWriteHalf,
     early: Vec<KnowledgeEvent>,
 }
@@ -53,7 +53,8 @@ impl KnowledgeEvents {
         Ok(events)
     }
 
-    /// Replies and events may arrive in any order: keep events that come before the reply.
+    /// Waits for the reply to the subscribe call. Replies and events may arrive in any order, so events that
+    /// come first are kept.
     async fn wait_subscribed(&mut self) -> Result<(), CallError> {
         loop {
             let line = self.lines.next().await?.ok_or(CallError::Closed)?;

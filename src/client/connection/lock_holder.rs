@@ -12,8 +12,8 @@ use nix::unistd::Pid;
 use crate::client::terminal::escape;
 use crate::transport::LockNote;
 
-/// Whether the last daemon of this folder ended, or is ending, on request: then its lock file
-/// is empty or says so. After a crash it holds a process id, at most with the path of its socket.
+/// Whether the last daemon of this folder ended, or is ending, on request. In that case, its lock file is
+/// empty or says so. After a crash, the file contains a process id, and perhaps the path of the socket.
 pub(in crate::client) fn was_stopped(data_dir: &Path) -> bool {
     let Ok(file) = open(data_dir) else { return false };
     let is_empty = file.metadata().is_ok_and(|meta| meta.len() == 0);
@@ -23,13 +23,14 @@ pub(in crate::client) fn was_stopped(data_dir: &Path) -> bool {
 /// The holder of a data folder's lock, as the lock file names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::client) struct LockHolder {
-    /// Its process.
+    /// Process id of the holder.
     pub(in crate::client) pid: i32,
-    /// The socket on which it listens. `None` while it starts, and if it is of an older version.
+    /// The socket on which the holder listens. `None` while the holder starts, and if it is of an older
+    /// version.
     pub(in crate::client) socket: Option<PathBuf>,
-    /// Whether it is being stopped.
+    /// Whether the holder is being stopped.
     is_stopping: bool,
-    /// Whether that process is an `agentd`. Its number may belong to another process by now.
+    /// Whether the process is an `agentd`. The kernel may have given its id to another process by now.
     is_agentd: bool,
 }
 
@@ -39,7 +40,8 @@ impl LockHolder {
         let file = open(data_dir).ok()?;
         let note = LockNote::read(&file).ok()?;
         let pid: i32 = note.pid?.try_into().ok().filter(|pid| *pid > 1)?;
-        // Check this before trying the lock. Otherwise, a starting daemon could find the lock taken by this client.
+        // Read the process name before trying the lock. If the process is gone, the lock is not tried, so a
+        // starting daemon cannot find it taken by this client.
         let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
         let (socket, is_stopping) = (note.socket, note.is_stopping);
         is_held(&file).then_some(Self { pid, socket, is_stopping, is_agentd: comm.trim() == "agentd" })
@@ -57,7 +59,7 @@ impl LockHolder {
         !self.is_stopping && found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Explains why no daemon answers at `asked` although this one runs, and how to correct that.
+    /// Explains why no daemon answers at `asked` although this holder runs, and how to correct that.
     pub(in crate::client) fn explain(&self, asked: &Path) -> (String, String) {
         let pid = self.pid;
         let shown = |path: &Path| escape::line(&path.display().to_string()).into_owned();

@@ -1,5 +1,5 @@
-//! The connection to the daemon: connecting and starting it, calls, subscriptions, reconnecting,
-//! and the files that a user attaches to an input.
+//! The connection to the daemon: connecting to it, starting it, calls, subscriptions, and reconnecting. Also
+//! the files that a user attaches to an input.
 
 pub(super) mod client;
 pub(super) mod connector;

@@ -12,7 +12,7 @@ use crate::client::failure::Failure;
 pub struct ClientPaths {
     /// Path of the socket.
     pub socket: PathBuf,
-    /// Whether the command line or `AGENTD_SOCKET` names the socket; then the client uses no other one.
+    /// Whether the command line or `AGENTD_SOCKET` names the socket. If so, the client uses no other socket.
     pub is_socket_named: bool,
     /// Path of the data folder.
     pub data_dir: PathBuf,
@@ -94,7 +94,7 @@ fn daemon_table(file: &Path, env: Env<'_>) -> (Option<PathBuf>, Option<PathBuf>)
         let text = daemon?.get(key)?.as_str()?;
         Some(match text.strip_prefix("~/") {
             Some(rest) => endpoint::home(env).ok()?.join(rest),
-            // Relative to the file's folder, as in the daemon.
+            // A relative path is relative to the file's folder, as in the daemon.
             None => absolute(file.to_path_buf()).parent()?.join(text),
         })
     };

@@ -29,7 +29,7 @@ pub async fn all_sessions(client: &Client, filter: &ListParams) -> Result<Vec<Se
     }
 }
 
-/// Submits input to a session. Without `when_busy` it queues while a turn runs, or answers an open
+/// Submits input to a session. Without `when_busy`, the input is queued while a turn runs, or answers an open
 /// question with "continue".
 pub(in crate::client) async fn submit(
     client: &Client,

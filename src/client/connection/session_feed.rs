@@ -1,4 +1,4 @@
-//! The changes of all sessions (`daemon.subscribe`), on a connection of their own.
+//! The changes of all sessions (`daemon.subscribe`), on a separate connection.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::client::failure::{Failure, code};
 use crate::types::ids::SessionId;
 use crate::types::session::SessionView;
 
-/// How long to try to reach a lost daemon again.
+/// How long to try to reconnect to the daemon after the connection was lost.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Changes within this time are handled together.
 const COALESCE_INTERVAL: Duration = Duration::from_millis(20);
@@ -27,7 +27,7 @@ const COALESCE_INTERVAL: Duration = Duration::from_millis(20);
 /// A subscription to the changes of all sessions. Dropping it ends the subscription.
 struct SessionEvents {
     lines: Lines<OwnedReadHalf>,
-    /// Held open: closing the client's side would end the subscription.
+    /// Kept open, because closing the client's side would end the subscription.
     _write: OwnedWriteHalf,
 }
 
@@ -63,7 +63,7 @@ impl SessionEvents {
     }
 }
 
-/// All sessions, kept up to date by the daemon's notifications, also over a restart of the daemon.
+/// All sessions. The daemon's notifications keep them up to date, also across a restart of the daemon.
 pub(in crate::client) struct SessionFeed {
     reach: Connector,
     client: Client,
@@ -124,7 +124,7 @@ impl SessionFeed {
                 apply_event(&mut self.sessions, event);
             }
         };
-        // The next call detects the end of the connection again.
+        // Ignore the end of the connection, because the next call detects it again.
         let _ = timeout(COALESCE_INTERVAL, more).await;
         Ok(())
     }

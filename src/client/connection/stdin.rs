@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::client::failure::Failure;
 use crate::client::terminal::out::OutputStreams;
 
-/// Longer than the context window of every model, and well below the size limit of a message to the
-/// daemon.
+/// Maximum bytes of standard input: more than the context window of every model, and well below the size
+/// limit of a message to the daemon.
 const MAX_BYTES: usize = 4 << 20;
 
 /// After this time without a byte, the program tells the user that it waits for input, or that it
@@ -55,7 +55,7 @@ fn has_writer(pipe: (u64, u64)) -> bool {
         let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         open.into_iter().any(|fd| {
             let is_pipe = std::fs::metadata(fd.path()).is_ok_and(|file| (file.dev(), file.ino()) == pipe);
-            // The mode of the link shows how the file was opened, proc_pid_fd(5).
+            // The mode of the link shows whether the file was opened for writing, proc_pid_fd(5).
             is_pipe && fd.metadata().is_ok_and(|link| link.mode() & 0o200 != 0)
         })
     })
@@ -72,7 +72,7 @@ fn ancestors() -> Vec<i32> {
 
 fn parent(pid: i32) -> Option<i32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // State and parent follow the name, which may contain anything.
+    // Search for the last `)`, because state and parent follow the name, which may contain anything.
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
@@ -174,7 +174,7 @@ mod tests {
         let (mut out, _, side) = captured_output();
         let (input, late) = io::pipe().expect("a pipe");
         let late = std::cell::RefCell::new(Some(late));
-        // The writer writes after the user was told about the wait, and then ends.
+        // The writer waits until the user was told about the wait. Then it writes and ends.
         let writes = || {
             if side.text().contains("until it ends")
                 && let Some(mut late) = late.borrow_mut().take()

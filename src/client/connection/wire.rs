@@ -30,7 +30,7 @@ pub enum CallError {
     Fault(WireFault),
     /// The connection ended first. The call may or may not have taken effect.
     Closed,
-    /// No connection, or a reply of the wrong type (`InvalidData`).
+    /// No connection, or a reply of the wrong type (then the kind is `InvalidData`).
     Io(io::Error),
 }
 

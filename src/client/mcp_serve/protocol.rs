@@ -1,5 +1,5 @@
-//! The messages of the protocol: one JSON text per line. Calls run at the same time, so a wait does not hold up
-//! others.
+//! The messages of the protocol: one JSON text per line. Calls run at the same time, so that a waiting call
+//! does not delay other calls.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -24,7 +24,8 @@ const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11
 const MAX_MESSAGE_BYTES: u64 = 4 << 20;
 /// Maximum number of calls at the same time.
 const MAX_CALLS: usize = 32;
-/// How long running calls may take after the end of the input. A client that closes its end may still read.
+/// How long running calls may take after the end of the input. A client that has closed its sending side may
+/// still read.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
 
 const PARSE_ERROR: i64 = -32700;
@@ -35,8 +36,8 @@ const INVALID_PARAMS: i64 = -32602;
 const INSTRUCTIONS: &str = "Tools to hand work to coding sessions on this machine. session_start begins one, \
     session_wait waits until it is done or needs a user. Permission requests are answered by the user, never here.";
 
-/// Serves until the input ends and the calls that run then have their replies.
-/// `all_sessions`: its tools reach every session of the user, not only those that they started.
+/// Serves until the input has ended and every call that was running then has its reply. With `all_sessions`,
+/// the tools reach every session of the user, not only those that they started.
 pub(in crate::client) async fn serve(reach: &Connector, all_sessions: bool) -> Result<(), Failure> {
     let reachable = SessionScope { all: all_sessions, started: Mutex::default() };
     serve_streams(reach, &reachable, tokio::io::stdin(), tokio::io::stdout()).await
@@ -59,7 +60,7 @@ async fn serve_streams(
                 stops.remove(&id);
                 reply
             }
-            // A partial line stays in `line` if the other branch is faster.
+            // If another branch of the select is faster, `line` keeps a partial line.
             () = tokio::time::sleep_until(end.unwrap_or_else(Instant::now)), if end.is_some() => return Ok(()),
             read = read_line(&mut input, &mut line), if end.is_none() => {
                 if !read? {
@@ -98,7 +99,8 @@ async fn serve_streams(
     Ok(())
 }
 
-/// Reads up to the end of a line; `false` at the end of the input, which may be a line as well. Cancel-safe.
+/// Reads up to the end of a line. Returns `false` at the end of the input, where `line` may contain a last
+/// line. Cancel-safe.
 async fn read_line(
     input: &mut (impl tokio::io::AsyncBufRead + Unpin),
     line: &mut Vec<u8>,

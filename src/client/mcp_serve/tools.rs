@@ -10,7 +10,7 @@ use crate::client::connection::paths;
 use crate::client::failure::Failure;
 use crate::sync::lock;
 
-/// Longest wait of one call. Clients usually end a call after some minutes.
+/// Longest wait of one call in milliseconds. Clients usually end a call after some minutes.
 const MAX_WAIT_MS: u64 = 600_000;
 /// Default wait in milliseconds.
 const DEFAULT_WAIT_MS: u64 = 60_000;
@@ -19,7 +19,7 @@ const DEFAULT_ITEMS: u64 = 20;
 /// Maximum number of items that a read returns.
 const MAX_ITEMS: u64 = 100;
 
-/// The definitions.
+/// The definitions of the tools.
 pub(super) fn list() -> Value {
     let id = || json!({"type": "string", "description": "The session's id"});
     let tool = |name: &str, description: &str, properties: Value, required: &[&str], read_only: bool| {
@@ -82,9 +82,9 @@ pub(super) fn exists(name: &str) -> bool {
 
 /// The sessions that the tools reach.
 pub(super) struct SessionScope {
-    /// All sessions of the user, or only those that this server started.
+    /// Whether the tools reach all sessions of the user, not only those that this server started.
     pub all: bool,
-    /// Ids of the started ones, the oldest first.
+    /// Ids of the sessions that this server started, the oldest first.
     pub started: Mutex<Vec<String>>,
 }
 
@@ -147,7 +147,7 @@ pub(super) async fn call(
             let ids: Vec<String> = lock(&reachable.started).iter().rev().take(newest).cloned().collect();
             let mut sessions = Vec::new();
             for id in ids {
-                // A session that a user deleted is left out.
+                // Leave out a session that a user has deleted.
                 let found: Result<Value, _> = client.call("session.get", &json!({ "session_id": id })).await;
                 sessions.extend(found.ok().map(|reply| public_facts(&reply["session"])));
             }
@@ -168,7 +168,7 @@ async fn start(client: &Client, reachable: &SessionScope, arguments: &Value) -> 
         Some(cwd) => cwd.to_owned(),
         None => paths::current_folder()?.to_string_lossy().into_owned(),
     };
-    // The caller is a program: the limits and deadlines of unattended sessions apply.
+    // The caller is a program, so the limits and deadlines of unattended sessions apply.
     let mut params = json!({ "cwd": cwd, "background": true });
     if let Some(title) = arguments["title"].as_str() {
         params["title"] = title.into();

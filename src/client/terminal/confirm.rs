@@ -1,11 +1,11 @@
-//! Questions of a command before it does something that cannot be undone.
+//! Asks for confirmation before a command does something that cannot be undone.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stderr, stdin};
 
 use crate::client::failure::{Failure, code};
 
-/// Asks the user to confirm; everything but `y` and `yes` is a no. Without a terminal it asks nothing, and the
-/// command needs `flag`.
+/// Asks the user to confirm; everything but `y` and `yes` is a no. Without a terminal nothing is asked, and
+/// the command needs `flag`.
 ///
 /// # Errors
 /// The user did not confirm, or there is no user.
@@ -13,7 +13,7 @@ pub fn confirm(question: &str, flag: &str) -> Result<(), Failure> {
     if !stdin().is_terminal() {
         return Err(Failure::usage(format!("{question} No user can be asked here: say {flag}")));
     }
-    // On stderr, which the user sees while the output is redirected.
+    // Use stderr, because the user sees it even if the output is redirected.
     let mut err = stderr();
     err.write_all(format!("{question} [y/N] ").as_bytes())?;
     err.flush()?;

@@ -8,24 +8,25 @@ use std::borrow::Cow;
 
 use crate::types::invisible_chars::is_invisible;
 
-/// A run of at least this many blanks is replaced by its count.
+/// A run of at least this many blanks is replaced by its length.
 const BLANK_RUN: &str = "                                        ";
 const OPEN: char = '⟦';
 const CLOSE: char = '⟧';
 
-/// Free text: line ends and tabs stay.
+/// Escapes free text: line ends and tabs stay.
 #[must_use]
 pub fn text(raw: &str) -> Cow<'_, str> {
     escape(raw, |c| !matches!(c, '\n' | '\t') && is_treacherous(c))
 }
 
-/// Text that must stay on one line: titles, paths, names.
+/// Escapes text that must stay on one line: titles, paths, names.
 #[must_use]
 pub fn line(raw: &str) -> Cow<'_, str> {
     escape(raw, is_treacherous)
 }
 
-/// Text that was escaped before and decoded since, as Markdown does with `&#27;`: the names of escapes stay.
+/// Escapes text that was escaped before and decoded since, as Markdown does with `&#27;`. The names of the
+/// first escapes stay unchanged.
 #[must_use]
 pub fn escape_decoded(shown: &str) -> Cow<'_, str> {
     escape(shown, |c| !matches!(c, '\t') && is_invisible(c))
@@ -50,7 +51,8 @@ pub fn exact_line(raw: &str) -> String {
     shown
 }
 
-/// Long runs of blanks would push the following text out of view, or to the beginning of a row.
+/// Replaces long runs of blanks, which would push the following text out of view or to the beginning of a
+/// row.
 pub(in crate::client) fn count_blanks(shown: &mut String) {
     while let Some(start) = shown.find(BLANK_RUN) {
         let blanks = shown[start..].chars().take_while(|c| *c == ' ').count();

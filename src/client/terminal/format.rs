@@ -51,7 +51,7 @@ pub fn all_tokens(usage: &Usage) -> u64 {
     usage.all_tokens()
 }
 
-/// A cost that may be partly unknown: `?` if all of it is unknown, `≥$1.50` if a part is.
+/// A cost that may be partly unknown: `?` if all of it is unknown, `≥$1.50` if a part of it is unknown.
 #[must_use]
 pub fn cost(known: Option<u64>, at_least: u64) -> String {
     match (known, at_least) {
@@ -66,21 +66,21 @@ pub fn money(micros: Option<u64>) -> String {
     match micros {
         None => "?".into(),
         Some(0) => "$0".into(),
-        // Rounded up, so that a small cost never looks free.
+        // Round up, so that a small cost never looks free.
         Some(micros @ 1..10_000) => format!("$0.{:03}", micros.div_ceil(1_000)),
         Some(micros) => format!("${}.{:02}", micros / 1_000_000, micros % 1_000_000 / 10_000),
     }
 }
 
-/// The first part of a session's id: the milliseconds of its creation, unique among sessions that one
-/// user creates by hand.
+/// The first part of a session's id, which encodes the milliseconds of its creation. It is unique among
+/// sessions that one user creates by hand.
 #[must_use]
 pub fn short_id(id: SessionId) -> String {
     let full = id.to_string();
     full.get(4..17).unwrap_or(&full).to_string()
 }
 
-/// `90`, `90s`, `15m`, `2h`, `1d` in milliseconds.
+/// Parses `90`, `90s`, `15m`, `2h` or `1d`. Returns milliseconds.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<u64> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);

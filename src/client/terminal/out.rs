@@ -12,11 +12,11 @@ pub struct OutputStreams {
     text_colour: bool,
     side_colour: bool,
     at_start: bool,
-    /// Standard error is a terminal.
+    /// Whether standard error is a terminal, so that long lines must be wrapped.
     side_wraps: bool,
-    /// The terminal is in raw mode: a line end needs a carriage return.
+    /// Whether the terminal is in raw mode, so that a line end needs a carriage return.
     raw: bool,
-    /// Words replace symbols, for screen readers and logs.
+    /// Whether words replace symbols, for screen readers and logs.
     plain: bool,
 }
 
@@ -37,14 +37,14 @@ impl OutputStreams {
         }
     }
 
-    /// Same as `standard`, but everything goes to stdout.
+    /// Same as [`OutputStreams::standard`], but everything goes to stdout.
     #[must_use]
     pub fn all_on_stdout() -> Self {
         let standard = Self::standard();
         Self { side: Box::new(io::stdout()), side_colour: standard.text_colour, ..standard }
     }
 
-    /// Prints nothing.
+    /// Streams that discard all output.
     #[must_use]
     pub fn silent() -> Self {
         Self { text: Box::new(io::sink()), side: Box::new(io::sink()), ..Self::standard() }
@@ -120,7 +120,7 @@ impl OutputStreams {
         self.raw = raw;
     }
 
-    /// Draws a one-line input over the last one. If the input is too long, its end is shown.
+    /// Draws a one-line input over the last drawn input. If the input is too long, its end is shown.
     ///
     /// # Errors
     /// The reader has closed the pipe.
@@ -146,7 +146,7 @@ impl OutputStreams {
         if self.raw || !self.side_wraps {
             return self.say_err(&line);
         }
-        // The terminal would break words at its edge.
+        // Wrap the line here, because the terminal would break words at its edge.
         line.wrap(terminal_columns()).iter().try_for_each(|row| self.say_err(row))
     }
 
@@ -200,7 +200,7 @@ pub fn harmless_json(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut units = [0u16; 2];
     for c in text.chars() {
-        // Outside strings JSON is ASCII; inside them C0 is escaped already.
+        // Outside of strings, JSON is ASCII. Inside of strings, C0 characters are escaped already.
         if c.is_ascii() && c != '\u{7f}'
             || crate::client::terminal::escape::line(c.encode_utf8(&mut [0; 4])).starts_with(c)
         {

@@ -1,6 +1,7 @@
 //! Lines of output: text with tones, printed with or without colours; widths and wrapping.
 //!
-//! The caller must escape foreign text before putting it into a [`StyledLine`]; this module only lays out.
+//! The caller must escape foreign text before putting it into a [`StyledLine`], because this module only lays
+//! out text.
 
 use unicode_width::UnicodeWidthChar;
 
@@ -128,7 +129,7 @@ impl StyledLine {
                 }
                 end += 1;
             }
-            // Break after a blank, unless that would leave a row of only indentation.
+            // Break after a blank, unless the row would contain only indentation.
             let mut next = end;
             if end < cells.len() {
                 let inked = |upto: usize| cells[start..upto].iter().any(|(_, c, _)| *c != ' ');
@@ -182,12 +183,12 @@ impl StyledLine {
         Self::from_cells(&kept).and(Tone::Dim, if columns > 0 { "…" } else { "" })
     }
 
-    /// The columns that two lines have in common at their beginning, and the rest of this one.
+    /// The number of columns that two lines have in common at their start, and the rest of this line.
     #[must_use]
     pub fn after_common_start(&self, other: &StyledLine) -> (usize, StyledLine) {
         let (cells, others) = (self.cells(), other.cells());
         let mut same = cells.iter().zip(&others).take_while(|(a, b)| a == b).count();
-        // A mark that has no width belongs to the character before it.
+        // A mark without width belongs to the character before it.
         let is_mark =
             |cells: &[(Tone, char, usize)], at: usize| cells.get(at).is_some_and(|(_, _, wide)| *wide == 0);
         while same > 0 && (is_mark(&cells, same) || is_mark(&others, same)) {

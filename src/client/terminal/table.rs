@@ -1,4 +1,5 @@
-//! Tables that fit the terminal: a row never wraps, columns are dropped by rank, and the rest is shortened.
+//! Tables that fit the terminal. A row never wraps: columns are dropped by rank, and the cells of the other
+//! columns are shortened.
 //!
 //! The caller must escape foreign text before it becomes a [`Cell`].
 
@@ -20,14 +21,15 @@ const COMFORTABLE_COLUMNS: usize = 22;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
     head: &'static str,
-    /// Columns of the highest rank are dropped first; those of rank 0 stay.
+    /// Rank of the column. Columns of the highest rank are dropped first. Columns of rank 0 are never
+    /// dropped.
     rank: u8,
-    /// Columns that the cells keep before the whole column is dropped.
+    /// Minimum width in columns. If there is less room, the whole column is dropped.
     min: usize,
-    /// Maximum width; longer cells are shortened.
+    /// Maximum width in columns. Longer cells are shortened.
     max: usize,
     is_right: bool,
-    /// Shortened at the start, for paths.
+    /// Whether cells are shortened at their start, for paths.
     keeps_end: bool,
 }
 
@@ -38,7 +40,7 @@ pub const fn column(head: &'static str) -> Column {
 }
 
 impl Column {
-    /// Dropped before columns of lower rank.
+    /// Sets the rank. Columns of a higher rank are dropped first.
     #[must_use]
     pub const fn rank(self, rank: u8) -> Self {
         Self { rank, ..self }
@@ -50,20 +52,20 @@ impl Column {
         Self { min, max, ..self }
     }
 
-    /// Aligned to the right, for numbers. Numbers are never shortened.
+    /// Aligns the column to the right, for numbers. Numbers are never shortened.
     #[must_use]
     pub const fn right(self) -> Self {
         Self { is_right: true, min: usize::MAX, ..self }
     }
 
-    /// Shortened at the start, because its end is the most useful part.
+    /// Shortens cells at their start, for texts whose end is the most useful part.
     #[must_use]
     pub const fn keep_end(self) -> Self {
         Self { keeps_end: true, ..self }
     }
 }
 
-/// The text of a cell and its role.
+/// The text of a cell and its tone.
 pub type Cell = (Tone, String);
 
 /// Rows below their heads.
@@ -85,8 +87,8 @@ impl Table {
         self.rows.push(row.into_iter().collect());
     }
 
-    /// The lines, with the head first, in at most `columns` columns of a terminal. Without a terminal all
-    /// columns are there, at their widest.
+    /// The lines, with the head first, in at most `columns` columns of a terminal. Without a terminal, all
+    /// columns are shown at their full width.
     #[must_use]
     pub fn lines(&self, columns: Option<usize>) -> Vec<StyledLine> {
         let layout = self.layout(columns);
@@ -114,7 +116,7 @@ impl Table {
         let wide: Vec<usize> = (0..self.columns.len()).map(widest).collect();
         let mut shown: Vec<usize> = (0..self.columns.len()).collect();
         let Some(room) = room else { return shown.into_iter().map(|n| (n, wide[n])).collect() };
-        // A head is not shortened either.
+        // Never shorten the head of a column.
         let least = |n: usize| wide[n].min(self.columns[n].min.max(width(self.columns[n].head)));
         let gaps = |shown: &[usize]| GAP * shown.len().saturating_sub(1);
         let total = |shown: &[usize]| shown.iter().map(|n| least(*n)).sum::<usize>() + gaps(shown);
@@ -170,7 +172,7 @@ impl Table {
         for (at, (n, wide)) in layout.iter().enumerate() {
             let Some((tone, text)) = row.get(*n) else { continue };
             let column = &self.columns[*n];
-            // On a very narrow terminal even the columns that stay do not fit.
+            // On a very narrow terminal, even the columns of rank 0 do not fit.
             let wide = room.map_or(*wide, |room| (*wide).min(room.saturating_sub(used)));
             let text = if column.keeps_end { cut_start(text, wide) } else { cut(text, wide) };
             let is_last = at + 1 == layout.len();

@@ -1,6 +1,7 @@
-//! Templates of `--format`: `{{.Title}}\t{{.Cost}}`, as in docker and podman. A field is a path into the JSON of the
-//! row (`{{.last_turn.subtype}}`); case and underscores do not matter. `{{json .usage}}` prints JSON, and `json`
-//! alone the whole row. With `table` in front, the values are aligned below the names of their fields.
+//! Templates of `--format`: `{{.Title}}\t{{.Cost}}`, as in docker and podman. A field is a path into the JSON
+//! of the row (`{{.last_turn.subtype}}`); case and underscores do not matter. `{{json .usage}}` prints the
+//! JSON of a field, and the template `json` prints the whole row. If the template begins with `table`, the
+//! values are aligned below the names of their fields.
 
 use serde_json::Value;
 
@@ -67,7 +68,8 @@ impl Template {
         lines.iter().try_for_each(|line| Ok(out.say(line)?))
     }
 
-    /// A field that no row has is a mistake in the template. Rows may lack optional fields.
+    /// Reports a field that no row has, because it is a mistake in the template. Single rows may lack
+    /// optional fields.
     fn check(&self, rows: &[Value]) -> Result<(), Failure> {
         let Some(first) = rows.first() else { return Ok(()) };
         for part in &self.parts {

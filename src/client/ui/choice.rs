@@ -1,6 +1,6 @@
-//! A choice from a short list: numbers and arrows move the cursor, Enter chooses. Keys count only a moment after the
-//! list appeared, so that a key that was typed earlier chooses nothing. Pasted text and the first digit of a sentence
-//! never choose.
+//! A choice from a short list: numbers and arrows move the cursor, Enter chooses. Keys count only a moment
+//! after the list has appeared, so a key that was typed earlier chooses nothing. Pasted text and the first
+//! digit of a sentence never choose.
 
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::client::terminal::out::{allows_colours, terminal_columns};
 use crate::client::terminal::style::{StyledLine, Tone};
 use crate::client::ui::keys::Keys;
 
-/// Time after its appearance for which the list ignores keys.
+/// Time after the list has appeared for which it ignores keys.
 const IGNORE_KEYS_TIME: Duration = Duration::from_millis(600);
 
 /// The list and the position of its cursor.
@@ -72,7 +72,7 @@ impl Choice {
     }
 }
 
-/// Lets the user choose. `None` if the user cancels, or the terminal is closed.
+/// Lets the user choose. Returns `None` if the user cancels or the terminal is closed.
 ///
 /// # Errors
 /// The terminal cannot be used.
@@ -99,7 +99,7 @@ pub async fn choose(options: &[&str], preselected: usize) -> Result<Option<usize
         let moved = match input {
             None => KeyResult::Left,
             Some(Input::Key(key)) if key.kind != KeyEventKind::Release => {
-                // Cancelling changes nothing, so it is always possible.
+                // Cancelling changes nothing, so it is possible at any time.
                 match choice.on_key(key) {
                     KeyResult::Chosen(_) if is_deaf => KeyResult::Stays,
                     moved => moved,
@@ -115,7 +115,7 @@ pub async fn choose(options: &[&str], preselected: usize) -> Result<Option<usize
     }
 }
 
-/// Draws the rows over the last ones.
+/// Draws the rows over the rows of the last call.
 fn draw(lines: &[StyledLine], over: usize) -> io::Result<()> {
     let colour = allows_colours();
     let columns = terminal_columns();

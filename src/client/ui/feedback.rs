@@ -1,4 +1,4 @@
-//! Shows the two answers of binary feedback, and which of them was chosen.
+//! Shows the two answers of binary feedback, and the answer that was chosen.
 
 use crate::client::terminal::escape;
 use crate::client::terminal::style::{StyledLine, Tone};
@@ -22,14 +22,14 @@ pub(in crate::client) fn end_of_answer(number: usize, item: &Item) -> Vec<Styled
     lines
 }
 
-/// The request to choose, with the command that does it.
+/// The line that asks for the choice, with the command that makes it.
 pub(in crate::client) fn request_line(request_id: QuestionId) -> StyledLine {
     StyledLine::new(Tone::Warn, "▌ Two answers: ")
         .and(Tone::Plain, "choose the one to continue with: ")
         .and(Tone::Bold, format!("agentctl feedback {request_id} 1|2"))
 }
 
-/// The keys that choose, in one line.
+/// The keys of the choice, in one line.
 pub(in crate::client) fn keys() -> StyledLine {
     StyledLine::new(Tone::Bold, "▌ 1")
         .and(Tone::Plain, " continue with the first answer")
@@ -37,7 +37,7 @@ pub(in crate::client) fn keys() -> StyledLine {
         .and(Tone::Plain, " with the second")
 }
 
-/// The choice.
+/// The line that names the chosen answer.
 pub(in crate::client) fn choice_line(
     number: Option<usize>,
     by: FeedbackBy,

@@ -1,8 +1,8 @@
 //! The keyboard in raw mode: a thread reads it, and the terminal is restored on every exit.
 //!
-//! The reading library does not return from a closed terminal: it reads end-of-file in a loop, and a caller that
-//! waits for it never continues. So every wait for the reader has a timeout. A second thread watches the terminal and
-//! ends the program if the main loop does not.
+//! The library that reads keys does not return from a closed terminal: it reads end-of-file in a loop, and a
+//! caller that waits for it never continues. So every wait for the reader thread has a timeout. A second
+//! thread watches the terminal and ends the program if the main loop does not.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -36,7 +36,7 @@ const END_TIMEOUT: Duration = Duration::from_millis(500);
 pub struct Keys {
     events: mpsc::Receiver<Event>,
     stop: Arc<AtomicBool>,
-    /// The reader drops the other end when it ends.
+    /// Ends when the reader ends, because the reader then drops the sender.
     reader: Option<std_mpsc::Receiver<()>>,
     gone: Option<oneshot::Receiver<()>>,
     had_input: bool,
@@ -54,8 +54,8 @@ impl Keys {
         Self::enter(false, false)
     }
 
-    /// Same as [`Keys::enter_raw_mode`]. SIGTERM and SIGHUP also end the program if its own loop does not within
-    /// a moment, because it is blocked in the terminal.
+    /// Same as [`Keys::enter_raw_mode`]. SIGTERM and SIGHUP also end the program if its own loop does not end
+    /// it within a moment. The loop may be blocked in the terminal.
     ///
     /// # Errors
     /// As [`Keys::enter_raw_mode`].
@@ -74,7 +74,7 @@ impl Keys {
     fn enter(signals: bool, asks_cursor: bool) -> io::Result<Self> {
         restore_on_panic();
         terminal::enable_raw_mode()?;
-        // From here on the guard restores the terminal after any failure.
+        // From here on, `keys` restores the terminal after any failure.
         let (tell, events) = mpsc::channel(256);
         let stop = Arc::new(AtomicBool::new(false));
         let had_input = event::poll(Duration::ZERO).unwrap_or(false);
@@ -87,13 +87,13 @@ impl Keys {
             cursor_row: None,
             _watched: None,
         };
-        // Keys from before the request are not an answer.
+        // Discard keys that were typed before the request, because they are no answer to it.
         while event::poll(Duration::ZERO).unwrap_or(false) && event::read().is_ok() {}
         let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
         execute!(io::stdout(), EnableBracketedPaste, EnableFocusChange)?;
         let (watched, unwatched) = oneshot::channel();
         let (tell_gone, gone) = oneshot::channel();
-        // A separate runtime, because the other one may be blocked.
+        // Use a separate runtime, because the program's runtime may be blocked.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("terminal".into()).spawn(move || {
             if runtime.block_on(watch(signals, unwatched, tell_gone)) {
@@ -103,8 +103,8 @@ impl Keys {
             }
         })?;
         (keys.gone, keys._watched) = (Some(gone), Some(watched));
-        // The thread below would hold the library's reader, so that the answer would come up to `READ_POLL_INTERVAL`
-        // later.
+        // Ask before the reader thread starts. That thread would hold the library's reader, so the answer
+        // would come up to `READ_POLL_INTERVAL` later.
         if asks_cursor {
             keys.cursor_row = cursor::position().ok().map(|(_, row)| row);
         }
@@ -117,12 +117,13 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Whether the user typed something before raw mode; it is discarded.
+    /// Whether the user typed something before raw mode. That input is discarded.
     pub fn had_input(&self) -> bool {
         self.had_input
     }
 
-    /// The row of the cursor when the terminal was taken over; the last one if it is not known.
+    /// The row of the cursor when raw mode began. If it is not known, `u16::MAX`, which counts as the last
+    /// row.
     pub fn cursor_row(&self) -> u16 {
         self.cursor_row.unwrap_or(u16::MAX)
     }
@@ -144,23 +145,24 @@ impl Keys {
 impl Drop for Keys {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // The thread may be waiting for a free slot in the channel.
+        // Close the channel, because the reader may be waiting for a free slot in it.
         self.events.close();
         if let Some(reader) = self.reader.take() {
-            // Only one reader may exist at a time. A blocked one is left to the end of the program.
+            // Wait for the reader, because only one may exist at a time. A blocked reader ends with the
+            // program.
             let _ = reader.recv_timeout(END_TIMEOUT);
         }
         restore();
     }
 }
 
-/// Whether the terminal still exists: after a hang-up every request to it fails.
+/// Whether the terminal still exists. After a hang-up, every request to it fails.
 fn terminal_exists(terminal: &impl AsFd) -> bool {
     tcgetattr(terminal).is_ok()
 }
 
-/// Returns true if this thread must end the program: the terminal is closed or a signal came, and a
-/// moment later the program still runs. Returns false once `Keys` is dropped.
+/// Returns true if this thread must end the program: the terminal was closed or a signal came, and a moment
+/// later the program still runs. Returns false once `Keys` is dropped.
 async fn watch(signals: bool, mut unwatched: oneshot::Receiver<()>, gone: oneshot::Sender<()>) -> bool {
     let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
     else {
@@ -169,7 +171,8 @@ async fn watch(signals: bool, mut unwatched: oneshot::Receiver<()>, gone: onesho
     let mut look = interval(TERMINAL_POLL_INTERVAL);
     loop {
         tokio::select! {
-            // A closed terminal may have left a reader that never ends.
+            // `Keys` was dropped. If the terminal is closed, the reader may never end, so this thread must
+            // end the program.
             _ = &mut unwatched => {
                 if terminal_exists(&io::stdin()) {
                     return false;

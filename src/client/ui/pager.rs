@@ -4,7 +4,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::client::terminal::style::{StyledLine, Tone, cut};
 
-/// Prefix of the lines of a user.
+/// Prefix of the lines of the user's inputs.
 const USER_MARK: &str = "› ";
 
 /// Result of a key in the pager.
@@ -23,9 +23,10 @@ pub(in crate::client) struct Pager {
     /// The rows of the lines in the current width.
     rows: Vec<StyledLine>,
     columns: usize,
-    /// First visible row; the end of the text if it is larger.
+    /// Index of the first visible row. If it is larger than the last page allows, the end of the text is
+    /// shown.
     top: usize,
-    /// The text that is being searched, and whether it is still being typed.
+    /// The searched text. `is_typing`: whether the user is still typing it.
     query: String,
     is_typing: bool,
     notice: &'static str,
@@ -51,11 +52,11 @@ impl Pager {
             self.top += lines.iter().map(|line| line.hard_wrap(self.columns).len()).sum::<usize>();
         }
         self.lines.splice(0..0, lines);
-        // They are wrapped again for the next screen.
+        // Forces `view` to wrap all lines again.
         self.columns = 0;
     }
 
-    /// The rows of the screen.
+    /// The rows of the screen, for this size of the terminal.
     pub(in crate::client) fn view(&mut self, columns: usize, rows: usize) -> Vec<StyledLine> {
         if self.columns != columns {
             self.columns = columns;
@@ -80,7 +81,7 @@ impl Pager {
         shown
     }
 
-    /// A row with the found text marked.
+    /// A row in which the found text is marked.
     fn marked(&self, row: &StyledLine) -> StyledLine {
         if self.query.is_empty() || !self.is_hit(row) {
             return row.clone();

@@ -22,7 +22,7 @@ pub(in crate::client) fn answers(request_id: QuestionId, answers: Vec<UserAnswer
     AnswerParams { request_id, choice: None, idempotency_key: None, answers: Some(answers) }
 }
 
-/// Whether the model asks, so that the user types the answers.
+/// Whether the model asks the question, so that the user types the answers.
 pub(in crate::client) fn is_typed(question: &Question) -> bool {
     question.kind == QuestionKind::Question
 }
@@ -30,7 +30,7 @@ pub(in crate::client) fn is_typed(question: &Question) -> bool {
 /// A typed answer: numbers of options, or own words.
 ///
 /// # Errors
-/// The text explains the mistake to users.
+/// The typed text is no valid answer. The error text explains the mistake to users.
 pub(in crate::client) fn parse(question: &UserQuestion, typed: &str) -> Result<UserAnswer, String> {
     let typed = typed.trim();
     if typed.is_empty() {
@@ -54,7 +54,7 @@ pub(in crate::client) fn parse(question: &UserQuestion, typed: &str) -> Result<U
     Ok(UserAnswer { choices, text: None })
 }
 
-/// An answer as text.
+/// An answer of the user as text.
 pub(in crate::client) fn answer_text(answer: &UserAnswer) -> String {
     let said = answer.choices.iter().map(String::as_str).chain(answer.text.as_deref());
     one_line(&said.collect::<Vec<_>>().join("; "), 200)
@@ -72,7 +72,7 @@ pub(in crate::client) fn input_mark(question: &Question, at: usize) -> String {
 fn shown_questions(question: &Question) -> Vec<StyledLine> {
     let all = question.questions.len();
     let mut lines = Vec::new();
-    // The text of a server's question names the server.
+    // A question of an MCP server is not the model's. Its text names the server.
     let is_of_server = question.tool.as_deref().is_some_and(|tool| tool.starts_with(MCP_PREFIX));
     let asks = if is_of_server { "An MCP server asks" } else { "The model asks" };
     if all > 1 {
@@ -144,7 +144,7 @@ pub(in crate::client) fn keys(question: &Question) -> StyledLine {
         .and(Tone::Plain, " abort the turn")
 }
 
-/// The line shown instead of the keys while a choice needs confirmation; `None` if it needs none.
+/// The line that is shown instead of the keys while a choice needs confirmation; `None` if it needs none.
 pub(in crate::client) fn confirmation(choice: Choice) -> Option<StyledLine> {
     match choice {
         Choice::Abort => Some(prompt::confirm(StyledLine::new(Tone::Warn, "▌ abort the turn"))),
@@ -152,7 +152,7 @@ pub(in crate::client) fn confirmation(choice: Choice) -> Option<StyledLine> {
     }
 }
 
-/// The choice of a key.
+/// The choice that a key makes.
 pub(in crate::client) fn choice_for_key(key: char) -> Option<Choice> {
     match key.to_ascii_lowercase() {
         'c' => Some(Choice::Continue),

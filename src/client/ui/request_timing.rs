@@ -1,14 +1,15 @@
-//! When a permission request or a question appears, and from when on keys answer it. A user who types a
-//! sentence while one arrives must not answer it by accident. Pure: the time is an input.
+//! When a permission request or a question appears, and from when on keys answer it. A user who is typing a
+//! sentence when it arrives must not answer it by accident. Pure: the time is an input.
 
 use std::time::{Duration, Instant};
 
 use crate::types::ids::{PermissionId, QuestionId};
 
-/// A request appears once no key was pressed for this long.
+/// A request appears once the user has pressed no key for this long.
 pub(in crate::client) const TYPING_PAUSE: Duration = Duration::from_secs(1);
 
-/// For this long after a request has appeared, and after a key in that time, keys do not answer it.
+/// Keys do not answer a request for this long after it has appeared, nor for this long after a key during
+/// that time.
 pub(in crate::client) const IGNORE_KEYS_TIME: Duration = Duration::from_millis(600);
 
 /// A request or question that waits for an answer.
@@ -36,7 +37,7 @@ pub(in crate::client) enum Phase {
 pub(in crate::client) struct RequestTiming {
     last_key: Option<Instant>,
     front: Option<Pending>,
-    /// From when on keys answer; `None` while the request is hidden.
+    /// Time from which on keys answer; `None` while the request is hidden.
     answerable_from: Option<Instant>,
     phase: Option<Phase>,
 }
@@ -50,7 +51,7 @@ impl RequestTiming {
         }
     }
 
-    /// Ignores keys for a while again, for example after an answer that was not confirmed.
+    /// Ignores keys for a while again, for example after the user did not confirm an answer.
     pub(in crate::client) fn ignore_keys(&mut self, now: Instant) {
         self.last_key = Some(now);
         if self.phase == Some(Phase::Answerable) {
@@ -58,7 +59,7 @@ impl RequestTiming {
         }
     }
 
-    /// Hides the request again, because the user writes something else. It appears after the next pause.
+    /// Hides the request again, because the user types something else. It appears after the next pause.
     pub(in crate::client) fn hide(&mut self, now: Instant) {
         self.last_key = Some(now);
         if self.phase.is_some() {
@@ -70,7 +71,7 @@ impl RequestTiming {
     /// changed.
     pub(in crate::client) fn update(&mut self, front: Option<Pending>, now: Instant) -> Option<Phase> {
         if self.front != front {
-            // A list that is open stays open with its next request; keys are ignored for a while.
+            // An open list stays open with its next request. Keys are ignored for a while.
             let is_open = self.phase.is_some_and(|phase| phase != Phase::Hidden);
             let is_next =
                 matches!((self.front, front), (Some(Pending::Permission(_)), Some(Pending::Permission(_))));
@@ -109,7 +110,7 @@ impl RequestTiming {
     }
 }
 
-/// Waits until this time; for ever if there is none.
+/// Waits until this time. Without a time, waits for ever.
 pub(in crate::client) async fn wait_until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time.into()).await,

@@ -7,7 +7,8 @@ use crate::types::session::{LastTurn, Requires, SessionState, SessionView, Subty
 /// Maximum columns of a call in a state.
 const MAX_CALL_COLUMNS: usize = 40;
 
-/// The state in words: what runs, what the session waits for, or how its last turn ended.
+/// The state in words: the running calls, the decision that the session waits for, or how its last turn
+/// ended.
 #[must_use]
 pub fn state(session: &SessionView) -> (Tone, String) {
     let (tone, text) = state_words(session);
@@ -33,7 +34,7 @@ fn state_words(session: &SessionView) -> (Tone, String) {
     match (session.state, session.requires) {
         (SessionState::Running, _) => (Tone::Good, activity.unwrap_or_else(|| "running".into())),
         (SessionState::RequiresAction, Some(Requires::Permission)) => {
-            // The tool is enough here; `approvals` and `attach` show the call.
+            // Show the tool only, because `approvals` and `attach` show the whole call.
             let tool = activity.as_deref().and_then(|text| text.split(' ').next()).unwrap_or("permission");
             (Tone::Warn, format!("waits: {tool}"))
         }

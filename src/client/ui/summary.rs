@@ -1,4 +1,4 @@
-//! Calls, texts and diffs in short form; all escaped.
+//! Short forms of calls, texts and diffs. All of them are escaped.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::client::terminal::escape;
 use crate::client::terminal::style::{StyledLine, Tone, cut};
 use crate::types::subagent::TASK;
 
-/// A call in one line: the tool and its most important arguments.
+/// A call as one line: the tool and its most important arguments.
 #[must_use]
 pub fn call_summary(tool: &str, input: &Value) -> String {
     let field = |name: &str| input.get(name).and_then(Value::as_str);
@@ -14,7 +14,7 @@ pub fn call_summary(tool: &str, input: &Value) -> String {
     if let Some(todos) = input.get("todos").and_then(Value::as_array).filter(|_| tool == "TodoWrite") {
         return format!("{tool} {} entries", todos.len());
     }
-    // All arguments of a server's tool count: which of them matters is unknown.
+    // Show all arguments of a server's tool, because this program does not know which of them matter.
     if let Some((server, name)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
         return format!("{server}:{name} {}", one_line(&input.to_string(), 160));
     }
@@ -60,7 +60,8 @@ pub fn diff(text: &str) -> Vec<StyledLine> {
     body.split('\n').map(|line| StyledLine::new(tone(line), format!("    {}", diff_line(line)))).collect()
 }
 
-/// An unchanged empty line is a single blank in a diff, which stays as it is.
+/// One line of a diff. An unchanged empty line is a single blank in a diff, so that blank is not made
+/// visible.
 fn diff_line(line: &str) -> String {
     if line == " " { String::new() } else { escape::exact_line(line) }
 }

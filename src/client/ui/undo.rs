@@ -1,4 +1,4 @@
-//! The command that removes a lasting grant. It works when a user pastes it into a shell in any folder.
+//! The command that removes a lasting grant. A user can paste it into a shell in any folder.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,9 @@ use crate::client::terminal::style::{StyledLine, Tone, width};
 use crate::types::ids::SessionId;
 use crate::types::permission::Scope;
 
-/// The lines that explain how to remove a grant, at most `columns` wide; none for a grant that does not last. `flags`
-/// are `ClientPaths::flags`: without them the pasted command could reach another daemon.
+/// The lines that explain how to remove a grant, at most `columns` wide. A grant that does not last has no
+/// lines. `flags` are `ClientPaths::flags`, because without them the pasted command could reach another
+/// daemon.
 pub(in crate::client) fn lines(
     scope: Scope,
     grant: &str,
@@ -40,18 +41,18 @@ pub(in crate::client) fn lines(
     std::iter::once(head).chain(rows.rows.into_iter().map(|row| StyledLine::new(Tone::Plain, row))).collect()
 }
 
-/// A shell command in rows: a row that continues in the next one ends with a backslash.
+/// A shell command in rows. A row that continues in the next one ends with a backslash.
 struct Rows {
     rows: Vec<String>,
     columns: usize,
 }
 
 impl Rows {
-    /// Appends a piece: a new word, or more of the last one.
+    /// Appends a piece, which starts a new word or continues the last one.
     fn push(&mut self, piece: &str, is_new_word: bool) {
         let Some(row) = self.rows.last_mut() else { return };
         let blank = if is_new_word && !row.is_empty() { " " } else { "" };
-        // One column is left for the backslash, and one for the blank before it.
+        // Leave one column for the backslash, and one for the blank before it.
         if !row.is_empty() && width(row) + blank.len() + width(piece) + 2 > self.columns {
             let _ = write!(row, "{blank}\\");
             self.rows.push(piece.to_owned());
@@ -64,7 +65,7 @@ impl Rows {
     fn push_quoted(&mut self, word: &str) {
         let mut is_new_word = true;
         let mut rest: Vec<char> = word.chars().collect();
-        // Four columns for the quotes with a `$`, two for the end of the row.
+        // Leave four columns for the quotes with a `$`, and two for the end of the row.
         let room = self.columns.saturating_sub(6).max(8);
         while let Some(first) = rest.first() {
             let is_odd = is_odd(*first);
@@ -87,12 +88,12 @@ impl Rows {
     }
 }
 
-/// Whether a character is not possible between single quotes, or could mislead a terminal.
+/// Whether a character cannot be in single quotes, or could mislead a terminal.
 fn is_odd(c: char) -> bool {
     c == '\'' || c == '\t' || !escape::line(c.encode_utf8(&mut [0; 4])).starts_with(c)
 }
 
-/// For `$'…'`, as bash and zsh read it.
+/// The character inside `$'…'`, as bash and zsh read it.
 fn escape_char(c: char) -> String {
     match c {
         '\'' => "\\'".into(),

@@ -29,7 +29,7 @@ use crate::types::permission::{Decision, Scope};
 use crate::types::question::{Choice, Question, UserAnswer};
 use crate::types::session::{PermissionRequest, SessionView};
 
-/// The answer to questions of the model if there is no user: a text that says so.
+/// The answer to questions of the model if there is no user. Its text says that.
 fn absent_user_answer(question: &Question) -> AnswerParams {
     let text = "No answer: there is no user at a terminal to ask. Decide yourself what is most likely meant, and say \
                 which assumption you made.";
@@ -46,7 +46,7 @@ pub(in crate::client) struct TurnEnd {
     pub(in crate::client) result: Value,
 }
 
-/// How the turn ended, if the event is its end.
+/// The end of the turn, if the event reports it.
 ///
 /// # Errors
 /// The event is no JSON.
@@ -58,7 +58,7 @@ pub(in crate::client) fn find_turn_end(
     if received.kind != "turn.completed" {
         return Ok(None);
     }
-    // Parsed from the raw text: a result of a kind that is newer than this client also ends the turn.
+    // Parse the raw text, because a result of a kind that is newer than this client also ends the turn.
     let event: Value = serde_json::from_str(received.raw.get()).map_err(io::Error::other)?;
     if event["turn_id"] != json!(turn) {
         return Ok(None);
@@ -82,7 +82,7 @@ pub(in crate::client) struct TurnWatcher {
     output: Output,
     transcript: Transcript,
     asker: ApprovalPrompt,
-    /// Answers and aborts that wait for their replies.
+    /// Tasks that send answers and aborts, and wait for the replies.
     calls: JoinSet<Result<(), CallError>>,
     /// Unanswered requests, for automatic answers.
     open: Vec<PermissionRequest>,
@@ -92,7 +92,7 @@ pub(in crate::client) struct TurnWatcher {
     interrupts: u32,
     /// File with the folders and days on which the notice about trust was shown; `None` shows it every time.
     trust_notice_file: Option<PathBuf>,
-    /// Only answers, requests and errors are printed.
+    /// Whether only the answer, requests and errors are printed.
     is_quiet: bool,
 }
 
@@ -123,13 +123,13 @@ impl TurnWatcher {
         }
     }
 
-    /// Prints the answer alone, and what needs the user: requests and errors.
+    /// Sets that only the answer is printed, and what needs the user: requests and errors.
     pub(in crate::client) fn with_quiet_output(mut self) -> Self {
         self.is_quiet = true;
         self
     }
 
-    /// Prints once a day that the folder is not trusted; the days are stored in this file.
+    /// Sets that the notice about missing trust is printed once a day. This file stores the days.
     pub(in crate::client) fn with_trust_notice_file(mut self, file: PathBuf) -> Self {
         self.trust_notice_file = Some(file);
         self
@@ -279,7 +279,7 @@ impl TurnWatcher {
         }
     }
 
-    /// Whether to print that the folder is not trusted: once a day.
+    /// Whether to print that the folder is not trusted. This is printed once a day.
     fn needs_trust_notice(&self) -> bool {
         let Some(file) = &self.trust_notice_file else { return true };
         is_first_time(file, &format!("{} {}", now().day(), self.session.cwd))
@@ -312,8 +312,9 @@ impl TurnWatcher {
         Ok(())
     }
 
-    /// A question that a restart has asked. The user answers; without a user the turn is aborted
-    /// instead of guessing.
+    /// Handles a question. If a user is present, the user answers. Otherwise a question of the model gets a
+    /// text that says so, and any other question aborts the turn instead of guessing. The demonstration
+    /// continues the turn.
     fn question(&mut self, question: &Question, out: &mut OutputStreams) -> io::Result<()> {
         if question::is_typed(question) && self.asking != AnswerPolicy::Person {
             let word = StyledLine::new(Tone::Warn, "▌ no answer: there is no user to ask");
@@ -343,7 +344,8 @@ impl TurnWatcher {
             .spawn(async move { client.call::<AnswerReply>("session.answer", &params).await.map(|_| ()) });
     }
 
-    /// An answer may have been lost with the connection: answer open requests again.
+    /// Continues after a reconnection. An answer may have been lost with the connection, so answer open
+    /// requests again.
     fn back(&mut self, client: Client, out: &mut OutputStreams) -> io::Result<()> {
         self.client = client;
         out.note("  the daemon is back")?;
@@ -378,7 +380,7 @@ impl TurnWatcher {
         out: &mut OutputStreams,
     ) -> io::Result<()> {
         match done {
-            // Another client answered first, and the event says which. A lost connection is detected
+            // Another client answered first, and the event names that client. A lost connection is detected
             // elsewhere.
             Ok(Ok(()) | Err(CallError::Closed | CallError::Io(_))) => Ok(()),
             Ok(Err(CallError::Fault(fault))) if fault.kind() == "not_pending" => Ok(()),

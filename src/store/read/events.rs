@@ -14,8 +14,8 @@ use crate::types::ids::{ItemId, Seq};
 /// Reads the journal.
 const EVENTS: &str =
     "select seq, kind, body from event where session = ?1 and seq > ?2 order by seq limit ?3";
-/// Reads the rows that a replay needs: all rows of the open turn, and the rows of settled turns without transient
-/// kinds.
+/// Reads the rows that a replay needs: all rows of the open turn, and those rows of settled turns whose kind
+/// is not transient.
 const LASTING_EVENTS: &str = "select seq, kind, body from event where session = ?1 and seq > ?2 \
      and (seq > ?4 or kind not in (select value from json_each(?5)) \
      or seq in (select value from json_each(?6))) order by seq limit ?3";
@@ -25,7 +25,7 @@ const ITEMS: &str = "select i.first_seq, i.last_seq, i.kind, i.status, a.body as
      join event b on b.session = i.session and b.seq = i.last_seq \
      where i.session = ?1 and i.first_seq > ?2 and (?4 is null or i.kind in (select value from json_each(?4))) \
      order by i.first_seq limit ?3";
-/// Reads items from their end.
+/// Reads items backwards, newest first.
 const ITEMS_BACKWARDS: &str = "select i.first_seq, i.last_seq, i.kind, i.status, a.body as first, b.body as last from item i \
      join event a on a.session = i.session and a.seq = i.first_seq \
      join event b on b.session = i.session and b.seq = i.last_seq \
@@ -37,7 +37,8 @@ const ITEMS_BACKWARDS: &str = "select i.first_seq, i.last_seq, i.kind, i.status,
 pub struct SettledTurns {
     /// Seq of the newest `turn.completed`; 0 if there is none.
     upto: Seq,
-    /// Kinds to skip, and seqs to read in spite of their kind, as JSON.
+    /// `passing` is a JSON array of the kinds to skip. `newest` is a JSON array of seqs to read in spite of
+    /// their kind.
     passing: String,
     newest: String,
 }
@@ -64,7 +65,7 @@ pub struct StoredItem {
 pub struct ItemQuery<'q> {
     /// Items whose first event comes after this one, oldest first.
     pub after: Seq,
-    /// Instead: items whose first event comes before this one, newest first.
+    /// If set, `after` is ignored: only items whose first event comes before this one, newest first.
     pub before: Option<Seq>,
     /// Accepted kinds; an empty list accepts all.
     pub kinds: &'q [&'q str],
@@ -73,13 +74,13 @@ pub struct ItemQuery<'q> {
 /// An item without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItemHead {
-    /// Its id.
+    /// Id of the item.
     pub item_id: ItemId,
-    /// Seq of its first event.
+    /// Seq of the item's first event.
     pub first_seq: Seq,
-    /// Seq of its newest permanent event.
+    /// Seq of the item's newest permanent event.
     pub last_seq: Seq,
-    /// Whether it still runs.
+    /// Whether the item still runs.
     pub is_running: bool,
 }
 
@@ -106,8 +107,8 @@ impl StoreReader {
         result
     }
 
-    /// The seqs and the status of an item: its first event, its newest permanent event; `None` if the session has
-    /// no such item. Without an id, the newest item.
+    /// The id of an item, the seqs of its first and its newest permanent event, and whether it runs. `None`
+    /// if the session has no such item. Without an id, the newest item.
     ///
     /// # Errors
     /// The database could not be read.
@@ -217,7 +218,7 @@ impl StoreReader {
         self.report_damage(read.await)
     }
 
-    /// Finds the end of the settled turns of a journal. Up to there, a replay skips rows of the kinds
+    /// Finds the end of the settled turns of a journal. Up to that end, a replay skips rows of the kinds
     /// `passing`, and needs only the newest row of each kind in `replaced`.
     ///
     /// # Errors
@@ -367,9 +368,9 @@ impl StoreReader {
     }
 }
 
-/// Reads rows until their bodies exceed `bytes`. The first row is always read, whatever its length. The bytes are
-/// counted here and not in SQL: a query that compares the sum with a limit visits all later rows if the page does
-/// not fit.
+/// Reads rows until their bodies exceed `bytes`. The first row is always read, whatever its length. The bytes
+/// are counted here and not in SQL: if the page does not fit, a query that compares the sum with a limit
+/// visits all later rows.
 async fn read_page<T>(
     rows: impl Stream<Item = Result<SqliteRow, sqlx::Error>>,
     limit: u32,

@@ -15,7 +15,8 @@ use crate::types::time::Timestamp;
 pub struct StoredRequest {
     /// The request id, which is its position in the list.
     pub request_id: String,
-    /// Number of its session and its place among the requests and questions of that session, such as `12.1`.
+    /// Number of the session, and the request's place among the requests and questions of that session, such
+    /// as `12.1`.
     pub number: String,
     /// The body of the event as JSON.
     pub body: String,
@@ -40,8 +41,8 @@ pub struct IdempotentReply {
 }
 
 impl StoreReader {
-    /// A page of pending permission requests, oldest first, after the request id `after`. Those of a session
-    /// include the requests of its sub-agents.
+    /// A page of pending permission requests, oldest first, after the request id `after`. The requests of a
+    /// session include those of its sub-agents.
     ///
     /// # Errors
     /// The database could not be read.

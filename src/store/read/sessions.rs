@@ -313,7 +313,7 @@ impl StoreReader {
                 Some(Event::TodoUpdated { todos }) => return Ok(todos),
                 Some(Event::SessionRewound(RewoundHistory { todos: Some(todos), .. })) => return Ok(todos),
                 Some(Event::SessionCleared {}) => return Ok(Vec::new()),
-                // This rewind changed no list.
+                // The rewind did not change the list, so search before it.
                 _ => before = seq,
             }
         }
@@ -360,7 +360,7 @@ fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
         clients: 0,
         turn_id: turn_id.as_deref().map(word).transpose()?,
         last_line: row.try_get("last_line")?,
-        // A subtype of a newer version is not worth a list that cannot be read.
+        // Ignore a subtype that a newer version wrote, so that the list of sessions can still be read.
         last_turn: row
             .try_get::<Option<String>, _>("last_turn")?
             .and_then(|text| serde_json::from_str(&text).ok()),

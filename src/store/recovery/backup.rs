@@ -1,7 +1,7 @@
 //! Copies of the whole database while it is in use, and the integrity check.
 //!
 //! A separate read-only connection makes the copy, so writers continue meanwhile. The copy is written under a
-//! temporary name, checked and synced. Only then it gets the requested name, so that a file with that name is
+//! temporary name, checked and synced. Only then does it get the requested name, so a file with that name is
 //! always complete.
 
 use std::fs::OpenOptions;
@@ -79,8 +79,8 @@ impl StoreReader {
     }
 }
 
-/// Checks a database file, whether it is in use or not: broken pages and indices, and rows with dangling
-/// references. Changes nothing. Returns a description of each problem.
+/// Checks a database file, whether it is in use or not. Finds broken pages and indices, and rows with
+/// dangling references. Changes nothing. Returns a description of each problem.
 ///
 /// # Errors
 /// The file could not be opened or read at all, so there is no result.
@@ -94,7 +94,7 @@ pub async fn problems(path: &Path) -> Result<Vec<String>, StoreError> {
         Err(error) => Err(error),
     };
     match found {
-        // The database is too damaged for a list of problems.
+        // The database is too damaged for a list of problems, so return the error as the only one.
         Err(StoreError::Corrupt(why)) => Ok(vec![why]),
         found => found,
     }

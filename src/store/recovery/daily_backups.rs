@@ -21,7 +21,7 @@ impl StoreReader {
         tokio::time::sleep(FIRST_DELAY).await;
         if self.after_crash {
             // If the end of the log was lost, the database may mix pages of two moments. Only a check of all
-            // pages finds that. It takes too long for the start, so it runs in the background.
+            // pages finds this. The check takes too long for the start, so it runs in the background.
             match self.problems().await {
                 Ok(found) if found.is_empty() => tracing::debug!("the database is intact"),
                 Ok(_) => {}

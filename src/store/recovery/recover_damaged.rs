@@ -8,11 +8,12 @@
 //! agentd.db            the recovered data in its final place
 //! ```
 //!
-//! The journal is authoritative, so recovery copies one session after the other. For each session it takes the
-//! longer of two journals: the damaged database's and the newest sound backup's. The summaries are computed
-//! again from that journal. A journal is read from its beginning to the first row that cannot be read or does
-//! not fit, so the recovered part has no gap. If more rows may have existed, the last event says so, and an
-//! interrupted turn of that session does not resume. A changed byte inside a text is not detected.
+//! The journal is authoritative, so recovery copies one session after the other. For each session it takes
+//! the longer of two journals: the damaged database's and the newest sound backup's. The summaries are
+//! computed again from that journal. A journal is read from its beginning to the first row that cannot be
+//! read or does not follow the previous row, so the recovered part has no gap. If more rows may have existed,
+//! the last event reports the loss, and an interrupted turn of that session does not resume. A changed byte
+//! inside a text is not detected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -38,7 +39,8 @@ use crate::types::event::{Envelope, Event, HISTORY_LOST};
 use crate::types::ledger::UsageRecord;
 use crate::types::time::Timestamp;
 
-/// Seq numbers that are skipped before that notice. Lost events may have used them, and a seq is never reused.
+/// Number of seqs that are skipped before the notice `HISTORY_LOST`. Lost events may have used these seqs,
+/// and a seq is never reused.
 const SKIPPED_SEQS: u64 = 1_000_000;
 
 /// Computes a session's summary from its events; `None` if the events do not fit together.
@@ -146,7 +148,8 @@ async fn check_sound(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Reads everything. SQLite does not detect a changed byte inside a row, but such a row cannot be parsed.
+/// Reads the whole database. SQLite does not detect a changed byte inside a row, but such a row cannot be
+/// parsed.
 async fn check_readable(path: &Path) -> Result<(), StoreError> {
     let cannot = |what: String| Err(StoreError::Corrupt(format!("{what} cannot be read")));
     let Some(mut source) = DamagedDatabase::open(path).await else { return cannot("the database".into()) };
@@ -203,7 +206,8 @@ async fn recover_damaged_file(
         None => (BTreeSet::new(), false),
     };
     let (mut keys, all_known) = known;
-    // A session that only the backup has was deleted later, as far as that can be known.
+    // If all keys are known, a session that only the backup contains was deleted after the backup. Otherwise,
+    // recover the backup's sessions as well.
     if let (false, Some((_, source))) = (all_known, &mut backup) {
         keys.extend(source.session_keys().await.0);
     }
@@ -231,7 +235,8 @@ async fn recover_damaged_file(
     if let Some(problem) = problems(&part).await?.into_iter().next() {
         return Err(StoreError::Corrupt(format!("the salvaged data is not intact: {problem}")));
     }
-    // The check created these files again. The log was checkpointed when the last writer closed.
+    // The check has created these files again. Their removal loses nothing, because the log was checkpointed
+    // when the last writer closed.
     for end in ["-wal", "-shm"] {
         let _ = std::fs::remove_file(sibling_path(&part, end));
     }
@@ -253,8 +258,8 @@ async fn recover_damaged_file(
     finish(path)
 }
 
-/// Moves the recovered database to its final place, also after a crash in between. Removes the old log first,
-/// because SQLite would apply it to the new database.
+/// Moves the recovered database to its final place, also after a crash during an earlier move. Removes the
+/// old log first, because SQLite would apply it to the new database.
 fn finish(path: &Path) -> Result<(), StoreError> {
     let saved = sibling_path(path, ".salvaged");
     if !saved.exists() {

@@ -152,7 +152,7 @@ impl DamagedDatabase {
                 sqlx::query_scalar(query).bind(at).fetch_optional(&mut self.0).await;
             match next {
                 Ok(None) => return true,
-                // Damage can make the index circular.
+                // Stop at a key that does not advance the scan, because damage can make the index circular.
                 Ok(Some(key)) if (key > at) == (from == i64::MIN) && key != at => at = key,
                 _ => return false,
             }
@@ -198,7 +198,7 @@ impl DamagedDatabase {
         }
         journal.blobs = self.blobs(key).await;
         journal.cut_at_loss();
-        // Damage can also hide rows without an error.
+        // Damage can also hide rows without an error. Then the last seq is lower than the highest known one.
         journal.is_whole &= !journal.lines.is_empty() && journal.highest <= journal.last_seq();
         journal
     }
@@ -227,7 +227,7 @@ impl DamagedDatabase {
     }
 
     async fn page(&mut self, key: i64, after: u64, limit: i64) -> Result<Vec<SalvagedRow>, StoreError> {
-        // An older schema has another name for `delta_of`.
+        // `select *`, because an older schema has another name for the column `delta_of`.
         let rows: Vec<(i64, i64, i64, String, Option<i64>, String)> =
             sqlx::query_as("select * from event where session = ? and seq > ? order by seq limit ?")
                 .bind(key)
@@ -306,7 +306,7 @@ impl DamagedDatabase {
         found
     }
 
-    /// Rows up to the first unreadable one.
+    /// All rows of a query, up to the first unreadable one.
     async fn rows<T>(&mut self, query: &'static str) -> Vec<T>
     where
         T: for<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow> + Send + Unpin,

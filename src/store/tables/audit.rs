@@ -95,9 +95,9 @@ impl StoreReader {
         rows.iter().map(StoredRow::from_row).map(|row| row?.entry()).collect()
     }
 
-    /// Reads the whole log and reports faults: rows that were changed, removed, inserted or moved. Rows missing
-    /// at the end are found as far as the head file knows them. `known` is a row that the user stored
-    /// elsewhere.
+    /// Reads the whole log and reports faults: rows that were changed, removed, inserted or moved. Missing
+    /// rows at the end are found up to the row that the head file names. `known` is a row that the user
+    /// stored elsewhere.
     ///
     /// # Errors
     /// The database could not be read.
@@ -291,7 +291,7 @@ pub(in crate::store) fn head(connection: &rusqlite::Connection) -> Result<AuditH
     Ok(head_of(row))
 }
 
-/// The same over a connection other than the writer's.
+/// Same as `head`, over a connection other than the writer's.
 async fn newest_row(connection: &mut SqliteConnection) -> Result<AuditHead, StoreError> {
     Ok(head_of(sqlx::query_as(NEWEST).fetch_optional(connection).await?))
 }
@@ -356,8 +356,8 @@ pub(in crate::store) fn fits_note(connection: &rusqlite::Connection, database: &
     hash.is_err() || hash.is_ok_and(|hash| hash.as_deref() == Some(&known.hash))
 }
 
-/// Writes the newest row to the head file. Blocking. Not synced: after a power loss the file may contain an
-/// older row, and then it detects less.
+/// Writes the newest row to the head file. Blocking. The file is not synced. After a power loss it may
+/// contain an older row, and then it detects fewer lost rows.
 pub(in crate::store) fn note_head(database: &Path, head: &AuditHead) -> std::io::Result<()> {
     let path = anchor_path(database);
     let part = sibling_path(&path, ".part");

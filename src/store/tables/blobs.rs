@@ -2,8 +2,9 @@
 //! read in parts and removed with its session.
 //!
 //! Most blobs are in the database, in parts. The output of a command is a file in the folder `blobs` next to
-//! the database; backups omit it. The file exists before the transaction that names it and is removed after the
-//! one that deletes its row. So a file without a row is garbage, and [`StoreReader::sweep_blobs`] removes it.
+//! the database; backups omit it. The file exists before the transaction that names it. It is removed after
+//! the transaction that deletes its row. So a file without a row is garbage, and [`StoreReader::sweep_blobs`]
+//! removes it.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -250,7 +251,8 @@ pub(in crate::store) fn files_of(
     Ok(files.collect::<Result<_, _>>()?)
 }
 
-/// Removes the files of a deleted session. [`StoreReader::sweep_blobs`] removes those that fail here.
+/// Removes the files of a deleted session. [`StoreReader::sweep_blobs`] removes the files whose removal fails
+/// here.
 pub(in crate::store) fn remove_files(database: &Path, files: &[String]) {
     for name in files {
         if let Err(error) = std::fs::remove_file(folder_of(database).join(name)) {

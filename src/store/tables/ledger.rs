@@ -12,8 +12,8 @@ use crate::types::ledger::{LedgerRow, ModelUsage, UsageRecord};
 use crate::types::time::Timestamp;
 use crate::types::usage::Usage;
 
-/// The sums of a group. A sum that could exceed an integer uses real numbers, because SQLite's integer sum would
-/// fail. Context window and output limit are those of the newest call that has them.
+/// The sums of a group. A sum that could exceed an integer uses real numbers, because SQLite's integer sum
+/// would fail.
 const SUMS: &str = "count(*) as calls, coalesce(sum(lost), 0) as lost, coalesce(sum(estimated), 0) as estimated, \
      coalesce(sum(cost_usd_micros is null), 0) as unpriced, \
      cast(min(total(input_tokens), 9e18) as integer) as input_tokens, \
@@ -25,7 +25,7 @@ const SUMS: &str = "count(*) as calls, coalesce(sum(lost), 0) as lost, coalesce(
      cast(min(total(web_search_requests), 9e18) as integer) as web_search_requests, \
      cast(min(total(cost_usd_micros), 9e18) as integer) as cost";
 
-/// The ids of a session and of all its sub-agents: their calls count for it as well.
+/// The ids of a session and of all its sub-agents, whose calls count for the session as well.
 const TREE: &str = "with recursive tree (id) as (select ?1 union \
                     select s.session_id from session s join tree on s.parent_session_id = tree.id)";
 
@@ -41,7 +41,8 @@ pub struct LedgerQuery {
 }
 
 impl StoreReader {
-    /// A page of the ledger by session and model after the row `after`, newest sessions first.
+    /// A page of the ledger by session and model after the row `after`, newest sessions first. The context
+    /// window and the output limit are each taken from the newest call that has a value for it.
     ///
     /// # Errors
     /// The database could not be read.

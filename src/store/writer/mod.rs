@@ -1,8 +1,9 @@
 //! The only thread that writes. It commits waiting requests as a group, so that one sync serves many sessions.
 //!
-//! It is a plain thread without tasks in between: a caller that waits for a commit wakes it directly and is
-//! woken by it. A database driver with a thread of its own woke both sides up to a dozen times per decision.
-//! That cost more than SQLite itself (`proto-docs/performance.md`, B4 and B8).
+//! The writer is a plain thread without tasks in between. A caller that waits for a commit wakes the thread
+//! directly, and the thread wakes the caller. A database driver with a thread of its own woke both sides up
+//! to a dozen times per decision. These wake-ups cost more than SQLite itself (`proto-docs/performance.md`,
+//! B4 and B8).
 
 pub(super) mod checkpoint;
 pub(super) mod statements;
@@ -64,10 +65,10 @@ enum WriteFailure {
     LogGap(StoreError),
 }
 
-/// State of the audit head file.
+/// State of the audit head file and its last write.
 #[derive(Default)]
 enum HeadFileState {
-    /// The existing file was not compared with the database yet.
+    /// The existing file has not been compared with the database yet.
     #[default]
     Unknown,
     At(Instant),
@@ -148,7 +149,8 @@ impl Writer {
             self.flush(&mut appends);
             self.checkpointer.after_commit(&self.connection);
             if let Some(error) = self.checkpointer.write_doubt().filter(|_| !self.health.cannot_write()) {
-                // A commit that was running succeeded.
+                // The health may report success, because the running commit succeeded. Record that further
+                // writes are refused.
                 self.health.record_write::<()>(&Err(error));
             }
             self.note_head(false);
@@ -164,8 +166,8 @@ impl Writer {
         close(self.connection);
     }
 
-    /// Recovers after a failed write. A connection that became read-only stays so, so the writer opens a new
-    /// one if it can.
+    /// Recovers after a failed write. A connection that became read-only stays read-only, so the writer opens
+    /// a new connection if it can.
     ///
     /// A failed sync may also have left a gap in the log: Linux drops pages that it could not write
     /// (<https://wiki.postgresql.org/wiki/Fsync_Errors>), and SQLite loses all commits after the gap. So the
@@ -192,10 +194,11 @@ impl Writer {
         let fresh = self.database_file.open_to_write()?;
         // Open the new connection first: closing the last connection would checkpoint the log.
         self.replace(fresh);
-        // Its descriptor would report the same disk failure again.
+        // The descriptor of the checkpoint thread's connection would report the same disk failure again.
         self.checkpointer.close_connection();
         match self.checkpointer.checkpoint_all(&self.connection) {
-            // Without a gap the checkpoint is optional. A full disk, for example, has no space for it.
+            // If the log has no gap, the checkpoint is optional. A full disk, for example, has no space for
+            // it.
             Err(error) if matches!(self.failed, Some(WriteFailure::NothingWritten)) => {
                 tracing::debug!(%error, "could not checkpoint the write-ahead log");
                 Ok(())
@@ -257,8 +260,8 @@ impl Writer {
         let Err(error) = self.faults.report_commit(done) else { return self.note_result(Ok(())) };
         self.head = None;
         roll_back(&self.connection, &error);
-        // SQLite can report an error for a commit that succeeded, and the session then tries again. So check
-        // whether the rows are in the journal.
+        // SQLite can report an error for a commit that succeeded, and the session would then try again. So
+        // check whether the rows are in the journal.
         let there = if self.faults.blinds_next_check() {
             Err(StoreError::Unwritable("blinded by a test".into()))
         } else {
@@ -364,7 +367,7 @@ impl Writer {
         self.finish_write(done)
     }
 
-    /// Takes the newest row of the audit log. Store the new head after the next commit.
+    /// Takes the newest row of the audit log. The caller must store the new head after the next commit.
     fn take_head(&mut self) -> Result<AuditHead, StoreError> {
         match self.head.take() {
             Some(head) => Ok(head),
@@ -463,12 +466,12 @@ fn close(connection: Connection) {
 
 fn roll_back(connection: &Connection, error: &StoreError) {
     tracing::debug!(%error, "a transaction failed and was rolled back");
-    // SQLite rolls back by itself after some errors. The statement then fails without effect.
+    // SQLite rolls back by itself after some errors. Then this statement fails without effect.
     let _ = connection.execute_batch("rollback");
 }
 
-/// Whether the journal contains the whole group exactly, except the rows that the group itself removes. Its
-/// other changes came in the same transaction.
+/// Whether the journal contains the whole group exactly, except the rows that the group itself removes. The
+/// group's other changes need no check, because they are in the same transaction.
 fn is_committed(connection: &Connection, group: &[&Append]) -> Result<bool, StoreError> {
     let mut find = connection.prepare_cached("select body from event where session = ? and seq = ?")?;
     for append in group {

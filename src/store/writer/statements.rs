@@ -177,8 +177,8 @@ fn summary(script: &mut SqlBatch, key: SessionKey, summary: &Summary, last_seq: 
             key.0,
         ],
     );
-    // A separate update: SQLite rewrites an index for each update that names its column, and the state seldom
-    // changes.
+    // Use a separate update: SQLite rewrites an index for each update that names the index's column, and the
+    // state seldom changes.
     let state = summary.state.name();
     script.add("update session set state = ? where id = ? and state <> ?", values![state, key.0, state]);
 }

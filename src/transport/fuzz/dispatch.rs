@@ -1,4 +1,5 @@
-//! Any text gives no reply or valid replies, exactly as JSON-RPC 2.0 and the specification require.
+//! Checks that any text gives no reply or valid replies, exactly as JSON-RPC 2.0 and the specification
+//! require.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -26,7 +27,7 @@ const KINDS: &[(i64, &str)] = &[
     (-32603, "internal"),
     (-32001, "overloaded"),
     (-32014, "not_pending"),
-    // An unassigned code.
+    // JSON-RPC 2.0 does not assign this code.
     (-32099, "internal"),
 ];
 
@@ -114,7 +115,7 @@ struct Fault {
     data: HashMap<String, Value>,
 }
 
-/// `before` is the number of bytes of the batch before this reply.
+/// Checks one reply. `before` is the number of bytes of the batch before it.
 fn check(due: &Reply, reply: &str, before: usize, max_response: usize) {
     let members: HashMap<String, &RawValue> = serde_json::from_str(reply).expect("a reply is an object");
     let raw = |name: &str| members.get(name).map(|raw| raw.get());

@@ -1,4 +1,4 @@
-//! Any bytes, split anywhere, give the same messages; the memory for them is bounded.
+//! Checks that any bytes, split anywhere, give the same messages, and that the memory for them is bounded.
 
 use bytes::{Bytes, BytesMut};
 
@@ -12,7 +12,7 @@ const MAX_HEAD_BYTES: usize = 16 << 10;
 /// Maximum header of a WebSocket frame, and maximum control frame.
 const MAX_FRAME_BYTES: usize = 14 + 125;
 
-/// The first byte selects the decoder and the limit, the second one the split of the rest.
+/// The first byte of `data` selects the decoder and the limit. The second byte selects how the rest is split.
 ///
 /// # Panics
 /// If a property is violated.
@@ -40,7 +40,7 @@ pub fn framing(data: &[u8]) {
             }
             FramingResult::Frame(_) | FramingResult::Broken | FramingResult::Upgrade(_) => {}
         }
-        // A request from a web page is refused, also if the rest of it is valid.
+        // A request from a web page is refused, even if its other parts are valid.
         if matches!(results, FramingResult::Upgrade(_) | FramingResult::Post(_)) {
             assert!(!has_origin_header(bytes), "a request with an Origin was let in");
         }

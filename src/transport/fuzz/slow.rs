@@ -1,5 +1,5 @@
-//! A second implementation of the framings, which reads a whole text at a time and is not fast. The
-//! real decoders are compared with it.
+//! A second implementation of the framings, which is simple instead of fast and reads a whole text at a time.
+//! The real decoders are compared with it.
 
 use bytes::Bytes;
 
@@ -32,7 +32,7 @@ pub(super) fn lines(bytes: &[u8], max_bytes: usize) -> Vec<FramingResult> {
         let has_end = at + 1 < pieces.len();
         let bare = piece.strip_suffix(b"\r").unwrap_or(piece);
         let line = if has_end { bare } else { piece };
-        // At the end a carriage return may have been half of a line's end.
+        // At the end of the bytes, a carriage return may have been the first half of a line end.
         if bare.len() > max_bytes || (line.len() > max_bytes && !is_blank(line)) {
             found.push(TOO_LONG);
         } else if !is_blank(line) {
@@ -114,7 +114,7 @@ pub(super) fn blocks(bytes: &[u8], max_bytes: usize) -> Vec<FramingResult> {
 pub(super) fn frames(bytes: &[u8], max_bytes: usize) -> Vec<FramingResult> {
     let mut found = Vec::new();
     let mut at = 0;
-    // The message so far, and whether it was already found too long.
+    // The message so far, and whether it has already exceeded the limit.
     let mut sofar: Option<(Vec<u8>, bool)> = None;
     loop {
         let [first, second, ..] = bytes[at..] else { return found };

@@ -1,4 +1,4 @@
-//! The same methods through every framing.
+//! Tests that the same methods work through every framing.
 
 use bytes::BytesMut;
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ async fn websocket_carries_calls_subscriptions_pings_and_close() {
     assert_eq!(next(&mut receiver).await["result"], json!(["text"]));
     assert_eq!(next(&mut receiver).await["result"], json!(["binary"]));
 
-    // Lengths of one, two and eight bytes.
+    // The three sizes need lengths of one, two and eight bytes.
     for size in [10, 1000, 66_000] {
         sender.send_text(call(1, "echo", json!(["x".repeat(size)]))).await.unwrap();
         sender.flush().await.unwrap();

@@ -1,4 +1,4 @@
-//! Requests over a limit get an error and do not affect other clients.
+//! Tests that requests over a limit get an error and do not affect other clients.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -105,7 +105,7 @@ async fn large_calls_wait_for_in_flight_bytes() {
     until("one to begin", || fixture.record.begun.load(Ordering::SeqCst) == 1).await;
     fixture.record.gate.0.add_permits(1);
     assert_eq!(client.next().await["id"], 1);
-    // Larger than the total limit: it passes alone.
+    // The message is larger than the total limit, so it passes alone.
     fixture.record.gate.0.add_permits(2);
     assert_eq!(client.next().await["id"], 2);
     client.begin(3, "wait", json!(["x".repeat(500_000)])).await;
@@ -184,7 +184,7 @@ async fn client_not_reading_replies_blocks_only_itself() {
     for _ in 0..100 {
         assert_eq!(other.call("later", json!([1])).await["result"], json!([1]));
     }
-    // Back-pressure stopped it: far less was accepted than would fill memory.
+    // Back-pressure stopped the client long before its data could fill the memory.
     let (sent, write) = with_deadline("the greedy one to be stopped", greedy).await.unwrap();
     assert!(sent < 2_000_000, "{sent} bytes were taken in");
     drop((read, write));
@@ -247,7 +247,7 @@ async fn accept_waits_and_recovers_without_descriptors() {
         }
     })
     .await;
-    // Some of the connections are still being accepted, and are then found to be closed.
+    // Some of the connections are still being accepted. The daemon then finds that they are closed.
     with_deadline("an answer", async {
         while fixture.connect().await.call("echo", json!([])).await["id"] != 1 {}
     })

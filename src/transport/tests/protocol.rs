@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 strictly by the specification, over lines.
+//! Tests of JSON-RPC 2.0, strictly by the specification, over lines.
 
 use std::sync::atomic::Ordering;
 
@@ -72,7 +72,7 @@ async fn every_error_contains_its_kind() {
         (r#"{"jsonrpc":"2.0","id":7,"method":"panic_later"}"#, -32603, "internal", json!(7)),
         (r#"{"jsonrpc":"2.0","id":7,"method":"settled"}"#, -32014, "not_pending", json!(7)),
     ];
-    // All on one connection: none of them ends it.
+    // All lines go over one connection, and none of them ends it.
     let mut client = fixture.connect().await;
     for (line, code, word, id) in cases {
         client.send(format!("{line}\n")).await;

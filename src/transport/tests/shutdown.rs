@@ -1,4 +1,4 @@
-//! Stopping in an orderly way.
+//! Tests of stopping in an orderly way.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -39,7 +39,7 @@ async fn shutdown_deadline_closes_unfinished_connections() {
     let mut client = fixture.connect().await;
     client.begin(1, "wait", json!([])).await;
     until("the call", || fixture.record.begun.load(Ordering::SeqCst) == 1).await;
-    // A client that never reads.
+    // This client never reads.
     let mut stuck = fixture.connect().await;
     stuck.begin(1, "flood", json!([1000])).await;
     until("the flood", || fixture.record.sent.load(Ordering::SeqCst) > 0).await;

@@ -37,7 +37,7 @@ async fn batch_reply_precedes_subscription_events() {
 async fn failed_or_unanswered_call_starts_no_subscription() {
     let fixture = ServerFixture::with(Limits { max_subscriptions: 1, ..Limits::default() });
     let mut client = fixture.connect().await;
-    // It also releases its slot.
+    // A failed call also releases its slot for a subscription.
     for _ in 0..3 {
         assert_eq!(client.call("count_then_fail", json!([])).await["error"]["message"], "on second thoughts");
     }
@@ -108,7 +108,7 @@ async fn stuck_reader_blocks_only_its_subscription() {
     stuck.begin(1, "flood", json!([1000])).await;
     let sent = || fixture.record.sent.load(Ordering::SeqCst);
     until("the flood", || sent() > 0).await;
-    // The socket's own buffer, the outbox and one batch that is being written: then it stops.
+    // The flood stops once the socket's own buffer, the outbox and the batch that is being written are full.
     let mut before = 0;
     with_deadline("the flood to stop", async {
         while sent() != before {
@@ -129,8 +129,8 @@ async fn stuck_reader_blocks_only_its_subscription() {
         assert_eq!(counted.next().await["params"]["result"], n);
     }
 
-    // On the same connection replies are still queued, after the waiting data; reading lets it
-    // continue.
+    // On the same connection, replies are still queued after the waiting data. Once the client reads, the
+    // flood continues.
     stuck.begin(7, "echo", json!(["late"])).await;
     assert_eq!(reply(&mut stuck, 7).await["result"], json!(["late"]));
     until("it to go on", || sent() > before).await;
@@ -141,11 +141,12 @@ async fn stuck_reader_blocks_only_its_subscription() {
 #[tokio::test]
 async fn half_closed_client_still_receives_everything() {
     let fixture = ServerFixture::new();
-    // Replies, also late ones; then the daemon closes the connection, since nothing more can come.
+    // The daemon sends all replies, also late ones. Then it closes the connection, because nothing more can
+    // follow.
     fixture.record.gate.0.add_permits(1);
     let lines = fixture.lines("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"wait\"}").await;
     assert_eq!(lines.len(), 1);
-    // All events of a subscription that ends.
+    // The client receives all events of a subscription that ends by itself.
     let lines =
         fixture.lines("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"count\",\"params\":[2000]}\n").await;
     assert_eq!(lines.len(), 2001);
@@ -164,7 +165,7 @@ async fn half_closed_client_still_receives_everything() {
 #[tokio::test]
 async fn disconnect_of_silent_peer_is_detected() {
     let fixture = ServerFixture::with(Limits { max_in_flight: 1, ..Limits::default() });
-    // It has stopped sending and waits.
+    // The client has stopped sending, and waits.
     let mut client = fixture.connect().await;
     client.begin(1, "until_closed", json!([])).await;
     client.write.shutdown().await.unwrap();

@@ -103,7 +103,7 @@ impl ServerFixture {
         String::from_utf8(answer).unwrap()
     }
 
-    /// Same as `exchange`, as lines of JSON.
+    /// Same as `exchange`, with the answer as lines of JSON.
     pub async fn lines(&self, bytes: impl AsRef<[u8]>) -> Vec<Value> {
         let answer = self.exchange(bytes.as_ref()).await;
         answer.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -243,7 +243,7 @@ fn methods(record: Arc<Record>) -> RpcModule<Record> {
 
 fn subscriptions(module: &mut RpcModule<Record>) {
     type Answer = Result<String, ErrorObjectOwned>;
-    // [COUNT]: this many events, one at a time.
+    // `count` with `[COUNT]` sends this many events, one at a time.
     module
         .register_async_method("count", |params, record, extensions| async move {
             let count: usize = params.one()?;
@@ -259,7 +259,7 @@ fn subscriptions(module: &mut RpcModule<Record>) {
             peer(&extensions).subscribe(pump).map_err(refused) as Answer
         })
         .unwrap();
-    // [BYTES]: endless notifications of this many bytes.
+    // `flood` with `[BYTES]` sends notifications of this many bytes without end.
     module
         .register_async_method("flood", |params, record, extensions| async move {
             let filler: Arc<str> = format!(r#"{{"filler":"{}"}}"#, "x".repeat(params.one()?)).into();

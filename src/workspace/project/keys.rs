@@ -52,7 +52,7 @@ pub const PROJECT_KEYS: &[(&str, Precedence)] = &[
     ("compaction.collapse", Project),
     ("compaction.keep_recent_tokens", Project),
     ("compaction.max_failures", Project),
-    // The user's `bash_timeout_max` bounds it.
+    // The user's `bash_timeout_max` limits this value.
     ("tools.bash_timeout", Project),
     ("tools.parallel", Stricter),
     ("tools.background_commands", Stricter),
@@ -70,7 +70,7 @@ pub const USER_KEYS: &[&str] = &[
     "models.task",
     "models.reasoning",
     "session.response_cache",
-    // Each answer costs twice as much.
+    // With this setting, each answer costs twice as much.
     "session.binary_feedback",
     "permissions.safe_commands",
     "permissions.allow_bypass",
@@ -103,13 +103,13 @@ pub const USER_KEYS: &[&str] = &[
 /// How a project's file may use a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyUse {
-    /// It may set the key.
+    /// The file may set the key.
     Permitted(Precedence),
-    /// It is a table with such keys.
+    /// The key is a table that contains permitted keys.
     Table,
     /// Only the user may set it.
     UserOnly,
-    /// There is no such key; the most similar known key.
+    /// The key does not exist. The value is the most similar known key, if there is one.
     Unknown(Option<&'static str>),
 }
 
@@ -133,7 +133,7 @@ pub fn key_use(key: &str) -> KeyUse {
     if name.len() > MAX_COMPARED_BYTES {
         return KeyUse::Unknown(None);
     }
-    // The names in the same table.
+    // Compare with the names in the same table.
     let in_table = names().filter_map(|known| {
         let rest = if above.is_empty() { known } else { known.strip_prefix(above)?.strip_prefix('.')? };
         rest.split('.').next()

@@ -1,9 +1,9 @@
 //! `WORKSPACE/.agentd/config.toml`: the keys that a project may set. Deny and ask rules always apply; allow rules
 //! and settings apply only in a trusted folder. Addresses and API keys of providers cannot be set by a project.
 //!
-//! A file with a mistake adds no allow rules and no settings, and its other rules still apply as far as they can be
-//! parsed. If even these are unclear, nothing runs without a permission request: the file is not TOML, cannot be
-//! read, or a deny or ask rule is invalid.
+//! A file with a mistake adds no allow rules and no settings, and its other rules still apply as far as they
+//! can be parsed. If the file is not TOML, cannot be read, or has an invalid deny or ask rule, nothing runs
+//! without a permission request.
 
 mod keys;
 mod values;
@@ -29,7 +29,7 @@ pub struct Project {
     pub values: ProjectValues,
     /// Description of the mistake with its line.
     pub problem: Option<String>,
-    /// The deny and ask rules are unknown, so nothing may run without a permission request.
+    /// Whether the deny and ask rules are unknown, so that nothing may run without a permission request.
     pub is_closed: bool,
 }
 
@@ -100,7 +100,7 @@ fn valid_rules(list: Option<&toml::Value>, is_whole: &mut bool) -> Vec<Rule> {
 }
 
 impl Project {
-    /// The parts that become active with trust, as text for users. Rules that always apply are not listed.
+    /// The parts that become active with trust, as text for users. Does not list rules that always apply.
     pub(super) fn describe(&self) -> Vec<String> {
         if let Some(problem) = &self.problem {
             let what = if self.is_closed {

@@ -45,11 +45,11 @@ pub struct ProjectValues {
 /// A key that a project's file sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetKey {
-    /// Its dotted name.
+    /// Dotted name of the key.
     pub key: String,
-    /// Its line, from 1.
+    /// Line of the key in the file, from 1.
     pub line: usize,
-    /// Its value.
+    /// Value of the key.
     pub value: serde_json::Value,
 }
 
@@ -231,13 +231,13 @@ fn list_keys(text: &str, above: &str, table: &DeTable<'_>, keys: &mut Vec<SetKey
         };
         let wrong = |why: String| Err(problem_at(text, Some(name.span()), &why));
         if name.get_ref().contains('.') {
-            // The quoted name "a.b" is not the key b of the table a.
+            // The quoted name "a.b" is a different key than the key b of the table a.
             let key = shorten(&key);
             return wrong(format!("unknown field `{key}`; write the name without quotes"));
         }
         match (key_use(&key), value.get_ref().as_table()) {
             (KeyUse::Table, Some(inner)) => list_keys(text, &key, inner, keys)?,
-            // The value is of a wrong type, which the parser reports.
+            // The value has a wrong type. The parser reports it.
             (KeyUse::Table, None) => {}
             (KeyUse::Permitted(_), _) => {
                 let line = line_number(text, name.span().start);

@@ -24,8 +24,8 @@ use crate::types::ids::{PermissionId, Seq, SessionId};
 /// Time for the killed daemon to exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Shows the interruption, and returns a new connection and the seq before the request's event. If the turn makes no
-/// permission request, no daemon is killed.
+/// Shows the interruption. Returns a new connection and the seq before the request's event. If the turn makes
+/// no permission request, no daemon is killed.
 pub(super) async fn show(
     reach: &Connector,
     client: Client,
@@ -73,7 +73,7 @@ pub(super) async fn show(
     Ok((client, seq.saturating_sub(1)))
 }
 
-/// Prints the turn until it asks for permission. `None` if it ended before.
+/// Prints the turn until it asks for permission. Returns `None` if the turn ended before that.
 async fn until_request(
     reach: &Connector,
     client: &Client,

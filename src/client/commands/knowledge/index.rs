@@ -132,7 +132,7 @@ const fn stage_name(stage: IndexStage) -> &'static str {
     }
 }
 
-/// `chunking    [########----------------]  120/360`
+/// Draws `chunking    [########----------------]  120/360`.
 pub(super) fn bar(progress: &IndexProgress) -> String {
     let filled = match progress.total {
         0 => 0,

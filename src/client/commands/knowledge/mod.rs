@@ -46,7 +46,7 @@ pub(in crate::client) async fn knowledge(
     }
 }
 
-/// The daemon and the folder that a command is about.
+/// The daemon, and the folder whose index a command uses.
 struct Target {
     client: Client,
     workspace: String,

@@ -124,7 +124,7 @@ pub(super) async fn graph(target: &Target, args: GraphArgs, out: &mut OutputStre
             let failed = |error: std::io::Error| {
                 Failure::internal(format!("could not write {}: {error}", path.display()))
             };
-            // Descriptions may contain private text.
+            // Descriptions may contain private text, so only the owner can read the file.
             let open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
             open.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)
         }

@@ -9,7 +9,7 @@ use crate::types::message::input_line;
 use crate::types::time::Timestamp;
 use crate::types::todo::TodoStatus;
 
-/// One event in one line; `None` for deltas, whose text a later event repeats.
+/// One event in one line; `None` for events whose text a later event repeats, such as deltas.
 pub(super) fn log_line(envelope: &Envelope) -> Option<StyledLine> {
     let repeats = matches!(
         envelope.event,
@@ -199,7 +199,7 @@ fn describe_event(envelope: &Envelope) -> String {
         }
         _ => String::new(),
     };
-    // A log entry stays on one line, whatever its text contains.
+    // A log entry must stay on one line, even if its text contains line ends.
     one_line(&said, 200)
 }
 

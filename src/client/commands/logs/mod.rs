@@ -68,7 +68,8 @@ pub(in crate::client) async fn logs(
     follow(reach, &args.session, printer, args.follow, out).await
 }
 
-/// `events SESSION`, or without a session the changes of all sessions until the user stops it.
+/// `events SESSION`: the events of a session. Without a session, the changes of all sessions until the user
+/// stops the command.
 pub(in crate::client) async fn events(
     reach: &Connector,
     args: &EventsArgs,
@@ -198,7 +199,7 @@ impl Printer {
         Ok(last)
     }
 
-    /// Drops the pieces before the last lines.
+    /// Drops pieces from the front, but keeps enough of them for the last `tail` lines.
     fn keep_tail(&self, kept: &mut VecDeque<OutputPiece>) {
         let Some(tail) = self.tail else { return };
         let lines = |piece: &OutputPiece| match piece {
@@ -344,7 +345,7 @@ mod tests {
         let rows = two_event_pages().journal.rows();
         for (since, first) in [(None, 0), (Some(Since::Seq(3)), 3), (Some(Since::Ago(1)), 4)] {
             let text = print_logs(LogsArgs { json: true, since, ..LogsArgs::default() }).await;
-            // The age of unknown events is not known: print them instead of hiding them.
+            // The age of unknown events is unknown, so the command prints them instead of hiding them.
             let kept = rows
                 .iter()
                 .enumerate()

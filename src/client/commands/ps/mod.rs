@@ -1,4 +1,4 @@
-//! `agentctl ps`: sessions as a table, as JSON, or by a template. [`view`] lays out.
+//! `agentctl ps`: sessions as a table, as JSON, or by a template. [`view`] lays out the table.
 
 mod view;
 
@@ -23,7 +23,7 @@ use crate::types::session::{SessionState, SessionView};
 
 /// How often ages are drawn again while nothing changes.
 const TICK: Duration = Duration::from_secs(10);
-/// Sessions that neither work nor wait, on a terminal.
+/// Maximum number of sessions that neither work nor wait, on a terminal.
 const SCREEN_LIMIT: u32 = 200;
 /// Sessions per request.
 const MAX_PAGE: u32 = 500;
@@ -76,8 +76,9 @@ pub(in crate::client) async fn ps(
     print(&shown, args, None, out)
 }
 
-/// Returns all sessions that work or wait for the user, the newest others, and whether there are more others. The
-/// number is limited: reading ten thousand sessions takes time, and no screen shows that many rows.
+/// Returns all sessions that work or wait for the user, and the newest of the other sessions. Also returns
+/// whether there are more of those. The number is limited, because reading ten thousand sessions takes time
+/// and no screen shows that many rows.
 async fn newest_sessions(
     client: &Client,
     filter: &ListParams,
@@ -160,7 +161,7 @@ async fn watch(
         } else {
             let rows = stdout().is_terminal().then(terminal_rows);
             if rows.is_some() {
-                // Overwrite instead of clearing first: a cleared screen flickers.
+                // Overwrite the last frame instead of clearing first, because a cleared screen flickers.
                 out.stream("\x1b[?2026h\x1b[H")?;
             }
             let shown = SessionListing {
@@ -191,7 +192,7 @@ fn print(
     let home = std::env::var("HOME").ok();
     let mut lines = screen(shown, now(), home.as_deref(), columns);
     if let Some(rows) = rows {
-        // The footer stays visible, and the cursor's row stays free.
+        // Keep the footer visible, and leave the cursor's row free.
         let footer = lines.pop();
         lines.truncate(rows.saturating_sub(2));
         lines.extend(footer);

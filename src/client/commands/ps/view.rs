@@ -12,17 +12,17 @@ use crate::types::ids::SessionId;
 use crate::types::session::{SessionState, SessionView};
 use crate::types::time::Timestamp;
 
-/// The listed sessions, and the data about others for the footer.
+/// The listed sessions, and data about other sessions for the footer.
 pub(super) struct SessionListing<'s> {
-    /// In the order of the list.
+    /// The sessions in the order of the list.
     pub(super) sessions: Vec<&'s SessionView>,
     /// The folder whose sessions are listed; `None` for all folders.
     pub(super) folder: Option<&'s str>,
     /// Number of sessions in other folders that wait for the user.
     pub(super) elsewhere: usize,
-    /// Whether a search chose the sessions: then their matches are shown.
+    /// Whether a search chose the sessions. If so, their matches are shown.
     pub(super) is_searched: bool,
-    /// Older sessions are not listed.
+    /// Whether older sessions exist that are not listed.
     pub(super) has_more: bool,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn is_waiting(session: &SessionView) -> bool {
     matches!(session.state, SessionState::RequiresAction | SessionState::Paused)
 }
 
-/// Sessions that wait for the user, then those that work, then the others; each newest first.
+/// Sorts the sessions: those that wait for the user, those that work, then the rest; each group newest first.
 pub(super) fn sort_by_state(mut sessions: Vec<&SessionView>) -> Vec<&SessionView> {
     let rank = |session: &SessionView| match session.state {
         _ if is_waiting(session) => 0,
@@ -58,7 +58,7 @@ pub(super) fn tree(sessions: Vec<&SessionView>) -> Vec<&SessionView> {
     let mut next: Vec<&SessionView> = roots.into_iter().rev().collect();
     while let Some(session) = next.pop() {
         in_order.push(session);
-        // The newest comes first in the list, so the oldest is taken first here.
+        // The list has the newest first, and `next` is a stack. So the oldest sub-agent is taken first.
         next.extend(below.remove(&session.session_id).unwrap_or_default());
     }
     in_order
@@ -128,7 +128,7 @@ fn with_matches(
     let mut with = Vec::with_capacity(lines.len() * 2);
     for (n, line) in lines.into_iter().enumerate() {
         with.push(line);
-        // The first line is the head.
+        // The first line is the head of the table, which belongs to no session.
         for found in n.checked_sub(1).map_or(&[][..], |n| &sessions[n].matches) {
             let snippet = escape::line(&found.snippet);
             with.push(StyledLine::new(
@@ -144,7 +144,7 @@ fn with_matches(
     with
 }
 
-/// The title; that of a sub-agent is indented and names its agent.
+/// The title. The title of a sub-agent is indented and preceded by the name of its agent.
 fn title_cell(session: &SessionView, depth: usize) -> String {
     let title = escape::line(session.title.trim());
     let title = if title.is_empty() { "(no input yet)".into() } else { title };

@@ -1,4 +1,4 @@
-//! `agentctl run`: a new session, one task, the answer as it is streamed.
+//! `agentctl run`: creates a session, gives it one task, and prints the answer as it is streamed.
 
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
@@ -31,7 +31,7 @@ use crate::types::turn_options::TurnOptions;
 /// The reason for a denial when there is no terminal for an approval prompt.
 const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
 
-/// File with the folders and days on which `run` said that the folder is not trusted.
+/// File that records for which folders and on which days `run` said that the folder is not trusted.
 const TOLD_TRUST_FILE: &str = "told-trust";
 
 pub(in crate::client) async fn run(
@@ -49,7 +49,7 @@ pub(in crate::client) async fn run(
                 "--binary-feedback needs a terminal, or --output stream-json for a program that chooses",
             ));
         }
-        // No user of this command could choose an answer, whatever the configuration says.
+        // This command has no user who could choose an answer, so override the configuration.
         params.binary_feedback = (!args.background).then_some(false);
     }
     let is_piped = matches!(args.prompt.as_deref(), None | Some("-"));
@@ -89,7 +89,7 @@ pub(in crate::client) async fn run(
 /// The input of a new session.
 pub(in crate::client) struct NewInput {
     pub(in crate::client) input: SubmitInput,
-    /// The text is no command.
+    /// Whether the text goes to the model even if it looks like a command or a note.
     pub(in crate::client) raw: bool,
 }
 
@@ -125,7 +125,7 @@ pub(in crate::client) async fn follow(
     watch(reach, client, follow, (session, turn), asking, (output, shown), out).await
 }
 
-/// Follows a turn: on the screen if there is a user at one, else line by line.
+/// Follows a turn: on the screen if a user is at the terminal, otherwise line by line.
 async fn watch(
     reach: &Connector,
     client: Client,

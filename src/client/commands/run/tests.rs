@@ -17,7 +17,7 @@ use crate::types::usage::Budgets;
 
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Replies to create and submit. A submit starts the script, an answer continues it.
+/// Replies to create and submit. A submit starts the script, and an answer continues it.
 fn script_answers(
     first: Vec<Value>,
     then: Vec<Value>,

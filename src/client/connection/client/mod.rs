@@ -1,9 +1,9 @@
 //! A typed client over the socket, for `agentctl`, editors written in Rust, and tests.
 //!
 //! Calls share one connection and may be made from many tasks at once. Each subscription has its own
-//! connection, which is read only when the caller asks for the next event. So a slow reader delays only
-//! its own subscription and never a reply to a call. The daemon keeps a cursor, and neither side
-//! buffers events without bound.
+//! connection, which is read only when the caller asks for the next event. So a slow reader delays only its
+//! own subscription, and never delays a reply to a call. The daemon keeps a cursor, and neither side buffers
+//! events without bound.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ use crate::types::ids::{Seq, SessionId};
 type CallOutcome = Result<Box<RawValue>, WireFault>;
 type ReplySenders = HashMap<u64, oneshot::Sender<CallOutcome>>;
 
-/// Calls that wait for their reply; `None` once the connection has ended.
+/// Calls that wait for a reply, by their ids; `None` once the connection has ended.
 type PendingCalls = Arc<Mutex<Option<ReplySenders>>>;
 
 /// Removes a pending call whose caller has stopped waiting.
@@ -56,7 +56,7 @@ struct ClientInner {
     greeting: HelloParams,
     hello: HelloReply,
     line: CallChannel,
-    /// Reader and writer tasks; they end with the last handle.
+    /// Tasks of the reader and the writer. They end with the last handle.
     _tasks: JoinSet<()>,
 }
 

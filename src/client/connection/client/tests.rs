@@ -93,7 +93,7 @@ async fn slow_event_reader_does_not_block_replies() {
     fake.journal.push((0..200).map(|_| text_delta(&long)));
     let client = Client::connect(&fake.socket, "tester").await.expect("connected");
     let mut events = client.subscribe(session(), 0).await.expect("subscribed");
-    // Twelve megabytes wait for a reader that does not read; calls still complete.
+    // Twelve megabytes of events wait for a subscriber that does not read. Calls still complete.
     for n in 0..20 {
         let reply: Value = timeout(WAIT_TIMEOUT, client.call("echo", &json!({"n": n})))
             .await

@@ -1,4 +1,4 @@
-//! Permission requests inside `run`: who answers them, and the approval prompt.
+//! Permission requests inside `run`: the policy that answers them, and the approval prompt.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,18 +20,18 @@ use crate::types::permission::{Decision, RequestKind, Scope};
 use crate::types::question::{Question, UserAnswer};
 use crate::types::session::PermissionRequest;
 
-/// The policy for answering requests.
+/// The policy that decides how requests are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::client) enum AnswerPolicy {
     /// The user at the terminal answers.
     Person,
     /// No user is present: the `on_timeout` action applies at once, with this reason.
     Deny(&'static str),
-    /// For the demonstration: allow every request once, and show it.
+    /// For the demonstration: the program allows every request once, and shows it.
     Allow,
 }
 
-/// Result of a key.
+/// Result of a key in the approval prompt.
 #[derive(Debug)]
 pub(in crate::client) enum Outcome {
     /// Send this answer.
@@ -48,21 +48,21 @@ pub(in crate::client) enum Outcome {
     Wait,
 }
 
-/// The approval prompt.
+/// The approval prompt, with the requests and questions that wait for it.
 #[derive(Default)]
 pub(in crate::client) struct ApprovalPrompt {
     queue: VecDeque<PermissionRequest>,
-    /// Questions come before requests: no new request is made while one is open, but earlier ones may
-    /// be pending.
+    /// Questions are answered before requests. While a question is open, no new request is made, but earlier
+    /// requests may be pending.
     questions: VecDeque<Question>,
     keys: Option<Keys>,
     words: Option<Editor>,
-    /// The typed text is edited arguments.
+    /// Whether the typed text is edited arguments, not feedback.
     edits: bool,
     timing: RequestTiming,
     /// The outcome that Enter confirms.
     confirming: Option<Outcome>,
-    /// Answers to the first questions of the open request of the model.
+    /// Answers to the first questions, while the model waits for the answers to all of its questions.
     answers: Vec<UserAnswer>,
 }
 
@@ -78,7 +78,7 @@ impl ApprovalPrompt {
         if self.queue.len() == 1 && self.questions.is_empty() { self.open(now, out) } else { Ok(()) }
     }
 
-    /// Queues a question; its text was shown already.
+    /// Queues a question. The caller has shown its text already.
     pub(in crate::client) fn push_question(
         &mut self,
         question: Question,
@@ -89,7 +89,7 @@ impl ApprovalPrompt {
         if self.questions.len() == 1 { self.open(now, out) } else { Ok(()) }
     }
 
-    /// A question was answered, by any client.
+    /// Removes a question that some client has answered.
     pub(in crate::client) fn remove_question(
         &mut self,
         id: QuestionId,
@@ -101,7 +101,7 @@ impl ApprovalPrompt {
         if was_open { self.show_next(now, out) } else { Ok(()) }
     }
 
-    /// A request was answered, by any client.
+    /// Removes a request that some client has answered.
     pub(in crate::client) fn remove_request(
         &mut self,
         id: PermissionId,
@@ -133,7 +133,7 @@ impl ApprovalPrompt {
             (self.words, self.confirming) = (None, None);
             self.answers.clear();
         }
-        // There is at most one reader: the old one ends before the new one begins.
+        // End the old reader before the new one begins, because at most one may read the terminal.
         self.keys = None;
         let keys = Keys::enter_raw_mode()?;
         if keys.had_input() {
@@ -144,7 +144,7 @@ impl ApprovalPrompt {
         Ok(())
     }
 
-    /// Shows a request once the user is not typing, and its keys once they are accepted.
+    /// Shows a request once the user is not typing. Shows its keys once it accepts keys.
     pub(in crate::client) fn update(&mut self, now: Instant, out: &mut OutputStreams) -> io::Result<()> {
         match self.timing.update(self.front(), now) {
             Some(Phase::Shown) => self.show_front(out),
@@ -156,12 +156,12 @@ impl ApprovalPrompt {
         }
     }
 
-    /// When to update next.
+    /// The time of the next update.
     pub(in crate::client) fn next_change(&self) -> Option<Instant> {
         self.timing.next_change()
     }
 
-    /// A question was shown when it arrived.
+    /// Shows the request at the front. A question is not shown here, because it was shown when it arrived.
     fn show_front(&self, out: &mut OutputStreams) -> io::Result<()> {
         match self.queue.front() {
             Some(request) if self.questions.is_empty() => show(request, out),
@@ -177,7 +177,7 @@ impl ApprovalPrompt {
         }
     }
 
-    /// Opens the input line for the next answer to the model, if it asks.
+    /// Opens the input line for the next typed answer, if the front is a question of the model.
     fn begin_answer(&mut self, out: &mut OutputStreams) -> io::Result<()> {
         let Some(question) = self.questions.front().filter(|question| question::is_typed(question)) else {
             return Ok(());
@@ -225,7 +225,7 @@ impl ApprovalPrompt {
         out.set_raw(false);
     }
 
-    /// The next key while a request is open; otherwise waits for ever. Cancel-safe.
+    /// The next key while a request is open. Without an open request this waits for ever. Cancel-safe.
     pub(in crate::client) async fn key(&mut self) -> Option<Input> {
         match &mut self.keys {
             Some(keys) => keys.next().await,
@@ -278,7 +278,7 @@ impl ApprovalPrompt {
             _ => None,
         };
         match outcome {
-            // A user who types something else is not answering, so ignore the next keys as well.
+            // This key is no answer, so the user is typing something else. Ignore the next keys as well.
             None => self.timing.ignore_keys(now),
             Some((outcome, Some(confirmation))) => {
                 for line in confirmation.wrap(terminal_columns()) {
@@ -368,8 +368,8 @@ impl ApprovalPrompt {
         }
     }
 
-    /// The request stays open until the daemon reports it as settled: an answer that is lost with the
-    /// connection can be given again.
+    /// The request stays open until the daemon reports it as settled. If an answer is lost with the
+    /// connection, the user can answer again.
     fn send_answer(&mut self, answer: ApproveParams) -> Outcome {
         self.words = None;
         Outcome::Send(answer)
@@ -424,7 +424,7 @@ fn show_keys(request: &PermissionRequest, out: &mut OutputStreams) -> io::Result
     Ok(())
 }
 
-/// An answer that is given without the user.
+/// An answer that the policy gives without the user.
 pub(in crate::client) fn automatic_answer(
     request: &PermissionRequest,
     asking: AnswerPolicy,

@@ -38,7 +38,7 @@ fn press_from(
     let mut outcomes = Vec::new();
     let mut now = start;
     for c in keys.chars() {
-        // Both phases, if their times have come.
+        // Update twice, because the request may pass through two phases.
         asker.update(now, &mut out).expect("written");
         now += gap;
         asker.update(now, &mut out).expect("written");
@@ -81,7 +81,7 @@ fn single_key_answers_permission_request() {
 #[test]
 fn typed_prose_does_not_answer_permission_request() {
     let start = Instant::now();
-    // Before the request appears, shortly after that, and once its keys are accepted.
+    // The first key comes before the request appears, shortly after that, or once the request accepts keys.
     for first_key in [10, 800, 1_100, 1_700] {
         for prose in ["please be careful", "say yes", "abc", "stop\n", "hey"] {
             let mut asker = open_prompt();

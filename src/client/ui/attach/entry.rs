@@ -29,11 +29,11 @@ use crate::types::usage::Usage;
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::client) struct Options {
     pub(in crate::client) thinking: Thinking,
-    /// Markdown is shown as it was written.
+    /// Whether Markdown is shown as it was written.
     pub(in crate::client) is_raw: bool,
-    /// Lines instead of a screen.
+    /// Whether lines are printed instead of a screen.
     pub(in crate::client) is_plain: bool,
-    /// The answer alone; only for `run`.
+    /// Whether only the answer is printed; only for `run`.
     pub(in crate::client) is_quiet: bool,
 }
 
@@ -74,7 +74,7 @@ pub(in crate::client) async fn follow_session(
     conversations(reach, start, options, out).await
 }
 
-/// Shows a conversation, and those that the user opens from it.
+/// Shows a conversation, and then those that the user opens from it.
 async fn conversations(
     reach: &Connector,
     mut start: ConversationStart,
@@ -96,7 +96,7 @@ async fn conversations(
     }
 }
 
-/// The beginning of the conversation of an existing session. Only the last part of a long conversation is read.
+/// Starts the conversation of an existing session. If it is long, only its last part is read.
 async fn open_existing(
     reach: &Connector,
     client: Client,
@@ -206,7 +206,7 @@ fn setup(reach: &Connector, options: Options) -> ClientSetup {
     }
 }
 
-/// The number of a session, or its id from a daemon that gives no numbers.
+/// The number of a session. Returns its id if the daemon gives no numbers.
 fn name(session: &SessionView) -> String {
     match session.number {
         0 => crate::client::terminal::format::short_id(session.session_id),
@@ -228,7 +228,7 @@ fn print_farewell(app: &App, out: &mut OutputStreams) -> Result<(), Failure> {
     Ok(out.note(&format!("left {name}, {how} · agentctl attach {}", name.trim_start_matches('#')))?)
 }
 
-/// A session that does not exist yet, as far as it is known.
+/// The known fields of a session that does not exist yet.
 fn draft(create: &CreateParams, model: &str) -> Result<SessionView, Failure> {
     let nil: SessionId = "ses_00000000-0000-7000-8000-000000000000"
         .parse()

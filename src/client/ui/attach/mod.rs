@@ -1,7 +1,7 @@
 //! The conversation in a terminal: history, the live stream, and an input line.
 //!
-//! [`app`] decides (pure), [`view`] lays out (pure), [`screen`] draws below the terminal's own
-//! scrollback. [`live`] connects them with keyboard and daemon; [`plain`] is for pipes.
+//! [`app`] handles events and keys (pure). [`view`] lays out the rows (pure). [`screen`] draws below the
+//! terminal's own scrollback. [`live`] connects them with keyboard and daemon; [`plain`] is for pipes.
 
 mod app;
 mod calls;

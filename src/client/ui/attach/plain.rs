@@ -1,8 +1,9 @@
-//! Attaching without a terminal: history and live lines on standard output; each line of standard input
-//! is submitted.
+//! Attaching without a terminal. History and live lines go to standard output. Each line of standard input is
+//! submitted.
 //!
-//! With input it ends when the last submitted line was answered. Without input it follows until the
-//! session ends. On a terminal (`--plain`, `TERM=dumb`) a line `1`, `2` or `4` answers the oldest request.
+//! If there is input, the program ends when the last submitted line was answered. Without input, it follows
+//! the session until the session ends. On a terminal (`--plain`, `TERM=dumb`) a line `1`, `2` or `4` answers
+//! the oldest request.
 
 use std::io::IsTerminal as _;
 
@@ -33,7 +34,8 @@ pub(super) async fn plain(
     pipe(client, follow, session, (tokio::io::stdin(), is_person), out).await
 }
 
-/// The answer of a typed number to the oldest request. A rule for the folder needs a page that confirms it.
+/// The answer of a typed number to the oldest request. `3` is no answer here, because a rule for the folder
+/// needs a page that confirms it.
 fn answer_for_key(requests: &[PermissionRequest], line: &str) -> Option<ApproveParams> {
     let request = requests.first()?;
     let send = |decision, scope| Some(prompt::approval(request, decision, scope, None));
@@ -82,7 +84,8 @@ async fn pipe(
             },
             line = lines.next_line(), if reading => match line? {
                 Some(line) if line.trim().is_empty() => {}
-                // A pipe has no user who could have read the request.
+                // Only a user at a terminal can answer, because a pipe has no user who could have read the
+                // request.
                 Some(line) if is_person && answer_for_key(&requests, &line).is_some() => {
                     if let Some(params) = answer_for_key(&requests, &line) {
                         match client.call::<ApproveReply>("session.approve", &params).await {

@@ -1,4 +1,5 @@
-//! Finds the beginning of the view of a long conversation. Its last part is read first, so that it appears at once.
+//! Finds the beginning of the view of a long conversation. The last part of the conversation is read first,
+//! so that it appears at once.
 
 use crate::api::params::{ItemsParams, ItemsReply, QueueListParams, QueueReply};
 use crate::client::connection::client::{CallError, Client};
@@ -6,17 +7,18 @@ use crate::types::ids::{Seq, TurnId};
 use crate::types::message::input_line;
 use crate::types::session::{Item, ItemKind, SessionState, SessionView};
 
-/// Number of items that fills any screen and leaves some to scroll back to.
+/// Number of items that fill any screen and leave some rows to scroll back to.
 const PAGE_ITEMS: u32 = 100;
-/// Pages that are searched for the beginning of a turn. If they do not contain one, the whole conversation is read.
+/// Number of pages that are searched for the beginning of a turn. If they contain none, the whole
+/// conversation is read.
 const MAX_PAGES: usize = 5;
 
 /// The part of a conversation that is omitted at first.
 #[derive(Debug, Default)]
 pub(super) struct OmittedPart {
-    /// The last omitted event; 0 if none is omitted.
+    /// Seq of the last omitted event; 0 if none is omitted.
     pub(super) upto: Seq,
-    /// The waiting inputs: their events may be in the omitted part.
+    /// The waiting inputs, because their events may be in the omitted part.
     pub(super) queue: Vec<(TurnId, String)>,
 }
 
@@ -52,7 +54,7 @@ pub(super) async fn find_omitted_part(
     Ok(OmittedPart::default())
 }
 
-/// The last event before the oldest turn that begins within these items, the newest of which comes first. An open
+/// The last event before the oldest turn that begins within these items. The newest item comes first. An open
 /// turn is read from its beginning, because its requests and calls may be open as well.
 fn find_cut(items: &[Item], session: &SessionView) -> Option<Seq> {
     let is_open = !matches!(
@@ -83,7 +85,7 @@ mod tests {
         format!("turn_0190f2a4-0000-7000-8000-{n:012}").parse().expect("an id")
     }
 
-    /// Items of these turns, the newest first: `u` an input, `a` an answer.
+    /// Items of these turns, the newest first. `u` is an input, and `a` is an answer.
     fn items(kinds: &[(char, u64)]) -> Vec<Item> {
         let count = kinds.len() as u64;
         let item = |(nth, (kind, of)): (usize, &(char, u64))| {

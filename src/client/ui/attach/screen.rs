@@ -1,5 +1,5 @@
-//! Draws below the terminal's own scrollback. Completed lines scroll up and stay there after the
-//! program has ended. The rest is a viewport of variable height, of which only changes are written.
+//! Draws below the terminal's own scrollback. Completed lines scroll up and stay there after the program has
+//! ended. Below them is a viewport of variable height, and only its changes are written.
 //!
 //! Completed lines are written as plain lines, not as cells padded to the right edge, so that they can be copied and
 //! survive a change of the terminal's width. A completed line that is already at the top of the viewport is not
@@ -77,7 +77,8 @@ impl<W: Write> Screen<W> {
         let rows: Vec<StyledLine> = view.rows.iter().take(height).map(fits).collect();
         let can_join = completed.iter().all(|row| row.width() <= columns);
         if can_join && completed.len() + rows.len() <= height {
-            // Drawn like rows of the view, so that the unchanged rows below them only move.
+            // Draw the completed rows like rows of the view, so that the terminal only moves the unchanged
+            // rows below them.
             let count = completed.len();
             self.update(completed.iter().cloned().chain(rows).collect())?;
             self.rows.drain(..count);
@@ -96,7 +97,7 @@ impl<W: Write> Screen<W> {
         self.send()
     }
 
-    /// Draws these rows from the top on; only what differs from the old ones is written.
+    /// Draws these rows from the top on. Writes only the differences from the old rows.
     fn update(&mut self, rows: Vec<StyledLine>) -> io::Result<()> {
         self.make_room(rows.len())?;
         self.shift(&rows)?;
@@ -113,7 +114,8 @@ impl<W: Write> Screen<W> {
         Ok(())
     }
 
-    /// Moves completed rows that the viewport shows already out of it. Returns the others.
+    /// Moves completed rows that are already at the top of the viewport out of it. Returns the other
+    /// completed rows.
     fn leave_completed<'a>(&mut self, history: &'a [StyledLine]) -> &'a [StyledLine] {
         let columns = self.columns();
         let is_shown = |(done, row): &(&StyledLine, &StyledLine)| done == row && row.width() <= columns;
@@ -123,7 +125,7 @@ impl<W: Write> Screen<W> {
         &history[kept..]
     }
 
-    /// Writes completed rows above the viewport, which is drawn again as a whole.
+    /// Writes completed rows above the viewport. Afterwards the whole viewport is drawn again.
     fn write_above(&mut self, rest: &[StyledLine]) -> io::Result<()> {
         if rest.is_empty() {
             return Ok(());
@@ -135,7 +137,7 @@ impl<W: Write> Screen<W> {
             self.frame.write_all(line.ansi(self.colour).as_bytes())?;
             self.frame.write_all(b"\r\n")?;
         }
-        // Code is not wrapped, so that it is copied as it is; the terminal breaks it at its edge.
+        // Do not wrap code, so that it is copied unchanged. The terminal breaks it at its edge.
         let rows =
             |line: &StyledLine| if line.width() <= columns { 1 } else { line.hard_wrap(columns).len() };
         let written = u16::try_from(rest.iter().map(rows).sum::<usize>()).unwrap_or(u16::MAX);
@@ -156,7 +158,8 @@ impl<W: Write> Screen<W> {
         Ok(())
     }
 
-    /// If rows came or went above unchanged ones, lets the terminal move those instead of drawing them.
+    /// If rows were added or removed above unchanged ones, lets the terminal move the unchanged rows instead
+    /// of drawing them.
     fn shift(&mut self, rows: &[StyledLine]) -> io::Result<()> {
         let same_end =
             self.rows.iter().rev().zip(rows.iter().rev()).take_while(|(old, new)| old == new).count();
@@ -208,7 +211,7 @@ impl<W: Write> Screen<W> {
         self.restart(size, top)
     }
 
-    /// Begins again at a row, after another program used the terminal. The rows below are cleared.
+    /// Starts again at a row after another program used the terminal. Clears the rows below.
     pub(super) fn restart(&mut self, size: (u16, u16), row: u16) -> io::Result<()> {
         self.size = (size.0.max(10), size.1.max(2));
         self.top = row.min(self.size.1 - 1);
@@ -314,7 +317,7 @@ mod tests {
         let tall = View { cursor: (1, 0), ..view(&["fifteen columns", "x"]) };
         screen.render(&[], &tall).expect("drawn");
         assert_eq!(screen.top, 2);
-        // The terminal has wrapped the row above the cursor into two.
+        // The terminal has wrapped the row above the cursor into two rows.
         screen.handle_resize((10, 10), Some(4)).expect("resized");
         assert_eq!(screen.top, 2);
     }
@@ -338,7 +341,7 @@ mod tests {
         // One more row: the terminal moves the rows below it.
         screen.render(&[], &view(&["one two three", "four", "status", "› ", "hint"])).expect("drawn");
         assert_eq!(written_text(&mut screen), "\u{1b}[5;1H\n\u{1b}[2;1H\u{1b}[1L\u{1b}[2;1Hfour\u{1b}[1;3H");
-        // The rows are complete: they stay where they are.
+        // The rows are complete, so they stay where they are.
         screen.render(&lines(&["one two three", "four"]), &view(&["status", "› ", "hint"])).expect("drawn");
         assert_eq!(written_text(&mut screen), "\u{1b}[3;3H");
         assert_eq!(screen.top, 2);

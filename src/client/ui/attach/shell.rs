@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 
 use crate::client::ui::attach::calls::EffectResult;
 
-/// Output that is kept of a command.
+/// Maximum bytes of a command's output that are kept.
 const MAX_OUTPUT_BYTES: usize = 64 << 10;
 
-/// Files and folders that are offered for completion.
+/// Maximum number of files and folders that are offered for completion.
 const MAX_FILES: usize = 20_000;
 
 /// Runs a command of the user in the session's folder until it ends or is stopped.
@@ -35,7 +35,7 @@ async fn output_of(
     mut stopped: oneshot::Receiver<()>,
     output: &mut Vec<u8>,
 ) -> std::io::Result<String> {
-    // One stream keeps the order of both.
+    // Use one stream for both outputs, so that their order is kept.
     let mut child = Command::new("sh")
         .args(["-c", &format!("exec 2>&1\n{command}")])
         .current_dir(cwd)
@@ -61,7 +61,7 @@ async fn output_of(
             }
             _ = &mut stopped => {
                 if let Some(group) = child.id().and_then(|id| i32::try_from(id).ok()) {
-                    // The group may have ended by itself.
+                    // This can fail, because the group may have ended by itself.
                     let _ = killpg(Pid::from_raw(group), Signal::SIGTERM);
                 }
                 return Ok("stopped".into());

@@ -10,9 +10,10 @@ use crate::client::terminal::style::{StyledLine, Tone, cut};
 use crate::client::ui::request_list::home_relative;
 use crate::types::session::{SessionState, SessionView};
 
-/// How long the lines wait for git and for the list. In a large repository, the number of changed files is left out.
+/// How long the lines wait for git and for the list of sessions. In a large repository, git does not answer
+/// in time, and the number of changed files is left out.
 const TIMEOUT: Duration = Duration::from_millis(150);
-/// Bytes of a file of git that are read.
+/// Maximum bytes that are read of a file of git.
 const MAX_GIT_FILE_BYTES: u64 = 4_096;
 
 /// The facts of the first line.
@@ -37,7 +38,8 @@ impl StartFacts {
         }
     }
 
-    /// All lines of the start, with what the daemon knows. Only the daemon runs git, in a trusted folder.
+    /// All lines of the start, with the facts that only the daemon knows. Only the daemon runs git, and only
+    /// in a trusted folder.
     pub(super) async fn complete(mut self, client: Client) -> Vec<StyledLine> {
         let params = WorkspaceParams { cwd: self.folder.clone(), count_changes: true };
         let status = client.call::<WorkspaceReply>("workspace.status", &params);
@@ -49,7 +51,7 @@ impl StartFacts {
         std::iter::once(self.line()).chain(waiting_line(&waiting.unwrap_or_default())).collect()
     }
 
-    /// `agentd · ~/shop · main, 2 files changed · anthropic/sonnet · default`
+    /// For example `agentd · ~/shop · main, 2 files changed · anthropic/sonnet · default`.
     pub(super) fn line(&self) -> StyledLine {
         let changed = match self.changed_files {
             None => String::new(),
@@ -80,11 +82,11 @@ async fn waiting_sessions(client: &Client, cwd: &str) -> Vec<SessionView> {
         states: Some(vec![SessionState::RequiresAction, SessionState::Paused]),
         ..ListParams::default()
     };
-    // The conversation works without this line.
+    // If the call fails, leave out this line.
     client.call::<ListReply>("session.list", &filter).await.map(|reply| reply.sessions).unwrap_or_default()
 }
 
-/// `1 session waits for you here: #12 fix login · ← shows all`
+/// For example `1 session waits for you here: #12 fix login · ← shows all`.
 fn waiting_line(waiting: &[SessionView]) -> Option<StyledLine> {
     let first = waiting.first()?;
     let count = match waiting.len() {
@@ -104,7 +106,7 @@ fn branch(cwd: &Path) -> Option<String> {
     let entry = cwd.ancestors().map(|folder| folder.join(".git")).find(|entry| entry.exists())?;
     let folder = match entry.is_dir() {
         true => entry,
-        // A worktree or a submodule names its folder in a file.
+        // The `.git` of a worktree or a submodule is a file that names the folder.
         false => {
             let named = PathBuf::from(first_line(&entry)?.strip_prefix("gitdir:")?.trim());
             entry.parent()?.join(named)
@@ -119,7 +121,7 @@ fn branch(cwd: &Path) -> Option<String> {
 
 fn first_line(file: &Path) -> Option<String> {
     use std::io::Read as _;
-    // A pipe would block the start.
+    // Read regular files only, because a pipe would block the start.
     if !std::fs::metadata(file).ok()?.is_file() {
         return None;
     }

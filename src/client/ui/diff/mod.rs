@@ -5,13 +5,13 @@ use similar::{ChangeTag, TextDiff};
 use crate::client::terminal::escape;
 use crate::client::terminal::style::{StyledLine, Tone};
 
-/// Longer lines have no marked words: the comparison takes a time that grows with both lines.
+/// Lines longer than this have no marked words, because the time of the comparison grows with both lines.
 const MAX_COMPARED_BYTES: usize = 500;
 
 /// If less than this share of a line is equal, no words are marked, because nearly all would be.
 const MIN_EQUAL_SHARE: f32 = 0.4;
 
-/// A diff that is parsed.
+/// A parsed diff.
 pub(in crate::client) struct Diff {
     /// The changed files, as the diff names them.
     files: Vec<String>,
@@ -29,7 +29,7 @@ enum Row {
     Kept(usize, String),
     Removed(usize, String),
     Added(usize, String),
-    /// Anything else that the diff contains, such as a missing line end.
+    /// Any other line of the diff, such as the note about a missing line end.
     Note(String),
 }
 
@@ -39,7 +39,8 @@ impl Diff {
         let mut diff = Self { files: Vec::new(), added: 0, removed: 0, rows: Vec::new() };
         let mut before = String::new();
         let (mut old, mut new) = (0, 0);
-        // Lines that the current hunk still has, of both files: a removed line may begin with `--`.
+        // Remaining lines of the current hunk in both files. They are counted because a removed line may
+        // begin with `--`.
         let (mut old_left, mut new_left) = (0_usize, 0_usize);
         for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
             let is_inside = old_left > 0 || new_left > 0;
@@ -87,8 +88,8 @@ impl Diff {
         format!("+{} −{}", self.added, self.removed)
     }
 
-    /// The lines of the diff, exact: unusual characters are visible. The name of a single file is left out unless
-    /// it `has_name`.
+    /// The lines of the diff, exact: unusual characters are visible. If the diff has a single file, its name
+    /// is shown only if `has_name` is set.
     pub(in crate::client) fn lines(&self, has_name: bool) -> Vec<StyledLine> {
         let number = |row: &Row| match row {
             Row::Kept(at, _) | Row::Removed(at, _) | Row::Added(at, _) => *at,
@@ -141,7 +142,7 @@ impl Diff {
         lines
     }
 
-    /// Number of rows from `from` on that are of a kind.
+    /// Number of consecutive rows from `from` on for which `is` is true.
     fn run(&self, from: usize, is: impl Fn(&Row) -> bool) -> usize {
         self.rows.iter().skip(from).take_while(|row| is(row)).count()
     }
@@ -174,7 +175,7 @@ fn marked_line(digits: usize, number: usize, sign: char, row: &Row, words: Optio
         '+' => (Tone::Good, Tone::AddedWords),
         _ => (Tone::Bad, Tone::RemovedWords),
     };
-    // A diff without positions has no numbers.
+    // A diff without positions has no line numbers.
     let number = if number == 0 { String::new() } else { number.to_string() };
     let line = StyledLine::new(Tone::Dim, format!("{number:>digits$} "));
     match (words, row) {
@@ -190,12 +191,12 @@ fn marked_line(digits: usize, number: usize, sign: char, row: &Row, words: Optio
     }
 }
 
-/// The words of two lines, if so many of them are equal that the others stand out.
+/// The words of two lines. `None` unless so many of them are equal that the changed words stand out.
 fn words(old: &str, new: &str) -> Option<(LineWords, LineWords)> {
     if old.len().max(new.len()) > MAX_COMPARED_BYTES {
         return None;
     }
-    // Compare the shown text, so that no escape is cut in two parts.
+    // Compare the escaped text, so that no escape is cut into two parts.
     let (old, new) = (escape::exact_line(old), escape::exact_line(new));
     let (old, new) = (tokens(&old), tokens(&new));
     let diff = TextDiff::from_slices(&old, &new);
@@ -221,7 +222,7 @@ fn words(old: &str, new: &str) -> Option<(LineWords, LineWords)> {
     Some((before, after))
 }
 
-/// The names, blanks and single signs of a line of code.
+/// Splits a line of code into names, runs of blanks and single signs.
 fn tokens(line: &str) -> Vec<&str> {
     let kind = |c: char| match c {
         c if c.is_alphanumeric() || c == '_' => 0,
@@ -245,7 +246,7 @@ fn tokens(line: &str) -> Vec<&str> {
 /// First line and number of lines of a hunk in one file.
 type Span = (usize, usize);
 
-/// `@@ -1,2 +3,4 @@`: the part of the old and of the new file.
+/// Parses `@@ -1,2 +3,4 @@`: the part of the old file and the part of the new file.
 fn hunk(line: &str) -> Option<(Span, Span)> {
     let (old, new) = line.strip_prefix("@@ -")?.split_once(" @@")?.0.split_once(" +")?;
     let span = |text: &str| {

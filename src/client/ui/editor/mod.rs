@@ -1,4 +1,4 @@
-//! The input line: several lines if needed, with a history. Pure, except for the user's own editor.
+//! The input line: one or several lines, with a history. Pure, except for the user's external editor.
 
 use std::collections::HashSet;
 use std::io::{self, Write as _};
@@ -16,16 +16,16 @@ const MAX_HISTORY: usize = 200;
 #[derive(Clone, Debug, Default)]
 pub struct Editor {
     text: String,
-    /// Byte position, always on a character boundary.
+    /// Byte position of the cursor, always on a character boundary.
     at: usize,
     history: Vec<String>,
     /// Index of the shown history entry; the history's length if none is shown.
     shown: usize,
-    /// The text that was being written before the history was opened.
+    /// The text that the user was typing when the history was opened.
     draft: String,
     /// The last deleted text.
     killed: String,
-    /// Long pastes, which the text contains as markers.
+    /// Long pastes. The text contains a marker for each of them.
     pastes: Vec<Paste>,
 }
 
@@ -95,7 +95,7 @@ impl Editor {
     /// Adds older texts to the history, oldest first.
     pub fn remember_older(&mut self, mut older: Vec<String>) {
         let mut known: HashSet<String> = self.history.iter().cloned().collect();
-        // The newest of equal texts stays, where a search finds it first.
+        // Keep the newest of several equal texts, because a search finds it first there.
         older.reverse();
         older.retain(|text| !text.trim().is_empty() && known.insert(text.clone()));
         older.reverse();
@@ -104,7 +104,7 @@ impl Editor {
         self.shown = self.history.len();
     }
 
-    /// The newest text of the history that contains `query`, `skip` matches before the newest.
+    /// The newest text of the history that contains `query`, after skipping the `skip` newest matches.
     #[must_use]
     pub fn search(&self, query: &str, skip: usize) -> Option<&str> {
         let query = query.to_lowercase();
@@ -112,7 +112,7 @@ impl Editor {
         self.history.iter().rev().filter(fits).nth(skip).map(String::as_str)
     }
 
-    /// Inserts a paste; a long one as a marker.
+    /// Inserts a paste. A long paste becomes a marker.
     pub fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let lines = text.trim_end_matches('\n').split('\n').count();
@@ -175,7 +175,7 @@ impl Editor {
 
     /// Removes the character before the cursor.
     pub fn backspace(&mut self) {
-        // A marker is deleted as a whole.
+        // Delete a marker as a whole.
         let marker = self.pastes.iter().position(|paste| self.text[..self.at].ends_with(&paste.marker));
         if let Some(paste) = marker.map(|at| self.pastes.remove(at)) {
             let start = self.at - paste.marker.len();
@@ -254,7 +254,7 @@ impl Editor {
         self.at += skipped + word;
     }
 
-    /// Moves a line up; from the first line on, back in the history.
+    /// Moves a line up. From the first line, goes back in the history.
     pub fn up(&mut self) {
         let start = self.line_start();
         if start > 0 {
@@ -269,7 +269,7 @@ impl Editor {
         }
     }
 
-    /// Moves a line down; from the last line on, forward in the history.
+    /// Moves a line down. From the last line, goes forward in the history.
     pub fn down(&mut self) {
         let end = self.line_end();
         if end < self.text.len() {
@@ -306,8 +306,8 @@ impl Editor {
         at
     }
 
-    /// The rows to show after `mark`, at most `most` of them around the cursor, and the cursor's row
-    /// and column.
+    /// The rows to show, at most `most` of them around the cursor, and the row and column of the cursor. The
+    /// first row begins with `mark`.
     #[must_use]
     pub fn rows(&self, mark: &str, columns: usize, most: usize) -> (Vec<StyledLine>, (usize, usize)) {
         let indent = width(mark);
@@ -356,7 +356,7 @@ impl Editor {
     }
 }
 
-/// The user's editor.
+/// The command of the user's editor.
 fn external_editor() -> Option<String> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     set("VISUAL").or_else(|| set("EDITOR"))
@@ -367,20 +367,21 @@ pub(in crate::client) fn has_editor() -> bool {
     external_editor().is_some()
 }
 
-/// Waits until the user closes the editor. The terminal must not be in raw mode.
+/// Opens the user's editor with a text, and waits until the user closes it. Returns the changed text. The
+/// terminal must not be in raw mode.
 ///
 /// # Errors
 /// There is no editor, it failed, or the text is not UTF-8.
 pub(in crate::client) async fn in_editor(text: &str) -> io::Result<String> {
     let editor = external_editor().ok_or_else(|| io::Error::other("EDITOR is not set"))?;
     let path = std::env::temp_dir().join(format!("agentctl-{}.json", uuid::Uuid::now_v7()));
-    // Readable only by the owner, and never over an existing file.
+    // Create a file that only the owner can read. Never overwrite an existing file.
     let made = {
         use std::os::unix::fs::OpenOptionsExt as _;
         std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)
     };
     made?.write_all(text.as_bytes())?;
-    // The variable may contain arguments: the shell splits it, and the file stays one word.
+    // The variable may contain arguments, so let the shell split it. The path stays one word.
     let status = Command::new("sh")
         .arg("-c")
         .arg(format!("{editor} \"$1\""))

@@ -8,7 +8,7 @@ use crate::client::ui::markdown::OPTIONS;
 use crate::client::ui::markdown::code::{CodeBlock, INDENT};
 use crate::client::ui::markdown::table::Table;
 
-/// Prose is not wider than this: longer rows are hard to read.
+/// Maximum columns of prose, because longer rows are hard to read.
 const MAX_PROSE_COLUMNS: usize = 100;
 
 /// The lines of a unit. All text is escaped here, after entities like `&#27;` were decoded.
@@ -28,13 +28,13 @@ struct Layout {
     /// The paragraph that is being read.
     text: StyledLine,
     tones: Vec<Tone>,
-    /// Leads of the blocks around: the one of the next row, and the one of all further rows.
+    /// Leads of the enclosing blocks: the lead of the next row, and the lead of all further rows.
     leads: Vec<(StyledLine, StyledLine)>,
     /// Next number of each open list; `None` for bullets.
     lists: Vec<Option<u64>>,
     table: Option<Table>,
     code: Option<(String, String)>,
-    /// Targets of open links, and the texts that they contain so far.
+    /// Targets of open links, each with the text that its link contains so far.
     links: Vec<(String, String)>,
     has_gap: bool,
 }
@@ -170,7 +170,8 @@ impl Layout {
             TagEnd::CodeBlock => {
                 let Some((language, text)) = self.code.take() else { return };
                 let mut code = CodeBlock::new(&language);
-                // Within a list the item's own indentation sets the code apart.
+                // Within a list, the item's own indentation sets the code apart, so remove the indentation of
+                // code.
                 let inner = if self.leads.is_empty() { "" } else { INDENT };
                 for line in text.trim_end_matches('\n').split('\n') {
                     let mut line = code.line(line);
@@ -217,7 +218,7 @@ impl Layout {
         self.leads.iter().map(|(_, rest)| rest.width()).sum()
     }
 
-    /// An empty line between two paragraphs of one unit.
+    /// Adds an empty line between two paragraphs of one unit.
     fn gap(&mut self) {
         self.flush();
         if std::mem::take(&mut self.has_gap) && !self.lines.is_empty() {

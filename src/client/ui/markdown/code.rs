@@ -11,8 +11,8 @@ use crate::client::terminal::style::{StyledLine, Tone};
 /// Indentation of code.
 pub(super) const INDENT: &str = "    ";
 
-/// Lines that are longer, and all lines of a block after this many, have no colours: a grammar takes a
-/// time that depends on the text.
+/// Longer lines have no colours, and neither have lines after this many in a block. The time that a grammar
+/// takes depends on the text.
 const MAX_LINE_BYTES: usize = 1_000;
 const MAX_COLOURED_LINES: usize = 3_000;
 
@@ -31,7 +31,7 @@ impl Fence {
         let mark = rest.chars().next().filter(|c| indent < 4 && matches!(c, '`' | '~'))?;
         let length = rest.chars().take_while(|c| *c == mark).count();
         let info = rest[length..].trim();
-        // Backticks after it make it a code span.
+        // If backticks follow on the same line, this is a code span.
         let is_fence = length >= 3 && !(mark == '`' && info.contains('`'));
         let language = info.split([' ', ',', '{']).next().unwrap_or_default().to_ascii_lowercase();
         is_fence.then_some(Self { mark, length, language })
@@ -53,7 +53,7 @@ fn grammars() -> &'static SyntaxSet {
     GRAMMARS.get_or_init(SyntaxSet::load_defaults_newlines)
 }
 
-/// The language with the most similar grammar, for names without a grammar.
+/// The name of a similar language with a grammar, for languages without one.
 fn grammar_name(language: &str) -> &str {
     match language {
         "ts" | "tsx" | "typescript" | "jsx" | "mjs" | "cjs" => "js",
@@ -75,7 +75,7 @@ pub(super) struct CodeBlock {
 }
 
 impl CodeBlock {
-    /// A block in this language; unknown ones have no colours.
+    /// Starts a block in this language. Unknown languages have no colours.
     pub(super) fn new(language: &str) -> Self {
         let name = grammar_name(language);
         let grammar = (!name.is_empty()).then(|| grammars().find_syntax_by_token(name)).flatten();

@@ -1,8 +1,8 @@
 //! Markdown as lines of a terminal, while it streams. Pure.
 //!
-//! [`MarkdownStream`] cuts the text into units: paragraphs, headings, items of lists, tables, lines of
-//! code. A unit whose end is known is returned once and never changes, so that it may go to the
-//! scrollback. The unfinished rest is laid out again for each frame.
+//! [`MarkdownStream`] cuts the text into units: paragraphs, headings, items of lists, tables, lines of code.
+//! A unit whose end is known is returned once and never changes, so that it may go to the scrollback. The
+//! text after the last complete unit is laid out again for each frame.
 
 mod block;
 mod code;
@@ -13,11 +13,11 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use crate::client::terminal::style::StyledLine;
 use crate::client::ui::markdown::code::{CodeBlock, Fence};
 
-/// The extensions that models use.
+/// The Markdown extensions that models use.
 pub(super) const OPTIONS: Options =
     Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
 
-/// A longer unit is cut at the end of a line.
+/// Maximum bytes of a unit. A longer unit is cut at the end of a line.
 const MAX_UNIT_BYTES: usize = 32 << 10;
 
 /// The unfinished Markdown of one message.
@@ -27,15 +27,15 @@ pub(in crate::client) struct MarkdownStream {
     pending: String,
     /// The open code block, whose complete lines were returned already.
     code: Option<(Fence, CodeBlock)>,
-    /// The last returned unit was followed by an empty line.
+    /// Whether the last returned unit was followed by an empty line.
     is_blank_due: bool,
-    /// A unit of this message was returned.
+    /// Whether a unit of this message was returned.
     has_begun: bool,
 }
 
 impl MarkdownStream {
     /// Adds text. Returns the lines of all units that are complete now. Lines of code may be wider than
-    /// `columns`; all others are wrapped.
+    /// `columns`; all other lines are wrapped.
     pub(in crate::client) fn push(&mut self, text: &str, columns: usize) -> Vec<StyledLine> {
         self.pending.push_str(text);
         let mut lines = Vec::new();
@@ -56,7 +56,7 @@ impl MarkdownStream {
         }
     }
 
-    /// Ends the message. Returns the rest of its lines.
+    /// Ends the message. Returns the remaining lines.
     pub(in crate::client) fn finish(&mut self, columns: usize) -> Vec<StyledLine> {
         let mut lines = self.tail(columns);
         if lines.iter().all(|line| line.plain().is_empty()) {
@@ -66,7 +66,7 @@ impl MarkdownStream {
         lines
     }
 
-    /// The lines of the unfinished rest.
+    /// The lines of the unfinished text.
     pub(in crate::client) fn tail(&self, columns: usize) -> Vec<StyledLine> {
         if let Some((fence, code)) = &self.code {
             let rest = self.pending.trim_end_matches('\n');
@@ -79,8 +79,8 @@ impl MarkdownStream {
         lines
     }
 
-    /// The last lines of the unfinished rest, for a frame. Only the end of an endless paragraph is laid out, because
-    /// laying out all of it would take longer than a frame lasts.
+    /// The last lines of the unfinished text, for a frame. Only the end of an endless paragraph is laid out,
+    /// because laying out the whole paragraph would take longer than a frame lasts.
     pub(in crate::client) fn frame(&self, columns: usize) -> Vec<StyledLine> {
         if self.code.is_some() || self.pending.len() <= MAX_UNIT_BYTES || self.pending.contains('\n') {
             return self.tail(columns);
@@ -105,7 +105,8 @@ impl MarkdownStream {
         true
     }
 
-    /// Returns the complete lines of the open code block; false if its end is not there yet.
+    /// Returns the complete lines of the open code block. Returns false if the end of the block has not
+    /// arrived.
     fn push_code(&mut self, lines: &mut Vec<StyledLine>) -> bool {
         let Some((fence, code)) = &mut self.code else { return true };
         while let Some(end) = self.pending.find('\n') {
@@ -157,7 +158,7 @@ impl MarkdownStream {
 fn lines(text: &str, columns: usize) -> Vec<StyledLine> {
     let mut stream = MarkdownStream::default();
     let mut lines = stream.push(text, columns);
-    // The text may have no line end; then `push` has found no complete unit.
+    // If the text has no line end, `push` has found no complete unit.
     lines.extend(stream.finish(columns));
     lines
 }
@@ -170,13 +171,13 @@ fn ends_with_blank(text: &str) -> bool {
 
 /// End of the first complete unit of a text, if there is one.
 fn first_end(text: &str) -> Option<usize> {
-    // An unfinished line could still turn into something else: `#` into `#5`.
+    // Leave out an unfinished line, because it could still change its kind: `#` into `#5`.
     let whole = &text[..=text.rfind('\n')?];
     let starts = unit_starts(whole);
     if let Some(second) = starts.get(1) {
         return Some(*second);
     }
-    // A unit without an end would be read again with each of its lines.
+    // Cut a unit that does not end. Otherwise the parser would read all of it again with each new line.
     if whole.len() > MAX_UNIT_BYTES {
         return Some(whole.len());
     }
@@ -194,7 +195,7 @@ enum BlockEnd {
     Line,
     /// An empty line.
     Paragraph,
-    /// Only the next block.
+    /// Only the start of the next block.
     List,
 }
 
@@ -211,7 +212,7 @@ fn unit_starts(text: &str) -> Vec<usize> {
     let mut starts = Vec::new();
     let (mut depth, mut list) = (0, false);
     for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {
-        // Indentation before a block belongs to it.
+        // Indentation before a block belongs to that block.
         let start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
         match event {
             Event::Start(Tag::List(_)) if depth == 0 => {

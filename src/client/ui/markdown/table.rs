@@ -1,4 +1,5 @@
-//! Tables: columns as wide as their text, aligned as asked. Cells wrap if the terminal is too narrow.
+//! Tables: columns are as wide as their text, and aligned as the Markdown says. Cells wrap if the terminal is
+//! too narrow.
 
 use pulldown_cmark::Alignment;
 
@@ -6,7 +7,7 @@ use crate::client::terminal::style::{StyledLine, Tone};
 
 /// Blanks between two columns.
 const GAP: usize = 2;
-/// Columns are not made narrower than this.
+/// Minimum width of a column. If a table still does not fit, it becomes a list.
 const MIN_WIDTH: usize = 6;
 
 /// A table that is being read.
@@ -72,7 +73,7 @@ impl Table {
             .collect()
     }
 
-    /// On a terminal that is too narrow: each cell after the name of its column.
+    /// The table as a list, for a terminal that is too narrow: each cell follows the name of its column.
     fn as_list(&self, columns: usize) -> Vec<StyledLine> {
         let Some((heading, rows)) = self.rows.split_first() else { return Vec::new() };
         let mut lines = Vec::new();

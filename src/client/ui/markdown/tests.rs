@@ -101,7 +101,7 @@ fn complete_units_are_returned_once_and_the_rest_stays_unfinished() {
 }
 
 proptest! {
-    /// The shown lines do not depend on the parts in which a text arrives.
+    /// The shown lines do not depend on how the stream splits the text.
     #[test]
     fn parts_of_a_stream_give_the_lines_of_the_whole(cuts in proptest::collection::vec(0usize..460, 0..12)) {
         let mut cuts: Vec<usize> = cuts.into_iter().filter(|at| ANSWER.is_char_boundary(*at)).collect();

@@ -25,13 +25,13 @@ pub(super) enum Action {
 #[derive(Debug, Default)]
 pub(super) struct Picker {
     pub(super) sessions: Vec<SessionView>,
-    /// Older sessions exist that the list does not have.
+    /// Whether older sessions exist that the list does not contain.
     pub(super) has_more: bool,
     pub(super) selected: usize,
     pub(super) query: String,
     pub(super) is_everywhere: bool,
     pub(super) folder: String,
-    /// The last messages of a session, if they are shown, each with whether it is the user's.
+    /// The last messages of a session, if they are shown. The flag says whether a message is the user's.
     pub(super) preview: Option<(SessionId, Vec<(bool, String)>)>,
     /// The new title that is being typed.
     pub(super) renaming: Option<String>,
@@ -90,7 +90,7 @@ impl Picker {
             KeyCode::Esc if self.preview.take().is_some() => {}
             KeyCode::Esc => return Some(Action::New),
             KeyCode::Enter => return self.current().map(|_| Action::Open),
-            // In a search, a blank separates words.
+            // In a search, a blank separates words, so it does not toggle the preview.
             KeyCode::Char(' ') if self.query.is_empty() => return self.toggle_preview(),
             KeyCode::Tab => return self.toggle_preview(),
             KeyCode::Up => return self.step(-1),

@@ -23,18 +23,18 @@ use crate::client::ui::picker::list::{Action, Picker};
 use crate::types::ids::SessionId;
 use crate::types::session::{ItemKind, SessionView};
 
-/// Sessions that the list holds. The search finds older ones.
+/// Maximum number of sessions in the list. The search also finds older ones.
 const MAX_SESSIONS: u32 = 200;
-/// Messages of a preview.
+/// Maximum number of messages of a preview.
 const PREVIEW_MESSAGES: u32 = 20;
 
 /// The choice of the user.
 pub(in crate::client) enum PickerChoice {
     /// Attach to this session.
     Session(Box<SessionView>),
-    /// Begin a new one.
+    /// Begin a new conversation.
     New,
-    /// No choice.
+    /// The user chose nothing.
     Nothing,
 }
 
@@ -56,7 +56,7 @@ pub(in crate::client) async fn pick(client: &Client) -> Result<PickerChoice, Fai
     picked
 }
 
-/// Reads the sessions that fit the search: the daemon searches titles, folders and all messages.
+/// Reads the sessions that match the search. The daemon searches titles, folders and all messages.
 async fn load(picker: &mut Picker, client: &Client) -> Result<(), Failure> {
     let params = ListParams {
         cwd: (!picker.is_everywhere).then(|| picker.folder.clone()),
@@ -103,7 +103,7 @@ async fn run(picker: &mut Picker, client: &Client, keys: &mut Keys) -> Result<Pi
     }
 }
 
-/// The last messages of a session, the oldest first, each with whether it is the user's.
+/// The last messages of a session, the oldest first. The flag says whether a message is the user's.
 async fn preview(client: &Client, session: SessionId) -> Result<Vec<(bool, String)>, Failure> {
     let params = ItemsParams {
         newest_first: true,

@@ -11,10 +11,10 @@ use crate::client::ui::summary::one_line;
 use crate::types::session::SessionView;
 use crate::types::time::Timestamp;
 
-/// Rows of a preview.
+/// Maximum rows of a preview.
 const PREVIEW_ROWS: usize = 10;
 
-/// The rows of the screen: at most as many as the terminal has.
+/// The rows of the screen, at most as many as the terminal has.
 pub(super) fn view(picker: &Picker, (columns, rows): (usize, usize), now: Timestamp) -> Vec<StyledLine> {
     let mut bottom = bottom(picker, columns);
     bottom.truncate(rows.saturating_sub(3));
@@ -41,7 +41,7 @@ fn head(picker: &Picker, columns: usize) -> StyledLine {
     head.with_right(&typed, columns)
 }
 
-/// The sessions around the selected one.
+/// The head of the table, and the sessions around the selected one.
 fn table(picker: &Picker, columns: usize, room: usize, now: Timestamp) -> Vec<StyledLine> {
     if picker.sessions.is_empty() {
         let hint = if picker.is_everywhere { "  no session" } else { "  no session · Ctrl-A all folders" };
@@ -57,7 +57,7 @@ fn table(picker: &Picker, columns: usize, room: usize, now: Timestamp) -> Vec<St
         column("FOLDER").between(8, 24).rank(if picker.is_everywhere { 3 } else { 5 }).keep_end(),
         column("LAST LINE").between(10, 60).rank(4),
     ]);
-    // The head takes one row. The selected session stays visible.
+    // The head takes one row. Scroll so that the selected session stays visible.
     let height = room.saturating_sub(1).max(1);
     let first = (picker.selected + 1).saturating_sub(height);
     for (nth, session) in picker.sessions.iter().enumerate().skip(first).take(height) {
@@ -134,7 +134,7 @@ fn bottom(picker: &Picker, columns: usize) -> Vec<StyledLine> {
     rows
 }
 
-/// The end of the last messages.
+/// The end of the last messages, in at most `PREVIEW_ROWS` rows.
 fn preview(messages: &[(bool, String)], columns: usize) -> Vec<StyledLine> {
     let mut rows: Vec<StyledLine> = Vec::new();
     for (is_users, text) in messages {

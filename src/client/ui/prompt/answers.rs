@@ -8,7 +8,7 @@ use crate::client::ui::summary;
 use crate::types::permission::{Decision, Mode, RequestKind, Scope};
 use crate::types::session::PermissionRequest;
 
-/// The answers of single keys.
+/// The answers that single keys give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Allow this call.
@@ -30,7 +30,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The answer of a key.
+    /// The answer that a key gives.
     #[must_use]
     pub fn from_key(key: char) -> Option<Self> {
         match key.to_ascii_lowercase() {
@@ -47,8 +47,8 @@ impl Answer {
     }
 }
 
-/// The answer of a key, if this request accepts it. An unsandboxed retry must keep its command
-/// unchanged, and its grant lasts at most for the session.
+/// The answer of a key, if this request accepts it. An unsandboxed retry must keep its command unchanged. Its
+/// grant lasts at most for the session.
 #[must_use]
 pub fn answer_for_key(request: &PermissionRequest, key: char) -> Option<Answer> {
     if request.kind == RequestKind::Plan {
@@ -112,8 +112,8 @@ pub fn parse_edited(request: &PermissionRequest, text: &str) -> Result<ApprovePa
     Ok(ApproveParams { updated_input, ..approval(request, Decision::Allow, Scope::Once, None) })
 }
 
-/// The keys; before them the rule that 2 and 3 would write. The numbers are those of the list in `attach`. The line
-/// of the keys fits 80 columns.
+/// The line of the keys, after the rule that 2 and 3 would add. The numbers are the same as in the list of
+/// `attach`. The line fits 80 columns.
 #[must_use]
 pub fn keys(request: &PermissionRequest) -> Vec<StyledLine> {
     let grant = request.suggestions.first();
@@ -146,7 +146,7 @@ pub fn keys(request: &PermissionRequest) -> Vec<StyledLine> {
     lines
 }
 
-/// The line shown instead of the keys while an answer needs confirmation; `None` if it needs none.
+/// The line that is shown instead of the keys while an answer needs confirmation; `None` if it needs none.
 #[must_use]
 pub fn confirmation(request: &PermissionRequest, answer: Answer) -> Option<StyledLine> {
     let grant = || request.suggestions.first().map(|grant| summary::one_line(grant, 60)).unwrap_or_default();
@@ -159,7 +159,7 @@ pub fn confirmation(request: &PermissionRequest, answer: Answer) -> Option<Style
     Some(confirm(StyledLine::new(Tone::Warn, what).and(Tone::Tool, grant)))
 }
 
-/// The same line with the keys that confirm.
+/// Appends the keys that confirm to a line.
 pub(in crate::client) fn confirm(line: StyledLine) -> StyledLine {
     line.and(Tone::Bold, "  Enter")
         .and(Tone::Plain, " confirms")

@@ -18,7 +18,7 @@ use crate::types::permission::RequestKind;
 use crate::types::session::PermissionRequest;
 use crate::types::tool::{ProposedPlan, Subject};
 
-/// The request, without its keys.
+/// The text of the request, without its keys.
 #[must_use]
 pub fn question(request: &PermissionRequest) -> Vec<StyledLine> {
     if request.kind == RequestKind::Plan {
@@ -62,7 +62,7 @@ pub fn question(request: &PermissionRequest) -> Vec<StyledLine> {
     }
     if let Some(diff) = &request.diff {
         let diff = Diff::parse(diff);
-        // The arguments contain the name of the file, unless it is another file.
+        // Show the file's name only if the arguments do not contain it.
         let is_named = diff.file().is_some_and(|file| names_file(request, file));
         shown.extend(diff.lines(!is_named).into_iter().map(|line| line.with_lead(Tone::Plain, "    ")));
     }
@@ -77,8 +77,8 @@ fn names_file(request: &PermissionRequest, file: &str) -> bool {
     named.into_iter().any(|named| unresolved_path(&request.cwd, named) == file)
 }
 
-/// The files that the call would really access, if they differ from the arguments: targets of links,
-/// and hard links that match a rule.
+/// The files that the call would really access, if the arguments do not show them: targets of links, and hard
+/// links that match a rule.
 fn other_targets(request: &PermissionRequest) -> Vec<String> {
     let parts = match &request.subject {
         Subject::Several { parts } => parts.as_slice(),
@@ -103,7 +103,7 @@ fn other_targets(request: &PermissionRequest) -> Vec<String> {
             continue;
         };
         let is_named = named.contains(&path.path) || named.is_empty() && path.path == Path::new(&request.cwd);
-        // A diff names the file itself.
+        // If there is a diff, it names the file itself.
         let own = (!is_named && request.diff.is_none()).then_some(&path.path);
         found.extend(own.into_iter().chain(&path.matched_aliases).map(|path| path.display().to_string()));
     }
@@ -113,10 +113,10 @@ fn other_targets(request: &PermissionRequest) -> Vec<String> {
 
 /// PATH_MAX of Linux.
 const MAX_PATH_BYTES: usize = 4_096;
-/// Maximum number of listed files; the call may contain more.
+/// Maximum number of listed files. The call may contain more.
 const MAX_OTHER_TARGETS: usize = 20;
 
-/// A path of the arguments without resolving links.
+/// A path from the arguments as an absolute path, without resolving links.
 fn unresolved_path(cwd: &str, text: &str) -> PathBuf {
     let mut path = PathBuf::from(cwd);
     for part in Path::new(text).components() {
@@ -129,7 +129,7 @@ fn unresolved_path(cwd: &str, text: &str) -> PathBuf {
     path
 }
 
-/// The request in rows of at most `columns`. Continuation rows are indented. So only the daemon's own
+/// The request in rows of at most `columns`. Continuation rows are indented, so that only the daemon's own
 /// text begins at the start of a row, whatever a command contains.
 #[must_use]
 pub fn rows(request: &PermissionRequest, columns: usize) -> Vec<StyledLine> {
@@ -151,8 +151,8 @@ pub fn rows(request: &PermissionRequest, columns: usize) -> Vec<StyledLine> {
 /// Indentation of continuation rows.
 const INDENT: &str = "      ";
 
-/// Arguments that the diff shows better, and the model's own description of its call, which proves
-/// nothing.
+/// Whether an argument is hidden. The diff shows some arguments better, and the model's own description of
+/// its call proves nothing.
 fn is_hidden_argument(name: &str, told_by_diff: bool) -> bool {
     name == "description"
         || told_by_diff

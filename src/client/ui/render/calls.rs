@@ -13,17 +13,17 @@ use crate::types::subagent::TASK;
 use crate::types::time::Timestamp;
 use crate::types::tool::{FileChange, MCP_PREFIX, ToolStatus};
 
-/// Lines of output of a call that succeeded, and of one that failed.
+/// Shown lines of output of a call that succeeded, and of a call that failed.
 const OUTPUT_LINES: usize = 3;
 const FAILED_LINES: usize = 8;
 
-/// Lines of a diff; the rest is hidden.
+/// Shown lines of a diff. Further lines are hidden.
 const DIFF_LINES: usize = 12;
 
-/// Longest output that is kept for the pager.
+/// Maximum lines of output that are kept for the pager.
 const MAX_FULL_LINES: usize = 5_000;
 
-/// Columns of one line of output.
+/// Maximum columns of one line of output.
 const OUTPUT_COLUMNS: usize = 400;
 
 /// The text for the model if a command printed nothing.
@@ -38,13 +38,13 @@ pub(in crate::client) struct OpenCall {
     pub(in crate::client) call_id: CallId,
     /// The call in one line, escaped.
     pub(in crate::client) summary: String,
-    /// When it started to run.
+    /// The time at which the call started to run; `None` while it waits.
     pub(in crate::client) started_at: Option<Timestamp>,
     /// The last line of its output so far, escaped.
     pub(in crate::client) progress: String,
     tool: String,
     input: Value,
-    /// The answer to its request.
+    /// Lines about the answer to the call's permission request.
     notes: Vec<StyledLine>,
     change: Option<FileChange>,
 }
@@ -62,9 +62,10 @@ pub(super) struct CallResult<'a> {
 #[derive(Default)]
 pub(super) struct Calls {
     open: Vec<OpenCall>,
-    /// Reads that ended and were not shown yet: several become one line.
+    /// Summaries and durations in milliseconds of reads that have ended but are not shown yet. Several reads
+    /// become one line.
     reads: Vec<(String, u64)>,
-    /// Whether hidden lines can be looked up with a key.
+    /// Whether a key can show hidden lines.
     pub(super) has_pager: bool,
 }
 
@@ -104,7 +105,7 @@ impl Calls {
         }
     }
 
-    /// Keeps a line until the result of the call is shown. Returns it if the call is not known.
+    /// Stores a line until the result of the call is shown. Returns the line if the call is not known.
     pub(super) fn add_note(&mut self, call_id: CallId, line: StyledLine) -> Option<StyledLine> {
         match self.find(call_id) {
             Some(call) => {
@@ -115,7 +116,8 @@ impl Calls {
         }
     }
 
-    /// Keeps a change until the result of the call is shown. Returns it if the call is not known.
+    /// Stores a change until the result of the call is shown. Returns the change as output if the call is not
+    /// known.
     pub(super) fn show_change(&mut self, call_id: CallId, change: &FileChange) -> Option<OutputPiece> {
         match self.find(call_id) {
             Some(call) => {
@@ -131,7 +133,7 @@ impl Calls {
         }
     }
 
-    /// Shows the end of a call, or keeps a read for the line of its group.
+    /// Shows the end of a call. A read is stored instead, because several reads become one line.
     pub(super) fn complete_call(&mut self, call_id: CallId, result: &CallResult<'_>) -> Vec<OutputPiece> {
         let at = self.open.iter().position(|call| call.call_id == call_id);
         let call = at.map(|at| self.open.remove(at));
@@ -142,7 +144,7 @@ impl Calls {
             Some(call) => call.summary.clone(),
             None => escape::line(result.tool).into_owned(),
         };
-        // The list itself is shown.
+        // The todo list itself is shown, so its call is not.
         if is_fine && result.tool == "TodoWrite" {
             return Vec::new();
         }
@@ -158,7 +160,7 @@ impl Calls {
             Some(change) => (diff_lines(&change.diff), DIFF_LINES, false),
             None => (output_lines(result), shown_lines(result), true),
         };
-        // The pager also shows what one line could not.
+        // In the pager, also show the arguments that do not fit into the call's line.
         if arguments.is_empty() {
             pieces.push(self.fold_rows(head, body, shown, is_end));
         } else {
@@ -199,7 +201,7 @@ impl Calls {
         (!groups.is_empty()).then(|| with_time(line, ms))
     }
 
-    /// Head and body, with the rows of the body that are too many hidden.
+    /// Joins head and body. Hides the rows of the body beyond `most`.
     fn fold_rows(
         &self,
         head: Vec<StyledLine>,
@@ -228,7 +230,7 @@ impl Calls {
         let kept = if is_end { &body[hidden..] } else { &body[..body.len() - hidden] };
         let mut shown = head.to_vec();
         shown.extend(indent_rows(kept.to_vec(), body_lead(is_end)));
-        // One more line would be as long as the line that says so.
+        // With `most` 0 the call shows no output at all, so no line reports the hidden lines.
         if hidden > 0 && most > 0 {
             let key = if self.has_pager { format!(" · {HIDDEN_KEY}") } else { String::new() };
             let s = if hidden == 1 { "" } else { "s" };
@@ -264,7 +266,7 @@ fn with_hits(summary: String, result: &CallResult<'_>) -> String {
     }
 }
 
-/// The call, how it ended, and its time.
+/// The line with the call, how it ended, and its duration.
 fn head_line(summary: &str, result: &CallResult<'_>, change: Option<&FileChange>) -> StyledLine {
     let exit_code = result.detail.and_then(|detail| detail.get("exit_code")).and_then(Value::as_i64);
     let (tone, end) = match (result.status, exit_code) {
@@ -290,11 +292,11 @@ fn head_line(summary: &str, result: &CallResult<'_>, change: Option<&FileChange>
 }
 
 fn with_time(line: StyledLine, ms: u64) -> StyledLine {
-    // Most calls take no time that matters.
+    // Show no short duration, because it does not matter to the user.
     if ms < 100 { line } else { line.and(Tone::Dim, format!("  {}", format_ms(ms))) }
 }
 
-/// How many lines of the output are shown.
+/// The maximum number of output lines that are shown.
 fn shown_lines(result: &CallResult<'_>) -> usize {
     let is_command =
         matches!(result.tool, "Bash" | "BashOutput" | TASK) || result.tool.starts_with(MCP_PREFIX);
@@ -302,7 +304,7 @@ fn shown_lines(result: &CallResult<'_>) -> usize {
         ToolStatus::Failed => FAILED_LINES,
         ToolStatus::Completed if is_command => OUTPUT_LINES,
         ToolStatus::Unknown | ToolStatus::Cancelled => OUTPUT_LINES,
-        // The text of a denial is meant for the model.
+        // Show no text of a denial, because it is meant for the model.
         ToolStatus::Completed | ToolStatus::Denied => 0,
     }
 }
@@ -325,7 +327,7 @@ fn output_lines(result: &CallResult<'_>) -> Vec<StyledLine> {
     lines
 }
 
-/// The arguments of a call, if its one line cannot show them.
+/// The arguments of a call, if its line cannot show them completely.
 fn long_arguments(tool: &str, input: &Value) -> Vec<StyledLine> {
     let command = input.get("command").and_then(Value::as_str).filter(|_| tool == "Bash");
     let text = match command {
@@ -338,7 +340,7 @@ fn long_arguments(tool: &str, input: &Value) -> Vec<StyledLine> {
     text.lines().map(|line| StyledLine::new(Tone::Dim, format!("    {}", escape::line(line)))).collect()
 }
 
-/// Whether the diff of a call shows the same as its arguments.
+/// Whether a call is an edit, whose diff shows the same as its arguments.
 fn is_edit(tool: &str) -> bool {
     matches!(tool, "Edit" | "MultiEdit" | "Write" | "NotebookEdit" | "ApplyPatch")
 }

@@ -12,7 +12,7 @@ use crate::types::event::{Event, SettledBy};
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::{Subtype, TurnResult};
 
-/// The client that did something, for users: `you` for this program in any terminal.
+/// The name of a client for users: `you` if it is this program, in any terminal.
 pub(super) fn client_name(client: &str) -> Cow<'_, str> {
     if client == connector::NAME { "you".into() } else { escape::line(client) }
 }
@@ -51,7 +51,7 @@ pub(in crate::client) fn outcome(result: &TurnResult, by: Option<&str>) -> Strin
     }
 }
 
-/// Errors in `said` were shown already and are not repeated.
+/// The lines about the end of a turn. Errors in `said` were shown already, so they are not repeated.
 pub(super) fn turn_completed(
     result: &TurnResult,
     said: &HashSet<String>,
@@ -65,7 +65,7 @@ pub(super) fn turn_completed(
         _ => (Tone::Bad, "■"),
     };
     let calls = result.model_calls;
-    // Do not count the time for which the turn waited for a user as working time.
+    // The time for which the turn waited for a user is not working time.
     let waited = result.permission_ms.min(result.duration_ms);
     let waiting =
         if waited < 1_000 { String::new() } else { format!(" (+{} waiting for you)", format_ms(waited)) };

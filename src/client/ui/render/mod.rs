@@ -26,7 +26,7 @@ use crate::types::session::{Item, ItemKind, ItemStatus, PermissionRequest};
 use crate::types::time::Timestamp;
 use crate::types::todo::{Todo, TodoStatus};
 
-/// Lines of an input; of a longer one the beginning and the end are shown.
+/// Maximum lines of an input. If it is longer, its beginning and its end are shown.
 const MAX_INPUT_LINES: usize = 12;
 
 /// One part of the output.
@@ -52,19 +52,19 @@ pub enum OutputPiece {
 pub struct Transcript {
     /// Number of shown bytes of each unfinished message.
     shown: HashMap<ItemId, usize>,
-    /// The answers of which none was chosen yet; they were shown.
+    /// The answers of binary feedback that were shown, while none is chosen.
     candidates: Vec<ItemId>,
-    /// One of them was chosen: the next message repeats it.
+    /// Whether an answer was chosen. If so, the next message repeats it.
     is_chosen: bool,
     asked: HashMap<PermissionId, String>,
     calls: Calls,
-    /// Errors that were already shown; the result repeats them.
+    /// Errors that were already shown. The result of the turn repeats them.
     errors: HashSet<String>,
     /// Whether to show user input.
     echo: bool,
     /// Unfinished thinking text.
     thought: String,
-    /// When it began.
+    /// The time at which the thinking began.
     thought_since: Option<Timestamp>,
     /// The client that stopped the turn.
     stopped_by: Option<String>,
@@ -73,13 +73,13 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// For a client that attaches: user input is shown too.
+    /// Creates a transcript that also shows user input, for a client that attaches.
     #[must_use]
     pub fn with_input() -> Self {
         Self { echo: true, ..Self::default() }
     }
 
-    /// For a view in which a key shows hidden lines.
+    /// Sets that a key of the view shows hidden lines.
     #[must_use]
     pub fn with_pager(mut self) -> Self {
         self.calls.has_pager = true;
@@ -91,7 +91,7 @@ impl Transcript {
         self.calls.open_calls()
     }
 
-    /// The line of reads that is shown once something else follows.
+    /// The line of the reads that are not shown yet, because more reads may follow.
     pub(in crate::client) fn reads_line(&self) -> Option<StyledLine> {
         self.calls.reads_line()
     }
@@ -119,7 +119,7 @@ impl Transcript {
             pieces.extend(thoughts);
         }
         pieces.extend(self.event(envelope));
-        // Any next event ends a group of reads.
+        // Any other output ends a group of reads.
         let is_shown = |piece: &OutputPiece| !matches!(piece, OutputPiece::Break);
         if pieces.iter().any(is_shown) {
             let reads = self.calls.take_reads();
@@ -130,7 +130,7 @@ impl Transcript {
         pieces
     }
 
-    /// An input, with its middle hidden if it is long and a key shows it.
+    /// An input. If it is long and a key can show hidden lines, its middle is hidden.
     fn user_message(&self, full: Vec<StyledLine>) -> Vec<OutputPiece> {
         if !self.calls.has_pager || full.len() <= MAX_INPUT_LINES {
             return lines(full);
@@ -143,7 +143,8 @@ impl Transcript {
         vec![OutputPiece::Break, OutputPiece::Folded { shown, full }]
     }
 
-    /// Thinking text, visibly different from the answer: folded to one line if a key shows the rest.
+    /// Thinking text, in a style different from the answer. It is folded to one line if a key can show hidden
+    /// lines.
     fn thought(&self, text: &str, ms: Option<i64>) -> Vec<OutputPiece> {
         let full = thought(text);
         let Some(first) = full.first() else { return Vec::new() };
@@ -169,7 +170,7 @@ impl Transcript {
                 vec![OutputPiece::Text(escape::text(text).into_owned())]
             }
             Event::MessageCompleted { item, candidate: true, .. } => self.candidate(item),
-            // The chosen answer was shown when it was written.
+            // The chosen answer was shown while it was written.
             Event::MessageCompleted { .. } if std::mem::take(&mut self.is_chosen) => Vec::new(),
             Event::MessageCompleted { item, superseded, .. } => self.message(item, *superseded),
             Event::FeedbackRequested { request_id, .. } => lines(vec![feedback::request_line(*request_id)]),
@@ -237,7 +238,8 @@ impl Transcript {
                     .and(Tone::Dim, format!(" ({}, {what}): {}", format_ms(*duration_ms), last_line(output)));
                 lines(self.calls.add_note(*call_id, line).into_iter().collect())
             }
-            // The notice about the folder's trust counts the servers that wait for trust.
+            // Show failed servers only. The notice about the folder's trust counts the servers that wait for
+            // trust.
             Event::McpStatus(McpStatus { server, state: McpState::Failed, error }) => {
                 let why = error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
                 let text = format!("MCP server {server} is not available{why}");
@@ -279,7 +281,7 @@ impl Transcript {
                     let line = format!("{slash}{name} {arguments}");
                     pieces.extend(lines(user_message_lines(line.trim_end(), &[])));
                 }
-                // No Markdown: its lines are laid out already.
+                // The text is not Markdown, because its lines are laid out already.
                 if self.calls.has_pager {
                     let text = escape::text(text);
                     pieces
@@ -355,7 +357,7 @@ impl Transcript {
     }
 }
 
-/// Thinking text, visibly different from the answer.
+/// Thinking text, in a style different from the answer.
 fn thought(text: &str) -> Vec<StyledLine> {
     let shown = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
     shown.map(|line| StyledLine::new(Tone::Dim, format!("  ┊ {}", escape::line(line)))).collect()

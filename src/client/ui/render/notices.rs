@@ -43,7 +43,7 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
     let dim = |text: String| vec![StyledLine::new(Tone::Dim, text)];
     let warn = |text: String| vec![StyledLine::new(Tone::Warn, format!("  {text}"))];
     match event {
-        // A view shows a new title in its own place, so the transcript omits it.
+        // Does not show a new title, because the view shows it in its own place.
         Event::SessionUpdated { options, .. } => {
             let news = options_text(options);
             let is_shown = !news.is_empty() && (echo || options.mode.is_some());
@@ -60,7 +60,7 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
                 "  this folder is not trusted: {count} parts of it are not used · agentctl trust"
             )),
         },
-        // The event before it contains the same.
+        // The event before this notice contains the same information.
         Event::Notice { kind, .. } if kind == "workspace_untrusted" => Vec::new(),
         Event::TurnSteered { input } if echo => {
             dim(format!("  for the running turn: {}", one_line(&input_line(input), 80)))
@@ -88,7 +88,7 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
             attempt_of(*attempt, *max),
             if *delay_ms == 0 { "at once".to_string() } else { format!("in {}", format_ms(*delay_ms)) },
         )),
-        // The line of each call contains more.
+        // The lines of the calls show more than this summary.
         Event::ToolSummary { .. } => Vec::new(),
         Event::BudgetWarning { budget, used, limit } => {
             warn(format!("{} of {limit} {} are used", used, budget.name()))

@@ -248,7 +248,8 @@ fn thinking_is_shown_once_before_text() {
         json!([{"type": "thinking", "text": "Is it?\n\nIt is."}, {"type": "text", "text": "Yes."}]);
     let said = json!({"type": "message.text_delta", "index": 1, "text": "Yes."});
     let shown = "  ┊ Is it?\n  ┊ It is.\nYes.\n";
-    // While it streams, and for a client that attaches later and gets the complete text.
+    // The output is the same while the thinking streams, and for a client that attaches later and gets the
+    // complete text.
     check(&[thought("Is "), thought("it?\n\nIt is."), said, completed.clone()], shown);
     check(&[completed], shown);
 }

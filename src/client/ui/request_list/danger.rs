@@ -1,4 +1,5 @@
-//! Selects the calls whose list begins with the cursor on "no". It is no verdict: the rules have judged already.
+//! Selects the calls whose list begins with the cursor on "no". This is no verdict, because the rules have
+//! judged the call already.
 
 use crate::types::permission::{Mode, RequestKind};
 use crate::types::session::PermissionRequest;
@@ -33,12 +34,12 @@ const PROGRAMS: &[&str] = &[
     "unlink",
 ];
 
-/// Subcommands of other programs that do the same.
+/// Subcommands of other programs that have such effects.
 const SUBCOMMANDS: &[&str] =
     &["clean", "deploy", "destroy", "prune", "publish", "push", "release", "reset", "uninstall"];
 
-/// Whether a wrong yes would do harm: the call leaves the sandbox or the folder, or deletes data, or this mode makes
-/// no other requests.
+/// Whether a wrong yes could do harm. A call is dangerous if it leaves the sandbox or the folder, or deletes
+/// data. In `bypass`, every request is dangerous, because this mode makes no other requests.
 pub(super) fn is_dangerous(request: &PermissionRequest, mode: Mode) -> bool {
     let parts = match &request.subject {
         Subject::Several { parts } => parts.as_slice(),
@@ -56,7 +57,7 @@ fn is_dangerous_subject(subject: &Subject) -> bool {
         Subject::Read { path } | Subject::Edit { path } => {
             !path.in_workspace || path.sensitivity != PathSensitivity::Ordinary
         }
-        // Requests of older daemons have no parts.
+        // Requests of older daemons have no parts, so split the command at blanks.
         Subject::Bash { command, .. } => {
             let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
             is_dangerous_command(&words)

@@ -1,7 +1,7 @@
 //! The open permission requests as a list with numbered answers. Pure.
 //!
-//! The numbers never move: 1 once, 2 for the session, 3 in this folder, 4 no, 5 all. Only the cursor
-//! moves. It begins on "no" if a wrong yes would do harm.
+//! The numbers are always the same: 1 once, 2 for the session, 3 in this folder, 4 no, 5 all. The cursor
+//! begins on "no" if a wrong yes could do harm.
 
 mod danger;
 mod rows;
@@ -34,7 +34,7 @@ pub(in crate::client) enum Choice {
 }
 
 impl Choice {
-    /// Its number, which is also its key.
+    /// The number of the answer, which is also its key.
     pub(in crate::client) const fn number(self) -> usize {
         match self {
             Choice::Once => 1,
@@ -46,14 +46,14 @@ impl Choice {
     }
 }
 
-/// Result of an answer.
+/// Result of an answer that the user gave in the list.
 #[derive(Debug)]
 pub(in crate::client) enum ListOutcome {
-    /// Send it.
+    /// Send this answer.
     Send(ApproveParams),
-    /// Send all of them.
+    /// Send all these answers.
     SendAll(Vec<ApproveParams>),
-    /// The page that confirms a rule was opened or closed.
+    /// The list has opened or closed the page that confirms a rule.
     Page,
 }
 
@@ -61,15 +61,15 @@ pub(in crate::client) enum ListOutcome {
 #[derive(Default)]
 pub(in crate::client) struct RequestList {
     requests: VecDeque<PermissionRequest>,
-    /// The request that is shown in full.
+    /// Index of the request that is shown in full.
     current: usize,
-    /// The row under the cursor; `None` for the initial row.
+    /// The answer under the cursor; `None` for the initial answer.
     cursor: Option<Choice>,
-    /// The page that confirms a rule for the folder, with the row under its cursor.
+    /// The row of the cursor on the page that confirms a rule for the folder; `None` if the page is closed.
     page: Option<usize>,
-    /// The user moved in the list, so that keys are meant for it and not for a draft.
+    /// Whether the user moved in the list, so that keys are meant for the list and not for a draft.
     pub(in crate::client) has_focus: bool,
-    /// First visible line of the current request.
+    /// Index of the first visible line of the current request.
     pub(in crate::client) scroll: usize,
 }
 
@@ -78,7 +78,7 @@ impl RequestList {
         self.requests.push_back(request);
     }
 
-    /// Removes a request. Returns it if it was there.
+    /// Removes a request. Returns the request if the list contained it.
     pub(in crate::client) fn remove(&mut self, id: PermissionId) -> Option<PermissionRequest> {
         let at = self.requests.iter().position(|request| request.request_id == id)?;
         if at == self.current {
@@ -134,14 +134,14 @@ impl RequestList {
         self.page = None;
     }
 
-    /// The answers of the current request. `can_all` tells whether all requests are visible in full.
+    /// The answers of the current request. `can_all` says whether all requests are visible in full.
     pub(in crate::client) fn choices(&self, can_all: bool) -> Vec<Choice> {
         let Some(request) = self.current() else { return Vec::new() };
         let has_grant = !request.suggestions.is_empty();
         let mut choices = vec![Choice::Once];
         match request.kind {
             RequestKind::Plan => choices.push(Choice::AcceptEdits),
-            // Only this command, and not longer than the session.
+            // A grant for an unsandboxed retry covers only this command, and lasts at most for the session.
             RequestKind::Sandbox => choices.extend(has_grant.then_some(Choice::Session)),
             RequestKind::Tool if has_grant => choices.extend([Choice::Session, Choice::Folder]),
             RequestKind::Tool => {}
@@ -153,7 +153,7 @@ impl RequestList {
         choices
     }
 
-    /// The row under the cursor.
+    /// The answer under the cursor.
     pub(in crate::client) fn cursor(&self, mode: Mode) -> Choice {
         let start = match self.current() {
             Some(request) if danger::is_dangerous(request, mode) => Choice::No,
@@ -202,7 +202,7 @@ impl RequestList {
         }
     }
 
-    /// Answers with a row of the page that confirms a rule; without a number with the one under its cursor.
+    /// Answers with a row of the page that confirms a rule. Without a number, uses the row under the cursor.
     pub(in crate::client) fn confirm(&mut self, number: Option<usize>) -> Option<ListOutcome> {
         let at = number.map_or(self.page, |number| number.checked_sub(1))?;
         let request = self.current()?;
@@ -210,7 +210,7 @@ impl RequestList {
             return None;
         }
         let grant = request.suggestions.get(at).cloned();
-        // The last row writes no rule.
+        // The last row adds no rule.
         let scope = if grant.is_some() { Scope::Project } else { Scope::Once };
         let params = prompt::approval(request, Decision::Allow, scope, None);
         self.page = None;

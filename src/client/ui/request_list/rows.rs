@@ -1,4 +1,4 @@
-//! The list as rows.
+//! Lays out the list as rows.
 
 use crate::client::terminal::escape;
 use crate::client::terminal::style::{StyledLine, Tone};
@@ -18,11 +18,11 @@ pub(in crate::client) struct ListStyle {
     /// Maximum number of rows of the list.
     pub(in crate::client) rows: usize,
     pub(in crate::client) mode: Mode,
-    /// Keys answer. Until then the rows are dim.
+    /// Whether keys answer. Until then the rows are dim.
     pub(in crate::client) is_answerable: bool,
-    /// The input line contains a draft.
+    /// Whether the input line contains a draft.
     pub(in crate::client) has_draft: bool,
-    /// One answer for all is offered.
+    /// Whether one answer for all requests is offered.
     pub(in crate::client) can_all: bool,
 }
 
@@ -53,11 +53,11 @@ impl RequestList {
         rows
     }
 
-    /// Whether all requests can be read in full on the screen, so that one answer for all is offered.
+    /// Whether the screen shows all requests in full, so that one answer for all can be offered.
     pub(in crate::client) fn can_all(&self, columns: usize, rows: usize) -> bool {
         let full = |request: &PermissionRequest| {
             let body = body(request, Some((1, self.len())), columns).len();
-            // The row of a request that is not open is its first one.
+            // A request that is not the current one is shown by its first row only.
             let is_current = self.current().is_some_and(|current| current.request_id == request.request_id);
             if is_current { (true, body) } else { (is_one_row(request), 1) }
         };
@@ -160,7 +160,7 @@ fn body(request: &PermissionRequest, place: Option<(usize, usize)>, columns: usi
         let place = place.map(|(at, count)| format!("{at}/{count}  ")).unwrap_or_default();
         *first = head(request, &place);
     }
-    // The first row names the file.
+    // Remove the argument `file_path`, because the first row names the file.
     if let Some(path) = file_path(request) {
         let row = format!("    file_path: {path}");
         lines.retain(|line| line.plain() != row);
@@ -208,7 +208,8 @@ fn head(request: &PermissionRequest, place: &str) -> StyledLine {
     }
 }
 
-/// Rows of at most `columns`. Continuation rows begin with the bar, so that no text of a model begins a row.
+/// Rows of at most `columns`. Continuation rows begin with the bar, so that no text of the model is at the
+/// start of a row.
 fn wrap_rows(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     let mut rows = line.wrap(columns);
     if rows.len() > 1 {

@@ -30,7 +30,7 @@ use crate::types::time::Timestamp;
 
 /// Interval at which times are drawn again.
 const TICK: Duration = Duration::from_secs(1);
-/// How often memory and money are asked for, in ticks.
+/// Number of ticks between two requests for memory and cost.
 const FACTS_TICKS: u32 = 5;
 /// Models per request.
 const PAGE_MODELS: u32 = 500;
@@ -46,7 +46,7 @@ pub(in crate::client) async fn choose(sessions: &mut SessionsScreen) -> Result<T
     screen(&mut sessions.feed, &mut sessions.overview).await
 }
 
-/// Content of the screen. It is kept while the screen is closed, for example the selected session.
+/// The content of the screen, for example the selected session. It is kept while the screen is closed.
 pub(in crate::client) struct SessionsScreen {
     feed: SessionFeed,
     overview: Overview,
@@ -87,7 +87,7 @@ impl AlternateScreen {
         Ok(Self)
     }
 
-    /// Draws over the last frame. Clearing first would flicker.
+    /// Draws over the last frame, because clearing first would flicker.
     fn draw(&self, overview: &Overview, home: Option<&str>) -> io::Result<()> {
         let (columns, rows) = terminal::size()?;
         let size = (usize::from(columns), usize::from(rows));
@@ -154,10 +154,10 @@ async fn screen(feed: &mut SessionFeed, overview: &mut Overview) -> Result<TopOu
 async fn refresh(feed: &SessionFeed, overview: &mut Overview) -> Result<(), Failure> {
     let sessions: Vec<_> =
         feed.sessions().into_iter().filter(|it| it.parent_session_id.is_none()).cloned().collect();
-    // Requests are read only if some session waits, or one of the shown ones was answered.
+    // Read the requests only if some session waits. Otherwise there are none.
     let waits = sessions.iter().any(|it| it.requires.is_some());
     overview.requests = match waits {
-        // A lost connection is found by the feed.
+        // Ignore a lost connection here, because the feed detects it.
         true => resolve_id::all_requests(feed.client()).await.unwrap_or_default(),
         false => Vec::new(),
     };
@@ -168,7 +168,7 @@ async fn refresh(feed: &SessionFeed, overview: &mut Overview) -> Result<(), Fail
     Ok(())
 }
 
-/// Runs an action and shows its result.
+/// Runs an action and returns a line about its result.
 async fn done(client: &Client, action: Action) -> String {
     let outcome: Result<&str, Failure> = async {
         match action {

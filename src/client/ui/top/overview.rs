@@ -12,8 +12,8 @@ use crate::types::ids::{PermissionId, SessionId};
 use crate::types::session::{SessionState, SessionView};
 use crate::types::time::Timestamp;
 
-/// Time after its opening for which an answer dialog ignores keys, so that a key that was typed earlier does not
-/// answer.
+/// Time in milliseconds after an answer dialog has opened for which it ignores keys. So a key that was typed
+/// earlier does not answer.
 pub(super) const IGNORE_KEYS_MS: u64 = 600;
 
 /// Which sessions are listed.
@@ -65,7 +65,7 @@ impl Filter {
 pub(super) enum Dialog {
     #[default]
     None,
-    /// An answer to this request; the dialog was opened at `since`.
+    /// An answer to this request. The dialog was opened at `since`.
     Answer { request: PermissionId, since: Timestamp },
     /// The question whether to end this session.
     End { session: SessionId, since: Timestamp },
@@ -91,7 +91,7 @@ pub(super) enum Action {
 pub(super) struct DaemonFacts {
     pub(super) up_ms: u64,
     pub(super) resident_bytes: u64,
-    /// Cost of today's calls in micro-dollars, and its known part.
+    /// Cost of today's calls in micro-dollars (`None` if a part is unknown), and the known part.
     pub(super) today: (Option<u64>, u64),
     /// Context windows by `PROVIDER/MODEL`.
     pub(super) windows: HashMap<String, u64>,
@@ -109,7 +109,7 @@ pub(super) struct Overview {
     /// The result of the last action, as one line.
     pub(super) said: Option<String>,
     pub(super) rates: Rates,
-    /// The state of each session in words, and since when it is like this.
+    /// The state of each session in words, and the time since when the session is in this state.
     pub(super) since: HashMap<SessionId, (String, Timestamp)>,
 }
 
@@ -165,7 +165,7 @@ impl Overview {
         self.requests.iter().find(|pending| pending.session_id == session)
     }
 
-    /// Milliseconds for which the session is in its state.
+    /// Milliseconds for which the session has been in its state.
     pub(super) fn state_ms(&self, session: &SessionView, now: Timestamp) -> u64 {
         self.since.get(&session.session_id).map_or(0, |(_, at)| now.since(*at))
     }
@@ -218,7 +218,7 @@ impl Overview {
         }
     }
 
-    /// Pasted text is inserted into a message only.
+    /// Inserts pasted text, but only into a message, so that a paste answers nothing.
     pub(super) fn on_paste(&mut self, pasted: &str) {
         if let Dialog::Message { text, .. } = &mut self.dialog {
             text.push_str(pasted);

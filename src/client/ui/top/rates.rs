@@ -9,18 +9,18 @@ use crate::types::time::Timestamp;
 const BUCKET_MS: u64 = 30_000;
 /// Cells of the sparkline.
 pub(super) const BUCKETS: usize = 20;
-/// A rate over a shorter time says nothing.
+/// Minimum time for a rate. A rate over a shorter time is not meaningful.
 const MIN_SPAN_MS: u64 = 20_000;
 const HOUR_MS: u64 = 3_600_000;
 
-/// The amounts of one session.
+/// The cost of one session over time.
 #[derive(Debug, Default)]
 struct History {
-    /// The start of each bucket with the amount at that time, oldest first.
+    /// The start of each bucket, with the newest total cost in it in micro-dollars, oldest first.
     samples: VecDeque<(Timestamp, u64)>,
 }
 
-/// The amounts of all sessions, in micro-dollars.
+/// The costs of all sessions over time, in micro-dollars.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     histories: HashMap<SessionId, History>,
@@ -32,7 +32,7 @@ impl Rates {
         let samples = &mut self.histories.entry(session).or_default().samples;
         let has_base = samples.len() > 1;
         match samples.back_mut() {
-            // The first sample stays as it is: it is the base of all differences.
+            // Never overwrite the first sample, because it is the base of all differences.
             Some((at, amount)) if has_base && now.since(*at) < BUCKET_MS => *amount = micros,
             _ => samples.push_back((now, micros)),
         }
@@ -41,12 +41,12 @@ impl Rates {
         }
     }
 
-    /// Removes sessions that do not exist any more.
+    /// Removes the costs of sessions that do not exist any more.
     pub(super) fn retain(&mut self, exists: impl Fn(SessionId) -> bool) {
         self.histories.retain(|session, _| exists(*session));
     }
 
-    /// Micro-dollars per hour; `None` if nothing was spent, or it is too early to tell.
+    /// Cost in micro-dollars per hour; `None` if nothing was spent, or the time is too short for a rate.
     pub(super) fn per_hour(&self, session: SessionId, now: Timestamp) -> Option<u64> {
         let samples = &self.histories.get(&session)?.samples;
         let ((from, before), (_, after)) = (samples.front()?, samples.back()?);
@@ -54,7 +54,7 @@ impl Rates {
         (span >= MIN_SPAN_MS && spent > 0).then(|| spent.saturating_mul(HOUR_MS) / span)
     }
 
-    /// The spending of all sessions in each of the last buckets, the newest last, as bars.
+    /// The cost of all sessions in each of the last buckets as bars, the newest last.
     pub(super) fn sparkline(&self, now: Timestamp) -> String {
         let mut spent = [0_u64; BUCKETS];
         for history in self.histories.values() {
@@ -71,7 +71,7 @@ impl Rates {
     }
 }
 
-/// One character for each amount, relative to the largest; a blank for none.
+/// One character for each amount, relative to the largest one. An amount of 0 is a blank.
 fn bars(amounts: &[u64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let largest = amounts.iter().copied().max().unwrap_or(0).max(1);

@@ -12,10 +12,10 @@ use crate::client::ui::top::overview::{Dialog, Filter, IGNORE_KEYS_MS, Overview}
 use crate::types::session::SessionView;
 use crate::types::time::Timestamp;
 
-/// Columns from which the header has a sparkline.
+/// Minimum columns for a sparkline in the header.
 const WIDE_COLUMNS: usize = 100;
 
-/// Exactly `rows` lines of at most `columns` columns.
+/// Lays out the screen: exactly `rows` lines of at most `columns` columns.
 pub(super) fn view(
     overview: &Overview,
     now: Timestamp,
@@ -56,7 +56,7 @@ fn filters(overview: &Overview, columns: usize) -> StyledLine {
     for filter in Filter::ALL {
         let count = overview.sessions.iter().filter(|it| filter.accepts(it)).count();
         let text = format!("{} {count}", filter.name());
-        // The brackets show the choice without colours.
+        // The brackets show the chosen filter without colours.
         line = match filter == overview.filter {
             true => line.and(Tone::Bold, format!("[{text}] ")),
             false => line.and(Tone::Dim, format!(" {text}  ")),
@@ -79,7 +79,7 @@ fn table(
         let text = if overview.sessions.is_empty() { "no open session · n begins one" } else { "none" };
         return vec![StyledLine::default(), StyledLine::new(Tone::Dim, format!("  {text}"))];
     }
-    // The head takes one row. The selected session stays visible.
+    // The head takes one row. Scroll so that the selected session stays visible.
     let visible = room.saturating_sub(1).max(1);
     let selected = listed.iter().position(|it| Some(it.session_id) == overview.selected).unwrap_or(0);
     let first = (selected + 1).saturating_sub(visible);
@@ -134,7 +134,7 @@ fn row(
     ]
 }
 
-/// How much of the context window is used; a warning before it is full.
+/// The used part of the context window in percent. From 80 percent on it is shown as a warning.
 fn context(overview: &Overview, session: &SessionView) -> (Tone, String) {
     let window = overview.facts.windows.get(&session.model).copied().filter(|window| *window > 0);
     match (session.context_tokens, window) {
@@ -147,7 +147,7 @@ fn context(overview: &Overview, session: &SessionView) -> (Tone, String) {
     }
 }
 
-/// A line about the selected session: its request, or its last line; or the text of a dialog.
+/// The lines at the bottom: the request or the last line of the selected session, or the text of a dialog.
 fn detail(overview: &Overview, now: Timestamp, columns: usize) -> Vec<StyledLine> {
     let mut lines = vec![StyledLine::default()];
     let Some(session) = overview.current() else { return lines };

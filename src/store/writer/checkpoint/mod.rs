@@ -33,8 +33,8 @@ use crate::sync::lock;
 const CHECKPOINT_PAGES: u32 = 1_000;
 /// At this multiple of the threshold, the writer waits for a checkpoint: 32 MiB of log.
 const MAX_ATTEMPTS: u32 = 8;
-/// The bytes (`SHARED_FIRST` in SQLite's `os.h`) that SQLite locks in an open database. In WAL mode it holds
-/// this lock for as long as the database is open.
+/// The bytes (`SHARED_FIRST` in SQLite's `os.h`) that SQLite locks in an open database. In WAL mode SQLite
+/// holds this lock for as long as the database is open.
 const IN_USE: (i64, i64) = (0x4000_0002, 510);
 
 const IDLE: u8 = 0;
@@ -69,7 +69,8 @@ pub(in crate::store) struct Checkpointer {
     thread: Option<JoinHandle<()>>,
     /// Log pages at which a checkpoint starts.
     at: u32,
-    /// Log pages at which the writer checks the log again, and the pages at the last check.
+    /// `next`: number of log pages at which the writer checks the log again. `last`: number of pages at the
+    /// last check.
     next: u32,
     last: u32,
     /// Whether the log has restarted since the thread was last asked for a checkpoint.
@@ -103,7 +104,8 @@ impl Checkpointer {
     /// Starts or finishes a checkpoint if one is due. Call it after commits and outside of any transaction.
     pub fn after_commit(&mut self, connection: &Connection) {
         let pages = wal::pages();
-        // The log has restarted, so earlier checkpoint results do not apply to it.
+        // Fewer pages than before mean that the log has restarted. Earlier checkpoint results do not apply to
+        // the new log.
         self.has_restarted |= pages < self.last;
         self.last = pages;
         if self.has_restarted {
@@ -119,8 +121,8 @@ impl Checkpointer {
         let is_long = pages >= self.at.saturating_mul(MAX_ATTEMPTS);
         match self.shared.phase.load(Ordering::Acquire) {
             RUNNING if !is_long => {}
-            // A reader held the log, so a large part of it is not copied yet.
             IDLE => self.start_thread(),
+            // A reader held the log, so a large part of it is not copied yet. Ask the thread again.
             DONE if !is_long && pages.saturating_sub(self.shared.checkpointed_pages()) > self.at => {
                 self.start_thread();
                 self.next = pages.saturating_add(self.at / 16);
@@ -143,7 +145,7 @@ impl Checkpointer {
         lock(&self.shared.doubt).clone()
     }
 
-    /// Checkpoints the rest of the log, so that SQLite restarts it. It waits for readers as long as the
+    /// Checkpoints the rest of the log, so that SQLite restarts it. Waits for readers as long as the
     /// connection's busy timeout.
     ///
     /// # Errors
@@ -246,7 +248,7 @@ impl Checkpointer {
         }
         self.shared.phase.store(RUNNING, Ordering::Release);
         if self.ask.as_ref().is_none_or(|ask| ask.try_send(()).is_err()) {
-            // The writer runs the checkpoint after its next commit.
+            // The thread is not available. `DONE` makes the writer run the checkpoint after its next commit.
             self.shared.checkpointed_pages.store(u32::MAX, Ordering::Release);
             self.shared.phase.store(DONE, Ordering::Release);
         }
@@ -299,7 +301,7 @@ impl CheckpointState {
                 self.report_doubt(error);
                 None
             }
-            // Forget the frames that count as copied up to here.
+            // Return `None`, so that no frame counts as copied.
             Err(error) => {
                 tracing::debug!(%error, "could not checkpoint the write-ahead log");
                 None
@@ -315,7 +317,7 @@ impl CheckpointState {
             self.report_doubt(error.clone());
         }
         if is_busy? {
-            // Part of the log may have been copied.
+            // Sync the database, because SQLite may have copied a part of the log.
             self.sync()?;
             return Err(StoreError::Unwritable("a reader still uses the database's write-ahead log".into()));
         }
@@ -342,7 +344,8 @@ fn pages_at() -> u32 {
     CHECKPOINT_PAGES
 }
 
-/// Tests set a low value, so that checkpoints run all the time.
+/// The number of log pages at which a checkpoint starts. Tests set a low number, so that checkpoints run all
+/// the time.
 #[cfg(feature = "failpoints")]
 fn pages_at() -> u32 {
     std::env::var("AGENTD_FOLD_AT").ok().and_then(|pages| pages.parse().ok()).unwrap_or(CHECKPOINT_PAGES)

@@ -174,7 +174,7 @@ impl FailingStore {
         let file = std::fs::OpenOptions::new().write(true).open(&self.path).unwrap();
         file.write_all_at(&self.before, 0).unwrap();
         file.set_len(self.before.len() as u64).unwrap();
-        // Closing it would drop SQLite's locks.
+        // Do not close the file: that would drop SQLite's locks.
         std::mem::forget(file);
     }
 
@@ -200,7 +200,7 @@ async fn unsynced_checkpoint_is_repeated_from_wal() {
     disk.lose_checkpointed_pages().await;
     let trouble = with_timeout(disk.store.check()).await.expect_err("it is said");
     assert!(trouble.to_string().contains("could not be synced"), "{trouble}");
-    // A backup or check of the whole database prevents the writer from reopening it.
+    // While a backup or check of the whole database runs, the writer cannot reopen the database.
     let turn = with_timeout(disk.store.readers.acquire_turn()).await.unwrap();
     disk.unsynced.store(false, Ordering::SeqCst);
     assert!(disk.write().await.is_err());

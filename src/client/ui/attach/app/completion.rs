@@ -4,11 +4,11 @@ use crate::api::params::CommandView;
 use crate::client::terminal::escape;
 use crate::client::ui::attach::app::{App, Effect};
 
-/// Rows of a menu.
+/// Maximum rows of a menu.
 const MENU_ROWS: usize = 8;
 
-/// Commands of this program, which the daemon does not know.
-/// Each with the hint of its argument.
+/// Commands that this program runs itself, because the daemon does not know them. Each has the hint of its
+/// argument.
 const OWN_COMMANDS: &[(&str, Option<&str>, &str)] = &[
     ("copy", Some("[code]"), "Copy the last answer, or its last code block"),
     ("resume", None, "Choose another session to continue"),
@@ -25,7 +25,7 @@ pub(in crate::client::ui::attach) struct MenuEntry {
     /// The shown text.
     pub(in crate::client::ui::attach) label: String,
     pub(in crate::client::ui::attach) detail: String,
-    /// More has to be typed after it.
+    /// Whether the user must type more text after the entry.
     takes_more: bool,
 }
 
@@ -34,10 +34,10 @@ pub(in crate::client::ui::attach) struct MenuEntry {
 pub(in crate::client::ui::attach) struct Menu {
     pub(in crate::client::ui::attach) entries: Vec<MenuEntry>,
     pub(in crate::client::ui::attach) selected: usize,
-    /// Start of the replaced text.
+    /// Byte position at which the replaced text starts.
     from: usize,
     is_command: bool,
-    /// The user closed it; it stays closed for this word.
+    /// Whether the user closed the menu. It stays closed for this word.
     pub(in crate::client::ui::attach) is_closed: bool,
 }
 
@@ -74,7 +74,7 @@ impl App {
                 Some(files) => file_entries(files, typed),
                 None => {
                     self.wanted.push(Effect::LoadFiles);
-                    // Asked for once.
+                    // Set an empty list, so that the files are requested only once.
                     self.files = Some(Vec::new());
                     Vec::new()
                 }
@@ -84,7 +84,7 @@ impl App {
         };
         let is_same_word = before.as_ref().is_some_and(|menu| menu.from == word_from);
         let is_closed = is_same_word && before.as_ref().is_some_and(|menu| menu.is_closed);
-        // An arrow moves the selection and changes no text.
+        // If an arrow key moved the selection, the entries are unchanged. Then keep the selection.
         let selected = before.filter(|menu| menu.entries == entries).map_or(0, |menu| menu.selected);
         self.menu = Some(Menu { entries, selected, from: word_from, is_command, is_closed });
     }

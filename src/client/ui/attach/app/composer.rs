@@ -13,10 +13,10 @@ use crate::client::ui::request_timing::Phase;
 use crate::types::permission::Mode;
 use crate::types::session::SessionState;
 
-/// Lines of a command's output that are shown.
+/// Maximum lines of a command's output that are shown.
 const SHELL_LINES: usize = 8;
 
-/// Whether a text is a note of one line that does not name its place.
+/// Whether a text is a note of one line that does not name the place to store it.
 fn needs_place(text: &str) -> bool {
     let note = text.trim_end().strip_prefix("# ").map(str::trim).filter(|note| !note.contains('\n'));
     note.is_some_and(|note| !note.starts_with("memory:") && !note.starts_with("instructions:"))
@@ -48,7 +48,7 @@ impl App {
         if self.has_open_question() {
             return self.add_typed_answer();
         }
-        // A backslash at the end asks for a new line.
+        // A backslash before the cursor at the end of the text asks for a new line.
         if !after_turn
             && self.editor.cursor() == self.editor.text().len()
             && self.editor.text().ends_with('\\')
@@ -118,12 +118,13 @@ impl App {
             (true, false) => Some(WhenBusy::Steer),
             _ => None,
         };
-        // A command is one block. The user's commands with their output are sent with the next message.
+        // A slash command must be a single block. So the output of the user's shell commands is sent with the
+        // next message.
         let shell_output = if is_command { Vec::new() } else { std::mem::take(&mut self.shell_output) };
         Submission { text, when_busy, shell_output }
     }
 
-    /// A refused input returns to the input line.
+    /// Puts a refused input back into the input line.
     pub(in crate::client::ui::attach) fn restore_input(&mut self, submission: Submission, why: &str) {
         if self.editor.is_empty() {
             self.editor.insert(&submission.text);
@@ -132,7 +133,7 @@ impl App {
         self.notify(&format!("not sent: {why}"));
     }
 
-    /// Submits a note to the chosen place, or returns it for editing.
+    /// Submits a note to the chosen place, or returns the note to the input line.
     pub(super) fn place_note(&mut self, note: String, key: KeyCode) -> Option<Effect> {
         let text = note.trim().trim_start_matches('#').trim();
         let place = match key {
@@ -170,9 +171,9 @@ impl App {
         is_complete.then(|| Effect::Answer(question::answers(request_id, std::mem::take(&mut self.answers))))
     }
 
-    /// The next mode of Shift-Tab. It never reaches `bypass`.
+    /// The next mode of Shift-Tab. This never reaches `bypass`.
     pub(super) fn next_mode(&mut self) -> Mode {
-        // The daemon may not have answered the last press yet.
+        // The daemon may not have answered the last press yet, so continue from the requested mode.
         let next = following_mode(self.asked_mode.unwrap_or(self.session.mode));
         self.asked_mode = Some(next);
         next
@@ -185,7 +186,7 @@ impl App {
         Some(Effect::TakeBack(turn))
     }
 
-    /// The command of the user ended.
+    /// Shows the output of a shell command of the user that has ended.
     pub(in crate::client::ui::attach) fn finish_shell(&mut self, output: &str, end: &str, ms: u64) {
         let Some(command) = self.shell.take() else { return };
         let head = StyledLine::new(Tone::User, "! ")

@@ -4,7 +4,7 @@ use pulldown_cmark::{Event as Mark, Parser, Tag, TagEnd};
 
 use crate::client::ui::attach::app::{App, Effect};
 
-/// Bytes that terminals accept at once: xterm and tmux drop more than about 74,000 after encoding as Base64.
+/// Maximum bytes that are copied. xterm and tmux drop more than about 74,000 bytes after encoding as Base64.
 const MAX_COPIED_BYTES: usize = 74_000 / 4 * 3;
 
 impl App {

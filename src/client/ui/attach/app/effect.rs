@@ -1,4 +1,4 @@
-//! Requests of a key to the daemon or to the terminal.
+//! Effects of a key: requests to the daemon or to the terminal.
 
 use crate::api::params::{AnswerParams, ApproveParams, FeedbackParams, WhenBusy};
 use crate::types::ids::{ItemId, TurnId};
@@ -8,18 +8,18 @@ use crate::types::permission::Mode;
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::client::ui::attach) struct Submission {
     pub(in crate::client::ui::attach) text: String,
-    /// The policy while a turn runs.
+    /// How the daemon handles the input while a turn runs.
     pub(in crate::client::ui::attach) when_busy: Option<WhenBusy>,
-    /// Commands that the user ran before, with their output.
+    /// Shell commands that the user ran before, with their output.
     pub(in crate::client::ui::attach) shell_output: Vec<String>,
 }
 
 /// An input of the user to which the conversation can be rewound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::client::ui::attach) struct Point {
-    /// The item before it, which becomes the last one. For the first input, the input's own item.
+    /// The item before the input, which becomes the last one. For the first input, the input's own item.
     pub(in crate::client::ui::attach) item: ItemId,
-    /// It is the first input: a rewind to before it removes everything.
+    /// Whether this is the first input. A rewind to before it removes everything.
     pub(in crate::client::ui::attach) is_first: bool,
     /// The text of the input, which returns to the input line.
     pub(in crate::client::ui::attach) text: String,
@@ -31,16 +31,16 @@ pub(in crate::client::ui::attach) enum Effect {
     Submit(Submission),
     Approve(ApproveParams),
     ApproveAll(Vec<ApproveParams>),
-    /// Allow, and send the model these words with the result.
+    /// Allow the call, and send the model these words with the result.
     ApproveAndSay(ApproveParams, String),
     Answer(AnswerParams),
     Choose(FeedbackParams),
     Abort,
     Detach,
     SetMode(Mode),
-    /// Remove a queued input; its text is in the input line again.
+    /// Remove a queued input, whose text is in the input line again.
     TakeBack(TurnId),
-    /// Run a command as the user.
+    /// Run a shell command as the user.
     Shell(String),
     StopShell,
     /// Let the user edit the input line in an editor.
@@ -48,13 +48,13 @@ pub(in crate::client::ui::attach) enum Effect {
     /// Suspend the program, so that the shell has the terminal.
     Suspend,
     LoadFiles,
-    /// Read inputs of earlier sessions: those after this cursor, or the newest.
+    /// Read inputs of earlier sessions: the inputs after this cursor, or the newest ones.
     LoadHistory(Option<String>),
     LoadPoints,
     /// Rewind to before an input, perhaps with the files.
     Rewind(Point, bool),
     LoadModels,
-    /// Use this model in the session.
+    /// Use this model in the session from now on.
     SetModel(String),
     /// Put a text into the clipboard of the terminal.
     Copy(String),
@@ -66,12 +66,12 @@ pub(in crate::client::ui::attach) enum Effect {
     LoadEarlier,
 }
 
-/// Inputs of earlier sessions that the search of the history has.
+/// How far the inputs of earlier sessions have been read for the search of the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::client::ui::attach) enum OlderInputs {
     #[default]
     Unread,
-    /// Cursor of older inputs that are not read yet.
+    /// Cursor of older inputs that have not been read yet.
     ReadTo(String),
     Complete,
 }

@@ -32,7 +32,8 @@ impl App {
             }
             Event::FeedbackCompleted { .. } => self.feedback = None,
             Event::QuestionRequested { question } => {
-                // Shown below the history while it is open; with its answer it moves into the history.
+                // An open question is shown below the history. Once it is answered, it moves into the
+                // history.
                 self.questions.push_back(question.clone());
                 self.waits_since = Some(envelope.at_ms);
                 self.alert(&question.text);
@@ -55,7 +56,7 @@ impl App {
                 self.update_wait();
             }
             Event::TodoUpdated { todos } => {
-                // Repainted in its place; at the end of the turn it moves into the history.
+                // The list is repainted in its place. At the end of the turn it moves into the history.
                 self.todos.clone_from(todos);
                 self.finish_text();
                 return;
@@ -71,7 +72,7 @@ impl App {
                 return;
             }
             Event::TurnCompleted { .. } => self.show_todos(),
-            // The lines around the input show it.
+            // The rows around the input line show this already.
             Event::TurnSteered { .. } => return,
             Event::SessionUpdated { options, .. } if options.mode.is_some() => return,
             _ => {}
@@ -96,7 +97,7 @@ impl App {
                 OutputPiece::Folded { shown, full } => {
                     self.finish_text();
                     self.record_lines(full);
-                    // Diffs and output are not wrapped between words.
+                    // Do not wrap diffs and output between words.
                     self.history.extend(shown.iter().flat_map(|line| line.hard_wrap(self.columns)));
                 }
             }
@@ -112,7 +113,7 @@ impl App {
         }
     }
 
-    /// Follows the state and the settings of the session.
+    /// Updates the state and the settings of the session from an event.
     fn follow_session(&mut self, envelope: &Envelope) {
         let session = &mut self.session;
         match &envelope.event {
@@ -123,7 +124,8 @@ impl App {
                 session.title = title.clone().unwrap_or(std::mem::take(&mut session.title));
                 session.model = options.model.clone().unwrap_or(std::mem::take(&mut session.model));
                 session.mode = options.mode.unwrap_or(session.mode);
-                // The answer to an earlier press says nothing about the last one.
+                // If this is the answer to an earlier press of Shift-Tab, the answer to the last press is
+                // still missing.
                 let is_step = |mode: Mode| matches!(mode, Mode::Default | Mode::AcceptEdits | Mode::Plan);
                 let is_earlier = |(now, asked)| is_step(now) && following_mode(now) == asked;
                 let is_earlier = options.mode.zip(self.asked_mode).is_some_and(is_earlier);
@@ -140,7 +142,7 @@ impl App {
         }
     }
 
-    /// Follows the inputs that wait.
+    /// Updates the queued and the steered inputs from an event.
     fn follow_queue(&mut self, envelope: &Envelope) {
         let turn = envelope.turn_id;
         match &envelope.event {
@@ -169,7 +171,7 @@ impl App {
                 self.queue.retain(|(queued, _)| Some(*queued) != turn);
             }
             Event::TurnSteered { input } => self.steered.push(input_line(input)),
-            // The steered inputs are part of the conversation now.
+            // The steered inputs are now part of the conversation.
             Event::MessageCompleted { item, .. } if item.kind == ItemKind::UserMessage => {
                 let text = item.text.as_deref().unwrap_or_default();
                 self.steered.retain(|steered| !text.contains(steered.as_str()));
@@ -210,12 +212,13 @@ impl App {
         self.alert = Some(one_line(text, 100));
     }
 
-    /// The agent of a sub-agent, or its id if its own sub-agent started it.
+    /// The agent of a sub-agent. Returns its id if another sub-agent started it, because then its agent is
+    /// unknown.
     fn agent_of(&self, id: SessionId) -> String {
         self.agents.get(&id).cloned().unwrap_or_else(|| id.to_string())
     }
 
-    /// Moves the list of the model up, at the end of a turn.
+    /// Moves the todo list of the model into the history, at the end of a turn.
     fn show_todos(&mut self) {
         if self.todos.is_empty() {
             return;
@@ -223,7 +226,7 @@ impl App {
         for line in todo_lines(&self.todos) {
             self.push_line(&line);
         }
-        // A list that is done is not shown in the next turn.
+        // Do not show a completed list in the next turn.
         if self.todos.iter().all(|todo| todo.status == TodoStatus::Completed) {
             self.todos.clear();
         }

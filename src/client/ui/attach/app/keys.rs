@@ -25,7 +25,7 @@ impl App {
                 if self.setup.one_turn.is_some() && !self.is_writing() && !self.has_open_question() {
                     return None;
                 }
-                // A paste is no answer: the list waits until the text is sent or removed.
+                // A paste is no answer. Hide the list until the text is sent or removed.
                 if self.is_list_open() {
                     self.timing.hide(now);
                 }
@@ -56,13 +56,13 @@ impl App {
         self.last_key = Some(now);
     }
 
-    /// Whether keys answer the open question: it accepts them, and the input line is empty.
+    /// Whether keys answer the open question: the question accepts keys, and the input line is empty.
     fn is_answerable(&self) -> bool {
         self.timing.phase() == Some(Phase::Answerable) && self.editor.is_empty() && !self.is_writing()
     }
 
-    /// Handles a key while an answer waits for its confirmation. Enter confirms. Any other key is text,
-    /// and so is the key before it.
+    /// Handles a key while an answer waits for its confirmation. Enter confirms the answer. If another key is
+    /// text, the key that gave the answer counts as text as well.
     fn on_confirm(&mut self, key: KeyEvent) -> Option<Effect> {
         let (typed, confirming) = self.confirming.take()?;
         let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
@@ -155,7 +155,7 @@ impl App {
                     && self.timing.phase() == Some(Phase::Shown)
                     && self.questions.is_empty()
                 {
-                    // The user continues to type.
+                    // The user continues to type, so hide the request.
                     self.timing.hide(now);
                 }
                 self.editor.insert(c.encode_utf8(&mut [0; 4]));
@@ -189,8 +189,8 @@ impl App {
             && self.setup.one_turn.is_none()
     }
 
-    /// Esc goes back one step: from words to the list; a running command or turn is stopped. Pressed twice on an
-    /// empty line, it goes to an earlier input.
+    /// Esc goes back one step: from words for the model to the list. It stops a running command or turn.
+    /// Pressed twice on an empty line, it offers earlier inputs to rewind to.
     fn on_escape(&mut self, is_armed: bool) -> Option<Effect> {
         if self.is_writing() {
             self.stop_writing();
@@ -200,7 +200,7 @@ impl App {
             return Some(Effect::StopShell);
         }
         if self.front().is_some() && !self.editor.is_empty() && !self.questions.is_empty() {
-            // Single keys answer a question only while the line is empty.
+            // Set the draft aside, because single keys answer a question only while the line is empty.
             self.set_aside.push_str(&self.editor.take_draft());
             return None;
         }
@@ -311,14 +311,14 @@ impl App {
         self.choose_feedback(key).map(Some)
     }
 
-    /// The choice of a key between two answers: its number.
+    /// The choice of a key between two answers of the model: the key is the number of the answer.
     fn choose_feedback(&self, key: char) -> Option<Effect> {
         let (request_id, item_ids) = self.feedback.as_ref()?;
         let item_id = *item_ids.get((key.to_digit(10)? as usize).checked_sub(1)?)?;
         Some(Effect::Choose(FeedbackParams { request_id: *request_id, item_id, idempotency_key: None }))
     }
 
-    /// The effect of an answer, or nothing yet if it needs confirmation.
+    /// The effect of an answer. Returns no effect yet if the answer needs confirmation.
     fn confirm_effect(&mut self, key: char, effect: Effect, line: Option<StyledLine>) -> Option<Effect> {
         let Some(line) = line else { return Some(effect) };
         self.confirming = Some((key, PendingConfirmation { effect, line }));

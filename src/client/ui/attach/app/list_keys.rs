@@ -1,4 +1,4 @@
-//! Keys while requests wait: the list of answers, words for the model, and changed arguments.
+//! Keys while requests wait: the list of answers, words for the model, and edited arguments.
 
 use std::time::Instant;
 
@@ -10,9 +10,9 @@ use crate::client::ui::request_list::{Choice, ListOutcome};
 use crate::client::ui::request_timing::Phase;
 use crate::types::permission::{Decision, Scope};
 
-/// Rows for the head of a request, its answers, the keys, the state and the input line.
+/// Minimum rows of the terminal: the head of a request, its answers, the keys, the state and the input line.
 const MIN_ROWS: usize = 12;
-/// Columns in which an answer can still be read.
+/// Minimum columns of the terminal, so that the answers can be read.
 const MIN_COLUMNS: usize = 20;
 
 impl App {
@@ -41,7 +41,7 @@ impl App {
         self.words.is_some() || self.editing.is_some()
     }
 
-    /// Handles a key for the list. Returns `None` if the key is text, or for the input line.
+    /// Handles a key for the list. Returns `None` if the key belongs to the input line.
     pub(super) fn on_list_key(&mut self, key: KeyEvent, now: Instant) -> Option<Option<Effect>> {
         if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
             return None;
@@ -94,7 +94,7 @@ impl App {
                 let choice = self.requests.cursor(mode);
                 return Some(self.choose(choice, now));
             }
-            // No, and stop.
+            // Esc denies the request and stops the turn.
             KeyCode::Esc => {
                 self.notice = "stopping…".into();
                 return Some(Some(Effect::Abort));
@@ -133,7 +133,7 @@ impl App {
                     self.notice = format!("{number} is not offered here");
                     return Some(None);
                 }
-                // The user types prose. The list waits until the end of it.
+                // The user types prose. Hide the list until the user stops typing.
                 self.timing.hide(now);
                 return None;
             }
@@ -162,7 +162,7 @@ impl App {
                 Some(Effect::Approve(params))
             }
             ListOutcome::SendAll(all) => Some(Effect::ApproveAll(all)),
-            // A second press of the same key must not answer the page.
+            // Ignore keys for a while, because a second press of the same key must not answer the page.
             ListOutcome::Page => {
                 self.timing.ignore_keys(now);
                 None
@@ -170,7 +170,7 @@ impl App {
         }
     }
 
-    /// Ends the typing of words or arguments for a request.
+    /// Sends the typed words or arguments for a request.
     pub(super) fn on_writing_enter(&mut self) -> Option<Effect> {
         if let Some(id) = self.editing {
             let request = self.requests.find(id)?;
@@ -202,7 +202,7 @@ impl App {
         })
     }
 
-    /// Goes back to the list, and brings the draft back.
+    /// Goes back to the list, and restores the draft in the input line.
     pub(super) fn stop_writing(&mut self) {
         (self.words, self.editing) = (None, None);
         self.editor.clear();

@@ -45,13 +45,13 @@ const PRESENCE_TIMEOUT: Duration = Duration::from_secs(10);
 pub(in crate::client) struct ClientSetup {
     /// `ClientPaths::flags`, for undo commands.
     pub(in crate::client) flags: Vec<String>,
-    /// Markdown is shown as it was written.
+    /// Whether Markdown is shown as it was written.
     pub(in crate::client) is_raw: bool,
-    /// Words replace symbols, and nothing is animated.
+    /// Whether words replace symbols, and nothing is animated.
     pub(in crate::client) is_plain: bool,
-    /// The program ends with this turn and takes no other input.
+    /// If set, the program ends with this turn and takes no other input.
     pub(in crate::client) one_turn: Option<TurnId>,
-    /// The session does not exist yet: the first input creates it.
+    /// Whether the session does not exist yet. The first input creates it.
     pub(in crate::client) is_new: bool,
 }
 
@@ -66,9 +66,10 @@ pub(super) struct App {
     pub(super) session: SessionView,
     pub(super) setup: ClientSetup,
     transcript: Transcript,
-    /// Completed lines that are not in the scrollback yet.
+    /// Completed lines that have not been written to the scrollback yet.
     history: Vec<StyledLine>,
-    /// The lines above a new conversation while they are incomplete; the history waits for them.
+    /// The lines above a new conversation, while they are incomplete. The history is not written before they
+    /// are complete.
     start_lines: Vec<StyledLine>,
     /// All lines with nothing hidden, for the pager.
     record: Vec<StyledLine>,
@@ -84,18 +85,18 @@ pub(super) struct App {
     pub(super) progress: Progress,
     pub(super) todos: Vec<Todo>,
     pub(super) requests: RequestList,
-    /// Time at which the open request was made.
+    /// Time at which the open request or question was made.
     pub(super) waits_since: Option<Timestamp>,
     /// Names of the agents that work as sub-agents, by session.
     agents: HashMap<SessionId, String>,
-    /// Questions that a restart has asked.
+    /// Open questions, for example about a call with an unknown outcome after a restart.
     pub(super) questions: std::collections::VecDeque<Question>,
-    /// Answers to the first questions of the open request of the model.
+    /// Answers to the first questions, while the model waits for the answers to all of its questions.
     pub(super) answers: Vec<UserAnswer>,
     /// The open choice between two answers of the model.
     pub(super) feedback: Option<(QuestionId, Vec<ItemId>)>,
     pub(super) editor: Editor,
-    /// The words that are being typed are sent with this answer.
+    /// Set while the user types words that are sent with this answer.
     pub(super) words: Option<AnswerFeedback>,
     /// The request whose arguments are being edited.
     pub(super) editing: Option<PermissionId>,
@@ -107,17 +108,17 @@ pub(super) struct App {
     /// Warnings, which are shown on demand.
     pub(super) warnings: Vec<String>,
     pub(super) lost: bool,
-    /// Ctrl-B was pressed.
+    /// Whether the last key was Ctrl-B, so that `d` detaches.
     prefix: bool,
     timing: RequestTiming,
-    /// The question's answer that Enter confirms, and its key.
+    /// The answer to a question that Enter confirms, and its key.
     confirming: Option<(char, PendingConfirmation)>,
-    /// The input is one key from before the request accepted keys. If no other key follows, it was
-    /// meant as an answer.
+    /// Whether the input is a single key that was typed before the request accepted keys. If no other key
+    /// follows, the key was meant as an answer and is dropped.
     has_early_key: bool,
-    /// A note that waits for the choice of its place.
+    /// A note, while the user chooses its place.
     noting: Option<String>,
-    /// The draft of the input, while questions are answered.
+    /// The draft of the input line, while the user answers a question or request.
     set_aside: String,
     /// The request that this client answered with a lasting grant.
     granted: Option<PermissionId>,
@@ -126,23 +127,23 @@ pub(super) struct App {
     pub(super) menu: Option<Menu>,
     commands: Option<Vec<CommandView>>,
     files: Option<Vec<String>>,
-    /// Effects that wait for the next key to be handled.
+    /// Effects that run at the next pass of the loop, because no key returns them.
     wanted: Vec<Effect>,
-    /// The last key was Esc on an empty line.
+    /// Whether the last key was Esc on an empty line.
     is_esc_armed: bool,
-    /// The last key was Ctrl-C on an empty line.
+    /// Whether the last key was Ctrl-C on an empty line.
     is_leave_armed: bool,
-    /// The command of the user that runs.
+    /// The running shell command of the user.
     pub(super) shell: Option<String>,
     shell_output: Vec<String>,
-    /// Whether the terminal has the focus; unknown until it says so.
+    /// Whether the terminal has the focus; `None` until the terminal reports it.
     has_focus: Option<bool>,
     last_key: Option<Instant>,
     alert: Option<String>,
     /// The last answer of the model, as it was written.
     last_answer: Option<String>,
     older_inputs: OlderInputs,
-    /// The mode that Shift-Tab has asked for, until the daemon answers.
+    /// The mode that Shift-Tab has requested, until the daemon answers.
     asked_mode: Option<Mode>,
     /// Events up to this seq are omitted, because the conversation is long. 0 if none are omitted.
     pub(super) left_out: Seq,
@@ -151,7 +152,7 @@ pub(super) struct App {
 /// An answer that waits for its confirmation.
 struct PendingConfirmation {
     effect: Effect,
-    /// The line shown instead of the keys.
+    /// The line that is shown instead of the keys.
     line: StyledLine,
 }
 
@@ -216,7 +217,8 @@ impl App {
         }
     }
 
-    /// Begins with a later part of the conversation: events up to `seq` are omitted, and these inputs wait.
+    /// Begins with a later part of the conversation. Events up to `seq` are omitted, and the inputs in
+    /// `queue` wait.
     pub(super) fn omit_earlier(&mut self, seq: Seq, queue: Vec<(TurnId, String)>) {
         (self.left_out, self.queue) = (seq, queue);
         let name = match self.session.number {
@@ -233,7 +235,7 @@ impl App {
         (self.session.mode, self.asked_mode) = (mode, None);
     }
 
-    /// A call failed.
+    /// Shows the failure of a call.
     pub(super) fn show_failure(&mut self, message: String) {
         self.asked_mode = None;
         self.notice = message;
@@ -268,7 +270,7 @@ impl App {
             self.confirming = None;
         }
         if phase == Some(Phase::Shown) && self.has_open_question() && !self.editor.is_empty() {
-            // The text was begun before the question appeared, so it is no answer.
+            // The user began this text before the question appeared, so it is no answer.
             self.set_aside.push_str(&self.editor.take_draft());
         }
         if phase == Some(Phase::Answerable) && std::mem::take(&mut self.has_early_key) {
@@ -279,12 +281,12 @@ impl App {
         }
     }
 
-    /// When to update next because of a request.
+    /// The time of the next update for a request.
     pub(super) fn next_change(&self) -> Option<Instant> {
         self.timing.next_change()
     }
 
-    /// Whether something on the screen moves with the time.
+    /// Whether something on the screen changes with the time, such as the spinner.
     pub(super) fn is_moving(&self) -> bool {
         let is_working = self.session.state == SessionState::Running || self.shell.is_some();
         self.pager.is_none() && (is_working || self.waits_since.is_some())
@@ -300,8 +302,8 @@ impl App {
         self.confirming.as_ref().map(|(_, confirming)| &confirming.line)
     }
 
-    /// Questions from a restart come before requests of the turn. The list of requests counts as one,
-    /// whichever of them it shows.
+    /// The pending question or request that keys answer. Questions come before permission requests. The list
+    /// of requests counts as one request, whichever of them it shows.
     fn front(&self) -> Option<Pending> {
         let question = self.questions.front().map(|q| q.request_id);
         let feedback = self.feedback.as_ref().map(|(request_id, _)| *request_id);
@@ -327,12 +329,13 @@ impl App {
         if self.start_lines.is_empty() { std::mem::take(&mut self.history) } else { Vec::new() }
     }
 
-    /// Shows the known part of the lines above a new conversation.
+    /// Shows those lines above a new conversation that are known already.
     pub(super) fn show_start_lines(&mut self, lines: Vec<StyledLine>) {
         self.start_lines = lines;
     }
 
-    /// Moves the lines above a new conversation into the history: the `complete` ones, otherwise the shown ones.
+    /// Moves the lines above a new conversation into the history: the `complete` lines if given, otherwise
+    /// the shown ones.
     pub(super) fn finish_start_lines(&mut self, complete: Option<Vec<StyledLine>>) {
         let shown = std::mem::take(&mut self.start_lines);
         if shown.is_empty() {
@@ -360,7 +363,7 @@ impl App {
         self.text.frame(self.columns)
     }
 
-    /// The calls that run, and the reads before them, as rows.
+    /// The rows of the running calls, and of the reads before them.
     pub(super) fn running(&self) -> Vec<StyledLine> {
         let mut rows: Vec<StyledLine> = self.transcript.reads_line().into_iter().collect();
         // A call that waits for an answer is shown with its request.
@@ -436,7 +439,7 @@ impl App {
         self.notice = escape::line(text).into_owned();
     }
 
-    /// The text of a notification that is due: a request waits, and the user looks elsewhere.
+    /// The text of a notification that is due: a request waits, and the user does not look at the terminal.
     pub(super) fn take_alert(&mut self, now: Instant) -> Option<String> {
         let alert = self.alert.take()?;
         let is_away = match self.has_focus {
@@ -444,17 +447,17 @@ impl App {
             // If the terminal does not report its focus, a user who typed a moment ago is assumed to look at it.
             None => self.last_key.is_none_or(|key| now.duration_since(key) > PRESENCE_TIMEOUT),
         };
-        // A history that is read again contains requests that were answered long ago.
+        // A history that is read again contains requests that were answered long ago. Report none of those.
         let is_open = !self.requests.is_empty() || !self.questions.is_empty();
         (is_away && is_open).then_some(alert)
     }
 
-    /// Effects that no key asked for.
+    /// Takes the effects that no key has requested.
     pub(super) fn take_queued_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.wanted)
     }
 
-    /// The session exists now.
+    /// Takes over the session, which exists now.
     pub(super) fn begin(&mut self, session: SessionView) {
         self.progress.known_seq = 0;
         self.session = session;

@@ -27,7 +27,7 @@ pub(in crate::client::ui::attach) enum Overlay {
     Models(ModelList),
     /// Points to rewind to, oldest first, and the selected one.
     Rewind(Vec<Point>, usize),
-    /// The search of earlier inputs: the typed text, and the number of matches to skip.
+    /// The search of earlier inputs: the typed text, and the number of newer matches to skip.
     Search(String, usize),
 }
 
@@ -68,7 +68,7 @@ impl App {
         }
     }
 
-    /// Reads older inputs while the history is searched, until all inputs of the folder are read.
+    /// Requests older inputs while the history is searched, until all inputs of the folder are read.
     pub(super) fn more_history(&self) -> Option<Effect> {
         match &self.older_inputs {
             OlderInputs::Unread => Some(Effect::LoadHistory(None)),
@@ -154,7 +154,7 @@ impl App {
     pub(super) fn open_pager(&mut self) {
         let mut lines = self.record.clone();
         lines.extend(self.tail());
-        // A request may be longer than its area.
+        // Show each request in full, because it may be longer than its area.
         for request in self.requests.iter() {
             lines.push(StyledLine::default());
             lines.extend(crate::client::ui::prompt::question(request));
@@ -193,7 +193,7 @@ impl App {
                 KeyCode::Char('r') if is_control && self.editor.search(typed, *skip + 1).is_some() => {
                     *skip += 1
                 }
-                // There is no older input that matches.
+                // No older input matches.
                 KeyCode::Char('r') if is_control => {}
                 KeyCode::Char('c' | 'g') if is_control => self.overlay = None,
                 KeyCode::Esc => self.overlay = None,

@@ -6,7 +6,7 @@ use crate::types::reason::Phase;
 use crate::types::session::SessionView;
 use crate::types::time::Timestamp;
 
-/// Characters of a token, about; the provider reports the number only at the end.
+/// Approximate characters of a token. The provider reports the number of tokens only at the end.
 const CHARS_PER_TOKEN: u64 = 4;
 
 /// The current activity of the turn.
@@ -32,19 +32,19 @@ pub(in crate::client::ui::attach) enum Activity {
 #[derive(Default)]
 pub(in crate::client::ui::attach) struct Progress {
     pub(in crate::client::ui::attach) doing: Activity,
-    /// Start time of this phase.
+    /// Start time of the current phase.
     pub(in crate::client::ui::attach) since: Option<Timestamp>,
     /// Tokens that the model wrote in this turn.
     tokens: u64,
     /// Characters of the answer that is being written.
     chars: u64,
-    /// Money of the session, as far as prices are known.
+    /// Cost of the session in micro-dollars, as far as prices are known.
     pub(in crate::client::ui::attach) usd_micros: Option<u64>,
-    /// Tokens of the context, and the maximum.
+    /// Tokens of the context, and the context window if it is known.
     pub(in crate::client::ui::attach) context: Option<(u64, Option<u64>)>,
-    /// The newest event whose cost the session's own sum contains already.
+    /// Seq of the newest event whose cost is already contained in the session's own sum.
     pub(in crate::client::ui::attach) known_seq: Seq,
-    /// Request the context again.
+    /// Whether the context must be requested again.
     pub(in crate::client::ui::attach) is_context_stale: bool,
 }
 
@@ -60,7 +60,7 @@ impl Progress {
         }
     }
 
-    /// Tokens of the turn's answers so far, about.
+    /// Approximate tokens of the turn's answers so far.
     pub(in crate::client::ui::attach) fn tokens(&self) -> u64 {
         self.tokens + self.chars / CHARS_PER_TOKEN
     }

@@ -20,14 +20,14 @@ use crate::types::turn_options::TurnOptions;
 pub(super) enum EffectResult {
     Taken,
     Said(&'static str),
-    /// The daemon did not accept it: the text returns to the input line.
+    /// The daemon did not accept the input. Its text returns to the input line.
     Unsent(Submission, Failure),
     Failed(Failure),
-    /// The lines above a new conversation, complete.
+    /// The complete lines above a new conversation.
     StartLines(Vec<StyledLine>),
     Commands(Vec<CommandView>),
     Files(Vec<String>),
-    /// Inputs of earlier sessions, and the cursor of still older ones.
+    /// Inputs of earlier sessions, and the cursor of even older ones.
     History(Vec<String>, Option<String>),
     Points(Vec<Point>),
     Models(Vec<ModelView>),
@@ -58,7 +58,7 @@ impl Caller {
         };
         let params = submit_params(self.session, input, submission.when_busy, TurnOptions::default());
         match self.client.call::<SubmitReply>("session.submit", &params).await {
-            // An event reports a queued or steered input to all clients.
+            // The daemon reports a queued or steered input to all clients by an event.
             Ok(_) => EffectResult::Taken,
             Err(error) => EffectResult::Unsent(submission, error.into()),
         }
@@ -112,7 +112,7 @@ impl Caller {
                 call_result(client.call::<SessionReply>("session.update", &params).await.map(|_| ()))
             }
             Effect::Rewind(point, files) => self.rewind(point, files).await,
-            // The loop handles these itself.
+            // The loop of the conversation handles these effects itself.
             Effect::Submit(_)
             | Effect::Detach
             | Effect::Shell(_)
@@ -152,7 +152,7 @@ impl Caller {
             }
         }
         if is_first {
-            // No item is before the first input, so clear the conversation.
+            // No item is before the first input, so clear the conversation instead.
             let input = SubmitInput::Text("/clear".into());
             let params = submit_params(self.session, input, None, TurnOptions::default());
             if let Err(error) = self.client.call::<SubmitReply>("session.submit", &params).await {

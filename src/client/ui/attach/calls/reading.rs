@@ -16,8 +16,8 @@ use crate::types::context_view::ContextView;
 use crate::types::ids::{Seq, SessionId};
 use crate::types::session::{Item, ItemKind, ItemStatus, SessionView};
 
-/// Number of sessions whose inputs are read in one batch. Meanwhile the search shows the inputs that were read
-/// before.
+/// Number of sessions whose inputs are read in one batch. While a batch is read, the search shows the inputs
+/// that were read before.
 const HISTORY_SESSIONS: u32 = 20;
 /// Items and models per request.
 const PAGE_ROWS: u32 = 500;
@@ -31,7 +31,7 @@ impl Caller {
         let params = CommandListParams { session_id, cwd };
         match self.client.call::<CommandListReply>("command.list", &params).await {
             Ok(reply) => EffectResult::Commands(reply.commands),
-            // Without the list there is no completion; the daemon still judges commands.
+            // Without the list there is no completion. The daemon still checks commands.
             Err(_) => EffectResult::Taken,
         }
     }
@@ -74,7 +74,7 @@ impl Caller {
         };
         let mut inputs = Vec::new();
         for session in list.sessions.iter().rev().filter(|session| session.session_id != self.session) {
-            // A session may be deleted meanwhile; the others are still useful.
+            // A session may be deleted meanwhile. The inputs of the other sessions are still useful.
             inputs.extend(self.inputs(session.session_id).await.unwrap_or_default());
         }
         EffectResult::History(inputs, list.next_cursor)
@@ -168,7 +168,7 @@ impl Caller {
     }
 }
 
-/// A page of events that are parsed one by one: an event may be newer than this client.
+/// A page of events that are parsed one by one, because an event may be newer than this client.
 #[derive(Deserialize)]
 struct RawEvents {
     events: Vec<Box<RawValue>>,

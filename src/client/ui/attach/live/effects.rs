@@ -1,4 +1,4 @@
-//! Runs the effects that need the terminal or the loop itself; the others are calls to the daemon.
+//! Runs the effects that need the terminal or the loop itself. All other effects are calls to the daemon.
 
 use std::io::Stdout;
 use std::time::Instant;
@@ -68,7 +68,7 @@ impl LiveConversation {
                 screen.leave_page()?;
                 screen.finish()?;
                 self.keys = None;
-                // The shell continues the program with SIGCONT.
+                // The program stops here until the shell continues it with SIGCONT.
                 let _ = raise(Signal::SIGTSTP);
                 self.resume(screen)?;
             }
@@ -104,7 +104,7 @@ impl LiveConversation {
     }
 
     async fn create_session(&mut self) -> Result<(), Failure> {
-        // No follower exists yet that would notice a restart of the daemon.
+        // Without a session there is no follower that would notice a restart of the daemon.
         if self.caller.client.is_closed() {
             self.caller.client = self.reach.connect_again().await?;
         }
@@ -117,7 +117,7 @@ impl LiveConversation {
         Ok(())
     }
 
-    /// Lets the user edit a text. Meanwhile the editor has the terminal.
+    /// Lets the user edit a text in an editor, which uses the terminal meanwhile.
     async fn edit(&mut self, text: String, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
         if !editor::has_editor() {
             self.app.notice = "set EDITOR or VISUAL to edit in an editor".into();
@@ -179,7 +179,7 @@ impl LiveConversation {
         if self.left.is_none() { self.resume(screen) } else { Ok(()) }
     }
 
-    /// Writes the waiting lines of the start into the scrollback, before another screen replaces them.
+    /// Writes the waiting start lines into the scrollback, before another screen replaces them.
     fn keep_history(&mut self, screen: &mut Screen<Stdout>) -> Result<(), Failure> {
         self.app.finish_start_lines(None);
         self.draw(screen, Instant::now())

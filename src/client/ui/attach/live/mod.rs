@@ -60,7 +60,8 @@ pub(super) struct ConversationStart {
     pub(super) reach: Connector,
     pub(super) client: Client,
     pub(super) app: App,
-    /// The folder of a new conversation; its lines are completed after the first frame.
+    /// The folder of a new conversation. The lines above the conversation are completed after the first
+    /// frame.
     pub(super) place: Option<StartFacts>,
     /// `None` until the session exists.
     pub(super) follow: Option<SessionFollower>,
@@ -95,7 +96,7 @@ pub(super) async fn run(start: ConversationStart) -> Result<(LeaveReason, App), 
         left: None,
     };
     let left = live.run(&mut screen).await;
-    // Restoring a closed terminal fails; the reason of the exit matters more.
+    // Restoring a closed terminal fails. The reason of the exit matters more, so report that first.
     let finished = screen.finish();
     drop(live.keys.take());
     let left = left?;
@@ -108,7 +109,7 @@ struct LiveConversation {
     caller: Caller,
     app: App,
     follow: Option<SessionFollower>,
-    /// The last event that existed at the start, until it was received.
+    /// Seq of the last event that existed at the start, until that event was received.
     last_known: Option<Seq>,
     include: Include,
     create: CreateParams,
@@ -124,7 +125,7 @@ impl LiveConversation {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hangup = signal(SignalKind::hangup())?;
         self.load_commands();
-        // Existing events arrive within a moment, and are then shown at once.
+        // Existing events arrive within a moment. They are shown once all of them have arrived.
         let (mut is_dirty, mut is_urgent) = (true, self.last_known.is_none());
         let mut drawn_at = Instant::now();
         loop {
@@ -135,7 +136,7 @@ impl LiveConversation {
                 self.start_effect(effect, screen).await?;
             }
             self.load_context();
-            // Another conversation follows at once: drawing this one would flicker.
+            // Do not draw if another conversation follows at once, because the screen would flicker.
             let is_replaced = matches!(self.left, Some(LeaveReason::Open(_) | LeaveReason::New));
             let is_due = is_urgent || is_dirty && now.duration_since(drawn_at) >= FRAME_INTERVAL;
             if !is_replaced && (self.left.is_some() || is_due) {
@@ -196,7 +197,7 @@ impl LiveConversation {
         Ok(screen.render(&history, &view(&self.app))?)
     }
 
-    /// When to draw next if nothing happens.
+    /// The time of the next frame if no event and no key arrives.
     fn next_draw(&self, is_dirty: bool, drawn_at: Instant) -> Option<Instant> {
         let frame = is_dirty.then(|| drawn_at + FRAME_INTERVAL);
         let is_still = self.app.setup.is_plain || self.app.session.state != SessionState::Running;
@@ -207,7 +208,7 @@ impl LiveConversation {
         [frame, tick, self.app.next_change()].into_iter().flatten().min()
     }
 
-    /// Handles a step and all steps that are available: a long history is not drawn line by line.
+    /// Handles a step and all further available steps, so that a long history is not drawn line by line.
     fn steps(&mut self, first: FollowStep) -> Result<(), Failure> {
         self.step(first)?;
         for _ in 0..BATCH_EVENTS {
@@ -237,7 +238,7 @@ impl LiveConversation {
         Ok(())
     }
 
-    /// With one turn to follow: notices its end.
+    /// Notices the end of the turn, if only one turn is followed.
     fn watch_turn(&mut self, received: &ReceivedEvent) -> Result<(), Failure> {
         let Some(turn) = self.app.setup.one_turn else { return Ok(()) };
         if let Some(Event::SessionEnded { .. }) = received.event.as_ref().map(|envelope| &envelope.event) {

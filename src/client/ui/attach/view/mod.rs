@@ -25,7 +25,7 @@ pub(super) struct View {
     pub(super) cursor: (usize, usize),
 }
 
-/// Lays out for the terminal's size; the view is at least one row lower than the terminal.
+/// Lays out the view for the terminal's size. The view has at least one row less than the terminal.
 pub(super) fn view(app: &App) -> View {
     let (columns, rows) = (app.columns, app.rows);
     let most = rows.saturating_sub(1).max(1);
@@ -39,7 +39,7 @@ pub(super) fn view(app: &App) -> View {
     let request = request(app, columns, room.saturating_sub(ROWS_AROUND_REQUEST.min(room / 4)));
     let todos = todos(app, columns);
     let room = room.saturating_sub(request.len());
-    // The newest part is at the end.
+    // The newest part of the work is at the end, so its beginning is hidden if there is not enough room.
     let mut work = app.tail();
     if !work.is_empty() && work.iter().all(|line| line.width() <= columns) {
         work.extend(app.running());
@@ -54,7 +54,7 @@ pub(super) fn view(app: &App) -> View {
     let mut shown = work.split_off(hidden);
     shown.extend(request);
     shown.extend(state);
-    // On a tiny terminal the input has priority.
+    // On a tiny terminal, the input line has priority.
     let keep = most.saturating_sub(input.len()).min(shown.len());
     shown.drain(..shown.len() - keep);
     let cursor = (shown.len() + row, column);
@@ -127,7 +127,7 @@ fn request(app: &App, columns: usize, room: usize) -> Vec<StyledLine> {
         Some(Phase::Shown | Phase::Answerable) => {}
     }
     let is_answerable = app.phase() == Some(Phase::Answerable);
-    // Show the keys once they are accepted.
+    // Show the keys once the request accepts them.
     let keys = |keys: StyledLine| match app.confirmation() {
         Some(line) => line.wrap(columns),
         None if is_answerable => keys.wrap(columns),

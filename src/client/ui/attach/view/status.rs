@@ -9,14 +9,14 @@ use crate::client::ui::request_timing::Phase;
 use crate::types::permission::Mode;
 use crate::types::session::{Requires, SessionState};
 
-/// The frames of the spinner, four a second.
+/// The frames of the spinner; four are shown per second.
 const FRAMES: [char; 8] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧'];
 const FRAME_MS: i64 = 250;
 
 /// From this width on, the status line has more parts.
 const WIDE_COLUMNS: usize = 100;
 
-/// Percent of the context window from which on a summary is near.
+/// Percentage of the context window from which on a summary is near.
 const NEARLY_FULL_PERCENT: u64 = 80;
 
 /// A model without its provider.
@@ -24,7 +24,7 @@ fn short_model(model: &str) -> &str {
     model.split_once('/').map_or(model, |(_, name)| name)
 }
 
-/// The turn's activity: phase, seconds, tokens, and how to stop it. None if no turn runs.
+/// The turn's activity: phase, seconds, tokens, and how to stop the turn. `None` if no turn runs.
 pub(super) fn spinner_line(app: &App, columns: usize) -> Option<StyledLine> {
     let clock = app.clock.0;
     let frame = usize::try_from(clock.rem_euclid(FRAME_MS * 8) / FRAME_MS).unwrap_or(0);
@@ -87,7 +87,8 @@ fn seconds(seconds: i64) -> String {
     }
 }
 
-/// The session, its model and mode; on the right clients, context and money. Parts are dropped from the right.
+/// The session, its model and mode; on the right the clients, the context and the cost. If the terminal is
+/// narrow, parts are dropped from the right.
 pub(super) fn status_line(app: &App, columns: usize) -> StyledLine {
     let session = &app.session;
     let is_wide = columns >= WIDE_COLUMNS;
@@ -122,7 +123,8 @@ pub(super) fn status_line(app: &App, columns: usize) -> StyledLine {
             Some(window) => {
                 let share = used.saturating_mul(100) / window;
                 let of = if is_wide { format!(" of {}", tokens(window)) } else { String::new() };
-                // Before it is full, a user may want to choose the content of a summary.
+                // Offer `/compact` before the window is full, because the user may want to choose the content
+                // of the summary.
                 let hint = if share >= NEARLY_FULL_PERCENT { ", /compact" } else { "" };
                 format!("context {share}%{of}{hint}")
             }
@@ -135,7 +137,7 @@ pub(super) fn status_line(app: &App, columns: usize) -> StyledLine {
     fit_line(left, right, rule, columns)
 }
 
-/// Joins both sides with a rule. If they do not fit, the least important parts are left out.
+/// Joins both sides with a horizontal rule. If they do not fit, leaves out the least important parts.
 fn fit_line(mut left: Vec<(Tone, String)>, mut right: Vec<String>, rule: &str, columns: usize) -> StyledLine {
     loop {
         let left_width: usize =

@@ -18,7 +18,7 @@ use crate::client::ui::screen_files::{SIZES, check_lines};
 use crate::types::session::SessionView;
 use crate::types::time::Timestamp;
 
-/// The moment of all screens.
+/// The wall clock of all screens, in milliseconds.
 const NOW: i64 = 20_000;
 
 fn app(columns: usize, rows: usize) -> App {

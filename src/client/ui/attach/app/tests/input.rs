@@ -1,4 +1,4 @@
-//! The input line: text, commands, menus, history.
+//! Tests of the input line: text, commands, menus, history.
 
 use super::*;
 use crate::api::params::WhenBusy;
@@ -153,7 +153,7 @@ fn shift_tab_cycles_modes_without_bypass() {
         let effect = key(&mut app, KeyCode::BackTab);
         assert_eq!(format!("{effect:?}"), format!("Some(SetMode({next}))"), "{mode}");
     }
-    // Two presses before the daemon has answered are two steps.
+    // Two presses are two steps, even if the daemon has not answered yet.
     feed(&mut app, json!({"type": "session.updated", "mode": "default"}));
     for next in ["AcceptEdits", "Plan"] {
         let effect = key(&mut app, KeyCode::BackTab);

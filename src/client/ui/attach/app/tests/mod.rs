@@ -45,17 +45,17 @@ fn feed_at(app: &mut App, body: Value, now: Instant) {
     app.update(now);
 }
 
-/// Handles an event long after the previous one; requests appear and accept keys.
+/// Handles an event long after the previous one, so that requests appear and accept keys.
 fn feed(app: &mut App, body: Value) {
     let later = now();
     feed_at(app, body, later);
     app.update(later + PAUSE);
 }
 
-/// Longer than any delay of a request.
+/// A time longer than any delay of a request.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// A time after all earlier times.
+/// A time that is later than all earlier results.
 fn now() -> Instant {
     static START: OnceLock<Instant> = OnceLock::new();
     static PAUSES: AtomicU32 = AtomicU32::new(0);
@@ -66,7 +66,7 @@ fn state(app: &mut App, state: &str) {
     feed(app, json!({"type": "session.status", "state": state, "requires": null}));
 }
 
-/// Types slowly; `^x` is Ctrl-X, `~` Alt-Enter.
+/// Types slowly. `^x` is Ctrl-X, and `~` is Alt-Enter.
 fn keys(app: &mut App, typed: &str) -> Vec<Effect> {
     keys_with(app, typed, || {
         let later = now();
@@ -74,7 +74,7 @@ fn keys(app: &mut App, typed: &str) -> Vec<Effect> {
     })
 }
 
-/// Types; each key comes at the second time, after updates at both times.
+/// Types keys. Updates at both times of each pair, and presses the key at the second time.
 fn keys_with(app: &mut App, typed: &str, mut times: impl FnMut() -> (Instant, Instant)) -> Vec<Effect> {
     let mut effects = Vec::new();
     let mut chars = typed.chars();

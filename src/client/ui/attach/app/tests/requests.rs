@@ -1,8 +1,8 @@
-//! Permission requests and questions: keys in, answers out.
+//! Tests of permission requests and questions: keys in, answers out.
 
 use super::*;
 
-/// Types prose with 120 ms between two keys; the first key comes this long after the request.
+/// Types prose with 120 ms between two keys. The first key is pressed at `at`.
 fn type_prose(app: &mut App, typed: &str, mut at: Instant) -> Vec<Effect> {
     keys_with(app, typed, || {
         let before = at;
